@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the chosen accelerator says of itself, with what the program chose in place of it. */
+/* The facts about the chosen accelerator, with the program's settings merged in. */
 #include "runtime/facts.h"
 
 int32_t ds_accel_backend_info(ds_accel_t *context, struct ds_accel_backend_info *info_out)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Captures that go on in this process, of all contexts, and questions that would break one.
+ * Captures in progress in this process, of all contexts, and queries that would break a capture.
  *
- * Whether a device is idle is asked of its default stream, too, which a capture in mode global
- * takes for a mistake. So who asks holds the gate, and looks first at how many captures there are;
- * a capture is counted and then begins with the gate to itself. None can begin between the look and
- * the question, therefore, and nobody waits longer than for the other's call.
+ * A query whether a device is idle also queries its default stream, which a runtime treats as an
+ * error during a capture in mode global. The querying thread therefore holds the gate, and first
+ * checks the number of captures; a capture is counted and begins with exclusive use of the gate. No
+ * capture can begin between the check and the query, and no thread waits longer than for the other
+ * thread's call.
  *
- * The gate is the innermost lock: its holder calls the plugin and takes none of ours.
+ * The gate is the innermost lock: its holder calls the plugin and takes no lock of this library.
  */
 #include "host/registry.h"
 #include "runtime/caching.h"
@@ -18,9 +19,9 @@
 
 static struct {
     pthread_rwlock_t gate;
-    uint32_t running; /* begin, or have begun and not ended; atomic */
+    uint32_t running; /* captures that begin, or have begun and not ended; atomic */
     uint32_t foreign; /* open devices on which another library may capture; atomic */
-    uint32_t process; /* one more in each child: what was counted before is counted no more */
+    uint32_t process; /* incremented in each forked child: earlier counts become invalid */
 } captures = {.gate = PTHREAD_RWLOCK_INITIALIZER, .process = 1};
 
 static uint32_t get(const uint32_t *count)
@@ -28,7 +29,7 @@ static uint32_t get(const uint32_t *count)
     return __atomic_load_n(count, __ATOMIC_SEQ_CST);
 }
 
-/* Is it counted in this process? It is so no longer, or from now on. */
+/* Change the mark to the given process; returns whether it was counted in this process. */
 static bool mark(uint32_t *counted, uint32_t process)
 {
     return __atomic_exchange_n(counted, process, __ATOMIC_SEQ_CST) == captures.process;
@@ -43,8 +44,8 @@ uint32_t ds_accel__captures_begin(void)
     return captures.process;
 }
 
-/* One of the stream that was never seen to end does so now. In a child that was forked meanwhile,
- * by the plugin or who reads what it logs, nothing is counted and the gate is free. */
+/* An earlier capture of the stream that was never seen to end ends now. In a child forked
+ * meanwhile, by the plugin or by a log sink, nothing is counted and the gate is free. */
 void ds_accel__captures_begun(struct ds_accel__stream *stream, uint32_t process, bool has_begun)
 {
     if (process != captures.process) {
@@ -110,7 +111,7 @@ bool ds_accel__captures_try_hold(void)
     return true;
 }
 
-/* None of them goes on in the child, nor does anybody hold the gate there. */
+/* In the child no capture is in progress, and no thread holds the gate. */
 void ds_accel__captures_renew(void)
 {
     pthread_rwlock_init(&captures.gate, NULL);

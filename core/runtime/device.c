@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Devices of the chosen accelerator: opening and closing; and the out-of-line copies of the inline
- * calls. device_find.c names devices, device_check.c has what other calls ask of one first.
+ * calls. device_find.c names devices, device_check.c has the checks that other calls make first.
  *
- * A device is one handle however often it is opened, so that streams, memory and random numbers
- * are the device's and not an opening's.
+ * A device has a single handle for all its openings, so that streams, memory and random numbers
+ * belong to the device and not to an opening.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -53,7 +53,7 @@ int32_t ds_accel_set_device(ds_accel_t *context, uint32_t device_index)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* What is made when it is opened first and goes when it is closed last. */
+/* Create the resources that exist from the first opening to the last close. */
 static int32_t start(struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -73,7 +73,7 @@ static int32_t start(struct ds_accel__device *device)
     return DS_ACCEL_OK;
 }
 
-/* Give all memory back: streams that are destroyed later have none. */
+/* Release all memory: streams that are destroyed later have none. */
 static void stop_memory(struct ds_accel__device *device)
 {
     struct ds_accel__allocator *allocator = device->allocator;
@@ -88,8 +88,8 @@ static void stop_memory(struct ds_accel__device *device)
     }
 }
 
-/* Generators, timers and graphs hold events and memory, events streams, streams and memory the
- * device. */
+/* Destruction order: generators, timers and graphs hold events and memory; events hold streams;
+ * streams and memory hold the device. */
 static void stop(struct ds_accel__device *device)
 {
     static const enum ds_accel__handle_kind order[] = {
@@ -132,7 +132,7 @@ static void stop(struct ds_accel__device *device)
     pthread_mutex_destroy(&device->lock);
 }
 
-/* One that is open already is given again, but not one that was lost meanwhile. */
+/* Check a device that is already open: a lost device is not returned again. */
 static int32_t check_health(struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -188,7 +188,7 @@ static int32_t open_device(ds_accel_t *context, uint32_t device_index, bool is_f
     if (candidate == NULL) {
         return status;
     }
-    status = ds_accel__task_check(); /* also where the device is open, and no plugin is asked */
+    status = ds_accel__task_check(); /* also where the device is open and no plugin call follows */
     if (status < 0) {
         return status;
     }
@@ -263,7 +263,8 @@ void ds_accel__device_release(struct ds_accel__device *device)
 {
     ds_accel_t *context = device->context;
 
-    /* What a child inherited is closed by nobody, and another thread may have had the lock. */
+    /* A forked child never closes an inherited device, and another thread of the parent may have
+     * held the lock. */
     if (!device->candidate->watch.is_forked) {
         pthread_mutex_lock(&context->device_lock);
         assert(device->storage_count > 0);
@@ -276,7 +277,7 @@ void ds_accel__device_release(struct ds_accel__device *device)
     }
 }
 
-/* One that is closed already, or that a child inherited, is left alone. */
+/* A device that is already closed, or that a forked child inherited, is ignored. */
 void ds_accel_device_close(ds_accel_device_t *device)
 {
     struct ds_accel__device *ours = (struct ds_accel__device *)device;
@@ -285,7 +286,7 @@ void ds_accel_device_close(ds_accel_device_t *device)
         ds_accel_t *context = ours->context;
 
         pthread_mutex_lock(&context->device_lock);
-        /* What the context holds open is not the caller's to close. */
+        /* The caller cannot close the context's own opening. */
         if (ds_accel__handle_is_live(device) && ours->open_count > ours->has_reference) {
             ours->open_count--;
             close_unheld(ours);
@@ -302,7 +303,7 @@ void ds_accel__devices_close(ds_accel_t *context)
         struct ds_accel__device *device = context->devices[i];
 
         if (device != NULL && !candidate->watch.is_forked) {
-            device->open_count = 0; /* whoever else has it open closes it too late */
+            device->open_count = 0; /* other openings are closed too late, and ignored */
             close_unheld(device);
         }
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What each call asks of a device before it uses it: that the handle is live, that this process
- * started the accelerator, that no host task calls, that host code may touch the memory.
+ * Checks of a device before a call uses it: the handle is live, this process started the
+ * accelerator, the caller is not a host task, host code may access the memory.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -19,7 +19,7 @@ struct ds_accel__device *ds_accel__device_check(ds_accel_device_t *device, const
     return (struct ds_accel__device *)device;
 }
 
-/* Apart, so that calls that succeed do not clear an error first. */
+/* A separate function, so that successful calls do not clear an error first. */
 static __attribute__((noinline)) int32_t refuse_forked(const struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

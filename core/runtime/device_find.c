@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Which devices the chosen accelerator has: their number, names and identities, and which one is
- * current. No device is opened here.
+ * The devices of the chosen accelerator: their number, names and identities, and the current
+ * device. No function here opens a device.
  */
 #include "base/text.h"
 #include "config/config.h"
@@ -219,7 +219,7 @@ int32_t ds_accel_device_identity(ds_accel_t *context, uint32_t device_index,
 
 /* ---- the current device --------------------------------------------------------------------- */
 
-/* For runtimes that keep none: the last one set, of the context that it was set for. */
+/* For runtimes without a current device: the last device set, and its context. */
 static _Thread_local struct {
     uint64_t context_id;
     uint32_t device_index;

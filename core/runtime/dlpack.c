@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * DLPack: tensors given to other libraries and taken from them, without a copy.
+ * DLPack: export tensors to other libraries and import their tensors, without a copy.
  *
  * https://dmlc.github.io/dlpack/latest/ is the specification. Debian's header is older than its
- * first numbered version; what came later is declared here, by the specification's names with an
- * underscore, and checked against the header where that has it too.
+ * first numbered version; later declarations are here, under the specification's names with an
+ * underscore, and are checked against the header where the header has them too.
  */
 #include "base/text.h"
 #include "host/registry.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* DLDeviceType and DLDataTypeCode, numbers that came after the header's version 0.6. */
+/* Numbers of DLDeviceType and DLDataTypeCode added after the header's version 0.6. */
 #define DEVICE_ONEAPI 14
 #define CODE_BOOL 6u
 #define CODE_FLOAT8_E4M3FN 10u
@@ -26,7 +26,7 @@
 #define CODE_COMPLEX 5u /* since 0.5 */
 
 #define VERSION_MAJOR 1u
-#define VERSION_MINOR 1u /* the first with float8 */
+#define VERSION_MINOR 1u /* the first version with float8 */
 #define FLAG_READ_ONLY UINT64_C(1)
 #define FLAG_IS_COPIED UINT64_C(2)
 
@@ -75,7 +75,7 @@ static const struct {
     uint32_t dtype;
     uint8_t code;
     uint8_t bits;
-    bool is_versioned; /* its code came with version 1.1 */
+    bool is_versioned; /* the type code needs version 1.1 */
 } dtypes[] = {
     {DS_ACCEL_DTYPE_FLOAT32, kDLFloat, 32, false},
     {DS_ACCEL_DTYPE_FLOAT16, kDLFloat, 16, false},
@@ -123,7 +123,7 @@ static int32_t to_our_dtype(DLDataType type, uint32_t *dtype_out)
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
-/* By the backend's name up to a '.', which tells its variants apart. */
+/* By the backend's name up to a '.', which separates the variant. */
 static const struct {
     const char *name;
     int32_t device_type;
@@ -151,13 +151,13 @@ static void find_types(const char *name, bool is_host_accessible, int32_t *devic
 
 /* ---- export --------------------------------------------------------------------------------- */
 
-/* What a consumer holds: one of the two structures, and what they point to. */
+/* The object that a consumer holds: one of the two structures, and the data they point to. */
 struct exported {
     union {
         DLManagedTensor plain;
         struct versioned versioned;
     } managed;                       /* first: its address is the consumer's */
-    struct ds_accel__tensor *tensor; /* NULL: no element, nothing is held */
+    struct ds_accel__tensor *tensor; /* NULL: no element, no memory is held */
     int64_t shape[DS_ACCEL_TENSOR_DIMS_MAX];
     int64_t strides[DS_ACCEL_TENSOR_DIMS_MAX];
 };
@@ -166,7 +166,7 @@ static void end_export(struct exported *exported)
 {
     if (exported->tensor != NULL &&
         !ds_accel__tensor_lets_end(exported->tensor, "tensor_to_dlpack's deleter")) {
-        return; /* the consumer has it still */
+        return; /* the consumer still holds it */
     }
     ds_accel_tensor_put((ds_accel_tensor_t *)exported->tensor);
     free(exported);
@@ -182,7 +182,7 @@ static void delete_versioned(struct versioned *self)
     end_export((struct exported *)self->manager_ctx);
 }
 
-/* Data and device, as the backend's users have them. */
+/* Data pointer and device in the backend's DLPack convention. */
 static int32_t describe_memory(const struct ds_accel__tensor *tensor, DLTensor *theirs)
 {
     const struct ds_accel__storage *storage = tensor->storage;
@@ -208,14 +208,14 @@ static int32_t describe_memory(const struct ds_accel__tensor *tensor, DLTensor *
     if (device_type != kDLOpenCL || theirs->data == NULL) {
         return DS_ACCEL_OK;
     }
-    /* Memory is an object there: cl_mem and an offset. */
+    /* OpenCL memory is an object: cl_mem and an offset. */
     status = device->abi.table->native_get(device->abi.handle, DS_ACCEL_NATIVE_MEMORY, theirs->data,
                                            &native, &theirs->byte_offset, &error);
     theirs->data = (void *)(uintptr_t)native;
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
 
-/* What the current stream has queued is done before what the consumer's will get. */
+/* Order the consumer's later work after the work queued on the current stream. */
 static int32_t hand_over(const struct ds_accel__tensor *tensor, int32_t device_type,
                          int64_t consumer)
 {
@@ -285,7 +285,7 @@ static int32_t describe(const struct ds_accel__tensor *tensor, bool is_versioned
     return DS_ACCEL_OK;
 }
 
-/* The tensor's reference is taken on success. */
+/* Takes the tensor's reference on success. */
 static int32_t export_tensor(struct ds_accel__tensor *tensor, uint32_t flags, int64_t consumer,
                              void **managed_out)
 {
@@ -301,8 +301,8 @@ static int32_t export_tensor(struct ds_accel__tensor *tensor, uint32_t flags, in
         free(exported);
         return status;
     }
-    /* Without memory there is nothing to hold: torch 1.13 never ends a tensor whose data is NULL,
-     * as the specification wants it where there is no element. */
+    /* Without elements no memory is held: torch 1.13 never calls the deleter of a tensor whose data
+     * is NULL, which the specification requires for a tensor without elements. */
     exported->tensor = tensor->element_count > 0 ? tensor : NULL;
     if (is_versioned) {
         struct versioned *versioned = &exported->managed.versioned;
@@ -362,15 +362,16 @@ int32_t ds_accel_tensor_to_dlpack(ds_accel_tensor_t *tensor, uint32_t flags, int
 
 /* ---- import --------------------------------------------------------------------------------- */
 
-/* What ends an import: their structure, and a memory object that was wrapped for it. */
+/* State released at the end of an import: the foreign structure, and the wrapper of its memory
+ * object. */
 struct imported {
     void *managed;
     bool is_versioned;
-    struct ds_accel__device *device; /* of the wrapped memory; NULL: nothing was wrapped */
+    struct ds_accel__device *device; /* device of the wrapped memory; NULL: nothing was wrapped */
     void *wrapped;
 };
 
-/* The memory object itself stays theirs. */
+/* The memory object itself stays with the exporting library. */
 static void unwrap(const struct imported *imported)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -401,7 +402,7 @@ static void end_import(void *user_data)
     free(imported);
 }
 
-/* Memory of the host may still be what a device of ours calls its own. */
+/* Host memory may still be device or pinned memory of a device of this context. */
 static int32_t place_host_memory(ds_accel_t *context, const void *data, uint32_t *place_out,
                                  ds_accel_device_t **device_out)
 {
@@ -427,7 +428,7 @@ static bool is_host_type(int32_t type)
     return type == kDLCPU || type == kDLCUDAHost || type == kDLROCMHost || type == kDLCUDAManaged;
 }
 
-/* Where the memory is, and the device opened for it; the caller closes that. */
+/* Find the place of the memory, and open its device; the caller closes the device. */
 static int32_t find_place(ds_accel_t *context, const DLTensor *theirs, uint32_t *place_out,
                           ds_accel_device_t **device_out)
 {
@@ -456,7 +457,7 @@ static int32_t find_place(ds_accel_t *context, const DLTensor *theirs, uint32_t 
     return ds_accel_device_open(context, (uint32_t)theirs->device.device_id, device_out);
 }
 
-/* The first element's address; cl_mem and its kind are wrapped to have one. */
+/* Find the first element's address; a memory object such as cl_mem is wrapped to get an address. */
 static int32_t find_data(const DLTensor *theirs, struct ds_accel__device *device, uint32_t place,
                          struct imported *imported, void **data_out)
 {

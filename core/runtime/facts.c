@@ -3,8 +3,8 @@
 /*
  * Facts about the chosen accelerator, for programs: flags, capabilities, data types, versions.
  *
- * They are taken from the tree that the info report prints, so that there is one answer to each
- * question, and kept: programs ask for flags in their inner loops.
+ * They come from the tree that the info report prints, so that both always agree, and are cached:
+ * programs read flags in their inner loops.
  */
 #include "runtime/facts.h"
 #include "base/fork.h"
@@ -74,7 +74,7 @@ static uint64_t capabilities_of(const struct ds_accel_plugin *table)
     return capabilities;
 }
 
-/* The merged answers in the form of the plugin's own. */
+/* Store the merged facts in the plugin's struct. */
 static void merge(struct ds_accel__known *known)
 {
     struct ds_accel_backend_info *info = &known->info;
@@ -102,7 +102,7 @@ static void destroy(struct ds_accel__known *known)
     }
 }
 
-/* Ask; lock held. NULL: no memory. */
+/* Read the facts; lock held. NULL: out of memory. */
 static struct ds_accel__known *find_out(ds_accel_t *context,
                                         const struct ds_accel__candidate *candidate)
 {
@@ -280,7 +280,7 @@ int32_t ds_accel_op_builder_dir(ds_accel_t *context, char *dir, size_t dir_size)
     return ds_accel__name_write(known->op_builder_dir, dir, dir_size, "op_builder_dir");
 }
 
-/* Of a backend that is not the chosen one. */
+/* The state of a backend that is not the chosen one. */
 static int32_t find_state(ds_accel_t *context, const char *name, uint32_t *available_out)
 {
     const struct ds_accel__candidate *candidate;
@@ -324,7 +324,7 @@ static const struct {
     uint32_t dtype;
     uint32_t size_bits;
 } dtypes[] = {
-    /* Names that are asked for come first, other spellings after them. */
+    /* The canonical name of a dtype comes first, other spellings after it. */
     {"float32", DS_ACCEL_DTYPE_FLOAT32, 32},
     {"float16", DS_ACCEL_DTYPE_FLOAT16, 16},
     {"bfloat16", DS_ACCEL_DTYPE_BFLOAT16, 16},
@@ -403,7 +403,7 @@ int32_t ds_accel_dtype_parse(const char *name, uint32_t *dtype_out)
                            nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
 }
 
-/* The merged answer on one dtype: 1, 0, or -1 where nobody says. */
+/* The merged fact about one dtype: 1, 0, or -1 if not known. */
 static int supports(const struct ds_accel__known *known, const char *key)
 {
     const json_t *value = json_object_get(known->tree, key);

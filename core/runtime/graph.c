@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs: capture once, replay often. One handle holds what was captured and its launchable form,
- * as programs that come from DeepSpeed expect; some runtimes have one object for both.
+ * Graphs: capture once, replay often. One handle holds the captured graph and its executable form,
+ * as programs written for DeepSpeed expect; some runtimes have one object for both.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -27,7 +27,7 @@ static struct ds_accel__graph *check(ds_accel_graph_t *graph, const char *call)
     return (struct ds_accel__graph *)graph;
 }
 
-/* What check() returned NULL for. */
+/* The status for a NULL result of check(). */
 static int32_t refused(const ds_accel_graph_t *graph)
 {
     return ds_accel__handle_is_live(graph) ? DS_ACCEL_ERR_STATE : DS_ACCEL_ERR_INVALID;
@@ -63,9 +63,9 @@ int32_t ds_accel_graph_create(ds_accel_device_t *device, ds_accel_graph_t **grap
 }
 
 /*
- * Memory of the graph goes back in the order of the stream it was captured on, and a replay on
- * another stream may use it still: remember where that ends. Launches of one graph are in order, so
- * that the latest stands for all. Lock held.
+ * The graph's memory is freed in the order of its capture stream, but a replay on another stream
+ * may still use it: record the end of that replay. Launches of one graph run in order, so the
+ * latest replay is the last to end. Lock held.
  */
 static int32_t note_replay(struct ds_accel__graph *graph, const struct ds_accel__stream *stream)
 {
@@ -91,7 +91,8 @@ static int32_t note_replay(struct ds_accel__graph *graph, const struct ds_accel_
                                                             : DS_ACCEL_OK;
 }
 
-/* Lock held: wait for what note_replay() noted. It is still noted where it cannot be waited for. */
+/* Wait for the replay that note_replay() recorded; the record stays if the wait fails. Lock
+ * held. */
 static void wait_for_replay(struct ds_accel__graph *graph)
 {
     const struct ds_accel__device *device = graph->child.device;
@@ -122,7 +123,7 @@ static void drop(struct ds_accel__graph *graph)
     graph->table->graph_destroy(graph->captured);
     graph->exec = NULL;
     graph->captured = NULL;
-    if (graph->memory != NULL) { /* what was captured refers to it */
+    if (graph->memory != NULL) { /* the captured graph refers to this memory */
         if (!graph->is_replaying) {
             ds_accel__private_put(graph->child.device->allocator, graph->memory);
         }
@@ -131,13 +132,13 @@ static void drop(struct ds_accel__graph *graph)
     }
 }
 
-/* Lock held: is the stream still there? Under the device's lock it stays. */
+/* Whether the stream still exists; the device's lock keeps it from being destroyed. Lock held. */
 static bool has_stream(const struct ds_accel__graph *graph)
 {
     return __atomic_load_n(&graph->capturing->child.id, __ATOMIC_RELAXED) == graph->capturing_id;
 }
 
-/* Lock held: end a capture whose graph nobody wants. */
+/* End the capture and discard its graph. Lock held. */
 static void cancel(struct ds_accel__graph *graph)
 {
     struct ds_accel__device *device = graph->child.device;
@@ -147,7 +148,7 @@ static void cancel(struct ds_accel__graph *graph)
         if (has_stream(graph) && !ds_accel__capture_drop(graph->capturing)) {
             ds_accel__capture_release_arena(graph->capturing);
         } else if (has_stream(graph)) {
-            graph->memory = NULL; /* the stream allocates from it until it is destroyed */
+            graph->memory = NULL; /* the stream allocates from this pool until it is destroyed */
             ds_accel__log(&device->context->log, "graph", DS_ACCEL_LOG_WARN,
                           "device %u keeps the memory of a graph that was destroyed: its capture "
                           "goes on until its stream is destroyed",
@@ -223,12 +224,13 @@ static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__str
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "graph_capture_begin: the graph is being captured already");
     }
-    wait_for_replay(graph); /* before the capture, which a wait might break */
+    wait_for_replay(graph); /* before the capture, since a wait might break it */
     status = ds_accel__stream_arena(stream, &arena);
     if (status < 0) {
         return status;
     }
-    /* Before the stream does: what the allocator records on it meanwhile would be captured. */
+    /* The allocator enters its capture mode before the stream: events that it records on the stream
+     * later would be captured. */
     if (!ds_accel__allocator_capture_begin(arena, memory)) {
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "graph_capture_begin: the stream captures already");

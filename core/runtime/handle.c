@@ -3,10 +3,10 @@
 /*
  * Handles that programs hold: devices, streams, events, graphs, pools, generators, tensors.
  *
- * A program that uses a handle after it destroyed it must get an answer, not a crash, and the
- * calls that are inline must not pay for that. So the memory of a destroyed handle is never given
- * back to the heap: its table becomes one whose every slot answers "destroyed", and it serves
- * again, for a handle of the same kind, only after many others were destroyed.
+ * A program that uses a destroyed handle must get an error, not a crash, without extra cost in the
+ * inline calls. The memory of a destroyed handle is therefore never returned to the heap: its table
+ * is replaced by a table whose functions all fail with "destroyed", and the memory is reused, for a
+ * handle of the same kind, only after many other handles were destroyed.
  */
 #include "runtime/handle.h"
 #include "base/fork.h"
@@ -17,11 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAITING 256u /* so many stay destroyed before the oldest of them serves again */
+#define WAITING 256u /* number of destroyed handles before the oldest is reused */
 
-/* Stands before each handle. */
+/* Header before each handle. */
 struct entry {
-    struct entry *next; /* of those that are destroyed */
+    struct entry *next; /* in the list of destroyed handles */
     uint64_t reserved;  /* keeps the alignment of malloc() */
 };
 DS_ACCEL_STATIC_ASSERT(sizeof(struct entry) == 16, "handles stay aligned");
@@ -30,7 +30,7 @@ DS_ACCEL_STATIC_ASSERT(sizeof(struct entry) == 16, "handles stay aligned");
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t last_id;
 static struct {
-    struct entry *first; /* destroyed the longest ago */
+    struct entry *first; /* the oldest destroyed handle */
     struct entry *last;
     size_t count;
 } lists[DS_ACCEL__HANDLE_COUNT];
@@ -74,7 +74,7 @@ void *ds_accel__child_handle(const struct ds_accel__child *child)
     return (char *)child - kinds[child->kind].child_offset;
 }
 
-/* The oldest of those that waited long enough, or NULL. */
+/* The oldest destroyed handle that may be reused, or NULL. */
 static struct entry *take_waiting(enum ds_accel__handle_kind kind)
 {
     struct entry *entry = lists[kind].first;
@@ -88,7 +88,8 @@ static struct entry *take_waiting(enum ds_accel__handle_kind kind)
     return entry;
 }
 
-/* All but the id, which stays 0, and is looked at by those who remember what the handle was. */
+/* Clear all members but the id, which stays 0: other structs compare it with the id that they
+ * stored. */
 static void clear(enum ds_accel__handle_kind kind, void *handle)
 {
     size_t id_at = kinds[kind].child_offset + offsetof(struct ds_accel__child, id);
@@ -130,7 +131,8 @@ void ds_accel__handle_put(enum ds_accel__handle_kind kind, void *handle)
     struct entry *entry = (struct entry *)handle - 1;
 
     assert(ds_accel__handle_is_live(handle) && child_of(kind, handle)->kind == kind);
-    /* Who uses it at the same time has a defect, but sees one table or the other. */
+    /* A concurrent use of the handle is a defect of the program, but reads either the old or the
+     * new table. */
     __atomic_store_n(&child_of(kind, handle)->id, 0, __ATOMIC_RELAXED);
     __atomic_store_n((const struct ds_accel_plugin **)handle, table, __ATOMIC_RELEASE);
     pthread_mutex_lock(&lock);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Calls that wait for the accelerator.
+ * Calls deferred until the accelerator is started.
  *
- * They are kept in one list. Whoever finds the accelerator started makes them, unless another
- * thread is at it; once the list was seen empty then, there will be no more, and later calls are
- * made at once. No lock is held during a call, so that it may use the library, this file included.
+ * One list keeps them. A thread that finds the accelerator started makes the calls, unless another
+ * thread already does; once the list is empty after that, no call is added any more, and later
+ * calls are made at once. No lock is held during a call, so that the call may use the library,
+ * including this file.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -22,7 +23,7 @@ struct ds_accel__lazy {
     void *user_data;
 };
 
-/* Lock held: a child that is forked before change_end() finds the list half written. */
+/* Lock held: a child forked before change_end() inherits an inconsistent list. */
 static void change_begin(ds_accel_t *context)
 {
     ds_accel__context_change_begin(context);
@@ -35,7 +36,7 @@ static void change_end(ds_accel_t *context)
     ds_accel__context_change_end(context);
 }
 
-/* The first of the list; lock held. */
+/* Take the first call of the list; lock held. */
 static struct ds_accel__lazy *take_first(ds_accel_t *context)
 {
     struct ds_accel__lazy *first = context->lazy.first;
@@ -96,7 +97,7 @@ void ds_accel__lazy_drop(ds_accel_t *context)
     }
 }
 
-/* Add it to the list, unless that is over. True: it was added. */
+/* Add the call to the list, unless the list is closed. True: added. */
 static bool add(ds_accel_t *context, struct ds_accel__lazy *lazy)
 {
     bool is_added;
@@ -142,7 +143,7 @@ int32_t ds_accel_lazy_call(ds_accel_t *context, ds_accel_lazy_call_t call, void 
     if (!add(context, lazy)) {
         make(lazy, DS_ACCEL_OK);
     } else if (candidate != NULL) {
-        ds_accel__lazy_run(context); /* it was started meanwhile, perhaps without a detect */
+        ds_accel__lazy_run(context); /* started meanwhile, perhaps without a detect */
     }
     return DS_ACCEL_OK;
 }

@@ -24,7 +24,7 @@ static int32_t finish(int32_t status, const struct ds_accel_error *error)
 
 /* ---- device memory -------------------------------------------------------------------------- */
 
-/* Made by the first call that needs it: who allocates nothing pays nothing. */
+/* Created by the first call that needs it: a program that allocates nothing pays nothing. */
 int32_t ds_accel__device_allocator(struct ds_accel__device *device,
                                    struct ds_accel__allocator **allocator_out)
 {
@@ -81,8 +81,8 @@ int32_t ds_accel__stream_arena(struct ds_accel__stream *stream, struct ds_accel_
     return arena != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
-/* The arena of a live stream of a live device, if it has one already, and no layer wants to know
- * who asks; else NULL. */
+/* The arena of a live stream of a live device, if the arena exists and no layer needs to see the
+ * call; else NULL. */
 static inline struct ds_accel__arena *quick_arena(const ds_accel_device_t *device,
                                                   const ds_accel_stream_t *stream)
 {
@@ -99,7 +99,7 @@ static inline struct ds_accel__arena *quick_arena(const ds_accel_device_t *devic
     return __atomic_load_n(&queue->arena, __ATOMIC_ACQUIRE);
 }
 
-/* The same for any arguments, with the error said. */
+/* The same for any arguments, with the error set. */
 static int32_t find_arena(ds_accel_device_t *device, ds_accel_stream_t *stream, const char *call,
                           struct ds_accel__arena **arena_out)
 {
@@ -149,7 +149,7 @@ int32_t ds_accel_mem_alloc_aligned(ds_accel_device_t *device, ds_accel_stream_t 
     return alloc(device, stream, size_bytes, align_bytes, pointer_out);
 }
 
-/* A pointer that this device does not know may be another one's. */
+/* A pointer that is not this device's may belong to another device. */
 static int32_t refuse_pointer(struct ds_accel__device *device, const char *call,
                               const void *pointer)
 {
@@ -268,7 +268,7 @@ int32_t ds_accel_mem_unregister(ds_accel_device_t *device, void *pointer)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-/* The plugin knows segments: what the program allocated is a part of one. */
+/* The plugin reports the segment; narrow the result to the program's allocation inside it. */
 static void narrow(ds_accel_t *context, const void *pointer, struct ds_accel_pointer_info *info)
 {
     const struct ds_accel__device *device = NULL;
@@ -325,7 +325,7 @@ int32_t ds_accel_is_pinned(ds_accel_t *context, const void *pointer, uint32_t *i
     if (is_pinned_out == NULL) {
         return ds_accel__refuse("is_pinned", "output", NULL);
     }
-    /* What the pool keeps for later is locked, and nobody's. */
+    /* A free block of the pool is page-locked, but not allocated. */
     place = ds_accel__pinned_find(context, (const void *)(uintptr_t)info.base_address, pointer);
     if (status >= 0 || place != DS_ACCEL__PINNED_FOREIGN) {
         *is_pinned_out = place == DS_ACCEL__PINNED_FOREIGN ? info.kind == DS_ACCEL_POINTER_PINNED

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What programs ask of a device's caching allocator besides memory: figures, limits, private pools,
- * history. A device that nothing was allocated on has an allocator as soon as one of them is
- * called, but no memory.
+ * Calls on a device's caching allocator besides allocation: statistics, limits, private pools,
+ * history. The first of these calls creates the allocator of a device without allocations, but
+ * allocates no memory.
  */
 #include "base/clock.h"
 #include "base/json.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The allocator of a live device, or the error said. */
+/* The allocator of a live device, or a failure with the error set. */
 static int32_t find(ds_accel_device_t *device, const char *call,
                     struct ds_accel__allocator **allocator_out)
 {
@@ -37,7 +37,7 @@ struct wanted {
     const char *key;
     int64_t value;
     bool is_found;
-    const char *names[256]; /* of those that were not it */
+    const char *names[256]; /* names that did not match */
     size_t name_count;
     char texts[256][64];
 };
@@ -174,7 +174,7 @@ int32_t ds_accel_memory_stats(ds_accel_device_t *device, char **json_text_out)
     return *json_text_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
-/* What the device has, or this process may have of it. */
+/* The device's memory, or the part of it that this process may use. */
 static uint64_t usable_bytes(const struct ds_accel_memory_info *info)
 {
     return info->limit_bytes != 0 && info->limit_bytes < info->total_bytes ? info->limit_bytes
@@ -208,7 +208,7 @@ int32_t ds_accel_available_memory(ds_accel_device_t *device, uint64_t *bytes_out
     if (status >= 0) {
         uint64_t available = ds_accel__allocator_available(allocator, info.available_bytes);
 
-        /* A system that takes memory at its first use counts what is cached as available too. */
+        /* A system that commits memory at first use also counts cached memory as available. */
         if ((info.valid & DS_ACCEL_MEMORY_TOTAL) != 0 && available > usable_bytes(&info)) {
             available = usable_bytes(&info);
         }
@@ -302,7 +302,7 @@ int32_t ds_accel_memory_record_history(ds_accel_device_t *device, uint32_t flags
     return status < 0 ? status : ds_accel__allocator_record_history(allocator, flags, max_entries);
 }
 
-/* Add one device's to the tree's arrays. */
+/* Add one device's snapshot to the tree's arrays. */
 static int32_t add_snapshot(const struct ds_accel__device *device, json_t *tree)
 {
     struct ds_accel__allocator *allocator = __atomic_load_n(&device->allocator, __ATOMIC_ACQUIRE);
@@ -320,7 +320,7 @@ static int32_t add_snapshot(const struct ds_accel__device *device, json_t *tree)
                                         json_object_get(tree, "stats"));
 }
 
-/* All devices of the context that are open. */
+/* Add the snapshots of all open devices of the context. */
 static int32_t add_snapshots(ds_accel_t *context, json_t *tree)
 {
     int32_t status = DS_ACCEL_OK;

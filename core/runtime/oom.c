@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is said when memory is exhausted. Three things can be short: memory itself, room below the
- * allocator's own limit, and room in one piece. Only the last two have a setting that helps:
+ * The message for an out-of-memory error. One of three things is short: memory itself, room below
+ * the allocator's own limit, or room in one piece. Settings help only in the last two cases:
  *
  *   enough is free, in pieces   growable segments put pages together, where the backend has virtual
  *                               memory; elsewhere max_split_bytes keeps large blocks whole
  *   the device has room         a higher limit, if one is set and stands in the way
  *
- * Some drivers give only so much in one allocation, whatever is free. What exceeds that is not a
- * matter of pieces, and no setting helps: the program has to ask for less at a time.
+ * Some drivers limit the size of one allocation, regardless of free memory. No setting helps a
+ * larger request: the program must allocate several smaller pieces.
  *
- * Growable segments go first: they need no more memory than there is. Whole free segments were
- * given back before this is asked, so that collecting them earlier, which is what a threshold for
- * garbage collection does, would not have helped. Free blocks of other streams and pools help
- * nobody else.
+ * The advice prefers growable segments: they need no additional memory. Whole free segments were
+ * released before this point, so that an earlier release by a garbage collection threshold would
+ * not have helped. Free blocks of other streams and pools do not help this request.
  */
 #include "runtime/oom.h"
 #include "base/json.h"
@@ -33,7 +32,7 @@ static uint64_t add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Free bytes in segments, whoever could have them. */
+/* Free bytes in segments of any stream or pool. */
 static uint64_t free_bytes(const struct ds_accel__oom_facts *facts)
 {
     return less(facts->reserved_bytes, add(facts->allocated_bytes, facts->pending_bytes));
@@ -44,7 +43,7 @@ static uint64_t usable_bytes(const struct ds_accel__oom_facts *facts)
     return less(free_bytes(facts), facts->elsewhere_bytes);
 }
 
-/* What the driver could still give, whether the limit allows it or not. */
+/* Bytes that the driver could still allocate, regardless of the limit. */
 static uint64_t device_room(const struct ds_accel__oom_facts *facts)
 {
     return facts->device_total_bytes != 0 ? facts->device_free_bytes : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Random numbers as a function of their place: no state, no order, the same bits on every machine.
+ * Random numbers as a function of their position: no state, no order, the same bits on every
+ * machine.
  *
  * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3, SC 2011)
  * turns a 128-bit counter and a 64-bit key into four 32-bit words. The key is the seed; the upper
@@ -31,7 +32,7 @@
 #include <assert.h>
 #include <math.h>
 #include <string.h>
-/* The C library has asked the processor already: CPUID is slow in virtual machines. */
+/* The C library has already read CPUID, which is slow in virtual machines. */
 #if defined(__x86_64__) && defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
 #include <sys/platform/x86.h>
 #define HAS_AVX2() CPU_FEATURE_ACTIVE(AVX2)
@@ -79,7 +80,7 @@ INLINED void make_blocks(const uint32_t keys[ROUNDS][2], uint64_t subsequence, u
         uint32_t c = (uint32_t)subsequence;
         uint32_t d = (uint32_t)(subsequence >> 32);
 
-        /* Written out: as a loop in the loop it would not become vector instructions. */
+        /* Unrolled by hand: the compiler does not vectorize a nested loop here. */
         ROUND(keys[0][0], keys[0][1]);
         ROUND(keys[1][0], keys[1][1]);
         ROUND(keys[2][0], keys[2][1]);
@@ -354,8 +355,8 @@ INLINED void store_bits(uint32_t dtype, const uint32_t *restrict words, size_t c
     }
 }
 
-/* As many of the elements as one buffer has, word being their first one's, counted from
- * numbers->block on; returns how many. */
+/* Make as many of the elements as one buffer holds, and return their number. word: the first
+ * element's word, counted from numbers->block. */
 INLINED size_t make_some(const struct ds_accel__numbers *numbers, uint64_t word, uint64_t count,
                          void *restrict out)
 {
@@ -588,7 +589,7 @@ int32_t ds_accel__numbers_place(struct ds_accel__numbers *numbers, uint64_t coun
     *end_out = start;
     end_out->word = end % 4;
     end_out->block = start.block + end / 4;
-    if (end_out->block < start.block) { /* used up: there is no block to stand before */
+    if (end_out->block < start.block) { /* used up: there is no further block */
         end_out->block = UINT64_MAX;
         end_out->word = 4;
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Pinned memory for programs: checked calls in front of the pool and the plugin, and the accounts.
- */
+/* Pinned memory for programs: checked calls in front of the pool and the plugin, and accounting. */
 #include "runtime/pinned.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -21,14 +20,14 @@
      DS_ACCEL_PINNED_HUGE_PAGES)
 #define FIRST_CHECKPOINT_BYTES (UINT64_C(32) << 30)
 
-/* What a caller gets, and the totals with it. */
+/* The memory returned to a caller, and the totals after it. */
 struct grant {
     void *pointer;
     uint64_t total_bytes;
     uint64_t calls;
 };
 
-/* A live device that this process may use, and its pool; NULL with the error said. */
+/* The pool of a live device that this process may use; NULL with the error set. */
 static struct ds_accel__pinned *enter(ds_accel_device_t *device, const char *call,
                                       int32_t *status_out)
 {
@@ -71,7 +70,7 @@ static bool crosses_checkpoint(uint64_t before, uint64_t after)
                                                    __builtin_clzll(after / FIRST_CHECKPOINT_BYTES));
 }
 
-/* Say what was asked for, and what for all in all, as DeepSpeed's tracker does; no lock held. */
+/* Log the request and the total, as DeepSpeed's tracker does; no lock held. */
 static void account(const struct ds_accel__pinned *pool, uint64_t size_bytes,
                     const struct grant *grant)
 {
@@ -133,7 +132,7 @@ static int32_t lock_pages(struct ds_accel__pinned *pool, struct ds_accel__pinned
     return status > 0 ? DS_ACCEL_ERR_ABI : status;
 }
 
-/* Give all that is ready back, and what has just become so. True if there was any. */
+/* Release all ready blocks, including blocks that just became ready. True if there was any. */
 static bool empty(struct ds_accel__pinned *pool)
 {
     struct ds_accel__pinned_block *surplus;
@@ -144,7 +143,7 @@ static bool empty(struct ds_accel__pinned *pool)
     return ds_accel__pinned_release(pool, surplus);
 }
 
-/* From the runtime; where a limit is met, once more with an empty pool. */
+/* Allocate from the runtime; after a limit error, retry once with an empty pool. */
 static int32_t allocate(struct ds_accel__pinned *pool, uint64_t size_bytes, uint64_t align_bytes,
                         uint32_t flags, struct grant *grant)
 {
@@ -178,7 +177,7 @@ static int32_t allocate(struct ds_accel__pinned *pool, uint64_t size_bytes, uint
     return DS_ACCEL_OK;
 }
 
-/* From the pool; false: it has none. */
+/* Take a block from the pool; false: the pool has none. */
 static bool reuse(struct ds_accel__pinned *pool, uint64_t size_bytes, uint64_t align_bytes,
                   uint32_t flags, struct grant *grant)
 {

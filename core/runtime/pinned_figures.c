@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is counted of a device's pinned memory. A block is *allocated* while the pool holds it from
- * the runtime, and *active* from when it is given out until nothing uses it any more: freed by the
- * program, and passed by the streams that it was noted to be used on. pinned_stats.c has the names.
+ * Counters of a device's pinned memory. A block is *allocated* while the pool holds it from the
+ * runtime, and *active* from its allocation by the program until no stream uses it any more: freed
+ * by the program, and reached by the streams recorded as its users. pinned_stats.c has the names.
  */
 #include "base/clock.h"
 #include "base/text.h"

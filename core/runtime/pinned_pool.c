@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The pool of page-locked host memory: what stands behind ds_accel_mem_alloc_pinned() in pinned.c.
+ * The pool of page-locked host memory, used by ds_accel_mem_alloc_pinned() in pinned.c.
  *
- * Locking pages costs a system call and the kernel's walk over each page, and a runtime also makes
- * them known to the device. So a freed block is not given back: it waits for the next caller who
- * wants one of its size, flags and alignment.
+ * Locking pages costs a system call and the kernel's walk over each page, and a runtime also maps
+ * the pages for the device. A freed block is therefore not returned to the runtime: the pool keeps
+ * it for the next request of its size, flags and alignment.
  *
- * Sizes. Eight classes per doubling, in whole pages: at most an eighth of a block is unused. What
- * is larger than any address space goes to the runtime as it is, to be refused there. When the
- * kernel's limit is met, the pool is emptied and the runtime asked once more for exactly what the
- * caller wanted, so that the message of a refusal has the caller's figure in it.
+ * Sizes. Eight classes per doubling, in whole pages: at most an eighth of a block is unused. A size
+ * beyond any address space goes to the runtime unrounded, and fails there. When the kernel's limit
+ * is reached, the pool is emptied and the runtime called once more with exactly the caller's size,
+ * so that an error message contains the caller's figure.
  *
- * Reuse. The host may use a block as soon as it has it, and no queue stands between the host and
- * its memory. So a block is given out again, or back to the runtime, only after all that streams
- * had queued when it was freed; pinned_uses.c sees to that. Nobody waits for it.
+ * Reuse. The host may access a block as soon as it is allocated, and no stream orders the host's
+ * accesses. A block is therefore reused, or returned to the runtime, only after all work that
+ * streams had queued when it was freed; pinned_uses.c tracks that work. No call waits for it.
  *
- * Blocks are found by address in a hash table, and by class in lists of those that are ready; what
- * still waits stands apart, so that a hit never looks at it. One lock per device guards all of it;
- * it is not held while the runtime locks or unlocks pages.
+ * Blocks are found by address in a hash table, and by class in lists of ready blocks; waiting
+ * blocks are in a separate list, so that a hit never inspects them. One lock per device guards the
+ * pool; it is not held while the runtime locks or unlocks pages.
  */
 #include "base/clock.h"
 #include "base/text.h"
@@ -32,7 +32,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PAGE_BITS 12 /* the least class: no runtime locks less */
+#define PAGE_BITS 12 /* the smallest class: runtimes lock whole pages */
 #define FIRST_BUCKETS 64u
 
 /* ---- classes -------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ struct ds_accel__pinned_block *ds_accel__pinned_block(const struct ds_accel__pin
     return block;
 }
 
-/* A table that could not grow is slower, nothing worse. */
+/* A table that cannot grow is only slower. */
 static void grow(struct ds_accel__pinned *pool)
 {
     size_t old_count = pool->bucket_count;
@@ -153,7 +153,7 @@ static void keep(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *b
     *list = block;
 }
 
-/* Make ready what is done. */
+/* Move blocks whose uses are done to the ready lists. */
 static void poll_waiting(struct ds_accel__pinned *pool)
 {
     struct ds_accel__pinned_block **place = &pool->waiting;
@@ -173,7 +173,7 @@ static void poll_waiting(struct ds_accel__pinned *pool)
     }
 }
 
-/* A block that fits, out of its list; NULL: none is ready. */
+/* Take a block that fits out of its list; NULL: none is ready. */
 static struct ds_accel__pinned_block *take_ready(struct ds_accel__pinned *pool, uint64_t size_bytes,
                                                  uint64_t align_bytes, uint32_t flags)
 {
@@ -192,8 +192,7 @@ static struct ds_accel__pinned_block *take_ready(struct ds_accel__pinned *pool, 
     return NULL;
 }
 
-/* Take blocks that are ready out of the pool until it keeps no more than that: a list to release.
- */
+/* Take ready blocks out of the pool until it keeps at most kept_bytes: a list to release. */
 static struct ds_accel__pinned_block *take_surplus(struct ds_accel__pinned *pool,
                                                    uint64_t kept_bytes)
 {
@@ -215,7 +214,7 @@ static struct ds_accel__pinned_block *take_surplus(struct ds_accel__pinned *pool
     return surplus;
 }
 
-/* Give a list of blocks back to the runtime. True if there was one. */
+/* Return a list of blocks to the runtime. True if the list had a block. */
 bool ds_accel__pinned_release(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *surplus)
 {
     const struct ds_accel_device *device = &pool->device->abi;
@@ -243,7 +242,8 @@ bool ds_accel__pinned_release(struct ds_accel__pinned *pool, struct ds_accel__pi
     return was_any;
 }
 
-/* One of the request's class, or of exactly its size, from when there was no room for more. */
+/* Take a block of the request's class, or of exactly its size, allocated when the limit left no
+ * room for rounding. */
 static struct ds_accel__pinned_block *take_fitting(struct ds_accel__pinned *pool,
                                                    uint64_t size_bytes, uint64_t align_bytes,
                                                    uint32_t flags)
@@ -281,7 +281,7 @@ struct ds_accel__pinned_block *ds_accel__pinned_surplus(struct ds_accel__pinned 
     return take_surplus(pool, kept_bytes);
 }
 
-/* Lock held. What is over the limit is returned, to be released. */
+/* Returns the blocks over the limit, to be released. Lock held. */
 struct ds_accel__pinned_block *ds_accel__pinned_put(struct ds_accel__pinned *pool,
                                                     struct ds_accel__pinned_block *block)
 {
@@ -337,7 +337,7 @@ static struct ds_accel__pinned *create(struct ds_accel__device *device)
     return pool;
 }
 
-/* The device's pool, made by its first use; NULL: no memory. */
+/* The device's pool, created on first use; NULL: out of memory. */
 struct ds_accel__pinned *ds_accel__pinned_pool(struct ds_accel__device *device)
 {
     struct ds_accel__pinned *pool = __atomic_load_n(&device->pinned, __ATOMIC_ACQUIRE);
@@ -354,7 +354,7 @@ struct ds_accel__pinned *ds_accel__pinned_pool(struct ds_accel__device *device)
     return pool;
 }
 
-/* Release everything, also what is live: the device is being closed. */
+/* Release all blocks, including live ones: the device is being closed. */
 void ds_accel__pinned_close(struct ds_accel__device *device)
 {
     struct ds_accel__pinned *pool = device->pinned;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What still uses a block of pinned memory that was freed.
+ * The uses of freed blocks of pinned memory.
  *
- * A copy goes straight to the plugin, which does not tell which memory a stream has queued. So
- * freeing records an event in every stream of the context that may have work, on the device of the
- * pool and on all others that are open; on an idle device there is nothing to record. Whoever finds
- * no block in the pool later queries the events. Where no event can tell, because a stream was
- * destroyed with work left, is being captured, or the runtime has no events, the stream's device
- * must have been idle once. A stream that a program lent us is not seen by such a question any more
- * once its handle is destroyed: an event stands for it, which all that is freed later waits for.
+ * A copy goes directly to the plugin, which does not report the memory used by a stream's queued
+ * work. A free therefore records an event in every stream of the context that may have work, on the
+ * device of the pool and on all other open devices; an idle device needs no event. A later request
+ * that finds no ready block queries the events. Where no event can show the end of the work,
+ * because a stream was destroyed with work left, is being captured, or the runtime has no events,
+ * the stream's device must have been idle once. After the handle of a wrapped stream of the program
+ * is destroyed, a query of the device no longer covers that stream: an event marks the end of its
+ * work, and all blocks freed later wait for this event.
  *
- * While anything captures in this process, whichever context it is of, no stream and no device is
- * asked: events are, which breaks nothing.
+ * While any context of this process captures, no stream and no device is queried, only events,
+ * since queries of events do not break a capture.
  *
  * Locks: a pool's, then open_lock, then a device's, which keeps its streams from being destroyed,
- * then the gate of captures.c. All questions go below the layers: they order nothing for the
+ * then the gate of captures.c. All queries bypass the layers: they create no ordering for the
  * program.
  */
 #include "base/fork.h"
@@ -40,8 +41,8 @@ static const struct ds_accel_plugin *table_of(const struct ds_accel__device *dev
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* A spare event or a new one; NULL: there is none to be had. Only the pool's device has spare ones.
- */
+/* A spare event or a new one; NULL: no event can be created. Only the pool's device has spare
+ * events. */
 static ds_accel_plugin_event_t *take_event(struct ds_accel__pinned *pool,
                                            const struct ds_accel__device *device)
 {
@@ -80,8 +81,8 @@ static void put_event(struct ds_accel__pinned *pool, const struct ds_accel__devi
 
 /* ---- streams: their device's lock held ------------------------------------------------------ */
 
-/* In a capture an event would become a part of the graph. One that cannot be asked because another
- * one captures is as good as in it. */
+/* In a capture an event would become a part of the graph. A stream that cannot be queried because
+ * another stream captures counts as capturing. */
 static bool is_capturing(const struct ds_accel__stream *stream)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -104,7 +105,7 @@ static bool has_capture(const struct ds_accel__device *device)
     return false;
 }
 
-/* A runtime that cannot be asked has no work to wait for. Needs no lock. */
+/* A runtime without this query has no work to wait for. Needs no lock. */
 static bool has_nothing_queued(const struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -113,7 +114,7 @@ static bool has_nothing_queued(const struct ds_accel__device *device)
     return status == DS_ACCEL_OK || status == DS_ACCEL_ERR_UNSUPPORTED;
 }
 
-/* Are the ends up to that number reached? Those that are, are forgotten. */
+/* Are the ends up to that number reached? Removes the reached ends. */
 static bool are_reached(struct ds_accel__device *device, uint64_t number)
 {
     struct ds_accel__pinned_end **place = &device->ends;
@@ -137,7 +138,8 @@ static bool are_reached(struct ds_accel__device *device, uint64_t number)
     return are;
 }
 
-/* Is the device idle? It is not asked while anything captures, lest the capture breaks. */
+/* Is the device idle? The device is not queried during a capture, since that would break the
+ * capture. */
 static bool is_idle(struct ds_accel__device *device, bool may_ask)
 {
     if (!may_ask || !are_reached(device, UINT64_MAX) || has_capture(device) ||
@@ -148,7 +150,7 @@ static bool is_idle(struct ds_accel__device *device, bool may_ask)
     return true;
 }
 
-/* An event that says when the stream is done with what it has now; NULL: none can. */
+/* Record an event after the stream's current work; NULL: not possible. */
 static ds_accel_plugin_event_t *mark(struct ds_accel__pinned *pool,
                                      const struct ds_accel__stream *stream)
 {
@@ -164,7 +166,7 @@ static ds_accel_plugin_event_t *mark(struct ds_accel__pinned *pool,
     return event;
 }
 
-/* False: there is no event to be had. */
+/* False: no event can be created. */
 static bool add_end(struct ds_accel__device *device, const struct ds_accel__stream *stream)
 {
     struct ds_accel__pinned_end *end = calloc(1, sizeof(*end));
@@ -188,7 +190,7 @@ static bool add_end(struct ds_accel__device *device, const struct ds_accel__stre
     return true;
 }
 
-/* The gate held. What a stream captures is not queued. */
+/* The gate is held. Captured work is not queued work. */
 static void note_end(struct ds_accel__device *device, const struct ds_accel__stream *stream,
                      bool may_ask)
 {
@@ -294,8 +296,8 @@ void ds_accel__pinned_unmark(struct ds_accel__pinned *pool, struct ds_accel__pin
     }
 }
 
-/* Mark the streams of a device: those that are known to use the block, or all others, but for what
- * has nothing to do, if that may be asked. */
+/* Mark the streams of a device: the streams known to use the block, or all other streams, except
+ * idle ones if they may be queried. */
 static void mark_streams(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
                          struct ds_accel__device *device, bool are_known, bool may_ask)
 {
@@ -325,7 +327,7 @@ static void mark_streams(struct ds_accel__pinned *pool, struct ds_accel__pinned_
     }
 }
 
-/* Work that no stream of ours has any more. */
+/* Mark the work of destroyed streams. */
 static void mark_ended(struct ds_accel__pinned_block *block, struct ds_accel__device *device)
 {
     if (device->has_ended_work && add_use(block, device, NULL) == NULL) {
@@ -342,7 +344,7 @@ static void mark_ended(struct ds_accel__pinned_block *block, struct ds_accel__de
     }
 }
 
-/* All that one device may have queued. Its lock held. */
+/* Mark all work that one device may have queued. Its lock is held. */
 static void mark_device(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
                         struct ds_accel__device *device, bool is_foreign)
 {
@@ -356,9 +358,9 @@ static void mark_device(struct ds_accel__pinned *pool, struct ds_accel__pinned_b
     ds_accel__captures_release();
 }
 
-/* The usual case, which needs no lock but the pool's: of one device, with nothing that captures,
- * one question tells that nothing is queued. What another thread queues meanwhile is later than the
- * free. Where a program lent us a stream, whose end may be noted, another library may capture. */
+/* The fast path, which needs only the pool's lock: with one device and no capture, one query shows
+ * that nothing is queued. Work that another thread queues meanwhile is later than the free. With a
+ * wrapped stream of the program, whose end may be recorded, another library may capture. */
 static bool is_surely_idle(const struct ds_accel__pinned *pool)
 {
     const struct ds_accel__device *device = pool->device;
@@ -434,7 +436,7 @@ static bool has_ended(struct ds_accel__device *device, uint64_t number)
     return has;
 }
 
-/* The use's event, the end that it is of, or else its device, which has to be idle. */
+/* Check the use's event, or its end, or else whether its device is idle. */
 static bool is_over(const struct ds_accel__pinned_use *use)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -476,7 +478,7 @@ void ds_accel__pinned_attach(struct ds_accel__device *device)
     pthread_mutex_unlock(&open_lock);
 }
 
-/* Nobody asks for them any more; what they used may be given back if they were waited for. */
+/* The ends are no longer needed; their memory may be released if the call waited for them. */
 static void drop_ends(struct ds_accel__device *device, bool waits)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -495,7 +497,7 @@ static void drop_ends(struct ds_accel__device *device, bool waits)
     pthread_mutex_unlock(&device->lock);
 }
 
-/* What this device still does with blocks of other pools is waited for. */
+/* Wait for the device's uses of blocks of other pools. */
 static void purge(struct ds_accel__pinned *pool, struct ds_accel__device *device)
 {
     const struct ds_accel_plugin *table = table_of(device);
@@ -546,7 +548,8 @@ void ds_accel__pinned_detach(struct ds_accel__device *device)
     ds_accel__captures_forget(device);
 }
 
-/* What is open was opened before the fork: nobody closes it here, and its context may be gone. */
+/* The open devices were opened before the fork: the child does not close them, and their contexts
+ * may not exist any more. */
 void ds_accel__pinned_renew(void)
 {
     pthread_mutex_init(&open_lock, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Reports as trees of JSON: what detect, list, explain and config print. Text is made from the same
- * trees (report/report_text.c), so that both forms always say the same.
+ * Reports as JSON trees: the output of detect, list, explain and config. The text is made from the
+ * same trees (report/report_text.c), so that both forms always agree.
  */
 #include "runtime/report.h"
 #include "base/json.h"
@@ -89,7 +89,7 @@ static json_t *detect_candidates(const ds_accel_t *context, bool *failed)
     return array;
 }
 
-/* Text shows no more than the name, so the facts, which ask the plugin, are only for JSON. */
+/* The text shows only the name, so the facts, which need plugin calls, are only for JSON. */
 static json_t *report_detect(ds_accel_t *context, bool is_json)
 {
     struct ds_accel__candidate *chosen = context->chosen;
@@ -178,7 +178,8 @@ static json_t *gates_tree(const struct ds_accel__candidate *candidate, bool *fai
     return array;
 }
 
-/* Backends in the detection order that no file stands for: the likeliest answer to "why not". */
+/* Backends in the detection order without a plugin file: the most likely reason why a backend is
+ * missing. */
 static json_t *without_plugin(const ds_accel_t *context, const char *name, bool *failed)
 {
     json_t *order = ds_accel__config_get(&context->config, "detection_order", NULL);
@@ -268,7 +269,7 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
-/* first: the first layer that is of interest. */
+/* first: the first layer to include. */
 static json_t *files_tree(const struct ds_accel__config *config, enum ds_accel__layer first,
                           bool *failed)
 {
@@ -321,7 +322,8 @@ static void walk_members(struct config_walk *walk, json_t *object, const char *k
     }
 }
 
-/* Add a leaf, or walk an object's members. key is for people, pointer for looking the origin up. */
+/* Add a leaf, or walk an object's members. key is for display, pointer for looking up the
+ * origin. */
 static void walk_config(struct config_walk *walk, json_t *value, const char *key,
                         const char *pointer)
 {
@@ -408,7 +410,7 @@ static json_t *report_config_check(const struct ds_accel__config *config,
     return finish(tree, failed);
 }
 
-/* The verdict on what was found; clears config. */
+/* Write the result of the check; clears config. */
 static int32_t write_check(struct ds_accel__config *config, int32_t status,
                            enum ds_accel__layer first, uint32_t format, char **text_out)
 {
@@ -518,7 +520,7 @@ int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, c
     return status;
 }
 
-/* Reports that libds_accel_tools.so makes. */
+/* Whether libds_accel_tools.so makes the report. */
 static bool is_of_tools(uint32_t report)
 {
     return report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_CACHE ||
@@ -527,7 +529,7 @@ static bool is_of_tools(uint32_t report)
            report == DS_ACCEL_REPORT_MEMORY;
 }
 
-/* Nothing is detected for a report that cannot be written. */
+/* Check before detection whether the report can be written. */
 static int32_t check_tools(uint32_t report, uint32_t format)
 {
     if (tools_get() != NULL) {
@@ -540,14 +542,14 @@ static int32_t check_tools(uint32_t report, uint32_t format)
                                                 : ds_accel__tools_missing("the text of a report");
 }
 
-/* Reports that tell of a failed detection are written in spite of it. */
+/* Whether the report describes a failed detection, and is therefore written after a failure. */
 static bool tells_failure(uint32_t report)
 {
     return report == DS_ACCEL_REPORT_DETECT || report == DS_ACCEL_REPORT_EXPLAIN ||
            report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_BUNDLE;
 }
 
-/* Is one accelerator asked for by name: the option, the environment's or the configuration's? */
+/* Is an accelerator forced by the option, the environment or the configuration? */
 static bool is_forced(ds_accel_t *context)
 {
     bool is_configured;
@@ -559,13 +561,14 @@ static bool is_forced(ds_accel_t *context)
            is_configured;
 }
 
-/* Without a name, topo is of all that can be used, or of the one that is asked for. */
+/* Without a name, topo covers all usable backends, or the forced backend. */
 static bool is_topo_of_all(ds_accel_t *context, uint32_t report, const char *name)
 {
     return report == DS_ACCEL_REPORT_TOPO && name == NULL && !is_forced(context);
 }
 
-/* Only these need more of the chosen plugin than what its rehearsal in a helper showed. */
+/* Whether the report needs open devices; other reports use the results of the probe in the
+ * helper. */
 static bool opens_devices(uint32_t report)
 {
     return report == DS_ACCEL_REPORT_INFO || report == DS_ACCEL_REPORT_MEMORY ||
@@ -573,7 +576,7 @@ static bool opens_devices(uint32_t report)
            report == DS_ACCEL_REPORT_ENV;
 }
 
-/* What a report needs to have happened before it is written. */
+/* Run the detection and checks that a report needs. */
 static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
 {
     int32_t status = DS_ACCEL_OK;
@@ -591,10 +594,10 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
     if (report == DS_ACCEL_REPORT_LIST || report == DS_ACCEL_REPORT_EXPLAIN ||
         report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_BUNDLE ||
         is_topo_of_all(context, report, name)) {
-        /* To explain a device's sleep is no reason to end it. */
+        /* An explanation must not wake a sleeping device. */
         int32_t checked = ds_accel__check(context, name, false);
 
-        /* A backend that only the configuration knows: that it has no plugin is the explanation. */
+        /* For a backend known only to the configuration, the missing plugin is the explanation. */
         if (checked == DS_ACCEL_ERR_NOT_FOUND && report == DS_ACCEL_REPORT_EXPLAIN) {
             pthread_mutex_lock(&context->config_lock);
             if (ds_accel__config_get(&context->config, "backends", name, NULL) != NULL) {
@@ -687,7 +690,7 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
         status = tools_get()->make_tree(context, report, name, format, &tree);
         return status < 0 ? status : ds_accel__report_write(report, tree, format, text_out);
     }
-    /* Only detect's own answer needs no more than detection does. */
+    /* Every report except detect needs more than the detection. */
     if (report != DS_ACCEL_REPORT_DETECT) {
         pthread_mutex_lock(&context->config_lock);
         status = ds_accel__config_complete(&context->config);
@@ -721,7 +724,7 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
             return ds_accel__error(DS_ACCEL_ERR_STATE, "problems were found");
         }
     }
-    /* An explanation of a failure is a success; detect's own answer is the failure. */
+    /* An explanation of a failure is a success; only detect returns the failure itself. */
     return written < 0 || report != DS_ACCEL_REPORT_DETECT ? written : status;
 }
 

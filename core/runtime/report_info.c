@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The reports on one backend: info and env. They work for backends that are not here, too. */
+/* The reports on one backend: info and env. They also work for backends that are not available. */
 #include "base/json.h"
 #include "base/text.h"
 #include "config/config.h"
@@ -32,14 +32,14 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
         memset(&facts->info, 0, sizeof(facts->info));
     }
     if (instance == NULL && candidate != NULL && candidate->start.is_done != 0) {
-        facts->info = candidate->start.info; /* as its rehearsal found it */
+        facts->info = candidate->start.info; /* as the probe in the helper reported it */
     }
     ds_accel__sanitize(facts->info.communication_backend,
                        sizeof(facts->info.communication_backend));
     ds_accel__sanitize(facts->info.compile_backend, sizeof(facts->info.compile_backend));
 }
 
-/* The functions to ask, or NULL when the backend is not available. */
+/* The plugin's functions, or NULL when the backend is not available. */
 static const struct ds_accel_plugin *table_of(const struct ds_accel__facts *facts)
 {
     return facts->candidate != NULL && facts->instance != NULL ? &facts->candidate->table : NULL;
@@ -77,7 +77,7 @@ static json_t *number_or_null(bool known, uint64_t value)
     return known ? json_integer((json_int_t)value) : json_null();
 }
 
-/* The best that was said: for this process, of the open device, of the closed one. */
+/* The most specific value: for this process, of the open device, of the closed device. */
 static json_t *total_memory(const struct ds_accel_memory_info *memory,
                             const struct ds_accel_device_info *info,
                             const struct ds_accel_device_identity *identity)
@@ -101,7 +101,7 @@ static void sanitize_identity(struct ds_accel_device_identity *identity)
     ds_accel__sanitize(identity->architecture, sizeof(identity->architecture));
 }
 
-/* The part of a device that this one is, or null: it is a whole one. */
+/* The partition that this device is, or null for a whole device. */
 static json_t *partition_tree(const struct ds_accel_device_identity *identity, bool *failed)
 {
     static const char *const kinds[] = {"", "mig", "tile", "other"};
@@ -129,7 +129,7 @@ static json_t *partition_tree(const struct ds_accel_device_identity *identity, b
     return tree;
 }
 
-/* Every name of the device, so that people find the one they mean in any tool. */
+/* Every name of the device, so that users can match it in any tool. */
 static void set_identity(json_t *tree, const struct ds_accel_device_identity *identity,
                          bool *failed)
 {
@@ -232,7 +232,8 @@ static const struct {
     {"bfloat16", DS_ACCEL_DTYPE_BFLOAT16},
 };
 
-/* What device 0 computes with: a bit per listed dtype; -1 if it cannot be asked. */
+/* The dtypes that device 0 computes with: a bit per listed dtype; -1 if the plugin cannot report
+ * them. */
 static int computed_dtypes(const struct ds_accel__facts *facts)
 {
     const struct ds_accel_plugin *table = table_of(facts);
@@ -296,7 +297,7 @@ static bool has_text(json_t *array, const char *text)
     return false;
 }
 
-/* The configuration's names, then those the plugin adds. */
+/* The names from the configuration, then the names that the plugin adds. */
 static json_t *names_tree(const struct ds_accel__facts *facts, const char *key, uint32_t which,
                           bool *failed)
 {
@@ -320,7 +321,7 @@ static json_t *names_tree(const struct ds_accel__facts *facts, const char *key, 
     return array;
 }
 
-/* A text lent by a plugin: there, of a sensible length, without control characters. */
+/* Whether a plugin's text is not NULL, not too long and without control characters. */
 static bool is_plain(const char *text, size_t limit)
 {
     size_t length = text != NULL ? strnlen(text, limit) : limit;
@@ -410,8 +411,7 @@ static bool is_usable(const struct ds_accel__candidate *candidate)
                                  candidate->state == DS_ACCEL_STATE_SELECTED);
 }
 
-/* An instance to ask: the chosen one's own, or one started for the occasion. NULL: not available.
- */
+/* An instance for queries: the chosen backend's own, or a temporary one. NULL: not available. */
 static ds_accel_plugin_instance_t *borrow_instance(const ds_accel_t *context,
                                                    struct ds_accel__candidate *candidate,
                                                    uint32_t *count_out, bool *started_out)
@@ -455,7 +455,8 @@ static void set_names(json_t *tree, const struct ds_accel__facts *facts, bool *f
     set_text(tree, "current_device_name", name, failed);
 }
 
-/* The operator's word on one dtype holds for the list of what the device computes with, too. */
+/* The operator's setting for one dtype also applies to the list of dtypes that the device computes
+ * with. */
 static int by_operator(const struct ds_accel__facts *facts, const char *key, int bit, int bits)
 {
     json_t *word = ds_accel__operator_fact(facts->context, facts->name, key);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Random number generators: a seed, a place in its sequence, and both as bytes. philox.c makes the
- * numbers, rng_fill.c gets them to where they belong, rng_default.c finds
- * devices' default generators.
+ * Random number generators: a seed, a position in its sequence, and both as bytes. philox.c makes
+ * the numbers, rng_fill.c writes them to device memory, rng_default.c finds devices' default
+ * generators.
  */
 #include "runtime/rng.h"
 #include "base/fork.h"
@@ -48,7 +48,7 @@ static bool is_vendors(const struct ds_accel__rng *rng)
 
 /* ---- making and destroying ------------------------------------------------------------------ */
 
-/* Lock held, or nobody else has the generator. */
+/* Lock held, or no other thread has the generator. */
 static int32_t reseed(struct ds_accel__rng *rng, uint64_t seed)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -126,7 +126,7 @@ static void drop_staging(struct ds_accel__rng *rng)
             status = ds_accel_event_synchronize(staging->event);
             ds_accel__layers_own_end();
         }
-        /* What a copy might still read is rather kept for ever. */
+        /* Leak a block that a copy may still read. */
         if (status == DS_ACCEL_OK) {
             if (staging->is_pinned) {
                 ds_accel_mem_free_pinned(&rng->child.device->abi, staging->memory);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The default generators of a context's devices, by the device's number: seeds and states. A device
- * whose generator is asked for is opened.
+ * The default generators of a context's devices, by device index: seeds and states. Access to a
+ * device's generator opens the device.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -10,7 +10,7 @@
 #include "host/registry.h"
 #include "runtime/handle.h"
 
-/* -1: of the calling thread's current device. */
+/* device_index -1: the calling thread's current device. */
 static int32_t find_default(ds_accel_t *context, int32_t device_index, ds_accel_rng_t **rng_out)
 {
     uint32_t index = (uint32_t)device_index;
@@ -47,7 +47,7 @@ int32_t ds_accel_manual_seed_all(ds_accel_t *context, uint64_t seed)
         return status;
     }
     candidate = __atomic_load_n(&context->selected, __ATOMIC_ACQUIRE);
-    if (candidate->watch.is_forked) { /* another thread may have had the lock */
+    if (candidate->watch.is_forked) { /* another thread may have held the lock */
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "manual_seed_all: the accelerator was started by process %ld before "
                                "fork()",

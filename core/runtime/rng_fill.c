@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * How random numbers get to where they belong.
+ * Writing random numbers to device memory.
  *
- * Where the host may touch device memory, a host task writes them when the stream gets there.
- * Elsewhere they are made in one of two blocks of pinned memory and copied from there in the
- * stream's order; a block is written again only after the event behind its last copy.
+ * If the host may access device memory, a host task in the stream writes the numbers. Otherwise
+ * they are made in one of two blocks of pinned memory and copied from there in stream order; a
+ * block is rewritten only after the event that follows its last copy.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -40,14 +40,14 @@ static void run_fill(void *user_data, int32_t status)
 {
     struct fill *fill = user_data;
 
-    /* Why the stream did not get here is the stream's to say, to whoever waits for it. */
+    /* After a failure of the stream, waiting for the stream reports the error. */
     if (status == DS_ACCEL_OK) {
         ds_accel__numbers_make(&fill->numbers, 0, fill->count, fill->pointer);
     }
     free(fill);
 }
 
-/* Written by the host when the stream gets there. */
+/* Let a host task write the numbers. */
 static int32_t deliver_in_place(struct ds_accel__stream *stream, const struct fill *fill)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -86,7 +86,7 @@ static int32_t deliver_in_place(struct ds_accel__stream *stream, const struct fi
     return status;
 }
 
-/* Make the block usable: there, and no copy reads it. A device without events is waited for after
+/* Make the block usable: allocated, and not read by a copy. Without events the call waits after
  * every copy. */
 static int32_t take_staging(struct ds_accel__rng *rng, struct ds_accel__staging *staging)
 {
@@ -124,7 +124,7 @@ static int32_t deliver_piece(struct ds_accel__staging *staging, struct ds_accel_
         status = staging->event != NULL ? ds_accel_event_record(staging->event, &stream->abi)
                                         : ds_accel__stream_wait(stream);
     }
-    /* A copy may be queued that no event tells of: lost rather than written while it is read. */
+    /* A queued copy may have no event: leak the block rather than rewrite it during the copy. */
     if (status < 0 &&
         stream->abi.table->stream_synchronize(stream->abi.handle, UINT64_MAX, &error) < 0) {
         staging->memory = NULL;
@@ -156,7 +156,7 @@ static int32_t deliver_through_staging(struct ds_accel__rng *rng, struct ds_acce
     return status;
 }
 
-/* Lock held: the vendor's generator fills it. */
+/* Fill the memory with the vendor's generator. Lock held. */
 static int32_t deliver_by_vendor(struct ds_accel__rng *rng, struct ds_accel__stream *stream,
                                  const struct fill *fill, double first, double second,
                                  const char *call)
@@ -181,7 +181,7 @@ static int32_t deliver_by_vendor(struct ds_accel__rng *rng, struct ds_accel__str
 
 /* ---- filling -------------------------------------------------------------------------------- */
 
-/* Numbers that a graph holds would come again with every replay. */
+/* Every replay of a graph would repeat the same numbers. */
 static int32_t check_capture(struct ds_accel__stream *stream, const char *call)
 {
     bool is_capturing = false;
@@ -196,7 +196,7 @@ static int32_t check_capture(struct ds_accel__stream *stream, const char *call)
     return status;
 }
 
-/* What an address says of itself, where the runtime knows it: it is this device's, and is large
+/* Check with the runtime, if it knows the address, that the memory is this device's and large
  * enough. */
 static int32_t check_memory(struct ds_accel__device *device, const struct fill *fill,
                             const char *call)

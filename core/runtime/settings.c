@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What a program may choose in place of a fact: communication and compile backend. */
+/* Settings of the program that override a fact: communication and compile backend. */
 #include "base/text.h"
 #include "config/config.h"
 #include "host/context.h"
@@ -19,7 +19,7 @@ static const struct {
 DS_ACCEL_STATIC_ASSERT(sizeof(((ds_accel_t *)0)->settings) == 32 * DS_ACCEL__SETTING_COUNT,
                        "one place per setting");
 
-/* The accelerator's own; "": it has none. */
+/* The accelerator's own backend; "": none. */
 static const char *own(const struct ds_accel__known *known, enum ds_accel__setting setting)
 {
     return setting == DS_ACCEL__SETTING_COMPILE ? known->info.compile_backend
@@ -58,7 +58,7 @@ static bool is_listed(json_t *list, const char *name)
     return false;
 }
 
-/* As DeepSpeed says it: which there are. */
+/* Fail with the list of valid names, as DeepSpeed does. */
 static int32_t refuse(const ds_accel_t *context, json_t *list, const char *own_name,
                       const char *name)
 {

@@ -15,7 +15,7 @@ static int32_t finish(int32_t status, const struct ds_accel_error *error)
 
 /* ---- profiler ranges ------------------------------------------------------------------------ */
 
-/* A program is not to care whether the vendor has a profiler. */
+/* A program need not check whether the vendor has a profiler. */
 static int32_t finish_range(int32_t status, const struct ds_accel_error *error)
 {
     return status == DS_ACCEL_ERR_UNSUPPORTED ? DS_ACCEL_OK : finish(status, error);
@@ -70,7 +70,7 @@ int32_t ds_accel_profiler_stop(ds_accel_t *context)
 
 /* ---- telemetry and links -------------------------------------------------------------------- */
 
-/* The plugin's functions for a question about a device that need not be open. */
+/* The plugin's functions for a query about a device that need not be open. */
 static int32_t get_table(ds_accel_t *context, uint32_t device_index, const char *call,
                          const void *out, const struct ds_accel_plugin **table_out,
                          ds_accel_plugin_instance_t **instance_out)
@@ -104,7 +104,7 @@ int32_t ds_accel_telemetry(ds_accel_t *context, uint32_t device_index,
                                &error);
 }
 
-/* An array that a plugin fills: room for its elements, or for none. */
+/* Check an array that a plugin fills: room for its elements, or empty. */
 static int32_t check_array(const void *array, uint32_t stride_bytes, uint32_t capacity,
                            const char *call)
 {

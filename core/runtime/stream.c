@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Streams and events: what is made, destroyed and looked up. What is called often is inline in
- * ds_accel.h and goes to the plugin's table at once.
+ * Streams and events: creation, destruction and lookup. Frequent calls are inline in ds_accel.h and
+ * call the plugin's table directly.
  *
- * Which stream is current is kept by the vendor's runtime where it keeps one per thread, so that
- * the vendor's own calls and ours agree; otherwise here, by thread.
+ * If the vendor's runtime keeps a current stream per thread, it is used, so that the vendor's calls
+ * and this library agree; otherwise this file keeps one per thread.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -58,7 +58,7 @@ static struct ds_accel__stream *wrap(struct ds_accel__device *device,
     return stream;
 }
 
-/* The one that got there first stays; a second handle for it is put away again. */
+/* The first thread's handle stays; a second handle for the same stream is destroyed. */
 static struct ds_accel__stream *keep_default(struct ds_accel__device *device,
                                              struct ds_accel__stream *made)
 {
@@ -73,7 +73,7 @@ static struct ds_accel__stream *keep_default(struct ds_accel__device *device,
     return kept;
 }
 
-/* Asked for when somebody wants it: opening a device is no reason to. */
+/* Created on first use: opening a device alone does not create the default stream. */
 static int32_t get_default(struct ds_accel__device *device, struct ds_accel__stream **stream_out)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -83,7 +83,7 @@ static int32_t get_default(struct ds_accel__device *device, struct ds_accel__str
 
     if (stream == NULL) {
         status = device->abi.table->stream_get_default(device->abi.handle, &handle, &error);
-        /* A backend without streams has a default one all the same, for memory to belong to. */
+        /* A backend without streams also has a default stream, as the owner of memory. */
         if (status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED) {
             return ds_accel__fail(status, &error);
         }
@@ -133,7 +133,7 @@ void ds_accel__stream_destroy(struct ds_accel__stream *stream)
         struct ds_accel__arena *arena = device->allocator != NULL ? stream->arena : NULL;
         bool is_borrowed = stream->is_borrowed;
 
-        /* Who ends its capture elsewhere has done so, or finds it gone. */
+        /* A thread that ends the stream's capture has finished, or finds the stream destroyed. */
         pthread_mutex_lock(&device->lock);
         if (arena != NULL && ds_accel__allocator_is_capturing(arena)) {
             ds_accel__capture_cancel(stream); /* so that its end can be marked */
@@ -296,7 +296,7 @@ int32_t ds_accel_stream_is_capturing(ds_accel_stream_t *stream, uint32_t *captur
     }
     status = stream->table->graph_capture_status(stream->handle, &capturing, &error);
     if (status ==
-        DS_ACCEL_ERR_UNSUPPORTED) { /* what began here, we know; none is drawn in unseen */
+        DS_ACCEL_ERR_UNSUPPORTED) { /* captures begun here are known; others can't exist */
         struct ds_accel__arena *arena = __atomic_load_n(&ours->arena, __ATOMIC_ACQUIRE);
 
         capturing = arena != NULL && ds_accel__allocator_is_capturing(arena)
@@ -313,7 +313,8 @@ int32_t ds_accel_stream_is_capturing(ds_accel_stream_t *stream, uint32_t *captur
 
 /* ---- the current stream --------------------------------------------------------------------- */
 
-/* A thread's own choice on one device. Handles are told apart by their ids, which never return. */
+/* A thread's current stream on one device. Handles are identified by their ids, which are never
+ * reused. */
 struct choice {
     uint64_t device_id;
     struct ds_accel__stream *stream;
@@ -345,7 +346,8 @@ static struct choice *find_choice(uint64_t device_id)
     return NULL;
 }
 
-/* A place for the device's choice: one that it has, or one whose device is gone, or a new one. */
+/* The entry for the device's choice: the existing entry, an entry of a closed device, or a new
+ * entry. */
 static struct choice *take_choice(uint64_t device_id)
 {
     struct choice *choice = find_choice(device_id);
@@ -370,7 +372,7 @@ static struct choice *take_choice(uint64_t device_id)
     return &larger->items[count];
 }
 
-/* Our handle of the stream that the vendor's runtime says is current. */
+/* The handle of the stream that the vendor's runtime reports as current. */
 static int32_t find_theirs(struct ds_accel__device *device, ds_accel_plugin_stream_t *handle,
                            struct ds_accel__stream **stream_out)
 {

@@ -4,9 +4,9 @@
  * Tensors: a storage, which is memory with a count, and views of it, which are handles with shape
  * and strides. A view never changes, so only the two counts need care.
  *
- * Consumers of DLPack keep memory for as long as they like, on threads that know nothing of us.
- * Therefore a storage of a device's memory holds its device open, and through it the context, until
- * the memory is released: a program may close and destroy what it opened in any order.
+ * Consumers of DLPack keep memory for any time, on threads unknown to this library. A storage of a
+ * device's memory therefore holds its device open, and through the device the context, until the
+ * memory is released: a program may close devices and destroy contexts in any order.
  */
 #include "runtime/tensor.h"
 #include "base/text.h"
@@ -115,7 +115,7 @@ static int32_t check_shape(const char *call, uint32_t dtype, uint32_t ndim, cons
         }
         is_empty = is_empty || shape[i] == 0;
     }
-    /* A size of 0 does not excuse the others: their product is what strides are made of. */
+    /* A size of 0 does not skip the check of the other sizes: the strides are their products. */
     for (uint32_t i = 0; i < ndim; i++) {
         if (__builtin_mul_overflow(count, shape[i] != 0 ? shape[i] : 1, &count) ||
             count > INT64_MAX / (int64_t)element_bytes) {
@@ -158,7 +158,7 @@ void *ds_accel__tensor_data(const struct ds_accel__tensor *tensor)
 
 /* ---- storages ------------------------------------------------------------------------------- */
 
-/* Memory of ours. */
+/* Free memory allocated by this library. */
 static void free_memory(const struct ds_accel__storage *storage)
 {
     struct ds_accel__device *device = storage->device;
@@ -379,7 +379,7 @@ int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint3
     if (tensor == NULL) {
         return DS_ACCEL_ERR_NO_MEMORY;
     }
-    /* From here on it can't fail, and the memory is ours to release. */
+    /* No failure is possible from here on, and the storage now owns the memory. */
     storage->deleter = memory->deleter;
     storage->user_data = memory->user_data;
     tensor->offset_bytes = (uint64_t)-low;
@@ -388,7 +388,7 @@ int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint3
     return DS_ACCEL_OK;
 }
 
-/* Where a runtime says that memory is. */
+/* Find the place of the memory as the runtime reports it. */
 static int32_t find_place(struct ds_accel__device *device, const void *data, uint32_t *place_out)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
@@ -567,7 +567,7 @@ static struct ds_accel__tensor layout_of(const struct ds_accel__tensor *tensor)
     return layout;
 }
 
-/* A view with a layout that was checked. */
+/* Make a view with a checked layout. */
 static int32_t finish_view(const struct ds_accel__tensor *tensor,
                            const struct ds_accel__tensor *layout, ds_accel_tensor_t **tensor_out)
 {
@@ -665,7 +665,8 @@ static int32_t infer_size(const struct ds_accel__tensor *tensor, uint32_t ndim, 
     return DS_ACCEL_OK;
 }
 
-/* Strides of foreign memory may be anything; the product wraps and then fits nothing. */
+/* Strides of foreign memory can have any value; the product wraps around, and the result fails the
+ * range check. */
 static int64_t multiply(int64_t left, int64_t right)
 {
     return (int64_t)((uint64_t)left * (uint64_t)right);
@@ -769,7 +770,7 @@ int32_t ds_accel_tensor_slice(ds_accel_tensor_t *tensor, uint32_t dim, int64_t s
     wanted = layout_of(ours);
     size = (stop - start) / step + ((stop - start) % step != 0);
     wanted.shape[dim] = size;
-    if (size > 1 && ours->element_count > 0) { /* else the product might be too large */
+    if (size > 1 && ours->element_count > 0) { /* else the product might overflow */
         wanted.strides[dim] *= step;
     }
     if (ours->element_count > 0) {

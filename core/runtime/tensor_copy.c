@@ -3,14 +3,15 @@
 /*
  * Moving tensors: copy, to a device or the host, fill.
  *
- * A plan turns shapes and strides into runs of bytes that lie together on both sides: dimensions of
- * size 1 go, the rest are sorted by the destination's strides, and neighbours that continue each
- * other become one. Most copies are one run then. Of many runs, memory that the host reaches gets
- * one host task, all else a queued copy for each.
+ * A plan turns shapes and strides into runs of bytes that are contiguous on both sides: dimensions
+ * of size 1 are dropped, the others are sorted by the destination's strides, and adjacent
+ * contiguous dimensions are merged. Most copies are then a single run. Several runs in
+ * host-accessible memory become one host task; otherwise each run is a queued copy.
  *
- * A host task and its plan are used once, so in a capture, which may be replayed, every run is
- * queued by itself. Ordinary host memory is waited for, because nothing else would keep it until
- * the stream gets there; device and pinned memory is kept by its allocator.
+ * A host task and its plan are used once; in a capture, which may be replayed, every run is
+ * therefore queued separately. A copy of ordinary host memory waits for completion, because nothing
+ * else keeps that memory until the stream has used it; the allocators keep device and pinned
+ * memory.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -50,7 +51,7 @@ static void add_dim(struct plan *plan, int64_t size, int64_t destination_stride,
     uint32_t place = plan->ndim++;
 
     assert(place < DS_ACCEL_TENSOR_DIMS_MAX);
-    /* Outermost is what is farthest apart. */
+    /* The dimension with the largest stride is outermost. */
     while (place > 0 && llabs(plan->destination_strides[place - 1]) < llabs(destination_stride)) {
         plan->sizes[place] = plan->sizes[place - 1];
         plan->destination_strides[place] = plan->destination_strides[place - 1];
@@ -73,7 +74,7 @@ static void grow_run(struct plan *plan)
     }
 }
 
-/* Of tensors with an element at least; source NULL: a fill. */
+/* Make the plan for tensors with at least one element; source NULL: a fill. */
 static void make_plan(struct plan *plan, const struct ds_accel__tensor *destination,
                       const struct ds_accel__tensor *source)
 {
@@ -146,14 +147,14 @@ static int32_t run_on_host(void *user_data, void *destination, const void *sourc
 
 static void run_task(void *user_data, int32_t status)
 {
-    /* Why the stream did not get here is the stream's to say, to whoever waits for it. */
+    /* After a failure of the stream, waiting for the stream reports the error. */
     if (status == DS_ACCEL_OK) {
         for_each_run(user_data, run_on_host, user_data);
     }
     free(user_data);
 }
 
-/* Memory of a tensor as the host's work touches it; device NULL: the host's. */
+/* The extent of a tensor's memory that host work accesses; device NULL: host memory. */
 static struct ds_accel__extent extent_of(const struct plan *plan,
                                          const struct ds_accel__device *device, bool is_write)
 {
@@ -171,7 +172,7 @@ static struct ds_accel__extent extent_of(const struct plan *plan,
     return extent;
 }
 
-/* What a plan touches, for the race detector. source NULL: a fill. */
+/* The accesses of a plan, for the race detector. source NULL: a fill. */
 static struct ds_accel__work work_of(const struct plan *plan,
                                      const struct ds_accel__tensor *destination,
                                      const struct ds_accel__tensor *source)
@@ -249,7 +250,7 @@ static int32_t queue_fill(void *user_data, void *destination, const void *source
 
 /* ---- what is asked for ---------------------------------------------------------------------- */
 
-/* The same element in several places of the memory is for reading only. */
+/* Whether several elements share one address, so that the tensor can only be read. */
 static bool repeats_elements(const struct ds_accel__tensor *tensor)
 {
     for (uint32_t i = 0; i < tensor->ndim; i++) {
@@ -290,7 +291,7 @@ static bool overlaps(const struct ds_accel__tensor *left, const struct ds_accel_
     int64_t lows[2];
     int64_t highs[2];
 
-    /* Addresses of memories that are not the same need not be comparable. */
+    /* Addresses in different memories are not comparable. */
     if (is_on_device(left) != is_on_device(right) ||
         (is_on_device(left) && left->storage->device != right->storage->device) ||
         !ds_accel__tensor_extent(left, &lows[0], &highs[0]) ||
@@ -351,7 +352,8 @@ static int32_t try_record(struct ds_accel__tensor *tensor, struct ds_accel__stre
     if (owner == stream->child.device) {
         return ds_accel_tensor_record_stream((ds_accel_tensor_t *)tensor, &stream->abi);
     }
-    /* Its allocator knows streams of its own device only: one of those waits for ours. */
+    /* An allocator only accepts streams of its own device: such a stream waits for the given
+     * one. */
     other = ds_accel__stream_of(owner, NULL, "tensor_copy");
     if (other == NULL || ds_accel_stream_wait_stream(&other->abi, &stream->abi) < 0) {
         return ds_accel__stream_wait(stream);
@@ -359,8 +361,8 @@ static int32_t try_record(struct ds_accel__tensor *tensor, struct ds_accel__stre
     return ds_accel_tensor_record_stream((ds_accel_tensor_t *)tensor, &other->abi);
 }
 
-/* Keep the memory until the stream has passed, also when it is released before. Where that cannot
- * be noted, wait for it: what is queued is queued. */
+/* Keep the memory until the stream has used it, even if the memory is released earlier. If the use
+ * cannot be recorded, wait for the stream: the work is already queued. */
 static int32_t record(struct ds_accel__tensor *tensor, struct ds_accel__stream *stream)
 {
     return try_record(tensor, stream) < 0 ? ds_accel__stream_wait(stream) : DS_ACCEL_OK;
@@ -371,7 +373,7 @@ static bool is_unpinned(const struct ds_accel__tensor *tensor)
     return tensor != NULL && tensor->storage->place == DS_ACCEL_PLACE_HOST;
 }
 
-/* Queue the plan; device memory is on one side at least. source NULL: a fill. */
+/* Queue the plan; at least one side is device memory. source NULL: a fill. */
 static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel__tensor *source,
                           struct ds_accel__stream *stream, const struct plan *plan)
 {
@@ -409,17 +411,17 @@ static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel_
     }
     if (must_wait) {
         int32_t waited =
-            ds_accel__stream_wait(stream); /* after a failure too: some runs may be under way */
+            ds_accel__stream_wait(stream); /* after a failure too: some runs may be in flight */
 
         return status < 0 ? status : waited;
     }
-    /* After a failure too: some runs may be under way, and the caller releases the memory. */
+    /* After a failure too: some runs may be in flight, and the caller releases the memory. */
     recorded[0] = record(destination, stream);
     recorded[1] = record(source, stream);
     return status < 0 ? status : recorded[0] < 0 ? recorded[0] : recorded[1];
 }
 
-/* The device that knows of host memory: the one it is pinned by, or that of the stream. */
+/* The device responsible for host memory: the device that pinned it, or the stream's device. */
 static struct ds_accel__device *find_device(const struct ds_accel__tensor *destination,
                                             const struct ds_accel__tensor *source,
                                             const struct ds_accel__stream *stream)
@@ -432,7 +434,7 @@ static struct ds_accel__device *find_device(const struct ds_accel__tensor *desti
     return device == NULL && stream != NULL ? stream->child.device : device;
 }
 
-/* Neither is on a device; source NULL: a fill. */
+/* Run a plan without device memory; source NULL: a fill. */
 static int32_t run_at_once(ds_accel_stream_t *stream, struct plan *plan,
                            const struct ds_accel__tensor *destination,
                            const struct ds_accel__tensor *source)
@@ -466,7 +468,7 @@ static int32_t copy(struct ds_accel__tensor *destination, struct ds_accel__tenso
     return status < 0 ? status : queue_plan(destination, source, queue, &plan);
 }
 
-/* A tensor of a device is worked with where the device may be. */
+/* A tensor on a device can only be used where its device can be used. */
 static int32_t fork_check(const struct ds_accel__tensor *tensor)
 {
     const struct ds_accel__device *device = tensor->storage->device;
@@ -496,7 +498,7 @@ int32_t ds_accel_tensor_copy(ds_accel_tensor_t *destination, ds_accel_tensor_t *
     return copy(to, from, stream);
 }
 
-/* New memory is free to use in the order of the stream that it was allocated for. */
+/* New memory may be used in the order of the stream that it was allocated on. */
 static int32_t follow_allocation(struct ds_accel__device *device, ds_accel_stream_t *stream)
 {
     struct ds_accel__stream *current;
@@ -525,7 +527,7 @@ int32_t ds_accel__tensor_copy_to(struct ds_accel__tensor *tensor, uint32_t place
     if (status < 0) {
         return status;
     }
-    /* Behind the allocation, which may have queued waits of its own. */
+    /* After the allocation, which may have queued waits of its own. */
     status = follow_allocation(place == DS_ACCEL_PLACE_DEVICE ? device : NULL, stream);
     if (status >= 0) {
         status =
@@ -539,7 +541,7 @@ int32_t ds_accel__tensor_copy_to(struct ds_accel__tensor *tensor, uint32_t place
     return DS_ACCEL_OK;
 }
 
-/* The same tensor once more. */
+/* Return a new reference to the same tensor. */
 static int32_t share(ds_accel_tensor_t *tensor, ds_accel_tensor_t **tensor_out)
 {
     *tensor_out = ds_accel_tensor_get(tensor);
@@ -598,7 +600,7 @@ int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device
 {
     struct ds_accel__tensor *ours = ds_accel__tensor_check(tensor, "pin_memory");
     struct ds_accel__device *by = ds_accel__device_check(device, "pin_memory");
-    /* 1: however it is; 0: to a page */
+    /* 1: any alignment; 0: a page */
     const uint64_t align = align_bytes == 0 ? (uint64_t)sysconf(_SC_PAGESIZE) : align_bytes;
 
     int32_t status;
@@ -629,7 +631,7 @@ int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device
 
 /* ---- filling -------------------------------------------------------------------------------- */
 
-/* The shortest pattern that gives the same: 8 equal bytes are one byte. */
+/* Set the shortest equivalent pattern: 8 equal bytes become one byte. */
 static void set_pattern(struct plan *plan, const void *value, uint32_t element_bytes)
 {
     memcpy(plan->pattern, value, element_bytes);
@@ -640,7 +642,7 @@ static void set_pattern(struct plan *plan, const void *value, uint32_t element_b
     }
 }
 
-/* What a pattern that devices have no fill for is copied from. */
+/* The source of copies for a pattern that devices cannot fill with. */
 struct row {
     struct ds_accel__stream *stream;
     void *data;
@@ -681,7 +683,7 @@ static int32_t fill_by_copies(struct ds_accel__tensor *tensor, const struct plan
     run_on_host(&fill, row.data, NULL);
     status = for_each_run(plan, queue_row, &row);
     waited = ds_accel__stream_wait(stream);
-    if (waited >= 0) { /* else a copy might still read it: rather lost than freed */
+    if (waited >= 0) { /* else a copy might still read the memory: leak it */
         free(row.data);
     }
     status = status < 0 ? status : waited;

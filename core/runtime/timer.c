@@ -3,8 +3,8 @@
 /*
  * Timers: two events of the device, or two readings of the host's clock.
  *
- * A clock read by the host says something about a stream only if the stream is idle then. Where a
- * device is not synchronized, each reading therefore waits for the stream; events do not.
+ * A reading of the host's clock is meaningful for a stream only if the stream is idle at that time.
+ * On an asynchronous device each reading therefore waits for the stream; events do not wait.
  */
 #include "base/clock.h"
 #include "base/text.h"
@@ -97,7 +97,7 @@ void ds_accel_timer_destroy(ds_accel_timer_t *timer)
     }
 }
 
-/* Put a mark into the stream, or read the clock when the stream is idle. */
+/* Record an event in the stream, or read the clock once the stream is idle. */
 static int32_t mark(const struct ds_accel__timer *timer, ds_accel_stream_t *stream,
                     const char *call, ds_accel_event_t *event, uint64_t *clock_ns)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Completing snapshots of the caching allocator. What is read is copied into a tree in which every
- * key is there, in the schema's order, and every sum holds: the blocks of a segment fill it without
- * a gap, segments do not overlap, the sizes a segment states are those of its blocks. Whatever uses
- * such a tree checks nothing.
+ * Completion of snapshots of the caching allocator. The input is copied into a tree that has every
+ * key, in the schema's order, and whose sums are correct: the blocks of a segment fill it without a
+ * gap, segments do not overlap, the sizes of a segment are the sums of its blocks. Users of such a
+ * tree need no further checks.
  *
- * Keys that torch's snapshots lack are filled in, keys that nobody here knows are left out: newer
- * writers add some. A key that is known has to be right.
+ * Keys that torch's snapshots lack are filled in; unknown keys, which newer writers add, are left
+ * out. A known key must have a valid value.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -18,12 +18,12 @@
 #include <stdio.h>
 
 #define POINTER_SIZE 256
-#define SIZE_LIMIT INT64_C(0x4000000000000000) /* of a device's memory; sums do not overflow */
+#define SIZE_LIMIT INT64_C(0x4000000000000000) /* of any size: sums do not overflow */
 #define REQUIRED INT64_MIN
 
 struct reader {
-    const struct ds_accel__snapshot_text *from; /* NULL: a tree that no text belongs to */
-    char pointer[POINTER_SIZE];                 /* of the value at hand */
+    const struct ds_accel__snapshot_text *from; /* NULL: a tree without a text */
+    char pointer[POINTER_SIZE];                 /* of the current value */
     int32_t status;                             /* of the first failure */
     bool failed;                                /* memory is exhausted */
 };
@@ -40,7 +40,7 @@ static bool locate(const struct ds_accel__snapshot_text *from, const char *point
 static void fail(struct reader *reader, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* What is wrong with the value at hand, or with its member. Only the first failure counts. */
+/* Report an error of the current value, or of its member. Only the first failure counts. */
 static void fail(struct reader *reader, const char *key, const char *format, ...)
 {
     char message[256];
@@ -153,7 +153,7 @@ static const char *get_text(struct reader *reader, json_t *object, const char *k
     return json_string_value(value);
 }
 
-/* An array that is a member; NULL: there is none, which is a failure if it has to be there. */
+/* A member that is an array; NULL: missing, which is a failure if the array is required. */
 static json_t *get_array(struct reader *reader, json_t *object, const char *key, bool is_required)
 {
     json_t *value = json_object_get(object, key);
@@ -176,7 +176,7 @@ static bool check_object(struct reader *reader, const json_t *value, const char 
     return true;
 }
 
-/* One of several texts; the number of it. */
+/* The index of the member's value among several texts. */
 static size_t get_choice(struct reader *reader, json_t *object, const char *key,
                          const char *const *choices, size_t count)
 {
@@ -241,7 +241,7 @@ static json_t *read_frames(struct reader *reader, json_t *object)
 static const char *const state_names[] = {"inactive", "active_pending_free", "active_allocated",
                                           "active_awaiting_free"};
 
-/* What torch's first snapshots say of a block: its first entry of history. */
+/* The first history entry of a block, as in torch's first snapshot format. */
 static json_t *first_history(struct reader *reader, json_t *block)
 {
     json_t *history = get_array(reader, block, "history", false);
@@ -270,7 +270,7 @@ static void set_history(struct reader *reader, json_t *block, json_int_t address
     set(reader, block, "history", history);
 }
 
-/* What a segment's blocks add up to. */
+/* The sums over a segment's blocks. */
 struct sums {
     json_int_t total;
     json_int_t allocated;
@@ -354,7 +354,7 @@ static json_t *read_blocks(struct reader *reader, json_t *segment, json_int_t ad
     return copy;
 }
 
-/* A size that the blocks tell too. */
+/* A size that must equal the sum over the blocks. */
 static json_t *read_sum(struct reader *reader, json_t *segment, const char *key, json_int_t sum)
 {
     json_int_t given = get_size(reader, segment, key, 0, sum);
@@ -443,7 +443,7 @@ static int compare_ranges(const void *a, const void *b)
     return left->address < right->address ? -1 : left->address > right->address;
 }
 
-/* Segments fit beside each other, and their sizes add up to a number. */
+/* Check that segments do not overlap, and that the sum of their sizes does not overflow. */
 static void check_ranges(struct reader *reader, json_t *segments)
 {
     size_t count = json_array_size(segments);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Snapshots as SVG. One row for each segment, all to one scale, so that areas are sizes; in it one
- * rectangle for each block, coloured by its stream and shaded by its state. Blocks too narrow to be
- * seen are drawn together, and of very many segments the largest, so that the picture stays small
- * whatever is in the snapshot. Below it, for each device with a trace, what was allocated and what
- * was reserved over time.
+ * Snapshots as SVG. Each segment is a row, all rows have one scale, so that areas are sizes; in a
+ * row each block is a rectangle, coloured by its stream and shaded by its state. Blocks too narrow
+ * to be visible are drawn together, and of very many segments only the largest are drawn, so that
+ * the picture stays small for any snapshot. Below the rows, each device with a trace has a chart of
+ * the allocated and reserved bytes over time.
  *
- * A trace begins somewhere in the life of a process: what was there before it is the state at its
- * end, which the segments tell, less all that the trace changed.
+ * A trace begins at any time in the life of a process: the state before the trace is the final
+ * state, given by the segments, minus all changes of the trace.
  *
- * The background is the page's: colours come from a style that knows light and dark.
+ * The background is the page's: a style sheet has colours for light and dark pages.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT 250.0   /* of the rows: their labels end there */
+#define LEFT 250.0   /* left edge of the rows, where their labels end */
 #define PLOT 960.0   /* width of the largest segment */
 #define WIDTH 1300.0 /* of the picture */
 #define TOP 96.0     /* of the first row */
@@ -129,7 +129,7 @@ static int32_t choose_rows(struct map *map)
         largest = (double)ds_accel__json_size(map->rows[0], "total_size");
     }
     map->bytes_per_unit = largest / PLOT;
-    /* At most as many rectangles again lie between the wide ones. */
+    /* At most as many rectangles again are between the wide ones. */
     map->least_width = 2 * PLOT * (double)map->row_count / RECTANGLE_LIMIT;
     map->least_width = map->least_width < 1 ? 1 : map->least_width;
     qsort(map->rows, map->row_count, sizeof(*map->rows), compare_places);
@@ -203,7 +203,7 @@ static void draw_block(struct map *map, const json_t *segment, const struct run 
     }
 }
 
-/* Write what was gathered, if anything, and begin behind it. */
+/* Write the gathered run, if any, and begin a new run after it. */
 static void end_run(struct map *map, const json_t *segment, struct run *run, double y)
 {
     double width = (double)run->bytes / map->bytes_per_unit;
@@ -313,8 +313,8 @@ static void draw_legend(struct map *map)
 /* ---- timelines ------------------------------------------------------------------------------ */
 
 /*
- * Bytes at one moment, and the most over a column of the picture. Whatever sizes the events of a
- * trace have, a double holds their sum.
+ * Bytes at one moment, and the maximum over a column of the picture. A double holds the sum of any
+ * sizes in a trace.
  */
 struct level {
     double now;
@@ -331,7 +331,7 @@ static void change(struct level *level, double bytes, size_t column)
     }
 }
 
-/* What an event adds to the bytes allocated and reserved. */
+/* The bytes that an event adds to the allocated and the reserved bytes. */
 static void weigh(const json_t *event, double *allocated_out, double *reserved_out)
 {
     const char *action = json_string_value(json_object_get(event, "action"));
@@ -353,7 +353,7 @@ static void weigh(const json_t *event, double *allocated_out, double *reserved_o
     }
 }
 
-/* By time where the events have one that goes on, else by number. */
+/* The column of an event: by time if the events have increasing times, else by number. */
 static size_t column_of(const json_t *trace, size_t position)
 {
     size_t count = json_array_size(trace);
@@ -369,7 +369,7 @@ static size_t column_of(const json_t *trace, size_t position)
     return (size_t)(at * COLUMN_COUNT);
 }
 
-/* Both levels over the trace, from where they must have begun. */
+/* Compute both levels over the trace, from the state before the trace. */
 static void follow(const json_t *trace, const struct ds_accel__memory_sums *end,
                    struct level *allocated, struct level *reserved)
 {
@@ -390,7 +390,7 @@ static void follow(const json_t *trace, const struct ds_accel__memory_sums *end,
             double a;
             double r;
 
-            for (; filled <= column; filled++) { /* nothing happened since */
+            for (; filled <= column; filled++) { /* no event in these columns */
                 change(allocated, 0, filled);
                 change(reserved, 0, filled);
             }
@@ -421,7 +421,7 @@ static void draw_area(struct map *map, const char *classes, const struct level *
     ds_accel__text_add(map->out, "H%.1fV%.1fZ\"/>\n", LEFT + PLOT, bottom);
 }
 
-/* What a text of sizes can say. */
+/* Clamp a size to the range of the text functions. */
 static uint64_t to_bytes(double bytes)
 {
     return bytes < 0x1p63 ? (uint64_t)bytes : UINT64_C(1) << 63;

@@ -15,14 +15,14 @@
 #include <string.h>
 
 #define DEPTH_LIMIT 64
-#define BATCH_ITEMS 1000 /* as Python's own pickler has it */
+#define BATCH_ITEMS 1000 /* the batch size of Python's own pickler */
 
 static void put_byte(struct ds_accel__text *out, uint8_t byte)
 {
     ds_accel__text_add_bytes(out, &byte, 1);
 }
 
-/* An opcode and a number behind it, the low byte first. */
+/* Write an opcode and a number after it, the low byte first. */
 static void put_little(struct ds_accel__text *out, uint8_t opcode, uint64_t value, size_t bytes)
 {
     uint8_t data[9] = {opcode};
