@@ -384,7 +384,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_current_device_name(ds_accel_t *context, char *
                                                      size_t name_size);
 
 /**
- * Open a device. Opening it again gives the same handle; each opening is closed once.
+ * Open a device. Opening it again returns the same handle; each opening is closed once.
  * @return DS_ACCEL_OK; ERR_INVALID index out of range; ERR_STATE before ds_accel_detect(); what the
  *         plugin returns
  * @threads any
@@ -731,7 +731,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_total_memory(ds_accel_device_t *device, uint64_
 DS_ACCEL_EXPORT int32_t ds_accel_available_memory(ds_accel_device_t *device, uint64_t *bytes_out);
 
 /**
- * One statistic by the name that torch.cuda.memory_stats() gives it.
+ * One statistic by its name in torch.cuda.memory_stats().
  *
  * @param[in]  key        "allocated_bytes.all.current"
  * @param[out] value_out  bytes or a count
@@ -1615,13 +1615,13 @@ struct ds_accel_pinned_stats {
 DS_ACCEL_EXPORT int32_t ds_accel_pinned_stats(ds_accel_device_t *device,
                                               struct ds_accel_pinned_stats *stats_out);
 /**
- * One statistic of the device's pinned memory by the name that torch.cuda.host_memory_stats() gives
- * it: active_bytes, active_requests (allocated, or freed while streams still use it),
- * allocated_bytes and allocations (held from the runtime, active or kept), each with .current,
- * .peak, .allocated and .freed; num_host_alloc and num_host_free, calls of the runtime;
- * host_alloc_time and host_free_time, the duration of these calls in microseconds, with .total,
- * .max, .min, .count and .avg. The names reserved_bytes and segment of earlier torch versions mean
- * allocated_bytes and allocations.
+ * One statistic of the device's pinned memory by its name in torch.cuda.host_memory_stats():
+ * active_bytes, active_requests (allocated, or freed while streams still use it), allocated_bytes
+ * and allocations (held from the runtime, active or kept), each with .current, .peak, .allocated
+ * and .freed; num_host_alloc and num_host_free, calls of the runtime; host_alloc_time and
+ * host_free_time, the duration of these calls in microseconds, with .total, .max, .min, .count and
+ * .avg. The names reserved_bytes and segment of earlier torch versions mean allocated_bytes and
+ * allocations.
  *
  * @param[in]  key        "active_bytes.current"
  * @param[out] value_out  bytes, a count or microseconds

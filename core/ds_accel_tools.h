@@ -33,7 +33,7 @@ extern "C" {
  *         directory or its file can't be written; ERR_BUSY another process has been probing plugins
  *         for too long; ERR_STATE the context uses no cache, or only reads it, or as
  *         ds_accel_detect() returns it after fork(); ERR_INVALID NULL; ERR_NO_MEMORY
- * @threads any; waits for others who are asking plugins
+ * @threads any; waits for other processes that probe plugins
  */
 DS_ACCEL_EXPORT int32_t ds_accel_cache_clear(ds_accel_t *context);
 
@@ -42,7 +42,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_cache_clear(ds_accel_t *context);
  *
  * @param[in] name  a backend, for all of its plugins that have strikes; NULL for all backends
  * @return as ds_accel_cache_clear(); ERR_NOT_FOUND no plugin of that name has strikes
- * @threads any; waits for others who are asking plugins
+ * @threads any; waits for other processes that probe plugins
  */
 DS_ACCEL_EXPORT int32_t ds_accel_quarantine_clear(ds_accel_t *context, const char *name);
 

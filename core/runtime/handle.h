@@ -32,7 +32,7 @@ enum ds_accel__handle_kind {
 
 struct ds_accel__device;
 
-/* What we know of any handle; stands behind the part that ds_accel.h shows. */
+/* The private part common to all handles; follows the public part in ds_accel.h. */
 struct ds_accel__child {
     uint64_t id;                     /* unique in the process, never reused; 0: destroyed */
     struct ds_accel__device *device; /* the handle's device; NULL for a device */
@@ -217,7 +217,7 @@ bool ds_accel__device_pointer_info(struct ds_accel__device *device, const void *
 /* Keep the device open, and its context alive. */
 void ds_accel__device_hold(struct ds_accel__device *device);
 void ds_accel__device_release(struct ds_accel__device *device);
-/* Close what the context itself holds open. */
+/* Close the context's own openings. */
 void ds_accel__devices_close(ds_accel_t *context);
 void ds_accel__stream_destroy(struct ds_accel__stream *stream);
 void ds_accel__event_destroy(struct ds_accel__event *event);

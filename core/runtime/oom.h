@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The message when memory is exhausted, and sums of what an allocator holds: oom.c. */
+/* The out-of-memory message, and sums over an allocator's memory: oom.c. */
 #ifndef DS_ACCEL_CORE_OOM_H
 #define DS_ACCEL_CORE_OOM_H
 
@@ -36,7 +36,7 @@ struct ds_accel__oom_facts {
     uint64_t largest_free_bytes; /* the largest block that the requester could use */
     uint64_t limit_bytes;        /* the allocator's own; 0: none */
     uint64_t device_total_bytes; /* 0: not known */
-    uint64_t device_free_bytes;  /* with device_total_bytes: what the driver could still give */
+    uint64_t device_free_bytes;  /* with device_total_bytes: the driver's free bytes */
     uint64_t max_split_bytes;    /* 0: off */
     uint64_t largest_bytes;      /* limit of the driver for one allocation; 0: not known */
     bool can_grow;               /* the backend has virtual memory */

@@ -70,7 +70,7 @@ struct ds_accel__pinned_duration {
 struct ds_accel__pinned_figures {
     struct ds_accel__pinned_figure blocks; /* held from the runtime */
     struct ds_accel__pinned_figure bytes;
-    struct ds_accel__pinned_figure active; /* not ready to be given out */
+    struct ds_accel__pinned_figure active; /* not ready to be allocated */
     struct ds_accel__pinned_figure active_bytes;
     struct ds_accel__pinned_duration allocating; /* by the runtime */
     struct ds_accel__pinned_duration freeing;

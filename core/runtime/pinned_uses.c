@@ -232,7 +232,7 @@ static struct ds_accel__pinned_use *find_use(struct ds_accel__pinned_block *bloc
     return NULL;
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct ds_accel__pinned_use *add_use(struct ds_accel__pinned_block *block,
                                             struct ds_accel__device *device,
                                             struct ds_accel__stream *stream)

@@ -17,7 +17,7 @@ struct ds_accel__report_tools {
     /* Make the tree of a report of the tools library. Lock held, except for RECORDING. */
     int32_t (*make_tree)(ds_accel_t *context, uint32_t report, const char *name, uint32_t format,
                          json_t **tree_out);
-    /* The text or the picture of any report's tree. NULL: no memory. */
+    /* The text or the picture of any report's tree. NULL: out of memory. */
     char *(*write)(uint32_t report, json_t *tree, uint32_t format);
 };
 

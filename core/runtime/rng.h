@@ -45,7 +45,7 @@ void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t fi
 void ds_accel__rng_destroy(struct ds_accel__rng *rng);
 /* NULL with the error set: the generator is NULL, destroyed, or inherited from a parent process. */
 struct ds_accel__rng *ds_accel__rng_check(ds_accel_rng_t *rng, const char *call);
-/* The status that goes with that NULL. */
+/* The status for a NULL result of ds_accel__rng_check(). */
 int32_t ds_accel__rng_refused(const ds_accel_rng_t *rng);
 
 #endif

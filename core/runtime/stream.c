@@ -42,7 +42,7 @@ struct ds_accel__stream *ds_accel__stream_check(ds_accel_stream_t *stream, const
     return (struct ds_accel__stream *)stream;
 }
 
-/* Put a handle around a plugin's stream. NULL: no memory. */
+/* Put a handle around a plugin's stream. NULL: out of memory. */
 static struct ds_accel__stream *wrap(struct ds_accel__device *device,
                                      ds_accel_plugin_stream_t *handle, bool is_borrowed)
 {

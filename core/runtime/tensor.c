@@ -637,7 +637,7 @@ int32_t ds_accel_tensor_view(ds_accel_tensor_t *tensor, int64_t offset, uint32_t
     return finish_view(ours, &wanted, tensor_out);
 }
 
-/* The size that stands for -1. */
+/* Compute the size given as -1. */
 static int32_t infer_size(const struct ds_accel__tensor *tensor, uint32_t ndim, int64_t *shape)
 {
     uint32_t inferred = ndim;

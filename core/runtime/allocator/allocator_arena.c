@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Arenas, which are created with streams and reused when a stream and its memory are gone, and
- * operations on a whole allocator: trim, limit, inspect, verify, create and destroy.
+ * Arenas, which are created with streams and reused after a stream was destroyed and its memory
+ * released, and operations on a whole allocator: trim, limit, inspect, verify, create and destroy.
  */
 #include "base/fork.h"
 #include "base/text.h"

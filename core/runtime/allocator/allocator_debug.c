@@ -156,7 +156,7 @@ void ds_accel__debug_destroy(struct ds_accel__allocator *allocator)
     }
 }
 
-/* Lock held. False: no memory. */
+/* Lock held. False: out of memory. */
 static bool hold(struct ds_accel__quarantine *quarantine, struct ds_accel__block *block,
                  bool is_filled)
 {

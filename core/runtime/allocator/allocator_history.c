@@ -410,7 +410,7 @@ static json_t *entry_tree(const struct ds_accel__history *history, const struct 
     return tree;
 }
 
-/* All entries, the oldest first; NULL: no memory. */
+/* All entries, the oldest first; NULL: out of memory. */
 static json_t *trace_tree(struct ds_accel__history *history)
 {
     json_t *tree = json_array();

@@ -1038,7 +1038,7 @@ static bool is_garbage(const struct ds_accel__arena *arena, const struct ds_acce
            is_idle(segment);
 }
 
-/* The first segment that became free before the given request. All locks are held. */
+/* The first segment found that became free before the given request. All locks are held. */
 static struct ds_accel__segment *find_garbage(struct ds_accel__allocator *allocator,
                                               const void *argument)
 {
