@@ -296,7 +296,7 @@ int32_t ds_accel_stream_is_capturing(ds_accel_stream_t *stream, uint32_t *captur
     }
     status = stream->table->graph_capture_status(stream->handle, &capturing, &error);
     if (status ==
-        DS_ACCEL_ERR_UNSUPPORTED) { /* captures begun here are known; others can't exist */
+        DS_ACCEL_ERR_UNSUPPORTED) { /* captures begun here are known; no stream joins unseen */
         struct ds_accel__arena *arena = __atomic_load_n(&ours->arena, __ATOMIC_ACQUIRE);
 
         capturing = arena != NULL && ds_accel__allocator_is_capturing(arena)
