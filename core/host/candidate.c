@@ -193,6 +193,8 @@ void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t sta
 }
 
 #define FROM(phase) (1u << DS_ACCEL__PHASE_##phase)
+/* A helper may send another result, which replaces the former. */
+#define RESULTS (FROM(JUDGED) | FROM(TENTATIVE))
 #define FROM_ANY ((1u << DS_ACCEL__PHASE_COUNT) - 1)
 
 /* What leads to a phase, and what follows from it. */
@@ -204,8 +206,8 @@ static const struct {
     [DS_ACCEL__PHASE_FOUND] = {FROM_ANY, false, false},
     [DS_ACCEL__PHASE_CHECKED] = {FROM_ANY, false, false},
     [DS_ACCEL__PHASE_RECALLED] = {FROM(CHECKED), true, true},
-    [DS_ACCEL__PHASE_JUDGED] = {FROM(FOUND) | FROM(CHECKED) | FROM(JUDGED), true, true},
-    [DS_ACCEL__PHASE_TENTATIVE] = {FROM(CHECKED) | FROM(JUDGED), true, false},
+    [DS_ACCEL__PHASE_JUDGED] = {FROM(FOUND) | FROM(CHECKED) | RESULTS, true, true},
+    [DS_ACCEL__PHASE_TENTATIVE] = {FROM(CHECKED) | RESULTS, true, false},
 };
 
 void ds_accel__candidate_enter(struct ds_accel__candidate *candidate, enum ds_accel__phase phase)

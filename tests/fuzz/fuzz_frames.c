@@ -183,6 +183,9 @@ static void judge(const uint8_t *data, size_t size)
     enum ds_accel__heard heard = DS_ACCEL__HEARD_SOMETHING;
     uint64_t deadline_ns = 0;
 
+    if (candidate != NULL) {
+        ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
+    }
     while (candidate != NULL && size >= 2 && heard == DS_ACCEL__HEARD_SOMETHING) {
         /* Results are longer than what one byte can count. */
         size_t bytes = data[0] == DS_ACCEL__FRAME_RESULT ? size - 2 : data[1];
