@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The shared verbs, one function of the runtime each: cuda_shaped.h says for whom. */
+/* The shared verbs, one function of the runtime each: cuda_shaped.h lists the runtimes. */
 #include "cuda_shaped.h"
 
 static const struct cuda_shaped *shaped_of(const ds_accel_plugin_device_t *device)
@@ -77,8 +77,8 @@ static int means(const ds_accel_plugin_device_t *device, int code, enum cuda_sha
 /* ---- calls beside a capture ----------------------------------------------------------------- */
 
 /*
- * Allocating, freeing and registering would break a capture in global mode, of whichever thread.
- * This thread's mode is relaxed around them, as PyTorch's allocators do.
+ * Allocating, freeing and registering would break a capture in global mode of any thread. This
+ * thread's capture mode is relaxed around them, as PyTorch's allocators do.
  */
 int cuda_shaped_relax(const struct cuda_shaped *shaped)
 {
@@ -99,13 +99,13 @@ void cuda_shaped_restore(const struct cuda_shaped *shaped, int mode)
 
 /* ---- the thread's device -------------------------------------------------------------------- */
 
-/* There is no context to give back; a reset would take the work of others in this process. */
+/* There is no context to release; a reset would destroy other users' work in this process. */
 void cuda_shaped_device_close(ds_accel_plugin_device_t *device)
 {
     (void)device;
 }
 
-/* The thread's device is looked at first: most calls find it as it has to be. */
+/* The thread's current device is read first: in most calls it is already the right one. */
 int32_t cuda_shaped_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
                           struct ds_accel_error *error)
 {
@@ -159,7 +159,7 @@ int32_t cuda_shaped_device_synchronize(ds_accel_plugin_device_t *device,
     return CHECK(device, code, error, device_synchronize, "(device %u)", device->index);
 }
 
-/* A call that reaches the driver, waits for nothing and may be made while a stream captures. */
+/* A call that reaches the driver, waits for nothing and is allowed while a stream captures. */
 int32_t cuda_shaped_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     uint64_t free_bytes;
@@ -236,7 +236,7 @@ int32_t cuda_shaped_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
 int32_t cuda_shaped_host_register(ds_accel_plugin_device_t *device, void *pointer,
                                   uint64_t size_bytes, uint32_t flags, struct ds_accel_error *error)
 {
-    /* Memory that exists cannot be made write-combined: a hint, which is dropped. */
+    /* Existing memory cannot be made write-combined: the flag is a hint and is dropped. */
     unsigned int native_flags = host_flags(flags & ~DS_ACCEL_PINNED_WRITE_COMBINED);
     int mode = cuda_shaped_relax(shaped_of(device));
     int code = CALL(device, host_register(pointer, size_bytes, native_flags));
@@ -390,7 +390,7 @@ int32_t cuda_shaped_stream_host_task(ds_accel_plugin_device_t *device, void *nat
     return CHECK(device, code, error, launch_host_func, "(%p)", native);
 }
 
-/* ---- events: to ask or to wait for one breaks no capture ------------------------------------ */
+/* ---- events: a query or a wait breaks no capture -------------------------------------------- */
 
 int32_t cuda_shaped_event_create(ds_accel_plugin_device_t *device, uint32_t flags,
                                  void **native_out, struct ds_accel_error *error)

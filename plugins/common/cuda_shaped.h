@@ -8,25 +8,25 @@
  *
  * The runtime that such a backend's open() makes begins with a struct cuda_shaped: a table of
  * functions, which vendor_lib_bind() fills under the vendor's names, and a struct
- * cuda_shaped_vendor, which has what else differs: how messages name a function, and what three
- * codes mean. A call has a member here if two of the runtimes have it with these arguments. What
- * one vendor alone has, or has otherwise, stays in the vendor's directory: the other functions, the
- * codes, which device is which, sensors.
+ * cuda_shaped_vendor with the other differences: how messages name a function, and the meaning of
+ * three codes. A call has a member here if two of the runtimes have it with these arguments.
+ * Everything specific to one vendor stays in that vendor's directory: its other functions, the
+ * codes, the identity of devices, sensors.
  *
  * Handles of streams, events and graphs are pointers in all these runtimes, so they are void *
- * here; errors and kinds of copies are enums. All else has the type of the vendor's header, which
- * `make headers` compares, so that no function is called as what it is not.
+ * here; errors and kinds of copies are enums. All other arguments have the types of the vendor's
+ * header, which `make headers` compares, so that no function is called through a wrong type.
  *
  * cuda, mlu and npu are not among them. CUDA's driver API takes addresses as numbers, keeps no last
- * error, and its plugin logs what a failed destructor returns; CNRT has the arguments in another
- * order; AscendCL returns through pointers what others return as a code.
+ * error, and its plugin logs the code of a failed destructor; CNRT has the arguments in another
+ * order; AscendCL returns through pointers the states that other runtimes return as a code.
  */
 #ifndef DS_ACCEL_CUDA_SHAPED_H
 #define DS_ACCEL_CUDA_SHAPED_H
 
 #include "vendor.h"
 
-/* By value in the call that opens it. */
+/* Passed by value to the call that opens the handle. */
 struct cuda_shaped_ipc {
     char bytes[64];
 };
@@ -70,13 +70,13 @@ _Static_assert(CUDA_SHAPED_COPY_KIND(DS_ACCEL_COPY_HOST_TO_HOST) == CUDA_SHAPED_
 
 /*
  * Each function returns the vendor's code, 0 for success. A backend may use a verb if its runtime
- * has the functions of that name; those marked "optional" may be NULL all the same.
+ * has the functions of that name; functions marked "optional" may still be NULL.
  */
 struct cuda_shaped_api {
     int (*get_device)(int *device);
     int (*set_device)(int device);
     int (*device_synchronize)(void);
-    int (*last_error)(void); /* and forgets it */
+    int (*last_error)(void); /* and clears it */
 
     int (*memory_info)(size_t *free, size_t *total);
     int (*alloc)(void **pointer, size_t size);
@@ -125,7 +125,7 @@ struct cuda_shaped_api {
     int (*peer_disable)(int peer);
 };
 
-/* What a code other than 0 means, where a verb expects it. */
+/* Meaning of the non-zero codes that a verb expects. */
 enum cuda_shaped_meaning {
     CUDA_SHAPED_FAILURE,
     CUDA_SHAPED_NOT_READY,
@@ -140,14 +140,15 @@ struct cuda_shaped_text {
 };
 
 struct cuda_shaped_vendor {
-    const struct vendor_symbol *symbols; /* of the table below, and of what the vendor adds to it */
+    const struct vendor_symbol *symbols; /* of the table below, and of the vendor's additions to
+                                          * it */
     size_t symbol_count;
     const struct cuda_shaped_text *texts;
     size_t text_count;
     enum cuda_shaped_meaning (*meaning)(void *runtime, int code);
 };
 
-/* What the runtime of the backend begins with. */
+/* The first member of the backend's runtime. */
 struct cuda_shaped {
     struct cuda_shaped_api api;
     const struct cuda_shaped_vendor *vendor;
@@ -172,18 +173,18 @@ int cuda_shaped_bind(void *runtime, const struct cuda_shaped_vendor *vendor,
                      const struct vendor_lib *lib, struct vendor_problem *problem);
 
 /*
- * The code itself. A failed call leaves its code to last_error(); it is reported already, and a
- * program that asks after its own launches must not find ours.
+ * The code itself. A failed call leaves its code to last_error(); the failure is reported already,
+ * and a program that checks its own launches must not find our code.
  */
 int cuda_shaped_code(const struct cuda_shaped *shaped, int code);
-/* For a call that a capture of another stream takes for a mistake: the thread's mode is relaxed.
- * The mode before, or -1, for the second. */
+/* For a call that would break a capture of another stream: relaxes the thread's capture mode. The
+ * first function returns the previous mode, or -1, and the second takes it. */
 int cuda_shaped_relax(const struct cuda_shaped *shaped);
 void cuda_shaped_restore(const struct cuda_shaped *shaped, int mode);
 
 /* ---- the verbs: rows of the backend's table ------------------------------------------------- */
 
-/* What each of these runtimes has. */
+/* Verbs that each of these runtimes has. */
 #define CUDA_SHAPED_VERBS \
     .device_close = cuda_shaped_device_close, .enter = cuda_shaped_enter, \
     .leave = cuda_shaped_leave, .enters_for_streams = 1, .get_current = cuda_shaped_get_current, \
@@ -196,7 +197,7 @@ void cuda_shaped_restore(const struct cuda_shaped *shaped, int mode);
     .event_destroy = cuda_shaped_event_destroy, .event_record = cuda_shaped_event_record, \
     .event_query = cuda_shaped_event_query, .event_synchronize = cuda_shaped_event_synchronize, \
     .event_elapsed_ms = cuda_shaped_event_elapsed_ms
-/* Pinned memory with flags, memory of the program, and copies between devices. */
+/* Pinned memory with flags, registered memory of the program, and copies between devices. */
 #define CUDA_SHAPED_HOST_VERBS \
     .alloc_pinned = cuda_shaped_alloc_pinned, .host_register = cuda_shaped_host_register, \
     .host_unregister = cuda_shaped_host_unregister, \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What every plugin of ours needs: to say why something failed, and to read its options. */
+/* Helpers of every plugin of ours: describe a failure, read options. */
 #ifndef DS_ACCEL_PLUGIN_UTIL_H
 #define DS_ACCEL_PLUGIN_UTIL_H
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A plugin around a vendor's runtime, without what is the same for all of them.
+ * The vendor-specific part of a plugin around a vendor's runtime.
  *
- * Each plugin defines one `const struct vendor_backend vendor_backend`: what its runtime can do,
- * one function per verb, in one order of arguments and one set of numbers (plugin-api.h's). The
- * frame (vendor_*.c) is everything else: arguments and flags checked, handles, the register of
- * addresses, figures and limits, alignment, timeouts, events that were never recorded or lie in a
- * capture, fills of every width, structs of two ages, native handles, visible devices. So a rule of
- * docs/plugin-abi.md is kept in one place for every vendor, and a backend's file reads like its
- * vendor's manual.
+ * Each plugin defines one `const struct vendor_backend vendor_backend`: the operations of its
+ * runtime, one function per verb, in one order of arguments and one set of numbers
+ * (plugin-api.h's). The frame (vendor_*.c) is everything else: arguments and flags checked,
+ * handles, the register of addresses, usage figures and limits, alignment, timeouts, events that
+ * were never recorded or were recorded in a capture, fills of every width, structs of older and
+ * newer hosts, native handles, visible devices. So a rule of docs/plugin-abi.md is kept in one
+ * place for every vendor, and a backend's file reads like its vendor's manual.
  *
  *      host -> slot (vendor_*.c) -> checks -> enter(device) -> backend's function -> vendor's
  * library leave(device) <-  status  <- vendor_check(code)
  *
- * A function that is NULL makes its slots NULL, so that the host says "not supported". One that
- * depends on an optional symbol of the library returns vendor_unsupported(). Functions are called
- * with valid arguments, from any thread, with the device entered; they return a status and have
- * filled *error when it is negative (vendor_check() does it). What they write through _out pointers
- * counts only with DS_ACCEL_OK.
+ * A function that is NULL makes its slots NULL, so that the host reports "not supported". A
+ * function that depends on an optional symbol of the library returns vendor_unsupported().
+ * Functions are called with valid arguments, from any thread, with the device entered; they return
+ * a status, and fill *error when it is negative (vendor_check() does so). The frame reads their
+ * _out values only after DS_ACCEL_OK.
  */
 #ifndef DS_ACCEL_VENDOR_H
 #define DS_ACCEL_VENDOR_H
@@ -35,10 +35,10 @@ struct ds_accel_plugin_instance {
     void *runtime;                     /* the backend's own, from its open() */
     ds_accel_plugin_device_t *devices; /* [device_count], by device_index */
     uint32_t device_count;
-    uint64_t flags;                 /* DS_ACCEL_FLAG_* that hold here */
+    uint64_t flags;                 /* DS_ACCEL_FLAG_* of this instance */
     struct vendor_register *blocks; /* addresses of all its devices (vendor_block.c) */
     pthread_mutex_t lock;           /* guards opening and closing devices */
-    atomic_uint capture_count;      /* streams that capture now; the frame's */
+    atomic_uint capture_count;      /* streams that capture now; used by the frame */
 };
 
 struct ds_accel_plugin_device {
@@ -51,14 +51,14 @@ struct ds_accel_plugin_device {
     uint64_t native_context;          /* CUcontext, cl_context; 0: the runtime has none */
     void *state;                      /* the backend's own, between device_open and device_close */
     ds_accel_plugin_stream_t *default_stream;
-    atomic_uint is_lost;        /* an ERR_DEVICE_LOST was seen; stays */
-    struct vendor_usage *usage; /* figures and limits (vendor_usage.c) */
+    atomic_uint is_lost;        /* an ERR_DEVICE_LOST was seen; never cleared */
+    struct vendor_usage *usage; /* usage figures and limits (vendor_usage.c) */
     void *frame;                /* the frame's own, as it needs */
 };
 
 struct ds_accel_plugin_stream {
     ds_accel_plugin_device_t *device;
-    void *native;        /* what stream_create() gave; the vendor's NULL stream: NULL */
+    void *native;        /* returned by stream_create(); NULL for the vendor's NULL stream */
     uint32_t is_wrapped; /* the program's own: never destroyed */
     uint32_t is_default;
     void *frame;
@@ -71,8 +71,9 @@ struct ds_accel_plugin_event {
     uint32_t is_wrapped;
     pthread_mutex_t lock;    /* guards what follows */
     uint32_t recorded;       /* VENDOR_EVENT_* of vendor_event.c */
-    uint64_t sequence;       /* of its latest record among those of the process; 0: none was seen */
-    const void *recorded_on; /* the stream of that; never read, the stream may be gone */
+    uint64_t sequence;       /* number of its latest record in this process; 0: never recorded */
+    const void *recorded_on; /* the stream of that record; only compared: the stream may have been
+                              * destroyed */
     void *frame;
 };
 
@@ -99,12 +100,12 @@ struct ds_accel_plugin_vmem {
 
 /*
  * DS_ACCEL_OK for the vendor's success code. Otherwise fills *error with the code, the vendor's
- * name for it and "CALL(ARGUMENTS): NAME (CODE)", marks a lost device, and returns the status that
- * the backend's describe() gave it. device may be NULL.
+ * name for it and "CALL(ARGUMENTS): NAME (CODE)", marks a lost device, and returns the status from
+ * the backend's describe(). device may be NULL.
  *
  * A backend's macros around it have the same order of arguments: NAME_CHECK(device, code, error,
  * format, ...) is the status, NAME_TRY(device, code, error, format, ...) returns from the function
- * with the status of a failure, NAME_END(device, code, format, ...) is for destroying.
+ * with the status of a failure, NAME_END(device, code, format, ...) is for functions that destroy.
  */
 __attribute__((format(printf, 5, 6))) int32_t
 vendor_check(ds_accel_plugin_instance_t *instance, ds_accel_plugin_device_t *device, int64_t code,
@@ -112,15 +113,15 @@ vendor_check(ds_accel_plugin_instance_t *instance, ds_accel_plugin_device_t *dev
 /* ERR_UNSUPPORTED: "mem_alloc_async: libcuda.so.1 has no cuMemAllocAsync (CUDA 11.2)". */
 int32_t vendor_unsupported(struct ds_accel_error *error, const char *call, const char *cause);
 /*
- * A problem of open() or count(): the reason DRIVER_FAILED, or the one given, with code and name.
- * It returns -1, for `return vendor_problem_code(...)`.
+ * A problem of open() or count(): the reason DRIVER_FAILED, or the reason given, with code and
+ * name. Returns -1, for `return vendor_problem_code(...)`.
  */
 __attribute__((format(printf, 6, 7))) int vendor_problem_code(struct vendor_problem *problem,
                                                               uint32_t reason, void *runtime,
                                                               int64_t code, uint32_t is_error,
                                                               const char *format, ...);
-/* Is this process one that asks: ours, the one that forked ours for probe, or the program that the
-   host's helper process works for? Not who started the program. */
+/* Does this process id take part in detection: our process, the process that forked ours for probe,
+   or the program that the host's helper process works for? The program's parent does not. */
 int vendor_is_asking(int32_t pid);
 /* Log under the plugin's topic. */
 __attribute__((format(printf, 3, 4))) void vendor_log(const struct ds_accel_host *host,
@@ -130,34 +131,35 @@ __attribute__((format(printf, 3, 4))) void vendor_log(const struct ds_accel_host
 
 #define VENDOR_KEEPS_ORDER 2u /* the list only hides: another order of devices is refused */
 /*
- * How the vendor's variable hides devices. The frame answers visible_devices_value with it; the
- * backend uses vendor_visible_is_hiding() to say HIDDEN instead of NO_DEVICE.
+ * How the vendor's variable hides devices. The frame implements visible_devices_value with it; the
+ * backend uses vendor_visible_is_hiding() to report HIDDEN instead of NO_DEVICE.
  */
 struct vendor_visible {
     const char *variable;       /* "CUDA_VISIBLE_DEVICES" */
     const char *separator;      /* "," */
     uint32_t is_renumbered;     /* devices of the child count from 0 in the order of the list;
                                    VENDOR_KEEPS_ORDER: from 0 in the vendor's order */
-    uint32_t is_relative;       /* its numbers count what the variables after it in the list leave
-                                   (HIP_VISIBLE_DEVICES counts what ROCR_VISIBLE_DEVICES leaves) */
-    uint32_t is_unset_if_empty; /* the runtime takes an empty value for none */
-    uint32_t is_empty_if_repeated; /* and one that names a device twice for an empty one */
+    uint32_t is_relative;       /* its numbers count the devices left by the variables after it in
+                                 * the list (HIP_VISIBLE_DEVICES counts the devices that
+                                 * ROCR_VISIBLE_DEVICES leaves) */
+    uint32_t is_unset_if_empty; /* the runtime treats an empty value as unset */
+    uint32_t is_empty_if_repeated; /* and treats a value that names a device twice as empty */
 };
 /* "CUDA_VISIBLE_DEVICES=\"\" hides every device"; NULL if no variable is set. text: storage. */
 const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uint32_t count,
                                      char *text, size_t text_size);
 /*
  * Split the value of a variable: calls take with each token, trimmed, until it returns non-zero.
- * 0; what take returned; -1 unset.
+ * Returns 0, the non-zero result of take, or -1 if the variable is unset.
  */
 int vendor_visible_each(const char *variable, int (*take)(void *user_data, const char *token),
                         void *user_data);
-/* How the variable's value names a device, of a list whose order is that of the devices. 0; 1: the
-   list has no name for it; -1: the variable is unset. */
+/* The name of a device in the variable's value, a list in the order of the devices. 0; 1: the list
+   has no name for the device; -1: the variable is unset. */
 int vendor_visible_name(const ds_accel_plugin_device_t *device, const char *variable, char *name,
                         size_t name_size);
-/* The same, or the device's index where variable is NULL or unset. 0; -1: the list has no name for
-   it. */
+/* The same, or the device's index if variable is NULL or unset. 0; -1: the list has no name for the
+   device. */
 int vendor_visible_token(const ds_accel_plugin_device_t *device, const char *variable, char *token,
                          size_t token_size);
 
@@ -165,39 +167,44 @@ int vendor_visible_token(const ds_accel_plugin_device_t *device, const char *var
 
 struct vendor_backend {
     const char *name; /* the plugin's: "cuda" */
-    uint64_t flags;   /* DS_ACCEL_FLAG_* with every optional symbol there */
+    uint64_t flags;   /* DS_ACCEL_FLAG_* if every optional symbol is present */
     const struct vendor_trace *trace;
     const struct vendor_visible *visible; /* [visible_count]: variables that choose devices */
     uint32_t visible_count;
     const char *const *export_prefixes; /* NULL-terminated: variables that jobs inherit */
     const struct ds_accel_env_rule *env_rules;
     uint32_t env_rule_count;
-    uint32_t memory_handle_bytes; /* the vendor's own IPC handle; 0: none. The frame adds where in
-                                     the allocation the pointer lies */
+    uint32_t memory_handle_bytes; /* the vendor's own IPC handle; 0: none. The frame adds the
+                                     pointer's offset in the allocation */
     uint32_t event_handle_bytes;
-    uint32_t allocation_align_bytes; /* what alloc() gives at least; more is made by the frame */
-    uint32_t captures_no_ipc_events; /* INTERPROCESS ones are neither recorded nor waited for in
-                                        a capture */
-    uint32_t times_are_unsigned;     /* event_elapsed_ms() of a later and an earlier mark is huge */
+    uint32_t allocation_align_bytes; /* alignment that alloc() guarantees; the frame makes larger
+                                      * ones */
+    uint32_t captures_no_ipc_events; /* a capture can neither record nor wait for INTERPROCESS
+                                        events */
+    uint32_t times_are_unsigned;     /* event_elapsed_ms() returns a huge number for a later and an
+                                      * earlier mark */
     uint32_t frees_wait;             /* free(), free_pinned() and host_unregister() wait for the
-                                        device's work by themselves */
+                                        device's work themselves */
     /* open() leaves descriptors or threads that close() cannot end, or the library does not survive
-       a fork: probe asks in a child process of its own. */
+     * a fork: probe runs in a child process of its own. */
     uint32_t probes_in_child;
 
     /* -- life; the vendor's device numbering below is the instance's: index 0 .. count-1 -- */
 
     /*
-     * Open and start the vendor's libraries: the main one, or a problem; others (telemetry, ranges)
-     * if they are there. No context, no thread if it can be helped. Called by probe and by init.
+     * Open and start the vendor's libraries: the main library, or a problem; others (telemetry,
+     * ranges) if they are present. Creates no context, and no thread if that can be avoided. Called
+     * by probe and by init.
      */
     int (*open)(const struct ds_accel_host *host, void **runtime_out,
                 struct vendor_problem *problem);
     void (*close)(void *runtime);
-    /* Visible devices; 0 is no problem of this call: the frame tells HIDDEN from NO_DEVICE. */
+    /* Count visible devices; 0 is no error of this call: the frame distinguishes HIDDEN from
+     * NO_DEVICE. */
     int (*count)(void *runtime, uint32_t *count_out, struct vendor_problem *problem);
     /* probe only, may be NULL: a device that cannot be used (DEVICE_TOO_OLD, DEVICE_BUSY).
-     *usable_out = how many can. variant: struct ds_accel_verdict's, 32 bytes, "" so far. */
+     * usable_out: the number of usable devices. variant: struct ds_accel_verdict's, 32 bytes, "" so
+     * far. */
     int (*judge)(void *runtime, uint32_t count, uint32_t *usable_out, char *variant,
                  struct vendor_problem *problem);
     /* status: DS_ACCEL_ERR_*, name: the vendor's, NULL unknown. code is not the success code 0. */
@@ -209,30 +216,33 @@ struct vendor_backend {
 
     /* -- devices -- */
 
-    /* Without a context, without waking it: identity->device_index is set; vendor_index, uuid, PCI
-       address ... and device->native_device are the backend's to fill. numa_node, power_state and
-       node_path are filled from sysfs afterwards if they are not. */
+    /* Creates no context and does not wake the device: identity->device_index is set; vendor_index,
+     * uuid, PCI address ... and device->native_device are filled by the backend. The frame fills
+     * numa_node, power_state and node_path from sysfs afterwards if the backend did not. */
     int32_t (*identify)(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
                         struct ds_accel_error *error);
     /* First opening: context, device->state, device->info (name, memory, compute units, flags...).
-       native_context: 0, or the program's own (device_open_native; NULL slot without takes_native).
-     */
+     * native_context: 0, or the program's own context (device_open_native; the slot is NULL without
+     * takes_native). */
     int32_t (*device_open)(ds_accel_plugin_device_t *device, uint64_t native_context,
                            struct ds_accel_error *error);
     void (*device_close)(ds_accel_plugin_device_t *device);
     uint32_t takes_native_context;
-    /* Make the device the calling thread's for one call, and put back what was. NULL: the runtime
-       has no such notion. enter must be cheap if it already is. */
+    /* Make the device current in the calling thread for one call, and restore the previous device.
+       NULL: the runtime has no current device. enter must be cheap if the device is current
+       already. */
     int32_t (*enter)(ds_accel_plugin_device_t *device, uint64_t *saved_out,
                      struct ds_accel_error *error);
     void (*leave)(ds_accel_plugin_device_t *device, uint64_t saved);
     uint32_t
         enters_for_streams; /* stream_, event_, copy_async, fill_async, graph calls need it too */
-    /* The slots device_get_current and device_set_current. *index_out UINT32_MAX: none is. */
+    /* The slots device_get_current and device_set_current. *index_out UINT32_MAX: no device is
+     * current. */
     int32_t (*get_current)(ds_accel_plugin_instance_t *instance, uint32_t *index_out,
                            struct ds_accel_error *error);
     int32_t (*set_current)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
-    /* Waits for ever; the frame makes timeouts of queries of the streams it knows. */
+    /* Waits without a timeout; the frame implements timeouts with queries of the streams it
+     * knows. */
     int32_t (*device_synchronize)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
     int32_t (*device_health)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 
@@ -241,7 +251,8 @@ struct vendor_backend {
     int32_t (*stream_create)(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
                              void **native_out, struct ds_accel_error *error);
     void (*stream_destroy)(ds_accel_plugin_device_t *device, void *native);
-    /* The vendor's own default stream. NULL function: the frame makes one with stream_create(). */
+    /* The vendor's own default stream. NULL function: the frame creates a default stream with
+     * stream_create(). */
     int32_t (*stream_default)(ds_accel_plugin_device_t *device, void **native_out,
                               struct ds_accel_error *error);
     int32_t (*stream_priority_range)(ds_accel_plugin_device_t *device, int32_t *least_out,
@@ -274,7 +285,7 @@ struct vendor_backend {
     int32_t (*event_elapsed_ms)(ds_accel_plugin_device_t *device, void *start, void *end,
                                 double *elapsed_ms_out, struct ds_accel_error *error);
 
-    /* -- memory: sizes > 0; kinds, patterns and sizes fit together -- */
+    /* -- memory: sizes > 0; kinds, patterns and sizes are consistent -- */
 
     int32_t (*alloc)(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                      struct ds_accel_error *error);
@@ -293,7 +304,8 @@ struct vendor_backend {
                              struct ds_accel_error *error); /* freed by free() */
     int32_t (*host_device_pointer)(ds_accel_plugin_device_t *device, void *host_pointer,
                                    void **device_pointer_out, struct ds_accel_error *error);
-    /* Optional: done when it returns. The frame's own: copy_async on a stream it keeps for that. */
+    /* Optional: complete on return. Without it the frame uses copy_async on a stream kept for
+     * that. */
     int32_t (*copy)(ds_accel_plugin_device_t *device, void *destination, const void *source,
                     uint64_t size_bytes, uint32_t kind, struct ds_accel_error *error);
     /* kind: DS_ACCEL_COPY_*, INFER only with UNIFIED_ADDRESSES. HOST_TO_HOST may come. */
@@ -304,8 +316,8 @@ struct vendor_backend {
                                ds_accel_plugin_device_t *destination_device, void *destination,
                                ds_accel_plugin_device_t *source_device, const void *source,
                                uint64_t size_bytes, struct ds_accel_error *error);
-    /* count elements of pattern_bytes (1, 2 or 4). fill_widths: which of them the runtime has; the
-       frame makes the others of a copy that doubles. */
+    /* count elements of pattern_bytes (1, 2 or 4). fill_widths: the widths that the runtime has;
+       the frame implements the others with a copy that doubles. */
     int32_t (*fill_async)(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                           uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
                           struct ds_accel_error *error);
@@ -343,7 +355,7 @@ struct vendor_backend {
 
     int32_t (*capture_begin)(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
                              struct ds_accel_error *error);
-    /* ERR_STATE if it was broken; the capture has ended in any case. */
+    /* ERR_STATE if the capture was broken; it has ended in any case. */
     int32_t (*capture_end)(ds_accel_plugin_device_t *device, void *native_stream, void **native_out,
                            struct ds_accel_error *error);
     int32_t (*capture_status)(ds_accel_plugin_device_t *device, void *native_stream,
@@ -366,10 +378,11 @@ struct vendor_backend {
 
     int32_t (*dtype_support)(ds_accel_plugin_device_t *device, uint32_t dtype,
                              uint32_t *support_out, struct ds_accel_error *error);
-    /* No context; telemetry->valid says what was filled. */
+    /* Creates no context; telemetry->valid marks the members that were filled. */
     int32_t (*telemetry)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                          struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
-    /* Up to capacity elements, and always the full number. struct_size is the frame's to set. */
+    /* Fills at most capacity elements and always returns the full number. The frame sets
+     * struct_size. */
     int32_t (*processes)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                          struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
                          struct ds_accel_error *error);
@@ -383,7 +396,7 @@ struct vendor_backend {
                          struct ds_accel_error *error);
     int32_t (*profiler_start)(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error);
     int32_t (*profiler_stop)(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error);
-    /* "2" or "GPU-...": how variables[which] names this device; -1: it cannot. */
+    /* "2" or "GPU-...": name of this device in variables[which]; -1: none. */
     int (*visible_token)(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                          size_t token_size);
 
@@ -414,11 +427,12 @@ struct vendor_backend {
     /* -- native handles; NULL: native itself is the vendor's handle -- */
 
     uint64_t (*native_handle)(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
-    /* kind STREAM or EVENT: our native for the program's own handle. NULL: the handle itself. */
+    /* kind STREAM or EVENT: the backend's native value for the program's own handle. NULL: the
+     * handle itself. */
     int32_t (*native_wrap)(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t handle,
                            void **native_out, struct ds_accel_error *error);
     void (*native_unwrap)(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
-    /* For memory that is an object (cl_mem): the object of an address and the place in it. */
+    /* For memory that is an object (cl_mem): the object of an address and the offset in it. */
     int32_t (*native_memory)(ds_accel_plugin_device_t *device, const void *pointer,
                              uint64_t *object_out, uint64_t *offset_out,
                              struct ds_accel_error *error);
@@ -431,7 +445,7 @@ struct vendor_backend {
 /* Defined once by each plugin. */
 extern const struct vendor_backend vendor_backend;
 
-/* Slots that vendor_backend has functions for: the fill function of DS_ACCEL_PLUGIN(). */
+/* Fill the slots that vendor_backend has functions for: the fill function of DS_ACCEL_PLUGIN(). */
 void vendor_fill(struct ds_accel_plugin *table);
 
 #endif

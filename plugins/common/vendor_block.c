@@ -3,13 +3,13 @@
 /*
  * The register of addresses: device memory, pinned and registered host memory, mappings, imports.
  *
- * A plugin that knows its addresses can refuse the wrong ones: a pointer freed twice or one of
- * another allocator is ERR_INVALID here, and never reaches the vendor's runtime, where it would be
- * a crash. Blocks of one space never overlap, so that a range that overlaps another can count as
- * equal to it in a search tree: looking for one byte finds the block that has it.
+ * A plugin that knows its addresses can refuse the wrong ones: a pointer freed twice or a pointer
+ * of another allocator is ERR_INVALID here, and never reaches the vendor's runtime, which would
+ * crash. Blocks of one space never overlap, so that overlapping ranges can compare equal in a
+ * search tree: a search for one byte finds the block that contains it.
  *
- * A space is one set of addresses. Most runtimes have one for all devices and the host; where the
- * flag UNIFIED_ADDRESSES is not set, each device has its own, and the host another.
+ * A space is one set of addresses. Most runtimes have one space for all devices and the host;
+ * without the flag UNIFIED_ADDRESSES each device has a space of its own, and the host another.
  */
 #include "vendor_frame.h"
 
@@ -25,7 +25,7 @@ struct vendor_register {
 /* The ABI wants ids unique in the process, so the instances share this one counter. */
 static atomic_uint_fast64_t next_block_id = 1;
 
-/* Overlapping is equal. */
+/* Overlapping ranges compare equal. */
 static int compare_blocks(const void *a, const void *b)
 {
     const struct vendor_block *left = a;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What every slot begins with, what the vendor's codes become, and waiting with a deadline.
+ * Checks at the start of every slot, conversion of the vendor's codes, and waiting with a deadline.
  *
  * The order in each slot is: the handle, the other arguments (NULL, flags, sizes, kinds), the call,
- * the outputs. Whoever finds an error describes it once; callers clean up and pass the status on.
+ * the outputs. The function that detects an error describes it once; callers clean up and pass the
+ * status on.
  */
 #include "vendor_frame.h"
 
@@ -191,7 +192,7 @@ int32_t vendor_poll(int32_t (*ask)(void *subject, struct ds_accel_error *error),
         }
         sleep_ns = sleep_ns < timeout_ns - waited_ns ? sleep_ns : timeout_ns - waited_ns;
         pause.tv_nsec = (long)sleep_ns;
-        nanosleep(&pause, NULL); /* a signal makes it ask sooner */
+        nanosleep(&pause, NULL); /* a signal makes the next query earlier */
         sleep_ns = 2 * sleep_ns < LONGEST_SLEEP_NS ? 2 * sleep_ns : LONGEST_SLEEP_NS;
     }
 }

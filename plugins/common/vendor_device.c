@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Devices: who they are, opening and closing, the current one, health, peers, data types. */
+/* Devices: identity, opening and closing, the current device, health, peers, data types. */
 #include "vendor_frame.h"
 
 /* ---- the frames ----------------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ int vendor_devices_make(ds_accel_plugin_instance_t *instance)
 
 /* ---- identity ------------------------------------------------------------------------------- */
 
-/* What the kernel knows of a PCI device, and the backend did not say. */
+/* Fill the facts of a PCI device that the kernel has and the backend did not fill. */
 static void add_sysfs(const ds_accel_plugin_instance_t *instance,
                       struct ds_accel_device_identity *identity)
 {
@@ -94,7 +94,7 @@ int32_t vendor_device_identify(ds_accel_plugin_device_t *device, struct ds_accel
     return status;
 }
 
-/* Its facts do not change; what identify() could not say at first is asked again. */
+/* The facts do not change; identify() is called again if it failed before. */
 static int32_t ensure_identity(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     struct vendor_device *frame = device->frame;
@@ -133,7 +133,7 @@ static int32_t vendor_device_identity(ds_accel_plugin_instance_t *instance, uint
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Instance lock held. Facts that every backend would fill alike come first. */
+/* Instance lock held. Facts that are equal for every backend are filled first. */
 static int32_t prepare(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     struct vendor_device *frame = device->frame;
@@ -250,7 +250,7 @@ static int32_t vendor_device_open_native(ds_accel_plugin_instance_t *instance,
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
-/* Tasks of streams that were destroyed may still be on their way: what can run, runs. */
+/* Tasks of destroyed streams may still be queued: run those that can run. */
 static void finish_tasks(ds_accel_plugin_device_t *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -280,7 +280,7 @@ static void stop_device(ds_accel_plugin_device_t *device)
     vendor_tasks_release(device);
     device->native_context = 0;
     device->state = NULL;
-    /* Of a lost device nothing could be freed, so that nobody is to blame. */
+    /* Memory of a lost device could not be freed, so that no leak is reported. */
     if (left > 0 && !was_lost) {
         vendor_log(device->instance->host, DS_ACCEL_LOG_WARN,
                    "device %u closed with %u allocations left, %llu bytes", device->index, left,
@@ -330,7 +330,8 @@ static int32_t vendor_device_get_current(ds_accel_plugin_instance_t *instance,
     }
     status = vendor_backend.get_current(instance, &index, error);
     if (status == DS_ACCEL_OK) {
-        *device_index_out = index == UINT32_MAX ? 0 : index; /* none chosen: as vendors do, 0 */
+        *device_index_out = index == UINT32_MAX ? 0 : index; /* no device chosen: 0, as in the
+                                                                vendors' runtimes */
     }
     return status;
 }
@@ -408,7 +409,7 @@ static int32_t vendor_peer_can_access(ds_accel_plugin_device_t *device,
         return vendor_null(error, "peer_can_access", "can_out");
     }
     if (device == peer) {
-        can = 1; /* its own memory; runtimes differ in what they say of that */
+        can = 1; /* its own memory; runtimes return different results for that */
     } else {
         VENDOR_CALL(device, error, status,
                     vendor_backend.peer_can_access(device, peer, &can, error));
@@ -458,7 +459,7 @@ static int32_t vendor_dtype_support(ds_accel_plugin_device_t *device, uint32_t d
     if (dtype >= DS_ACCEL_DTYPE_FLOAT32 && dtype <= DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ) {
         status = vendor_backend.dtype_support(device, dtype, &support, error);
     } else if (dtype >= DS_ACCEL_DTYPE_COMPLEX32 && dtype <= DS_ACCEL_DTYPE_COMPLEX128) {
-        support = DS_ACCEL_DTYPE_STORES; /* pairs are computed with by libraries, not by hardware */
+        support = DS_ACCEL_DTYPE_STORES; /* libraries compute with pairs, hardware does not */
     }
     if (status == DS_ACCEL_OK) {
         *support_out = support;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Events. The frame knows one thing that runtimes answer differently: whether an event was ever
- * recorded, and if in a capture. So the runtime is asked only of a mark that is there.
+ * Events. The frame keeps one fact for which runtimes differ: whether an event was ever recorded,
+ * and whether in a capture. So the runtime is queried only for a recorded event.
  *
- * An event that is shared between processes, or is the program's own, may be recorded where we do
- * not see it; of these the runtime is always asked.
+ * An event that is shared between processes, or is the program's own, may be recorded without the
+ * frame; for these the runtime is always queried.
  */
 #include "vendor_frame.h"
 
@@ -32,7 +32,7 @@ void vendor_event_drop(ds_accel_plugin_event_t *event)
     free(event);
 }
 
-/* One word, read and written whole: the lock would cost as much as some runtimes' query. */
+/* One atomic word: a lock would cost as much as some runtimes' query. */
 uint32_t vendor_event_state(ds_accel_plugin_event_t *event)
 {
     uint32_t state = __atomic_load_n(&event->recorded, __ATOMIC_ACQUIRE);
@@ -200,7 +200,7 @@ static int32_t vendor_event_synchronize(ds_accel_plugin_event_t *event, uint64_t
     return status;
 }
 
-/* A program's own event: whether it has timing only the runtime knows. */
+/* A program's own event: only the runtime knows whether it has timing. */
 static int has_timing(const ds_accel_plugin_event_t *event)
 {
     return event->is_wrapped || (event->flags & DS_ACCEL_EVENT_TIMING) != 0;
@@ -234,8 +234,8 @@ static int32_t ask_elapsed(const ds_accel_plugin_event_t *start, const ds_accel_
 
 /*
  * Where the runtime returns an unsigned number, a negative time is a huge one. A stream passes its
- * marks in the order in which they were recorded, so the runtime is asked in that order. Marks of
- * two streams may be passed in any order: of the two answers, the smaller one is the time.
+ * marks in the order in which they were recorded, so the runtime is queried in that order. Marks of
+ * two streams may be passed in any order: the smaller of the two results is the time.
  */
 static int32_t ask_unsigned(const ds_accel_plugin_event_t *start,
                             const ds_accel_plugin_event_t *end, double *elapsed_ms_out,
@@ -257,7 +257,7 @@ static int32_t ask_unsigned(const ds_accel_plugin_event_t *start,
         status = ask_elapsed(end, start, &back_ms, error);
     }
     if (is_one_stream) {
-        *elapsed_ms_out = forth_ms - back_ms; /* one of them was not asked for */
+        *elapsed_ms_out = forth_ms - back_ms; /* the event was created without timing */
     } else {
         *elapsed_ms_out = forth_ms <= back_ms ? forth_ms : 0 - back_ms;
     }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What is answered without an open device: sensors, processes, links; and profiler ranges. */
+/* Facts that need no open device: sensors, processes, links; and profiler ranges. */
 #include "vendor_frame.h"
 
-#include <assert.h>
-
-#define ELEMENT_LIMIT 65536u /* that are asked for at once */
+#define ELEMENT_LIMIT 65536u /* requested in one call */
 
 static int32_t vendor_telemetry_get(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                     struct ds_accel_telemetry *telemetry_out,
@@ -32,7 +30,7 @@ static int32_t vendor_telemetry_get(ds_accel_plugin_instance_t *instance, uint32
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
-/* How the backend fills an array, whatever its elements are. */
+/* The backend's function that fills an array, for any type of element. */
 struct array_source {
     int32_t (*fill)(ds_accel_plugin_instance_t *instance, uint32_t device_index, void *elements,
                     uint32_t capacity, uint32_t *count_out, struct ds_accel_error *error);
@@ -40,7 +38,7 @@ struct array_source {
     const char *slot;
 };
 
-/* The backend's elements are those of this build; the caller's are as far apart as it says. */
+/* The backend's elements have the size of this build; the caller's have the size in struct_size. */
 static int32_t fill_array(const struct array_source *source, ds_accel_plugin_instance_t *instance,
                           uint32_t device_index, void *elements, uint32_t stride_bytes,
                           uint32_t capacity, uint32_t *count_out, struct ds_accel_error *error)
@@ -138,11 +136,12 @@ static int32_t vendor_env_rules_get(ds_accel_plugin_instance_t *instance,
 /* ---- ranges --------------------------------------------------------------------------------- */
 
 /*
- * Ranges that this thread has open, by instance and domain. Most vendors' libraries tell nobody
- * that none is open, or only a tool that listens. Those that find no place here are not counted.
+ * Ranges that this thread has open, by instance and domain. Most vendors' libraries do not report
+ * that no range is open, or report it only to an attached tool. Ranges beyond the capacity of this
+ * table are not counted.
  */
 static _Thread_local struct {
-    const ds_accel_plugin_instance_t *instance; /* NULL: a free place */
+    const ds_accel_plugin_instance_t *instance; /* NULL: a free entry */
     uint64_t domain;
     uint64_t depth;
 } open_ranges[16];
@@ -158,7 +157,7 @@ static uint64_t hash_domain(const char *domain)
     return hash;
 }
 
-/* The place of a domain, or a free one, or the number of places. */
+/* The index of a domain's entry, or of a free entry, or the number of entries. */
 static size_t find_ranges(const ds_accel_plugin_instance_t *instance, uint64_t domain)
 {
     const size_t count = sizeof(open_ranges) / sizeof(open_ranges[0]);
@@ -187,7 +186,7 @@ static void count_push(const ds_accel_plugin_instance_t *instance, const char *d
     open_ranges[place].depth++;
 }
 
-/* False: none of the domain is open. */
+/* False: no range of the domain is open. */
 static int count_pop(const ds_accel_plugin_instance_t *instance, const char *domain)
 {
     size_t place = find_ranges(instance, hash_domain(domain));

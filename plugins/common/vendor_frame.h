@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the files of the frame share, and backends do not see. */
+/* Declarations shared by the files of the frame and hidden from backends. */
 #ifndef DS_ACCEL_VENDOR_FRAME_H
 #define DS_ACCEL_VENDOR_FRAME_H
 
 #include "vendor.h"
 
-/* ---- what calls begin with (vendor_call.c) --------------------------------------------------- */
+/* ---- checks at the start of calls (vendor_call.c) ------------------------------------------- */
 
 int32_t vendor_null(struct ds_accel_error *error, const char *slot, const char *what);
-/* ERR_INVALID if flags has bits that known has not, which are named. */
+/* ERR_INVALID if flags has bits outside known; the error names these bits. */
 int32_t vendor_check_flags(uint32_t flags, uint32_t known, const char *slot,
                            struct ds_accel_error *error);
 int32_t vendor_check_instance(const ds_accel_plugin_instance_t *instance, const char *slot,
@@ -18,11 +18,12 @@ int32_t vendor_check_index(const ds_accel_plugin_instance_t *instance, uint32_t 
                            const char *slot, struct ds_accel_error *error);
 int32_t vendor_check_array(const void *array, uint32_t capacity, const uint32_t *count_out,
                            const char *slot, struct ds_accel_error *error);
-/* Of the same instance. */
+/* The stream belongs to the same instance. */
 int32_t vendor_check_peer(const ds_accel_plugin_device_t *device,
                           const ds_accel_plugin_device_t *peer, const char *slot,
                           struct ds_accel_error *error);
-/* Runs what the runtime will not call any more: whoever is told of the loss may wait for it. */
+/* Runs the host tasks that the runtime will not call any more: a caller that learns of the loss may
+ * wait for them. */
 int32_t vendor_fail_lost(ds_accel_plugin_device_t *device, const char *slot,
                          struct ds_accel_error *error);
 
@@ -31,8 +32,8 @@ static inline int vendor_is_lost(ds_accel_plugin_device_t *device)
     return atomic_load_explicit(&device->is_lost, memory_order_relaxed) != 0;
 }
 
-/* The handle is there, and its device was not lost: a lost one's runtime is asked nothing but to
- * free and destroy, since most answer with hangs. */
+/* The handle is not NULL and its device is not lost. For a lost device the runtime is called only
+ * to free and destroy, since most runtimes hang in other calls. */
 static inline int32_t vendor_check_device(ds_accel_plugin_device_t *device, const char *slot,
                                           struct ds_accel_error *error)
 {
@@ -106,11 +107,12 @@ static inline void vendor_end(ds_accel_plugin_device_t *device, uint64_t saved)
         } \
     } while (0)
 
-/* Call ask(subject) until it is OK, fails or the time has passed: DS_ACCEL_OK, ERR_TIMEOUT, ... */
+/* Call ask(subject) until it returns OK, fails or the timeout expires: DS_ACCEL_OK, ERR_TIMEOUT,
+ * ... */
 int32_t vendor_poll(int32_t (*ask)(void *subject, struct ds_accel_error *error), void *subject,
                     uint64_t timeout_ns, const char *slot, struct ds_accel_error *error);
 
-/* ---- devices (vendor_device.c) --------------------------------------------------------------- */
+/* ---- devices (vendor_device.c) -------------------------------------------------------------- */
 
 struct vendor_copier;
 struct vendor_task;
@@ -119,30 +121,31 @@ struct vendor_keep;
 /* device->frame. */
 struct vendor_device {
     pthread_mutex_t lock;              /* guards the next three */
-    ds_accel_plugin_stream_t *streams; /* all of the device, the default one too */
+    ds_accel_plugin_stream_t *streams; /* all streams of the device, with the default stream */
     ds_accel_plugin_stream_t *ended;   /* destroyed by the program, with work left to do */
-    struct vendor_copier *copiers;     /* streams for mem_copy that nobody uses now */
+    struct vendor_copier *copiers;     /* idle streams for mem_copy */
     pthread_mutex_t task_lock;         /* guards the next five; never held in a call */
-    struct vendor_task *pending;       /* host tasks that the runtime has */
-    struct vendor_task *running;       /* that it calls now */
-    struct vendor_task *abandoned;     /* that were run in its place, and that it may still call */
+    struct vendor_task *pending;       /* host tasks queued in the runtime */
+    struct vendor_task *running;       /* host tasks that the runtime is calling */
+    struct vendor_task *abandoned;     /* abandoned tasks: the frame ran them, and the runtime may
+                                        * still call them */
     struct vendor_keep *captures;      /* of captures in progress */
-    struct vendor_keep *orphans;       /* captured where nobody knows which graph has them */
+    struct vendor_keep *orphans;       /* captured tasks whose graph is unknown */
     int32_t least_priority;
     int32_t greatest_priority;
     uint32_t is_identified;
 };
 
-/* Fill the facts that sysfs knows and the backend did not. */
+/* Fill the facts that sysfs has and the backend did not fill. */
 int32_t vendor_device_identify(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
-/* Make, and end, the frames of the instance's devices; -1: no memory. */
+/* Create and destroy the frames of the instance's devices; -1: no memory. */
 int vendor_devices_make(ds_accel_plugin_instance_t *instance);
 void vendor_devices_release(ds_accel_plugin_instance_t *instance);
 /* "/dev/dri/renderD128" of a PCI device, if the trace has such a node; "" otherwise. */
 void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_trace *trace,
                      const char *pci_address, char *path, size_t path_size);
 
-/* ---- the register of addresses (vendor_block.c) ---------------------------------------------- */
+/* ---- the register of addresses (vendor_block.c) --------------------------------------------- */
 
 enum vendor_source {
     VENDOR_SOURCE_ALLOC = 1,  /* mem_alloc, mem_alloc_managed, mem_alloc_async */
@@ -155,20 +158,20 @@ enum vendor_source {
 
 /* One range of addresses. Blocks of one space never overlap. */
 struct vendor_block {
-    uintptr_t base; /* what the program has */
+    uintptr_t base; /* the program's pointer */
     uint64_t size_bytes;
     uint32_t space; /* vendor_block_space() */
     uint32_t kind;  /* DS_ACCEL_POINTER_* */
     enum vendor_source source;
     uint32_t flags; /* of mem_alloc_pinned, mem_register */
     ds_accel_plugin_device_t *device;
-    void *start; /* what the runtime has; base may lie behind it, to be aligned */
+    void *start; /* the runtime's pointer; base may be above it, for alignment */
     uint64_t start_size_bytes;
     uint64_t id;                          /* unique in the process */
     uint32_t is_async;                    /* of mem_alloc_async */
     uint32_t open_count;                  /* of an import */
     unsigned char *handle;                /* of an import: the vendor's bytes */
-    struct vendor_export *exports;        /* handles made of it that need to be withdrawn */
+    struct vendor_export *exports;        /* exported handles that must be withdrawn */
     ds_accel_plugin_vmem_t *vmem;         /* of a mapping */
     struct vendor_block *next, *previous; /* all blocks of the register */
 };
@@ -178,12 +181,12 @@ struct vendor_register *vendor_register_create(void);
 void vendor_register_destroy(struct vendor_register *blocks);
 void vendor_register_lock(struct vendor_register *blocks);
 void vendor_register_unlock(struct vendor_register *blocks);
-/* 0 where all addresses are of one space; else that of a device, or of host memory. */
+/* 0 if all addresses are in one space; else the space of a device, or of host memory. */
 uint32_t vendor_block_space(const ds_accel_plugin_device_t *device, uint32_t kind);
 /*
- * The next ones need the lock. The block that has the address, or any that has a part of the range;
- * NULL. Insertion takes a block made with vendor_block_create(): 0; -1 a part of its range is in
- * the register; -2 no memory.
+ * The caller holds the lock. Find the block that contains the address, or any block that overlaps
+ * the range; NULL. Insertion takes a block made with vendor_block_create(): 0; -1: its range
+ * overlaps a block in the register; -2: no memory.
  */
 struct vendor_block *vendor_block_find(const struct vendor_register *blocks, uint32_t space,
                                        const void *address);
@@ -195,35 +198,36 @@ struct vendor_block *vendor_block_overlap(const struct vendor_register *blocks, 
                                           const void *address, uint64_t size_bytes);
 int vendor_block_insert(struct vendor_register *blocks, struct vendor_block *block);
 void vendor_block_remove(struct vendor_register *blocks, struct vendor_block *block);
-/* Any block of the device, NULL; for what is left when it is closed. */
+/* Any block of the device, or NULL; used to free the remaining blocks when the device is closed. */
 struct vendor_block *vendor_block_any(const struct vendor_register *blocks,
                                       const ds_accel_plugin_device_t *device);
 
-/* A block with an id, zero otherwise; NULL. */
+/* A zeroed block with an id; NULL: no memory. */
 struct vendor_block *vendor_block_create(ds_accel_plugin_device_t *device,
                                          enum vendor_source source, uint32_t kind);
 void vendor_block_free(struct vendor_block *block);
 /* Insert under the lock; a failure fills the error and frees the block. */
 int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
                            struct ds_accel_error *error);
-/* Take the block that begins at the pointer, is the device's and of one of the sources (a set of
- * 1 << source), out of the register; NULL. */
+/* Take the block out of the register that begins at the pointer, belongs to the device and has one
+ * of the sources (a set of 1 << source); NULL: no such block. */
 struct vendor_block *vendor_block_take(ds_accel_plugin_device_t *device, const void *pointer,
                                        uint32_t sources);
-/* Put a block that was taken back, as its runtime would not free it. */
+/* Put a block back that was taken out: the runtime failed to free it. */
 void vendor_block_put_back(struct vendor_block *block);
 
-/* ---- figures (vendor_usage.c) ---------------------------------------------------------------- */
+/* ---- figures (vendor_usage.c) --------------------------------------------------------------- */
 
 struct vendor_usage *vendor_usage_create(void);
 void vendor_usage_destroy(struct vendor_usage *usage);
 void vendor_usage_reset(struct vendor_usage *usage);
-/* Set the bytes aside for an allocation: 0, or -1 when the limit does not allow it. */
+/* Reserve the bytes for an allocation: 0, or -1 if they would exceed the limit. */
 int vendor_usage_take(struct vendor_usage *usage, uint64_t size_bytes);
 void vendor_usage_succeed(struct vendor_usage *usage); /* the allocation was made */
 void vendor_usage_fail(struct vendor_usage *usage, uint64_t size_bytes, int32_t status);
 void vendor_usage_give(struct vendor_usage *usage, uint64_t size_bytes); /* it was freed */
-/* ERR_NO_MEMORY by the limit, or as the size can't be, counted and with the figures. */
+/* ERR_NO_MEMORY because of the limit or an impossible size; counts the failure and reports the
+ * figures. */
 int32_t vendor_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *slot,
                             struct ds_accel_error *error);
 
@@ -233,11 +237,13 @@ int32_t vendor_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_byte
 /* stream->frame */
 struct vendor_stream {
     ds_accel_plugin_stream_t *next, *previous; /* the device's; its lock */
-    struct vendor_keep *_Atomic capture; /* begun by graph_capture_begin, not ended; others look at
-                                            it while they wait for the device or mark the stream */
+    struct vendor_keep *_Atomic capture; /* begun by graph_capture_begin, not ended; other threads
+                                            read it while they wait for the device or mark the
+                                            stream */
 };
 
-/* What a graph needs while it can run: host tasks and pattern buffers. Counted. */
+/* Objects that a graph needs while it can run: host tasks and pattern buffers.
+ * Reference-counted. */
 struct vendor_keep {
     struct vendor_keep *next; /* captures, orphans */
     atomic_uint references;
@@ -251,10 +257,10 @@ void vendor_stream_drop(ds_accel_plugin_stream_t *stream); /* the handle, not th
 /* Make and destroy the default stream. */
 int32_t vendor_stream_open_default(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 void vendor_stream_close_default(ds_accel_plugin_device_t *device);
-/* ERR_UNSUPPORTED for an event that the runtime takes in no capture. */
+/* ERR_UNSUPPORTED for an event that the runtime rejects in a capture. */
 int32_t vendor_check_captured(const ds_accel_plugin_event_t *event, const char *slot,
                               struct ds_accel_error *error);
-/* Is what is queued now recorded? Asks the runtime only if some stream captures. */
+/* Would work queued now be captured? Queries the runtime only if some stream captures. */
 int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *is_capturing_out,
                                    struct ds_accel_error *error);
 int32_t vendor_stream_wait(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns, const char *slot,
@@ -262,20 +268,22 @@ int32_t vendor_stream_wait(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns
 /* Wait for an event, as stream_wait_event does. */
 int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
                                const char *slot, struct ds_accel_error *error);
-/* OK when every stream of the device that does not capture is idle, those too that were destroyed,
- * else NOT_READY. */
+/* OK if every stream of the device that does not capture is idle, destroyed streams included, else
+ * NOT_READY. */
 int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
-/* End destroyed streams that have done their work; with a capture going on, none. */
+/* Release destroyed streams whose work is complete; none during a capture. */
 void vendor_streams_reap(ds_accel_plugin_device_t *device);
 void vendor_streams_release(ds_accel_plugin_device_t *device);
 
-/* Queue a function; captured, it runs with each launch and lives with the graph. */
+/* Queue a function; if captured, the function runs with each launch and is kept until the graph is
+ * destroyed. */
 int32_t vendor_task_submit(ds_accel_plugin_stream_t *stream, ds_accel_host_task_t task,
                            void *user_data, struct ds_accel_error *error);
 /*
- * Hold memory of malloc() for work: make the task, which owns it, before the work, so that it
- * cannot fail behind it. Then either keep it with the graph that is captured, before the work is
- * queued, or hold it behind the work until the stream has passed; both take the task.
+ * Hold memory of malloc() for work: create the task, which owns the memory, before the work is
+ * queued, so that nothing can fail afterwards. Then either keep the task with the captured graph,
+ * before the work is queued, or hold it until the stream has passed the work; both functions take
+ * the task.
  */
 struct vendor_task *vendor_task_holding(ds_accel_plugin_device_t *device, void *memory);
 void vendor_task_drop(struct vendor_task *task); /* no work was queued */
@@ -283,22 +291,25 @@ int32_t vendor_task_keep(ds_accel_plugin_stream_t *stream, struct vendor_task *t
                          struct ds_accel_error *error);
 int32_t vendor_task_hold(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                          struct ds_accel_error *error);
-/* Run what the runtime still has with the status in its place. */
+/* Run the tasks still queued in the runtime here, with the status. */
 void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status);
 /*
- * What a wait for a lost device owes: no task of the stream (NULL: of the device) is run any more
- * by another thread, the runtime's or one that abandons them, or the time has passed.
+ * The last part of a wait for a lost device: returns when no other thread, the runtime's or one
+ * that abandons tasks, runs a task of the stream (NULL: of the device), or when the timeout
+ * expires.
  */
 void vendor_tasks_settle(ds_accel_plugin_device_t *device, const ds_accel_plugin_stream_t *stream,
                          uint64_t timeout_ns);
 int vendor_tasks_are_pending(ds_accel_plugin_device_t *device);
-void vendor_tasks_release(ds_accel_plugin_device_t *device); /* the runtime calls none any more */
+void vendor_tasks_release(ds_accel_plugin_device_t *device); /* the runtime calls no task any
+                                                              * more */
 
 struct vendor_keep *vendor_keep_create(ds_accel_plugin_device_t *device);
 void vendor_keep_get(struct vendor_keep *keep);
 void vendor_keep_put(struct vendor_keep *keep);
 int vendor_keep_is_empty(struct vendor_keep *keep);
-/* A capture of the stream begins, or ends: the keep of what it records, the caller's then. */
+/* A capture of the stream begins, or ends: the second returns the keep of the recorded work, owned
+ * by the caller. */
 int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, const char *slot,
                          struct ds_accel_error *error);
 struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream);
@@ -309,7 +320,7 @@ int32_t vendor_keep_in_capture(struct vendor_keep *keep, ds_accel_plugin_stream_
 int32_t vendor_keep_until_passed(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,
                                  struct ds_accel_error *error);
 
-/* ---- events (vendor_event.c) ----------------------------------------------------------------- */
+/* ---- events (vendor_event.c) ---------------------------------------------------------------- */
 
 #define VENDOR_EVENT_NEVER 0u
 #define VENDOR_EVENT_RECORDED 1u
@@ -320,17 +331,18 @@ ds_accel_plugin_event_t *vendor_event_make(ds_accel_plugin_device_t *device, uin
 void vendor_event_drop(ds_accel_plugin_event_t *event);
 uint32_t vendor_event_state(ds_accel_plugin_event_t *event);
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory --------------------------------------------------------------------------------- */
 
-/* Give a block that was taken out of the register back to the runtime, and end it. */
+/* Return the memory of a block that was taken out of the register to the runtime, and destroy the
+ * block. */
 int32_t vendor_memory_give(struct vendor_block *block, struct ds_accel_error *error);
-/* Free what is left of a device; how many there were. */
+/* Free the remaining blocks of a device; returns their number. */
 uint32_t vendor_memory_release(ds_accel_plugin_device_t *device, uint64_t *bytes_out);
 void vendor_share_withdraw(struct vendor_block *block);
 void vendor_vmem_put(ds_accel_plugin_vmem_t *vmem);
 void vendor_copiers_release(ds_accel_plugin_device_t *device);
 
-/* ---- the slots ------------------------------------------------------------------------------- */
+/* ---- the slots ------------------------------------------------------------------------------ */
 
 void vendor_device_fill(struct ds_accel_plugin *table);
 void vendor_stream_fill(struct ds_accel_plugin *table);
@@ -340,8 +352,8 @@ void vendor_usage_fill(struct ds_accel_plugin *table);
 void vendor_work_fill(struct ds_accel_plugin *table);
 void vendor_vmem_fill(struct ds_accel_plugin *table);
 void vendor_graph_fill(struct ds_accel_plugin *table);
-/* Of an IPC memory handle as programs see it, the frame's head included; 0: none (vendor_share.c).
- */
+/* Size of an IPC memory handle as programs see it, with the frame's header; 0: none
+ * (vendor_share.c). */
 uint32_t vendor_handle_bytes(void);
 void vendor_share_fill(struct ds_accel_plugin *table);
 void vendor_facts_fill(struct ds_accel_plugin *table);

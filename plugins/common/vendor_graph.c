@@ -4,8 +4,8 @@
  * Graphs. What a capture records besides the runtime's own nodes (host tasks, pattern buffers) is
  * in a keep (vendor_task.c), which graph, instances and launches hold together.
  *
- * Runtimes whose graph is itself what is launched have no graph_instantiate(): there the one
- * instance and the graph share the runtime's object, which goes with the last of the two.
+ * Runtimes that launch the graph itself have no graph_instantiate(): there the one instance and the
+ * graph share the runtime's object, which is destroyed with the last of the two.
  */
 #include "vendor_frame.h"
 
@@ -47,11 +47,12 @@ static int32_t vendor_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint
     if (mode > DS_ACCEL_CAPTURE_RELAXED) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: unknown mode %u", slot, mode);
     }
-    if (stream->is_default) { /* not every runtime refuses it, and no program can rely on one */
+    if (stream->is_default) { /* not every runtime rejects it, so that no program can rely on it */
         return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the default stream can't capture", slot);
     }
     status = vendor_stream_is_capturing(stream, &is_capturing, error);
-    if (status == DS_ACCEL_OK && is_capturing) { /* it began here, or was drawn in */
+    if (status == DS_ACCEL_OK && is_capturing) { /* the capture began here, or the stream joined
+                                                    it */
         status = plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the stream captures already", slot);
     }
     if (status < 0) {
@@ -69,7 +70,8 @@ static int32_t vendor_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint
     return status;
 }
 
-/* Both allocations before the capture ends, so that it is never lost for want of them. */
+/* Both allocations are made before the capture ends, so that running out of memory never loses
+   it. */
 static ds_accel_plugin_graph_t *make_graph(ds_accel_plugin_device_t *device)
 {
     ds_accel_plugin_graph_t *graph = calloc(1, sizeof(*graph));
@@ -122,7 +124,7 @@ static int32_t end_capture(ds_accel_plugin_stream_t *stream, ds_accel_plugin_gra
     VENDOR_WORK(stream->device, error, status,
                 vendor_backend.capture_end(stream->device, stream->native, &graph->native, error));
     if (status < 0 && still_captures(stream)) {
-        free_unmade(graph); /* what it has recorded may still become a graph */
+        free_unmade(graph); /* the recorded work may still become a graph */
         return status;
     }
     frame->keep = vendor_keep_close(stream);
@@ -210,7 +212,7 @@ static int32_t check_graph(ds_accel_plugin_graph_t *graph, const char *slot,
                          : vendor_check_device(graph->device, slot, error);
 }
 
-/* The runtime's object for an instance: a new one, or the graph's own. */
+/* The runtime's object for an instance: a new object, or the graph's own. */
 static int32_t instantiate(ds_accel_plugin_graph_t *graph, ds_accel_plugin_graph_exec_t *exec,
                            struct ds_accel_error *error)
 {
@@ -275,7 +277,7 @@ static int32_t vendor_graph_instantiate(ds_accel_plugin_graph_t *graph, uint32_t
 
 /* ---- instances ------------------------------------------------------------------------------ */
 
-/* Where no task can tell that launches are over, the device is waited for. */
+/* If no task can signal the end of the launches, wait for the device. */
 static void wait_for_launches(ds_accel_plugin_device_t *device, struct vendor_keep *keep)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -308,7 +310,8 @@ static void vendor_graph_exec_destroy(ds_accel_plugin_graph_exec_t *exec)
     free(exec);
 }
 
-/* What a launch needs is held until it is over; of a captured one, by the graph that it is in. */
+/* The objects that a launch needs are held until it is complete; for a captured launch, by the
+   graph that contains it. */
 static int32_t launch(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_stream_t *stream,
                       uint32_t is_capturing, struct ds_accel_error *error)
 {
@@ -385,7 +388,7 @@ static int32_t vendor_graph_exec_update(ds_accel_plugin_graph_exec_t *exec,
     return DS_ACCEL_OK;
 }
 
-/* ---- questions ------------------------------------------------------------------------------ */
+/* ---- queries -------------------------------------------------------------------------------- */
 
 static int32_t vendor_graph_node_count(ds_accel_plugin_graph_t *graph, uint64_t *count_out,
                                        struct ds_accel_error *error)
@@ -407,7 +410,7 @@ static int32_t vendor_graph_node_count(ds_accel_plugin_graph_t *graph, uint64_t 
     return status;
 }
 
-/* A sink that has refused is not called again, whatever the backend does. */
+/* A sink that returned non-zero is not called again, whatever the backend does. */
 struct guarded_sink {
     ds_accel_text_sink_t sink;
     void *user_data;

@@ -56,7 +56,7 @@ int32_t vendor_problem_fail(const struct vendor_problem *problem, const char *ca
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* The option's text in *name; 1 it is set, 0 it is not, -1 a problem. */
+/* Store the option's text in *name; returns 1 if it is set, 0 if not, -1 on a problem. */
 static int read_option(const struct ds_accel_host *host, const char *key, char *name,
                        size_t name_size, struct vendor_problem *problem)
 {
@@ -82,7 +82,7 @@ static void *open_one(const char *name)
     return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* Does the linker's text say no more than that there is no file of the name? */
+/* Does the linker's text report only that the file does not exist? */
 static int is_plain_absence(const char *text, const char *name)
 {
     size_t length = strlen(name);

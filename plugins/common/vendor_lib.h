@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * From "is there such hardware?" to a bound table of a vendor's functions: what each step finds is
- * a struct vendor_problem, from which probe makes its verdict and init its error.
+ * From "is there such hardware?" to a bound table of a vendor's functions: each step reports a
+ * failure as a struct vendor_problem, from which probe makes its verdict and init its error.
  */
 #ifndef DS_ACCEL_VENDOR_LIB_H
 #define DS_ACCEL_VENDOR_LIB_H
@@ -12,8 +12,9 @@
 /* Why a backend cannot be used, in the words of an operator. reason NONE: no problem. */
 struct vendor_problem {
     uint32_t reason;      /* DS_ACCEL_REASON_* */
-    uint32_t is_error;    /* the verdict's state is ERROR: asking failed, the machine may be fine */
-    int64_t vendor_code;  /* the runtime's own; 0 if it was never asked */
+    uint32_t is_error;    /* the verdict's state is ERROR: the check failed, the machine may be
+                           * fine */
+    int64_t vendor_code;  /* the runtime's code; 0 if the runtime was not called */
     char vendor_text[64]; /* its name for the code */
     char detail[256];     /* one line: which file, library, symbol, variable, call */
 };
@@ -37,8 +38,8 @@ struct vendor_trace {
                              sysfs is one of those of the pci lines */
     const char *const
         *needed_nodes;             /* of its nodes: without access to all of these nothing works */
-    const char *const *other_ways; /* of its nodes: one of these stands for all others */
-    const char *driver;            /* the kernel driver, to be named: "nvidia" */
+    const char *const *other_ways; /* of its nodes: one of these is enough */
+    const char *driver;            /* name of the kernel driver: "nvidia" */
 };
 
 #define VENDOR_FACTS_MAX 8
@@ -52,31 +53,31 @@ struct vendor_facts {
 
 void vendor_trace_split(const struct vendor_trace *trace, struct vendor_facts *facts);
 
-/* What was found. */
+/* The hardware found. */
 struct vendor_hardware {
-    uint32_t pci_count;         /* counted only where nodes alone do not decide */
+    uint32_t pci_count;         /* counted only if nodes alone do not decide */
     uint32_t node_count;        /* there */
     uint32_t usable_node_count; /* and readable and writable by this process */
     char first_pci[32];         /* "0000:65:00.0" */
-    char refused_node[64];      /* the first, needed ones before others, that is not usable */
-    char first_node[64];        /* of the first pattern that finds any: "/dev/nvidiactl" */
+    char refused_node[64];      /* the first unusable node, required nodes before others */
+    char first_node[64];        /* of the first pattern that matches a node: "/dev/nvidiactl" */
 };
 
 /*
- * Look for the hardware below host->machine_root: 0 if there is any that this process may use;
- * -1 with the reason NO_DEVICE, NO_DRIVER (on the PCI bus, but no node) or NO_PERMISSION. The
- * option presence = off makes it answer 0 unseen, for runtimes that reach their devices otherwise.
+ * Look for the hardware below host->machine_root: 0 if this process may use any of it; -1 with the
+ * reason NO_DEVICE, NO_DRIVER (on the PCI bus, but no node) or NO_PERMISSION. The option presence =
+ * off makes it return 0 without a check, for runtimes that reach their devices in another way.
  */
 int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_trace *trace,
                           struct vendor_hardware *hardware_out, struct vendor_problem *problem);
 /* The first line of a file below machine_root, without its newline; -1 if there is none. */
 int vendor_read_line(const struct ds_accel_host *host, const char *path, char *line,
                      size_t line_size);
-/* numa_node and power state of a PCI device ("0000:65:00.0"), by sysfs; the node: -1 not known. */
+/* NUMA node (-1: not known) and power state of a PCI device ("0000:65:00.0"), from sysfs. */
 int32_t vendor_pci_numa_node(const struct ds_accel_host *host, const char *pci_address);
 uint32_t vendor_pci_power_state(const struct ds_accel_host *host, const char *pci_address);
-/* Of a lane of PCI Express in one direction, without what its coding takes; 0: no such generation.
- */
+/* Bandwidth of a PCI Express lane in one direction, without the encoding overhead; 0: no such
+ * generation. */
 uint64_t vendor_pci_lane_bytes_per_s(uint32_t generation);
 
 /* ---- the library (vendor_lib.c) ------------------------------------------------------------- */
@@ -86,7 +87,7 @@ struct vendor_symbol {
     const char *name; /* the exported name, with its suffix: "cuMemAlloc_v2" */
     size_t offset;    /* of the pointer in the table */
     uint32_t is_required;
-    const char *since; /* the version that has it, for people: "CUDA 11.2"; NULL */
+    const char *since; /* the version that introduced it, for messages: "CUDA 11.2"; NULL */
 };
 #define VENDOR_REQUIRED(table, symbol) \
     { \
@@ -98,18 +99,17 @@ struct vendor_symbol {
     }
 
 struct vendor_lib {
-    void *handle;   /* never closed: runtimes leave threads behind */
+    void *handle;   /* never closed: runtimes leave threads running */
     char path[256]; /* as the linker found it */
 };
 
 /*
- * Open the first of names (NULL-terminated; sonames, then absolute paths) that can be, with
- * RTLD_NOW, RTLD_LOCAL, RTLD_NODELETE. The plugin's option option_key ("library"; NULL: none) takes
- * the place of all names. -1: LIBRARY_MISSING, with every name and the linker's own text of the
- * most telling failure: a library that is there and lacks another one says more than those that are
- * not there. With an option_key, it is the main library: problem->detail then holds its name when
- * it returns 0, which is what a verdict tells of it. Optional libraries are opened with a problem
- * of their own.
+ * Open the first of names (NULL-terminated; sonames, then absolute paths) that can be opened, with
+ * RTLD_NOW, RTLD_LOCAL, RTLD_NODELETE. The plugin's option option_key ("library"; NULL: none)
+ * replaces all names. -1: LIBRARY_MISSING, with every name and the linker's own text of the most
+ * telling failure: a library that exists and lacks a dependency tells more than a missing one. With
+ * an option_key, the library is the main library: problem->detail then holds its name on success,
+ * for the verdict. Optional libraries are opened with a problem of their own.
  */
 int vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
                     const char *option_key, const char *const *names,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Probe, start and end. Both probe and init walk the same way and stop at the first problem:
+ * Probe, init and shutdown. Both probe and init take the same steps and stop at the first problem:
  *
  *      the hardware -> its library -> how many devices -> can they be used
  *
@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- the way -------------------------------------------------------------------------------- */
+/* ---- the steps ------------------------------------------------------------------------------ */
 
-/* No device, although the hardware is there: is it a variable that hides them all? */
+/* No device, although the hardware is present: does a variable hide all devices? */
 static void tell_hidden(struct vendor_problem *problem)
 {
     char text[192];
@@ -37,7 +37,7 @@ static void tell_hidden(struct vendor_problem *problem)
     memcpy(problem->vendor_text, vendor_text, sizeof(vendor_text));
 }
 
-/* Hardware that the runtime does not see: its driver is there, as its nodes show. */
+/* Hardware that the runtime does not see: the device nodes show that its driver is loaded. */
 static void tell_nodes(const struct vendor_hardware *hardware, struct vendor_problem *problem)
 {
     size_t used = strlen(problem->detail);
@@ -141,13 +141,13 @@ static void ask(const struct ds_accel_host *host, struct ds_accel_verdict *answe
         answer_problem(answer, &problem);
     } else {
         answer->state = DS_ACCEL_PROBE_AVAILABLE;
-        answer->device_count = count; /* as device_count() will say */
+        answer->device_count = count; /* as device_count() will return */
         tell_evidence(host, runtime, library, answer);
     }
     vendor_backend.close(runtime);
 }
 
-/* ---- asking in a child ---------------------------------------------------------------------- */
+/* ---- probe in a child ----------------------------------------------------------------------- */
 
 #define CHILD_LIMIT_MS 60000
 
@@ -159,7 +159,8 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Up to size_bytes, what comes until the end or the limit; the program's signals interrupt. */
+/* Read at most size_bytes, until the end of file or the time limit; the program's signals
+   interrupt. */
 static size_t read_until(int channel, void *bytes, size_t size_bytes, int64_t limit_ms)
 {
     struct pollfd waiting = {.fd = channel, .events = POLLIN};
@@ -196,7 +197,7 @@ static void tell_end(int status, int is_late, struct vendor_problem *problem)
     }
 }
 
-/* The whole answer, or what the child came to instead. */
+/* The complete result, or how the child ended without one. */
 static void read_answer(int channel, pid_t child, struct ds_accel_verdict *answer)
 {
     int64_t limit_ms = now_ms() + CHILD_LIMIT_MS;
@@ -235,8 +236,8 @@ static void write_answer(int channel, const struct ds_accel_verdict *answer)
 }
 
 /*
- * The child ends with the thread that waits for it. What the program does about a crash of its own,
- * a report or a jump, is not done for one of the vendor's library.
+ * The child ends with the thread that waits for it. The program's handlers for its own crashes (a
+ * report, a jump) must not run for a crash of the vendor's library.
  */
 static void leave_program(pid_t parent)
 {
@@ -251,10 +252,10 @@ static void leave_program(pid_t parent)
     }
 }
 
-/* Who asks, while probe runs. */
+/* The process that called probe, while probe runs. */
 static struct {
     pid_t program; /* 0: nobody */
-    pid_t process; /* in which the host called probe */
+    pid_t process; /* the process in which the host called probe */
 } asking;
 
 static pid_t program_of(const struct ds_accel_host *host)
@@ -277,9 +278,9 @@ int vendor_is_asking(int32_t pid)
 static atomic_int started_in;
 
 /*
- * Most runtimes cannot be given back once they have started, and do not survive a fork. So they are
- * started where they go with the process, unless this very process has started them already. What
- * needs no library is asked here: most machines do not have the hardware, and pay for no child.
+ * Most runtimes cannot be stopped once they have started, and do not survive a fork. So they are
+ * started in a child, and end with it, unless this process has started them already. Checks that
+ * need no library are made here: most machines do not have the hardware, and then need no child.
  */
 static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
 {
@@ -336,7 +337,7 @@ static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_ve
 
 /* ---- init and shutdown ---------------------------------------------------------------------- */
 
-/* Flags whose functions the table has whether or not this library has them. */
+/* Flags whose functions are in the table whether or not this library has them. */
 #define FLAGS_OF_SLOTS \
     (DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY | DS_ACCEL_FLAG_VIRTUAL_MEMORY | \
      DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC | DS_ACCEL_FLAG_DMABUF)
@@ -357,7 +358,8 @@ static int32_t ask_backend(ds_accel_plugin_instance_t *instance, struct ds_accel
             return status;
         }
     }
-    /* A slot that only other versions of the library have answers UNSUPPORTED: not "is not". */
+    /* A slot that only other versions of the library implement returns UNSUPPORTED instead of being
+       NULL. */
     info->flags_known &= ~(vendor_backend.flags & ~info->flags & FLAGS_OF_SLOTS);
     info->flags &= info->flags_known;
     info->reserved = 0;

@@ -3,10 +3,10 @@
 /*
  * Device, managed, pinned and registered memory.
  *
- * The runtime gives what it gives: an alignment beyond allocation_align_bytes is made by asking for
- * more and handing out a place inside, and the register remembers where the allocation really
- * begins. Taking a block out of the register comes before freeing it, so that no address is ever
- * free in the runtime and known here; if the runtime refuses, the block goes back.
+ * For an alignment above allocation_align_bytes the frame allocates more and returns an aligned
+ * address inside, and the register keeps the start of the allocation. A block is taken out of the
+ * register before it is freed, so that no address is ever free in the runtime and still registered
+ * here; if the runtime fails, the block is put back.
  */
 #include "vendor_frame.h"
 
@@ -26,12 +26,12 @@ static uintptr_t round_up(uintptr_t address, uint64_t align_bytes)
 
 /* ---- device memory -------------------------------------------------------------------------- */
 
-/* What alloc_block() calls: one of the backend's three ways. */
+/* The function that alloc_block() calls: one of the backend's three allocators. */
 struct request {
     ds_accel_plugin_device_t *device;
     ds_accel_plugin_stream_t *stream; /* mem_alloc_async */
     uint64_t size_bytes;
-    uint64_t align_bytes; /* 0: as the runtime gives it */
+    uint64_t align_bytes; /* 0: the runtime's own alignment */
     uint32_t kind;
     const char *slot;
 };
@@ -65,7 +65,7 @@ static int32_t give_to_runtime(const struct vendor_block *block, struct ds_accel
     return status;
 }
 
-/* The block is not in the register yet; its bytes are set aside. */
+/* The block is not in the register yet; its bytes are reserved. */
 static int32_t fill_block(const struct request *request, struct vendor_block *block,
                           struct ds_accel_error *error)
 {
@@ -114,7 +114,7 @@ static int32_t alloc_block(const struct request *request, void **pointer_out,
         vendor_usage_fail(device->usage, request->size_bytes, status);
         return status;
     }
-    made = *block; /* entering may free it */
+    made = *block; /* insertion may free it */
     status = vendor_block_enter(block, request->slot, error);
     if (status < 0) {
         struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -190,7 +190,7 @@ static int32_t ask_streams(void *subject, struct ds_accel_error *error)
     return vendor_streams_query(subject, error);
 }
 
-/* For runtimes that free memory from under its users. A stream that captures has no work. */
+/* For runtimes that free memory while work still uses it. A stream that captures has no work. */
 static void wait_for_users(ds_accel_plugin_device_t *device)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -245,7 +245,7 @@ int32_t vendor_memory_give(struct vendor_block *block, struct ds_accel_error *er
                     vendor_backend.vmem_unmap(device, block->start, block->size_bytes, error));
         break;
     }
-    /* A lost device has lost it, whatever it answers. */
+    /* The memory of a lost device is lost, whatever the runtime returns. */
     if (status < 0 && !vendor_is_lost(device)) {
         return status;
     }
@@ -298,7 +298,7 @@ static int32_t vendor_mem_free(ds_accel_plugin_device_t *device, void *pointer,
     return give_or_put_back(block, error);
 }
 
-/* An import is closed as often as it was opened: the last time, when it is given. */
+/* An import is closed as often as it was opened; the last close releases it. */
 static void close_openings(struct vendor_block *block)
 {
     ds_accel_plugin_device_t *device = block->device;
@@ -310,8 +310,8 @@ static void close_openings(struct vendor_block *block)
     }
 }
 
-/* What was left when the device is closed. Sources that may lie in others' ranges need no order:
- * mappings keep their memory, and reservations end after them. */
+/* Free the blocks that remain when the device is closed. Blocks inside other blocks' ranges need no
+   order: mappings keep their memory, and reservations are released after them. */
 uint32_t vendor_memory_release(ds_accel_plugin_device_t *device, uint64_t *bytes_out)
 {
     struct vendor_register *blocks = device->instance->blocks;
@@ -361,7 +361,7 @@ static int32_t wait_for_events(ds_accel_plugin_stream_t *stream,
     return DS_ACCEL_OK;
 }
 
-/* A graph would own what is allocated in its capture, at another address with each launch. */
+/* A graph would own memory allocated in its capture, at another address in each launch. */
 static int32_t check_not_capturing(ds_accel_plugin_stream_t *stream, const char *slot,
                                    struct ds_accel_error *error)
 {
@@ -400,7 +400,7 @@ static int32_t vendor_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t
     return alloc_block(&request, pointer_out, error);
 }
 
-/* Memory of mem_alloc() is let go in the stream's order too: by waiting for it. */
+/* Memory of mem_alloc() is freed in stream order too: after a wait for the stream. */
 static int32_t free_behind(ds_accel_plugin_stream_t *stream, struct vendor_block *block,
                            struct ds_accel_error *error)
 {
@@ -452,7 +452,8 @@ static int32_t vendor_mem_free_async(ds_accel_plugin_stream_t *stream, void *poi
 
 /* ---- pinned memory -------------------------------------------------------------------------- */
 
-/* Say which limit it was, where there is one, in place of the runtime's text: its code stays. */
+/* Report the limit that was reached, if there is one, instead of the runtime's text; the code
+   stays. */
 static int32_t tell_limit(int32_t status, uint64_t size_bytes, const char *slot,
                           struct ds_accel_error *error)
 {
@@ -504,7 +505,8 @@ static int32_t ask_pinned(const struct vendor_block *block, uint64_t size_bytes,
     return tell_limit(status, size_bytes, "mem_alloc_pinned", error);
 }
 
-/* Most runtimes give whole pages: more is asked for only if the first answer is not aligned. */
+/* Most runtimes allocate whole pages: a larger size is requested only if the first result is not
+   aligned. */
 static int32_t fill_pinned(struct vendor_block *block, uint64_t align_bytes,
                            struct ds_accel_error *error)
 {
@@ -593,7 +595,7 @@ static int32_t vendor_mem_free_pinned(ds_accel_plugin_device_t *device, void *po
     return end_host_memory(device, pointer, SOURCE(PINNED), "mem_free_pinned", error);
 }
 
-/* The range is entered first: two threads cannot both register it. */
+/* The range is inserted first: two threads cannot both register it. */
 static int32_t vendor_mem_register(ds_accel_plugin_device_t *device, void *pointer,
                                    uint64_t size_bytes, uint32_t flags,
                                    struct ds_accel_error *error)
@@ -639,7 +641,7 @@ static int32_t vendor_mem_unregister(ds_accel_plugin_device_t *device, void *poi
     return end_host_memory(device, pointer, SOURCE(REGISTERED), "mem_unregister", error);
 }
 
-/* ---- questions ------------------------------------------------------------------------------ */
+/* ---- queries -------------------------------------------------------------------------------- */
 
 static int32_t vendor_mem_device_pointer(ds_accel_plugin_device_t *device, void *host_pointer,
                                          void **device_pointer_out, struct ds_accel_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Native handles: what is inside ours, and ours around the program's own. */
+/* Native handles: the vendor's handle inside ours, and our handle around the program's own. */
 #include "vendor_frame.h"
 
 static uint64_t handle_of(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
@@ -179,7 +179,7 @@ static int32_t wrap_memory(ds_accel_plugin_device_t *device, uint64_t handle, vo
     return DS_ACCEL_OK;
 }
 
-/* 0 is a handle where the vendor's default stream has it. */
+/* 0 is a valid handle if it is the vendor's default stream. */
 static int is_default_stream(ds_accel_plugin_device_t *device, uint32_t kind)
 {
     return kind == DS_ACCEL_NATIVE_STREAM && vendor_backend.stream_default != NULL &&

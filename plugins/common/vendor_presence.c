@@ -3,9 +3,9 @@
 /*
  * The hardware, before any library: PCI devices in sysfs and device nodes, below machine_root.
  *
- * Read are only files that the kernel answers from memory; a node is looked at and never opened, as
- * that may wake its device. What is found decides between "no such hardware", "hardware without its
- * kernel driver" and "a driver that lets this process not in", which an operator mends differently.
+ * Only files that the kernel serves from memory are read; a node is checked and never opened, as
+ * that may wake its device. The result is "no such hardware", "hardware without its kernel driver"
+ * or "a driver that denies this process access", which need different fixes.
  */
 #include "vendor_frame.h"
 
@@ -51,9 +51,9 @@ int vendor_read_line(const struct ds_accel_host *host, const char *path, char *l
     return 0;
 }
 
-/* ---- what to look for ----------------------------------------------------------------------- */
+/* ---- the patterns --------------------------------------------------------------------------- */
 
-/* Cut a word off the beginning of a line, and give what follows a place in a list. */
+/* Cut the first word off a line, and store the rest in a list. */
 static void take_fact(char *line, const char *word, const char **list)
 {
     size_t length = strlen(word);
@@ -87,7 +87,7 @@ void vendor_trace_split(const struct vendor_trace *trace, struct vendor_facts *f
 
 /* ---- PCI devices ---------------------------------------------------------------------------- */
 
-/* "10de:03": the vendor 0x10de, classes that begin with 03. class NULL: not asked for. */
+/* "10de:03": the vendor 0x10de, classes that begin with 03. class NULL: any class. */
 static int is_of(const char *const *pci, const char *vendor, const char *class)
 {
     for (size_t i = 0; pci[i] != NULL; i++) {
@@ -118,7 +118,7 @@ static int is_ours(const struct ds_accel_host *host, const char *address, const 
 
 /*
  * One file of /proc has a line "BBDD<tab>VVVVDDDD..." for each device: if none is of these vendors,
- * hundreds of files of sysfs need not be read. Where there is no such file, sysfs decides alone.
+ * hundreds of files of sysfs need not be read. If the file does not exist, sysfs decides alone.
  */
 static int may_be_there(const struct ds_accel_host *host, const char *const *pci)
 {
@@ -175,7 +175,7 @@ int32_t vendor_pci_numa_node(const struct ds_accel_host *host, const char *pci_a
     snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.40s/numa_node", pci_address);
     if (vendor_read_line(host, path, line, sizeof(line)) != 0 ||
         plugin_parse_u64(line, &node) != 0 || node > INT32_MAX) {
-        return -1; /* the kernel writes -1 where it does not know */
+        return -1; /* the kernel writes -1 for an unknown node */
     }
     return (int32_t)node;
 }
@@ -210,7 +210,7 @@ uint64_t vendor_pci_lane_bytes_per_s(uint32_t generation)
 
 /* ---- device nodes --------------------------------------------------------------------------- */
 
-/* Nodes of /dev/dri and /dev/accel are numbered across vendors: sysfs tells whose one is. */
+/* Nodes of /dev/dri and /dev/accel are numbered across vendors: sysfs has the vendor of a node. */
 static const char *class_of(const char *path)
 {
     return strncmp(path, "/dev/dri/", 9) == 0      ? "drm"
@@ -232,7 +232,7 @@ static int is_of_other_vendor(const struct ds_accel_host *host, const char *path
     return vendor_read_line(host, file, vendor, sizeof(vendor)) == 0 && !is_of(pci, vendor, NULL);
 }
 
-/* What one pattern finds. */
+/* The matches of one pattern. */
 struct node_search {
     uint32_t count;
     uint32_t usable_count;
@@ -278,7 +278,7 @@ static void search_nodes(const struct ds_accel_host *host, const char *pattern,
     memset(search, 0, sizeof(*search));
     snprintf(path, sizeof(path), "%s%.*s", root_of(host), length, pattern);
     folder = opendir(path);
-    /* Whose the nodes of a folder are that vendors share, the bus tells. */
+    /* For nodes in a directory that vendors share, sysfs has the vendor. */
     if (folder == NULL && errno == EACCES && (class_of(pattern) == NULL || pci[0] == NULL)) {
         snprintf(search->refused, sizeof(search->refused), "%.*s", length, pattern);
     }
@@ -324,9 +324,9 @@ void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_trace
     }
 }
 
-/* ---- the answer ----------------------------------------------------------------------------- */
+/* ---- the result ----------------------------------------------------------------------------- */
 
-/* 1 to look, 0 not to, -1 a problem. */
+/* Returns 1 to check the hardware, 0 to skip the check, -1 on a problem. */
 static int read_option(const struct ds_accel_host *host, struct vendor_problem *problem)
 {
     char text[32] = "";
@@ -358,7 +358,8 @@ static int is_in(const char *const *list, const char *text)
     return 0;
 }
 
-/* Of each pattern that finds nodes at least one has to be usable; needed ones are told first. */
+/* For each pattern that matches nodes at least one node must be usable; required nodes are reported
+   first. */
 static void find_nodes(const struct ds_accel_host *host, const struct vendor_trace *trace,
                        const struct vendor_facts *facts, struct vendor_hardware *found,
                        const char **absent_out)
@@ -405,7 +406,7 @@ static void list_ids(const char *const *pci, char *text, size_t text_size)
     }
 }
 
-/* The kernel driver that has a PCI device: "vfio-pci"; "" if none has. */
+/* The kernel driver bound to a PCI device: "vfio-pci"; "" if none is bound. */
 static void find_driver(const struct ds_accel_host *host, const char *address, char *name,
                         size_t name_size)
 {
@@ -421,7 +422,7 @@ static void find_driver(const struct ds_accel_host *host, const char *address, c
     snprintf(name, name_size, "%.31s", line[0] != '\0' ? line + sizeof(key) - 1 : "");
 }
 
-/* No driver, another one (for a virtual machine), or its own, whose nodes are not here. */
+/* No driver, another driver (for a virtual machine), or its own driver without visible nodes. */
 static int tell_driver(const struct ds_accel_host *host, const struct vendor_trace *trace,
                        const struct vendor_hardware *found, const char *absent,
                        struct vendor_problem *problem)
@@ -448,7 +449,7 @@ static int tell_driver(const struct ds_accel_host *host, const struct vendor_tra
                               found->first_pci, driver, absent);
 }
 
-/* A host that knows the hardware note says the same of no device (core/host/hardware.c). */
+/* A host that knows the hardware note reports the same for no device (core/host/hardware.c). */
 static int tell_absence(const struct ds_accel_host *host, const struct vendor_trace *trace,
                         const struct vendor_facts *facts, const struct vendor_hardware *found,
                         const char *absent, struct vendor_problem *problem)
@@ -493,7 +494,8 @@ int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_
     if (absent == NULL && hardware_out->node_count > 0) {
         return 0;
     }
-    find_pci(host, facts.pci, hardware_out); /* the bus tells a missing driver from no device */
+    find_pci(host, facts.pci, hardware_out); /* sysfs distinguishes a missing driver from no
+                                                device */
     return absent == NULL && facts.nodes[0] == NULL && hardware_out->pci_count > 0
                ? 0
                : tell_absence(host, trace, &facts, hardware_out, absent, problem);

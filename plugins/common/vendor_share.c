@@ -3,12 +3,13 @@
 /*
  * Sharing between processes.
  *
- * A vendor's handle names a whole allocation. Ours has the place in it before the vendor's bytes:
+ * A vendor's handle names a whole allocation. Our handle has a header with the offset before the
+ * vendor's bytes:
  *
  *      "dsah" | bytes of the vendor's handle | size of the allocation | offset of the pointer | pid
  *
- * A handle that the vendor needs to be told the end of is kept with its block, so that freeing the
- * memory withdraws it too.
+ * A handle that must be withdrawn from the vendor's runtime is kept with its block, so that freeing
+ * the memory withdraws it too.
  */
 #include "vendor_frame.h"
 
@@ -49,7 +50,7 @@ static int32_t check_handle(const void *handle, uint32_t handle_bytes, uint32_t 
     return DS_ACCEL_OK;
 }
 
-/* The head of a handle that is one of ours. */
+/* The header of a handle, if it is one of ours. */
 static int32_t read_head(const void *handle, uint32_t handle_bytes, const char *slot,
                          struct handle_head *head_out, struct ds_accel_error *error)
 {
@@ -87,7 +88,8 @@ void vendor_share_withdraw(struct vendor_block *block)
     }
 }
 
-/* A copy of the block that has the whole range and is the device's own memory; 0 if none has. */
+/* Copy the block that contains the whole range and is the device's own memory; 0 if there is
+   none. */
 static int find_own(ds_accel_plugin_device_t *device, const void *pointer, uint64_t size_bytes,
                     uint32_t sources, struct vendor_block *block_out)
 {
@@ -113,7 +115,7 @@ static int32_t fail_foreign(const char *slot, const void *pointer, struct ds_acc
                        "%s: %p is not in live memory of mem_alloc() of this device", slot, pointer);
 }
 
-/* Remember a handle that has to be withdrawn; 0, or -1 with the block gone or no memory. */
+/* Keep a handle that must be withdrawn; 0, or -1 if the block was freed or memory is out. */
 static int keep_export(ds_accel_plugin_device_t *device, const void *pointer, uint64_t block_id,
                        const unsigned char *handle)
 {
@@ -195,7 +197,7 @@ static int32_t vendor_ipc_memory_export(ds_accel_plugin_device_t *device, void *
     return status;
 }
 
-/* Lock held: the entry of the handle, out of the list of whichever block has it. */
+/* Remove the entry of the handle from the list of its block and return it. Lock held. */
 static struct vendor_export *take_export(ds_accel_plugin_device_t *device, const void *handle)
 {
     for (struct vendor_block *block = vendor_block_any(device->instance->blocks, device);
@@ -242,7 +244,8 @@ static int32_t vendor_ipc_memory_unexport(ds_accel_plugin_device_t *device, cons
 
 /* ---- import --------------------------------------------------------------------------------- */
 
-/* The same memory, opened before, is one block that is closed as often. Lock held. */
+/* Memory that was opened before is one block, and is closed as often as it was opened. Lock
+   held. */
 static int is_open_already(struct vendor_register *blocks, const struct vendor_block *made)
 {
     struct vendor_block *block = vendor_block_find(blocks, made->space, (const void *)made->base);
@@ -263,7 +266,7 @@ static int32_t enter_import(struct vendor_block *block, const char *slot,
     int is_known;
     int result = 0;
 
-    /* In one: two threads may open the same memory. */
+    /* Under one lock: two threads may open the same memory. */
     vendor_register_lock(blocks);
     is_known = is_open_already(blocks, block);
     if (!is_known) {
@@ -354,11 +357,12 @@ static int32_t vendor_ipc_memory_open(ds_accel_plugin_device_t *device, const vo
     return status < 0 ? status : open_memory(device, handle, &head, pointer_out, error);
 }
 
-/* One opening of an import: what its runtime is told, also when the block is gone meanwhile. */
+/* One opening of an import: the arguments of the runtime's close, also if the block was freed
+   meanwhile. */
 struct opening {
     void *start;
     unsigned char *handle;     /* room for the vendor's bytes */
-    struct vendor_block *last; /* no opening is left: out of the register */
+    struct vendor_block *last; /* the last opening: the block left the register */
 };
 
 /* 0, or -1 if the device has no import at the pointer. */

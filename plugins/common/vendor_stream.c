@@ -3,9 +3,10 @@
 /*
  * Streams: handles around the vendor's, and the list of them that waiting with a deadline needs.
  *
- * A stream that is destroyed while it has work left is the device's until that is done: it goes to
- * a list of its own, where the wait finds it, and the vendor's stream is destroyed when it is idle,
- * by whoever next makes, destroys or waits, or when the device is closed.
+ * A stream that is destroyed with work left is kept by the device until the work is complete: it is
+ * put on a list of destroyed streams, which waits include. The vendor's stream is destroyed once it
+ * is idle, by the next call that creates or destroys a stream or waits, or when the device is
+ * closed.
  */
 #include "vendor_frame.h"
 
@@ -40,7 +41,8 @@ ds_accel_plugin_stream_t *vendor_stream_make(ds_accel_plugin_device_t *device, v
     return &whole->handle;
 }
 
-/* Out of the device's list: nobody who walks it asks for the native stream after this. Its lock. */
+/* Remove from the device's list: after this no walk of the list uses the native stream. Device lock
+   held. */
 static void unlink_stream(ds_accel_plugin_stream_t *stream)
 {
     struct vendor_device *frame = stream->device->frame;
@@ -123,7 +125,7 @@ static int32_t vendor_stream_create(ds_accel_plugin_device_t *device, uint32_t f
     return create(device, flags, priority, stream_out, error);
 }
 
-/* A capture that nobody ended goes with its stream. */
+/* A capture that was not ended is dropped with its stream. */
 static void end_capture(ds_accel_plugin_stream_t *stream)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -142,7 +144,7 @@ static void end_capture(ds_accel_plugin_stream_t *stream)
     vendor_keep_put(keep);
 }
 
-/* Of a stream that is in no list any more. */
+/* The stream is in no list any more. */
 static void end_stream(ds_accel_plugin_stream_t *stream)
 {
     ds_accel_plugin_device_t *device = stream->device;
@@ -195,8 +197,8 @@ static int has_captures(const ds_accel_plugin_device_t *device)
 }
 
 /*
- * Has it work left? While something captures nobody may ask, lest the capture breaks: then it is
- * taken to have. The program's own streams are its own to wait for.
+ * Does the stream have work left? During a capture a query could break the capture, so the stream
+ * counts as busy. Waiting for the program's own streams is left to the program.
  */
 static int is_at_work(ds_accel_plugin_stream_t *stream)
 {
@@ -209,7 +211,7 @@ static int is_at_work(ds_accel_plugin_stream_t *stream)
     return has_captures(stream->device) || query(stream, &ignored) == DS_ACCEL_NOT_READY;
 }
 
-/* To the end of the list of destroyed streams. Its lock. */
+/* Append to the list of destroyed streams. Device lock held. */
 static void keep_ended(struct vendor_device *frame, ds_accel_plugin_stream_t *stream)
 {
     ds_accel_plugin_stream_t **link = &frame->ended;
@@ -222,7 +224,7 @@ static void keep_ended(struct vendor_device *frame, ds_accel_plugin_stream_t *st
     *link = stream;
 }
 
-/* Out of the list of destroyed streams, into one of those that have done their work. Its lock. */
+/* Move from the list of destroyed streams to a list of completed streams. Device lock held. */
 static void take_ended(ds_accel_plugin_stream_t **link, ds_accel_plugin_stream_t **done)
 {
     ds_accel_plugin_stream_t *stream = *link;
@@ -234,9 +236,9 @@ static void take_ended(ds_accel_plugin_stream_t **link, ds_accel_plugin_stream_t
 }
 
 /*
- * The state of the streams that were destroyed, the oldest first, until so many have work left;
- * those that have none, or failed, go to *done. One that is part of a capture is left alone. The
- * device's lock held.
+ * Query destroyed streams, the oldest first, until the given number have work left; streams that
+ * have none, or failed, are moved to *done. A stream that is part of a capture is skipped. The
+ * device's lock is held.
  */
 static int32_t query_ended(struct vendor_device *frame, uint32_t most,
                            ds_accel_plugin_stream_t **done, struct ds_accel_error *error)
@@ -264,7 +266,7 @@ static int32_t query_ended(struct vendor_device *frame, uint32_t most,
     return result;
 }
 
-#define REAP_LIMIT 16u /* so many busy ones are asked each time that one is made or destroyed */
+#define REAP_LIMIT 16u /* busy streams queried when a stream is created or destroyed */
 
 void vendor_streams_reap(ds_accel_plugin_device_t *device)
 {
@@ -280,7 +282,7 @@ void vendor_streams_reap(ds_accel_plugin_device_t *device)
     end_streams(done);
 }
 
-/* The default stream is borrowed: whoever destroys it has a defect, but no crash. */
+/* The default stream is borrowed: a caller that destroys it has a defect, but does not crash. */
 static void vendor_stream_destroy(ds_accel_plugin_stream_t *stream)
 {
     ds_accel_plugin_device_t *device;
@@ -399,7 +401,7 @@ static int32_t vendor_stream_priority_range(ds_accel_plugin_device_t *device, in
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* As long as nothing captures, which is most of the time, this is a look at a counter. */
+/* While no stream captures, which is most of the time, this reads only a counter. */
 int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *is_capturing_out,
                                    struct ds_accel_error *error)
 {
@@ -437,11 +439,12 @@ int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_e
     for (ds_accel_plugin_stream_t *stream = frame->streams;
          stream != NULL && result == DS_ACCEL_OK;) {
         const struct vendor_stream *state = stream->frame;
-        uint32_t is_capturing = 0; /* also for another stream's capture; asking would break it */
+        uint32_t is_capturing = 0; /* also for another stream's capture; a query would break it */
 
         result = vendor_stream_is_capturing(stream, &is_capturing, error);
         if (result == DS_ACCEL_ERR_STATE) {
-            result = DS_ACCEL_OK; /* the default stream, while one that waits for it captures */
+            result = DS_ACCEL_OK; /* the default stream, while a stream that waits for it
+                                     captures */
         } else if (result == DS_ACCEL_OK && !is_capturing) {
             result = query(stream, error);
         }
@@ -504,8 +507,8 @@ static int32_t vendor_stream_query(ds_accel_plugin_stream_t *stream, struct ds_a
 }
 
 /*
- * An event that was never recorded is reached: the runtime need not know. One of a capture is a
- * dependency within it; once nothing captures any more, no stream can wait for it.
+ * An event that was never recorded counts as reached: the runtime is not called. An event of a
+ * capture is a dependency within it; once no stream captures any more, no stream can wait for it.
  */
 int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
                                const char *slot, struct ds_accel_error *error)
@@ -531,7 +534,7 @@ int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin
                            "can't be drawn",
                            slot);
     }
-    if (vendor_check_captured(event, slot, error) < 0) { /* asked only of events that matter */
+    if (vendor_check_captured(event, slot, error) < 0) { /* called only for events that need it */
         uint32_t is_capturing = 0;
 
         status = vendor_stream_is_capturing(stream, &is_capturing, error);

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Host tasks, and what a graph needs for as long as it can run.
+ * Host tasks, and the objects that a graph needs for as long as it can run.
  *
  * A task that was queued runs once, whatever happens: with DS_ACCEL_OK when the runtime calls it,
  * or with the reason when the device was lost or is closed before that. Most runtimes call nothing
- * any more after an error, and some do all the same; so whoever is first, the runtime or we, takes
- * the task, and one that we took stays where it is until the device is closed, for the runtime to
- * find that there is nothing left to do.
+ * any more after an error, and some do all the same; so the first of the two, the runtime or the
+ * frame, takes the task. A task taken by the frame stays allocated until the device is closed, so
+ * that a late call of the runtime finds it done.
  *
  *      queued:    in pending -> the runtime calls it: in running, then freed
  *                            -> abandoned: runs with the error, kept until the device closes
  *      captured:  in the keep of the capture -> runs with each launch, freed with the keep
  *
- * Who waits for a lost device is told of the loss at once, maybe while another thread still runs a
- * task: the wait ends when that is over, since the program may free then what the task uses.
+ * A wait for a lost device learns of the loss at once, possibly while another thread still runs a
+ * task: the wait returns when the task has ended, since the program may then free memory that the
+ * task uses.
  *
- * A keep is counted: by the capture, then the graph, each instance of it, and each launch that is
- * in flight, since an instance may be destroyed behind one. Its last holder may be a task, on a
- * thread of the runtime, so that freeing it calls nothing but free().
+ * A keep is reference-counted: by the capture, then the graph, each instance of it, and each launch
+ * in flight, since an instance may be destroyed while a launch is in flight. Its last holder may be
+ * a task, on a thread of the runtime, so that freeing the keep calls only free().
  */
 #include "vendor_frame.h"
 
@@ -26,15 +27,16 @@
 
 struct vendor_task {
     struct vendor_task *next, *previous;
-    struct vendor_task *chain; /* of those that vendor_tasks_abandon() calls */
+    struct vendor_task *chain; /* next of the tasks that vendor_tasks_abandon() calls */
     ds_accel_plugin_device_t *device;
-    const ds_accel_plugin_stream_t *stream; /* that it was queued on; only compared */
+    const ds_accel_plugin_stream_t *stream; /* the stream it was queued on; only compared */
     ds_accel_host_task_t call;              /* NULL: only held, in a keep */
     void *user_data;
     void *memory;             /* freed with it */
     struct vendor_keep *held; /* put with it */
-    uint32_t is_taken;        /* by who runs it; this and the next with the device's task_lock */
-    uint32_t is_over;         /* of an abandoned one: it has run */
+    uint32_t is_taken;        /* set by the thread that runs it; this and the next under the
+                                 device's task_lock */
+    uint32_t is_over;         /* of an abandoned task: it has run */
 };
 
 static void free_task(struct vendor_task *task)
@@ -168,8 +170,9 @@ struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream)
 
 /*
  * Put the task into the keep of the capture that records the stream. A stream that joined another
- * one's capture through an event has no keep of its own: that of the device's only capture is it.
- * With several nobody knows; then the task is kept until the device is closed.
+ * stream's capture through an event has no keep of its own: it uses the keep of the device's only
+ * capture. With several captures the right one is unknown; then the task is kept until the device
+ * is closed.
  */
 static int keep_task(ds_accel_plugin_stream_t *stream, struct vendor_task *task)
 {
@@ -217,7 +220,7 @@ static void run_queued(void *argument)
     pthread_mutex_lock(&frame->task_lock);
     if (task->is_taken) {
         pthread_mutex_unlock(&frame->task_lock);
-        return; /* abandoned: it goes with the device */
+        return; /* abandoned: freed when the device is closed */
     }
     assert(!task->is_over);
     task->is_taken = 1;
@@ -244,7 +247,7 @@ void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status)
         task->is_taken = 1;
         unlink_task(&frame->pending, task);
         link_task(&frame->abandoned, task);
-        task->chain = chain; /* the latest was the list's first: in the order of their queue */
+        task->chain = chain; /* the list has the latest task first: reverse it into queue order */
         chain = task;
     }
     pthread_mutex_unlock(&frame->task_lock);
@@ -334,7 +337,8 @@ static struct vendor_task *make_task(ds_accel_plugin_device_t *device, ds_accel_
     return task;
 }
 
-/* Takes the task. It goes into the keep also when the runtime refuses it: to be freed, no more. */
+/* Takes the task. It is put into the keep even if the runtime rejects it: the keep then only frees
+   it. */
 static int32_t submit_captured(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                                struct ds_accel_error *error)
 {
@@ -351,8 +355,8 @@ static int32_t submit_captured(ds_accel_plugin_stream_t *stream, struct vendor_t
 }
 
 /*
- * The runtime may have called it before this returns. After a failure the task is the caller's
- * again, *is_back_out, unless it was abandoned meanwhile.
+ * The runtime may have called the task before this returns. After a failure the caller owns the
+ * task again (*is_back_out), unless it was abandoned meanwhile.
  */
 static int32_t submit_queued(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                              int *is_back_out, struct ds_accel_error *error)
@@ -402,7 +406,7 @@ int32_t vendor_task_submit(ds_accel_plugin_stream_t *stream, ds_accel_host_task_
         free_task(task);
         return status;
     }
-    return DS_ACCEL_OK; /* refused, but abandoned before that was known: it runs all the same */
+    return DS_ACCEL_OK; /* rejected, but abandoned before the rejection was known: it has run */
 }
 
 /* ---- holding what queued work uses ---------------------------------------------------------- */
@@ -413,7 +417,8 @@ static void forget(void *user_data, int32_t status)
     (void)status;
 }
 
-/* No task can tell: wait. If that fails too nobody knows what still runs, and it is held on. */
+/* No task can signal the end: wait. If that fails too, work may still run, and the memory stays
+   held. */
 static int32_t wait_and_free(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                              struct ds_accel_error *error)
 {
@@ -433,7 +438,7 @@ static int32_t wait_and_free(ds_accel_plugin_stream_t *stream, struct vendor_tas
     return status;
 }
 
-/* Takes the task, which holds what work that is queued already uses. */
+/* Takes the task, which holds memory used by work that is queued already. */
 static int32_t hold_behind(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                            struct ds_accel_error *error)
 {
@@ -497,7 +502,7 @@ int32_t vendor_keep_until_passed(struct vendor_keep *keep, ds_accel_plugin_strea
     if (status == DS_ACCEL_OK) {
         vendor_keep_put(keep);
     }
-    return status; /* else it is held for ever */
+    return status; /* else it is never freed */
 }
 
 int32_t vendor_keep_in_capture(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,

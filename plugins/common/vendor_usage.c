@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What this process has of a device's memory: figures, peaks and a limit.
+ * This process's use of a device's memory: figures, peaks and a limit.
  *
- * Bytes are set aside before the runtime is asked and given back if it refuses, so that two threads
- * cannot both pass a limit that has room for one. There is no cache above the runtime here: what is
- * reserved is what is allocated.
+ * Bytes are reserved before the runtime allocates and released if it fails, so that two threads
+ * cannot both pass a limit with room for one. There is no cache above the runtime here: reserved
+ * equals allocated.
  */
 #include "vendor_frame.h"
 
@@ -128,7 +128,7 @@ int32_t vendor_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_byte
 
 /* ---- slots ---------------------------------------------------------------------------------- */
 
-/* What the runtime says, and total memory where it only says that. */
+/* The runtime's figures; total memory if the runtime reports only that. */
 static int32_t ask_memory(ds_accel_plugin_device_t *device, struct ds_accel_memory_info *info,
                           struct ds_accel_error *error)
 {

@@ -3,8 +3,7 @@
 /* The vendor's variables that choose devices: their names, and values for a child process. */
 #include "vendor_frame.h"
 
-/* "0", "0,1", "0.1": if there is any device there is number 0, so that such a list hides not all.
- */
+/* "0", "0,1", "0.1": if any device exists, number 0 does, so that such a list does not hide all. */
 static int shows_first(const char *value)
 {
     value += strspn(value, " \t");
@@ -71,7 +70,7 @@ static int is_first_place(void *user_data, const char *token)
     return 0;
 }
 
-/* Counts the tokens in front; a token that was there before ends it. */
+/* Counts the tokens before; a repeated token ends the count. */
 struct repeats {
     const char *variable;
     uint32_t position;
@@ -141,9 +140,9 @@ static int take_name(void *user_data, const char *token)
     return 1;
 }
 
-/* How often a list may name a device, runtimes differ: they skip the second time, end there, or
-   show no device at all. In each case devices are numbered by what is named for the first time. A
-   list that has more devices than names names them twice. */
+/* Runtimes treat a device that is named twice differently: they skip the second name, end the list
+   there, or show no device at all. In each case devices are numbered by their first names. A list
+   with fewer distinct names than devices has repeated names. */
 int vendor_visible_name(const ds_accel_plugin_device_t *device, const char *variable, char *name,
                         size_t name_size)
 {
@@ -241,7 +240,8 @@ static int is_among(const uint32_t *indices, uint32_t count, uint32_t index)
     return 0;
 }
 
-/* *value_out: of malloc(). A device named twice would be two to nobody: CUDA then shows none. */
+/* *value_out: from malloc(). No runtime treats a device named twice as two devices: CUDA then shows
+   none. */
 static int32_t make_value(ds_accel_plugin_instance_t *instance, uint32_t which,
                           const uint32_t *indices, uint32_t count, char **value_out,
                           struct ds_accel_error *error)

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Virtual memory. A mapping is a block in the register of addresses, and holds its physical memory:
- * that may be destroyed while it is mapped, and goes with the last mapping, whether or not the
- * runtime counts by itself. Ranges for unmapping and access consist of whole mappings, which are
- * given to the runtime one by one.
+ * the memory may be destroyed while it is mapped, and is released with the last mapping, whether or
+ * not the runtime counts references itself. Ranges for unmapping and access consist of whole
+ * mappings, which are passed to the runtime one at a time.
  */
 #include "vendor_frame.h"
 
@@ -294,7 +294,7 @@ static int32_t check_mapped(const ds_accel_plugin_device_t *device, const void *
     return DS_ACCEL_OK;
 }
 
-/* The mapping that begins at the address, out of the register; of whichever device it is. */
+/* Take the mapping that begins at the address out of the register; it may belong to any device. */
 static struct vendor_block *take_mapping(const ds_accel_plugin_device_t *device,
                                          const void *address)
 {

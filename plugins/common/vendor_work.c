@@ -3,14 +3,13 @@
 /*
  * Copies and fills.
  *
- * mem_copy() without a function of the backend is mem_copy_async() and waiting, on a stream of its
- * own: none of the program's, whose work it would wait for, and which may be capturing. Streams for
- * that are kept, as many as threads copy at the same time.
+ * mem_copy() without a function of the backend is mem_copy_async() and a wait, on a stream of the
+ * frame: a stream of the program may have other work to wait for, and may be capturing. These
+ * streams are kept for reuse, at most as many as threads copy at the same time.
  *
- * Runtimes differ in the patterns that they fill with. One that is made of equal halves is a
- * shorter one; a short one is a longer one where size and address allow it. What is left is made of
- * copies: the first piece from the host, and from then on what is filled already, twice as much
- * each time.
+ * Runtimes differ in the patterns that they can fill with. A pattern of equal halves is reduced to
+ * a shorter pattern; a short pattern is widened if size and address allow it. Other patterns are
+ * filled with copies: the first piece from the host, then the filled part, twice as much each time.
  */
 #include "vendor_frame.h"
 
@@ -36,7 +35,7 @@ static int32_t check_copy(const void *destination, const void *source, uint64_t 
     return DS_ACCEL_OK;
 }
 
-/* ---- copies that are done when they return -------------------------------------------------- */
+/* ---- copies that complete on return --------------------------------------------------------- */
 
 /* Device entered. */
 static int32_t take_copier(ds_accel_plugin_device_t *device, struct vendor_copier **copier_out,
@@ -231,7 +230,8 @@ static void shorten(struct element *element)
     }
 }
 
-/* One that the runtime has and that fits size and address: 0, or -1. Larger ones are no slower. */
+/* Find an element width that the runtime has and that fits size and address: 0, or -1. Larger
+   widths are no slower. */
 static int choose(struct element *element, const void *destination, uint64_t size_bytes)
 {
     shorten(element);
@@ -278,7 +278,8 @@ static struct vendor_task *make_piece(ds_accel_plugin_device_t *device,
     return task;
 }
 
-/* It lives until the stream has passed, or with the graph that captures it. Takes the task. */
+/* The piece is kept until the stream has passed, or with the graph that captures it. Takes the
+   task. */
 static int32_t queue_piece(ds_accel_plugin_stream_t *stream, void *destination, const void *piece,
                            uint64_t size_bytes, struct vendor_task *task,
                            struct ds_accel_error *error)
