@@ -3,31 +3,31 @@
 /*
  * Allocations, and the register of them.
  *
- * Every block that was handed out or registered stands in instance->blocks in order of address.
- * That makes an interior pointer a binary search, and lets free refuse a pointer that isn't ours,
- * or not any more, where libc would abort. Blocks never overlap. Inserting moves pointers, 8 bytes
- * for each live block above, which is nothing next to the page faults of a fresh allocation.
+ * instance->blocks has every allocated or registered block in order of address. So an interior
+ * pointer is found by binary search, and free rejects a pointer that is not, or no longer, ours,
+ * where libc would abort. Blocks never overlap. Inserting moves pointers, 8 bytes for each live
+ * block above, which is nothing next to the page faults of a fresh allocation.
  *
- * Where the bytes come from:
- *  - small device memory where there is one node (or a recorded machine): libc's heap;
- *  - all other device memory: fresh pages, which a node can be preferred for. Preferred, not bound:
+ * Sources of memory:
+ *  - small device memory on one node (or a recorded machine): libc's heap;
+ *  - all other device memory: fresh pages, for which a node can be preferred. Preferred, not bound:
  *    a full node makes memory slower, it doesn't kill the job;
  *  - pinned memory: fresh pages, so that unlocking one block can't unlock another;
  *  - mappings of virtual memory: vmem.c, which alone makes and releases them;
  *  - registered memory: the caller's. Its first and last page may be shared with another
- *    registration, and the kernel doesn't count locks, so unlocking has to spare those pages.
+ *    registration, and the kernel doesn't count locks, so unlocking must skip those pages.
  *
  * The functions on the register expect the caller to hold instance->lock unless they say otherwise.
- * A block is taken out of the register before its memory is given back, and entered after it was
- * got, so that no address of ours is ever in it twice.
+ * A block is taken out of the register before its memory is released, and inserted after its memory
+ * is allocated, so that no address of ours is ever in it twice.
  */
 #include "cpu.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The ABI wants ids unique in the process, whichever instance gave them out, so this one counter is
- * shared by all instances. */
+/* The ABI wants ids unique in the process, across instances, so all instances share this one
+   counter. */
 static atomic_uint_fast64_t next_block_id = 1;
 
 uint64_t cpu_page_bytes(void)
@@ -106,7 +106,7 @@ void cpu_block_remove(ds_accel_plugin_instance_t *instance, const struct cpu_blo
 {
     size_t position = blocks_up_to(instance, block->base);
 
-    /* A caller that frees memory it registered, and never says so, can make bases coincide. */
+    /* A caller that frees registered memory without unregistering it can make bases coincide. */
     while (instance->blocks[position - 1] != block) {
         position--;
     }
@@ -169,8 +169,8 @@ char *cpu_pages_map(uint64_t size_bytes, uint64_t align_bytes, int protection,
     return (char *)mapping + skipped;
 }
 
-/* Unlock the pages of a range, sparing the outer two where another registration needs them.
- * Both locks are held. */
+/* Unlock the pages of a range, except the outer two if another registration needs them. Both locks
+ * are held. */
 static void unlock_range(const ds_accel_plugin_instance_t *instance, char *base,
                          uint64_t size_bytes)
 {
@@ -190,7 +190,7 @@ static void unlock_range(const ds_accel_plugin_instance_t *instance, char *base,
     }
 }
 
-/* Give a block's memory back; it has left the register. For the caller's pages, both locks are
+/* Release a block's memory; it is out of the register. For the caller's pages, both locks are
  * held. */
 void cpu_block_release(struct cpu_block *block)
 {
@@ -221,7 +221,7 @@ struct cpu_block *cpu_block_create(ds_accel_plugin_device_t *device, uint64_t si
     return block;
 }
 
-/* Enter a block whose memory was just got, or give both back. Takes the block. */
+/* Insert a block whose memory was just allocated, or release both. Takes the block. */
 int32_t cpu_block_enter(struct cpu_block *block, const char *call, struct ds_accel_error *error)
 {
     ds_accel_plugin_instance_t *instance = block->device->instance;
@@ -239,8 +239,8 @@ int32_t cpu_block_enter(struct cpu_block *block, const char *call, struct ds_acc
 }
 
 /*
- * Find the block that begins at a pointer somebody wants released, and take it out of the register.
- * Everything else a pointer may be gets a message of its own. instance->lock is held.
+ * Find the block that begins at a pointer to be freed, and take it out of the register. Each other
+ * kind of pointer has an error message of its own. instance->lock is held.
  */
 int32_t cpu_block_take(ds_accel_plugin_device_t *device, const void *pointer, uint32_t kind,
                        int is_registered, const char *call, struct cpu_block **block_out,

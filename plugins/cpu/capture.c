@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Captures: what capturing streams are given is kept, in the order of the calls.
+ * Captures: the work of capturing streams is kept, in the order of the calls.
  *
- * A capture begins on one stream. Another stream is drawn into it by waiting for an event that was
- * recorded in it, as with a vendor's runtime; from then on its work is kept too. Each work becomes
- * a node, with edges from the nodes that it comes after: of a stream, the nodes of its tail are the
- * latest that nothing of this stream has followed yet, usually one, more after it waited for other
- * streams. A node therefore comes after all nodes that it depends on, so that the list is an order
- * in which the graph can be run; the edges are there to find streams that were never joined, and to
- * be drawn.
+ * A capture begins on one stream. Another stream joins it by waiting for an event that was recorded
+ * in it, as with a vendor's runtime; from then on its work is kept too. Each piece of work becomes
+ * a node, with edges from the nodes that it depends on. The tail of a stream is the set of its
+ * latest nodes without a successor in this stream: usually one node, more after the stream waited
+ * for others. A node therefore comes after all nodes that it depends on, so that the graph can run
+ * in list order; the edges serve to find streams that were never joined, and for the picture.
  *
- * Ending the capture on its stream asks that all nodes lead to that stream's tail: work of a stream
- * that was drawn in and never joined would be in nobody's order. Streams that were drawn in leave
- * the capture when they next look at it.
+ * The capture can end on its stream only if all nodes lead to that stream's tail: work of a stream
+ * that was never joined would have no order. The other streams leave the capture when they next
+ * check it.
  *
  * The capture's lock guards all of it, since its streams may be used by different threads.
  */
@@ -21,7 +20,7 @@
 
 struct cpu_capture {
     atomic_uint references;                 /* one for each stream in it, and each event */
-    const ds_accel_plugin_stream_t *origin; /* where it began; compared, never followed */
+    const ds_accel_plugin_stream_t *origin; /* the stream it began on; only compared */
 
     pthread_mutex_t lock; /* guards what follows */
     uint32_t state;       /* DS_ACCEL_CAPTURING_*; NO: it was ended */
@@ -90,7 +89,7 @@ void cpu_work_list_release(struct cpu_work_list *list)
     memset(list, 0, sizeof(*list));
 }
 
-/* ---- who is in a capture -------------------------------------------------------------------- */
+/* ---- streams of a capture ------------------------------------------------------------------- */
 
 void cpu_capture_get(struct cpu_capture *capture)
 {
@@ -149,7 +148,7 @@ void cpu_capture_break(ds_accel_plugin_stream_t *stream, const char *why)
     pthread_mutex_unlock(&stream->capture->lock);
 }
 
-/* End it, and give the list to the caller. The lock is held. */
+/* End the capture, and return the list. The lock is held. */
 static struct cpu_work_list end_capture(struct cpu_capture *capture)
 {
     struct cpu_work_list list = capture->list;
@@ -159,7 +158,7 @@ static struct cpu_work_list end_capture(struct cpu_capture *capture)
     return list;
 }
 
-/* The work of one that was drawn in stays, and has to be joined as before. */
+/* The work of a stream that joined stays, and must still be joined back. */
 void cpu_capture_leave(ds_accel_plugin_stream_t *stream)
 {
     struct cpu_work_list list = {0};
@@ -219,7 +218,7 @@ int32_t cpu_capture_append(ds_accel_plugin_stream_t *stream, const struct cpu_wo
     return DS_ACCEL_OK;
 }
 
-/* What the stream captures next comes after the node; 0 or -1. */
+/* Make the stream's next captured work depend on the node; 0 or -1. */
 static int add_to_tail(ds_accel_plugin_stream_t *stream, size_t node)
 {
     for (size_t i = 0; i < stream->tail_count; i++) {
@@ -246,7 +245,7 @@ static int32_t wait_within(ds_accel_plugin_stream_t *stream, size_t node, const 
     return DS_ACCEL_OK;
 }
 
-/* Let a stream that does not capture take part from here on. */
+/* Let a stream that does not capture join from here on. */
 static int32_t draw_in(ds_accel_plugin_stream_t *stream, struct cpu_capture *capture, size_t node,
                        const char *call, struct ds_accel_error *error)
 {
@@ -282,7 +281,7 @@ int32_t cpu_capture_wait(ds_accel_plugin_stream_t *stream, struct cpu_capture *c
     if (stream->capture == capture && state == DS_ACCEL_CAPTURING_YES) {
         return wait_within(stream, node, call, error);
     }
-    if (stream->capture != capture) { /* does nothing to one that has ended */
+    if (stream->capture != capture) { /* does nothing if the capture has ended */
         pthread_mutex_lock(&capture->lock);
         break_capture(capture, "another capture was to wait for an event of it");
         pthread_mutex_unlock(&capture->lock);
@@ -329,7 +328,7 @@ static int32_t cpu_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint32_
     return DS_ACCEL_OK;
 }
 
-/* Do all nodes come before the end of the stream? Marks of events need not: they are no work. */
+/* Do all nodes come before the end of the stream? Event records need not: they are no work. */
 static int is_joined(struct cpu_work_list *list, const ds_accel_plugin_stream_t *stream)
 {
     int all = 1;

@@ -3,31 +3,31 @@
 /*
  * The cpu plugin: the machine itself as an accelerator, one device per NUMA node.
  *
- * It is the backend that is always there, so it has two duties. It must answer the whole interface
- * the way a device would, down to refusing what a device refuses, so that a program developed on it
- * runs elsewhere; and it must not change anything in the process that hosts it: no affinity, no
- * signal handler, no write to /proc, and no thread but those that option async asks for.
+ * It is the backend that is always available, so it has two duties. It must implement the whole
+ * interface as a device would, with the same rejections, so that a program developed on it runs
+ * elsewhere; and it must not change anything in the process that hosts it: no affinity, no signal
+ * handler, no write to /proc, and no thread except the workers of option async.
  *
- *   machine.c  nodes, device count, cpuinfo, caches, resident set: what is read, and from where
+ *   machine.c  nodes, device count, cpuinfo, caches, resident set: the facts and their sources
  *   device.c   identity, facts, current device, peers
- *   block.c    what is allocated or registered, by address
+ *   block.c    the register of allocated and registered memory, by address
  *   memory.c   device memory, pinned memory, the caller's registered memory
- *   vmem.c     addresses, and physical memory mapped under them
- *   usage.c    how much memory there is and is used; peaks and the limit
+ *   vmem.c     addresses, and physical memory mapped to them
+ *   usage.c    total and used memory; peaks and the limit
  *   sensors.c  utilization, temperature, clock
  *   place.c    the NUMA node: pages and threads on it
  *   stream.c   streams
  *   event.c    events
- *   queue.c    what is behind streams and events with option async: queues, workers, marks
- *   work.c     what a stream can be given: copies, fills, host tasks; done at once, queued or kept
- *   capture.c  what capturing streams were given, kept in the order of the calls
+ *   queue.c    streams and events with option async: queues, workers, marks
+ *   work.c     work of a stream: copies, fills, host tasks; done at once, queued or kept
+ *   capture.c  work of capturing streams, kept in the order of the calls
  *   graph.c    graphs: the kept work, done again
  *
  * Without option async, work is done by the calling thread before the call returns. A stream is
  * then always idle, an event that was recorded is always reached, and nothing ever waits. With
  * async: true each stream has a thread of its own that does its work in order, and nothing but
  * events orders streams (docs/decisions/0015). The option is for programs whose host and device
- * work shall overlap, and for those that want to know whether they wait where a device makes them.
+ * work should overlap, and for programs that test whether they wait where a device requires it.
  *
  * Everything belongs to an instance, and instances share nothing, except for the counter of
  * allocation ids (block.c), which the ABI wants unique in the process. Facts that can't change
@@ -179,8 +179,9 @@ static void cpu_shutdown(ds_accel_plugin_instance_t *instance)
 }
 
 /*
- * Can a program here use oneCCL? The library starts threads of its own, so that unloading it again
- * could pull code away from under them: NODELETE, and no handle has to be kept.
+ * Can a program on this machine use oneCCL? The library starts threads of its own, so that
+ * unloading it could remove code that they run: with NODELETE it stays loaded, and no handle is
+ * kept.
  */
 static uint32_t find_ccl(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Devices: how many, who they are, what they can do, and which one a thread works on. */
+/* Devices: count, identity, capabilities, and the current device of a thread. */
 #include "cpu.h"
 
 static int32_t check_index(const ds_accel_plugin_instance_t *instance, uint32_t device_index,
@@ -134,7 +134,8 @@ static int32_t cpu_device_identity(ds_accel_plugin_instance_t *instance, uint32_
         identity.valid = DS_ACCEL_IDENTITY_NUMA_NODE;
         identity.numa_node = node->id;
     }
-    /* More devices than nodes, by LOCAL_SIZE: then a node is no device's number. */
+    /* LOCAL_SIZE can make more devices than nodes: then a device's index is not its node's
+       number. */
     if (node != NULL && instance->machine.device_count <= instance->machine.node_count) {
         identity.valid |= DS_ACCEL_IDENTITY_VENDOR_INDEX;
         identity.vendor_index = node->id;
@@ -181,8 +182,8 @@ static int32_t cpu_device_info(ds_accel_plugin_device_t *device,
 }
 
 /*
- * bfloat16 is always called computable, as DeepSpeed does: every CPU library widens it to float32
- * where the CPU itself can't. Nobody does so for float16, where f16c only converts.
+ * bfloat16 is always reported as computable, as in DeepSpeed: every CPU library widens it to
+ * float32 if the CPU lacks it. No library does so for float16, which f16c only converts.
  */
 static int32_t cpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
                                  uint32_t *support_out, struct ds_accel_error *error)
@@ -232,8 +233,8 @@ static int32_t cpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtyp
 /* ---- the current device --------------------------------------------------------------------- */
 
 /*
- * Where a thread that never chose works: the launcher's LOCAL_RANK says. It is read when it is
- * needed, since a program may set it for itself after the library was initialised.
+ * The device of a thread that never chose one: the launcher's LOCAL_RANK decides. It is read when
+ * needed, since a program may set it after the library was initialised.
  */
 static uint32_t rank_device(ds_accel_plugin_instance_t *instance)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Events. What an event stands for is its latest recording, and that is one of
+ * Events. The state of an event is its latest recording, which is one of
  *
  *  - a time: the calling thread did the stream's work, and had reached this place;
  *  - a mark in a queue (queue.c), reached when the stream's worker gets there;
  *  - a node of a capture. Nothing is reached until the graph is launched, which replaces the
  *    recording by a time or by a mark of that launch.
  *
- * An event may be asked and waited for from any thread while it is recorded, so that a lock of its
- * own guards the recording; who waits takes a copy of it and then needs the event no more.
+ * Any thread may query an event and wait for it while another records it, so that a lock of the
+ * event guards the recording; a waiting thread takes a copy of the recording and then does not need
+ * the event any more.
  */
 #include "cpu.h"
 
@@ -54,7 +55,7 @@ void cpu_event_put(ds_accel_plugin_event_t *event)
     }
 }
 
-/* Graphs that hold the event keep it alive; who waits for its mark has the mark. */
+/* Graphs that hold the event keep it alive; a thread that waits for its mark holds the mark. */
 static void cpu_event_destroy(ds_accel_plugin_event_t *event)
 {
     if (event != NULL) {
@@ -165,9 +166,9 @@ static int32_t cpu_event_record(ds_accel_plugin_event_t *event, ds_accel_plugin_
     return DS_ACCEL_OK;
 }
 
-/* ---- asking --------------------------------------------------------------------------------- */
+/* ---- queries -------------------------------------------------------------------------------- */
 
-/* The latest recording, unless it lies in a capture, where no launch has reached it yet. */
+/* The latest recording, unless it is in a capture, where no launch has reached it yet. */
 static int32_t get_recording(ds_accel_plugin_event_t *event, const char *call,
                              struct cpu_recording *recording_out, struct ds_accel_error *error)
 {
@@ -227,7 +228,7 @@ static int32_t cpu_event_synchronize(ds_accel_plugin_event_t *event, uint64_t ti
     return status;
 }
 
-/* When the event was reached; ERR_STATE if it was not. */
+/* The time the event was reached; ERR_STATE if it was not. */
 static int32_t get_time(ds_accel_plugin_event_t *event, const char *which, uint64_t *time_ns_out,
                         struct ds_accel_error *error)
 {

@@ -2,14 +2,14 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Graphs. The list of a capture becomes a program, which never changes again: a graph, its execs
- * and the launches that are under way share it and count their references. An exec or a graph may
- * therefore go, or take another program, while a launch is still queued.
+ * and the launches in flight share it and count their references. An exec or a graph may therefore
+ * be destroyed, or take another program, while a launch is still queued.
  *
- * A launch runs the program from front to back in one piece, on the thread of its stream, whichever
- * streams the work was captured from: the order of the calls is one that the graph allows. It has
- * a mark for every event that the program records, which becomes the event's latest recording when
- * the launch is queued, and one for its end, which a launch of the same exec on another stream
- * waits for.
+ * A launch runs the program from front to back without interruption, on the thread of its stream,
+ * independent of the streams that the work was captured from: the graph allows the order of the
+ * calls. It has a mark for every event that the program records, which becomes the event's latest
+ * recording when the launch is queued, and one for its end, which a launch of the same exec on
+ * another stream waits for.
  */
 #include "cpu.h"
 
@@ -93,7 +93,7 @@ void cpu_launch_run(struct cpu_launch *launch)
     cpu_mark_reach(launch->marks[record]);
 }
 
-/* The events stand for this launch from now on. */
+/* From now on the events refer to this launch. */
 static void set_marks(const struct cpu_work_list *list, struct cpu_mark *const *marks)
 {
     size_t record = 0;
@@ -125,7 +125,7 @@ static int32_t queue_launch(ds_accel_plugin_graph_exec_t *exec, struct cpu_queue
     memset(&work, 0, sizeof(work));
     work.kind = CPU_WORK_LAUNCH;
     work.launch = launch;
-    /* Now, since the worker may have done with the launch before push returns. */
+    /* Done now, since the worker may complete the launch before push returns. */
     set_marks(&exec->program->list, launch->marks);
     cpu_mark_put(exec->latest);
     exec->latest = launch->marks[launch->mark_count - 1];
@@ -216,7 +216,7 @@ static void cpu_graph_exec_destroy(ds_accel_plugin_graph_exec_t *exec)
     }
 }
 
-/* The same kinds of work, in the same order, that come after the same. */
+/* The same kinds of work, in the same order, with the same dependencies. */
 static int is_same_shape(const struct cpu_work_list *first, const struct cpu_work_list *second)
 {
     if (first->count != second->count || first->edge_count != second->edge_count) {
@@ -332,7 +332,7 @@ static int32_t cpu_graph_dump(ds_accel_plugin_graph_t *graph, ds_accel_text_sink
         return plugin_fail(error, status, "graph_dump: the receiver stopped with status %d",
                            status);
     }
-    /* A positive answer is a receiver that has seen enough. */
+    /* A positive return value means that the receiver wants no more text. */
     return DS_ACCEL_OK;
 }
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is known about the machine. Nodes and memory come from the host's topology extension, the
- * rest from files under the host's machine_root, so that a recorded machine answers like a real
- * one.
+ * Facts about the machine. Nodes and memory come from the host's topology extension, the rest from
+ * files under the host's machine_root, so that a recorded machine looks like a real one.
  *
- * How many devices: the launcher's LOCAL_SIZE (ranks on this machine) where it is set, else one per
+ * How many devices: the launcher's LOCAL_SIZE (ranks on this machine) if it is set, else one per
  * NUMA node that has CPUs. Nodes without CPUs are memory (HBM in flat mode), not places to run.
- * Kernel nodes in a row with the same CPUs are one node split by numa=fake. Devices are spread
- * over the nodes evenly: device i of n lies on node i*m/n of m, so that two devices on four nodes
- * are half a machine apart and four on two share them in pairs.
+ * Kernel nodes in a row with the same CPUs are one node split by numa=fake. Devices are spread over
+ * the nodes evenly: device i of n is on node i*m/n of m, so that two devices on four nodes are half
+ * a machine apart and four on two share them in pairs.
  */
 #include "cpu.h"
 
@@ -28,7 +27,7 @@ void cpu_log(const struct ds_accel_host *host, uint32_t level, const char *forma
 
 /* ---- nodes and devices ---------------------------------------------------------------------- */
 
-/* Add the node at a position, or find that it is none, or another name for an earlier one. */
+/* Add the node at a position, unless it has no CPUs or is another name for an earlier node. */
 static void add_node(struct cpu_machine *machine, uint32_t position)
 {
     struct ds_accel_numa_node found;
@@ -47,8 +46,8 @@ static void add_node(struct cpu_machine *machine, uint32_t position)
     if (found.cpu_count == 0) {
         return;
     }
-    /* numa=fake deals its nodes over the sockets in turn, so that equal ones need not be
-     * neighbours. */
+    /* numa=fake distributes its nodes over the sockets in turn, so that equal nodes need not be
+       neighbours. */
     for (uint32_t i = 0; i < machine->node_count && found.cpus[0] != '\0'; i++) {
         if (strncmp(found.cpus, machine->nodes[i].cpus, sizeof(found.cpus)) == 0) {
             machine->node_of_position[position] = i;
@@ -220,7 +219,8 @@ int cpu_file_line(const struct ds_accel_host *host, const char *path, char *line
     return 0;
 }
 
-/* The value of a "key<blanks>: value\n" line, ended at the newline; NULL if it is another key's. */
+/* The value of a "key<blanks>: value\n" line, cut at the newline; NULL if the line has another
+   key. */
 static char *line_value(char *line, const char *key)
 {
     size_t length = strlen(key);
@@ -301,7 +301,7 @@ const struct cpu_model *cpu_model_of(ds_accel_plugin_instance_t *instance)
     return &instance->model;
 }
 
-/* CPUs that are online, by the kernel's list "0-3,8"; 0 if it can't be read. */
+/* Number of CPUs online, from the kernel's list "0-3,8"; 0 if it can't be read. */
 uint32_t cpu_online_count(const struct ds_accel_host *host)
 {
     char line[1024];
@@ -348,7 +348,7 @@ uint64_t cpu_l2_bytes(const struct ds_accel_host *host, uint32_t cpu)
     return 0;
 }
 
-/* The highest clock; what /proc/cpuinfo calls "cpu MHz" is only the present one. */
+/* The highest clock; "cpu MHz" of /proc/cpuinfo is only the current clock. */
 uint32_t cpu_clock_khz(const struct ds_accel_host *host, uint32_t cpu)
 {
     char path[96];

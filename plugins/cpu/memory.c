@@ -11,9 +11,9 @@
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 
 /*
- * Linux promises more memory than it has, and kills when that is used. What can't fit in any case
- * is refused here, as a device refuses it; asking what there is costs some file reads, so only
- * for requests that are large.
+ * Linux promises more memory than it has, and kills processes when it is used. A request that
+ * cannot fit is rejected here, as a device rejects it; the check reads some files, so it is made
+ * only for large requests.
  */
 static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *call,
                           struct ds_accel_error *error)
@@ -160,7 +160,7 @@ void cpu_block_free(struct cpu_block *block)
     cpu_block_release(block);
 }
 
-/* Take the block at a pointer out of the register, for a free that is asked for now. */
+/* Take the block at a pointer out of the register, for a free without stream order. */
 static int32_t take_for_free(ds_accel_plugin_device_t *device, const void *pointer, uint32_t kind,
                              const char *call, struct cpu_block **block_out,
                              struct ds_accel_error *error)
@@ -174,7 +174,7 @@ static int32_t take_for_free(ds_accel_plugin_device_t *device, const void *point
     return status;
 }
 
-/* May the calling thread wait for what is queued? Asked before anything is taken. */
+/* May the calling thread wait for queued work? Checked before anything is taken. */
 static int32_t check_free(const ds_accel_plugin_device_t *device, const char *call,
                           struct ds_accel_error *error)
 {
@@ -187,7 +187,8 @@ static int32_t check_free(const ds_accel_plugin_device_t *device, const char *ca
     return status < 0 ? status : cpu_check_not_worker(device->instance, call, error);
 }
 
-/* Streams of any device, and host tasks, may use the memory: what they hold now is waited for. */
+/* Streams of any device, and host tasks, may use the memory: wait for the work that they hold
+   now. */
 static int32_t cpu_mem_free(ds_accel_plugin_device_t *device, void *pointer,
                             struct ds_accel_error *error)
 {
@@ -210,7 +211,7 @@ static int32_t cpu_mem_free(ds_accel_plugin_device_t *device, void *pointer,
 
 /* ---- stream-ordered device memory ----------------------------------------------------------- */
 
-/* Fresh memory is in nobody's use, so that only freeing has an order to keep. */
+/* No work uses fresh memory, so that only freeing must keep stream order. */
 static int32_t cpu_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t size_bytes,
                                    uint32_t flags, ds_accel_plugin_event_t *const *waits,
                                    uint32_t wait_count, void **pointer_out,
@@ -263,7 +264,7 @@ static int32_t cpu_mem_free_async(ds_accel_plugin_stream_t *stream, void *pointe
 
 /* ---- pinned memory -------------------------------------------------------------------------- */
 
-/* Why mlock() refused, with the figures of the limit and what to do about it. */
+/* Describe why mlock() failed, with the figures of the limit and the remedy. */
 static int32_t fail_lock(uint64_t size_bytes, int cause, const char *call,
                          struct ds_accel_error *error)
 {
@@ -290,7 +291,7 @@ static int32_t fail_lock(uint64_t size_bytes, int cause, const char *call,
                        call, (unsigned long long)size_bytes, soft, hard);
 }
 
-/* align_bytes as the caller gave it to the alignment of the mapping; 0 for one that is refused. */
+/* The alignment of the mapping for the caller's align_bytes; 0 if that is invalid. */
 static uint64_t pinned_align(uint64_t align_bytes, uint32_t flags)
 {
     uint64_t align = align_bytes <= 1 ? cpu_page_bytes() : align_bytes;
@@ -306,7 +307,7 @@ static uint64_t pinned_align(uint64_t align_bytes, uint32_t flags)
 
 static int32_t check_pinned_flags(uint32_t flags, const char *call, struct ds_accel_error *error)
 {
-    /* On a CPU all pinned memory is portable and mapped; write-combining is only a wish. */
+    /* On a CPU all pinned memory is portable and mapped; write-combining is only a hint. */
     const uint32_t known = DS_ACCEL_PINNED_PORTABLE | DS_ACCEL_PINNED_MAPPED |
                            DS_ACCEL_PINNED_WRITE_COMBINED | DS_ACCEL_PINNED_HUGE_PAGES;
 
@@ -339,7 +340,8 @@ static int32_t allocate_pinned(ds_accel_plugin_device_t *device, uint64_t size_b
         return status;
     }
     if ((flags & DS_ACCEL_PINNED_HUGE_PAGES) != 0) {
-        /* Asked before the pages exist; where the kernel has none it gives small ones. */
+        /* Requested before the pages exist; the kernel falls back to small pages if it has no huge
+           ones. */
         (void)madvise(pages, (size_t)block->mapped_bytes, MADV_HUGEPAGE);
     }
     cpu_place_pages(device, pages, block->mapped_bytes); /* before mlock() touches them */
@@ -407,7 +409,7 @@ static int32_t cpu_mem_free_pinned(ds_accel_plugin_device_t *device, void *point
 
 /* ---- the caller's memory -------------------------------------------------------------------- */
 
-/* Enter the range, so that nobody else unlocks its pages from here on; refused if it overlaps. */
+/* Insert the range, so that no other call unlocks its pages from here on; fails if it overlaps. */
 static int32_t claim_range(struct cpu_block *block, struct ds_accel_error *error)
 {
     ds_accel_plugin_instance_t *instance = block->device->instance;
@@ -430,8 +432,8 @@ static int32_t claim_range(struct cpu_block *block, struct ds_accel_error *error
     return status;
 }
 
-/* mlock() says ENOMEM both for its limit and for a hole; msync(MS_ASYNC) does nothing but see the
- * hole. */
+/* mlock() fails with ENOMEM both for its limit and for a hole; msync(MS_ASYNC) only detects the
+   hole. */
 static int range_has_hole(const char *base, uint64_t size_bytes)
 {
     const uintptr_t page = (uintptr_t)cpu_page_bytes();
@@ -457,7 +459,7 @@ static int32_t lock_range(struct cpu_block *block, struct ds_accel_error *error)
         return DS_ACCEL_OK;
     }
     cause = errno;
-    /* The kernel may have locked what lies before the obstacle; releasing unlocks it. */
+    /* The kernel may have locked the pages before the failure; the release unlocks them. */
     pthread_mutex_lock(&instance->lock);
     cpu_block_remove(instance, block);
     cpu_block_release(block);

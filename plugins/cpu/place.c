@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Where a device's memory lies and where its workers run: on its NUMA node.
+ * Placement of a device's memory and workers: on its NUMA node.
  *
- * The pages of a range take the node that is preferred for the range when they are first touched,
- * whichever thread touches them. Preferred, not bound: a full node makes memory slower, it does not
- * kill the job. Workers are bound to the node's CPUs as far as the process may use them; where it
- * may use none of them, as with a recorded machine, they run wherever the process does.
+ * The pages of a range are allocated on the range's preferred node when any thread first touches
+ * them. Preferred, not bound: a full node makes memory slower, it does not kill the job. Workers
+ * are bound to the node's CPUs as far as the process may use them; if it may use none of them, as
+ * with a recorded machine, they run on any CPU of the process.
  */
 #include "cpu.h"
 
@@ -21,7 +21,8 @@ int cpu_place_matters(const struct cpu_machine *machine)
     return machine->node_count > 1 && machine->host->machine_root[0] == '\0';
 }
 
-/* Containers often forbid mbind(); memory that lies elsewhere still works, so this only warns. */
+/* Containers often forbid mbind(); memory on another node still works, so this only logs a
+   warning. */
 void cpu_place_pages(const ds_accel_plugin_device_t *device, void *pages, uint64_t size_bytes)
 {
     const unsigned bits = 8 * sizeof(unsigned long);
@@ -32,7 +33,7 @@ void cpu_place_pages(const ds_accel_plugin_device_t *device, void *pages, uint64
         return;
     }
     nodes[device->node->id / bits] = 1ul << (device->node->id % bits);
-    /* The kernel looks at one bit less than it is told. */
+    /* The kernel reads one bit fewer than the given number. */
     if (mbind(pages, size_bytes, MPOL_PREFERRED, nodes, MAX_NODES + 1, 0) != 0 &&
         atomic_exchange(&instance->bind_warned, 1) == 0) {
         cpu_log(instance->host, DS_ACCEL_LOG_WARN,
@@ -40,7 +41,7 @@ void cpu_place_pages(const ds_accel_plugin_device_t *device, void *pages, uint64
     }
 }
 
-/* Keep of a set the CPUs that the kernel's list "0-3,8" names; how many are left. */
+/* Remove the CPUs from a set that are not in the kernel's list "0-3,8"; returns the number left. */
 static int narrow(cpu_set_t *set, size_t set_size, const char *list)
 {
     cpu_set_t *listed = CPU_ALLOC(MAX_CPUS);
@@ -71,7 +72,7 @@ void cpu_place_thread(const ds_accel_plugin_device_t *device, pthread_attr_t *at
     const size_t set_size = CPU_ALLOC_SIZE(MAX_CPUS);
     cpu_set_t *set;
 
-    /* A list that was too long for its field says nothing of the CPUs behind its end. */
+    /* A list that was too long for its field lacks the CPUs after its end. */
     if (device->node == NULL || strstr(device->node->cpus, "...") != NULL) {
         return;
     }

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Queues: what streams are with option async.
+ * Queues: the streams of option async.
  *
- * A queue is a list of work and one thread, the worker, that does it from front to back. The thread
- * is started by the first work, so that a stream that is never used costs none, and ended when its
- * stream was destroyed and the work that was left is done; who destroys the stream does not wait
- * for that. A queue therefore outlives its stream: the device keeps a list of its queues, joins
- * workers that have ended whenever a stream is made or destroyed, and all of them when it is
- * closed.
+ * A queue is a list of work and one thread, the worker, that does it from front to back. The first
+ * work starts the thread, so that an unused stream has none; the thread ends when its stream was
+ * destroyed and the remaining work is done. Destroying the stream does not wait for that. A queue
+ * therefore outlives its stream: the device keeps a list of its queues, joins workers that have
+ * ended whenever a stream is created or destroyed, and all workers when it is closed.
  *
  * Work is numbered. Every push takes the next ticket of the instance while it holds the queue's
  * lock, so that tickets grow along each queue, and "all that was queued before this call" is one
  * number for any number of queues: a queue has passed a ticket when its oldest unfinished work, the
  * first of the list, has a higher one. Work stays in the list while it runs.
  *
- * A mark is one recording of an event, made once and reached once. Who waits for an event takes its
- * present mark, so that recording the event again or destroying it changes nothing for him. A mark
- * refers to its queue, whose condition it is waited on. A wait can only be queued for a mark that
- * was queued before, so that workers can't wait for each other in a circle.
+ * A mark is one recording of an event, made once and reached once. A thread that waits for an event
+ * takes its current mark, so that recording the event again or destroying it does not affect the
+ * wait. A mark refers to its queue, and waits use that queue's condition. A wait can only be queued
+ * for a mark that was queued before, so that workers can't wait for each other in a circle.
  *
  * Locks: a queue's lock guards its list, and is held for a few instructions, never while work runs
  * or anything else is locked (starting the worker excepted). instance->lock guards the lists of
  * queues, and may be held when a queue's is taken.
  *
- * After fork() the child has the queues and none of the workers. It may not use the plugin; calls
- * that would wait for ever there, or lock what a worker may have held, are refused.
+ * After fork() the child has the queues and no workers. It may not use the plugin; calls that would
+ * wait for ever there, or take a lock that a worker may have held, fail.
  */
 #include "cpu.h"
 
@@ -46,17 +45,17 @@ struct cpu_mark {
 
 struct cpu_queue {
     atomic_uint references;           /* the stream's, the device's, and one for each mark */
-    ds_accel_plugin_device_t *device; /* lives until the worker was joined */
+    ds_accel_plugin_device_t *device; /* kept until the worker was joined */
     struct cpu_queue *next;           /* guarded by instance->lock */
     uint32_t number;                  /* of the device's queues, from 0 */
 
     pthread_mutex_t lock;    /* guards what follows */
-    pthread_cond_t wake;     /* to the worker: work has come, or the stream has gone */
-    pthread_cond_t progress; /* to those who wait; CLOCK_MONOTONIC */
+    pthread_cond_t wake;     /* to the worker: new work, or the stream was destroyed */
+    pthread_cond_t progress; /* to waiting threads; CLOCK_MONOTONIC */
     struct cpu_item *first;  /* runs, or is next */
     struct cpu_item *last;
     uint64_t last_ticket;
-    uint64_t wanted; /* the lowest ticket that somebody waits for, or CPU_NEVER */
+    uint64_t wanted; /* the lowest ticket that a thread waits for, or CPU_NEVER */
     uint32_t has_worker;
     uint32_t is_closing;
     uint32_t has_exited; /* the worker touches nothing any more */
@@ -197,7 +196,7 @@ void cpu_queue_enter(struct cpu_queue *queue)
     device->queues = queue;
 }
 
-/* Take a queue out of its device's list; 0 if somebody else did. instance->lock is held. */
+/* Take a queue out of its device's list; 0 if another thread did. instance->lock is held. */
 static int unlink_queue(struct cpu_queue *queue)
 {
     struct cpu_queue **link = &queue->device->queues;
@@ -212,7 +211,7 @@ static int unlink_queue(struct cpu_queue *queue)
     return 1;
 }
 
-/* Tell the worker to end when its work is done. Non-zero: it has none, so that it ends now. */
+/* Signal the worker to end when its work is done. Non-zero: it has no work and ends now. */
 static int close_queue(struct cpu_queue *queue)
 {
     int is_idle;
@@ -371,7 +370,8 @@ int cpu_mark_wait(struct cpu_mark *mark, uint64_t deadline_ns)
 
 /* ---- the worker ----------------------------------------------------------------------------- */
 
-/* Take the finished work out of the list, and tell those who waited for it. The lock is held. */
+/* Take the finished work out of the list, and wake the threads that waited for it. The lock is
+   held. */
 static struct cpu_item *pop(struct cpu_queue *queue)
 {
     struct cpu_item *item = queue->first;
@@ -393,7 +393,7 @@ static void introduce_worker(const struct cpu_queue *queue)
     const uintptr_t current = CPU_CURRENT_WORKER | (queue->device->index + 1);
     char name[64];
 
-    /* Without memory for it, a host task that waits for its own stream is not caught. */
+    /* If memory is out, a host task that waits for its own stream is not detected. */
     (void)pthread_setspecific(queue->device->instance->current_key, (const void *)current);
 
     snprintf(name, sizeof(name), "ds-accel cpu%u.%u", queue->device->index, queue->number);
@@ -450,7 +450,7 @@ static int start_worker(struct cpu_queue *queue)
     return failure;
 }
 
-/* ---- giving it work ------------------------------------------------------------------------- */
+/* ---- queueing work -------------------------------------------------------------------------- */
 
 struct cpu_item *cpu_item_create(struct cpu_queue *queue, const char *call,
                                  struct ds_accel_error *error)
@@ -584,7 +584,7 @@ int32_t cpu_queue_wait(struct cpu_queue *queue, uint64_t timeout_ns, const char 
     return DS_ACCEL_OK;
 }
 
-/* A queue of the device that has not passed the ticket, with a reference, or NULL.
+/* Find a queue of the device that has not passed the ticket; returns it with a reference, or NULL.
  * instance->lock is held. */
 static struct cpu_queue *find_busy(const ds_accel_plugin_device_t *device, uint64_t ticket)
 {
@@ -638,7 +638,7 @@ int32_t cpu_queues_wait(ds_accel_plugin_instance_t *instance,
     }
     deadline_ns = cpu_deadline_ns(timeout_ns);
     ticket = atomic_load(&instance->last_ticket);
-    /* Who has passed a ticket has passed it for good, so that every queue is waited for once. */
+    /* A queue that has passed a ticket stays past it, so that every queue is waited for once. */
     while (failure == 0 && (busy = find_busy_anywhere(instance, device, ticket)) != NULL) {
         failure = wait_for_ticket(busy, ticket, deadline_ns);
         put_queue(busy);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Sensors, from files under machine_root; what has no file is not valid.
+ * Sensors, from files under machine_root; a value without a file is not valid.
  *
- *  - utilization: /proc/stat counts the ticks of each CPU since the machine began, by what it did.
- *    A percentage is the busy part of those between two looks. The first look of an instance has
- *    none before it, and answers for the time since the machine began; looks that follow within a
- *    tenth of a second repeat the answer before, since few ticks make a coarse percentage. What
- *    period an answer is for, sampled_over_ns says.
+ *  - utilization: /proc/stat counts the ticks of each CPU since boot, by state. A percentage is the
+ * busy part of the ticks between two samples. The first sample of an instance covers the time since
+ * boot; samples within a tenth of a second repeat the previous result, since few ticks make a
+ * coarse percentage. sampled_over_ns is the period of a result.
  *  - temperature: of the package that the node's first CPU belongs to. coretemp (Intel) names its
  *    package in a label, k10temp and zenpower (AMD) are PCI devices with a node, others have one
- *    sensor for the machine, and count only where it has one node.
- *  - clock: the present one of the node's first CPU.
- *  - memory: the node's, or the machine's where no node is known.
+ * sensor for the machine, used only if the machine has one node.
+ *  - clock: the current clock of the node's first CPU.
+ *  - memory: the node's, or the machine's if no node is known.
  */
 #include "cpu.h"
 
@@ -58,7 +57,8 @@ static void add_ticks(const char *line, struct cpu_ticks *ticks)
     ticks->cpu_count++;
 }
 
-/* Of the node's CPUs, or of all where the node or the end of its list is not known; 0 or -1. */
+/* Sum the times of the node's CPUs, or of all CPUs if the node or the end of its list is not known;
+   0 or -1. */
 static int read_ticks(const struct ds_accel_host *host, const struct cpu_node *node,
                       struct cpu_ticks *ticks_out)
 {
@@ -90,7 +90,7 @@ static void measure(const struct cpu_ticks *now, struct cpu_sample *sample)
     uint64_t total;
     uint64_t busy;
 
-    /* CPUs that came or went, or a counter that ran backwards: begin again. */
+    /* CPUs were added or removed, or a counter ran backwards: begin again. */
     if (before.cpu_count != now->cpu_count || before.total > now->total ||
         before.busy > now->busy) {
         memset(&before, 0, sizeof(before));
@@ -167,7 +167,7 @@ static int read_package(const struct ds_accel_host *host, unsigned monitor, uint
     return -1;
 }
 
-/* The first sensor of a monitor that is on this node, or on the only one. */
+/* The first sensor of a monitor on this node, or on the only node. */
 static int read_on_node(const struct ds_accel_host *host, unsigned monitor,
                         const struct cpu_node *node, int is_only_node, long *number_out)
 {
@@ -203,7 +203,7 @@ static int read_monitor(const struct ds_accel_host *host, unsigned monitor,
     return -1;
 }
 
-/* The kernel's thermal zones know no place: only for a machine with one node. */
+/* The kernel's thermal zones have no node: used only on a machine with one node. */
 static int read_zone(const struct ds_accel_host *host, unsigned zone, long *number_out)
 {
     char path[PATH_BYTES];
@@ -237,7 +237,7 @@ static int read_temperature(const struct cpu_machine *machine, const struct cpu_
     return -1;
 }
 
-/* ---- the answer ----------------------------------------------------------------------------- */
+/* ---- the result ----------------------------------------------------------------------------- */
 
 static void fill_memory(const struct cpu_machine *machine, const struct cpu_node *node,
                         struct ds_accel_telemetry *telemetry)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Streams. Without option async a stream has no queue: what it is given is done when the call
- * returns, so that it is idle whenever somebody asks. With it a stream has a queue and a worker of
- * its own (queue.c), and nothing orders it with other streams but events; this holds for the
- * default stream too, so that DS_ACCEL_STREAM_NON_BLOCKING asks for what is there anyway. Either
- * way there is one priority.
+ * Streams. Without option async a stream has no queue: its work is done when the call returns, so
+ * that it is always idle. With it a stream has a queue and a worker of its own (queue.c), and
+ * nothing orders it with other streams but events; this holds for the default stream too, so that
+ * DS_ACCEL_STREAM_NON_BLOCKING changes nothing. In both cases there is one priority.
  */
 #include "cpu.h"
 
@@ -52,7 +51,7 @@ static int32_t cpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flag
 
 static void cpu_stream_destroy(ds_accel_plugin_stream_t *stream)
 {
-    /* The default stream is borrowed and goes with its device. */
+    /* The default stream is borrowed and is destroyed with its device. */
     if (stream == NULL || stream == &stream->device->default_stream) {
         return;
     }
@@ -85,7 +84,7 @@ static int32_t cpu_stream_priority_range(ds_accel_plugin_device_t *device, int32
     return DS_ACCEL_OK;
 }
 
-/* Asking what only a launch will tell breaks the capture, as it does on other devices. */
+/* A query whose result only a launch has breaks the capture, as on other devices. */
 int32_t cpu_stream_check(ds_accel_plugin_stream_t *stream, const char *call,
                          struct ds_accel_error *error)
 {
@@ -137,7 +136,7 @@ int32_t cpu_stream_wait_mark(ds_accel_plugin_stream_t *stream, struct cpu_mark *
     struct cpu_work work;
     int32_t status;
 
-    /* What lies behind is ordered already, by time or by the queue. */
+    /* Completed work and work of the same queue are ordered already. */
     if (cpu_mark_reached_ns(mark) != 0 || cpu_mark_is_of(mark, stream->queue)) {
         return DS_ACCEL_OK;
     }
@@ -152,7 +151,7 @@ int32_t cpu_stream_wait_mark(ds_accel_plugin_stream_t *stream, struct cpu_mark *
     return status;
 }
 
-/* A recording that the event had outside of every capture, NULL if it was none or is long done. */
+/* The event's recording outside of any capture; NULL if it has none or it is complete. */
 static int32_t wait_recorded(ds_accel_plugin_stream_t *stream, struct cpu_mark *mark,
                              int was_recorded, const char *call, struct ds_accel_error *error)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * How much memory there is and is used.
+ * Total and used memory.
  *
- * On a CPU a program allocates mostly without us, so that what it uses is the process's resident
- * set, and that is what allocated and reserved mean here (DeepSpeed's rule). The kernel keeps one
- * peak of it, since the process began. Resetting that peak (/proc/self/clear_refs) would change
- * what the program sees of itself, so a reset only notes where it stood:
+ * On a CPU a program allocates mostly without this plugin, so that allocated and reserved mean the
+ * process's resident set here (DeepSpeed's rule). The kernel keeps its peak since the process
+ * began. Resetting that peak (/proc/self/clear_refs) would change values that the program may read
+ * itself, so a reset only stores the kernel's peak:
  *
- *  - if the kernel's peak has grown since, it was reached since: it is the peak that was asked for;
- *  - if not, the true peak is hidden under the older one, and the largest resident set that any
- *    query has seen since the reset is the best that can be said.
+ *  - if the kernel's peak has grown since the reset, it is the peak to report;
+ *  - if not, the older peak hides the true one, and the largest resident set that any query has
+ * seen since the reset is the best estimate.
  */
 #include "cpu.h"
 
@@ -23,8 +23,8 @@ static uint64_t smaller_known(uint64_t first, uint64_t second)
 }
 
 /*
- * A node's own memory counts only where there are several: on one, it is the machine's, which the
- * limits of a container narrow.
+ * A node's own memory is used only with several nodes: with one node the machine's memory is used,
+ * to which the limits of a container apply.
  */
 int32_t cpu_memory_size(const ds_accel_plugin_device_t *device,
                         struct ds_accel_memory_info *info_out, struct ds_accel_error *error)
@@ -51,7 +51,7 @@ int32_t cpu_memory_size(const ds_accel_plugin_device_t *device,
     if (machine->node_count > 1) {
         cpu_node_memory(machine, device->node, &node_total, &node_available);
     }
-    /* A node whose total is known may well have nothing left. */
+    /* A node whose total is known may have no memory left. */
     if (node_total != 0) {
         info_out->total_bytes = smaller_known(node_total, memory.total_bytes);
         if (node_available < memory.available_bytes) {
@@ -121,7 +121,7 @@ static int32_t cpu_mem_info(ds_accel_plugin_device_t *device, struct ds_accel_me
     }
     status = sample_and_lock(device, &resident, error);
     if (status < 0) {
-        /* A recorded machine has no process of ours: what is known of the machine still stands. */
+        /* A recorded machine has no process of ours: the machine's figures are still valid. */
         memset(&resident, 0, sizeof(resident));
         info.valid &= ~DS_ACCEL_MEMORY_PROCESS;
         pthread_mutex_lock(&device->instance->lock);
@@ -196,7 +196,7 @@ static int32_t cpu_mem_reset_peaks(ds_accel_plugin_device_t *device, uint32_t wh
     return DS_ACCEL_OK;
 }
 
-/* ---- the limit, and what is kept ------------------------------------------------------------ */
+/* ---- the limit and the cache ---------------------------------------------------------------- */
 
 /* Of live mem_alloc() bytes; pinned memory has the kernel's limit instead (RLIMIT_MEMLOCK). */
 static int32_t cpu_mem_set_limit(ds_accel_plugin_device_t *device, uint64_t limit_bytes,
@@ -211,7 +211,7 @@ static int32_t cpu_mem_set_limit(ds_accel_plugin_device_t *device, uint64_t limi
     return DS_ACCEL_OK;
 }
 
-/* Nothing is kept: mem_free() gives back at once. */
+/* There is no cache: mem_free() releases at once. */
 static int32_t cpu_mem_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                             struct ds_accel_error *error)
 {

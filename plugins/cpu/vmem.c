@@ -3,16 +3,16 @@
 /*
  * Virtual memory: addresses are a mapping without access, physical memory is a memfd, and map,
  * unmap and set_access are mmap() and mprotect(). The kernel gives pages of a memfd when they are
- * touched, as it does for other memory, so that what was created and never used costs nothing but
- * its share of the device's limit.
+ * touched, as it does for other memory, so that unused memory costs only its share of the device's
+ * limit.
  *
  * A mapping is a block in the register (block.c), so that mem_pointer_info() finds it like any
- * other device memory. It has a reference to its physical memory: that may be destroyed while it is
- * mapped, and goes when the last mapping does. There is one address space, so that access is that
- * of the last call for the range, whichever device it was made for. instance->lock guards
- * reservations, mappings and references.
+ * other device memory. It has a reference to its physical memory: the memory may be destroyed while
+ * it is mapped, and is released with the last mapping. There is one address space, so that the last
+ * call for the range sets the access, for any device. instance->lock guards reservations, mappings
+ * and references.
  *
- * With option async, what the streams hold may use a range: unmap and set_access wait for it.
+ * With option async, queued work may use a range: unmap and set_access wait for it.
  */
 #include "cpu.h"
 
@@ -58,7 +58,7 @@ static int32_t check_range(const ds_accel_plugin_device_t *device, const void *a
     return DS_ACCEL_OK;
 }
 
-/* Physical memory is given to no other process. */
+/* Physical memory cannot be shared with another process. */
 static int32_t check_flags(const char *call, uint32_t flags, struct ds_accel_error *error)
 {
     if (flags == DS_ACCEL_VMEM_EXPORTABLE) {
@@ -87,7 +87,7 @@ static int is_reserved_on(const ds_accel_plugin_device_t *device, const char *ad
     return 0;
 }
 
-/* Lock held: the same, whichever open device it was reserved on. */
+/* Lock held: the same, for a reservation of any open device. */
 static int is_reserved(const ds_accel_plugin_instance_t *instance, const char *address,
                        uint64_t size_bytes)
 {
@@ -143,7 +143,7 @@ static int32_t cpu_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_
 {
     struct cpu_reservation *reservation;
 
-    (void)hint; /* only a wish */
+    (void)hint; /* only a hint */
     if (device == NULL || address_out == NULL) {
         return cpu_null(error, "vmem_reserve: device or address_out");
     }
@@ -236,7 +236,7 @@ static int32_t create_vmem(ds_accel_plugin_device_t *device, uint64_t size_bytes
         vmem->fd = create_file(size_bytes);
     }
     if (vmem == NULL || vmem->fd < 0) {
-        /* Out of descriptors is a limit, not a lack of memory. */
+        /* Running out of descriptors is a limit, not a lack of memory. */
         status = vmem != NULL && (errno == EMFILE || errno == ENFILE) ? DS_ACCEL_ERR_LIMIT
                                                                       : DS_ACCEL_ERR_NO_MEMORY;
         plugin_fail(error, status, "vmem_create(%llu bytes, device %u): %m",
@@ -368,12 +368,12 @@ static int32_t cpu_vmem_map(ds_accel_plugin_device_t *device, void *address, uin
         free(block);
         return status;
     }
-    /* The kernel keeps it with the file, for whoever maps the same bytes. */
+    /* The kernel keeps the pages with the file, for other mappings of the same bytes. */
     cpu_place_pages(vmem->device, address, size_bytes);
     return DS_ACCEL_OK;
 }
 
-/* Take the pages from under a range; the addresses stay reserved. */
+/* Unmap the pages of a range; the addresses stay reserved. */
 static int map_nothing(char *address, uint64_t size_bytes)
 {
     void *result = mmap(address, (size_t)size_bytes, PROT_NONE,
@@ -474,7 +474,8 @@ void cpu_vmem_release(ds_accel_plugin_device_t *device)
     ds_accel_plugin_instance_t *instance = device->instance;
 
     pthread_mutex_lock(&instance->lock);
-    /* The device's memory may be mapped where another one reserved addresses, and the reverse. */
+    /* The device's memory may be mapped to addresses that another device reserved, and the
+       reverse. */
     for (size_t i = instance->block_count; i > 0; i--) {
         struct cpu_block *block = instance->blocks[i - 1];
         char *base = block->base;

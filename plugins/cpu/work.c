@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a stream can be given: copies, fills, host tasks, marks of events. Each becomes a struct
- * cpu_work, which is done at once, queued for the stream's worker or, while the stream captures,
- * kept in the order of the calls. Arguments are checked first, so that neither a queue nor a graph
- * holds anything that can fail.
+ * Work of a stream: copies, fills, host tasks, marks of events. Each becomes a struct cpu_work,
+ * which is done at once, queued for the stream's worker or, while the stream captures, kept in the
+ * order of the calls. Arguments are checked first, so that neither a queue nor a graph holds
+ * anything that can fail.
  *
- * mem_copy() is no work of a stream: the calling thread does it at once, without regard to what is
- * queued. Who copies what a stream works on waits for the stream first.
+ * mem_copy() is not stream work: the calling thread copies at once, without regard to queued work.
+ * A caller that copies memory used by a stream waits for the stream first.
  */
 #include "cpu.h"
 
 /* ---- doing ---------------------------------------------------------------------------------- */
 
-/* Repeat the pattern by copying what is filled already, twice as much each time. */
+/* Repeat the pattern by copying the filled part, twice as much each time. */
 static void fill(char *destination, const unsigned char *pattern, uint32_t pattern_bytes,
                  size_t size_bytes)
 {
