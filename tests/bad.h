@@ -6,10 +6,10 @@
 
 #include "fixture.h"
 
-extern const char *bad_fault;                /* what it does wrong; NULL: nothing */
-extern const struct ds_accel_host *bad_host; /* what its init() was given */
+extern const char *bad_fault;                /* the rule it breaks; NULL: none */
+extern const struct ds_accel_host *bad_host; /* the argument of its init() */
 
-/* That is what it does wrong. */
+/* True if this is the rule it breaks. */
 bool bad_commits(const char *name);
 
 const struct ds_accel_plugin *ds_accel_entry_v1(const struct ds_accel_host *host);

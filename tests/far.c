@@ -13,7 +13,7 @@ static struct work {
     void *destination;
     const void *source; /* NULL: a fill */
     uint64_t size_bytes;
-    uint32_t kind; /* or the size of the pattern */
+    uint32_t kind; /* or the pattern's size */
     unsigned char pattern[4];
 } queued[QUEUE_LIMIT];
 static uint64_t vendor_seed;
@@ -165,7 +165,7 @@ static int32_t far_init(const struct ds_accel_host *host, ds_accel_plugin_instan
     return status;
 }
 
-/* A vendor's generator: every number is the seed. */
+/* A vendor's generator: every number equals the seed. */
 static int32_t far_rng_seed(ds_accel_plugin_device_t *device, uint64_t seed,
                             struct ds_accel_error *error)
 {

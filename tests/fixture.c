@@ -11,9 +11,9 @@
 char test_log[16384];
 
 /*
- * Asked by the leak checker. Criterion's runner loses a timeout (48 bytes) when a test ends while
- * the timeouts are looked through, which a busy machine makes likely. The runner has no code of
- * ours: each test is a process of its own, which Criterion gives BXFI_MAP, and is looked through.
+ * Called by the leak checker. Criterion's runner loses a timeout (48 bytes) when a test ends while
+ * the runner walks its timeouts, which is likely on a busy machine. The runner runs no code of
+ * ours: each test is a process of its own, which has BXFI_MAP from Criterion, and is still checked.
  */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the unit tests share: a folder of their own, files in it, plugins copied into it, and
- * contexts that see nothing of the machine they run on unless told to.
+ * Shared by the unit tests: a directory of their own, files in it, plugins copied into it, and
+ * contexts that see nothing of the machine they run on unless requested.
  */
 #ifndef DS_ACCEL_TEST_FIXTURE_H
 #define DS_ACCEL_TEST_FIXTURE_H
@@ -15,13 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEST_FIXTURES TEST_BUILD "/tests/fixtures" /* broken plugins, one folder per defect */
+#define TEST_FIXTURES TEST_BUILD "/tests/fixtures" /* broken plugins, one directory per defect */
 #define TEST_MOCKS TEST_FIXTURES "/mocks"          /* the mock under other names */
 #define TEST_PLUGINS TEST_BUILD "/lib/ds-accel"
 
-/* A new, empty folder; removed when the test's process ends. Static storage, one per process. */
+/* A new, empty directory; removed when the test's process ends. Static storage, one per process. */
 const char *test_dir(void);
-/* test_dir()/path in one of a few rotating static buffers. Folders on the way are made. */
+/* test_dir()/path in one of a few rotating static buffers. Missing parent directories are
+   created. */
 const char *test_path(const char *path);
 /* Write a text file at test_dir()/path; returns its path. */
 const char *test_write(const char *path, const char *text);
@@ -45,7 +46,7 @@ struct ds_accel_options test_options(void);
 ds_accel_t *test_create_with(const struct ds_accel_options *options);
 /* The same with test_options(). */
 ds_accel_t *test_create(void);
-/* A context in which this accelerator is forced and chosen, and its device 0, open. Asserts. */
+/* A context in which this accelerator is forced and selected, and its open device 0. Asserts. */
 ds_accel_t *test_start(const char *accelerator, ds_accel_device_t **device_out);
 /* Close that device, and destroy the context. */
 void test_finish(ds_accel_t *context, ds_accel_device_t *device);
@@ -54,20 +55,20 @@ struct ds_accel_candidate test_candidate(ds_accel_t *context, const char *name);
 /* A report as JSON text; asserts success. Free with ds_accel_free_text(). */
 char *test_report(ds_accel_t *context, uint32_t report, const char *name, uint32_t format);
 
-/* Take the blanks between JSON's tokens away in place, so that facts can be looked for; returns
- * json. */
+/* Remove the blanks between JSON's tokens in place, so that tests can search for text; returns
+   json. */
 char *test_compact(char *json);
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A call of the library that has to succeed for the test to make sense. */
+/* A call of the library that must succeed for the test to be valid. */
 #define MUST(call) cr_assert_eq((call), DS_ACCEL_OK, "%s: %s", #call, ds_accel_last_error())
 #define EXPECT_STATUS(call, status) \
     do { \
         int32_t got_ = (call); \
         cr_expect_eq(got_, status, "%s: %d: %s", #call, got_, ds_accel_last_error()); \
     } while (0)
-/* With these words in the error. */
+/* With this text in the error. */
 #define EXPECT_REFUSED(call, status, words) \
     do { \
         EXPECT_STATUS(call, status); \

@@ -9,7 +9,7 @@
 #define EXPECT_OK(call) cr_expect_eq(call, DS_ACCEL_OK, "%s", error.message)
 #define ASSERT_OK(call) cr_assert_eq(call, DS_ACCEL_OK, "%s", error.message)
 
-/* The call fails with this status, and says so in words that hold part. */
+/* The call fails with this status and an error text that contains part. */
 #define EXPECT_FAIL(call, status, part) \
     do { \
         memset(&error, 0, sizeof(error)); \

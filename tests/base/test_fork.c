@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What a child finds after fork(): an answer to every call, and an accelerator of its own. */
+/* The library in a child after fork(): every call returns, and the child can open an accelerator of
+   its own. */
 #include "fork.h"
 
 #include <dlfcn.h>
@@ -46,7 +47,7 @@ Test(core_fork, child_of_a_child_too, .init = start, .fini = stop)
     in_child(use_device_in_grandchild);
 }
 
-/* The mock counts what it still has at shutdown, and complains: in the child nobody asks it. */
+/* The mock counts its remaining objects at shutdown and logs them: the child does not call it. */
 static void destroy_all(void)
 {
     test_log[0] = '\0';
@@ -136,7 +137,7 @@ static void make_handles(void)
     cr_assert_eq(ds_accel_timer_create(device, &timer), DS_ACCEL_OK);
 }
 
-/* Every call with a handle: refused at once. */
+/* Every call with a handle fails at once. */
 static void use_handles(void)
 {
     ds_accel_stream_t *made = NULL;
@@ -179,7 +180,7 @@ static void use_handles(void)
 static void use_handles_of_a_destroyed_context(void)
 {
     use_handles();
-    mallopt(M_PERTURB, 0x5a); /* what is freed is overwritten */
+    mallopt(M_PERTURB, 0x5a); /* freed memory is overwritten */
     ds_accel_destroy(context);
     use_handles();
 }
@@ -192,7 +193,7 @@ Test(core_fork, handles_answer_in_the_child_also_after_their_context, .init = ma
     cr_expect_eq(ds_accel_stream_synchronize(stream), DS_ACCEL_OK, "the parent is as it was");
 }
 
-/* What else there is of a device in the parent. */
+/* The parent's other objects of a device. */
 static struct {
     ds_accel_pool_t *pool;
     ds_accel_rng_t *rng;
@@ -435,7 +436,7 @@ static void sleep_a_while(void *unused, int32_t status)
     usleep(50000);
 }
 
-/* Of a stream that is gone nothing can be asked but its device, and only while nothing captures. */
+/* A destroyed stream can be queried only for its device, and only while no stream captures. */
 static void reuse_pinned(void)
 {
     struct ds_accel_options options = test_options();
@@ -484,7 +485,7 @@ Test(core_fork, captures_of_the_parent_are_not_counted_in_the_child)
     cr_assert_eq(begun, DS_ACCEL_OK);
     cr_assert_eq(waitpid(forked, &status, 0), forked);
     cr_expect_eq(status, 0);
-    in_child(reuse_pinned); /* while one goes on here */
+    in_child(reuse_pinned); /* while a capture is in progress here */
     MUST(ds_accel_graph_capture_end(graph));
     ds_accel_graph_destroy(graph);
     ds_accel_stream_destroy(stream);

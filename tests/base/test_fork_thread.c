@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What a child finds after fork() where another thread of its parent was at work meanwhile. */
+/* The library in a child after fork() while another thread of the parent was inside it. */
 #include "fork.h"
 
 #include <pthread.h>
@@ -64,7 +64,7 @@ static void record_anew(void)
     ds_accel_destroy(made);
 }
 
-/* A thread holds locks where it logs; the child does something. */
+/* A thread holds locks while it logs; the child makes calls. */
 static void fork_meanwhile(void *(*hold)(void *), void (*work)(void))
 {
     struct ds_accel_options options = test_options();
@@ -80,7 +80,7 @@ static void fork_meanwhile(void *(*hold)(void *), void (*work)(void))
     test_write("etc/ds-accel.json", "{\"trust\": {\"mode\": \"warn\"}}");
     context = test_create_with(&options);
     for (int i = 0; i < 16; i++) {
-        sem_post(&may_go_on); /* what detection logs */
+        sem_post(&may_go_on); /* logged by detection */
     }
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
     cr_assert_eq(ds_accel_device_open(context, 0, &device), DS_ACCEL_OK);
@@ -126,7 +126,7 @@ static void count_lazy(void *user_data, int32_t status)
     lazy_status = status;
 }
 
-/* Half of it is written: refused, and not waited for. */
+/* Half of it is written: the call fails and does not wait. */
 static void use_torn(void)
 {
     struct ds_accel_options options = test_options();
@@ -152,7 +152,7 @@ static void use_torn(void)
     CHECK(ds_accel_name(context) == NULL);
     CHECK(lazy_count == 0);
     ds_accel_destroy(context);
-    CHECK(lazy_count == 1 && lazy_status == DS_ACCEL_ERR_STATE); /* the one of before fork() */
+    CHECK(lazy_count == 1 && lazy_status == DS_ACCEL_ERR_STATE); /* the value from before fork() */
     options.accelerator = "mock";
     CHECK(ds_accel_create(&options, &made) == DS_ACCEL_OK);
     CHECK(ds_accel_detect(made) == DS_ACCEL_OK);
@@ -252,7 +252,7 @@ static void use_read(void)
     ds_accel_destroy(context);
 }
 
-/* Of so many, some are forked while the thread holds the lock. */
+/* The number is large enough that some forks happen while the thread holds the lock. */
 Test(core_fork, context_that_a_thread_only_reads_is_the_childs_too)
 {
     struct ds_accel_options options = test_options();
@@ -270,7 +270,7 @@ Test(core_fork, context_that_a_thread_only_reads_is_the_childs_too)
     detect_here();
 }
 
-/* The helper process that asks for the parent is the parent's to end. */
+/* Only the parent ends the helper process that probes for it. */
 Test(core_fork, destroying_in_the_child_leaves_detection_of_the_parent_alone, .timeout = 120)
 {
     static const char *const names[] = {"slow1", "slow2", "slow3"};
@@ -285,7 +285,7 @@ Test(core_fork, destroying_in_the_child_leaves_detection_of_the_parent_alone, .t
         snprintf(to, sizeof(to), "plugins/ds_accel_%s.so", names[i]);
         test_copy(from, to);
     }
-    /* Each is asked for 300 ms. */
+    /* Each probe takes 300 ms. */
     test_write("etc/ds-accel.json", "{\"detection_order\": [\"slow1\", \"slow2\", \"slow3\"], "
                                     "\"probe\": {\"parallel\": 1}}");
     setenv("DS_ACCEL_CACHE", "off", 1);

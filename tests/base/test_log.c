@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Log levels by topic. Three lines are at hand: LOCAL_SIZE makes the topic "cpu" warn, an unknown
- * variable the topic "env", and choosing cpu with nothing else there informs under "detect".
+ * Log levels by topic. Three lines are used: LOCAL_SIZE makes the topic "cpu" warn, an unknown
+ * variable the topic "env", and a fallback to cpu logs at level info under "detect".
  */
 #include "fixture.h"
 
@@ -15,7 +15,7 @@
     cr_expect_not_null(strstr(test_log, part), "no %s in:\n%s", part, test_log)
 #define EXPECT_SILENT(part) cr_expect_null(strstr(test_log, part), "%s in:\n%s", part, test_log)
 
-/* Log what there is to log with DS_ACCEL_LOG=levels; NULL: unset. */
+/* Produce the log lines with DS_ACCEL_LOG=levels; NULL: unset. */
 static void log_with(const char *levels)
 {
     struct ds_accel_options options = test_options();
@@ -162,8 +162,8 @@ Test(core_log, without_a_sink_lines_are_dropped)
     cr_expect_str_empty(test_log);
 }
 
-/* One character of each beginning and end of what a terminal obeys or does not show, and of what
- * lies beside it. */
+/* The first and last character of each range of control and invisible characters, and their
+   neighbours. */
 Test(core_log, texts_are_made_fit_for_a_terminal)
 {
     static const struct {
@@ -239,7 +239,7 @@ Test(core_log, texts_that_are_not_utf_8_are_marked)
     ds_accel_sanitize_text(NULL, 1);
 }
 
-/* What a program has in an array need not end within it. */
+/* A program's array need not be terminated. */
 Test(core_log, a_text_without_an_end_is_ended)
 {
     char text[4] = {'a', '\n', 'c', 'd'};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of the configuration share: files of each layer, and what becomes of them. */
+/* Shared by the tests of the configuration: files of each layer, and the merged result. */
 #ifndef DS_ACCEL_TEST_CONFIG_H
 #define DS_ACCEL_TEST_CONFIG_H
 
@@ -42,7 +42,7 @@ static inline void expect_merged(const char *key, const char *value, const char 
     ds_accel_free_text(report);
 }
 
-/* Creating fails, makes no context, and says FILE:WHERE: ...SAYS... */
+/* Creation fails, makes no context, and reports FILE:WHERE: ...SAYS... */
 static inline void expect_refused_with(const struct ds_accel_options *options, const char *file,
                                        const char *where, const char *says)
 {

@@ -8,7 +8,7 @@
 
 /* ---- layers --------------------------------------------------------------------------------- */
 
-/* Byte by byte, but for the file that is shipped, which lies below other packages'. */
+/* Equal byte by byte, except for the shipped file, which is below other packages' files. */
 Test(core_config, each_later_file_overrides_the_earlier_ones)
 {
     static const char *const files[] = {

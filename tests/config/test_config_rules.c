@@ -94,7 +94,7 @@ Test(core_config, rejects_a_fraction_out_of_its_range)
                   test_write("etc/ds-accel.json", "{\"allocator\": {\"fraction\": 1.0}}"), 1);
 }
 
-/* Of any bytes, so that a pointer through it can be written down. */
+/* A key of any bytes, so that a pointer through it must be escaped. */
 Test(core_config, a_key_has_at_most_255_bytes)
 {
     struct ds_accel_options options = test_options();
@@ -207,7 +207,8 @@ Test(core_config, takes_remedies_for_reasons_that_there_are)
                    "1:51", "one line of 1 to 400 bytes");
 }
 
-/* What may be tolerated is conduct, but not what spoils the answer: reasons.def knows the codes. */
+/* Some kinds of misconduct may be tolerated, but none that falsifies the result: reasons.def lists
+   the codes. */
 Test(core_config, tolerates_every_code_of_conduct_and_no_other)
 {
     static const struct {
@@ -281,7 +282,8 @@ Test(core_config, rejects_an_env_rule_that_lacks_name_or_value)
     EXPECT_ALL_REFUSED(rows);
 }
 
-/* What ds_accel_communication_backend() and its like would cut short, or call nothing. */
+/* Values that ds_accel_communication_backend() and similar functions would truncate or return as
+   empty. */
 Test(core_config, rejects_names_that_do_not_fit_the_interface)
 {
     static const struct bad rows[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The environment: our own variables, and the variables that a backend wants in a job. */
+/* The environment: our own variables, and the variables that a backend needs in a job. */
 #include "fixture.h"
 
 /* A report of a context of its own; JSON comes compact. */
@@ -287,7 +287,7 @@ Test(core_env, shell_lines_hold_only_what_applies)
     ds_accel_free_text(report);
 }
 
-/* What /bin/sh has in TEST_VALUE after it read the lines as the manual says. */
+/* The value of TEST_VALUE in /bin/sh after it read the lines as the manual describes. */
 static void run_shell(const char *lines, char *value, size_t value_size)
 {
     FILE *shell;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Every struct of plugin-api.h at ABI 1.1: size, and offset of every member, where pointers have
- * eight bytes. Lines are added when the ABI grows; none is ever changed.
+ * Every struct of plugin-api.h at ABI 1.1: size, and offset of every member, for pointers of eight
+ * bytes. Lines are added when the ABI grows; none is ever changed.
  */
 SIZE(ds_accel_error, 336)
 MEMBER(ds_accel_error, struct_size, 0)

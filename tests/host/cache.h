@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the tests of the cache of verdicts and of the quarantine share. Whether a plugin was asked
- * is what the fixture "counted" tells, which leaves a byte in a file each time.
+ * Shared by the tests of the cache of verdicts and of the quarantine. The fixture "counted" shows
+ * whether a plugin was probed: it appends a byte to a file at each probe.
  */
 #ifndef DS_ACCEL_TEST_CACHE_H
 #define DS_ACCEL_TEST_CACHE_H
@@ -15,13 +15,13 @@
 
 #define FAULTS TEST_FIXTURES "/faults"
 
-/* Where the cache is, and the options of contexts: made by setup() of test_cache.c for each test.
- */
+/* The cache's path, and the options of contexts: set by setup() of test_cache.c for each test. */
 extern char cache_dir[128];
 extern char file[160];
 extern char count_file[128];
 extern char tally_file[128];
-extern struct ds_accel_options base_options; /* children have the folder of who made it */
+extern struct ds_accel_options base_options; /* children use the directory of the process that
+                                                created it */
 
 static inline void put(const char *fault, const char *name)
 {
@@ -45,7 +45,7 @@ static inline struct ds_accel_options options_with_cache(void)
     return options;
 }
 
-/* How often the plugin was asked, in all. */
+/* Total number of probes of the plugin. */
 static inline int probes(void)
 {
     struct stat info;
@@ -81,7 +81,7 @@ static inline void expect_chosen(const char *wanted)
     expect_chosen_with(&options, wanted);
 }
 
-/* The right answer, with so many probes; what is remembered of it then serves. */
+/* The result is right after this number of probes; the stored verdict is then reused. */
 static inline void expect_probes(int wanted, const char *what)
 {
     int before = probes();
@@ -140,7 +140,7 @@ static inline int32_t clear_quarantine(const char *name)
     return status;
 }
 
-/* Forced, it is asked although its last verdict still holds. */
+/* A forced plugin is probed although its last verdict is still valid. */
 static inline void force(const char *name, int32_t wanted)
 {
     struct ds_accel_options options = options_with_cache();
@@ -158,7 +158,7 @@ static inline void setup_faulty(const char *fault)
     setenv("DS_TEST_CRASH_FILE", test_write("crash", ""), 1);
 }
 
-/* One that registers itself, and asking several at a time: each crash is one strike. */
+/* A plugin that registers itself, and several probes at a time: each crash is one strike. */
 static inline const struct ds_accel_plugin *no_device_entry(const struct ds_accel_host *host);
 
 static inline int32_t no_device_probe(const struct ds_accel_host *host,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of plugin files share: fixtures with a defect, and the reason for a file. */
+/* Shared by the tests of plugin files: fixtures with a defect, and the reason for a file. */
 #ifndef DS_ACCEL_TEST_LOADER_H
 #define DS_ACCEL_TEST_LOADER_H
 
@@ -16,7 +16,7 @@ static inline void add_broken(const char *defect)
     test_copy(from, to);
 }
 
-/* reason: "" if it is well. */
+/* reason: "" for a valid file. */
 static inline void expect_file(const char *name, const char *reason)
 {
     ds_accel_t *context = test_create();

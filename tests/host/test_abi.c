@@ -107,7 +107,7 @@ static struct ds_accel_plugin whole_table(void)
     return table;
 }
 
-/* Register a table of size bytes that says it has said bytes; its memory has exactly size bytes. */
+/* Register a table of size bytes whose struct_size is said; its memory has exactly size bytes. */
 static int32_t register_prefix(ds_accel_t *context, size_t size, uint32_t said)
 {
     struct ds_accel_plugin table = whole_table();
@@ -263,12 +263,12 @@ Test(core_abi, writing_a_struct_stays_within_both_sizes)
     }
 }
 
-/* Ask for a struct of some size; DS_ACCEL_OK. */
+/* Request a struct of some size; DS_ACCEL_OK. */
 typedef int32_t (*fill_t)(void *from, void *struct_out);
 
 /*
- * A caller's struct of every size has the bytes that the whole one has, up to its own end. Each is
- * in memory of exactly its size, and its bytes are set before: none may stay as it was.
+ * A caller's struct of every size has the same bytes as the whole struct, up to its own end. Each
+ * is in memory of exactly its size, and its bytes are set before: none may stay unchanged.
  */
 static void expect_prefixes(const char *what, fill_t fill, void *from, uint32_t whole_size)
 {
@@ -328,7 +328,7 @@ Test(core_abi, callers_of_every_age_get_their_part_of_a_struct)
     ds_accel_device_t *device;
     ds_accel_t *context = test_start("mock", &device);
 
-    /* There is something in them that could be missing. */
+    /* Their contents could be missing. */
     MUST(ds_accel_candidate_get(context, 0, &candidate));
     cr_assert(candidate.name[0] != '\0' && candidate.stage != NULL);
     MUST(ds_accel_device_info(device, &info));
@@ -425,13 +425,13 @@ Test(core_abi, a_plugin_file_cut_anywhere_is_a_reason)
         struct ds_accel_candidate candidate;
         ds_accel_t *context;
 
-        /* A new file each time: the one before may be mapped. */
+        /* A new file each time: the previous file may be mapped. */
         remove(test_path("plugins/ds_accel_alpha.so"));
         test_write_bytes("plugins/ds_accel_alpha.so", file, cut);
         context = test_create();
         cr_assert_eq(ds_accel_check(context, "alpha"), DS_ACCEL_OK);
         candidate = test_candidate(context, "alpha");
-        /* What is cut off at the end may be section headers, which loading does not need. */
+        /* The bytes cut off at the end may be section headers, which loading does not need. */
         cr_assert(candidate.state == DS_ACCEL_STATE_REJECTED ||
                       candidate.state == DS_ACCEL_STATE_AVAILABLE,
                   "cut at %zu: %s %s", cut, candidate.state_name, candidate.reason);
@@ -449,7 +449,7 @@ Test(core_abi, a_plugin_file_with_a_damaged_head_never_crashes_the_reader)
     cr_assert_not_null(plugin);
     size = fread(file, 1, sizeof(file), plugin);
     fclose(plugin);
-    /* This one has no note, so no damage makes the loader run it. */
+    /* This plugin has no note, so no damage makes the loader run it. */
     for (size_t at = 0; at < 1024 && at < size; at++) {
         unsigned char kept = file[at];
         ds_accel_t *context;

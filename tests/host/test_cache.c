@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The cache of verdicts: never a wrong answer, at most a slower one, also if its file is damaged or
- * its folder is not to be used. What needs time to pass, another file system or a process that dies
- * is in tests/tools/test_cache.sh.
+ * its directory is unusable. Tests that need time to pass, another file system or a process that
+ * dies are in tests/tools/test_cache.sh.
  */
 #include "cache.h"
 
@@ -47,7 +47,7 @@ static void write_file(const void *data, size_t size)
     fclose(to);
 }
 
-/* Reading it finds nothing; now and then, whether the answer is right. */
+/* Reading it finds nothing; on some rounds, check that the result is right. */
 static void expect_nothing(const char *what, size_t position)
 {
     char *text = report(DS_ACCEL_REPORT_CACHE);
@@ -93,7 +93,7 @@ Test(core_cache, one_wrong_bit_anywhere_is_noticed, .timeout = 120)
         write_file(data, size);
         test_log[0] = '\0';
         expect_nothing("a wrong bit", i);
-        /* Of another format or machine, it is nobody's fault. */
+        /* A cache of another format or machine is no error. */
         if ((i >= 8 && i < 12) || (i >= 16 && i < 24)) {
             cr_expect_str_eq(test_log, "");
         } else {
@@ -106,7 +106,8 @@ Test(core_cache, one_wrong_bit_anywhere_is_noticed, .timeout = 120)
     }
 }
 
-/* What is put in the file's place by make(): warned of, the right answer, made anew. */
+/* Replace the file by make(): a warning is logged, the result is right, and the file is created
+   anew. */
 static void expect_replaced(const char *what, void (*make)(void))
 {
     expect_chosen("counted");
@@ -187,7 +188,7 @@ Test(core_cache, another_users_file_is_replaced)
     expect_replaced("another user's", make_foreign);
 }
 
-/* With the old verdicts in it, as good as they were but for the owner. */
+/* With the old verdicts in it, valid except for the owner. */
 Test(core_cache, another_users_verdicts_are_not_believed)
 {
     if (geteuid() != 0) {
@@ -198,7 +199,7 @@ Test(core_cache, another_users_verdicts_are_not_believed)
     expect_probes(1, "another user's");
 }
 
-/* Whoever may write to it may have said so. */
+/* Any user who may write to the file may have written the verdict. */
 Test(core_cache, verdicts_that_others_may_write_to_are_not_believed)
 {
     expect_probes(1, "cold");
@@ -210,7 +211,7 @@ Test(core_cache, verdicts_that_others_may_write_to_are_not_believed)
 
 /* ---- a folder that is not to be used -------------------------------------------------------- */
 
-/* The right answer each time, by asking. */
+/* The right result each time, from a probe. */
 static void expect_no_cache(const char *what, const char *said)
 {
     int before = probes();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Processes that ask at the same time: one asks, the others wait for what it finds out. */
+/* Processes that probe at the same time: one process probes, the others wait for its verdict. */
 #include "cache.h"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static const struct ds_accel_plugin *forking_entry(const struct ds_accel_host *h
     return &table;
 }
 
-/* A child that the program forks meanwhile has the lock's descriptor too. */
+/* A child that the program forks during a probe has the lock's descriptor too. */
 Test(core_cache, the_lock_is_not_inherited)
 {
     struct ds_accel_options options = options_with_cache();
@@ -73,7 +73,7 @@ static void end_asking(void)
     }
 }
 
-/* A process that asks a plugin which does not answer for an hour, and so holds the lock. */
+/* A process whose probe of a plugin takes an hour, and which holds the lock meanwhile. */
 static void start_asking(void)
 {
     char path[160];
@@ -102,7 +102,7 @@ static void start_asking(void)
     }
 }
 
-/* It finds nothing out, whatever time is left. Without the change this waits for an hour. */
+/* It gets no verdict, whatever time is left. Without the change this waits for an hour. */
 Test(core_cache, a_stopped_process_is_not_waited_for, .timeout = 60)
 {
     struct ds_accel_options options;
@@ -124,8 +124,8 @@ Test(core_cache, a_stopped_process_is_not_waited_for, .timeout = 60)
     end_asking();
 }
 
-/* One that runs may find out what others want to know: they wait for as long as a plugin may take,
- * and ask themselves then. */
+/* A running probe may produce the verdict for other processes: they wait for at most a plugin's
+   time limit, and then probe themselves. */
 Test(core_cache, a_running_process_is_waited_for, .timeout = 60)
 {
     struct ds_accel_options options;
@@ -140,7 +140,8 @@ Test(core_cache, a_running_process_is_waited_for, .timeout = 60)
     end_asking();
 }
 
-/* cpu, and plugins whose hardware is not here, have no answer that another could find out first. */
+/* cpu, and plugins whose hardware is absent, have no verdict that another process could produce
+   first. */
 Test(core_cache, nobody_waits_where_only_cpu_is_asked, .timeout = 60)
 {
     struct ds_accel_options options;
@@ -160,7 +161,7 @@ Test(core_cache, nobody_waits_where_only_cpu_is_asked, .timeout = 60)
 
 /* ---- many at once --------------------------------------------------------------------------- */
 
-/* Children that do something each, until a time; how many did it wrong. */
+/* Run children, each with its own task, until a time; returns how many failed. */
 static int run_children(int count, bool (*act)(int child))
 {
     pid_t children[64];
@@ -214,7 +215,7 @@ static bool is_valid_report(char *text)
     return valid;
 }
 
-/* Two write, each in another way, two read, one asks; none of them may see anything wrong. */
+/* Two write, each in another way, two read, one probes; none of them may see a wrong result. */
 static bool race(int child)
 {
     struct ds_accel_options options = options_with_cache();
@@ -248,7 +249,7 @@ Test(core_cache, writers_and_readers_agree, .timeout = 120)
     long rounds;
     FILE *tally;
 
-    /* fsync() takes its time on a disk. */
+    /* fsync() is slow on a disk. */
     if (mkdtemp(shared) != NULL) {
         snprintf(cache_dir, sizeof(cache_dir), "%s", shared);
         snprintf(file, sizeof(file), "%s/verdicts", cache_dir);

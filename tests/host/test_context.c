@@ -143,7 +143,7 @@ Test(core_context, opens_and_asks_a_device)
     cr_expect_eq(ds_accel_device_memory(device, &memory), DS_ACCEL_OK);
     cr_expect(memory.available_bytes > 0 && memory.available_bytes <= memory.total_bytes);
     cr_expect_eq(ds_accel_device_synchronize(device), DS_ACCEL_OK);
-    /* A slot this plugin does not have is a stub: callable, and it says so. */
+    /* A slot that this plugin lacks is a stub: callable, and it reports "not supported". */
     {
         struct ds_accel_error error = {.struct_size = sizeof(error)};
         uint64_t seed;

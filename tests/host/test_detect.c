@@ -266,7 +266,8 @@ Test(core_detect, nobody_steps_back_for_one_that_is_chosen_only_by_name)
     test_write("etc/ds-accel.json", "{\"backends\": {\"cuda\": {\"demand_only\": true}}}");
     expect_choice("xpu", "auto detect");
 
-    /* With a third backend, the one that steps back is not asked again before that one's turn. */
+    /* With a third backend, the backend that defers is not probed again before the third backend's
+       turn. */
     test_add_mock("rocm");
     context = detect(DS_ACCEL_OK);
     cr_expect_str_eq(ds_accel_name(context), "xpu");
@@ -431,7 +432,7 @@ Test(core_detect, falling_back_to_cpu_warns_once_with_the_first_reason)
     ds_accel_destroy(context);
 }
 
-/* Detection has only cpu left, and warns with exactly this. */
+/* Only cpu is left in detection, which logs exactly this warning. */
 static void expect_fall_back(const char *warning)
 {
     ds_accel_t *context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Files that are no plugins, and what loading a file would do to the process. */
+/* Files that are no plugins, and the effects of loading a file on the process. */
 #include "loader.h"
 
 #include <elf.h>
@@ -77,7 +77,7 @@ Test(core_loader, files_of_other_kinds_and_machines_have_their_reasons)
 
 /* ---- what loading would do to the process --------------------------------------------------- */
 
-/* A copy that is a new file: the one before may be mapped. */
+/* A copy that is a new file: the previous file may be mapped. */
 static const char *copy_anew(const char *from, const char *path)
 {
     remove(test_path(path));
@@ -159,7 +159,8 @@ static void end_early(Elf64_Phdr *segment)
     segment->p_filesz = 20 * sizeof(Elf64_Dyn);
 }
 
-/* NONE with a second header of the same dynamic section, in place of one that nobody misses. */
+/* NONE with a second header of the same dynamic section, in place of a header that is not
+   needed. */
 static void write_second_dynamic(void)
 {
     FILE *file = open_copy(NONE, NONE_PATH);
@@ -237,7 +238,7 @@ Test(core_loader, a_name_without_an_end_is_refused)
     expect_file("none", "elf_bad_dynamic");
 }
 
-/* Write a text over another one of a file; what is left of it becomes NUL. */
+/* Overwrite a text in a file with another; the rest of the old text becomes NUL. */
 static void replace_text(const char *path, const char *text, const char *with)
 {
     static char bytes[16 << 20];
@@ -339,8 +340,8 @@ static bool is_executable(const char *name)
     return executable;
 }
 
-/* Chosen by force, in this process, with a constructor that would be run: it is not opened at all.
- */
+/* Forced, in this process, with a constructor that loading would run: the file is not opened at
+   all. */
 Test(core_loader, no_plugin_makes_the_callers_stack_executable)
 {
     struct ds_accel_options options = test_options();

@@ -155,7 +155,7 @@ Test(core_loader, the_vendors_code_and_text_survive)
 
 /* ---- files that are no plugins at all ------------------------------------------------------- */
 
-/* A program header that nobody misses is made one of thread-local storage. */
+/* A program header that is not needed is changed to one of thread-local storage. */
 static void write_tls(const char *path, uint64_t size)
 {
     Elf64_Ehdr header;
@@ -185,7 +185,8 @@ static void write_tls(const char *path, uint64_t size)
 
 /* ---- what the loader does itself, whatever the plugin is linked with ------------------------ */
 
-/* Bound at once: what a lazily bound plugin lacks is known before anything calls it. */
+/* Bound at once: missing symbols are found before any call, even for a plugin linked for lazy
+   binding. */
 Test(core_loader, every_symbol_is_bound_before_a_plugin_is_called)
 {
     add_broken("undefined_lazily");
@@ -246,8 +247,8 @@ Test(core_loader, what_is_no_regular_file_is_never_waited_for)
 
 Test(core_loader, an_unreadable_file_says_so)
 {
-    /* Beside the unreadable one: the build folder may be closed to the other user. So may the
-     * helper's. */
+    /* Beside the unreadable one: the build directory may be closed to the other user, and so may
+       the helper's. */
     setenv("DS_ACCEL_PROBE", "in-process", 1);
     test_copy(TEST_PLUGINS "/ds_accel_cpu.so", "plugins/ds_accel_cpu.so");
     if (geteuid() == 0) {

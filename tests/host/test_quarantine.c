@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Plugins that crashed or hung twice are left alone. */
+/* Plugins that crashed or hung twice are not probed again. */
 #include "cache.h"
 
 #include <unistd.h>
@@ -19,7 +19,7 @@ Test(core_cache, a_plugin_that_crashed_twice_is_left_alone)
     expect_report(DS_ACCEL_REPORT_QUARANTINE,
                   "\"quarantined\":false,\"until\":null,\"remaining_s\":0");
     expect_chosen("neighbour");
-    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,"); /* its verdict still holds */
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,"); /* its verdict is still valid */
     force("faulty", DS_ACCEL_ERR_NOT_USABLE);
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,");
     context = test_create_with(&options);
@@ -32,7 +32,7 @@ Test(core_cache, a_plugin_that_crashed_twice_is_left_alone)
     EXPECT_HAS(candidate.detail, "left alone until 2");
     cr_expect_lt(candidate.elapsed_us, 50000);
     ds_accel_destroy(context);
-    /* To explain it is not to ask it, whether all are or it alone. */
+    /* explain does not probe it, for all plugins or for it alone. */
     expect_report(DS_ACCEL_REPORT_LIST, "\"state\":\"quarantined\",\"reason\":\"quarantined\"");
     expect_report(DS_ACCEL_REPORT_EXPLAIN, "\"strikes\":2,");
     context = test_create_with(&options);
@@ -41,12 +41,12 @@ Test(core_cache, a_plugin_that_crashed_twice_is_left_alone)
     ds_accel_destroy(context);
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,");
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"quarantined\":true,\"until\":\"20");
-    /* The verdicts may go, the strikes stay. */
+    /* The verdicts may be cleared, the strikes stay. */
     cr_expect_eq(clear_cache(&options), DS_ACCEL_OK);
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,");
 }
 
-/* Whichever of these: it is asked again, and has one strike more. */
+/* In each of these cases it is probed again, and has one more strike. */
 static void crash_twice(void)
 {
     force("faulty", DS_ACCEL_ERR_NOT_USABLE);
@@ -59,7 +59,7 @@ Test(core_cache, quarantine_ends_by_force_and_by_command)
     setup_faulty("probe_segv");
     crash_twice();
     force("faulty", DS_ACCEL_ERR_NOT_USABLE);
-    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,"); /* cleared, asked, crashed */
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,"); /* cleared, probed, crashed */
     force("faulty", DS_ACCEL_ERR_NOT_USABLE);
     cr_expect_eq(clear_quarantine("neighbour"), DS_ACCEL_ERR_NOT_FOUND);
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,");
@@ -67,7 +67,7 @@ Test(core_cache, quarantine_ends_by_force_and_by_command)
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"entries\":[]");
     cr_expect_eq(clear_quarantine("faulty"), DS_ACCEL_ERR_NOT_FOUND);
     expect_chosen("neighbour");
-    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,"); /* it was asked */
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,"); /* it was probed */
     cr_expect_eq(clear_quarantine(NULL), DS_ACCEL_OK);
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"entries\":[]");
 }
@@ -94,10 +94,10 @@ Test(core_cache, reports_one_after_the_other_are_one_strike)
         examine();
     }
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,\"reason\":\"probe_segv\"");
-    expect_report(DS_ACCEL_REPORT_CACHE, "\"state\":\"crashed\""); /* what they found is kept */
+    expect_report(DS_ACCEL_REPORT_CACHE, "\"state\":\"crashed\""); /* their verdicts are kept */
     expect_chosen("neighbour");
     force("faulty", DS_ACCEL_ERR_NOT_USABLE);
-    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,"); /* to use it is not to look */
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,"); /* using it is not an inspection */
 }
 
 Test(core_cache, one_left_alone_shows_what_it_printed)
@@ -128,7 +128,7 @@ Test(core_cache, a_good_answer_forgives)
     force("faulty", DS_ACCEL_OK);
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"entries\":[]");
     test_write("crash", "");
-    expect_chosen("faulty"); /* what it said holds for an hour */
+    expect_chosen("faulty"); /* its verdict is valid for an hour */
 }
 
 Test(core_cache, one_crash_is_one_strike_beside_a_registered_backend)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The gate trust: owners, modes and links, each reason with its evidence and its remedy, which is
- * applied and must turn the "no" into a "yes". What needs a second owner is done by root only.
+ * applied and must turn the "no" into a "yes". Tests that need a second owner run only as root.
  */
 #include "trust.h"
 
@@ -17,7 +17,7 @@ static void change_owner(const char *path, uid_t user, gid_t group)
     cr_assert_eq(lchown(test_path(path), user, group), 0, "%s: %s", path, strerror(errno));
 }
 
-/* test_dir()/above/plugins instead of test_dir()/plugins is the folder searched. */
+/* The directory searched is test_dir()/above/plugins instead of test_dir()/plugins. */
 static void move_below(void)
 {
     test_path("above/x");
@@ -88,7 +88,7 @@ Test(core_trust, the_user_may_own_it_and_other_users_may_not)
     become_root();
 }
 
-/* Root that lowers its rights for a while can raise them again, and so can a plugin in it. */
+/* A root process that drops its rights temporarily can regain them, and so can a plugin in it. */
 Test(core_trust, a_lowered_user_is_not_trusted)
 {
     NEED_ROOT();
@@ -103,7 +103,7 @@ Test(core_trust, a_lowered_user_is_not_trusted)
     cr_assert_eq(setresuid(STRANGER, STRANGER, 0), 0);
     expect_no("file_owner", "owner 12345", "expected owner 0: the program has raised rights");
     cr_assert_eq(setresuid(0, 0, 0), 0);
-    /* Only the real one does. */
+    /* Only the real id differs. */
     cr_assert_eq(setresuid(0, STRANGER, STRANGER), 0);
     expect_no("file_owner", "owner 12345", "expected owner 0: the program has raised rights");
     cr_assert_eq(setresuid(0, 0, 0), 0);
@@ -185,7 +185,8 @@ Test(core_trust, the_users_private_group_may_write_and_a_shared_one_may_not)
     change_mode(FILE_PATH, 0664);
     become(STRANGER, STRANGER);
     expect_yes();
-    /* The user's groups say that this one is not private: it is not the one files are made with. */
+    /* This group is not private according to the user's groups: it is not the group of new
+       files. */
     become_root();
     become(STRANGER, 100);
     expect_no("file_writable", "group 12345", "mode 0664");
@@ -194,14 +195,14 @@ Test(core_trust, the_users_private_group_may_write_and_a_shared_one_may_not)
     become(STRANGER, STRANGER);
     expect_no("file_writable", "group 100", "mode 0664");
     become_root();
-    /* Root's file of the user's group: who else is in it, nobody can tell. */
+    /* Root's file of the user's group: the group's other members are unknown. */
     change_owner(FILE_PATH, 0, STRANGER);
     become(STRANGER, STRANGER);
     expect_no("file_writable", "owner 0, group 12345", "mode 0664");
     become_root();
 }
 
-/* What anybody may have written is not read either: nothing parses it. */
+/* A file that any user may have written is not read either: nothing parses it. */
 Test(core_trust, a_refused_file_is_never_opened)
 {
     int watch;
@@ -239,7 +240,8 @@ Test(core_trust, a_link_is_as_good_as_where_it_leads)
     expect_yes();
 }
 
-/* A folder that others may write to is no way to go, though ".." leads out of it again. */
+/* A path through a directory that others may write to is rejected, even if ".." leads out of it
+   again. */
 Test(core_trust, no_way_leads_through_a_folder_of_others)
 {
     test_copy(ALPHA, "real/ds_accel_alpha.so");
@@ -326,7 +328,8 @@ Test(core_trust, each_of_many_plugins_is_judged_by_itself)
     ds_accel_destroy(context);
 }
 
-/* More folders than are kept open at once, each of one name: none is taken for another. */
+/* More directories than are kept open at once, all with the same name: none is mistaken for
+   another. */
 Test(core_trust, folders_of_one_name_are_told_apart)
 {
     ds_accel_t *context;

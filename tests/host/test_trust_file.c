@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Trust: what is no file, what is closed to the user, and files that change meanwhile. */
+/* Trust: objects that are not files, files closed to the user, and files that change during the
+   check. */
 #include "trust.h"
 
 #include <fcntl.h>
@@ -11,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Called before the library opens a file to read it, with its name. NULL: nothing is. */
+/* Called before the library opens a file to read it, with its name. NULL: no call. */
 static void (*on_open)(const char *name);
 
 /* The library's openat() too: the program's own comes first. */
@@ -82,7 +83,7 @@ Test(core_trust, a_socket_says_so)
     expect_yes();
 }
 
-/* A terminal that nobody else has: of other devices one cannot tell who opens them. */
+/* A terminal of this process: other devices may be opened by other programs. */
 Test(core_trust, a_device_is_never_opened)
 {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -208,7 +209,7 @@ Test(core_trust, a_file_written_to_after_its_check_is_not_loaded)
     expect_yes();
 }
 
-/* The file's last byte is another, its size the same; its time of change too, if that is wanted. */
+/* Change the file's last byte, not its size; optionally keep its modification time. */
 static bool keeps_mtime;
 
 static void overwrite_on_warning(void *user_data, uint32_t level, const char *topic,
@@ -244,7 +245,7 @@ static void overwrite_same_size(void)
     struct ds_accel_options options = test_options();
 
     test_add_mock("alpha");
-    usleep(30 * 1000); /* the kernel's clock of files has steps: the copy is of an earlier one */
+    usleep(30 * 1000); /* the kernel's file clock has steps: the copy is from an earlier step */
     set_trust("warn", "beta", hash_of(ALPHA));
     options.log_sink = overwrite_on_warning;
     expect_changed(&options, "written to");
@@ -255,7 +256,7 @@ Test(core_trust, a_file_overwritten_in_place_is_not_loaded)
     overwrite_same_size();
 }
 
-/* Its time of change can be set by whoever owns it; that of its inode cannot. */
+/* A file's owner can set its modification time, but not the inode's change time. */
 Test(core_trust, a_file_overwritten_with_its_time_put_back_is_not_loaded)
 {
     keeps_mtime = true;
@@ -281,7 +282,7 @@ Test(core_trust, a_file_replaced_between_check_and_open_is_not_read)
     expect_yes();
 }
 
-/* A plugin whose constructor puts another file in its place. */
+/* A plugin whose constructor replaces its file by another. */
 Test(core_trust, a_file_replaced_while_it_is_loaded_is_not_used)
 {
     struct ds_accel_options options = test_options();

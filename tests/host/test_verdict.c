@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What is remembered of a plugin: when a verdict is found again, and what its key consists of. */
+/* Stored verdicts of a plugin: when a verdict is found again, and the contents of its key. */
 #include "cache.h"
 
 #include <fcntl.h>
@@ -48,7 +48,7 @@ Test(core_cache, a_hit_says_the_same)
     cr_expect_str_eq(warm.detail, cold.detail);
     cr_expect_str_eq(warm.stage, cold.stage);
     ds_accel_destroy(first);
-    /* Its texts are its own, whatever has become of the file and of other contexts. */
+    /* Its texts are its own, independent of the file and of other contexts. */
     cr_expect_str_eq(test_candidate(second, "counted").detail, "fixture counted");
     ds_accel_destroy(second);
 }
@@ -124,7 +124,8 @@ Test(core_cache, another_file_is_asked)
     expect_probes(1, "replaced by one of the same size, mode and time");
 }
 
-/* What was written in place, and put back to its old time, shows by the change time alone. */
+/* A file written in place, with its old modification time restored, differs only in the change
+   time. */
 Test(core_cache, a_file_written_in_place_is_asked)
 {
     const char *plugin = test_path("plugins/ds_accel_counted.so");
@@ -145,7 +146,8 @@ Test(core_cache, a_file_written_in_place_is_asked)
     expect_probes(1, "written in place");
 }
 
-/* A node that the configuration names: it comes, is another, may be opened by others, goes. */
+/* A node that the configuration names: it appears, is replaced, may be opened by others,
+   disappears. */
 Test(core_cache, other_hardware_asks)
 {
     char node[64];
@@ -223,7 +225,7 @@ Test(core_cache, nothing_else_of_the_environment_does)
     }
 }
 
-/* DS_* is ignored then, but for the linker's and vendors' variables nobody can be told that. */
+/* DS_* is ignored then, but the linker and the vendors' runtimes still read their variables. */
 Test(core_cache, options_of_plugins_count_unless_they_are_ignored)
 {
     struct ds_accel_options options = options_with_cache();
@@ -256,7 +258,7 @@ Test(core_cache, other_groups_ask)
 
 /* ---- quarantine ----------------------------------------------------------------------------- */
 
-/* What stands in the file of the one record, but for its times and what they change. */
+/* The contents of the file's one record, without its times and the values that depend on them. */
 static size_t read_record(char *data, size_t size)
 {
     enum {
@@ -274,7 +276,7 @@ static size_t read_record(char *data, size_t size)
     return size;
 }
 
-/* While a bad verdict holds, its record is what the next verdict on the plugin is made of. */
+/* While a bad verdict is valid, the next verdict on the plugin is made from its record. */
 Test(core_cache, what_is_recalled_and_kept_again_is_the_same)
 {
     static char first[65536];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of trust share: plugins of many owners and modes, and their verdicts. */
+/* Shared by the tests of trust: plugins of many owners and modes, and their verdicts. */
 #ifndef DS_ACCEL_TEST_TRUST_H
 #define DS_ACCEL_TEST_TRUST_H
 
@@ -62,7 +62,7 @@ static inline void raise_capabilities(void)
 }
 
 /*
- * The rest of the test runs as another user, whom the test's directory is opened for: all user ids
+ * The rest of the test runs as another user, for whom the test's directory is opened: all user ids
  * change, as the library trusts no effective user whose ids differ. The build directory may be
  * closed to that user, and with it the helper.
  */
@@ -72,7 +72,7 @@ static inline void become(uid_t user, gid_t group)
     cr_assert_eq(chmod(test_dir(), 0755), 0);
     cr_assert_eq(setegid(group), 0);
     cr_assert_eq(prctl(PR_SET_KEEPCAPS, 1), 0);
-    /* The test's thread alone: Criterion's has no capabilities to come back with. */
+    /* Only the test's thread: Criterion's thread has no capabilities to restore. */
     cr_assert_eq(syscall(SYS_setresuid, user, user, user), 0);
 }
 
@@ -83,7 +83,7 @@ static inline void become_root(void)
     cr_assert_eq(setegid(0), 0);
 }
 
-/* The plugin alpha is refused at a gate for a reason, with both parts in the evidence. */
+/* The plugin alpha is rejected at a gate for a reason, with both parts in the evidence. */
 static inline void expect_no_at(const char *stage, const char *reason, const char *part,
                                 const char *other_part)
 {
@@ -119,7 +119,7 @@ static inline void expect_yes(void)
     ds_accel_destroy(context);
 }
 
-/* The kernel's word of each time that any process opens the file, but for O_PATH. */
+/* The kernel's notification for each open of the file by any process, except with O_PATH. */
 static inline int watch_opens(const char *path)
 {
     int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -129,7 +129,7 @@ static inline int watch_opens(const char *path)
     return watch;
 }
 
-/* How often it was opened so far; then once by us, so that it is known to be counted. */
+/* The number of opens so far; then one open by the test, to check that opens are counted. */
 static inline void expect_unopened(int watch, const char *path)
 {
     struct inotify_event event;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A machine written by a test, and what a context says of its devices. */
+/* A machine written by a test, and the facts that a context reports of its devices. */
 #ifndef DS_ACCEL_TEST_MACHINE_H
 #define DS_ACCEL_TEST_MACHINE_H
 
@@ -39,7 +39,7 @@ static inline void put(const char *path, const char *text)
     test_write(full, text);
 }
 
-/* What every machine has: memory, and this process in it. */
+/* Files of every machine: memory, and this process. */
 static inline void put_machine(uint64_t total_bytes, uint64_t available_bytes)
 {
     char text[256];

@@ -152,7 +152,7 @@ Test(core_cgroup, v1_counts_file_pages_of_the_groups_below)
     expect_limit(16 * GIB, 11 * GIB, "/sys/fs/cgroup/memory/job/memory.limit_in_bytes");
 }
 
-/* A named hierarchy and a controller of a longer name are others. */
+/* A named hierarchy and a controller with a longer name do not match. */
 Test(core_cgroup, v1_controllers_are_whole_words)
 {
     put_group("8:memory_other:/wrong\n9:cpu,memory:/job\n",

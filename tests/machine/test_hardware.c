@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The gate hardware: a plugin whose note names hardware that the machine has nothing of is not
- * loaded. The note of hardware_absent (tests/fixtures/broken.c) names what no machine has; its
- * plugin would answer that it is available.
+ * The gate hardware: a plugin whose note names hardware that the machine lacks is not loaded. The
+ * note of hardware_absent (tests/fixtures/broken.c) names hardware that no machine has; its plugin
+ * would report that it is available.
  */
 #include "fixture.h"
 
@@ -102,7 +102,7 @@ Test(core_hardware, a_node_of_the_machine_has_it_asked)
 
     cr_assert_eq(mkdir(test_path("machine/dev/none5/x"), 0755), 0);
     options.machine_root = test_path("machine");
-    ds_accel_destroy(detect_with(&options, "cpu")); /* a folder is no node */
+    ds_accel_destroy(detect_with(&options, "cpu")); /* a directory is not a node */
     test_write("machine/dev/none7", "");
     options.machine_root = test_path("machine");
     context = detect_with(&options, NAME);
@@ -144,7 +144,8 @@ Test(core_hardware, facts_of_the_operator_have_it_asked)
     expect_chosen("cpu");
 }
 
-/* A line of a kind that this host does not know may name what is there: so the plugin is asked. */
+/* A line of a kind that this host does not know may name present hardware: so the plugin is
+   probed. */
 Test(core_hardware, a_note_with_an_unknown_line_decides_nothing)
 {
     static const char known[] = "node " NODE "\n";
@@ -171,7 +172,8 @@ Test(core_hardware, the_option_presence_decides)
         const char *chosen;
     } cases[] = {
         {"null", "cpu"},     {"\"on\"", "cpu"}, {"\"off\"", NAME},
-        {"\"maybe\"", NAME}, {"false", NAME}, /* what is wrong with it the plugin is to say */
+        {"\"maybe\"", NAME}, {"false", NAME}, /* the plugin reports what is wrong with the
+                                                 hardware */
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -212,7 +214,8 @@ Test(core_hardware, the_verdict_is_remembered_and_the_note_with_it)
     cr_expect_str_eq(test_candidate(context, NAME).stage, "hardware");
     expect_gates(context, "\"result\":\"failed\",\"evidence\":\"" ABSENT "\"", "skipped");
     ds_accel_destroy(context);
-    /* Asked for by name, a bad verdict is not taken for granted: the note is. */
+    /* For a plugin requested by name, a stored bad verdict is not reused: the note still
+       applies. */
     options.accelerator = NAME;
     context = test_create_with(&options);
     EXPECT_REFUSED(ds_accel_detect(context), DS_ACCEL_ERR_NOT_USABLE, "no_device: " ABSENT);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The gate power: whether asking a plugin would wake its devices. tests/machines/suspended-gpu is a
- * whole machine; the others are written here, as test_dir()/machine.
+ * The gate power: whether a probe of a plugin would wake its devices. tests/machines/suspended-gpu
+ * is a whole machine; the others are written here, as test_dir()/machine.
  */
 #include "fixture.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * NUMA nodes: how many devices a machine has, and the memory of each, seen through what info says
- * of cpu. Most machines are written here; the two of tests/machines are whole ones.
+ * NUMA nodes: how many devices a machine has, and the memory of each, as info reports them for cpu.
+ * Most machines are written here; the two of tests/machines are complete.
  */
 #include "machine.h"
 
