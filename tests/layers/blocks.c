@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What layers know of blocks that an allocator gives out: calls within the library, so this program
- * is linked with the core's own objects.  blocks PLUGINS
+ * Facts that layers have of an allocator's blocks: these are calls within the library, so this
+ * program is linked with the core's own objects.  blocks PLUGINS
  */
 #include "host/layers.h"
 

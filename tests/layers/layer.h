@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of the layers share: a context with layers, its device, and checks of a call. */
+/* Shared by the tests of the layers: a context with layers, its device, and checks of a call. */
 #ifndef DS_ACCEL_TEST_LAYER_H
 #define DS_ACCEL_TEST_LAYER_H
 
@@ -97,7 +97,7 @@ static inline char *report(const char *layer)
     return text;
 }
 
-/* A bit of everything, which must come out the same with any layers. */
+/* Calls of every kind, with results that must be the same with any layers. */
 static inline void use_everything(void)
 {
     struct ds_accel_memory_info memory = {.struct_size = sizeof(memory)};

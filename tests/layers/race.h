@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of races among calls of the table share: two streams, two events, memory. */
+/* Shared by the tests of races among calls of the table: two streams, two events, memory. */
 #ifndef DS_ACCEL_TEST_RACE_H
 #define DS_ACCEL_TEST_RACE_H
 
 #include "layer.h"
 
-/* The public handle of a plugin's stream, as far as inline calls look at it. */
+/* The members of a plugin stream's public handle that inline calls read. */
 #define ON(stream) (&(struct ds_accel_stream){device->table, stream})
 
 static ds_accel_plugin_stream_t *first;

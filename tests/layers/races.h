@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of races among calls of the public API share, on mock and cpu. */
+/* Shared by the tests of races among calls of the public API, on mock and cpu. */
 #ifndef DS_ACCEL_TEST_RACES_H
 #define DS_ACCEL_TEST_RACES_H
 

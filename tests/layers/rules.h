@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of rules share: two devices, and checks of a call. */
+/* Shared by the tests of rules: two devices, and checks of a call. */
 #ifndef DS_ACCEL_TEST_RULES_H
 #define DS_ACCEL_TEST_RULES_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layers: which are on, and that calls go through as they are. */
+/* Layers: which are enabled, and that calls pass through unchanged. */
 #include "layer.h"
 
 /* ---- which layers --------------------------------------------------------------------------- */

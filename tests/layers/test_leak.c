@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layer leak: what is live, and where it was made. */
+/* Layer leak: live objects, and where they were created. */
 #include "layer.h"
 
 /* ---- leaks ---------------------------------------------------------------------------------- */

@@ -9,10 +9,10 @@
 
 /* ---- races: schedules, and each with one of its waits left out ------------------------------- */
 
-static int left_out; /* this one; -1: none */
+static int left_out; /* the wait that is left out; -1: none */
 static int wait_count;
 
-/* The next wait is to be made, or is the one that is left out. */
+/* True if the next wait is made, false if it is the one left out. */
 static bool waits(void)
 {
     return wait_count++ != left_out;
@@ -47,7 +47,7 @@ static void overlap(void)
     EXPECT_OK(table->device_synchronize(handle, UINT64_MAX, &error));
 }
 
-/* The host fills the buffer again while the device may still read it. */
+/* The host refills the buffer while the device may still read it. */
 static void reuse_buffer(void)
 {
     EXPECT_OK(
@@ -72,7 +72,7 @@ static void take_turns(void)
     EXPECT_OK(table->device_synchronize(handle, UINT64_MAX, &error));
 }
 
-/* What a graph does when it is launched. */
+/* The work of a launched graph. */
 static void replay(void)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -96,7 +96,7 @@ static void replay(void)
     table->graph_exec_destroy(exec);
 }
 
-/* Memory that goes while it is used. */
+/* Memory freed while it is used. */
 static void free_used(void)
 {
     void *pointer = allocate(64);
@@ -108,7 +108,7 @@ static void free_used(void)
     EXPECT_OK(table->mem_free(handle, pointer, &error));
 }
 
-/* Memory that comes and goes in the order of a stream. */
+/* Memory allocated and freed in stream order. */
 static void stream_ordered(void)
 {
     void *pointer = NULL;
@@ -132,7 +132,7 @@ static void read_buffer(void *user_data, int32_t status)
                  DS_ACCEL_OK);
 }
 
-/* A host task reads what another stream has brought. */
+/* A host task reads data that another stream has copied. */
 static void host_task(void)
 {
     EXPECT_OK(
@@ -334,7 +334,7 @@ Test(core_layer, a_synchronised_device_has_no_races)
 
 static sem_t turns[2];
 
-/* Reads, and reads again when it is told that the main thread has written. */
+/* Reads, and reads again after the main thread signals its write. */
 static void *read_twice(void *argument)
 {
     (void)argument;
@@ -345,7 +345,7 @@ static void *read_twice(void *argument)
     return NULL;
 }
 
-/* Every wait for a device is made, by the main thread; the other one knows by a semaphore. */
+/* The main thread makes every wait for a device; a semaphore signals the other thread. */
 static void work_on_two_threads(void)
 {
     pthread_t thread;
@@ -406,9 +406,9 @@ Test(core_layer, races_can_be_refused)
 }
 
 /*
- * Random programs against a model that knows nothing of clocks: a graph of all that was queued,
- * with an edge for each order that the interface promises, and a race for two accesses that no
- * path connects. "fail" tells what the detector thinks of each single call.
+ * Random programs against a model without clocks: a graph of all queued work, with an edge for each
+ * order that the interface promises, and a race for two accesses that no path connects. "fail"
+ * shows the detector's result for each call.
  */
 
 /* ---- random programs, and a model of them --------------------------------------------------- */
@@ -473,7 +473,7 @@ static char *arena;
 static uint64_t race_seen;
 static uint64_t race_free;
 
-/* An access on a stream or (-1) by the host. What races is refused, and was not there. */
+/* An access on a stream or (-1) by the host. A racing access is rejected, and not recorded. */
 static void random_access(int stream)
 {
     int begin = (int)roll(UNIT_COUNT);

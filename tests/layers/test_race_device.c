@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layer race on a device that does nothing: what only some backends have. */
+/* Layer race on a device that does nothing: behaviour of only some backends. */
 #include "race.h"
 
 #include <pthread.h>
@@ -67,13 +67,13 @@ static int32_t paper_default(ds_accel_plugin_device_t *it, ds_accel_plugin_strea
     return DS_ACCEL_OK;
 }
 
-/* As with opencl, an event of the vendor's is of one record, and its number is given again once
- * nobody has it. */
+/* As with opencl, an event of the vendor belongs to one record, and its number is reused once it
+   has no holder. */
 struct paper_event {
     uint64_t mark; /* 0: never recorded */
 };
 
-static uint32_t paper_marks[8]; /* how many have each */
+static uint32_t paper_marks[8]; /* number of holders of each */
 
 static int32_t paper_event_create(ds_accel_plugin_device_t *it, uint32_t flags,
                                   ds_accel_plugin_event_t **out, struct ds_accel_error *details)
@@ -191,7 +191,8 @@ static int32_t paper_native(ds_accel_plugin_device_t *it, uint32_t kind, const v
     return *native_out != 0 ? DS_ACCEL_OK : DS_ACCEL_ERR_STATE;
 }
 
-/* The latest capture that began: as with cuda, only its thread can end it, but in mode relaxed. */
+/* The latest capture that began: as with cuda, only its thread can end it, except in mode
+   relaxed. */
 static struct {
     ds_accel_plugin_stream_t *stream; /* NULL: it has ended */
     uint32_t mode;
@@ -393,7 +394,7 @@ Test(core_layer, devices_have_addresses_of_their_own)
     stop_paper();
 }
 
-/* A capture that an event draws a second stream into: the order within the graph is looked at. */
+/* A capture that a second stream joins through an event: the order within the graph is checked. */
 Test(core_layer, a_graph_of_two_streams_is_looked_at_while_it_is_captured)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -448,7 +449,7 @@ static void in_another_thread(void *(*run)(void *), void *argument)
     cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
-/* Layer race alone lets the call through, and the runtime refuses it. */
+/* Layer race alone passes the call on, and the runtime rejects it. */
 Test(core_layer, a_capture_goes_on_after_an_end_that_the_runtime_refused)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -491,7 +492,7 @@ Test(core_layer, a_capture_goes_on_whose_graph_another_thread_destroyed)
     stop_paper();
 }
 
-/* Memory of the host's own that nobody pinned is not the device's, though its number may be. */
+/* Unpinned host memory is not the device's, though its address may equal a device address. */
 Test(core_layer, what_the_host_notes_is_in_the_hosts_memory)
 {
     static char host[64];
@@ -536,7 +537,7 @@ Test(core_layer, a_graph_within_a_graph_uses_its_memory)
     stop_paper();
 }
 
-/* What would wait for a stream that captures ends the capture, in any mode. */
+/* A call that would wait for a capturing stream ends the capture, in any mode. */
 Test(core_layer, the_default_stream_is_left_alone_while_one_that_it_waits_for_captures)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -579,8 +580,8 @@ static uint64_t native_of(uint32_t kind, const void *object)
     return native;
 }
 
-/* A backend may make a new event of the vendor's for each record: the next has the number that
- * another's former one had. */
+/* A backend may create a new vendor event for each record: the next one may reuse the number of
+   another event's old one. */
 Test(core_layer, an_event_that_is_recorded_again_is_not_another_one)
 {
     ds_accel_plugin_stream_t *third;
@@ -620,7 +621,7 @@ Test(core_layer, an_event_that_is_recorded_again_is_not_another_one)
     stop_paper();
 }
 
-/* As a program does that makes a handle of the vendor's stream for each use. */
+/* As in a program that creates a handle of the vendor's stream for each use. */
 Test(core_layer, a_stream_that_is_wrapped_again_goes_on_where_it_was)
 {
     void *wrapped = NULL;
@@ -639,8 +640,8 @@ Test(core_layer, a_stream_that_is_wrapped_again_goes_on_where_it_was)
     stop_paper();
 }
 
-/* The driver gives the value of a stream that was destroyed to the next one, which waits for
- * nothing of what the other had queued. */
+/* The driver gives the value of a stream that was destroyed to the next one, which does not wait
+   for the work of the destroyed stream. */
 Test(core_layer, a_stream_that_gets_the_value_of_an_ended_one_is_another)
 {
     enum {

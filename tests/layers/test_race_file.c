@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layer race: the file that races are written to. */
+/* Layer race: the file of detected races. */
 #include "layer.h"
 
 #include <unistd.h>

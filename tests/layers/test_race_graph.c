@@ -149,7 +149,7 @@ Test(core_races, a_graphs_host_task_is_refused_what_races)
     }
 }
 
-/* Else the next launch's task would note at that one's place. */
+/* Otherwise the next launch's task would write to this one's slot. */
 Test(core_races, a_launch_that_is_refused_gives_its_tasks_no_place)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Races and handles: events, streams that come and go, several handles of one stream. */
+/* Races and handles: events, short-lived streams, several handles of one stream. */
 #include "races.h"
 
 /* ---- waits that are easily forgotten -------------------------------------------------------- */
@@ -117,7 +117,7 @@ Test(core_races, handles_of_one_stream_have_one_order)
     stop();
 }
 
-/* Recorded by one handle and waited for by the other, as two libraries do that share an event. */
+/* Recorded by one handle and waited for by the other, as in two libraries that share an event. */
 Test(core_races, handles_of_one_event_are_one_mark)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

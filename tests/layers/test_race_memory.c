@@ -9,7 +9,7 @@ static char own[SIZE] __attribute__((aligned(4096)));
 
 /* ---- memory that ends ----------------------------------------------------------------------- */
 
-/* Three kinds of memory that end without mem_free: how each is had and given back. */
+/* Three kinds of memory that are released without mem_free: how each is allocated and released. */
 static int32_t get_registered(void **pointer_out)
 {
     *pointer_out = own;
@@ -97,7 +97,7 @@ Test(core_races, memory_does_not_end_before_what_is_queued_on_it)
     cr_expect_geq(count, 4, "%zu", count);
 }
 
-/* What is unregistered is the program's still, and so is what is queued on it. */
+/* Unregistered memory still belongs to the program, and so does the work queued on it. */
 Test(core_races, what_is_unregistered_is_used_as_before)
 {
     for (size_t i = 0; i < LENGTH(accelerators); i++) {
@@ -139,7 +139,7 @@ Test(core_races, what_is_unregistered_was_not_freed)
     }
 }
 
-/* What no backend does, whichever layer is asked first. */
+/* A call that no backend supports, for any order of layers. */
 Test(core_races, memory_does_not_end_by_what_did_not_make_it)
 {
     for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(kinds); i++) {
@@ -182,7 +182,7 @@ Test(core_races, memory_whose_end_races_can_be_kept)
     }
 }
 
-/* What layer leak says of memory; events are the allocator's own. */
+/* The report of layer leak about memory; events are the allocator's own. */
 static char *leaked_memory(void)
 {
     char *text = NULL;
@@ -232,7 +232,7 @@ Test(core_races, memory_that_an_allocator_gives_back_is_not_refused)
     }
 }
 
-/* By the table, as a program with an allocator of its own does. */
+/* Through the table, as in a program with an allocator of its own. */
 Test(core_races, each_way_to_free_can_be_refused)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -291,7 +291,7 @@ Test(core_races, memory_of_a_capture_is_kept_for_the_graphs_of_its_pool_only)
 {
     for (size_t i = 0; i < LENGTH(accelerators) * 3; i++) {
         bool is_shared = i % 3 == 0;
-        bool is_later = i % 3 == 1; /* the first graph goes before its memory does, or after */
+        bool is_later = i % 3 == 1; /* the first graph is destroyed before its memory, or after */
         ds_accel_graph_t *maker = NULL;
         ds_accel_pool_t *pool = NULL;
         void *made;
@@ -328,8 +328,8 @@ Test(core_races, memory_of_a_capture_is_kept_for_the_graphs_of_its_pool_only)
 
 /* ---- pinned memory of a stream that the library has no handle of ----------------------------- */
 
-/* The pool gives it out again at once: ds_accel_mem_free_pinned() says that it asks its own streams
- * only. */
+/* The pool reuses it at once: ds_accel_mem_free_pinned() documents that it queries only its own
+   streams. */
 Test(core_races, pinned_memory_is_not_reused_under_a_stream_of_the_tables_unseen)
 {
     enum {

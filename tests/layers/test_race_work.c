@@ -174,7 +174,7 @@ static const struct {
     {"tensor_fill", zero_columns},
 };
 
-/* As a sanitizer has one, in front of libc's: its frame is nobody's call. */
+/* Like a sanitizer's function before libc's: its frame is no call of the program. */
 __attribute__((visibility("default"))) int backtrace(void **frames, int size);
 
 __attribute__((visibility("default"))) int backtrace(void **frames, int size)
@@ -398,7 +398,7 @@ Test(core_layer_work, host_work_that_would_race_can_be_refused)
 
 /* ---- memory that is gone, or too small ------------------------------------------------------- */
 
-/* The works again, on tensors over memory that its allocator has taken back. */
+/* The same work, on tensors over memory that was freed to its allocator. */
 static void free_below_tensors(void)
 {
     const int64_t shape[] = {ROWS, COLUMNS};
@@ -429,7 +429,7 @@ Test(core_layer_work, host_work_on_freed_memory_is_refused)
     }
 }
 
-/* The library looks at allocations, of which a block is a part. */
+/* The library checks allocations, of which a block is a part. */
 Test(core_layer_work, host_work_past_the_end_of_a_block_is_refused)
 {
     const int64_t strides[] = {-512, 2};
@@ -454,7 +454,7 @@ Test(core_layer_work, host_work_past_the_end_of_a_block_is_refused)
         EXPECT_REFUSED(
             ds_accel_rng_uniform(rng, first, blocks[0], 1025, DS_ACCEL_DTYPE_FLOAT32, 0, 1),
             DS_ACCEL_ERR_INVALID, "with 4100 bytes goes past the end of its block");
-        memory.data = blocks[0] + 2052; /* its last element ends where the block does */
+        memory.data = blocks[0] + 2052; /* its last element ends with the block */
         MUST(ds_accel_tensor_from_memory(device, &memory, &view));
         EXPECT_STATUS(ds_accel_tensor_fill(view, &value, first), DS_ACCEL_OK);
         ds_accel_tensor_put(view);
@@ -514,7 +514,7 @@ static ds_accel_tensor_t *host_tensor(void *memory)
     return tensor;
 }
 
-/* No device has to do with them, and still a stream may be at their memory. */
+/* No device is involved, and still a stream may use their memory. */
 Test(core_layer_work, memory_that_a_stream_uses_is_not_filled_or_copied_by_the_host)
 {
     static float memory[2][ROWS * COLUMNS];

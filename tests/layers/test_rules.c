@@ -131,7 +131,7 @@ Test(core_rules, a_host_task_may_call_nothing_but_note_access)
     stop();
 }
 
-/* One of each kind, and what a consumer of DLPack holds. */
+/* One object of each kind, and those that a consumer of DLPack holds. */
 static struct {
     ds_accel_stream_t *stream;
     ds_accel_event_t *event;
@@ -316,7 +316,7 @@ Test(core_rules, an_access_is_to_memory_of_the_process)
     stop();
 }
 
-/* False: it cannot be had here. */
+/* False: it is not available here. */
 static bool forbid_cheap_reads(void)
 {
     struct sock_filter code[] = {
@@ -331,7 +331,7 @@ static bool forbid_cheap_reads(void)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/* As containers and services do. */
+/* As in containers and services. */
 Test(core_rules, an_access_is_to_memory_of_the_process_where_a_filter_forbids_to_ask)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -351,7 +351,7 @@ Test(core_rules, an_access_is_to_memory_of_the_process_where_a_filter_forbids_to
     stop();
 }
 
-/* Calls of the process to write; 0: nobody counts them. */
+/* Calls of the process to write; 0: not counted. */
 static unsigned long long written(void)
 {
     FILE *file = fopen("/proc/self/io", "re");
@@ -369,7 +369,7 @@ static unsigned long long written(void)
     return count;
 }
 
-/* Whether an address can be read costs no descriptor, and no write to it. */
+/* The check whether an address is readable uses no descriptor, and does not write to it. */
 Test(core_rules, an_access_to_plain_memory_is_cheap)
 {
     static char host[3 * 65536];

@@ -7,7 +7,8 @@
 
 /* ---- the library's own waits ---------------------------------------------------------------- */
 
-/* A capture forbids them to the program, and what they wait for would never be let go. */
+/* A capture forbids these calls to the program, and the memory they wait for would never be
+   released. */
 Test(core_rules, waits_of_the_librarys_own_are_not_refused_beside_a_capture)
 {
     ds_accel_stream_t *ours = NULL;
@@ -150,7 +151,7 @@ static void *apart_memory;
 static ds_accel_plugin_stream_t *apart_stream;
 static char apart_host[16];
 
-/* How many of the calls that CUDA calls unsafe are refused. */
+/* The number of rejected calls among those that CUDA calls unsafe. */
 static void *call_beside(void *argument)
 {
     static struct ds_accel_error here = {.struct_size = sizeof(here)};
@@ -199,7 +200,8 @@ Test(core_rules, calls_that_break_a_capture_are_refused_to_whom_its_mode_says)
         ASSERT_OK(table->graph_capture_begin(stream, mode, &error));
         cr_assert_eq(pthread_create(&thread, NULL, call_beside, &there), 0);
         cr_assert_eq(pthread_join(thread, NULL), 0);
-        if (mode != DS_ACCEL_CAPTURE_RELAXED) { /* what breaks one there is the backend's to say */
+        if (mode != DS_ACCEL_CAPTURE_RELAXED) { /* the backend decides which calls break a
+                                                   capture */
             call_beside(&here);
             cr_expect_eq(here, refused_to[mode][0], "mode %u: %d here", mode, here);
         }
@@ -243,7 +245,7 @@ Test(core_rules, a_capture_is_not_asked_for_by_its_streams_or_events)
     stop();
 }
 
-/* A runtime knows nothing of contexts: what the other one does is done in the same process. */
+/* A runtime does not know our contexts: calls of the other context are in the same process. */
 Test(core_rules, a_capture_is_broken_by_another_contexts_calls_too)
 {
     ds_accel_device_t *other = NULL;
@@ -318,7 +320,8 @@ static void *end_there(void *status_out)
     return NULL;
 }
 
-/* Nobody else can end it on some backends: it goes on there, and its own thread still can. */
+/* On some backends no other thread can end the capture: it goes on, and its own thread still can
+   end it. */
 Test(core_rules, a_capture_is_ended_by_the_thread_that_began_it)
 {
     ds_accel_stream_t *ours = NULL;

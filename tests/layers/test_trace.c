@@ -46,8 +46,8 @@ Test(core_layer, trace_is_valid_json_with_a_span_for_each_call)
     cr_expect(python_reads(path), "%s", text);
 }
 
-/* The host's extension for spans of a plugin's own: always there, and written if there is a trace.
- */
+/* The host's extension for a plugin's own spans: always present, and written if a trace is
+   enabled. */
 Test(core_layer, trace_has_the_plugins_own_spans)
 {
     const char *path = test_path("trace.json");
@@ -76,7 +76,8 @@ Test(core_layer, trace_has_the_plugins_own_spans)
     cr_expect(python_reads(path), "%s", text);
 }
 
-/* A process that ends by a signal leaves whole lines, of which the array form needs no end. */
+/* A process that ends by a signal leaves whole lines, and the array format needs no closing
+   bracket. */
 Test(core_layer, trace_of_a_crash_can_be_read)
 {
     const char *path = test_path("crash.json");

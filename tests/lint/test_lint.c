@@ -75,7 +75,7 @@ static void only_failed(const char *text, char *rule, size_t size)
     }
 }
 
-/* The reason that lint has to name for a fault of faults.txt: also what it does to its process. */
+/* The reason that lint must report for a fault of faults.txt, effects on its process included. */
 static void expect_fault(const char *fault, const char *rule, const char *reason)
 {
     struct ds_accel_options options = test_options();
@@ -85,7 +85,7 @@ static void expect_fault(const char *fault, const char *rule, const char *reason
     int32_t status;
 
     snprintf(path, sizeof(path), "%s/faults/%s/ds_accel_faulty.so", TEST_FIXTURES, fault);
-    /* A busy machine is no reason to say of others that they hang. */
+    /* A busy machine must not make other plugins be reported as hanging. */
     options.config_file = test_write("lint.json", strstr(fault, "hang") != NULL
                                                       ? "{\"probe\": {\"timeout_ms\": 700}}"
                                                       : "{\"probe\": {\"timeout_ms\": 60000}}");
@@ -141,7 +141,7 @@ Test(core_lint, survives_what_a_plugin_does_to_its_process_and_names_it, .timeou
     }
 }
 
-/* Asked for by its user, a plugin runs in this process, and what it changes is put back. */
+/* If the user requests it, a plugin runs in this process, and its changes are restored. */
 Test(core_lint, tells_how_a_plugin_is_linked)
 {
     static const char *const rows[][3] = {

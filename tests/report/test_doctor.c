@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Doctor: every finding is provoked on a machine written here, as test_dir()/machine, and gone when
- * its remedy was applied.
+ * Doctor: every finding is provoked on a machine written here, as test_dir()/machine, and
+ * disappears when its remedy is applied.
  */
 #include "fixture.h"
 
@@ -126,7 +126,7 @@ Test(core_doctor, a_machine_without_hardware_has_no_problem)
     char *text;
 
     test_add_mock("cuda");
-    /* The mock's options are not those that cuda's declares. */
+    /* The mock's options are not those that cuda declares. */
     test_write("etc/ds-accel.json", "{\"backends\": {\"cuda\": {\"options\": null}}}");
     OPTION("CUDA", "AVAILABLE", "false");
     OPTION("CUDA", "REASON", "library_missing");
@@ -205,7 +205,7 @@ Test(core_doctor, a_shadowed_plugin_is_a_warning)
     expect_fine("plugin");
 }
 
-/* Put other bytes where these are in a file, wherever they are; asserts that they are somewhere. */
+/* Replace these bytes in a file at every place; asserts that they occur. */
 static void patch(const char *path, const void *old, const void *new, size_t size)
 {
     FILE *file = fopen(path, "r+b");
@@ -278,7 +278,7 @@ Test(core_doctor, without_any_configuration_it_is_a_problem)
 
 /* ---- device nodes --------------------------------------------------------------------------- */
 
-/* What a user who is not root is told; plugins are asked before, whose files root may have. */
+/* The report for a user other than root; plugins are probed first, as root may own their files. */
 static char *report_as_user(void)
 {
     ds_accel_t *context = create();
@@ -326,7 +326,8 @@ Test(core_doctor, a_node_without_permission_is_a_problem)
     ds_accel_free_text(text);
 }
 
-/* A recording as text with every node closed: who records may open what another may not. */
+/* A recording as text with every node closed: the recording user may have more access than
+   another. */
 static char *close_nodes(const char *recording)
 {
     static const char key[] = "\"is_usable\":";
@@ -346,7 +347,7 @@ static char *close_nodes(const char *recording)
     return closed;
 }
 
-/* Of a machine that was recorded: its nodes as they were, and nobody's name. */
+/* A recorded machine: its nodes as recorded, and no user's name. */
 Test(core_doctor, a_recorded_machine_has_its_nodes_and_no_names)
 {
     struct ds_accel_options options = test_options();
@@ -469,7 +470,7 @@ Test(core_doctor, a_missing_runtime_is_a_problem_where_its_hardware_is)
     test_add_mock("cuda");
     add_gpu("0x10de");
     add_nodes();
-    expect_fine("library"); /* a recorded machine without libraries tells nothing of them */
+    expect_fine("library"); /* a recorded machine without libraries reports nothing about them */
     test_copy(LIBRARY, "machine/usr/lib/libunrelated.so");
     expect("library", "problem", "libcuda.so.1", "the runtime of cuda is in none of the folders",
            "(Debian, non-free: libcuda1)");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of the caching allocator share: blocks, figures, and streams that are busy. */
+/* Shared by the tests of the caching allocator: blocks, figures, and busy streams. */
 #ifndef DS_ACCEL_TEST_ALLOCATOR_H
 #define DS_ACCEL_TEST_ALLOCATOR_H
 
@@ -31,7 +31,7 @@ static inline int64_t stat_of(ds_accel_device_t *device, const char *key)
                      (long long)(wanted)); \
     } while (0)
 
-#define SLOW "400000000" /* a copy takes so many nanoseconds: longer than any call here */
+#define SLOW "400000000" /* duration of a copy in nanoseconds: longer than any call here */
 
 /* Keep a stream busy for that long. */
 static inline void occupy(ds_accel_stream_t *stream, void *pointer)
@@ -40,7 +40,7 @@ static inline void occupy(ds_accel_stream_t *stream, void *pointer)
     cr_assert_eq(ds_accel_stream_query(stream), DS_ACCEL_NOT_READY);
 }
 
-/* The stream, that had nothing to do, is behind the one that was busy. */
+/* The idle stream is now ordered after the busy one. */
 static inline void expect_waits(ds_accel_stream_t *stream, ds_accel_stream_t *busy)
 {
     cr_expect_eq(ds_accel_stream_query(stream), DS_ACCEL_NOT_READY, "it does not wait");
@@ -53,7 +53,7 @@ static inline void give(ds_accel_device_t *device, ds_accel_stream_t *stream, vo
     EXPECT_STATUS(ds_accel_mem_free(device, stream, pointer), DS_ACCEL_OK);
 }
 
-/* The mock with so much memory, slow copies and two streams. */
+/* The mock with this much memory, slow copies and two streams. */
 struct scene {
     ds_accel_t *context;
     ds_accel_device_t *device;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of facts share: contexts, and a backend that has the required functions only. */
+/* Shared by the tests of facts: contexts, and a backend with only the required functions. */
 #ifndef DS_ACCEL_TEST_FACTS_H
 #define DS_ACCEL_TEST_FACTS_H
 
 #include "fixture.h"
 
-/* A context with this accelerator, made and chosen. */
+/* A context in which this accelerator is selected. */
 static inline ds_accel_t *start(const char *accelerator)
 {
     struct ds_accel_options options = test_options();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of pinned memory share: a device, blocks and figures. */
+/* Shared by the tests of pinned memory: a device, blocks and figures. */
 #ifndef DS_ACCEL_TEST_PINNED_H
 #define DS_ACCEL_TEST_PINNED_H
 

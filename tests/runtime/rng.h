@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of random numbers share: memory of a device, and what is in it. */
+/* Shared by the tests of random numbers: memory of a device, and its contents. */
 #ifndef DS_ACCEL_TEST_RNG_H
 #define DS_ACCEL_TEST_RNG_H
 
@@ -14,7 +14,7 @@ static inline void *allocate(ds_accel_device_t *device, uint64_t size_bytes)
     return pointer;
 }
 
-/* To the host, after all that is queued. */
+/* Copy to the host, after all queued work. */
 static inline void read_back(ds_accel_device_t *device, void *to, const void *from,
                              uint64_t size_bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What tests of the runtime share: sizes, and a stream. */
+/* Shared by tests of the runtime: sizes, and a stream. */
 #ifndef DS_ACCEL_TEST_RUNTIME_H
 #define DS_ACCEL_TEST_RUNTIME_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of tensors share: shapes, and elements of any type. */
+/* Shared by the tests of tensors: shapes, and elements of any type. */
 #ifndef DS_ACCEL_TEST_TENSOR_H
 #define DS_ACCEL_TEST_TENSOR_H
 

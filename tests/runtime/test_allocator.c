@@ -270,7 +270,7 @@ Test(core_allocator, has_no_more_available_than_there_is)
     uint64_t total = 0;
     uint64_t available = 0;
 
-    /* A container of 8 GiB, of which 7.8 are left. What is allocated takes none before its use. */
+    /* A container of 8 GiB, of which 7.8 are left. Allocated memory counts only once it is used. */
     cr_assert_not_null(realpath("tests/machines/container-v2", root));
     setenv("DS_ACCEL_ROOT", root, 1);
     context = test_start("cpu", &device);

@@ -57,7 +57,7 @@ Test(core_allocator, debug_finds_use_after_free)
 
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
     MUST(ds_accel_mem_set(device, pointer + 17, 1, 1));
-    /* Which comes to light when it leaves the quarantine. */
+    /* The write is detected when the block leaves the quarantine. */
     EXPECT_REFUSED(ds_accel_mem_free(device, NULL, other), DS_ACCEL_ERR_INVALID,
                    "use after free: byte 17 of the 1000 bytes");
     EXPECT_HAS(ds_accel_last_error(), "freed in ");
@@ -89,7 +89,7 @@ Test(core_allocator, debug_looks_at_the_whole_red_zone)
     struct scene scene = start(NULL, "debug");
     char *pointer = take(scene.device, NULL, 1024);
 
-    /* 512 bytes behind it, all of them red. */
+    /* 512 bytes after it, all in the red zone. */
     MUST(ds_accel_mem_set(scene.device, pointer + 1024 + 511, 1, 1));
     EXPECT_REFUSED(ds_accel_mem_free(scene.device, NULL, pointer), DS_ACCEL_ERR_INVALID,
                    "512 bytes behind it");
@@ -102,7 +102,7 @@ Test(core_allocator, debug_fills_nothing_that_a_recorded_stream_uses)
     void *pointer = take(scene.device, scene.a, 1024);
 
     MUST(ds_accel_mem_record_stream(scene.device, pointer, scene.b));
-    for (int i = 0; i < 4; i++) { /* for longer than looking at the memory takes */
+    for (int i = 0; i < 4; i++) { /* for longer than the check of the memory takes */
         occupy(scene.b, pointer);
     }
     give(scene.device, scene.a, pointer);
@@ -122,7 +122,7 @@ Test(core_allocator, debug_lets_go_in_order_however_much_it_holds)
         pointers[i] = take(scene.device, NULL, 1000);
     }
     large = take(scene.device, NULL, 960 * KIB);
-    /* The oldest ones leave before there are many: those that follow do not begin at place 0. */
+    /* The oldest blocks leave before there are many: the rest do not begin at index 0. */
     for (int i = 0; i < 40; i++) {
         give(scene.device, NULL, pointers[i]);
     }
@@ -130,7 +130,7 @@ Test(core_allocator, debug_lets_go_in_order_however_much_it_holds)
     for (int i = 40; i < 300; i++) {
         give(scene.device, NULL, pointers[i]);
     }
-    /* The oldest that is left is 40: what is found first is said. */
+    /* The oldest remaining block is 40: the first finding is reported. */
     MUST(ds_accel_mem_set(scene.device, (char *)pointers[100] + 2, 1, 1));
     MUST(ds_accel_mem_set(scene.device, (char *)pointers[40] + 1, 1, 1));
     EXPECT_REFUSED(ds_accel_empty_cache(scene.device), DS_ACCEL_ERR_INVALID, "byte 1 of");

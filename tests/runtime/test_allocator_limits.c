@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The caching allocator at limits that are met exactly. */
+/* The caching allocator exactly at its limits. */
 #include "allocator.h"
 
 /* ---- out of memory -------------------------------------------------------------------------- */
@@ -112,12 +112,12 @@ Test(core_allocator, collects_garbage_by_the_age_that_torch_counts)
         pointers[i] = take(scene.device, NULL, (50 - 10 * (uint64_t)i) * MIB);
     }
     give(scene.device, NULL, pointers[0]);
-    for (int i = 0; i < 4; i++) { /* in the block that it goes back to: a request each */
+    for (int i = 0; i < 4; i++) { /* in the block that it is merged into: one request each */
         give(scene.device, NULL, take(scene.device, NULL, 50 * MIB));
     }
     give(scene.device, NULL, pointers[1]);
     give(scene.device, NULL, pointers[2]);
-    /* All three are as old; what is small is never garbage, nor is what is in use. */
+    /* All three have the same age; small segments are never garbage, nor are used ones. */
     (void)take(scene.device, NULL, 512);
     EXPECT_STAT(scene.device, "reserved_bytes.all.current", 2 * MIB);
     EXPECT_STAT(scene.device, "num_device_free", 3);
@@ -135,7 +135,8 @@ Test(core_allocator, treats_a_block_of_the_split_limit_as_one_above_it)
     EXPECT_STAT(scene.device, "oversize_allocations.current", 0);
     cr_expect_eq(take(scene.device, NULL, 32 * MIB), pointer);
     EXPECT_STAT(scene.device, "oversize_allocations.current", 1);
-    /* Of a new segment of that size a smaller request gets what it needs, as with torch. */
+    /* A smaller request gets only the size it needs of a new segment of that size, as with
+       torch. */
     (void)take(scene.device, NULL, 30 * MIB + 512 * KIB);
     EXPECT_STAT(scene.device, "inactive_split_bytes.all.current", MIB + 512 * KIB);
     EXPECT_STAT(scene.device, "allocated_bytes.all.current", 62 * MIB + 512 * KIB);
@@ -154,7 +155,7 @@ Test(core_allocator, gives_whole_blocks_back_without_emptying_the_cache)
     (void)take(scene.device, NULL, 20 * MIB);
     give(scene.device, NULL, whole);
     give(scene.device, NULL, part);
-    (void)take(scene.device, NULL, 31 * MIB); /* is cut from no block of 32 MiB and more */
+    (void)take(scene.device, NULL, 31 * MIB); /* is not split from a block of 32 MiB or more */
     EXPECT_STAT(scene.device, "num_alloc_retries", 0);
     EXPECT_STAT(scene.device, "num_device_free", 1);
     EXPECT_STAT(scene.device, "reserved_bytes.all.current", 72 * MIB);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The caching allocator and the order of streams: who waits before a block is used again. */
+/* The caching allocator and stream order: which streams wait before a block is reused. */
 #include "allocator.h"
 
 #include <time.h>
@@ -45,7 +45,7 @@ Test(core_allocator, does_not_wait_within_one_stream)
     double before;
 
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
-    /* No event is made, or it would fail: nothing is recorded, waited for or synchronized. */
+    /* Creating an event would fail: nothing is recorded, waited for or synchronized. */
     setenv("DS_ACCEL_MOCK_FAIL",
            "event_create:1+=driver,stream_synchronize:1+=driver,device_synchronize:1+=driver", 1);
     context = test_start("mock", &device);
@@ -80,7 +80,7 @@ Test(core_allocator, waits_for_every_stream_that_was_recorded)
     EXPECT_STAT(device, "allocation.all.current", 0);
     EXPECT_STAT(device, "active.all.current", 1);
     cr_expect_eq(ds_accel_stream_query(a), DS_ACCEL_OK);
-    /* Its own stream may have it only behind b. */
+    /* Its own stream may reuse it only after b. */
     cr_expect_eq(take(device, a, 30 * MIB), pointer);
     expect_waits(a, b);
     EXPECT_STAT(device, "active.all.current", 1);
@@ -159,7 +159,7 @@ Test(core_allocator, is_not_confused_by_streams_that_come_and_go)
     ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *keeper = make_stream(device);
 
-    /* The vendor gives the same handles out again and again; each stream uses the last one's. */
+    /* The vendor reuses the same handles; each stream has the handle of the previous one. */
     for (int i = 0; i < 300; i++) {
         ds_accel_stream_t *stream = make_stream(device);
         void *pointer = take(device, stream, 30 * MIB);
@@ -288,7 +288,7 @@ Test(core_allocator, waits_for_the_stream_that_a_part_was_given_to)
     give(scene.device, scene.a, part);
     cr_assert_eq(take(scene.device, scene.b, 6 * MIB), part);
     occupy(scene.b, part);
-    give(scene.device, NULL, part); /* in the order of the stream that it was given to */
+    give(scene.device, NULL, part); /* in the order of the stream it was allocated on */
     cr_expect_eq(take(scene.device, scene.a, 6 * MIB), part);
     expect_waits(scene.a, scene.b);
     stop(&scene);
@@ -300,7 +300,7 @@ Test(core_allocator, waits_on_the_host_where_a_stream_cannot_wait)
     void *pointer;
 
     setenv("DS_ACCEL_MOCK_FAIL", "stream_wait_event:1=driver", 1);
-    scene = start("20971520", NULL); /* one segment, that stays */
+    scene = start("20971520", NULL); /* one segment, which stays */
     (void)take(scene.device, scene.a, 9 * MIB);
     pointer = take(scene.device, scene.a, 9 * MIB);
     occupy(scene.a, pointer);
@@ -363,7 +363,8 @@ Test(core_allocator, counts_a_part_that_was_pending_as_merged_when_it_is_free)
     char *first = take(scene.device, scene.a, 3 * MIB);
     char *second = take(scene.device, scene.a, 5 * MIB);
 
-    /* Two parts at most: what raises a peak is freed the long way, and merged at once. */
+    /* At most two parts: a block that raises a peak is freed on the slow path, and merged at
+       once. */
     give(scene.device, scene.a, first);
     EXPECT_STAT(scene.device, "inactive_split.all.current", 2);
     cr_assert_eq(take(scene.device, scene.a, 3 * MIB), first);
@@ -382,7 +383,7 @@ Test(core_allocator, counts_a_part_that_was_pending_as_merged_when_it_is_free)
     stop(&scene);
 }
 
-/* 20 MiB in parts of 8 and 12, of which b still uses the first and nobody the second. */
+/* 20 MiB in parts of 8 and 12, of which b still uses the first and no stream the second. */
 static void cache_behind_another_stream(const struct scene *scene)
 {
     void *first = take(scene->device, scene->a, 8 * MIB);

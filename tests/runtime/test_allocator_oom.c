@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The caching allocator when the device has no memory left. */
+/* The caching allocator when the device is out of memory. */
 #include "allocator.h"
 
 /* ---- out of memory -------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ Test(core_allocator, names_the_largest_allocation_of_the_driver)
 
     setenv("DS_ACCEL_MOCK_MAX_ALLOCATION_BYTES", "16777728", 1); /* 16 MiB and 512 bytes */
     context = test_start("mock", &device);
-    /* Much is free, in segments that are too small, since none may be larger. */
+    /* Much memory is free, in segments that are too small, since none may be larger. */
     for (int i = 0; i < 3; i++) {
         EXPECT_STATUS(ds_accel_mem_free(device, NULL, take(device, NULL, (11 + i) * MIB)),
                       DS_ACCEL_OK);
@@ -161,7 +161,7 @@ Test(core_allocator, keeps_pending_memory_pending_if_another_stream_cannot_have_
     (void)take(device, a, 20 * MIB);
     occupy(f, part);
     EXPECT_STATUS(ds_accel_mem_free(device, f, part), DS_ACCEL_OK);
-    /* b waits for f, but where a is cannot be marked: the block stays a's, and behind f. */
+    /* b waits for f, but a's position cannot be marked: the block stays a's, ordered after f. */
     EXPECT_STATUS(ds_accel_mem_alloc(device, b, 5 * MIB, &stolen), DS_ACCEL_ERR_NO_MEMORY);
     cr_expect_eq(take(device, a, 5 * MIB), part);
     expect_waits(a, f);
@@ -202,7 +202,7 @@ Test(core_allocator, fails_or_not_with_each_call_of_the_driver)
     }
 }
 
-/* What is counted is what is there, whichever call failed, and for whatever reason. */
+/* The figures equal the memory held, whichever call failed, and for any reason. */
 static void fail_once(const char *slot, int n, const char *status, const char *settings)
 {
     ds_accel_device_t *device;
@@ -237,7 +237,8 @@ static void fail_once(const char *slot, int n, const char *status, const char *s
     cr_expect_eq(stat_of(device, "requested_bytes.all.current"), 0, "%s with %s", fail, settings);
     MUST(ds_accel_device_synchronize(device));
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
-    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK); /* what could be marked only now */
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK); /* blocks that could be marked only
+                                                                 now */
     cr_expect_eq(stat_of(device, "active_bytes.all.current"), 0, "%s with %s", fail, settings);
     cr_expect_eq(stat_of(device, "reserved_bytes.all.current"), 0, "%s with %s", fail, settings);
     cr_expect_eq(stat_of(device, "inactive_split.all.current"), 0, "%s with %s", fail, settings);
@@ -355,7 +356,8 @@ Test(core_allocator, lets_the_program_free_something_and_tries_again)
     test_finish(context, device);
 }
 
-/* A callback that ends the capture which the memory was for, and has a stream that needs some. */
+/* A callback that ends the capture for which memory was requested, and allocates on another
+   stream. */
 struct end {
     ds_accel_graph_t *graph;
     ds_accel_stream_t *stream;
@@ -394,7 +396,7 @@ Test(core_allocator, gives_nobody_elses_memory_to_a_capture_that_ends_meanwhile)
     MUST(ds_accel_graph_create(device, &end.graph));
     MUST(ds_accel_graph_capture_begin(end.graph, stream, NULL, 0));
     MUST(ds_accel_mem_alloc(device, stream, 50 * MIB, &pointer));
-    /* The new stream gets it only behind the work of the one that it was allocated on. */
+    /* The new stream gets the block only after the work of the stream that it was allocated on. */
     occupy(stream, pointer);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
     cr_expect_eq(take(device, end.stream, 50 * MIB), pointer);

@@ -54,7 +54,7 @@ Test(core_allocator, gives_a_capture_memory_that_its_graph_keeps)
     EXPECT_STATUS(ds_accel_mem_free(device, stream, captured), DS_ACCEL_OK);
     cr_expect_eq(take(device, stream, 30 * MIB), captured, "within the capture it serves again");
     EXPECT_STATUS(ds_accel_mem_free(device, stream, captured), DS_ACCEL_OK);
-    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK); /* does not break it */
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK); /* does not break the capture */
     EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
     EXPECT_STAT(device, "reserved_bytes.all.current", 30 * MIB);
@@ -80,7 +80,7 @@ Test(core_allocator, puts_nothing_of_its_own_into_a_capture)
     MUST(ds_accel_graph_create(device, &graph));
     MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_THREAD_LOCAL));
     MUST(ds_accel_mem_set_async(stream, theirs, 5, 512));
-    /* A capturing stream uses it: its mark has to wait for the end. */
+    /* A capturing stream uses the block: its mark must wait for the end of the capture. */
     EXPECT_STATUS(ds_accel_mem_free(device, stream, theirs), DS_ACCEL_OK);
     cr_expect_neq(take(device, other, 30 * MIB), theirs);
     EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
@@ -153,7 +153,7 @@ Test(core_allocator, keeps_a_graphs_memory_until_its_replay_elsewhere_is_done)
     test_finish(context, device);
 }
 
-/* A wait of the library's own is no call that a capture on another stream forbids. */
+/* A wait inside the library is not a call that a capture on another stream forbids. */
 Test(core_allocator, waits_for_a_replay_also_beside_a_global_capture)
 {
     ds_accel_device_t *device;
@@ -344,7 +344,7 @@ Test(core_allocator, gives_no_part_of_a_private_pool_to_others)
                   DS_ACCEL_ERR_NO_MEMORY);
     EXPECT_STATUS(ds_accel_mem_alloc(scene.device, scene.b, 14 * MIB + 512, &pointer),
                   DS_ACCEL_ERR_NO_MEMORY);
-    for (int i = 0; i < 4; i++) { /* what the other segment still has; none of the pool's */
+    for (int i = 0; i < 4; i++) { /* the free memory of the other segment; none of the pool's */
         if (ds_accel_mem_alloc(scene.device, scene.b, 5 * MIB, &pointer) == DS_ACCEL_OK) {
             cr_expect((char *)pointer < (char *)kept || (char *)pointer >= (char *)kept + 20 * MIB,
                       "a part of the pool");
@@ -391,7 +391,7 @@ Test(core_allocator, defers_what_a_capturing_stream_was_recorded_on)
     MUST(ds_accel_graph_capture_begin(graph, capturing, NULL, DS_ACCEL_CAPTURE_THREAD_LOCAL));
     MUST(ds_accel_mem_set_async(capturing, block, 5, 512));
     MUST(ds_accel_mem_record_stream(scene.device, block, capturing));
-    /* Freed by a stream that is busy with it, and neither captures nor is its own. */
+    /* Freed by a busy stream that uses it, does not capture and is not its own stream. */
     occupy(scene.b, block);
     give(scene.device, scene.b, block);
     cr_expect_neq(take(scene.device, scene.a, 30 * MIB), block);

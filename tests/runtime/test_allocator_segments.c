@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The segments of the caching allocator: what the driver is asked, and memory that grows. */
+/* The segments of the caching allocator: requests to the driver, and segments that grow. */
 #include "allocator.h"
 
 #include <dlfcn.h>
@@ -54,7 +54,7 @@ Test(core_allocator, puts_memory_where_it_was_taken_away_within_a_segment)
     ds_accel_free_text(text);
     EXPECT_REFUSED(ds_accel_mem_free(device, NULL, pointers[1]), DS_ACCEL_ERR_INVALID,
                    "has gone back to the driver since");
-    /* There are 60 MiB more: three pages, of which two close the gap and one is behind the end. */
+    /* 60 MiB are free: three pages, of which two close the gap and one is after the end. */
     cr_expect_eq(take(device, NULL, 25 * MIB), pointers[1]);
     EXPECT_STAT(device, "reserved_bytes.all.current", 120 * MIB);
     cr_expect_eq(take(device, NULL, 10 * MIB), pointers[1] + 25 * MIB);
@@ -123,7 +123,7 @@ static struct scene start_counting(const char *settings, const char *latency_ns)
 
 #define CROWD 12
 
-/* So many blocks of stream a, given back by a stream that is busy. */
+/* This many blocks of stream a, freed by a busy stream. */
 static void cache_crowd(const struct scene *scene)
 {
     void *pointers[CROWD];

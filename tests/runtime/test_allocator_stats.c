@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The figures of the caching allocator, and which block it takes. */
+/* The figures of the caching allocator, and its choice of a block. */
 #include "allocator.h"
 
 /* ---- figures -------------------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ Test(core_allocator, knows_the_names_that_consumers_read)
     test_finish(context, device);
 }
 
-/* As torch: each time that the cache is given back to ask the driver once more. */
+/* As torch: each time the cache is released to retry the driver. */
 Test(core_allocator, counts_every_time_that_it_empties_the_cache_to_try_again)
 {
     ds_accel_device_t *device;
@@ -58,7 +58,7 @@ Test(core_allocator, counts_every_time_that_it_empties_the_cache_to_try_again)
     setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1); /* 100 MiB */
     context = test_start("mock", &device);
     for (int i = 0; i < 10; i++) {
-        /* More than what is cached, and with it more than there is. */
+        /* More than the cached memory, and together more than the device has. */
         EXPECT_STATUS(ds_accel_mem_free(device, NULL, take(device, NULL, (52 + 2 * i) * MIB)),
                       DS_ACCEL_OK);
         EXPECT_STAT(device, "num_alloc_retries", i);
@@ -110,7 +110,7 @@ Test(core_allocator, counts_free_parts_as_if_all_were_merged)
     test_finish(context, device);
 }
 
-/* What was allocated last and freed first is set aside unmerged: nobody may see that. */
+/* The block allocated last and freed first is kept unmerged: the figures must not show that. */
 Test(core_allocator, shows_nothing_of_what_it_merges_late)
 {
     ds_accel_device_t *device;
@@ -201,7 +201,7 @@ Test(core_allocator, keeps_exact_peaks_over_all_streams)
 
     EXPECT_STATUS(ds_accel_mem_free(device, a, on_a), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_mem_free(device, b, on_b), DS_ACCEL_OK);
-    /* Each stream's own peak grows, the sum's does not. */
+    /* Each stream's own peak grows, the peak of the sum does not. */
     on_a = take(device, a, 7 * MIB);
     EXPECT_STATUS(ds_accel_mem_free(device, a, on_a), DS_ACCEL_OK);
     on_b = take(device, b, 8 * MIB);

@@ -62,7 +62,7 @@ Test(core_capturing, is_told_of_every_stream_of_a_capture)
     ask_on("cpu");
 }
 
-/* A plugin that cannot be asked: what began through this library is known all the same. */
+/* A plugin without the query: captures begun through this library are still known. */
 static const struct ds_accel_plugin *dumb_entry(const struct ds_accel_host *host)
 {
     static struct ds_accel_plugin dumb;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Tensors exchanged with others by DLPack. */
+/* Tensors exchanged with other libraries by DLPack. */
 #include "far.h"
 #include "tensor.h"
 
@@ -81,7 +81,7 @@ Test(core_tensor, exports_and_imports_both_structures_of_dlpack)
     EXPECT_REFUSED(ds_accel_device_synchronize(device), DS_ACCEL_ERR_INVALID, "destroyed");
 }
 
-/* An element of 16 bytes in each way that elements are moved, and both parts of a value. */
+/* An element of 16 bytes through each path that moves elements, and both parts of a value. */
 Test(core_tensor, holds_complex_numbers)
 {
     static const uint32_t dtypes[] = {DS_ACCEL_DTYPE_COMPLEX32, DS_ACCEL_DTYPE_COMPLEX64,
@@ -243,7 +243,7 @@ static DLDevice exported_as(ds_accel_tensor_t *tensor)
     return device;
 }
 
-/* The mock under the names of others. */
+/* The mock under the names of other backends. */
 Test(core_tensor, tells_dlpack_which_device_it_is)
 {
     static const struct {
@@ -388,7 +388,7 @@ Test(core_tensor, is_an_object_and_an_offset_for_opencl)
     test_finish(context, device);
 }
 
-/* Nobody had asked for the default stream before. */
+/* No call had used the default stream before. */
 Test(core_tensor, is_exported_to_a_default_stream_that_was_never_used)
 {
     const int64_t shape = 16;

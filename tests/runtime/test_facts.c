@@ -33,7 +33,7 @@ static const char *word(int32_t status, uint32_t answer)
     return status == DS_ACCEL_ERR_UNSUPPORTED ? "null" : answer != 0 ? "true" : "false";
 }
 
-/* Every function says what the report says. */
+/* Every function returns the values of the report. */
 static void expect_agreement(ds_accel_t *context)
 {
     char *json =
@@ -332,7 +332,7 @@ Test(core_facts, take_a_backend_that_is_listed)
     EXPECT_STATUS(ds_accel_set_compile_backend(context, NULL), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_compile_backend(context, name, sizeof(name)), DS_ACCEL_OK);
     cr_expect_str_eq(name, "inductor");
-    /* The backend's own list goes before the common one, and its own name is always in it. */
+    /* The backend's own list precedes the common one, and always contains its own name. */
     EXPECT_REFUSED(ds_accel_set_communication_backend(context, "mpi"), DS_ACCEL_ERR_INVALID,
                    "smoke signals");
     EXPECT_STATUS(ds_accel_set_communication_backend(context, "smoke signals"), DS_ACCEL_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Lazy calls, which are made when the accelerator is chosen; and the calls of a forked child. */
+/* Lazy calls, which run when the accelerator is selected; and the calls of a forked child. */
 #include "facts.h"
 
 #include <sys/wait.h>
@@ -54,7 +54,8 @@ static void ask_and_say(void *user_data, int32_t status)
     say(user_data, status);
 }
 
-/* A call that uses the library runs no other one within itself; the last one may add some. */
+/* A lazy call that uses the library does not run another lazy call inside; the last one may add
+   some. */
 Test(core_facts, make_lazy_calls_one_by_one)
 {
     struct ds_accel_options options = test_options();
@@ -86,7 +87,7 @@ Test(core_facts, keep_lazy_calls_when_detection_fails)
 
 /* ---- fork ----------------------------------------------------------------------------------- */
 
-/* 0: every answer was as it must be; else the number of the first that was not. */
+/* 0: every result was right; else the number of the first wrong one. */
 static int ask_in_child(ds_accel_t *context, ds_accel_device_t *device, ds_accel_timer_t *timer)
 {
     struct ds_accel_telemetry telemetry = {.struct_size = sizeof(telemetry)};
@@ -115,7 +116,7 @@ Test(core_facts, answer_in_a_forked_child)
     pid_t child;
 
     cr_assert_eq(ds_accel_device_get(context, 0, &device), DS_ACCEL_OK);
-    /* The timer asks for facts: its context is another one, so that the child asks first. */
+    /* The timer reads facts: it has another context, so that the child reads them first. */
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK);
     lazy_context = start("mock");
     cr_assert_eq(ds_accel_device_get(lazy_context, 0, &device), DS_ACCEL_OK);

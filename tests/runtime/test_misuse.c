@@ -107,7 +107,7 @@ static void misuse_sharing(ds_accel_t *context, ds_accel_device_t *device)
     REFUSED(ds_accel_peer_can_access(device, device, NULL));
     REFUSED(ds_accel_peer_enable(NULL, NULL));
     REFUSED(ds_accel_peer_disable(device, NULL));
-    /* What a backend lacks it says; what it has refuses this. */
+    /* A missing function returns "not supported"; an existing one rejects this call. */
     cr_expect_lt(ds_accel_ipc_memory_export(device, handle, handle, 0), 0);
     cr_expect_lt(ds_accel_ipc_memory_export(device, handle, handle, sizeof(handle)), 0);
     cr_expect_lt(ds_accel_ipc_memory_open(device, handle, 0, &pointer), 0);
@@ -412,7 +412,7 @@ struct inherited {
     ds_accel_tensor_t *pinned;
 };
 
-/* The first that answered otherwise, as a line of this file; 0: all refused. */
+/* The line in this file of the first call with another result; 0: all failed as expected. */
 #define REFUSES(call) \
     do { \
         if ((call) != DS_ACCEL_ERR_STATE) { \

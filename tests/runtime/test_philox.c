@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Random numbers: against the published vectors and a second implementation. Everything is of a
- * fixed seed, so that each answer is the same on every run. */
+/* Random numbers: against the published vectors and a second implementation. All seeds are fixed,
+   so that each result is the same on every run. */
 #include "rng.h"
 
 #include <math.h>
@@ -150,11 +150,12 @@ static void check_uniform(ds_accel_rng_t *rng, ds_accel_device_t *device, void *
         double above = from_half((uint16_t)(half[i] + 1));
         double below = half[i] == 0 ? -0x1p-24 : from_half((uint16_t)(half[i] - 1));
 
-        if (half[i] == 0x3bff) { /* the last before 1, to which all that is above it goes */
+        if (half[i] == 0x3bff) { /* the last value below 1, to which all larger values are
+                                    rounded */
             cr_assert_geq(exact, from_half(0x3bff) - 0x1p-12);
             continue;
         }
-        /* No neighbour is nearer, and with a tie it is the even one. */
+        /* No neighbour is nearer, and a tie goes to the even one. */
         cr_assert(fabs(got - exact) <= fabs(above - exact) &&
                       fabs(got - exact) <= fabs(below - exact),
                   "float16 %zu: %g for %g", i, got, exact);
@@ -362,7 +363,7 @@ Test(core_rng, keeps_within_the_bounds_that_were_asked_for)
 
 #define MANY 1000000u
 
-/* Of so many numbers, mean and variance lie within 5 standard errors of what they should be. */
+/* Of so many numbers, mean and variance are within 5 standard errors of the expected values. */
 Test(core_rng, has_the_moments_of_its_distributions)
 {
     ds_accel_device_t *device;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* Sanitizers have their own malloc(), which ends the program, and an mlock() that does nothing; gcc
- * and clang say differently that one is there. */
+   and clang announce one differently. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define HAS_SANITIZER 1
@@ -67,7 +67,7 @@ Test(core_pinned, gives_a_freed_block_out_again_on_the_mock)
 {
     start("mock");
     expect_reuse();
-    finish(); /* with two blocks in use: they go with the device */
+    finish(); /* with two blocks in use: they are released with the device */
 }
 
 Test(core_pinned, gives_a_freed_block_out_again_on_the_cpu)
@@ -178,7 +178,7 @@ Test(core_pinned, empties_itself_at_the_kernels_limit)
     first = take(400000, 1, 0);
     second = take(500000, 1, 0);
     give(first);
-    /* 100 kB are free and 400 kB are kept: those are given back first. */
+    /* 100 kB are free and 400 kB are cached: the cached blocks are released first. */
     cr_expect_not_null(take(450000, 1, 0));
     stats = stats_now();
     cr_expect_eq(stats.alloc_retry_count, 1);
@@ -204,7 +204,7 @@ Test(core_pinned, names_the_limit_of_the_cpu)
     start("cpu");
     cr_assert_eq(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
     limit.rlim_cur = KIB(64);
-    /* Root may lock without limit; what follows is done as somebody else. */
+    /* Root may lock without limit; the rest runs as another user. */
     if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (is_root && seteuid(65534) != 0)) {
         cr_skip_test("the limit can't be set here");
     }
@@ -291,8 +291,8 @@ Test(core_pinned, is_left_alone_in_a_forked_child)
     finish();
 }
 
-/* Memory that a stream of before used, which is gone: it comes back when the device is idle, as far
- * as that may be asked. */
+/* Memory used by a stream that was destroyed: it is reused once the device is idle, if a query is
+   allowed. */
 static int reuse_in_child(void)
 {
     ds_accel_stream_t *stream = NULL;
@@ -317,8 +317,8 @@ static int reuse_in_child(void)
     return next == block ? 0 : 4;
 }
 
-/* In a child that still has the parent's context, and in one that ended all of it: what the parent
- * captures or shares is nothing there, and its context's address may be another's. */
+/* In a child that still has the parent's context, and in one that ended all of it: the parent's
+   captures and shared memory do not exist there, and its context's address may be reused. */
 static void expect_reuse_after_fork(ds_accel_stream_t *stream, ds_accel_graph_t *graph, bool ends)
 {
     int result = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The pool of pinned memory: what it gives out, keeps and gives back. */
+/* The pool of pinned memory: the blocks it allocates, caches and releases. */
 #include "runtime.h"
 
 #include <unistd.h>

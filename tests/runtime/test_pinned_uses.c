@@ -7,7 +7,7 @@
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* A stream with a copy of 200 ms from the block, which is told of it. */
+/* A stream with a copy of 200 ms from the block, with its use recorded. */
 static ds_accel_stream_t *busy_stream(void *block, void *memory)
 {
     ds_accel_stream_t *stream;
@@ -34,7 +34,7 @@ Test(core_pinned, is_not_reused_while_a_stream_copies_from_it)
     cr_expect_not(is_pinned(block));
     EXPECT_STATUS(ds_accel_stream_query(first), DS_ACCEL_NOT_READY);
     other = take(4096, 1, 0);
-    EXPECT_STATUS(ds_accel_stream_query(second), DS_ACCEL_NOT_READY); /* nobody waited for it */
+    EXPECT_STATUS(ds_accel_stream_query(second), DS_ACCEL_NOT_READY); /* no call waited for it */
     cr_expect_neq(other, block);
     EXPECT_STATUS(ds_accel_pinned_empty_cache(device), DS_ACCEL_OK);
     cr_expect_eq(stats_now().block_count, 2, "a block in use was given back to the runtime");
@@ -121,7 +121,7 @@ Test(core_pinned, survives_events_that_fail)
 
 /* ---- streams that nobody told of ------------------------------------------------------------ */
 
-/* A gate: the stream's work behind it waits until the test opens it. */
+/* A gate: the stream's later work waits until the test opens it. */
 static void wait_at_gate(void *user_data, int32_t status)
 {
     (void)status;
@@ -178,7 +178,7 @@ Test(core_pinned, stays_as_it_is_for_a_copy_that_nobody_told_of)
     finish();
 }
 
-/* Also one that the stream writes, and with a stream that is gone meanwhile. */
+/* Also a block that the stream writes, and with a stream that is destroyed meanwhile. */
 Test(core_pinned, waits_for_the_copies_of_streams_that_are_gone)
 {
     ds_accel_stream_t *gone;
@@ -205,7 +205,7 @@ Test(core_pinned, waits_for_the_copies_of_streams_that_are_gone)
     finish();
 }
 
-/* What is queued behind the freeing is another block's. */
+/* Work queued after the free belongs to another block. */
 Test(core_pinned, does_not_wait_for_what_is_queued_later)
 {
     ds_accel_stream_t *stream;

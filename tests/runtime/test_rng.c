@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Generators of random numbers: seeds, places and states. */
+/* Generators of random numbers: seeds, positions and states. */
 #include "rng.h"
 
 /* ---- seeds, places, states ------------------------------------------------------------------ */
@@ -163,7 +163,7 @@ Test(core_rng, begins_at_the_first_word_when_it_is_seeded)
     MUST(ds_accel_rng_manual_seed(rng, 11));
     MUST(ds_accel_rng_position(rng, &place));
     cr_expect(place.word == 0 && place.block == 0 && place.subsequence == 0);
-    MUST(ds_accel_rng_set_state(other, state, needed)); /* all of the place is in the state */
+    MUST(ds_accel_rng_set_state(other, state, needed)); /* the state contains the whole position */
     MUST(ds_accel_rng_position(other, &place));
     cr_expect(place.word == 3 && place.block == 7 && place.subsequence == 5);
     ds_accel_rng_destroy(other);

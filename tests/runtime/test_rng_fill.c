@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* How random numbers get to memory: of the host, and of a device that the host cannot write to. */
+/* Fills with random numbers: memory of the host, and of a device that the host cannot write to. */
 #include "far.h"
 #include "rng.h"
 
@@ -158,7 +158,7 @@ Test(core_rng, says_that_a_copy_failed_and_repeats_the_fill)
     MUST(ds_accel_rng_create(device, 8, 0, &rng));
     MUST(ds_accel_rng_uniform(rng, NULL, memory, LARGE, DS_ACCEL_DTYPE_FLOAT32, 0, 1));
     MUST(ds_accel_device_synchronize(device));
-    memcpy(again, memory, sizeof(again)); /* the host's after all */
+    memcpy(again, memory, sizeof(again)); /* host memory in this case */
     MUST(ds_accel_rng_manual_seed(rng, 8));
     for (size_t piece = 1; piece <= 5; piece++) {
         far_copy_count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What is shared with other processes. */
+/* Memory and events shared with other processes. */
 #include "facts.h"
 
 #include <unistd.h>

@@ -147,7 +147,7 @@ Test(core_tensor, views_share_memory_and_outlive_it)
     ds_accel_tensor_put(odd);
 }
 
-/* Reshaping agrees with reading the elements in their order, or says that it can't. */
+/* Reshaping gives the elements in their order, or fails. */
 Test(core_tensor, reshapes_whatever_strides_allow)
 {
     static const struct {

@@ -14,7 +14,7 @@ static uint32_t random_below(uint32_t limit)
     return (uint32_t)(random_state >> 33) % limit;
 }
 
-/* A tensor of this shape that lies somewhere, in some order, with gaps, in larger memory. */
+/* A tensor of this shape at a random place, in a random order, with gaps, in larger memory. */
 static ds_accel_tensor_t *scatter(ds_accel_device_t *device, uint32_t place, uint32_t dtype,
                                   uint32_t ndim, const int64_t *shape)
 {
@@ -86,7 +86,7 @@ static void copy_at_random(ds_accel_device_t *device)
         cr_assert_eq(memcmp(element(&target, i), element(&source, i), source.element_bytes), 0,
                      "element %d of %d", (int)i, (int)source.element_count);
     }
-    /* And nothing beside them: every other byte of the memory is 0 still. */
+    /* No other bytes are written: every other byte of the memory is still 0. */
     for (uint64_t i = 0; i < source.element_count; i++) {
         memset(element(&target, i), 0, target.element_bytes);
     }
@@ -275,7 +275,7 @@ Test(core_tensor, pins_to_a_page_once)
         MUST(ds_accel_pin_memory(pinned[i], device, 0, &again));
         cr_expect_eq(again, pinned[i], "it is aligned to a page already");
         ds_accel_tensor_put(again);
-        /* An alignment that cannot be is refused, also where the address is a multiple of it. */
+        /* An invalid alignment is rejected, even if the address is a multiple of it. */
         EXPECT_REFUSED(ds_accel_pin_memory(pinned[i], device,
                                            (uintptr_t)ds_accel_tensor_data(pinned[i]), &again),
                        DS_ACCEL_ERR_INVALID, "power of two");

@@ -56,7 +56,7 @@ static void expect_time(ds_accel_t *context)
     EXPECT_STATUS(ds_accel_timer_elapsed_ms(timer, &elapsed_ms), DS_ACCEL_OK);
     clock_gettime(CLOCK_MONOTONIC, &end);
     cr_expect_geq(elapsed_ms, 20);
-    /* It lies within what has passed here. */
+    /* The measured time is within the time that passed here. */
     cr_expect_leq(elapsed_ms, (double)(end.tv_sec - begin.tv_sec) * 1e3 +
                                   (double)(end.tv_nsec - begin.tv_nsec) / 1e6);
     EXPECT_STATUS(ds_accel_timer_elapsed_ms(timer, NULL), DS_ACCEL_ERR_INVALID);
@@ -97,7 +97,7 @@ Test(core_facts, time_without_events)
 
         cr_assert_eq(ds_accel_device_get(contexts[i], 0, &device), DS_ACCEL_OK);
         EXPECT_STATUS(ds_accel_timer_create(device, &timer), DS_ACCEL_OK);
-        /* tiny is not known to be synchronized, and has nothing to wait with. */
+        /* tiny is not known to be synchronized, and has no function to wait with. */
         EXPECT_STATUS(ds_accel_timer_start(timer, NULL),
                       has_streams ? DS_ACCEL_OK : DS_ACCEL_ERR_UNSUPPORTED);
         EXPECT_STATUS(ds_accel_timer_stop(timer, NULL),
