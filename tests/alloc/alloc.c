@@ -137,7 +137,7 @@ json_t *json_loadb(const char *buffer, size_t size, size_t flags, json_error_t *
 
 #define ANSWER_LIMIT_BYTES (8u << 20)
 
-/* What the scenario that runs has answered; without an allocation of its own. */
+/* The results of the running scenario; stored without an allocation. */
 static char given[ANSWER_LIMIT_BYTES];
 static size_t given_bytes;
 /* The same of an undisturbed run, and of one more if that is in doubt. */
@@ -155,7 +155,7 @@ static void answer_bytes(const void *data, size_t size_bytes)
     given[given_bytes] = '\0';
 }
 
-/* A part of the answer: NULL is one too. */
+/* A part of the result; NULL is a valid part. */
 static void answer(const char *text)
 {
     text = text != NULL ? text : "(none)";
@@ -287,7 +287,7 @@ static char asynchronous[512];
 static char looked_for[512];
 static char refusing[512];
 static char absent[512];
-static char remembered[] = "/tmp/ds-accel-alloc-XXXXXX"; /* the folder of the cache */
+static char remembered[] = "/tmp/ds-accel-alloc-XXXXXX"; /* the directory of the cache */
 static char verdicts[sizeof(remembered) + 16];
 static const char *plugin_dirs[] = {plugins};
 
@@ -465,7 +465,7 @@ static struct ds_accel_options make_options_with_cache(void)
     return options;
 }
 
-/* What is chosen, and what became of each. */
+/* The selected accelerator, and the verdict of each candidate. */
 static int32_t answer_candidates(ds_accel_t *context)
 {
     struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
@@ -518,7 +518,7 @@ static int32_t detect_cold(void)
     return detect_warm();
 }
 
-/* Has one whose hardware is here been told that there is none? */
+/* Is a plugin whose hardware is present reported as without hardware? */
 static bool is_denied;
 
 /*
@@ -554,7 +554,7 @@ static int32_t detect_hardware(void)
     return status;
 }
 
-/* Has a device been called by another name than the configuration wants? */
+/* Does a device have another name than the configured one? */
 static bool is_misnamed;
 
 static int32_t name_device(void)
@@ -610,7 +610,7 @@ static int32_t report_cache(void)
     return report_with(&options, DS_ACCEL_REPORT_CACHE, NULL, 0);
 }
 
-/* Forced, it is asked although the last verdict of it still holds: two strikes at once. */
+/* A forced plugin is probed although its last verdict is valid: two strikes at once. */
 static void crash_twice(void)
 {
     const char *dirs[] = {crashing};
@@ -779,7 +779,7 @@ static int32_t report_doctor(void)
     return status;
 }
 
-/* What a program does with a device whose calls go through all layers. */
+/* A program's calls on a device, through all layers. */
 static int32_t use_device(ds_accel_t *context)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -807,7 +807,7 @@ static int32_t use_device(ds_accel_t *context)
     answer(text);
     ds_accel_free_text(text);
     if (memory != NULL && table->mem_free(handle, memory, &error) < 0) {
-        status = DS_ACCEL_ERR_INTERNAL; /* giving back needs no memory */
+        status = DS_ACCEL_ERR_INTERNAL; /* releasing needs no memory */
     }
     table->event_destroy(event);
     table->stream_destroy(stream);
@@ -1154,7 +1154,7 @@ static bool prepare_memory(void)
     return true;
 }
 
-/* Everything once; what fails for want of memory is not done, what was given is freed. */
+/* Every call once; calls that are out of memory are skipped, allocated objects are freed. */
 static int32_t use_two_streams(ds_accel_device_t *device, ds_accel_stream_t *const *streams)
 {
     int32_t worst = DS_ACCEL_OK;
@@ -1285,7 +1285,7 @@ static const struct {
     {"info --memory-map", draw_devices},
 };
 
-/* The next scenario finds in the cache what this one leaves. */
+/* The next scenario finds this scenario's verdicts in the cache. */
 static bool leaves_cache(size_t scenario)
 {
     int32_t (*const leaving[])(void) = {detect_cold,  detect_warm,       detect_quarantined,
@@ -1300,7 +1300,7 @@ static bool leaves_cache(size_t scenario)
     return false;
 }
 
-/* An undisturbed run, whose answer is kept. */
+/* An undisturbed run, whose result is kept. */
 static void run_again(size_t scenario, char *kept)
 {
     given_bytes = 0;
@@ -1403,9 +1403,9 @@ static void remove_cache(void)
     rmdir(remembered); /* unless there is something that should not be there */
 }
 
-/* What the processes share. */
+/* Shared by the processes. */
 struct tally {
-    atomic_size_t next; /* the first scenario that nobody has taken */
+    atomic_size_t next; /* the first scenario that no process has taken */
     atomic_ulong passed;
     atomic_ulong failed;
 };
@@ -1475,7 +1475,7 @@ static void work(struct tally *tally, const char *only)
     }
     while ((scenario = atomic_fetch_add(&tally->next, 1)) < count) {
         if (scenario > 0 && leaves_cache(scenario - 1)) {
-            continue; /* whoever took the first of them does it */
+            continue; /* the process that took the first scenario does it */
         }
         do {
             if (only == NULL || strcmp(scenarios[scenario].name, only) == 0) {

@@ -29,8 +29,8 @@
 #include <unistd.h>
 
 #define PART_LIMIT_S 120
-#define LONG_MS 20000 /* nothing that answers takes that long */
-#define SHORT_MS 400  /* for what never answers */
+#define LONG_MS 20000 /* no probe that returns takes that long */
+#define SHORT_MS 400  /* for probes that never return */
 #define GRACE_S 5     /* more than this after its deadline, nothing takes: no tight bound */
 
 static char build[512];
@@ -46,7 +46,7 @@ static bool fail(const char *what, const char *detail)
 /* ---- detection ------------------------------------------------------------------------------ */
 
 struct setting {
-    const char *fault;  /* its folder of the fixtures' faults; NULL: the crowd of all of them */
+    const char *fault;  /* its directory of the fixtures' faults; NULL: all of them together */
     const char *folder; /* another one */
     const char *more;   /* members of the configuration, with a comma in front */
     const char *order;  /* of detection; NULL: all of the folder, and the neighbour */
@@ -200,7 +200,7 @@ static bool detect(const struct setting *setting, const char *wanted, ds_accel_t
     return right;
 }
 
-/* One fault is judged as is wanted, and the neighbour chosen. */
+/* One fault gets the expected verdict, and the neighbour is selected. */
 static bool judged(const char *fault, const char *reason, int timeout_ms)
 {
     struct setting setting = {.fault = fault, .timeout_ms = timeout_ms};
@@ -723,7 +723,7 @@ static bool helper_failed(void)
     return fails_clearly(DS_ACCEL_ERR_NO_DEVICE, "helper_failed");
 }
 
-/* It is asked more than its socket holds, and reads none of it. */
+/* It is sent more requests than its socket holds, and reads none of them. */
 static bool helper_deaf(void)
 {
     static char more[400000];
@@ -856,7 +856,7 @@ static bool daemon_of_a_hanging_plugin(void)
     return right && ((left > 0 && is_gone(left)) || fail("what it started", "is still there"));
 }
 
-/* Also one whose answer cannot be believed. */
+/* Also a helper whose result is invalid. */
 static bool daemon_of_a_garbling_plugin(void)
 {
     const char *path = use_pid_file();
@@ -869,7 +869,7 @@ static bool daemon_of_a_garbling_plugin(void)
     return right && ((left > 0 && is_gone(left)) || fail("what it started", "is still there"));
 }
 
-/* Also one that was asked ahead, for nothing. */
+/* Also a helper that probed ahead, unneeded. */
 static bool daemon_of_one_that_is_dropped(void)
 {
     const char *path = use_pid_file();
@@ -1088,7 +1088,7 @@ static bool run_apart(bool (*run)(void))
     return pid > 0 && wait_for(pid);
 }
 
-/* Run a shell command in the temporary folder, with the build folder as $1. */
+/* Run a shell command in the temporary directory, with the build directory as $1. */
 static bool shell(const char *command)
 {
     char whole[2048];
@@ -1115,7 +1115,7 @@ static bool run_started(const char *self, const char *name)
     return pid > 0 && wait_for(pid);
 }
 
-/* The build folder is a prefix: a copy of it may be damaged. */
+/* The build directory is a prefix: a copy of it may be damaged. */
 static void run_damaged(const char *self)
 {
     if (access("/usr/local/libexec/ds-accel/ds-accel-probe", X_OK) == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What fuzzers share. A fuzzer is one file: LLVMFuzzerTestOneInput() gives the library any bytes
+ * Shared by the fuzzers. A fuzzer is one file: LLVMFuzzerTestOneInput() gives the library any bytes
  * and checks what must hold of the answer. libFuzzer calls it, or fuzz_main.c with the inputs that
  * are kept in corpus/.
  */

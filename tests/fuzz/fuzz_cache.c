@@ -84,7 +84,7 @@ static void check_record(const struct ds_accel__record *record, const char *begi
     check_strike_times(record);
 }
 
-/* What was read, written and read again is the same. */
+/* Records that are read, written and read again are the same. */
 static void check_again(const struct ds_accel__cache_table *table)
 {
     struct ds_accel__cache_table again = {0};

@@ -96,7 +96,7 @@ static void check_same(const struct ds_accel__finding *one, const struct ds_acce
     FUZZ_CHECK(strcmp(one->detail, other->detail) == 0);
 }
 
-/* What is read in parts and what is mapped is judged alike, and lint sees the same. */
+/* A file read in parts and a mapped file get the same verdict, and lint sees the same. */
 static void check_harm(struct ds_accel__elf *elf, struct ds_accel__elf *mapped)
 {
     struct ds_accel__elf_harm harm;

@@ -48,7 +48,7 @@ static void print_set(const struct set *set, struct ds_accel__text *text)
     }
 }
 
-/* What was read and is written again gives the same numbers. */
+/* A list that is read and written again has the same numbers. */
 static void check_numbers(const char *list)
 {
     static struct set set;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What several threads do to one device of the mock while others change it. */
+/* Several threads use one device of the mock while others change it. */
 #include "threads.h"
 
 #include <sched.h>
@@ -33,7 +33,7 @@ static bool ask_about_pinned(unsigned thread)
 
 static ds_accel_device_t *far_device;
 
-/* The first to allocate makes the device's allocator; others ask whose their pointers are. */
+/* The first to allocate makes the device's allocator; others query the owner of their pointers. */
 static bool first_on_far_device(unsigned thread)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
@@ -213,7 +213,7 @@ static bool run_pools_and_captures(void)
 
 /* ---- memory that runs out ------------------------------------------------------------------- */
 
-static _Thread_local void *stash[4]; /* what this thread can do without */
+static _Thread_local void *stash[4]; /* blocks that this thread does not need */
 static int spill_data[2];
 
 static int32_t spill(void *user_data, ds_accel_device_t *device, uint64_t size_bytes,
@@ -231,7 +231,7 @@ static int32_t spill(void *user_data, ds_accel_device_t *device, uint64_t size_b
             return ds_accel_mem_free(device, NULL, memory) >= 0;
         }
     }
-    sched_yield(); /* others may give something back */
+    sched_yield(); /* other threads may release memory */
     return attempt < 3;
 }
 
@@ -399,7 +399,7 @@ static void off_mock(void)
     unsetenv("DS_ACCEL_ALLOCATOR");
 }
 
-/* No layer had anything to say of all this. */
+/* No layer reported anything. */
 static bool is_quiet(void)
 {
     uint64_t races = 1;

@@ -277,7 +277,7 @@ bool history(unsigned thread)
 
 static char compile_backend[32]; /* the plugin's own; "" it has none */
 
-/* The first to ask finds out for all. */
+/* The first query determines the result for all. */
 static bool ask_facts(unsigned thread)
 {
     const char *wanted = compile_backend[0] != '\0' ? compile_backend : "inductor";
@@ -409,7 +409,7 @@ static bool hand_on(const struct ds_accel_plugin *table, ds_accel_plugin_stream_
     return right && table->mem_free_async(streams[0], memory, NULL, 0, error) >= 0;
 }
 
-/* Streams that come and go, a graph on each of them, and events between them. */
+/* Short-lived streams, a graph on each of them, and events between them. */
 static bool async_streams(unsigned thread)
 {
     const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
@@ -678,7 +678,8 @@ static void with_workers(void)
     unsetenv("DS_ACCEL_CPU_ASYNC");
 }
 
-/* Each way the allocator has of getting and giving back memory, while streams come and go. */
+/* Each of the allocator's paths to allocate and release memory, while streams are created and
+   destroyed. */
 void with_allocator(const char *accelerator, const char *settings)
 {
     char name[128];

@@ -19,15 +19,15 @@ extern ds_accel_t *shared;
 extern ds_accel_device_t *shared_device;
 /* Of all threads that run() has started. */
 extern pthread_barrier_t barrier;
-/* For a part that waits for its like; THREADS of them, initialized by who runs the part. */
+/* For a part that waits for its like; THREADS of them, initialized by the caller of the part. */
 extern pthread_barrier_t between;
 
-/* One thread's part of a scenario; false if an answer was wrong. */
+/* One thread's part of a scenario; false if a result was wrong. */
 typedef bool (*part_t)(unsigned thread);
 
 /* All threads begin at once; true if every one of them was right. */
 bool run(part_t part, unsigned count);
-/* Count an answer, and name it if it is wrong. */
+/* Count a result, and print its name if it is wrong. */
 void check(const char *name, bool right);
 /* With the environment (flag 0) only where an option has to come from there. */
 ds_accel_t *create_with(const char *accelerator, uint64_t environment_flag);

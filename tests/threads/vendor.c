@@ -3,7 +3,7 @@
 /*
  * Many threads over a vendor's plugin, whose runtime is simulated (tests/sim; for opencl it is
  * PoCL): the parts that every backend has, and those below, which use what only vendors have. A
- * call that the vendor has not is no failure.
+ * call that the vendor lacks is no failure.
  */
 #include "threads.h"
 
@@ -14,7 +14,7 @@
 static const char *vendor;
 static ds_accel_device_t *devices[2];
 
-/* What this vendor has, or has not. */
+/* Functions that this vendor has or lacks. */
 static bool is_done(int32_t status)
 {
     return status >= 0 || status == DS_ACCEL_ERR_UNSUPPORTED;
@@ -189,7 +189,7 @@ static bool sensors_beside_work(unsigned thread)
     return tell(thread, right);
 }
 
-/* Ranges are each thread's; the profiler is everybody's. */
+/* Each thread has its own ranges; all threads share the profiler. */
 static bool ranges(unsigned thread)
 {
     bool right = true;
