@@ -5,7 +5,7 @@
 
 # ---- settings -----------------------------------------------------------------------------------
 
-# RELEASE=1: without assertions, as packages are built; in a build folder of its own.
+# RELEASE=1: without assertions, as packages are built; in a build directory of its own.
 RELEASE ?=
 BUILD ?= $(if $(filter 1,$(RELEASE)),build-release,build)
 PREFIX ?= /usr/local
@@ -35,7 +35,7 @@ endif
 CFLAGS ?= -O2 -g
 LDFLAGS ?=
 PKG_CONFIG ?= pkg-config
-# Compiles what the build itself runs.
+# Compiles the programs that the build itself runs.
 HOSTCC ?= $(CC)
 PYTHON ?= /usr/bin/python3
 # Sanitizers, as in SAN=address,undefined, and WERROR=-Werror for CI.
@@ -52,7 +52,7 @@ WARNINGS := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpo
     -Wwrite-strings -Wundef $(WERROR)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP
-# clang's sanitizer runtimes are in the program, so -z defs would refuse every shared object.
+# clang's sanitizer runtimes are in the program, so -z defs would reject every shared object.
 DEFS := $(if $(SAN),,-Wl,-z,defs)
 DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson libmd)
 # Where there is an archive, SHA-256 comes out of it: a shared library more is felt at every start. Libraries in
@@ -64,7 +64,7 @@ DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson) $(LIBMD)
 # Our own programs start many times, so they have more of it in them.
 PROGRAM_LIBS = $(DEPENDS_DIRS) $(call archive,ltdl) $(call archive,jansson) $(LIBMD) -lpthread -ldl
 
-# Who may know whom: each folder compiles against a staged folder with the headers it may use.
+# Allowed includes: each directory compiles against a staged directory with the headers it may use.
 STAGE := $(BUILD)/stage
 STAGE_PLUGIN := $(STAGE)/plugin
 STAGE_PROGRAM := $(STAGE)/program
@@ -84,7 +84,7 @@ TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --
 
 # ---- sources ------------------------------------------------------------------------------------
 
-# A folder with the frame of plugins/common around its vendor's runtime; mps is built on Darwin only.
+# A directory with the frame of plugins/common around its vendor's runtime; mps is built on Darwin only.
 SYSTEM := $(shell uname -s)
 VENDOR_PLUGINS := $(filter-out common cpu mock $(if $(filter Darwin,$(SYSTEM)),,mps),$(sort $(patsubst plugins/%/,%,$(wildcard plugins/*/))))
 PLUGINS := cpu mock $(VENDOR_PLUGINS)
@@ -162,7 +162,7 @@ $(BUILD)/obj/reasons: tools/reasons.c core/reasons.def
 	@mkdir -p $(@D)
 	$(HOSTCC) -std=c11 $(WARNINGS) -Icore -o $@ $<
 
-# The reasons' page is made of the table that the library is compiled with.
+# The reasons' page is generated from the table that the library is compiled with.
 $(BUILD)/share/man/man7/ds-accel-reasons.7: $(BUILD)/obj/reasons
 	@mkdir -p $(@D)
 	$< >$@
@@ -213,7 +213,7 @@ FORCE:
 
 STAGED := $(STAGE_PLUGIN)/plugin-api.h $(addprefix $(STAGE_PROGRAM)/,plugin-api.h ds_accel.h ds_accel_tools.h)
 
-# A folder per room with links to the rooms it may see: an include of a later room does not compile.
+# A directory per room with links to the rooms it may see: an include of a later room does not compile.
 define room_rule
 SEEN := $$(SEEN) $(1)
 $(STAGE)/rooms/$(1)/complete: SEEN := $$(SEEN)
@@ -298,7 +298,7 @@ TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-calle
 all: deps  ## build everything (the build folder is a usable prefix)
 	@$(MAKE) --no-print-directory build
 
-# Said once in a build folder.
+# Printed once in a build directory.
 MPS_SKIPPED := $(if $(filter mps,$(PLUGINS)),,$(BUILD)/obj/mps-skipped)
 $(BUILD)/obj/mps-skipped:
 	@mkdir -p $(@D)
@@ -333,12 +333,12 @@ $(TESTBED)/complete: $(LIBRARIES) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS
 	cp -rl $(BUILD)/include $(BUILD)/share $(TESTBED)
 	for name in $(TESTBED_LINKS); do ln -s ../$$name $(TESTBED)/$$name || exit 1; done
 	touch $@
-# What a test program is linked with finds the library there.
+# Test programs find the library there.
 TESTBED_RPATH := -Wl,-rpath,'$$ORIGIN/../testbed/lib'
 
 UNIT := $(BUILD)/tests/unit
 SIM_TESTS := $(sort $(wildcard tests/sim/test_*.sh))
-# What calls the vendors' plugins rather than detects them.
+# Tests that call the vendors' plugins rather than detect them.
 VENDOR_TESTS := $(filter-out %/test_identity.sh %/test_matrix.sh %/test_opened.sh %/test_remedies.sh %/test_replay.sh,$(SIM_TESTS))
 SHELL_TESTS := $(sort $(wildcard tests/tools/test_*.sh)) $(SIM_TESTS)
 
@@ -587,7 +587,7 @@ $(TOOLS_PC): Makefile FORCE
 	@mkdir -p $(@D)
 	@$(call tools_pc_file,$(PREFIX),$(LIBDIR),")
 
-# The build folder's own, wherever it is moved to.
+# The build directory's own, wherever it is moved to.
 $(BUILD_PC): Makefile plugin-api.h core/ds_accel.h
 	@mkdir -p $(@D)
 	@$(call pc_file,$${pcfiledir}/../..,$${prefix}/bin,$${prefix}/lib,$${prefix}/include,$${prefix}/share/doc/ds-accel)
@@ -605,7 +605,7 @@ INSTALLED = $(call below,$(BINDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel
     $(call below,$(DATADIR),$(patsubst $(BUILD)/share/%,%,$(SHARE) $(COMPLETIONS))) \
     $(call below,$(MANDIR),$(MANUALS:$(BUILD)/share/man/%=%)) \
     $(call below,$(DOCDIR),$(KIT:$(BUILD)/share/doc/ds-accel/%=%))
-# Only folders of our own are removed, and only when they are empty.
+# Only directories of our own are removed, and only when they are empty.
 INSTALLED_DIRS = $(call below,$(DATADIR),ds-accel/schema ds-accel) $(call below,$(LIBDIR),ds-accel) \
     $(call below,$(INCLUDEDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel) $(call below,$(DOCDIR),example) '$(DESTDIR)$(DOCDIR)'
 
