@@ -65,7 +65,7 @@ at() {
     validate - "$@" <"$dir/json" 2>&1 | paste -sd ' ' -
 }
 
-# plugins FOLDER NAME...: a folder with the mock under other names.
+# plugins FOLDER NAME...: a directory with the mock under other names.
 plugins() {
     folder=$1
     shift

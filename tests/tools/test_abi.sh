@@ -20,7 +20,7 @@ skip() {
     echo "test_abi: not run: $1"
 }
 
-# The folder of a host: today, future or a version.
+# The directory of a host: today, future or a version.
 host_of() {
     case $1 in
     today) echo "$build" ;;

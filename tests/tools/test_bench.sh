@@ -90,7 +90,7 @@ holds "a query waits for nothing" 'r["stream query"]["min"] < 100000'
 holds "hand-over ends in a wait" 'r["stream hand_over"]["min"] >= 100000'
 holds "time is asked of the host" '{x["clock"] for x in rows} == {"host"}'
 
-# A device whose clock cannot be asked: the host's serves.
+# A device whose clock cannot be read: the host's clock is used.
 export DS_ACCEL_MOCK_FAIL=event_elapsed_ms=unsupported
 bench 0 mock --only fill,event --size 4K
 unset DS_ACCEL_MOCK_FAIL

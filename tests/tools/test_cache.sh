@@ -155,7 +155,7 @@ DS_ACCEL_CACHE_DIR='' XDG_RUNTIME_DIR="$dir" ds_accel cache show --json
 from_json "the folder of the session" cache "$dir/ds-accel" directory
 rm -rf "$dir/ds-accel"
 if [ "$(id -u)" = 0 ]; then
-    # As su leaves it: somebody else's.
+    # As su leaves it: another user's.
     mkdir -m 700 "$dir/theirs"
     chown 12345 "$dir/theirs"
     DS_ACCEL_CACHE_DIR='' XDG_RUNTIME_DIR="$dir/theirs" ds_accel cache show --json

@@ -79,7 +79,7 @@ answers cpu env DS_ACCELERATOR=cpu "$@" detect
 answers mock "$@" detect
 answers npu "$program" --plugin-dir "$dir/two" detect
 
-# A plugin that fails to start is passed over, and that is said.
+# A plugin that fails to start is skipped, with a report.
 run env DS_ACCEL_NPU_FAIL=init=driver "$program" --plugin-dir "$dir/two" detect
 is "the next is taken" "0 cuda" "$code $out"
 has "and that is said" "$err" "ds-accel: warning: detect: npu passed its probe but failed to start"
@@ -142,7 +142,7 @@ for command in "explain cuda" "info cuda" doctor; do
 done
 run env DS_ACCELERATOR=cuda "$program" --config "$dir/remedies.json" detect
 has "a remedy that is masked" "$err" "Remedy: install the vendor's plugin"
-# What the shipped configuration says of each.
+# The shipped configuration of each.
 run "$program" config show --json
 for name in cuda rocm xpu npu hpu mlu sdaa supa opencl; do
     for reason in no_device no_driver no_permission library_missing; do
@@ -176,7 +176,7 @@ refuses 5 "$dir:1:1: cannot read it" "$program" --config "$dir" detect
 refuses 5 "DS_ACCEL_PROBE" env DS_ACCEL_PROBE=somewhere "$program" detect
 answers cpu env DS_ACCEL_CONFIG="$dir/bad.json" "$program" -q --config "$dir/mock.json" -a cpu detect
 
-# 2: usage. Each says where help is.
+# 2: usage. Each message names the help.
 refuses 2 "no command" "$program"
 refuses 2 'unknown command "frob"' "$program" frob
 refuses 2 "unknown option --frob" "$program" --frob detect
@@ -215,7 +215,7 @@ refuses 1 "ds_accel_frobnicate.so" "$program" explain frobnicate
 has "where it was looked for" "$err" "$(cd "$build" && pwd -P)/lib/ds-accel"
 refuses 1 "No such file" "$program" lint "$dir/none.so"
 
-# The answer cannot be written.
+# The output cannot be written.
 if [ -c /dev/full ]; then
     for command in detect list info explain "env hpu" "config show" "config check" "list --json" --help \
         --version "help list" "lint $mocks/ds_accel_cuda.so"; do
@@ -295,7 +295,7 @@ run env DS_ACCEL_ZZZZZZZZZZZZ=/x "$program" detect
 has "one that is like none" "$err" "unknown variable DS_ACCEL_ZZZZZZZZZZZZ (ds-accel config show --env lists them)"
 answers cpu env DS_ACCEL_MOCK_DEVICE_COUNT=1 DS_ACCEL_XPU_EXTERNAL_X=1 "$program" detect
 
-# What a plugin says cannot steer a terminal or forge a line.
+# A plugin's text cannot control a terminal or forge a line.
 odd="one${escape}[31m
 ds-accel: two"
 for command in detect list explain "info cuda"; do

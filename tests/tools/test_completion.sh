@@ -26,7 +26,7 @@ has "the help lists options" "$long" "--json"
 options="$long
 $short"
 
-# Names come from the configuration and from the files in the folders of plugins.
+# Names come from the configuration and from the files in the plugin directories.
 names() {
     {
         "$program" config show --json | "${PYTHON:-/usr/bin/python3}" -c '

@@ -17,7 +17,7 @@ plugins=$dir/plugins
 mkdir -p "$plugins" "$machine"
 chmod 755 "$dir"
 
-# The build folder is a prefix; a copy of it can be reached by another user.
+# The build directory is a prefix; another user can reach a copy of it.
 mkdir "$dir/prefix"
 for part in bin lib libexec share; do
     cp -R "$build/$part" "$dir/prefix/"
@@ -99,7 +99,7 @@ doctor 0
 put etc/group "root:x:0:
 render:x:$(id -g):"
 chmod 000 "$machine/dev/nvidia0"
-# Root may do all, so another user is asked.
+# Root may do all, so another user runs it.
 user=
 [ "$(id -u)" != 0 ] || user="setpriv --reuid 65534 --regid 65534 --clear-groups"
 # shellcheck disable=SC2086 # a list of words
@@ -152,7 +152,7 @@ merely() {
         "$program" -q --root "$dir/merely/machine" --plugin-dir "$dir/merely" doctor "$@"
 }
 merely
-# The mocks' variables have names that nobody knows.
+# The mocks' variables have unknown names.
 is "merely absent: all there is to say" "0 info     hardware           no hardware of xpu, npu, cuda here; -v shows more
 0 problems, 3 warnings" "$code $(printf '%s\n' "$out" | sed '/^warning  config /,+1d')"
 merely -v

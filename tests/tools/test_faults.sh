@@ -22,7 +22,7 @@ program=$dir/prefix/bin/ds-accel
 config=$dir/config.json
 mark=DS_TEST_RUN=$$-$(date +%s)
 
-# The build folder is a prefix; a copy can be reached by another user, and be damaged.
+# The build directory is a prefix; another user can reach a copy, and a copy can be damaged.
 mkdir -p "$dir/prefix" "$dir/answers"
 for part in bin lib libexec share; do
     [ ! -d "$build/$part" ] || cp -R "$build/$part" "$dir/prefix/"
@@ -50,7 +50,7 @@ configure() {
         '["faulty", "other", "cuda", "pocl", "neighbour"]' "$timeout_ms" "${1:+, $1}" >"$config"
 }
 
-# fresh: a folder of plugins with the good neighbour in it, the usual configuration.
+# fresh: a plugin directory with the good neighbour in it, the usual configuration.
 fresh() {
     rm -rf "$plugins"
     mkdir -p "$plugins"

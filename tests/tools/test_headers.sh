@@ -99,7 +99,7 @@ languages() {
 languages gcc g++ -Wuseless-cast -Wduplicated-cond -Wlogical-op
 command -v clang >/dev/null 2>&1 && languages clang clang++
 
-# A handle of the wrong kind is an error only where it was asked for.
+# A handle of the wrong kind is an error only if requested.
 sed 's/ds_accel_object_of_stream(stream)/stream/' "$dir/typed.c" >"$dir/mixed.c"
 run gcc -std=c11 -Werror -I"$build/include/ds-accel" -fsyntax-only "$dir/mixed.c"
 is "typed: a stream is no object" 1 "$code"

@@ -135,7 +135,7 @@ for way in namespace cgroup tree; do
 done
 configure auto
 
-# As process 1 of a container, which nobody else reaps for.
+# As process 1 of a container, where no other process reaps.
 put faults none
 rm "$plugins/ds_accel_faulty.so"
 if unshare --pid --fork --mount-proc true 2>/dev/null; then
@@ -173,7 +173,7 @@ for fault in open_segv open_exit open_daemon; do
     nobody_left "$fault"
 done
 
-# Ctrl-C ends a command whose plugin does not listen.
+# Ctrl-C ends a command whose plugin ignores the signal.
 put faults open_hang
 rm -f "$dir/pid"
 env "$mark" PID_FILE="$dir/pid" "$python" - "$program" --config "$config" --plugin-dir "$plugins" info faulty -q >"$dir/answer" 2>&1 <<'END'

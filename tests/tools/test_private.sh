@@ -96,7 +96,7 @@ mkdir "$dir/homely"
 chmod 1777 "$dir/homely"
 is "beside the home is not below it" "$dir/homely/ds-accel-$user" "$(place TMPDIR="$dir/homely/")"
 
-# Many that start at once make one folder.
+# Many processes that start at once make one directory.
 fresh
 for i in 1 2 3 4 5 6 7 8; do
     setpriv --reuid "$user" --regid "$user" --clear-groups env -i LC_ALL=C TMPDIR="$tmp" \
