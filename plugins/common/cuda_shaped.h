@@ -141,7 +141,7 @@ struct cuda_shaped_text {
 
 struct cuda_shaped_vendor {
     const struct vendor_symbol *symbols; /* of the table below, and of the vendor's additions to
-                                          * it */
+                                            it */
     size_t symbol_count;
     const struct cuda_shaped_text *texts;
     size_t text_count;

@@ -73,7 +73,7 @@ struct ds_accel_plugin_event {
     uint32_t recorded;       /* VENDOR_EVENT_* of vendor_event.c */
     uint64_t sequence;       /* number of its latest record in this process; 0: never recorded */
     const void *recorded_on; /* the stream of that record; only compared: the stream may have been
-                              * destroyed */
+                                destroyed */
     void *frame;
 };
 
@@ -140,8 +140,8 @@ struct vendor_visible {
     uint32_t is_renumbered;     /* devices of the child count from 0 in the order of the list;
                                    VENDOR_KEEPS_ORDER: from 0 in the vendor's order */
     uint32_t is_relative;       /* its numbers count the devices left by the variables after it in
-                                 * the list (HIP_VISIBLE_DEVICES counts the devices that
-                                 * ROCR_VISIBLE_DEVICES leaves) */
+                                   the list (HIP_VISIBLE_DEVICES counts the devices that
+                                   ROCR_VISIBLE_DEVICES leaves) */
     uint32_t is_unset_if_empty; /* the runtime treats an empty value as unset */
     uint32_t is_empty_if_repeated; /* and treats a value that names a device twice as empty */
 };
@@ -178,11 +178,11 @@ struct vendor_backend {
                                      pointer's offset in the allocation */
     uint32_t event_handle_bytes;
     uint32_t allocation_align_bytes; /* alignment that alloc() guarantees; the frame makes larger
-                                      * ones */
+                                        ones */
     uint32_t captures_no_ipc_events; /* a capture can neither record nor wait for INTERPROCESS
                                         events */
     uint32_t times_are_unsigned;     /* event_elapsed_ms() returns a huge number for a later and an
-                                      * earlier mark */
+                                        earlier mark */
     uint32_t frees_wait;             /* free(), free_pinned() and host_unregister() wait for the
                                         device's work themselves */
     /* open() leaves descriptors or threads that close() cannot end, or the library does not survive

@@ -128,7 +128,7 @@ struct vendor_device {
     struct vendor_task *pending;       /* host tasks queued in the runtime */
     struct vendor_task *running;       /* host tasks that the runtime is calling */
     struct vendor_task *abandoned;     /* abandoned tasks: the frame ran them, and the runtime may
-                                        * still call them */
+                                          still call them */
     struct vendor_keep *captures;      /* of captures in progress */
     struct vendor_keep *orphans;       /* captured tasks whose graph is unknown */
     int32_t least_priority;
@@ -302,7 +302,7 @@ void vendor_tasks_settle(ds_accel_plugin_device_t *device, const ds_accel_plugin
                          uint64_t timeout_ns);
 int vendor_tasks_are_pending(ds_accel_plugin_device_t *device);
 void vendor_tasks_release(ds_accel_plugin_device_t *device); /* the runtime calls no task any
-                                                              * more */
+                                                                more */
 
 struct vendor_keep *vendor_keep_create(ds_accel_plugin_device_t *device);
 void vendor_keep_get(struct vendor_keep *keep);

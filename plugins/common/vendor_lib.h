@@ -13,7 +13,7 @@
 struct vendor_problem {
     uint32_t reason;      /* DS_ACCEL_REASON_* */
     uint32_t is_error;    /* the verdict's state is ERROR: the check failed, the machine may be
-                           * fine */
+                             fine */
     int64_t vendor_code;  /* the runtime's code; 0 if the runtime was not called */
     char vendor_text[64]; /* its name for the code */
     char detail[256];     /* one line: which file, library, symbol, variable, call */
