@@ -3,6 +3,8 @@
 /* Facts that need no open device: sensors, processes, links; and profiler ranges. */
 #include "vendor_frame.h"
 
+#include <assert.h>
+
 #define ELEMENT_LIMIT 65536u /* requested in one call */
 
 static int32_t vendor_telemetry_get(ds_accel_plugin_instance_t *instance, uint32_t device_index,
