@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* A plugin that breaks rules: "bad", whose entry is ds_accel_entry_v1() of the test program. */
-#ifndef DS_ACCEL_TEST_BAD_H
-#define DS_ACCEL_TEST_BAD_H
+#ifndef DS_ACCEL_TESTS_BAD_H
+#define DS_ACCEL_TESTS_BAD_H
 
 #include "fixture.h"
 

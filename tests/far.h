@@ -5,8 +5,8 @@
  * and host tasks. Copies and fills are done as late as allowed, in stream order, when a caller
  * waits: a write to the source of a copy before that changes the copied data.
  */
-#ifndef DS_ACCEL_TEST_FAR_H
-#define DS_ACCEL_TEST_FAR_H
+#ifndef DS_ACCEL_TESTS_FAR_H
+#define DS_ACCEL_TESTS_FAR_H
 
 #include "fixture.h"
 

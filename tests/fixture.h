@@ -4,8 +4,8 @@
  * Shared by the unit tests: a directory of their own, files in it, plugins copied into it, and
  * contexts that see nothing of the machine they run on unless requested.
  */
-#ifndef DS_ACCEL_TEST_FIXTURE_H
-#define DS_ACCEL_TEST_FIXTURE_H
+#ifndef DS_ACCEL_TESTS_FIXTURE_H
+#define DS_ACCEL_TESTS_FIXTURE_H
 
 #include "ds_accel_tools.h"
 
@@ -59,7 +59,7 @@ char *test_report(ds_accel_t *context, uint32_t report, const char *name, uint32
    json. */
 char *test_compact(char *json);
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A call of the library that must succeed for the test to be valid. */
 #define MUST(call) cr_assert_eq((call), DS_ACCEL_OK, "%s: %s", #call, ds_accel_last_error())

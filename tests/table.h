@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Checks of a call of a plugin table that is given &error, a struct ds_accel_error of the test. */
-#ifndef DS_ACCEL_TEST_TABLE_H
-#define DS_ACCEL_TEST_TABLE_H
+#ifndef DS_ACCEL_TESTS_TABLE_H
+#define DS_ACCEL_TESTS_TABLE_H
 
 #include "fixture.h"
 

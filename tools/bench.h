@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the files of ds-accel bench share; cmd_bench.c explains how they fit together. */
-#ifndef DS_ACCEL_BENCH_TOOL_H
-#define DS_ACCEL_BENCH_TOOL_H
+#ifndef DS_ACCEL_TOOLS_BENCH_H
+#define DS_ACCEL_TOOLS_BENCH_H
 
 #include "tool.h"
 

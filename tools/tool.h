@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the commands of ds-accel share: options, exit codes, output. */
-#ifndef DS_ACCEL_TOOL_H
-#define DS_ACCEL_TOOL_H
+#ifndef DS_ACCEL_TOOLS_TOOL_H
+#define DS_ACCEL_TOOLS_TOOL_H
 
 #include "ds_accel_tools.h"
 

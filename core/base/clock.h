@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Clocks: clock.c. */
-#ifndef DS_ACCEL_CORE_CLOCK_H
-#define DS_ACCEL_CORE_CLOCK_H
+#ifndef DS_ACCEL_BASE_CLOCK_H
+#define DS_ACCEL_BASE_CLOCK_H
 
 #include <stdint.h>
 

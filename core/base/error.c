@@ -69,8 +69,8 @@ int32_t ds_accel__fail(int32_t status, const struct ds_accel_error *error)
     return ds_accel__error(status, "%s", text);
 }
 
-void ds_accel__find(struct ds_accel__finding *finding, enum ds_accel__reason_id reason,
-                    const char *format, ...)
+void ds_accel__finding_set(struct ds_accel__finding *finding, enum ds_accel__reason_id reason,
+                           const char *format, ...)
 {
     va_list arguments;
 
@@ -108,7 +108,7 @@ const char *ds_accel_status_name(int32_t status)
     if (status == DS_ACCEL_NOT_READY) {
         return "DS_ACCEL_NOT_READY";
     }
-    if (status > 0 || status <= -(int32_t)DS_ACCEL__ARRAY_SIZE(names)) {
+    if (status > 0 || status <= -(int32_t)ARRAY_SIZE(names)) {
         return "DS_ACCEL_ERR_INTERNAL";
     }
     return names[-status];

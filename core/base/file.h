@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Reading whole files and directories: file.c. */
-#ifndef DS_ACCEL_CORE_FILE_H
-#define DS_ACCEL_CORE_FILE_H
+#ifndef DS_ACCEL_BASE_FILE_H
+#define DS_ACCEL_BASE_FILE_H
 
 #include "ds_accel.h"
 

@@ -66,7 +66,7 @@ static void in_parent(void)
 static void renew(struct ds_accel__fork_watch *watch)
 {
     watch->is_torn = watch->is_torn || __atomic_load_n(&watch->changing, __ATOMIC_SEQ_CST) != 0;
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(watch->locks); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(watch->locks); i++) {
         if (watch->locks[i] != NULL) {
             pthread_mutex_init(watch->locks[i], NULL);
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Slots without a function (stub.c), fork (fork.c). */
-#ifndef DS_ACCEL_CORE_FORK_H
-#define DS_ACCEL_CORE_FORK_H
+#ifndef DS_ACCEL_BASE_FORK_H
+#define DS_ACCEL_BASE_FORK_H
 
 #include "base/private.h"
 #include "ds_accel.h"

@@ -58,7 +58,7 @@ void ds_accel__size_text(uint64_t bytes, char *text, size_t text_size)
         divisor *= 1024;
         unit++;
     }
-    assert(unit < DS_ACCEL__ARRAY_SIZE(units));
+    assert(unit < ARRAY_SIZE(units));
     if (bytes % divisor == 0) {
         snprintf(text, text_size, "%llu %s", (unsigned long long)(bytes / divisor), units[unit]);
     } else {

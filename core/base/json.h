@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* JSON trees, sizes for people and texts for XML: json.c. */
-#ifndef DS_ACCEL_CORE_JSON_H
-#define DS_ACCEL_CORE_JSON_H
+#ifndef DS_ACCEL_BASE_JSON_H
+#define DS_ACCEL_BASE_JSON_H
 
 #include <jansson.h>
 #include <stdbool.h>

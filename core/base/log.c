@@ -12,7 +12,7 @@ static const char *const level_names[] = {"off", "error", "warn", "info", "debug
 
 static bool parse_level(const char *text, size_t length, uint32_t *level_out)
 {
-    for (uint32_t i = 0; i < DS_ACCEL__ARRAY_SIZE(level_names); i++) {
+    for (uint32_t i = 0; i < ARRAY_SIZE(level_names); i++) {
         if (strlen(level_names[i]) == length && strncmp(level_names[i], text, length) == 0) {
             *level_out = i;
             return true;

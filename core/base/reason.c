@@ -19,13 +19,13 @@ static const struct ds_accel__reason reasons[DS_ACCEL__REASON_COUNT + 1] = {
 
 const struct ds_accel__reason *ds_accel__reason(enum ds_accel__reason_id id)
 {
-    assert((size_t)id < DS_ACCEL__ARRAY_SIZE(reasons));
+    assert((size_t)id < ARRAY_SIZE(reasons));
     return &reasons[id];
 }
 
 const char *ds_accel__reason_code(enum ds_accel__reason_id id)
 {
-    assert((size_t)id < DS_ACCEL__ARRAY_SIZE(reasons));
+    assert((size_t)id < ARRAY_SIZE(reasons));
     return reasons[id].code;
 }
 
@@ -63,7 +63,7 @@ enum ds_accel__reason_id ds_accel__reason_of_verdict(uint32_t reason)
         [DS_ACCEL_REASON_BAD_OPTION] = DS_ACCEL__REASON_BAD_OPTION,
     };
 
-    return reason < DS_ACCEL__ARRAY_SIZE(ids) ? ids[reason] : DS_ACCEL__REASON_NONE;
+    return reason < ARRAY_SIZE(ids) ? ids[reason] : DS_ACCEL__REASON_NONE;
 }
 
 bool ds_accel__reason_is_of_helper(enum ds_accel__reason_id id)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Why a candidate was not chosen: an id inside the library, text at its edge (reason.c). */
-#ifndef DS_ACCEL_CORE_REASON_H
-#define DS_ACCEL_CORE_REASON_H
+#ifndef DS_ACCEL_BASE_REASON_H
+#define DS_ACCEL_BASE_REASON_H
 
 #include "base/private.h"
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Macros for what is made of slots.def: functions of a slot's type, and lists of its arguments. */
-#ifndef DS_ACCEL_CORE_BASE_SLOTS_H
-#define DS_ACCEL_CORE_BASE_SLOTS_H
+#ifndef DS_ACCEL_BASE_SLOTS_H
+#define DS_ACCEL_BASE_SLOTS_H
 
 /* Apply a macro to each of n arguments of a row, separated by commas. */
 #define DS_ACCEL__EACH_1(apply, a) apply(a)

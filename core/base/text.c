@@ -162,7 +162,7 @@ static size_t distance(const char *a, const char *b)
     size_t row[48];
     size_t b_length = strlen(b);
 
-    if (strlen(a) >= DS_ACCEL__ARRAY_SIZE(row) || b_length >= DS_ACCEL__ARRAY_SIZE(row)) {
+    if (strlen(a) >= ARRAY_SIZE(row) || b_length >= ARRAY_SIZE(row)) {
         return SIZE_MAX;
     }
     for (size_t j = 0; j <= b_length; j++) {
@@ -252,7 +252,7 @@ static bool is_printable(uint32_t code)
     if ((code >= 0x20 && code < 0x7f) || (code & 0xfffe) == 0xfffe) {
         return code < 0x7f;
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(unprintable); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(unprintable); i++) {
         assert(unprintable[i].first <= unprintable[i].last);
         assert(i == 0 || unprintable[i - 1].last < unprintable[i].first);
         if (code <= unprintable[i].last) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Errors, texts and lists, log: error.c, text.c, list.c, log.c. */
-#ifndef DS_ACCEL_CORE_TEXT_H
-#define DS_ACCEL_CORE_TEXT_H
+#ifndef DS_ACCEL_BASE_TEXT_H
+#define DS_ACCEL_BASE_TEXT_H
 
 #include "base/private.h"
 #include "ds_accel.h"
@@ -13,7 +13,7 @@
 
 #define DS_ACCEL__NAME_SIZE 32        /* of a backend's name, NUL included: plugin-api.h's note */
 #define DS_ACCEL__DEVICE_LIMIT 65536u /* no machine has more */
-#define DS_ACCEL__ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Keep the message as this thread's last error, printable and on one line, and return status. */
 DS_ACCEL__PRIVATE int32_t ds_accel__error(int32_t status, const char *format, ...)

@@ -107,10 +107,11 @@ static void find_mode(struct ds_accel__finding *finding, enum ds_accel__reason_i
                       const char *dir, const char *name, const struct stat *info,
                       const char *expected)
 {
-    ds_accel__find(finding, reason, "%.300s%s%.100s has owner %u, group %u, mode %04o%s%s", dir,
-                   name[0] != '\0' || dir[0] == '\0' ? "/" : "", name, (unsigned)info->st_uid,
-                   (unsigned)info->st_gid, (unsigned)(info->st_mode & 07777),
-                   expected[0] != '\0' ? "; " : "", expected);
+    ds_accel__finding_set(finding, reason, "%.300s%s%.100s has owner %u, group %u, mode %04o%s%s",
+                          dir, name[0] != '\0' || dir[0] == '\0' ? "/" : "", name,
+                          (unsigned)info->st_uid, (unsigned)info->st_gid,
+                          (unsigned)(info->st_mode & 07777), expected[0] != '\0' ? "; " : "",
+                          expected);
 }
 
 static void find_owner(struct ds_accel__finding *finding, enum ds_accel__reason_id reason,
@@ -168,12 +169,12 @@ static int32_t fail_lookup(const struct walk *walk, const char *name, int error)
     case ENOENT:
     case ENOTDIR:
         if (walk->link != NULL) {
-            ds_accel__find(walk->finding, DS_ACCEL__REASON_DANGLING_LINK,
-                           "%.200s leads to %.150s/%.100s: %s", walk->link, folder->path, name,
-                           strerror(error));
+            ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_DANGLING_LINK,
+                                  "%.200s leads to %.150s/%.100s: %s", walk->link, folder->path,
+                                  name, strerror(error));
         } else {
-            ds_accel__find(walk->finding, DS_ACCEL__REASON_FILE_CHANGED, "%.300s/%.100s: %s",
-                           folder->path, name, strerror(error));
+            ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_FILE_CHANGED, "%.300s/%.100s: %s",
+                                  folder->path, name, strerror(error));
         }
         break;
     case EACCES:
@@ -181,8 +182,8 @@ static int32_t fail_lookup(const struct walk *walk, const char *name, int error)
                   "it may not be searched");
         break;
     default:
-        ds_accel__find(walk->finding, DS_ACCEL__REASON_NOT_READABLE, "%.300s/%.100s: %s",
-                       folder->path, name, strerror(error));
+        ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_NOT_READABLE, "%.300s/%.100s: %s",
+                              folder->path, name, strerror(error));
     }
     return DS_ACCEL_OK;
 }
@@ -292,8 +293,8 @@ static int32_t follow(struct walk *walk, const struct node *link, const char *re
         return ds_accel__no_memory();
     }
     if (++walk->link_count > LINK_LIMIT) {
-        ds_accel__find(walk->finding, DS_ACCEL__REASON_LINK_LOOP,
-                       "%.300s: %u links and no file yet", walk->link, LINK_LIMIT);
+        ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_LINK_LOOP,
+                              "%.300s: %u links and no file yet", walk->link, LINK_LIMIT);
         return DS_ACCEL_OK;
     }
     way = ds_accel__format("%s%s%s", link->target, rest[0] != '\0' ? "/" : "", rest);
@@ -362,16 +363,16 @@ static int32_t reach(struct walk *walk, char *name)
             if (link.target != NULL) {
                 status = follow(walk, &link, "");
             } else {
-                ds_accel__find(walk->finding, DS_ACCEL__REASON_FILE_CHANGED,
-                               "%.400s was a link before", link.path);
+                ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_FILE_CHANGED,
+                                      "%.400s was a link before", link.path);
             }
             clear_node(&link);
         }
         return status;
     }
     if (!S_ISREG(info.st_mode)) {
-        ds_accel__find(walk->finding, kind_reason(info.st_mode), "%.300s/%.100s", folder->path,
-                       name);
+        ds_accel__finding_set(walk->finding, kind_reason(info.st_mode), "%.300s/%.100s",
+                              folder->path, name);
         return DS_ACCEL_OK;
     }
     walk->name = name;
@@ -389,8 +390,8 @@ static int32_t step(struct walk *walk)
     bool is_last = name[length] == '\0';
 
     if (length == 0 || (is_last && (strcmp(name, ".") == 0 || strcmp(name, "..") == 0))) {
-        ds_accel__find(walk->finding, DS_ACCEL__REASON_IS_DIRECTORY, "%.400s/%s",
-                       walk->trust->nodes[walk->folder].path, name);
+        ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_IS_DIRECTORY, "%.400s/%s",
+                              walk->trust->nodes[walk->folder].path, name);
         return DS_ACCEL_OK;
     }
     if (is_last) {
@@ -472,18 +473,18 @@ static int32_t open_file(const struct walk *walk, int *fd_out, struct stat *info
             return DS_ACCEL_OK;
         }
         if (error == ELOOP || error == ENXIO || error == ENOENT) {
-            ds_accel__find(walk->finding, DS_ACCEL__REASON_FILE_CHANGED, "%.300s/%.100s: %s",
-                           folder->path, walk->name, strerror(error));
+            ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_FILE_CHANGED, "%.300s/%.100s: %s",
+                                  folder->path, walk->name, strerror(error));
             return DS_ACCEL_OK;
         }
         return fail_lookup(walk, walk->name, error);
     }
     if (fstat(fd, &info) != 0) {
-        ds_accel__find(walk->finding, DS_ACCEL__REASON_NOT_READABLE, "%.300s/%.100s: %s",
-                       folder->path, walk->name, strerror(errno));
+        ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_NOT_READABLE, "%.300s/%.100s: %s",
+                              folder->path, walk->name, strerror(errno));
     } else if (info.st_dev != walk->info.st_dev || info.st_ino != walk->info.st_ino) {
-        ds_accel__find(walk->finding, DS_ACCEL__REASON_FILE_CHANGED,
-                       "%.300s/%.100s is another file now", folder->path, walk->name);
+        ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_FILE_CHANGED,
+                              "%.300s/%.100s is another file now", folder->path, walk->name);
     } else {
         check_file(walk, &info);
     }
@@ -587,16 +588,17 @@ void ds_accel__trust_compare(const char *path, const struct stat *checked,
     struct stat now;
 
     if (stat(path, &now) != 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_FILE_CHANGED, "%.400s: %s", path, strerror(errno));
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_FILE_CHANGED, "%.400s: %s", path,
+                              strerror(errno));
     } else if (now.st_dev != checked->st_dev || now.st_ino != checked->st_ino) {
-        ds_accel__find(finding, DS_ACCEL__REASON_FILE_CHANGED,
-                       "%.400s is another file than the one checked", path);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_FILE_CHANGED,
+                              "%.400s is another file than the one checked", path);
     } else if (now.st_size != checked->st_size || now.st_mtim.tv_sec != checked->st_mtim.tv_sec ||
                now.st_mtim.tv_nsec != checked->st_mtim.tv_nsec ||
                now.st_ctim.tv_sec != checked->st_ctim.tv_sec ||
                now.st_ctim.tv_nsec != checked->st_ctim.tv_nsec) {
-        ds_accel__find(finding, DS_ACCEL__REASON_FILE_CHANGED,
-                       "%.400s was written to after it was checked", path);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_FILE_CHANGED,
+                              "%.400s was written to after it was checked", path);
     }
 }
 

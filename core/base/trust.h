@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Findings of the gates; who may have written a file: trust.c, trust_raised.c. */
-#ifndef DS_ACCEL_CORE_TRUST_H
-#define DS_ACCEL_CORE_TRUST_H
+#ifndef DS_ACCEL_BASE_TRUST_H
+#define DS_ACCEL_BASE_TRUST_H
 
 #include "base/private.h"
 #include "base/reason.h"
@@ -26,9 +26,9 @@ uid_t ds_accel__trusted_user(void);
 /* True if the process has such rights: set-user, set-group and file-capability programs. */
 bool ds_accel__has_raised_rights(void);
 
-DS_ACCEL__PRIVATE void ds_accel__find(struct ds_accel__finding *finding,
-                                      enum ds_accel__reason_id reason, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+DS_ACCEL__PRIVATE void ds_accel__finding_set(struct ds_accel__finding *finding,
+                                             enum ds_accel__reason_id reason, const char *format,
+                                             ...) __attribute__((format(printf, 3, 4)));
 
 /* Folders that were walked, kept open while a context asks its plugins (trust.c). */
 struct ds_accel__trust;

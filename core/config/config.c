@@ -28,11 +28,11 @@
 /* The shipped files together have 100 KiB. */
 #define FILE_LIMIT_BYTES (1024 * 1024)
 
-const char *ds_accel__layer_name(enum ds_accel__layer layer)
+const char *ds_accel__config_layer_name(enum ds_accel__config_layer layer)
 {
     static const char *const names[] = {"package", "system", "user", "explicit"};
 
-    assert((size_t)layer < DS_ACCEL__ARRAY_SIZE(names));
+    assert((size_t)layer < ARRAY_SIZE(names));
     return names[layer];
 }
 
@@ -59,7 +59,8 @@ static bool is_shipped(const char *name)
 }
 
 /* Takes path, which may be NULL after a failed allocation. */
-static int32_t add_file(struct ds_accel__config *config, char *path, enum ds_accel__layer layer)
+static int32_t add_file(struct ds_accel__config *config, char *path,
+                        enum ds_accel__config_layer layer)
 {
     struct ds_accel__config_file *files;
 
@@ -81,7 +82,7 @@ static int32_t add_file(struct ds_accel__config *config, char *path, enum ds_acc
 }
 
 int32_t ds_accel__config_add_file(struct ds_accel__config *config, const char *path,
-                                  enum ds_accel__layer layer, const char *text)
+                                  enum ds_accel__config_layer layer, const char *text)
 {
     struct ds_accel__config_file *file;
     int32_t status = add_file(config, strdup(path), layer);
@@ -119,7 +120,8 @@ static int32_t add_problem(struct ds_accel__config *config, const char *file, in
     return DS_ACCEL_OK;
 }
 
-static int32_t add_dir(struct ds_accel__config *config, const char *dir, enum ds_accel__layer layer)
+static int32_t add_dir(struct ds_accel__config *config, const char *dir,
+                       enum ds_accel__config_layer layer)
 {
     char **names;
     size_t count;
@@ -129,7 +131,7 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir, enum ds
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
         return status;
     }
-    if (status < 0 && layer == DS_ACCEL__LAYER_USER) {
+    if (status < 0 && layer == DS_ACCEL__CONFIG_LAYER_USER) {
         /* A service with another user's HOME, say: nothing is wrong with the configuration. */
         snprintf(config->unread, sizeof(config->unread), "%.200s: %.50s", dir, cause);
         return DS_ACCEL_OK;
@@ -142,9 +144,9 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir, enum ds
         return status;
     }
     /* What we ship lies below what other packages add, whatever these are called. */
-    for (int shipped = layer == DS_ACCEL__LAYER_PACKAGE; shipped >= 0; shipped--) {
+    for (int shipped = layer == DS_ACCEL__CONFIG_LAYER_PACKAGE; shipped >= 0; shipped--) {
         for (size_t i = 0; i < count && status >= 0; i++) {
-            if (layer != DS_ACCEL__LAYER_PACKAGE || is_shipped(names[i]) == (shipped == 1)) {
+            if (layer != DS_ACCEL__CONFIG_LAYER_PACKAGE || is_shipped(names[i]) == (shipped == 1)) {
                 status = add_file(config, ds_accel__format("%s/%s", dir, names[i]), layer);
             }
         }
@@ -172,7 +174,7 @@ static char *package_dir(void)
 }
 
 static int32_t add_dir_below(struct ds_accel__config *config, const char *base, const char *below,
-                             enum ds_accel__layer layer)
+                             enum ds_accel__config_layer layer)
 {
     char *dir = ds_accel__format("%s%s", base, below);
     int32_t status = dir == NULL ? ds_accel__no_memory() : add_dir(config, dir, layer);
@@ -200,23 +202,23 @@ static int32_t find_files(struct ds_accel__config *config, const struct ds_accel
         free(path);
         return ds_accel__no_memory();
     }
-    status = add_dir(config, package, DS_ACCEL__LAYER_PACKAGE);
+    status = add_dir(config, package, DS_ACCEL__CONFIG_LAYER_PACKAGE);
     free(package);
     if (status >= 0 && lstat(path, &info) == 0) { /* also a link to nothing: that is a mistake */
-        status = add_file(config, path, DS_ACCEL__LAYER_SYSTEM);
+        status = add_file(config, path, DS_ACCEL__CONFIG_LAYER_SYSTEM);
         path = NULL;
     }
     free(path);
     if (status >= 0) {
-        status = add_dir_below(config, system_dir, "/conf.d", DS_ACCEL__LAYER_SYSTEM);
+        status = add_dir_below(config, system_dir, "/conf.d", DS_ACCEL__CONFIG_LAYER_SYSTEM);
     }
     if (status >= 0 && explicit_file != NULL) {
-        status = add_file(config, strdup(explicit_file), DS_ACCEL__LAYER_EXPLICIT);
+        status = add_file(config, strdup(explicit_file), DS_ACCEL__CONFIG_LAYER_EXPLICIT);
     } else if (status >= 0 && (options->flags & DS_ACCEL_OPTION_NO_USER_CONFIG) == 0) {
         char *user = ds_accel__env_user_config_dir();
 
         if (user != NULL) {
-            status = add_dir_below(config, user, "/ds-accel", DS_ACCEL__LAYER_USER);
+            status = add_dir_below(config, user, "/ds-accel", DS_ACCEL__CONFIG_LAYER_USER);
         }
         free(user);
     }
@@ -329,7 +331,7 @@ static bool is_declared(const struct ds_accel__config *config, const char *backe
         const char *name;
         json_t *ignored;
 
-        if (config->files[i].layer != DS_ACCEL__LAYER_PACKAGE) {
+        if (config->files[i].layer != DS_ACCEL__CONFIG_LAYER_PACKAGE) {
             continue;
         }
         has_any = has_any || json_object_size(declared) > 0;
@@ -352,7 +354,7 @@ static int32_t check_option(struct file_check *check, const char *backend, const
     char pointer[1024] = "/backends";
     char message[256];
 
-    if (is_declared(check->config, backend, key, names, DS_ACCEL__ARRAY_SIZE(names), &count)) {
+    if (is_declared(check->config, backend, key, names, ARRAY_SIZE(names), &count)) {
         return DS_ACCEL_OK;
     }
     if (!ds_accel__pointer_append(pointer, sizeof(pointer), backend) ||
@@ -377,7 +379,7 @@ static int32_t check_options(struct ds_accel__config *config)
         const char *backend;
         json_t *entry;
 
-        if (check.file->layer == DS_ACCEL__LAYER_PACKAGE) {
+        if (check.file->layer == DS_ACCEL__CONFIG_LAYER_PACKAGE) {
             continue;
         }
         json_object_foreach(json_object_get(check.file->root, "backends"), backend, entry)
@@ -560,12 +562,12 @@ static int32_t add_named(struct ds_accel__config *config, const char *path, cons
     bool is_here = text == NULL && stat(path, &info) == 0;
 
     if (is_here && S_ISDIR(info.st_mode)) {
-        return add_dir(config, path, DS_ACCEL__LAYER_EXPLICIT);
+        return add_dir(config, path, DS_ACCEL__CONFIG_LAYER_EXPLICIT);
     }
     if (is_here && is_found(config, &info)) {
         return DS_ACCEL_OK;
     }
-    return ds_accel__config_add_file(config, path, DS_ACCEL__LAYER_EXPLICIT, text);
+    return ds_accel__config_add_file(config, path, DS_ACCEL__CONFIG_LAYER_EXPLICIT, text);
 }
 
 int32_t ds_accel__config_find_named(struct ds_accel__config *config,
@@ -581,7 +583,7 @@ int32_t ds_accel__config_find_named(struct ds_accel__config *config,
     if (package == NULL) {
         return ds_accel__no_memory();
     }
-    status = add_dir(config, package, DS_ACCEL__LAYER_PACKAGE);
+    status = add_dir(config, package, DS_ACCEL__CONFIG_LAYER_PACKAGE);
     free(package);
     for (uint32_t i = 0; i < count && status >= 0; i++) {
         status = add_named(config, paths[i], texts != NULL ? texts[i] : NULL);
@@ -809,5 +811,5 @@ bool ds_accel__config_is_package(const struct ds_accel__config *config, const ch
 {
     const struct ds_accel__config_file *file = find_origin(config, pointer);
 
-    return file == NULL || file->layer == DS_ACCEL__LAYER_PACKAGE;
+    return file == NULL || file->layer == DS_ACCEL__CONFIG_LAYER_PACKAGE;
 }

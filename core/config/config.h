@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Configuration: config.c, config_rules.c, config_locate.c. */
-#ifndef DS_ACCEL_CORE_CONFIG_H
-#define DS_ACCEL_CORE_CONFIG_H
+#ifndef DS_ACCEL_CONFIG_CONFIG_H
+#define DS_ACCEL_CONFIG_CONFIG_H
 
 #include "base/private.h"
 #include "base/reason.h"
@@ -20,16 +20,16 @@ struct ds_accel__text;
 DS_ACCEL__PRIVATE const char *ds_accel__check_pci_fact(const char *text);
 DS_ACCEL__PRIVATE const char *ds_accel__check_node_fact(const char *text);
 
-enum ds_accel__layer {
-    DS_ACCEL__LAYER_PACKAGE, /* what packages ship: PREFIX/share/ds-accel */
-    DS_ACCEL__LAYER_SYSTEM,  /* /etc/ds-accel */
-    DS_ACCEL__LAYER_USER,    /* $XDG_CONFIG_HOME/ds-accel */
-    DS_ACCEL__LAYER_EXPLICIT /* DS_ACCEL_CONFIG or an option; replaces the user's */
+enum ds_accel__config_layer {
+    DS_ACCEL__CONFIG_LAYER_PACKAGE, /* what packages ship: PREFIX/share/ds-accel */
+    DS_ACCEL__CONFIG_LAYER_SYSTEM,  /* /etc/ds-accel */
+    DS_ACCEL__CONFIG_LAYER_USER,    /* $XDG_CONFIG_HOME/ds-accel */
+    DS_ACCEL__CONFIG_LAYER_EXPLICIT /* DS_ACCEL_CONFIG or an option; replaces the user's */
 };
 
 struct ds_accel__config_file {
     char *path;
-    enum ds_accel__layer layer;
+    enum ds_accel__config_layer layer;
     bool is_ops;   /* op builders only, read when somebody asks for them */
     bool is_given; /* text is there before it is read: of a recorded machine */
     char *text;    /* NULL until read */
@@ -82,7 +82,8 @@ int32_t ds_accel__config_find_named(struct ds_accel__config *config,
 /* Add one behind the others; text: what is in it, NULL: it is read when it is needed.
  * ERR_NO_MEMORY. */
 DS_ACCEL__PRIVATE int32_t ds_accel__config_add_file(struct ds_accel__config *config,
-                                                    const char *path, enum ds_accel__layer layer,
+                                                    const char *path,
+                                                    enum ds_accel__config_layer layer,
                                                     const char *text);
 /*
  * Read, check and merge them. DS_ACCEL_OK; ERR_CONFIG, then config->problems says why and nothing
@@ -128,7 +129,7 @@ bool ds_accel__config_is_package(const struct ds_accel__config *config, const ch
 DS_ACCEL__PRIVATE const char *ds_accel__config_remedy(const struct ds_accel__config *config,
                                                       const char *backend,
                                                       enum ds_accel__reason_id reason);
-DS_ACCEL__PRIVATE const char *ds_accel__layer_name(enum ds_accel__layer layer);
+DS_ACCEL__PRIVATE const char *ds_accel__config_layer_name(enum ds_accel__config_layer layer);
 
 /* Called for each problem: the JSON pointer of the value, or of the key if is_key. */
 typedef int32_t (*ds_accel__problem_t)(void *user_data, const char *pointer, bool is_key,

@@ -415,7 +415,7 @@ static void type_names(unsigned types, char *names, size_t names_size)
     size_t length = 0;
 
     names[0] = '\0';
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(table); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
         if ((types & table[i].type) != 0) {
             length += (size_t)snprintf(names + length, names_size - length, "%s%s",
                                        length != 0 ? " or " : "", table[i].name);
@@ -462,8 +462,7 @@ static int32_t unknown_key(struct check *check, const char *key, const struct ru
     int32_t status;
 
     check->at = &step;
-    for (; members != NULL && members[count].types != 0 && count < DS_ACCEL__ARRAY_SIZE(names);
-         count++) {
+    for (; members != NULL && members[count].types != 0 && count < ARRAY_SIZE(names); count++) {
         names[count] = members[count].key;
     }
     nearest = ds_accel__nearest(key, names, count);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The environment: env.c. */
-#ifndef DS_ACCEL_CORE_ENV_H
-#define DS_ACCEL_CORE_ENV_H
+#ifndef DS_ACCEL_CONFIG_ENV_H
+#define DS_ACCEL_CONFIG_ENV_H
 
 #include "base/private.h"
 #include "ds_accel.h"

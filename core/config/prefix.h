@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Where this installation lies: prefix.c. */
-#ifndef DS_ACCEL_CORE_PREFIX_H
-#define DS_ACCEL_CORE_PREFIX_H
+#ifndef DS_ACCEL_CONFIG_PREFIX_H
+#define DS_ACCEL_CONFIG_PREFIX_H
 
 /* The directory of the library, or of the program that its objects are linked into. The caller
  * frees the string; NULL when memory is exhausted. */

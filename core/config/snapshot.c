@@ -58,7 +58,7 @@ static const char *const early_keys[] = {
 
 bool ds_accel__snapshot_is_early(const char *key)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(early_keys); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(early_keys); i++) {
         if (strcmp(early_keys[i], key) == 0) {
             return true;
         }
@@ -418,7 +418,7 @@ uint64_t ds_accel__snapshot_identify(const struct ds_accel__config *config, bool
     time_t now = time(NULL);
 
     /* Builds of one version may still differ in what they keep for later. */
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(early_keys); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(early_keys); i++) {
         identity = ds_accel__hash_text(early_keys[i], identity);
     }
     *settled_out = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The merged configuration as bytes: snapshot.c. */
-#ifndef DS_ACCEL_CORE_SNAPSHOT_H
-#define DS_ACCEL_CORE_SNAPSHOT_H
+#ifndef DS_ACCEL_CONFIG_SNAPSHOT_H
+#define DS_ACCEL_CONFIG_SNAPSHOT_H
 
 #include <jansson.h>
 #include <stdbool.h>

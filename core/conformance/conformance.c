@@ -61,7 +61,7 @@ static int spawn_helper(struct ds_accel__suite *suite, int channel)
         containment = "outside";
     }
     return ds_accel__helper_spawn(&suite->pid, suite->program, containment, "--conformance",
-                                  descriptors, (int)DS_ACCEL__ARRAY_SIZE(descriptors));
+                                  descriptors, (int)ARRAY_SIZE(descriptors));
 }
 
 static int32_t start(struct ds_accel__suite *suite)
@@ -234,7 +234,7 @@ static bool take_result(struct ds_accel__suite *suite, json_t *tree)
         (size_t)json_integer_value(json_object_get(tree, "check")) != suite->next) {
         return false;
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(results); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
         if (strcmp(results[i], result) == 0) {
             set_outcome(suite, results[i], rule != 0 ? rule : ds_accel__check_at(suite->next)->rule,
                         (off_t)json_integer_value(json_object_get(tree, "printed")), "%s",

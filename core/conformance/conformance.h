@@ -21,8 +21,8 @@
  * chance to spoil the next check, which gets a process of its own, and no check has to clean up
  * after a failure. A check that returns has passed, unless it called ds_accel__skip().
  */
-#ifndef DS_ACCEL_CONFORMANCE_H
-#define DS_ACCEL_CONFORMANCE_H
+#ifndef DS_ACCEL_CONFORMANCE_CONFORMANCE_H
+#define DS_ACCEL_CONFORMANCE_CONFORMANCE_H
 
 #include "base/reason.h"
 #include "host/loader.h"

@@ -128,7 +128,7 @@ static bool check_deadlines(struct ds_accel__run *run, struct held *held, const 
     static const uint64_t timeouts_ns[] = {0, 1, TIMEOUT_NS};
     uint64_t start_ns = 0;
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(timeouts_ns); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(timeouts_ns); i++) {
         held->timeout_ns = timeouts_ns[i];
         start_ns = now_ns();
         if (!ds_accel__want_prompt(run, &held->gate, DS_ACCEL_ERR_TIMEOUT, slot, wait, held)) {
@@ -161,12 +161,12 @@ static void check_ends(struct ds_accel__run *run, struct held *held)
          run->table.device_synchronize != NULL ? (size_t)ENDLESS : 0},
         {"event_synchronize", wait_mark, has_event ? (size_t)ENDLESS : 0},
     };
-    struct ds_accel__caller callers[DS_ACCEL__ARRAY_SIZE(waits) * ENDLESS];
-    struct held each[DS_ACCEL__ARRAY_SIZE(callers)];
-    const char *slots[DS_ACCEL__ARRAY_SIZE(callers)];
+    struct ds_accel__caller callers[ARRAY_SIZE(waits) * ENDLESS];
+    struct held each[ARRAY_SIZE(callers)];
+    const char *slots[ARRAY_SIZE(callers)];
     size_t started = 0;
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(waits); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
         for (size_t k = 0; k < waits[i].count; k++, started++) {
             slots[started] = waits[i].slot;
             each[started] = *held;
@@ -452,7 +452,7 @@ static const struct {
 
 static void queue_all(struct ds_accel__run *run, struct held *held)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(queued); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(queued); i++) {
         if (ds_accel__has_slot(run, queued[i].slot) &&
             (!queued[i].is_pinned || held->pinned != NULL) &&
             !ds_accel__want_prompt(run, &held->gate, DS_ACCEL_OK, queued[i].name, queued[i].call,
@@ -594,4 +594,4 @@ static const struct ds_accel__check checks[] = {
      {HELD, SLOT(graph_capture_begin), SLOT(graph_launch), SLOT(mem_fill_async)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_async = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_async = {checks, ARRAY_SIZE(checks)};

@@ -270,7 +270,7 @@ static bool needs_stream(size_t slot)
 
 void ds_accel__refuse_all(struct ds_accel__run *run, ds_accel__refusal_t visit, void *user_data)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(refusals); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
         bool is_written = false;
         int32_t status;
 
@@ -509,7 +509,7 @@ static bool can_visit(const struct ds_accel__run *run, const struct ds_accel__to
 
 void ds_accel__tour(struct ds_accel__run *run, ds_accel__tour_t visit, void *user_data)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(stops); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(stops); i++) {
         if (can_visit(run, &stops[i])) {
             int32_t status = stops[i].call(run);
 
@@ -522,7 +522,7 @@ void ds_accel__tour(struct ds_accel__run *run, ds_accel__tour_t visit, void *use
 
 bool ds_accel__tour_stop(struct ds_accel__run *run, size_t slot)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(stops); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(stops); i++) {
         if (stops[i].slot == slot && can_visit(run, &stops[i])) {
             stops[i].call(run);
             return true;
@@ -812,7 +812,7 @@ static void check_current(struct ds_accel__run *run)
 struct crew {
     struct ds_accel__run run; /* a thread's own */
     pthread_barrier_t *begin; /* so that none is done before the last begins */
-    int32_t statuses[DS_ACCEL__ARRAY_SIZE(stops)];
+    int32_t statuses[ARRAY_SIZE(stops)];
     bool has_statuses;
 };
 
@@ -961,4 +961,4 @@ static const struct ds_accel__check checks[] = {
      {SLOT(device_get_current)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_calls = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_calls = {checks, ARRAY_SIZE(checks)};

@@ -37,7 +37,7 @@ static const struct {
 
 static void check_flags(struct ds_accel__run *run)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(promises); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(promises); i++) {
         bool is_promised = (run->info.flags & promises[i].flag) != 0;
         bool is_denied = !is_promised && (run->info.flags_known & promises[i].flag) != 0;
 
@@ -66,7 +66,7 @@ static void check_pairs(struct ds_accel__run *run)
         {SLOT(rng_get_state), SLOT(rng_set_state)},
     };
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(pairs); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
         EXPECT(run, ds_accel__has_slot(run, pairs[i][0]) == ds_accel__has_slot(run, pairs[i][1]),
                "of %s and %s only one is there", ds_accel__slot_name(pairs[i][0]),
                ds_accel__slot_name(pairs[i][1]));
@@ -137,7 +137,7 @@ static void check_index(struct ds_accel__run *run)
 {
     static const uint32_t past[] = {0, 1, UINT32_MAX};
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(past); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(past); i++) {
         uint32_t index = past[i] == UINT32_MAX ? UINT32_MAX : run->device_count + past[i];
         ds_accel_plugin_device_t *device = NULL;
 
@@ -378,7 +378,7 @@ static void check_totals(struct ds_accel__run *run)
     totals[3] = (memory.valid & DS_ACCEL_MEMORY_TOTAL) != 0 && memory.limit_bytes == 0
                     ? memory.total_bytes
                     : 0;
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(totals); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(totals); i++) {
         least = totals[i] != 0 && totals[i] < least ? totals[i] : least;
         most = totals[i] > most ? totals[i] : most;
     }
@@ -595,4 +595,4 @@ static const struct ds_accel__check checks[] = {
      {SLOT(device_synchronize), SLOT(stream_create), SLOT(stream_host_task), SLOT(stream_query)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_device = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_device = {checks, ARRAY_SIZE(checks)};

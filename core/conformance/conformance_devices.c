@@ -361,4 +361,4 @@ static const struct ds_accel__check checks[] = {
      {SLOT(stream_get_default)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_devices = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_devices = {checks, ARRAY_SIZE(checks)};

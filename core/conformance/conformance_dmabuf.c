@@ -129,4 +129,4 @@ static const struct ds_accel__check checks[] = {
      {EXPORTS, SLOT(dmabuf_import), SLOT(dmabuf_release)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_dmabuf = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_dmabuf = {checks, ARRAY_SIZE(checks)};

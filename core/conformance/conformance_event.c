@@ -282,4 +282,4 @@ static const struct ds_accel__check checks[] = {
      {SLOT(event_create), SLOT(event_record), SLOT(stream_wait_event), SLOT(stream_create)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_event = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_event = {checks, ARRAY_SIZE(checks)};

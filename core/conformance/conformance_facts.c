@@ -509,4 +509,4 @@ static const struct ds_accel__check checks[] = {
      {SLOT(rng_normal), SLOT(rng_seed), SLOT(mem_alloc), SLOT(mem_copy), SLOT(stream_create)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_facts = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_facts = {checks, ARRAY_SIZE(checks)};

@@ -151,4 +151,4 @@ static const struct ds_accel__check checks[] = {
       SLOT(backend_info)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_fixed = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_fixed = {checks, ARRAY_SIZE(checks)};

@@ -246,7 +246,7 @@ static void try_events(struct ds_accel__run *run)
     static const uint32_t flags[] = {DS_ACCEL_EVENT_TIMING, DS_ACCEL_EVENT_BLOCKING_SYNC,
                                      DS_ACCEL_EVENT_INTERPROCESS};
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(flags); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
         ds_accel_plugin_event_t *event = NULL;
         int32_t status = CALL(run, event_create, run->device, flags[i], &event);
 
@@ -261,7 +261,7 @@ static void try_pinned(struct ds_accel__run *run)
     static const uint32_t flags[] = {DS_ACCEL_PINNED_PORTABLE, DS_ACCEL_PINNED_MAPPED,
                                      DS_ACCEL_PINNED_WRITE_COMBINED, DS_ACCEL_PINNED_HUGE_PAGES};
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(flags); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
         void *pointer = NULL;
         int32_t status = CALL(run, mem_alloc_pinned, run->device, BYTES, 1, flags[i], &pointer);
 
@@ -315,7 +315,7 @@ static void check_known(struct ds_accel__run *run)
         {{SLOT(graph_capture_begin), SLOT(stream_create)}, try_captures},
     };
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(calls); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
         if (ds_accel__has_slot(run, calls[i].slots[0]) &&
             ds_accel__has_slot(run, calls[i].slots[1])) {
             calls[i].try(run);
@@ -369,4 +369,4 @@ static const struct ds_accel__check checks[] = {
     {110, GROUP, "handles have a size", DEVICE, 0, check_handles, {SLOT(backend_info)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_flags = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_flags = {checks, ARRAY_SIZE(checks)};

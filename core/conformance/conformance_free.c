@@ -400,4 +400,4 @@ static const struct ds_accel__check checks[] = {
      {WORK, SLOT(stream_wait_event), SLOT(mem_copy_async)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_free = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_free = {checks, ARRAY_SIZE(checks)};

@@ -467,4 +467,4 @@ static const struct ds_accel__check checks[] = {
     {106, GROUP, "memory allocated while capturing", DEVICE, 0, check_memory, {FILLS}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_graph = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_graph = {checks, ARRAY_SIZE(checks)};

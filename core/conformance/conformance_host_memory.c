@@ -51,7 +51,7 @@ static void check_alignment(struct ds_accel__run *run)
         memset(pointer, 0x42, BYTES); /* it is host memory */
         WANT(run, DS_ACCEL_OK, mem_free_pinned, run->device, pointer);
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(odd_aligns); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(odd_aligns); i++) {
         void *pointer = NULL;
 
         WANT_ERROR(run, mem_alloc_pinned, run->device, BYTES, odd_aligns[i], 0, &pointer);
@@ -169,5 +169,4 @@ static const struct ds_accel__check checks[] = {
      {PINNED, SLOT(mem_device_pointer), SLOT(mem_copy)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_host_memory = {checks,
-                                                                  DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_host_memory = {checks, ARRAY_SIZE(checks)};

@@ -98,7 +98,7 @@ static const struct {
 /* The table is the same with every runtime: an older one leaves the flag of what it lacks open. */
 static bool is_left_open(const struct ds_accel__run *run, size_t offset)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(flagged); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(flagged); i++) {
         if (offset >= flagged[i].first && offset <= flagged[i].last) {
             return run->info.flags_known != 0 && (run->info.flags_known & flagged[i].flag) == 0;
         }

@@ -245,4 +245,4 @@ static const struct ds_accel__check checks[] = {
      {STARTS}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_left = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_left = {checks, ARRAY_SIZE(checks)};

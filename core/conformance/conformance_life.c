@@ -54,7 +54,7 @@ static void check_required(struct ds_accel__run *run)
     static const size_t required[] = {SLOT(probe),        SLOT(init),        SLOT(shutdown),
                                       SLOT(device_count), SLOT(device_open), SLOT(device_close)};
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(required); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(required); i++) {
         EXPECT(run, ds_accel__has_slot(run, required[i]), "%s is NULL",
                ds_accel__slot_name(required[i]));
     }
@@ -608,4 +608,4 @@ static const struct ds_accel__check checks[] = {
      {SLOT(extension)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_life = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_life = {checks, ARRAY_SIZE(checks)};

@@ -132,7 +132,7 @@ static const struct ds_accel__check_list *const lists[] = {
 
 const struct ds_accel__check *ds_accel__check_at(size_t position)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(lists); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
         if (position < lists[i]->count) {
             return &lists[i]->checks[position];
         }
@@ -156,7 +156,7 @@ bool ds_accel__check_is_each(const struct ds_accel__check *check)
 
 const char *ds_accel__rule_title(uint32_t rule)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(rule_titles); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(rule_titles); i++) {
         if (rule_titles[i].rule == rule) {
             return rule_titles[i].title;
         }

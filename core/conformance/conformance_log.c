@@ -55,4 +55,4 @@ static const struct ds_accel__check checks[] = {
       SLOT(device_close)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_log = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_log = {checks, ARRAY_SIZE(checks)};

@@ -32,7 +32,7 @@ static void check_alignment(struct ds_accel__run *run)
                (unsigned long long)wanted);
         ds_accel__give(run, pointer);
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(odd_aligns); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(odd_aligns); i++) {
         WANT_ERROR(run, mem_alloc, run->device, 100, odd_aligns[i], 0, &pointer);
     }
 }
@@ -51,7 +51,7 @@ static void check_sizes(struct ds_accel__run *run)
     };
     void *pointer = NULL;
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(impossible); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(impossible); i++) {
         const uint64_t size = impossible[i];
 
         WANT_ERROR(run, mem_alloc, run->device, size, 0, 0, &pointer);
@@ -104,7 +104,7 @@ static void check_apart(struct ds_accel__run *run)
 {
     static const size_t sizes[] = {1, 2, 255, 256, 257, 4096, 70001};
     enum {
-        COUNT = DS_ACCEL__ARRAY_SIZE(sizes)
+        COUNT = ARRAY_SIZE(sizes)
     };
     unsigned char bytes[70001];
     unsigned char *pointers[COUNT];
@@ -349,8 +349,8 @@ static void check_copies(struct ds_accel__run *run)
 {
     unsigned char *area = ds_accel__take(run, 2 * AREA);
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(sizes); i++) {
-        for (size_t k = 0; k < DS_ACCEL__ARRAY_SIZE(offsets); k++) {
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        for (size_t k = 0; k < ARRAY_SIZE(offsets); k++) {
             check_one_copy(run, area, sizes[i], offsets[k]);
         }
     }
@@ -595,7 +595,7 @@ static void check_fills(struct ds_accel__run *run)
     unsigned char *area = ds_accel__take(run, AREA);
 
     for (uint32_t bytes = 1; bytes <= 4; bytes *= 2) {
-        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(counts); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
             check_one_fill(run, area, bytes, counts[i]);
         }
     }
@@ -924,4 +924,4 @@ static const struct ds_accel__check checks[] = {
      {SLOT(mem_alloc_managed), SLOT(mem_copy)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_memory = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_memory = {checks, ARRAY_SIZE(checks)};

@@ -130,4 +130,4 @@ static const struct ds_accel__check checks[] = {
      {SLOT(native_get), SLOT(native_wrap), SLOT(stream_create), SLOT(stream_host_task)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_native = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_native = {checks, ARRAY_SIZE(checks)};

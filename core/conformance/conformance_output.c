@@ -49,7 +49,7 @@ bool ds_accel__find_report(const char *text, size_t size, uint32_t *rule_out, ch
     const char *first = NULL;
     size_t length = 0;
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(marks); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(marks); i++) {
         const char *found = memmem(text, size, marks[i].mark, strlen(marks[i].mark));
 
         if (found != NULL && (first == NULL || found < first)) {

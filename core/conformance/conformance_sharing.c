@@ -224,4 +224,4 @@ static const struct ds_accel__check checks[] = {
       SLOT(mem_copy), SLOT(backend_info)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_sharing = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_sharing = {checks, ARRAY_SIZE(checks)};

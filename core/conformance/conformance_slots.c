@@ -17,7 +17,5 @@ const char *ds_accel__slot_name(size_t offset)
 {
     size_t position = (offset - SLOT(probe)) / sizeof(void *);
 
-    return offset >= SLOT(probe) && position < DS_ACCEL__ARRAY_SIZE(slot_names)
-               ? slot_names[position]
-               : "?";
+    return offset >= SLOT(probe) && position < ARRAY_SIZE(slot_names) ? slot_names[position] : "?";
 }

@@ -116,7 +116,7 @@ static bool start(struct ds_accel__run *run, char *why, size_t why_size)
         snprintf(why, why_size, "it has not the functions to be started");
         return false;
     }
-    if (ds_accel__slots_are_refused(needed, DS_ACCEL__ARRAY_SIZE(needed), why, why_size)) {
+    if (ds_accel__slots_are_refused(needed, ARRAY_SIZE(needed), why, why_size)) {
         return false;
     }
     probe(run);
@@ -150,7 +150,7 @@ static bool open_device(struct ds_accel__run *run, char *why, size_t why_size)
         snprintf(why, why_size, "there is no device %u", run->device_index);
         return false;
     }
-    if (ds_accel__slots_are_refused(needed, DS_ACCEL__ARRAY_SIZE(needed), why, why_size)) {
+    if (ds_accel__slots_are_refused(needed, ARRAY_SIZE(needed), why, why_size)) {
         return false;
     }
     status = CALL(run, device_open, run->instance, run->device_index, &run->device);

@@ -321,4 +321,4 @@ static const struct ds_accel__check checks[] = {
       SLOT(device_synchronize)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_stream = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_stream = {checks, ARRAY_SIZE(checks)};

@@ -74,7 +74,7 @@ static void check_size(struct ds_accel__run *run, size_t position, uint32_t size
 
 static void check_structs(struct ds_accel__run *run)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(structs); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(structs); i++) {
         if (!ds_accel__has_slot(run, structs[i].slot)) {
             continue;
         }
@@ -94,14 +94,14 @@ static void check_short_answers(struct ds_accel__run *run)
 {
     static const size_t steady[] = {SLOT(backend_info), SLOT(device_identity), SLOT(device_info)};
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(structs); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(structs); i++) {
         unsigned char whole[STRUCT_LIMIT] = {0};
         unsigned char half[STRUCT_LIMIT] = {0};
         uint32_t size = structs[i].size;
         uint32_t half_size = size / 2 / 8 * 8;
         bool is_steady = false;
 
-        for (size_t k = 0; k < DS_ACCEL__ARRAY_SIZE(steady); k++) {
+        for (size_t k = 0; k < ARRAY_SIZE(steady); k++) {
             is_steady = is_steady || steady[k] == structs[i].slot;
         }
         if (!is_steady || !ds_accel__has_slot(run, structs[i].slot)) {
@@ -218,7 +218,7 @@ static void check_counts(struct ds_accel__run *run)
 {
     unsigned char bytes[ELEMENT_LIMIT * FEW];
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(arrays); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(arrays); i++) {
         const char *slot = ds_accel__slot_name(arrays[i].slot);
         uint32_t whole;
 
@@ -266,7 +266,7 @@ static void check_stride(struct ds_accel__run *run, size_t position, uint32_t st
  * and ends sooner. */
 static void check_strides(struct ds_accel__run *run)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(arrays); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(arrays); i++) {
         if (!is_answered(run, i)) {
             continue;
         }
@@ -347,4 +347,4 @@ static const struct ds_accel__check checks[] = {
      {0}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_structs = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_structs = {checks, ARRAY_SIZE(checks)};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The suite as its caller has it: conformance.c runs it, conformance_report.c shows it. */
-#ifndef DS_ACCEL_CONFORMANCE_SUITE_H
-#define DS_ACCEL_CONFORMANCE_SUITE_H
+#ifndef DS_ACCEL_CONFORMANCE_CONFORMANCE_SUITE_H
+#define DS_ACCEL_CONFORMANCE_CONFORMANCE_SUITE_H
 
 #include "conformance/conformance.h"
 

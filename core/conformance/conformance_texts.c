@@ -107,7 +107,7 @@ static void check_names(struct ds_accel__run *run)
 {
     static const uint32_t lists[] = {DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, DS_ACCEL_ENV_LIST_EXPORT};
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(lists); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
         for (uint32_t position = 0; position < 1000; position++) {
             char name[256];
 
@@ -182,4 +182,4 @@ static const struct ds_accel__check checks[] = {
     {25, GROUP, "rules of the environment", DEVICE, 0, check_rules, {SLOT(env_rules_get)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_texts = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_texts = {checks, ARRAY_SIZE(checks)};

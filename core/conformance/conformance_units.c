@@ -362,4 +362,4 @@ static const struct ds_accel__check checks[] = {
      {HOLDS, SLOT(mem_info)}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_units = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_units = {checks, ARRAY_SIZE(checks)};

@@ -264,4 +264,4 @@ static const struct ds_accel__check checks[] = {
     {18, GROUP, "an unknown access", DEVICE, 0, check_access, {ALL}},
 };
 
-const struct ds_accel__check_list ds_accel__checks_vmem = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
+const struct ds_accel__check_list ds_accel__checks_vmem = {checks, ARRAY_SIZE(checks)};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Loading and starting a plugin in this process: activate.c. */
-#ifndef DS_ACCEL_CORE_ACTIVATE_H
-#define DS_ACCEL_CORE_ACTIVATE_H
+#ifndef DS_ACCEL_HOST_ACTIVATE_H
+#define DS_ACCEL_HOST_ACTIVATE_H
 
 #include "base/private.h"
 #include "ds_accel.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The store of what is remembered: cache.c; config_cache.c keeps the configuration in it. */
-#ifndef DS_ACCEL_CORE_CACHE_H
-#define DS_ACCEL_CORE_CACHE_H
+#ifndef DS_ACCEL_HOST_CACHE_H
+#define DS_ACCEL_HOST_CACHE_H
 
 #include "base/private.h"
 #include "host/key.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the store alone needs of the disk: cache_folder.c, cache_file.c, cache_lock.c. */
-#ifndef DS_ACCEL_CORE_CACHE_DISK_H
-#define DS_ACCEL_CORE_CACHE_DISK_H
+#ifndef DS_ACCEL_HOST_CACHE_DISK_H
+#define DS_ACCEL_HOST_CACHE_DISK_H
 
 #include <stdbool.h>
 #include <stddef.h>

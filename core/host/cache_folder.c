@@ -97,7 +97,7 @@ static bool is_shared(int fd)
     if (fstatfs(fd, &info) != 0) {
         return true;
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(types); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
         if ((uint32_t)info.f_type == types[i]) {
             return true;
         }

@@ -25,7 +25,7 @@ const char *ds_accel__state_name(uint32_t state)
         "crashed",    "timed_out", "disabled",  "shadowed",    "quarantined",
     };
 
-    return state < DS_ACCEL__ARRAY_SIZE(names) ? names[state] : "error";
+    return state < ARRAY_SIZE(names) ? names[state] : "error";
 }
 
 const char *ds_accel__gate_name(enum ds_accel__gate gate)
@@ -36,7 +36,7 @@ const char *ds_accel__gate_name(enum ds_accel__gate gate)
 #undef GATE
     };
 
-    assert((size_t)gate < DS_ACCEL__ARRAY_SIZE(names) && names[gate] != NULL);
+    assert((size_t)gate < ARRAY_SIZE(names) && names[gate] != NULL);
     return names[gate];
 }
 

@@ -60,7 +60,7 @@ static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *
         ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, reason, "%s", "");
         return DS_ACCEL_OK;
     }
-    assert(batch->count < batch->width && batch->width <= DS_ACCEL__ARRAY_SIZE(batch->candidates));
+    assert(batch->count < batch->width && batch->width <= ARRAY_SIZE(batch->candidates));
     batch->candidates[batch->count] = candidate;
     batch->reasons[batch->count++] = reason;
     return batch->count >= batch->width ? evaluate_batch(context, batch) : DS_ACCEL_OK;

@@ -142,7 +142,7 @@ static void wait_for(pid_t child, int caller_fd, siginfo_t *info)
     do {
         result = waitid(P_PID, (id_t)child, info, WEXITED);
     } while (result != 0 && errno == EINTR);
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(ends); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
         if (ends[i].fd >= 0 && i != 1) {
             close(ends[i].fd);
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What holds the processes together that plugins start: contain.c. */
-#ifndef DS_ACCEL_CORE_CONTAIN_H
-#define DS_ACCEL_CORE_CONTAIN_H
+#ifndef DS_ACCEL_HOST_CONTAIN_H
+#define DS_ACCEL_HOST_CONTAIN_H
 
 #include "base/private.h"
 

@@ -421,7 +421,7 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
     ds_accel__plugin_lock();
     theirs = entry(&candidate->host.abi);
     if (theirs == NULL) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_ENTRY_REFUSED, "the entry returned NULL");
+        ds_accel__finding_set(&finding, DS_ACCEL__REASON_ENTRY_REFUSED, "the entry returned NULL");
     } else {
         uint32_t size;
 
@@ -436,8 +436,8 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
     }
     ds_accel__plugin_unlock();
     if (finding.reason == DS_ACCEL__REASON_NONE && !ds_accel__is_backend_name(name)) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_BAD_NAME, "\"%s\" is not [a-z][a-z0-9_.]{0,30}",
-                       name);
+        ds_accel__finding_set(&finding, DS_ACCEL__REASON_BAD_NAME,
+                              "\"%s\" is not [a-z][a-z0-9_.]{0,30}", name);
     }
     if (finding.reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_destroy(candidate);
@@ -467,8 +467,8 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
     shadowed = ds_accel__registry_find(&context->registry, name);
     status = ds_accel__registry_add(&context->registry, candidate);
     if (status >= 0 && shadowed != NULL) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_SHADOWED,
-                       "by a backend that the program registered");
+        ds_accel__finding_set(&finding, DS_ACCEL__REASON_SHADOWED,
+                              "by a backend that the program registered");
         ds_accel__candidate_fail(shadowed, DS_ACCEL__GATE_NAME, DS_ACCEL_STATE_SHADOWED, &finding);
     }
     if (status >= 0) {

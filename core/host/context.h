@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The context: context.c. */
-#ifndef DS_ACCEL_CORE_CONTEXT_H
-#define DS_ACCEL_CORE_CONTEXT_H
+#ifndef DS_ACCEL_HOST_CONTEXT_H
+#define DS_ACCEL_HOST_CONTEXT_H
 
 #include "base/fork.h"
 #include "base/private.h"

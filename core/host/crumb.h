@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* A trail for the next process, in case this one ends while it loads a plugin: crumb.c. */
-#ifndef DS_ACCEL_CORE_CRUMB_H
-#define DS_ACCEL_CORE_CRUMB_H
+#ifndef DS_ACCEL_HOST_CRUMB_H
+#define DS_ACCEL_HOST_CRUMB_H
 
 #include "ds_accel.h"
 

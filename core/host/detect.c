@@ -217,7 +217,7 @@ static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
     size_t count = 0;
     int32_t status;
 
-    assert(width >= 1 && width <= DS_ACCEL__ARRAY_SIZE(batch));
+    assert(width >= 1 && width <= ARRAY_SIZE(batch));
     assert(context->meanwhile == NULL);
     for (size_t i = position; i < context->registry.count && count < width; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];

@@ -201,7 +201,7 @@ static bool reject_inherited(struct ds_accel__candidate *candidate)
     if (starter == 0) {
         return false;
     }
-    ds_accel__find(&finding, DS_ACCEL__REASON_FORKED, DS_ACCEL__FORKED_TEXT, (long)starter);
+    ds_accel__finding_set(&finding, DS_ACCEL__REASON_FORKED, DS_ACCEL__FORKED_TEXT, (long)starter);
     ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_UNAVAILABLE, &finding);
     return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* From candidates to verdicts: evaluate.c, check.c. */
-#ifndef DS_ACCEL_CORE_EVALUATE_H
-#define DS_ACCEL_CORE_EVALUATE_H
+#ifndef DS_ACCEL_HOST_EVALUATE_H
+#define DS_ACCEL_HOST_EVALUATE_H
 
 #include "base/private.h"
 #include "ds_accel.h"

@@ -68,10 +68,10 @@ static void compare_hash(const struct ds_accel__candidate *candidate, const char
         &candidate->host.context->config, "trust", "sha256", candidate->name, NULL));
 
     if (allowed == NULL) {
-        ds_accel__find(finding, DS_ACCEL__REASON_HASH_UNLISTED, "its SHA-256 is %s", hex);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_HASH_UNLISTED, "its SHA-256 is %s", hex);
     } else if (strcmp(allowed, hex) != 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_HASH_MISMATCH, "its SHA-256 is %s; allowed is %s",
-                       hex, allowed);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_HASH_MISMATCH,
+                              "its SHA-256 is %s; allowed is %s", hex, allowed);
     }
 }
 
@@ -159,8 +159,8 @@ static int32_t check_hash(struct ds_accel__candidate *candidate, struct visit *v
         return DS_ACCEL_OK;
     }
     if (ds_accel__trust_hash(visit->fd, hex, &cause) < 0) {
-        ds_accel__find(&visit->finding, DS_ACCEL__REASON_NOT_READABLE, "%s: %s", candidate->path,
-                       cause);
+        ds_accel__finding_set(&visit->finding, DS_ACCEL__REASON_NOT_READABLE, "%s: %s",
+                              candidate->path, cause);
         return DS_ACCEL_OK;
     }
     ds_accel__candidate_judge_hash(candidate, hex, &visit->finding);
@@ -178,9 +178,11 @@ static int32_t check_allowed(struct ds_accel__candidate *candidate, struct visit
 
     (void)visit;
     if (denied != NULL) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_DENIED, "pattern \"%s\" of \"deny\"", denied);
+        ds_accel__finding_set(&finding, DS_ACCEL__REASON_DENIED, "pattern \"%s\" of \"deny\"",
+                              denied);
     } else if (allow != NULL && match(allow, candidate->name) == NULL) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_NOT_ALLOWED, "no pattern of \"allow\" matches");
+        ds_accel__finding_set(&finding, DS_ACCEL__REASON_NOT_ALLOWED,
+                              "no pattern of \"allow\" matches");
     }
     if (finding.reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_ALLOW, DS_ACCEL_STATE_DISABLED,

@@ -295,7 +295,7 @@ static bool compare_handlers(const struct ds_accel__guard *guard, char *text, si
 
 static bool compare_affinity(const struct ds_accel__guard *guard, char *text, size_t size)
 {
-    cpu_set_t now[DS_ACCEL__ARRAY_SIZE(guard->affinity)];
+    cpu_set_t now[ARRAY_SIZE(guard->affinity)];
 
     if (!guard->has_affinity || sched_getaffinity(0, sizeof(now), now) != 0 ||
         CPU_EQUAL_S(sizeof(now), now, guard->affinity)) {
@@ -373,7 +373,7 @@ static const char *limit_name(int resource)
         [RLIMIT_RTPRIO] = "RTPRIO",     [RLIMIT_RTTIME] = "RTTIME",
     };
 
-    return (size_t)resource < DS_ACCEL__ARRAY_SIZE(names) ? names[resource] : "?";
+    return (size_t)resource < ARRAY_SIZE(names) ? names[resource] : "?";
 }
 
 static bool is_same_limit(const struct rlimit *now, const struct rlimit *before)
@@ -714,14 +714,14 @@ static const struct {
      ds_accel__guard_restore_death_signal},
     {DS_ACCEL__REASON_CHANGES_ATTRIBUTE, ds_accel__guard_compare_attributes, NULL},
 };
-DS_ACCEL_STATIC_ASSERT(DS_ACCEL__ARRAY_SIZE(kinds) <= 32, "a bit of reported for each");
+DS_ACCEL_STATIC_ASSERT(ARRAY_SIZE(kinds) <= 32, "a bit of reported for each");
 
 void ds_accel__guard_compare(struct ds_accel__guard *guard, ds_accel__conduct_t report,
                              void *user_data)
 {
     char text[256];
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(kinds); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         uint32_t bit = UINT32_C(1) << i;
 
         if ((guard->reported & bit) == 0 && kinds[i].compare(guard, text, sizeof(text))) {
@@ -738,7 +738,7 @@ void ds_accel__guard_restore(struct ds_accel__guard *guard, ds_accel__conduct_t 
     char text[256];
 
     assert(guard->taken_ns != 0 && guard->taken_ns <= ds_accel__now_ns());
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(kinds); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         if (kinds[i].compare(guard, text, sizeof(text)) &&
             (kinds[i].restore == NULL || !kinds[i].restore(guard)) && report != NULL) {
             report(user_data, kinds[i].reason, text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The state of the process around a plugin's code: guard.c, guard_rights.c. */
-#ifndef DS_ACCEL_CORE_GUARD_H
-#define DS_ACCEL_CORE_GUARD_H
+#ifndef DS_ACCEL_HOST_GUARD_H
+#define DS_ACCEL_HOST_GUARD_H
 
 #include "base/private.h"
 #include "base/reason.h"

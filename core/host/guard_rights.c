@@ -56,7 +56,7 @@ static void read_status(struct ds_accel__guard_rights *rights)
         return;
     }
     rights->capabilities = 0;
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(sets); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
         rights->capabilities = hash_line(status, sets[i], rights->capabilities);
     }
     rights->seccomp_filters = hash_line(status, "\nSeccomp_filters:", 0);
@@ -66,7 +66,7 @@ static void read_status(struct ds_accel__guard_rights *rights)
 static uint64_t hash_groups(void)
 {
     gid_t groups[256];
-    int count = getgroups((int)DS_ACCEL__ARRAY_SIZE(groups), groups);
+    int count = getgroups((int)ARRAY_SIZE(groups), groups);
 
     return count >= 0 ? ds_accel__hash(groups, (size_t)count * sizeof(gid_t), 1) : 0;
 }
@@ -81,7 +81,7 @@ static uint64_t hash_attributes(void)
     char name[16] = "";
     uint64_t hash = 0;
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(options); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
         int value = prctl(options[i], 0, 0, 0, 0);
 
         hash = ds_accel__hash(&value, sizeof(value), hash);

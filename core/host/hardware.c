@@ -57,8 +57,8 @@ static void tell_absence(json_t *facts, struct ds_accel__finding *finding)
         at += (size_t)snprintf(ids + at, sizeof(ids) - at, "%s%s", i > 0 ? " or " : "PCI device ",
                                json_string_value(json_array_get(pci, i)));
     }
-    ds_accel__find(finding, DS_ACCEL__REASON_NO_DEVICE, "no %s%s%s", ids,
-                   at > 0 && node != NULL ? " and no " : "", node != NULL ? node : "");
+    ds_accel__finding_set(finding, DS_ACCEL__REASON_NO_DEVICE, "no %s%s%s", ids,
+                          at > 0 && node != NULL ? " and no " : "", node != NULL ? node : "");
 }
 
 /* The first place where this process may not look, or NULL. */

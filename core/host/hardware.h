@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The gate hardware: hardware.c. */
-#ifndef DS_ACCEL_CORE_HARDWARE_H
-#define DS_ACCEL_CORE_HARDWARE_H
+#ifndef DS_ACCEL_HOST_HARDWARE_H
+#define DS_ACCEL_HOST_HARDWARE_H
 
 #include "ds_accel.h"
 

@@ -4,8 +4,8 @@
  * What rooms above the host do when something happens here, and what may answer in place of a
  * machine. The host knows these tables alone; each room sets its own when the library is loaded.
  */
-#ifndef DS_ACCEL_CORE_HOOKS_H
-#define DS_ACCEL_CORE_HOOKS_H
+#ifndef DS_ACCEL_HOST_HOOKS_H
+#define DS_ACCEL_HOST_HOOKS_H
 
 #include "base/private.h"
 #include "ds_accel.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What a record is found by: key.c. */
-#ifndef DS_ACCEL_CORE_KEY_H
-#define DS_ACCEL_CORE_KEY_H
+#ifndef DS_ACCEL_HOST_KEY_H
+#define DS_ACCEL_HOST_KEY_H
 
 #include <jansson.h>
 #include <stdbool.h>

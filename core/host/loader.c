@@ -129,21 +129,21 @@ static int32_t explain(const char *error, struct ds_accel__finding *finding)
 
     /* Before the next: it says "cannot allocate memory", and means the plugin's wish. */
     if (strstr(error, "static TLS block") != NULL) {
-        ds_accel__find(finding, DS_ACCEL__REASON_TLS_EXHAUSTED, "%s", error);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_TLS_EXHAUSTED, "%s", error);
         return DS_ACCEL_OK;
     }
     if (strstr(error, "annot allocate memory") != NULL || strstr(error, "out of memory") != NULL) {
         return ds_accel__no_memory();
     }
     if (strstr(error, "undefined symbol") != NULL) {
-        ds_accel__find(finding, DS_ACCEL__REASON_SYMBOL_UNDEFINED, "%s", error);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_SYMBOL_UNDEFINED, "%s", error);
     } else if (strstr(error, strerror(EMFILE)) != NULL || strstr(error, strerror(ENFILE)) != NULL) {
-        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_REFUSED, "%s", error);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_HELPER_REFUSED, "%s", error);
     } else if (missing != NULL && strstr(missing, strerror(ENOENT)) != NULL) {
-        ds_accel__find(finding, DS_ACCEL__REASON_DEPENDENCY_MISSING, "%.*s is not installed",
-                       (int)(missing - error), error);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_DEPENDENCY_MISSING, "%.*s is not installed",
+                              (int)(missing - error), error);
     } else {
-        ds_accel__find(finding, DS_ACCEL__REASON_LOAD_FAILED, "%s", error);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_LOAD_FAILED, "%s", error);
     }
     return DS_ACCEL_OK;
 }
@@ -231,13 +231,14 @@ void ds_accel__module_entry(ds_accel__module_t *module, const struct ds_accel_ho
     entry.address = lt_dlsym(module->handle, DS_ACCEL_ENTRY_V1_SYMBOL);
     pthread_mutex_unlock(&ltdl_lock);
     if (entry.address == NULL) {
-        ds_accel__find(finding, DS_ACCEL__REASON_NO_ENTRY, "it has no symbol %s",
-                       DS_ACCEL_ENTRY_V1_SYMBOL);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NO_ENTRY, "it has no symbol %s",
+                              DS_ACCEL_ENTRY_V1_SYMBOL);
     } else {
         *table_out = entry.call(host);
         if (*table_out == NULL) {
-            ds_accel__find(finding, DS_ACCEL__REASON_ENTRY_REFUSED, "%s(host %s) returned NULL",
-                           DS_ACCEL_ENTRY_V1_SYMBOL, host->host_version);
+            ds_accel__finding_set(finding, DS_ACCEL__REASON_ENTRY_REFUSED,
+                                  "%s(host %s) returned NULL", DS_ACCEL_ENTRY_V1_SYMBOL,
+                                  host->host_version);
         }
     }
 }

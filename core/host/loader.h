@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Opened plugins: loader.c. */
-#ifndef DS_ACCEL_CORE_LOADER_H
-#define DS_ACCEL_CORE_LOADER_H
+#ifndef DS_ACCEL_HOST_LOADER_H
+#define DS_ACCEL_HOST_LOADER_H
 
 #include "base/private.h"
 #include "ds_accel.h"

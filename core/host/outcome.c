@@ -46,7 +46,7 @@ int32_t ds_accel__fail_unknown(ds_accel_t *context, const char *name, const char
 {
     const char *names[128];
     struct ds_accel__text plugins = {0};
-    size_t count = collect_names(context, names, DS_ACCEL__ARRAY_SIZE(names), &plugins);
+    size_t count = collect_names(context, names, ARRAY_SIZE(names), &plugins);
     const char *nearest = ds_accel__nearest(name, names, count);
     const char *found = plugins.failed ? "" : plugins.data;
 

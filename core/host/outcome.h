@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What is reported of a detection that failed or fell back: outcome.c. */
-#ifndef DS_ACCEL_CORE_OUTCOME_H
-#define DS_ACCEL_CORE_OUTCOME_H
+#ifndef DS_ACCEL_HOST_OUTCOME_H
+#define DS_ACCEL_HOST_OUTCOME_H
 
 #include "ds_accel.h"
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Asking plugins without letting their code into this process. Helpers (ds-accel-probe,
- * probe_serve.c) are told candidates one by one over a socket and answer with sealed frames; this
+ * probe_serve.c) are told candidates one by one over a socket and answer with sealed messages; this
  * file watches channel, output and death of each with one poll(). Whatever happens becomes a
  * verdict: an answer, a crash with the stage it happened in, a deadline, an answer that cannot be
  * believed, or conduct that would harm the process the plugin is loaded into next.
@@ -230,7 +230,7 @@ static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
     int32_t status = DS_ACCEL_OK;
     size_t count = 0;
 
-    assert(prober->width <= DS_ACCEL__ARRAY_SIZE(busy));
+    assert(prober->width <= ARRAY_SIZE(busy));
     /* No more than there are: the limit of descriptors is one of entries as well. */
     for (size_t i = 0; i < prober->width; i++) {
         if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The host table (host.c) and probing (probe*.c). */
-#ifndef DS_ACCEL_CORE_PROBE_H
-#define DS_ACCEL_CORE_PROBE_H
+#ifndef DS_ACCEL_HOST_PROBE_H
+#define DS_ACCEL_HOST_PROBE_H
 
 #include "base/private.h"
 #include "base/reason.h"
@@ -91,7 +91,7 @@ int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void));
 /* Where that program is; new string, NULL: no memory. */
 DS_ACCEL__PRIVATE char *ds_accel__probe_program(void);
 
-#define DS_ACCEL__PROBE_CHANNEL 3      /* the supervisor's descriptor for frames */
+#define DS_ACCEL__PROBE_CHANNEL 3      /* the supervisor's descriptor for messages */
 #define DS_ACCEL__PROBE_ANSWERS 4      /* that of its child */
 #define DS_ACCEL__PROBE_PASSED 3       /* descriptors that ASK brings: stdout, stderr, answers */
 #define DS_ACCEL__PROBE_EXIT_CLOSED 97 /* its exit code when that one is gone */

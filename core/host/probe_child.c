@@ -7,15 +7,15 @@
  * library knows where a plugin was when this process ended, hung or went wrong.
  *
  * A plugin may do anything here: close or write to the descriptors, install handlers, leave threads
- * and children. So every answer is sealed (frame.c), and what a crash looks like is said by a
+ * and children. So every answer is sealed (message.c), and what a crash looks like is said by a
  * handler of ours on a stack of its own.
  */
 #include "host/probe_child.h"
 #include "base/text.h"
 #include "host/context.h"
-#include "host/frame.h"
 #include "host/guard.h"
 #include "host/loader.h"
+#include "host/message.h"
 #include "host/probe.h"
 #include "host/registry.h"
 #include "host/start.h"
@@ -30,7 +30,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define GRACE_TRIES 40 /* milliseconds for another thread's frame */
+#define GRACE_TRIES 40 /* milliseconds for another thread's message */
 #define SIGNAL_STACK_BYTES 65536
 
 static struct {
@@ -79,12 +79,13 @@ static bool gather(uint16_t kind, const void *payload, size_t payload_bytes)
     char *at = gathered.data + gathered.size;
 
     if (!gathered.is_open ||
-        payload_bytes + DS_ACCEL__FRAME_HEAD_BYTES > sizeof(gathered.data) - gathered.size) {
+        payload_bytes + DS_ACCEL__MESSAGE_HEAD_BYTES > sizeof(gathered.data) - gathered.size) {
         return false;
     }
-    ds_accel__frame_seal(at, kind, child.sequence++, payload, (uint32_t)payload_bytes, child.token);
-    memcpy(at + DS_ACCEL__FRAME_HEAD_BYTES, payload, payload_bytes);
-    gathered.size += DS_ACCEL__FRAME_HEAD_BYTES + payload_bytes;
+    ds_accel__message_seal(at, kind, child.sequence++, payload, (uint32_t)payload_bytes,
+                           child.token);
+    memcpy(at + DS_ACCEL__MESSAGE_HEAD_BYTES, payload, payload_bytes);
+    gathered.size += DS_ACCEL__MESSAGE_HEAD_BYTES + payload_bytes;
     return true;
 }
 
@@ -99,22 +100,22 @@ static void say_gathered(void)
 
 static void say_now(uint16_t kind, const void *payload, size_t payload_bytes)
 {
-    char frame[DS_ACCEL__FRAME_HEAD_BYTES + 4096];
-    char head[DS_ACCEL__FRAME_HEAD_BYTES];
+    char message[DS_ACCEL__MESSAGE_HEAD_BYTES + 4096];
+    char head[DS_ACCEL__MESSAGE_HEAD_BYTES];
 
     if (gather(kind, payload, payload_bytes)) {
         return;
     }
     say_gathered();
-    if (payload_bytes <= sizeof(frame) - DS_ACCEL__FRAME_HEAD_BYTES) {
-        ds_accel__frame_seal(frame, kind, child.sequence++, payload, (uint32_t)payload_bytes,
-                             child.token);
-        memcpy(frame + DS_ACCEL__FRAME_HEAD_BYTES, payload, payload_bytes);
-        write_all(frame, DS_ACCEL__FRAME_HEAD_BYTES + payload_bytes);
+    if (payload_bytes <= sizeof(message) - DS_ACCEL__MESSAGE_HEAD_BYTES) {
+        ds_accel__message_seal(message, kind, child.sequence++, payload, (uint32_t)payload_bytes,
+                               child.token);
+        memcpy(message + DS_ACCEL__MESSAGE_HEAD_BYTES, payload, payload_bytes);
+        write_all(message, DS_ACCEL__MESSAGE_HEAD_BYTES + payload_bytes);
         return;
     }
-    ds_accel__frame_seal(head, kind, child.sequence++, payload, (uint32_t)payload_bytes,
-                         child.token);
+    ds_accel__message_seal(head, kind, child.sequence++, payload, (uint32_t)payload_bytes,
+                           child.token);
     write_all(head, sizeof(head));
     write_all(payload, payload_bytes);
 }
@@ -185,7 +186,7 @@ static void on_log(void *user_data, uint32_t level, const char *topic, const cha
     put_struct(&message, &level, sizeof(level));
     put_text(&message, topic);
     put_text(&message, line);
-    say(DS_ACCEL__FRAME_LOG, message.data, message.size);
+    say(DS_ACCEL__MESSAGE_LOG, message.data, message.size);
 }
 
 static void on_stage(ds_accel_t *context, enum ds_accel__gate gate)
@@ -196,7 +197,7 @@ static void on_stage(ds_accel_t *context, enum ds_accel__gate gate)
     if (gate == DS_ACCEL__GATE_LOAD) {
         return; /* where every asking begins */
     }
-    say(DS_ACCEL__FRAME_STAGE, &stage, sizeof(stage));
+    say(DS_ACCEL__MESSAGE_STAGE, &stage, sizeof(stage));
 }
 
 static void on_conduct(void *user_data, enum ds_accel__reason_id reason, const char *detail)
@@ -206,7 +207,7 @@ static void on_conduct(void *user_data, enum ds_accel__reason_id reason, const c
     (void)user_data;
     put_text(&message, ds_accel__reason_code(reason));
     put_text(&message, detail);
-    say(DS_ACCEL__FRAME_CONDUCT, message.data, message.size);
+    say(DS_ACCEL__MESSAGE_CONDUCT, message.data, message.size);
 }
 
 static void on_rule(void *user_data, uint32_t number, uint32_t result, const char *detail)
@@ -217,7 +218,7 @@ static void on_rule(void *user_data, uint32_t number, uint32_t result, const cha
     (void)user_data;
     put_struct(&message, rule, sizeof(rule));
     put_text(&message, detail);
-    say(DS_ACCEL__FRAME_RULE, message.data, message.size);
+    say(DS_ACCEL__MESSAGE_RULE, message.data, message.size);
 }
 
 /* ---- ends ----------------------------------------------------------------------------------- */
@@ -225,11 +226,11 @@ static void on_rule(void *user_data, uint32_t number, uint32_t result, const cha
 static void on_exit_called(void)
 {
     if (child.is_plugin_running && getpid() == child.pid) {
-        say(DS_ACCEL__FRAME_EXIT, "", 0);
+        say(DS_ACCEL__MESSAGE_EXIT, "", 0);
     }
 }
 
-/* A frame of another thread is not to be torn; one that is torn already ends no death. */
+/* A message of another thread is not to be torn; one that is torn already ends no death. */
 static void wait_for_speaker(void)
 {
     for (int i = 0; i < GRACE_TRIES && child.speaker != 0 && child.speaker != gettid(); i++) {
@@ -250,7 +251,7 @@ static void on_signal(int signal, siginfo_t *info, void *ucontext)
     /* Without the lock: this very thread may hold it. */
     if (child.is_plugin_running && getpid() == child.pid) {
         wait_for_speaker();
-        say_now(DS_ACCEL__FRAME_SIGNAL, &payload, sizeof(payload));
+        say_now(DS_ACCEL__MESSAGE_SIGNAL, &payload, sizeof(payload));
     }
     raise(signal); /* with its default action, as soon as this returns */
 }
@@ -265,7 +266,7 @@ static void watch_signals(void)
     sigaltstack(&stack, NULL);
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND;
     sigfillset(&action.sa_mask);
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(signals); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
         sigaction(signals[i], &action, NULL);
     }
 }
@@ -334,7 +335,7 @@ static void say_result(const struct ds_accel__candidate *candidate)
     for (int gate = DS_ACCEL__GATE_LOAD; gate <= DS_ACCEL__GATE_START; gate++) {
         put_text(&message, candidate->gates[gate].evidence);
     }
-    say(DS_ACCEL__FRAME_RESULT, message.data, message.size);
+    say(DS_ACCEL__MESSAGE_RESULT, message.data, message.size);
 }
 
 static void judge_log(void)
@@ -376,21 +377,21 @@ static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
     return status;
 }
 
-static struct ds_accel__candidate *take_ask(const struct ds_accel__frame *frame,
+static struct ds_accel__candidate *take_ask(const struct ds_accel__message *message,
                                             struct ds_accel__probe_ask *ask)
 {
     struct ds_accel__candidate *candidate;
-    const char *options = ds_accel__frame_text(frame, sizeof(*ask), 2);
+    const char *options = ds_accel__message_text(message, sizeof(*ask), 2);
 
-    if (!ds_accel__frame_struct(frame, ask, sizeof(*ask))) {
+    if (!ds_accel__message_struct(message, ask, sizeof(*ask))) {
         return NULL;
     }
     child.token = ask->token;
     child.context->log.level = ask->log_level;
     child.context->config.merged = json_loads(options, 0, NULL);
     candidate = ds_accel__candidate_create(child.context,
-                                           ds_accel__frame_text(frame, sizeof(*ask), 0),
-                                           ds_accel__frame_text(frame, sizeof(*ask), 1));
+                                           ds_accel__message_text(message, sizeof(*ask), 0),
+                                           ds_accel__message_text(message, sizeof(*ask), 1));
     if (candidate != NULL) {
         candidate->note_features = ask->note_features;
         candidate->file = ask->file;
@@ -409,14 +410,14 @@ void ds_accel__child_prepare(ds_accel_t *context)
     ds_accel__guard_take_alone(&child.guard);
 }
 
-_Noreturn void ds_accel__child_run(const struct ds_accel__frame *frame, bool has_user_namespace)
+_Noreturn void ds_accel__child_run(const struct ds_accel__message *message, bool has_user_namespace)
 {
     struct ds_accel__probe_ask ask = {0};
     struct ds_accel__candidate *candidate;
 
     child.pid = getpid();
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* so that it sees what it leaves */
-    candidate = take_ask(frame, &ask);
+    candidate = take_ask(message, &ask);
     if (candidate == NULL) {
         _exit(DS_ACCEL__PROBE_EXIT_FAILED);
     }
@@ -430,7 +431,7 @@ _Noreturn void ds_accel__child_run(const struct ds_accel__frame *frame, bool has
     child.is_plugin_running = false;
     begin_gathering();
     say_result(candidate);
-    say(DS_ACCEL__FRAME_END, "", 0);
+    say(DS_ACCEL__MESSAGE_END, "", 0);
     end_gathering();
     _exit(0); /* no destructor of a plugin's library runs: some hang */
 }

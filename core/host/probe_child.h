@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The processes in which plugins are asked: probe_child.c, probe_conduct.c. */
-#ifndef DS_ACCEL_CORE_PROBE_CHILD_H
-#define DS_ACCEL_CORE_PROBE_CHILD_H
+#ifndef DS_ACCEL_HOST_PROBE_CHILD_H
+#define DS_ACCEL_HOST_PROBE_CHILD_H
 
 #include "base/private.h"
 #include "host/guard.h"
 
-struct ds_accel__frame;
+struct ds_accel__message;
 
 /* In the supervisor, once: what all children have in common. */
 void ds_accel__child_prepare(ds_accel_t *context);
 /* In a child: do what an ASK says, and end. */
-_Noreturn void ds_accel__child_run(const struct ds_accel__frame *frame, bool has_user_namespace);
+_Noreturn void ds_accel__child_run(const struct ds_accel__message *message,
+                                   bool has_user_namespace);
 
 /* probe_conduct.c: what a plugin leaves behind in its process (DSA-P32). */
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What helpers say to probe.c, and what becomes of it: frames fill in the candidate that is being
+ * What helpers say to probe.c, and what becomes of it: messages fill in the candidate that is being
  * asked; the end of a helper, a deadline or nonsense becomes a reason with the stage it happened
- * in, since the frames tell how far the candidate's code had come.
+ * in, since the messages tell how far the candidate's code had come.
  */
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/trust.h"
 #include "host/contain.h"
 #include "host/context.h"
-#include "host/frame.h"
+#include "host/message.h"
 #include "host/probe.h"
 #include "host/prober.h"
 #include "host/registry.h"
@@ -94,17 +94,17 @@ static void sanitize_info(struct ds_accel_backend_info *info)
 }
 
 /* The state a helper may report; any other would be a defect or a forgery. */
-static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__frame *frame)
+static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__message *message)
 {
     static const enum ds_accel__gate gates[] = {DS_ACCEL__GATE_LOAD, DS_ACCEL__GATE_ENTRY,
                                                 DS_ACCEL__GATE_PROBE, DS_ACCEL__GATE_START};
     struct ds_accel__candidate *candidate = helper->candidate;
     struct ds_accel__probe_result result;
-    const char *code = ds_accel__frame_text(frame, sizeof(result), 0);
-    const char *detail = ds_accel__frame_text(frame, sizeof(result), 1);
+    const char *code = ds_accel__message_text(message, sizeof(result), 0);
+    const char *detail = ds_accel__message_text(message, sizeof(result), 1);
     enum ds_accel__reason_id reason = ds_accel__reason_find(code);
 
-    if (!ds_accel__frame_struct(frame, &result, sizeof(result)) ||
+    if (!ds_accel__message_struct(message, &result, sizeof(result)) ||
         result.state < DS_ACCEL_STATE_AVAILABLE || result.state > DS_ACCEL_STATE_REJECTED ||
         !ds_accel__reason_is_code(code) || result.stage >= DS_ACCEL__GATE_COUNT ||
         (result.state == DS_ACCEL_STATE_AVAILABLE &&
@@ -119,8 +119,8 @@ static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__
     candidate->start = result.start;
     sanitize_info(&candidate->start.info);
     candidate->optional_features = result.optional_features;
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(gates); i++) {
-        const char *evidence = ds_accel__frame_text(frame, sizeof(result), (unsigned)i + 2);
+    for (size_t i = 0; i < ARRAY_SIZE(gates); i++) {
+        const char *evidence = ds_accel__message_text(message, sizeof(result), (unsigned)i + 2);
 
         if (result.gates[gates[i]] == DS_ACCEL__GATE_PASSED) {
             ds_accel__candidate_pass(candidate, gates[i], "%s", evidence);
@@ -128,7 +128,7 @@ static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__
                    reason != DS_ACCEL__REASON_NONE) {
             struct ds_accel__finding finding = {0};
 
-            ds_accel__find(&finding, reason, "%s", evidence);
+            ds_accel__finding_set(&finding, reason, "%s", evidence);
             ds_accel__candidate_fail(candidate, gates[i], result.state, &finding);
         }
     }
@@ -143,7 +143,7 @@ static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__
 
 /* What it logs is the caller's to print and keep: that is not without an end either. */
 static void take_log(const ds_accel_t *context, struct ds_accel__helper *helper,
-                     const struct ds_accel__frame *frame)
+                     const struct ds_accel__message *message)
 {
     uint32_t level;
     char line[1024];
@@ -152,21 +152,21 @@ static void take_log(const ds_accel_t *context, struct ds_accel__helper *helper,
     if (helper->logged_bytes > LOG_LIMIT_BYTES) {
         return;
     }
-    helper->logged_bytes += frame->payload_bytes;
+    helper->logged_bytes += message->payload_bytes;
     if (helper->logged_bytes > LOG_LIMIT_BYTES) {
         ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_WARN,
                       "%s: it logs more than %u bytes: the rest is left out",
                       helper->candidate->name, LOG_LIMIT_BYTES);
-    } else if (ds_accel__frame_struct(frame, &level, sizeof(level))) {
-        snprintf(topic, sizeof(topic), "%s", ds_accel__frame_text(frame, sizeof(level), 0));
-        snprintf(line, sizeof(line), "%s", ds_accel__frame_text(frame, sizeof(level), 1));
+    } else if (ds_accel__message_struct(message, &level, sizeof(level))) {
+        snprintf(topic, sizeof(topic), "%s", ds_accel__message_text(message, sizeof(level), 0));
+        snprintf(line, sizeof(line), "%s", ds_accel__message_text(message, sizeof(level), 1));
         ds_accel__sanitize(topic, sizeof(topic));
         ds_accel__sanitize(line, sizeof(line));
         ds_accel__log(&context->log, topic, level, "%s", line);
     }
 }
 
-static void take_signal(struct ds_accel__helper *helper, const struct ds_accel__frame *frame)
+static void take_signal(struct ds_accel__helper *helper, const struct ds_accel__message *message)
 {
     struct {
         int32_t signal;
@@ -174,60 +174,61 @@ static void take_signal(struct ds_accel__helper *helper, const struct ds_accel__
         uint64_t address;
     } payload;
 
-    if (ds_accel__frame_struct(frame, &payload, sizeof(payload))) {
+    if (ds_accel__message_struct(message, &payload, sizeof(payload))) {
         helper->signal = payload.signal;
         /* Sent by a program, a signal has no address. */
         helper->address = payload.code > 0 ? payload.address : UINT64_MAX;
     }
 }
 
-static void take_rule(const struct ds_accel__helper *helper, const struct ds_accel__frame *frame)
+static void take_rule(const struct ds_accel__helper *helper,
+                      const struct ds_accel__message *message)
 {
     const struct ds_accel__lint_sink *lint = helper->candidate->lint;
     uint32_t rule[2];
 
-    if (lint != NULL && ds_accel__frame_struct(frame, rule, sizeof(rule))) {
+    if (lint != NULL && ds_accel__message_struct(message, rule, sizeof(rule))) {
         lint->judge(lint->user_data, rule[0], rule[1],
-                    ds_accel__frame_text(frame, sizeof(rule), 0));
+                    ds_accel__message_text(message, sizeof(rule), 0));
     }
 }
 
-enum ds_accel__heard ds_accel__helper_take_frame(ds_accel_t *context,
-                                                 struct ds_accel__helper *helper,
-                                                 const struct ds_accel__frame *frame)
+enum ds_accel__heard ds_accel__helper_take_message(ds_accel_t *context,
+                                                   struct ds_accel__helper *helper,
+                                                   const struct ds_accel__message *message)
 {
     uint32_t stage;
 
     if (helper->has_end) {
         return DS_ACCEL__HEARD_FORGERY;
     }
-    switch (frame->kind) {
-    case DS_ACCEL__FRAME_STAGE:
-        if (!ds_accel__frame_struct(frame, &stage, sizeof(stage)) || stage < DS_ACCEL__GATE_LOAD ||
-            stage > DS_ACCEL__GATE_START) {
+    switch (message->kind) {
+    case DS_ACCEL__MESSAGE_STAGE:
+        if (!ds_accel__message_struct(message, &stage, sizeof(stage)) ||
+            stage < DS_ACCEL__GATE_LOAD || stage > DS_ACCEL__GATE_START) {
             return DS_ACCEL__HEARD_FORGERY;
         }
         helper->stage = stage;
         break;
-    case DS_ACCEL__FRAME_LOG:
-        take_log(context, helper, frame);
+    case DS_ACCEL__MESSAGE_LOG:
+        take_log(context, helper, message);
         break;
-    case DS_ACCEL__FRAME_RESULT:
-        return take_result(helper, frame) ? DS_ACCEL__HEARD_SOMETHING : DS_ACCEL__HEARD_FORGERY;
-    case DS_ACCEL__FRAME_CONDUCT:
-        note_conduct(helper, ds_accel__reason_find(ds_accel__frame_text(frame, 0, 0)),
-                     ds_accel__frame_text(frame, 0, 1));
+    case DS_ACCEL__MESSAGE_RESULT:
+        return take_result(helper, message) ? DS_ACCEL__HEARD_SOMETHING : DS_ACCEL__HEARD_FORGERY;
+    case DS_ACCEL__MESSAGE_CONDUCT:
+        note_conduct(helper, ds_accel__reason_find(ds_accel__message_text(message, 0, 0)),
+                     ds_accel__message_text(message, 0, 1));
         break;
-    case DS_ACCEL__FRAME_RULE:
-        take_rule(helper, frame);
+    case DS_ACCEL__MESSAGE_RULE:
+        take_rule(helper, message);
         break;
-    case DS_ACCEL__FRAME_EXIT:
+    case DS_ACCEL__MESSAGE_EXIT:
         helper->called_exit = true;
         break;
-    case DS_ACCEL__FRAME_SIGNAL:
-        take_signal(helper, frame);
+    case DS_ACCEL__MESSAGE_SIGNAL:
+        take_signal(helper, message);
         break;
-    case DS_ACCEL__FRAME_END:
+    case DS_ACCEL__MESSAGE_END:
         if (!helper->has_result) {
             return DS_ACCEL__HEARD_FORGERY;
         }
@@ -239,23 +240,23 @@ enum ds_accel__heard ds_accel__helper_take_frame(ds_accel_t *context,
     return DS_ACCEL__HEARD_SOMETHING;
 }
 
-bool ds_accel__helper_take_supervisor_frame(const ds_accel_t *context,
-                                            struct ds_accel__helper *helper,
-                                            const struct ds_accel__frame *frame)
+bool ds_accel__helper_take_supervisor_message(const ds_accel_t *context,
+                                              struct ds_accel__helper *helper,
+                                              const struct ds_accel__message *message)
 {
     struct ds_accel__probe_ended ended;
 
-    if (frame->kind == DS_ACCEL__FRAME_HELLO && !helper->has_said_hello &&
-        ds_accel__frame_struct(frame, &helper->hello, sizeof(helper->hello))) {
+    if (message->kind == DS_ACCEL__MESSAGE_HELLO && !helper->has_said_hello &&
+        ds_accel__message_struct(message, &helper->hello, sizeof(helper->hello))) {
         helper->has_said_hello = true;
         helper->deadline_ns = ds_accel__now_ns() +
                               (uint64_t)ds_accel__probe_setting(context, "timeout_ms", 30000) *
                                   1000000u;
         return true;
     }
-    if (frame->kind != DS_ACCEL__FRAME_ENDED ||
-        !ds_accel__frame_struct(frame, &ended, sizeof(ended)) || ended.number != helper->number ||
-        helper->has_ended) {
+    if (message->kind != DS_ACCEL__MESSAGE_ENDED ||
+        !ds_accel__message_struct(message, &ended, sizeof(ended)) ||
+        ended.number != helper->number || helper->has_ended) {
         return false;
     }
     helper->ended = ended;
@@ -264,38 +265,38 @@ bool ds_accel__helper_take_supervisor_frame(const ds_accel_t *context,
 }
 
 /* What the reader holds by now. False: it is not from the other end. */
-static bool take_frames(ds_accel_t *context, struct ds_accel__helper *helper,
-                        struct ds_accel__frame_reader *reader)
+static bool take_messages(ds_accel_t *context, struct ds_accel__helper *helper,
+                          struct ds_accel__message_reader *reader)
 {
-    struct ds_accel__frame frame;
-    enum ds_accel__frame_result result;
+    struct ds_accel__message message;
+    enum ds_accel__message_result result;
 
-    while ((result = ds_accel__frame_next(reader, &frame)) == DS_ACCEL__FRAME_READY) {
+    while ((result = ds_accel__message_next(reader, &message)) == DS_ACCEL__MESSAGE_READY) {
         if (reader == &helper->from_supervisor) {
-            if (!ds_accel__helper_take_supervisor_frame(context, helper, &frame)) {
+            if (!ds_accel__helper_take_supervisor_message(context, helper, &message)) {
                 return false;
             }
             continue;
         }
-        helper->nonsense = ds_accel__helper_take_frame(context, helper, &frame);
+        helper->nonsense = ds_accel__helper_take_message(context, helper, &message);
         if (helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
             return false;
         }
     }
-    if (result != DS_ACCEL__FRAME_MORE && reader == &helper->from_child) {
-        helper->nonsense = result == DS_ACCEL__FRAME_GARBLED ? DS_ACCEL__HEARD_GARBAGE
-                                                             : DS_ACCEL__HEARD_FORGERY;
+    if (result != DS_ACCEL__MESSAGE_MORE && reader == &helper->from_child) {
+        helper->nonsense = result == DS_ACCEL__MESSAGE_GARBLED ? DS_ACCEL__HEARD_GARBAGE
+                                                               : DS_ACCEL__HEARD_FORGERY;
     }
-    return result == DS_ACCEL__FRAME_MORE;
+    return result == DS_ACCEL__MESSAGE_MORE;
 }
 
 /* At most so many reads: one that logs as fast as this reads must not put deadlines off. */
 static int32_t hear_one(ds_accel_t *context, struct ds_accel__helper *helper, int *fd,
-                        struct ds_accel__frame_reader *reader, int reads)
+                        struct ds_accel__message_reader *reader, int reads)
 {
     while (*fd >= 0 && reads-- > 0) {
         size_t room;
-        void *data = ds_accel__frame_room(reader, &room);
+        void *data = ds_accel__message_room(reader, &room);
         ssize_t count;
 
         if (data == NULL) {
@@ -314,7 +315,7 @@ static int32_t hear_one(ds_accel_t *context, struct ds_accel__helper *helper, in
             assert(reader->size_bytes <= reader->capacity_bytes);
         }
         if (count == 0 || (count < 0 && errno != EINTR) ||
-            (count > 0 && !take_frames(context, helper, reader) &&
+            (count > 0 && !take_messages(context, helper, reader) &&
              reader == &helper->from_supervisor)) {
             ds_accel__probe_close(fd);
         }
@@ -411,7 +412,7 @@ static bool has_thrown(const struct ds_accel__helper *helper)
                                         "terminating due to uncaught exception"};
     const struct ds_accel__captured *output = &helper->output[DS_ACCEL__OUTPUT_STDERR];
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(words); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
         if (memmem(output->kept, output->kept_bytes, words[i], strlen(words[i])) != NULL) {
             return true;
         }
@@ -429,11 +430,11 @@ static void judge_signal(const struct ds_accel__helper *helper, int signal,
         end = END_EXCEPTION;
     }
     if (helper->signal == signal && helper->address != UINT64_MAX && signal != SIGABRT) {
-        ds_accel__find(finding, stage_reason(helper->stage, end), "SIG%s at address 0x%llx",
-                       name != NULL ? name : "?", (unsigned long long)helper->address);
+        ds_accel__finding_set(finding, stage_reason(helper->stage, end), "SIG%s at address 0x%llx",
+                              name != NULL ? name : "?", (unsigned long long)helper->address);
     } else {
-        ds_accel__find(finding, stage_reason(helper->stage, end), "SIG%s",
-                       name != NULL ? name : "?");
+        ds_accel__finding_set(finding, stage_reason(helper->stage, end), "SIG%s",
+                              name != NULL ? name : "?");
     }
 }
 
@@ -447,13 +448,14 @@ static void find_lost(const struct ds_accel__helper *helper, bool was_reaped, co
     if (was_reaped && info->si_code != CLD_EXITED) {
         const char *name = sigabbrev_np(info->si_status);
 
-        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_FAILED, "SIG%s ended it",
-                       name != NULL ? name : "?");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_HELPER_FAILED, "SIG%s ended it",
+                              name != NULL ? name : "?");
     } else if (was_reaped) {
-        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_FAILED, "exit code %d", info->si_status);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_HELPER_FAILED, "exit code %d",
+                              info->si_status);
     } else {
-        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_FAILED,
-                       "its exit code was taken by this program");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_HELPER_FAILED,
+                              "its exit code was taken by this program");
     }
     if (said->kept_bytes > 0) {
         size_t length = strlen(finding->detail);
@@ -469,24 +471,24 @@ static void judge_end(const struct ds_accel__helper *helper, struct ds_accel__fi
     const struct ds_accel__probe_ended *ended = &helper->ended;
 
     if (ended->error != 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_REFUSED, "no process can be forked: %s",
-                       strerror(ended->error));
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_HELPER_REFUSED,
+                              "no process can be forked: %s", strerror(ended->error));
     } else if (helper->signal != 0) {
         judge_signal(helper, helper->signal, finding);
     } else if (ended->code == CLD_KILLED || ended->code == CLD_DUMPED) {
         judge_signal(helper, ended->status, finding);
     } else if (helper->called_exit) {
-        ds_accel__find(finding, stage_reason(helper->stage, END_EXIT), "exit code %d",
-                       ended->status);
+        ds_accel__finding_set(finding, stage_reason(helper->stage, END_EXIT), "exit code %d",
+                              ended->status);
     } else if (ended->status == DS_ACCEL__PROBE_EXIT_FAILED) {
-        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_FAILED, "it ran out of memory in %s",
-                       ds_accel__gate_name(helper->stage));
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_HELPER_FAILED, "it ran out of memory in %s",
+                              ds_accel__gate_name(helper->stage));
     } else if (ended->status == DS_ACCEL__PROBE_EXIT_CLOSED) {
-        ds_accel__find(finding, DS_ACCEL__REASON_RESULT_CLOSED, "in or after %s",
-                       ds_accel__gate_name(helper->stage));
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_RESULT_CLOSED, "in or after %s",
+                              ds_accel__gate_name(helper->stage));
     } else {
-        ds_accel__find(finding, stage_reason(helper->stage, END_ENDED), "exit code %d",
-                       ended->status);
+        ds_accel__finding_set(finding, stage_reason(helper->stage, END_ENDED), "exit code %d",
+                              ended->status);
     }
 }
 
@@ -540,7 +542,7 @@ void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper)
         return;
     }
     if (conduct->reason != DS_ACCEL__REASON_NONE) {
-        ds_accel__find(&finding, conduct->reason, "%s", conduct->detail);
+        ds_accel__finding_set(&finding, conduct->reason, "%s", conduct->detail);
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_CONDUCT, DS_ACCEL_STATE_REJECTED,
                                  &finding);
     } else {
@@ -592,8 +594,9 @@ static void fail_candidate(struct ds_accel__helper *helper, struct ds_accel__fin
 static void find_hung(const ds_accel_t *context, const struct ds_accel__helper *helper,
                       struct ds_accel__finding *finding)
 {
-    ds_accel__find(finding, stage_reason(helper->stage, END_HUNG), "no answer within %lld ms",
-                   ds_accel__probe_setting(context, "timeout_ms", 30000));
+    ds_accel__finding_set(finding, stage_reason(helper->stage, END_HUNG),
+                          "no answer within %lld ms",
+                          ds_accel__probe_setting(context, "timeout_ms", 30000));
 }
 
 /* How it went wrong; false: the answer stands. */
@@ -601,10 +604,11 @@ static bool find_end(const ds_accel_t *context, const struct ds_accel__helper *h
                      struct ds_accel__finding *finding)
 {
     if (helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
-        ds_accel__find(finding,
-                       helper->nonsense == DS_ACCEL__HEARD_GARBAGE ? DS_ACCEL__REASON_RESULT_GARBLED
-                                                                   : DS_ACCEL__REASON_RESULT_FORGED,
-                       "in %s", ds_accel__gate_name(helper->stage));
+        ds_accel__finding_set(finding,
+                              helper->nonsense == DS_ACCEL__HEARD_GARBAGE
+                                  ? DS_ACCEL__REASON_RESULT_GARBLED
+                                  : DS_ACCEL__REASON_RESULT_FORGED,
+                              "in %s", ds_accel__gate_name(helper->stage));
     } else if (helper->is_hung && !helper->has_end) {
         find_hung(context, helper, finding);
     } else if (!helper->has_end) {
@@ -708,8 +712,8 @@ int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *help
     } else if (before.is_hung) {
         find_hung(context, &before, &finding);
     } else {
-        ds_accel__find(&finding, stage_reason(before.stage, END_ENDED),
-                       "it ended the process that watches it");
+        ds_accel__finding_set(&finding, stage_reason(before.stage, END_ENDED),
+                              "it ended the process that watches it");
     }
     fail_candidate(&before, &finding);
     return DS_ACCEL_OK;

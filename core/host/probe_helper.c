@@ -15,7 +15,7 @@
 #include "config/prefix.h"
 #include "host/contain.h"
 #include "host/context.h"
-#include "host/frame.h"
+#include "host/message.h"
 #include "host/probe.h"
 #include "host/prober.h"
 #include "host/registry.h"
@@ -249,26 +249,26 @@ static ssize_t send_passing(int channel, const void *data, size_t size_bytes, co
     return sendmsg(channel, &message, MSG_NOSIGNAL);
 }
 
-/* passed: NULL, or descriptors that the frame brings with it. */
-static int32_t send_frame(struct ds_accel__helper *helper, uint16_t kind,
-                          const struct ds_accel__text *text, const int *passed)
+/* passed: NULL, or descriptors that the message brings with it. */
+static int32_t send_message(struct ds_accel__helper *helper, uint16_t kind,
+                            const struct ds_accel__text *text, const int *passed)
 {
-    char head[DS_ACCEL__FRAME_HEAD_BYTES];
-    struct ds_accel__text frame = {0};
+    char head[DS_ACCEL__MESSAGE_HEAD_BYTES];
+    struct ds_accel__text message = {0};
     size_t sent = 0;
 
     assert(text->size_bytes <= UINT32_MAX);
-    ds_accel__frame_seal(head, kind, helper->sequence++, text->data, (uint32_t)text->size_bytes,
-                         kind == DS_ACCEL__FRAME_SETUP ? 0 : helper->token);
-    put(&frame, head, sizeof(head));
-    put(&frame, text->data, text->size_bytes);
-    if (text->failed || frame.failed) {
-        ds_accel__text_clear(&frame);
+    ds_accel__message_seal(head, kind, helper->sequence++, text->data, (uint32_t)text->size_bytes,
+                           kind == DS_ACCEL__MESSAGE_SETUP ? 0 : helper->token);
+    put(&message, head, sizeof(head));
+    put(&message, text->data, text->size_bytes);
+    if (text->failed || message.failed) {
+        ds_accel__text_clear(&message);
         return ds_accel__no_memory();
     }
-    while (sent < frame.size_bytes) {
-        const char *at = frame.data + sent;
-        size_t left = frame.size_bytes - sent;
+    while (sent < message.size_bytes) {
+        const char *at = message.data + sent;
+        size_t left = message.size_bytes - sent;
         ssize_t count = passed != NULL ? send_passing(helper->channel, at, left, passed)
                                        : send(helper->channel, at, left, MSG_NOSIGNAL);
 
@@ -287,7 +287,7 @@ static int32_t send_frame(struct ds_accel__helper *helper, uint16_t kind,
             break; /* it has died: its end is seen by poll() */
         }
     }
-    ds_accel__text_clear(&frame);
+    ds_accel__text_clear(&message);
     return DS_ACCEL_OK;
 }
 
@@ -304,7 +304,7 @@ static int32_t send_setup(const ds_accel_t *context, struct ds_accel__helper *he
     put(&text, &setup, sizeof(setup));
     put(&text, DS_ACCEL_VERSION, sizeof(DS_ACCEL_VERSION));
     put(&text, context->machine_root, strlen(context->machine_root) + 1);
-    status = send_frame(helper, DS_ACCEL__FRAME_SETUP, &text, NULL);
+    status = send_message(helper, DS_ACCEL__MESSAGE_SETUP, &text, NULL);
     ds_accel__text_clear(&text);
     return status;
 }
@@ -317,11 +317,11 @@ int32_t ds_accel__helper_judge_start(const char *program, int error,
         return ds_accel__no_memory();
     }
     if (access(program, X_OK) != 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_MISSING, "%s: %s", program,
-                       strerror(errno));
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_HELPER_MISSING, "%s: %s", program,
+                              strerror(errno));
     } else {
-        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_REFUSED, "%s cannot be started: %s",
-                       program, strerror(error));
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_HELPER_REFUSED, "%s cannot be started: %s",
+                              program, strerror(error));
     }
     return DS_ACCEL_OK;
 }
@@ -339,8 +339,8 @@ static int32_t check_program(const char *program, struct ds_accel__finding *find
     status = ds_accel__trust_if_raised(real, &why);
     free(real);
     if (status >= 0 && why.reason != DS_ACCEL__REASON_NONE) {
-        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_FAILED, "%s: %s",
-                       ds_accel__reason_code(why.reason), why.detail);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_HELPER_FAILED, "%s: %s",
+                              ds_accel__reason_code(why.reason), why.detail);
     }
     return status;
 }
@@ -392,8 +392,8 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
     helper->channel = channel[0];
     helper->output[DS_ACCEL__OUTPUT_HELPER].fd = output[0];
     helper->from_supervisor.token = helper->token;
-    helper->from_supervisor.limit_bytes = DS_ACCEL__FRAME_LIMIT_BYTES;
-    helper->from_child.limit_bytes = DS_ACCEL__FRAME_LIMIT_BYTES;
+    helper->from_supervisor.limit_bytes = DS_ACCEL__MESSAGE_LIMIT_BYTES;
+    helper->from_child.limit_bytes = DS_ACCEL__MESSAGE_LIMIT_BYTES;
     return send_setup(context, helper);
 }
 
@@ -518,8 +518,8 @@ static void clear_helper(struct ds_accel__helper *helper)
     close_answers(helper);
     ds_accel__probe_close(&helper->output[DS_ACCEL__OUTPUT_HELPER].fd);
     ds_accel__probe_close(&helper->pidfd);
-    ds_accel__frame_reader_clear(&helper->from_supervisor);
-    ds_accel__frame_reader_clear(&helper->from_child);
+    ds_accel__message_reader_clear(&helper->from_supervisor);
+    ds_accel__message_reader_clear(&helper->from_child);
     helper->pid = 0;
     helper->candidate = NULL;
 }
@@ -668,7 +668,7 @@ static int32_t send_ask(struct ds_accel__helper *helper,
     put(&text, candidate->name, strlen(candidate->name) + 1);
     put(&text, candidate->path, strlen(candidate->path) + 1);
     put(&text, options, strlen(options) + 1);
-    status = send_frame(helper, DS_ACCEL__FRAME_ASK, &text, passed);
+    status = send_message(helper, DS_ACCEL__MESSAGE_ASK, &text, passed);
     ds_accel__text_clear(&text);
     free(options);
     return status;
@@ -688,7 +688,7 @@ void ds_accel__helper_stop(struct ds_accel__helper *helper, bool is_asked_first)
     struct ds_accel__text text = {0};
 
     put(&text, stop, sizeof(stop));
-    if (send_frame(helper, DS_ACCEL__FRAME_STOP, &text, NULL) < 0) {
+    if (send_message(helper, DS_ACCEL__MESSAGE_STOP, &text, NULL) < 0) {
         helper->is_deaf = true;
     }
     ds_accel__text_clear(&text);
@@ -767,8 +767,8 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
     }
     if (status >= 0 && finding.reason == DS_ACCEL__REASON_NONE &&
         !begin(context, helper, candidate)) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_HELPER_REFUSED, "no random numbers: %s",
-                       strerror(errno));
+        ds_accel__finding_set(&finding, DS_ACCEL__REASON_HELPER_REFUSED, "no random numbers: %s",
+                              strerror(errno));
     }
     if (status >= 0 && finding.reason == DS_ACCEL__REASON_NONE) {
         int error = open_answers(helper, passed);
@@ -787,8 +787,8 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
             close(passed[i]);
         }
         if (status >= 0 && helper->is_deaf) {
-            ds_accel__find(&finding, DS_ACCEL__REASON_HELPER_FAILED,
-                           "it does not read what it is asked");
+            ds_accel__finding_set(&finding, DS_ACCEL__REASON_HELPER_FAILED,
+                                  "it does not read what it is asked");
             ds_accel__helper_end(context, helper, &info);
         }
     }

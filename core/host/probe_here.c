@@ -36,17 +36,18 @@ static void check_verdict(const struct ds_accel_verdict *verdict, struct ds_acce
 
     if (!ends(verdict->detail, sizeof(verdict->detail)) ||
         !ends(verdict->variant, sizeof(verdict->variant))) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BAD_VERDICT, "a text of the verdict has no end");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_VERDICT,
+                              "a text of the verdict has no end");
     } else if (verdict->state < DS_ACCEL_PROBE_AVAILABLE || verdict->state > DS_ACCEL_PROBE_ERROR) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BAD_VERDICT, "state %u; expected 1, 2 or 3",
-                       verdict->state);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_VERDICT, "state %u; expected 1, 2 or 3",
+                              verdict->state);
     } else if (is_available &&
                (verdict->device_count == 0 || verdict->device_count > DS_ACCEL__DEVICE_LIMIT)) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BAD_VERDICT, "available with %u devices",
-                       verdict->device_count);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_VERDICT, "available with %u devices",
+                              verdict->device_count);
     } else if (is_available != (verdict->reason == DS_ACCEL_REASON_NONE)) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BAD_VERDICT, "state %u with reason %u",
-                       verdict->state, verdict->reason);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_VERDICT, "state %u with reason %u",
+                              verdict->state, verdict->reason);
     }
 }
 
@@ -101,7 +102,7 @@ static void ask(struct ds_accel__candidate *candidate)
         take_failure(verdict, status, &error);
     }
     if (status > 0) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_BAD_VERDICT, "probe returned %d", status);
+        ds_accel__finding_set(&finding, DS_ACCEL__REASON_BAD_VERDICT, "probe returned %d", status);
     } else {
         check_verdict(verdict, &finding);
     }
@@ -116,7 +117,7 @@ static void ask(struct ds_accel__candidate *candidate)
         ds_accel__candidate_set(candidate, DS_ACCEL_STATE_AVAILABLE, DS_ACCEL__REASON_NONE, "%s",
                                 verdict->detail);
     } else {
-        ds_accel__find(&finding, reason_of(verdict), "%s", verdict->detail);
+        ds_accel__finding_set(&finding, reason_of(verdict), "%s", verdict->detail);
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_PROBE,
                                  verdict->state == DS_ACCEL_PROBE_ERROR
                                      ? DS_ACCEL_STATE_ERROR
@@ -134,10 +135,10 @@ static void check_features(const struct ds_accel__candidate *candidate,
 {
     if (finding->reason == DS_ACCEL__REASON_NONE &&
         candidate->table.required_features != candidate->note_features) {
-        ds_accel__find(finding, DS_ACCEL__REASON_TABLE_FEATURES,
-                       "its note requires 0x%llx, its table 0x%llx",
-                       (unsigned long long)candidate->note_features,
-                       (unsigned long long)candidate->table.required_features);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_TABLE_FEATURES,
+                              "its note requires 0x%llx, its table 0x%llx",
+                              (unsigned long long)candidate->note_features,
+                              (unsigned long long)candidate->table.required_features);
     }
 }
 

@@ -50,8 +50,8 @@ static int32_t read_note(struct run *run, struct ds_accel__finding *finding)
     int32_t status;
 
     if (fd < 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_LOAD_FAILED, "%s: %s", run->candidate->path,
-                       strerror(errno));
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_LOAD_FAILED, "%s: %s", run->candidate->path,
+                              strerror(errno));
         return DS_ACCEL_OK;
     }
     status = ds_accel__elf_open(fd, &elf, finding);
@@ -92,17 +92,18 @@ static void compare_note(const struct run *run, const struct ds_accel_plugin *ta
 
     memcpy(&table_size, run->theirs, sizeof(table_size));
     if (table->vendor == NULL || table->version == NULL) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BROKEN_RULE, "vendor or version is NULL");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BROKEN_RULE, "vendor or version is NULL");
     } else if (strncmp(table->vendor, note->vendor, sizeof(note->vendor)) != 0 ||
                strncmp(table->version, note->version, sizeof(note->version)) != 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BROKEN_RULE,
-                       "note and table differ in vendor or version");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BROKEN_RULE,
+                              "note and table differ in vendor or version");
     } else if (table->required_features != required || table->optional_features != optional) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BROKEN_RULE, "note and table differ in features");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BROKEN_RULE,
+                              "note and table differ in features");
     } else if (table_size != note->table_size) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BROKEN_RULE,
-                       "the note says a table of %u bytes, the table %u", note->table_size,
-                       table_size);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BROKEN_RULE,
+                              "the note says a table of %u bytes, the table %u", note->table_size,
+                              table_size);
     }
 }
 
@@ -121,7 +122,8 @@ static void check_entry(struct run *run)
     if (run->theirs != NULL) {
         ds_accel__module_entry(candidate->module, &candidate->host.abi, &second, &finding);
         if (second != run->theirs) {
-            ds_accel__find(&finding, DS_ACCEL__REASON_BROKEN_RULE, "two calls gave two tables");
+            ds_accel__finding_set(&finding, DS_ACCEL__REASON_BROKEN_RULE,
+                                  "two calls gave two tables");
         }
         /* By the note's name: whether the file has it is another rule's matter. */
         ds_accel__table_import(run->theirs, run->note.name, &candidate->table, &table);
@@ -147,8 +149,8 @@ static int32_t check_probe(struct run *run)
     int32_t status = ds_accel__probe_here(candidate);
 
     if (status >= 0 && candidate->reason == DS_ACCEL__REASON_BAD_VERDICT) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_BROKEN_RULE, "%s",
-                       candidate->detail != NULL ? candidate->detail : "");
+        ds_accel__finding_set(&finding, DS_ACCEL__REASON_BROKEN_RULE, "%s",
+                              candidate->detail != NULL ? candidate->detail : "");
     }
     if (status >= 0) {
         judge(run, 13, true, &finding);

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "host/contain.h"
 #include "host/context.h"
-#include "host/frame.h"
+#include "host/message.h"
 #include "host/probe.h"
 #include "host/probe_child.h"
 
@@ -54,10 +54,10 @@ struct traits {
 static struct {
     ds_accel_t *context;
     struct ds_accel__contained contained;
-    struct ds_accel__frame_reader reader;
+    struct ds_accel__message_reader reader;
     uint64_t token;
     uint32_t sequence;
-    struct ds_accel__frame next;        /* with has_next: read while a child was there */
+    struct ds_accel__message next;      /* with has_next: read while a child was there */
     int passed[DS_ACCEL__PROBE_PASSED]; /* that came with the last ASK */
     bool has_passed;
     struct traits traits; /* when it began */
@@ -75,17 +75,17 @@ static _Noreturn void leave(int code)
 
 static void say(uint16_t kind, const void *payload, size_t payload_bytes)
 {
-    char frame[DS_ACCEL__FRAME_HEAD_BYTES + 256];
+    char message[DS_ACCEL__MESSAGE_HEAD_BYTES + 256];
     size_t sent = 0;
 
-    assert(payload_bytes <= sizeof(frame) - DS_ACCEL__FRAME_HEAD_BYTES);
-    ds_accel__frame_seal(frame, kind, server.sequence++, payload, (uint32_t)payload_bytes,
-                         server.token);
-    memcpy(frame + DS_ACCEL__FRAME_HEAD_BYTES, payload, payload_bytes);
-    payload_bytes += DS_ACCEL__FRAME_HEAD_BYTES;
+    assert(payload_bytes <= sizeof(message) - DS_ACCEL__MESSAGE_HEAD_BYTES);
+    ds_accel__message_seal(message, kind, server.sequence++, payload, (uint32_t)payload_bytes,
+                           server.token);
+    memcpy(message + DS_ACCEL__MESSAGE_HEAD_BYTES, payload, payload_bytes);
+    payload_bytes += DS_ACCEL__MESSAGE_HEAD_BYTES;
     while (sent < payload_bytes) {
         ssize_t count =
-            send(DS_ACCEL__PROBE_CHANNEL, frame + sent, payload_bytes - sent, MSG_NOSIGNAL);
+            send(DS_ACCEL__PROBE_CHANNEL, message + sent, payload_bytes - sent, MSG_NOSIGNAL);
 
         if (count < 0 && errno != EINTR) {
             leave(DS_ACCEL__PROBE_EXIT_CLOSED);
@@ -127,7 +127,7 @@ static bool read_some(void)
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     ssize_t count;
 
-    part.iov_base = ds_accel__frame_room(&server.reader, &part.iov_len);
+    part.iov_base = ds_accel__message_room(&server.reader, &part.iov_len);
     do {
         message.msg_control = &control;
         message.msg_controllen = sizeof(control);
@@ -142,26 +142,26 @@ static bool read_some(void)
     return true;
 }
 
-static enum ds_accel__frame_result next_frame(struct ds_accel__frame *frame)
+static enum ds_accel__message_result next_message(struct ds_accel__message *message)
 {
     if (server.has_next) {
         server.has_next = false;
-        *frame = server.next;
-        return DS_ACCEL__FRAME_READY;
+        *message = server.next;
+        return DS_ACCEL__MESSAGE_READY;
     }
-    return ds_accel__frame_next(&server.reader, frame);
+    return ds_accel__message_next(&server.reader, message);
 }
 
 /* Wait for one; false: there will be none. */
-static bool read_frame(struct ds_accel__frame *frame)
+static bool read_message(struct ds_accel__message *message)
 {
     for (;;) {
-        enum ds_accel__frame_result result = next_frame(frame);
+        enum ds_accel__message_result result = next_message(message);
         struct pollfd ends[2] = {{.fd = DS_ACCEL__PROBE_CHANNEL, .events = POLLIN},
                                  {.fd = server.contained.caller_fd, .events = POLLIN}};
 
-        if (result != DS_ACCEL__FRAME_MORE) {
-            return result == DS_ACCEL__FRAME_READY;
+        if (result != DS_ACCEL__MESSAGE_MORE) {
+            return result == DS_ACCEL__MESSAGE_READY;
         }
         if (poll(ends, 2, -1) < 0 && errno != EINTR) {
             return false;
@@ -222,12 +222,12 @@ static void hear(struct child *child)
         return;
     }
     while (!server.has_next &&
-           ds_accel__frame_next(&server.reader, &server.next) == DS_ACCEL__FRAME_READY) {
+           ds_accel__message_next(&server.reader, &server.next) == DS_ACCEL__MESSAGE_READY) {
         uint32_t stop_of[2]; /* number, whether to ask it first */
 
-        if (server.next.kind != DS_ACCEL__FRAME_STOP) {
+        if (server.next.kind != DS_ACCEL__MESSAGE_STOP) {
             server.has_next = true;
-        } else if (ds_accel__frame_struct(&server.next, stop_of, sizeof(stop_of)) &&
+        } else if (ds_accel__message_struct(&server.next, stop_of, sizeof(stop_of)) &&
                    stop_of[0] == child->number) {
             stop(child, stop_of[1] != 0);
         }
@@ -293,7 +293,7 @@ static void report_end(const struct child *child, int error)
             ended.has_left = 0;
         }
     }
-    say(DS_ACCEL__FRAME_ENDED, &ended, sizeof(ended));
+    say(DS_ACCEL__MESSAGE_ENDED, &ended, sizeof(ended));
 }
 
 /* In the child: what it prints to, and where it answers. All three are above the channel's number.
@@ -313,14 +313,14 @@ static void take_descriptors(void)
     }
 }
 
-static void serve_ask(const struct ds_accel__frame *frame)
+static void serve_ask(const struct ds_accel__message *message)
 {
     struct ds_accel__probe_ask ask;
     struct child child = {.pidfd = -1};
     pid_t supervisor = getpid();
     int error;
 
-    if (!ds_accel__frame_struct(frame, &ask, sizeof(ask))) {
+    if (!ds_accel__message_struct(message, &ask, sizeof(ask))) {
         leave(DS_ACCEL__PROBE_EXIT_FAILED);
     }
     child.number = ask.number;
@@ -330,7 +330,7 @@ static void serve_ask(const struct ds_accel__frame *frame)
         ds_accel__contain_join(&server.contained, supervisor);
         close(DS_ACCEL__PROBE_CHANNEL);
         take_descriptors();
-        ds_accel__child_run(frame, server.contained.has_user_namespace);
+        ds_accel__child_run(message, server.contained.has_user_namespace);
     }
     close_passed();
     if (child.pid > 0) {
@@ -343,7 +343,7 @@ static void serve_ask(const struct ds_accel__frame *frame)
     report_end(&child, error);
 }
 
-static void serve_setup(const struct ds_accel__frame *frame)
+static void serve_setup(const struct ds_accel__message *message)
 {
     struct ds_accel__probe_setup setup;
     struct {
@@ -353,14 +353,14 @@ static void serve_setup(const struct ds_accel__frame *frame)
                           .has_user_namespace = server.contained.has_user_namespace},
                 .version = DS_ACCEL_VERSION};
 
-    if (!ds_accel__frame_struct(frame, &setup, sizeof(setup)) ||
-        strcmp(ds_accel__frame_text(frame, sizeof(setup), 0), DS_ACCEL_VERSION) != 0) {
+    if (!ds_accel__message_struct(message, &setup, sizeof(setup)) ||
+        strcmp(ds_accel__message_text(message, sizeof(setup), 0), DS_ACCEL_VERSION) != 0) {
         fprintf(stderr, "this ds-accel-probe is of version %s, the library of another\n",
                 DS_ACCEL_VERSION);
         leave(1);
     }
     server.token = server.reader.token = setup.token;
-    server.context = ds_accel__context_bare(ds_accel__frame_text(frame, sizeof(setup), 1),
+    server.context = ds_accel__context_bare(ds_accel__message_text(message, sizeof(setup), 1),
                                             setup.ignores_env != 0);
     if (server.context == NULL) {
         fputs("host memory is exhausted\n", stderr);
@@ -368,7 +368,7 @@ static void serve_setup(const struct ds_accel__frame *frame)
     }
     server.context->asker = (pid_t)setup.asker;
     ds_accel__child_prepare(server.context);
-    say(DS_ACCEL__FRAME_HELLO, &answer, sizeof(answer));
+    say(DS_ACCEL__MESSAGE_HELLO, &answer, sizeof(answer));
 }
 
 /* ---- the process ---------------------------------------------------------------------------- */
@@ -389,7 +389,7 @@ static int refuse(void)
 
 int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void))
 {
-    struct ds_accel__frame frame;
+    struct ds_accel__message message;
     enum ds_accel__containment wanted;
     bool is_conformance = argc == 4 && strcmp(argv[3], "--conformance") == 0;
 
@@ -414,12 +414,12 @@ int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void))
     }
     server.reader.limit_bytes = REQUEST_LIMIT_BYTES;
     take_traits(&server.traits);
-    while (!server.is_library_gone && read_frame(&frame)) {
-        if (server.context == NULL && frame.kind == DS_ACCEL__FRAME_SETUP) {
-            serve_setup(&frame);
-        } else if (server.context != NULL && frame.kind == DS_ACCEL__FRAME_ASK) {
-            serve_ask(&frame);
-        } else if (frame.kind != DS_ACCEL__FRAME_STOP) { /* one that came too late */
+    while (!server.is_library_gone && read_message(&message)) {
+        if (server.context == NULL && message.kind == DS_ACCEL__MESSAGE_SETUP) {
+            serve_setup(&message);
+        } else if (server.context != NULL && message.kind == DS_ACCEL__MESSAGE_ASK) {
+            serve_ask(&message);
+        } else if (message.kind != DS_ACCEL__MESSAGE_STOP) { /* one that came too late */
             break;
         }
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Helpers as probe.c, probe_helper.c and probe_hear.c share them. */
-#ifndef DS_ACCEL_CORE_PROBER_H
-#define DS_ACCEL_CORE_PROBER_H
+#ifndef DS_ACCEL_HOST_PROBER_H
+#define DS_ACCEL_HOST_PROBER_H
 
 #include "base/private.h"
-#include "host/frame.h"
+#include "host/message.h"
 #include "host/probe.h"
 
 #include <signal.h>
@@ -48,8 +48,8 @@ struct ds_accel__helper {
     int pidfd;
     int channel; /* to the supervisor; -1: it has reached its end */
     struct ds_accel__captured output[DS_ACCEL__OUTPUT_COUNT];
-    struct ds_accel__frame_reader from_supervisor;
-    struct ds_accel__frame_reader from_child;
+    struct ds_accel__message_reader from_supervisor;
+    struct ds_accel__message_reader from_child;
     uint64_t token;
     uint32_t sequence;
     uint32_t number; /* of the last ASK */
@@ -142,14 +142,14 @@ void ds_accel__helpers_reap(void);
 void ds_accel__helper_take_output(struct ds_accel__captured *capture);
 /* Read what there is of both, with at most that many reads of each. ERR_NO_MEMORY. */
 int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *helper, int reads);
-/* One frame of the child's, which may say anything. */
-enum ds_accel__heard ds_accel__helper_take_frame(ds_accel_t *context,
-                                                 struct ds_accel__helper *helper,
-                                                 const struct ds_accel__frame *frame);
+/* One message of the child's, which may say anything. */
+enum ds_accel__heard ds_accel__helper_take_message(ds_accel_t *context,
+                                                   struct ds_accel__helper *helper,
+                                                   const struct ds_accel__message *message);
 /* One of the supervisor's. False: it says what it should not. */
-bool ds_accel__helper_take_supervisor_frame(const ds_accel_t *context,
-                                            struct ds_accel__helper *helper,
-                                            const struct ds_accel__frame *frame);
+bool ds_accel__helper_take_supervisor_message(const ds_accel_t *context,
+                                              struct ds_accel__helper *helper,
+                                              const struct ds_accel__message *message);
 /* What it did to its process, into the candidate's gates. */
 void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper);
 /* The process that asked the candidate has ended: judge what it said, or how it ended. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What is remembered of a plugin, and its form as bytes: record.c. */
-#ifndef DS_ACCEL_CORE_RECORD_H
-#define DS_ACCEL_CORE_RECORD_H
+#ifndef DS_ACCEL_HOST_RECORD_H
+#define DS_ACCEL_HOST_RECORD_H
 
 #include "base/private.h"
 #include "host/key.h"

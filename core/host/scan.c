@@ -59,12 +59,12 @@ static int32_t add_plugin(struct scan *scan, const char *dir, const char *file)
     first = ds_accel__registry_find(
         &(struct ds_accel__registry){registry->candidates, scan->before}, name);
     if (!ds_accel__is_backend_name(name)) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_BAD_NAME,
-                       "\"%.64s\" is not [a-z][a-z0-9_.]{0,30}", name);
+        ds_accel__finding_set(&finding, DS_ACCEL__REASON_BAD_NAME,
+                              "\"%.64s\" is not [a-z][a-z0-9_.]{0,30}", name);
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_NAME, DS_ACCEL_STATE_REJECTED, &finding);
     } else if (first != NULL) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_SHADOWED, "by %s",
-                       first->is_registered ? "a registered backend" : first->path);
+        ds_accel__finding_set(&finding, DS_ACCEL__REASON_SHADOWED, "by %s",
+                              first->is_registered ? "a registered backend" : first->path);
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_NAME, DS_ACCEL_STATE_SHADOWED, &finding);
     } else {
         ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_NAME,

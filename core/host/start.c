@@ -73,7 +73,7 @@ void ds_accel__start_fail(struct ds_accel__candidate *candidate, const char *tex
 {
     struct ds_accel__finding finding = {0};
 
-    ds_accel__find(&finding, DS_ACCEL__REASON_START_FAILED, "%s", text);
+    ds_accel__finding_set(&finding, DS_ACCEL__REASON_START_FAILED, "%s", text);
     ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_START, DS_ACCEL_STATE_ERROR, &finding);
 }
 

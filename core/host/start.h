@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Starting a plugin: start.c. */
-#ifndef DS_ACCEL_CORE_START_H
-#define DS_ACCEL_CORE_START_H
+#ifndef DS_ACCEL_HOST_START_H
+#define DS_ACCEL_HOST_START_H
 
 #include "base/private.h"
 #include "ds_accel.h"

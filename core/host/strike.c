@@ -31,9 +31,7 @@ uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record, 
         return 0;
     }
     strikes -= STRIKE_LIMIT;
-    length = minutes[strikes < DS_ACCEL__ARRAY_SIZE(minutes) ? strikes
-                                                             : DS_ACCEL__ARRAY_SIZE(minutes) - 1] *
-             60000u;
+    length = minutes[strikes < ARRAY_SIZE(minutes) ? strikes : ARRAY_SIZE(minutes) - 1] * 60000u;
     return now_ms - since < length ? length - (now_ms - since) : 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* A plugin's strikes, as its record has them: strike.c. */
-#ifndef DS_ACCEL_CORE_STRIKE_H
-#define DS_ACCEL_CORE_STRIKE_H
+#ifndef DS_ACCEL_HOST_STRIKE_H
+#define DS_ACCEL_HOST_STRIKE_H
 
 #include "base/private.h"
 #include "base/reason.h"

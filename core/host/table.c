@@ -36,24 +36,23 @@ static void check_table(const struct ds_accel_plugin *table, const char *name,
     int unknown = ds_accel__unknown_feature(table->required_features);
 
     if (table->abi_major != DS_ACCEL_ABI_MAJOR) {
-        ds_accel__find(finding, DS_ACCEL__REASON_TABLE_ABI,
-                       "the table says generation %u; expected %u", table->abi_major,
-                       DS_ACCEL_ABI_MAJOR);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_TABLE_ABI,
+                              "the table says generation %u; expected %u", table->abi_major,
+                              DS_ACCEL_ABI_MAJOR);
     } else if (unknown >= 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_FEATURE_UNKNOWN,
-                       "required feature bit %d of its table is not known here", unknown);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_FEATURE_UNKNOWN,
+                              "required feature bit %d of its table is not known here", unknown);
     } else if (table->name == NULL) {
-        ds_accel__find(finding, DS_ACCEL__REASON_TABLE_NO_NAME, "the table's name is NULL");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_TABLE_NO_NAME, "the table's name is NULL");
     } else if (strncmp(table->name, name, DS_ACCEL__NAME_SIZE) != 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_NAME_MISMATCH,
-                       "the file says \"%s\", its table \"%.31s\"", name, table->name);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NAME_MISMATCH,
+                              "the file says \"%s\", its table \"%.31s\"", name, table->name);
     }
-    for (size_t i = 0;
-         i < DS_ACCEL__ARRAY_SIZE(required_slots) && finding->reason == DS_ACCEL__REASON_NONE;
+    for (size_t i = 0; i < ARRAY_SIZE(required_slots) && finding->reason == DS_ACCEL__REASON_NONE;
          i++) {
         if (!has_slot(table, required_slots[i].offset)) {
-            ds_accel__find(finding, DS_ACCEL__REASON_SLOT_MISSING, "%s is NULL",
-                           required_slots[i].name);
+            ds_accel__finding_set(finding, DS_ACCEL__REASON_SLOT_MISSING, "%s is NULL",
+                                  required_slots[i].name);
         }
     }
 }
@@ -69,13 +68,13 @@ void ds_accel__table_import(const struct ds_accel_plugin *theirs, const char *na
     memset(ours, 0, sizeof(*ours));
     memcpy(&size, theirs, sizeof(size));
     if (size < needed) {
-        ds_accel__find(finding, DS_ACCEL__REASON_TABLE_SHORT,
-                       "it has %u bytes; expected at least %u", size, needed);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_TABLE_SHORT,
+                              "it has %u bytes; expected at least %u", size, needed);
         return;
     }
     if (size > ABSURD_BYTES) {
-        ds_accel__find(finding, DS_ACCEL__REASON_TABLE_ABSURD,
-                       "it claims %u bytes; no table has over %u", size, ABSURD_BYTES);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_TABLE_ABSURD,
+                              "it claims %u bytes; no table has over %u", size, ABSURD_BYTES);
         return;
     }
     /* Whole slots only: half a pointer is not one. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What is remembered, as verdicts: verdict.c. */
-#ifndef DS_ACCEL_CORE_VERDICT_H
-#define DS_ACCEL_CORE_VERDICT_H
+#ifndef DS_ACCEL_HOST_VERDICT_H
+#define DS_ACCEL_HOST_VERDICT_H
 
 #include "base/private.h"
 #include "ds_accel.h"

@@ -183,12 +183,12 @@ bool ds_accel__hook_problem(const char *list, char *problem, size_t problem_size
         bool is_known = false;
 
         snprintf(name, sizeof(name), "%.*s", (int)(length < 31 ? length : 31), item);
-        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(layer_names); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(layer_names); i++) {
             is_known = is_known || strcmp(name, layer_names[i]) == 0;
         }
         if (!is_known) {
             ds_accel__sanitize(name, sizeof(name));
-            nearest = ds_accel__nearest(name, layer_names, DS_ACCEL__ARRAY_SIZE(layer_names));
+            nearest = ds_accel__nearest(name, layer_names, ARRAY_SIZE(layer_names));
             snprintf(problem, problem_size,
                      "\"%s\" is no layer: expected \"validate\", \"race\", \"leak\" or \"trace\", "
                      "separated by commas%s%s%s",
@@ -218,7 +218,7 @@ static void add_layer_named(struct ds_accel__stack *stack, const char *name, siz
         &ds_accel__layer_validate, &ds_accel__layer_race, &ds_accel__layer_leak,
         &ds_accel__layer_trace};
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(known); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
         if (strlen(known[i]->name) == length && strncmp(known[i]->name, name, length) == 0) {
             add_layer(stack, known[i]);
             if (known[i] == &ds_accel__layer_validate) {

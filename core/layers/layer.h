@@ -8,8 +8,8 @@
  * it before and after, and calls the plugin in between. Layers refuse a call, or are told what
  * came of it; they know nothing of each other, so that they can stand in any order.
  */
-#ifndef DS_ACCEL_LAYER_H
-#define DS_ACCEL_LAYER_H
+#ifndef DS_ACCEL_LAYERS_LAYER_H
+#define DS_ACCEL_LAYERS_LAYER_H
 
 #include "config/env.h"
 

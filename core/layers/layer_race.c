@@ -583,7 +583,7 @@ static void new_memory(const struct ds_accel__call *call)
         {DS_ACCEL__SLOT_mem_alloc_async, 5},
     };
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(slots); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(slots); i++) {
         if (slots[i].slot == call->slot) {
             uint64_t begin = (uintptr_t)ds_accel__layer_output(call, slots[i].output);
             const struct ds_accel__object *device =

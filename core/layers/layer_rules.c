@@ -209,7 +209,7 @@ static void check_itself(struct ds_accel__call *call)
 
 static void check_unsafe(struct ds_accel__call *call)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(unsafe); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(unsafe); i++) {
         if (unsafe[i].slot == call->slot) {
             check_itself(call);
             if (!call->is_refused && unsafe[i].place == ANYWHERE && own_waits == 0) {
@@ -318,7 +318,7 @@ static void check_event_of_outside(struct ds_accel__call *call)
 
 static void check_queue(struct ds_accel__call *call)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(queues) && !call->is_refused; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(queues) && !call->is_refused; i++) {
         if (queues[i].slot == call->slot && own_waits == 0) {
             check_default_stream(call, queues[i].position);
         }
@@ -405,7 +405,7 @@ static const struct {
 
 static void check_pair(struct ds_accel__call *call)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(pairs); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
         const struct ds_accel__object *first;
         const struct ds_accel__object *second;
         uint32_t indices[2] = {0, 0};

@@ -44,7 +44,7 @@ const void *ds_accel__layer_caller(const void *address)
     if (!is_own(address)) {
         return address; /* the public calls are inline: this is the usual case */
     }
-    count = backtrace(frames, DS_ACCEL__ARRAY_SIZE(frames));
+    count = backtrace(frames, ARRAY_SIZE(frames));
     /* In front of our frames there may be a sanitizer's, whose backtrace() stands for libc's. */
     for (int i = 0; i < count; i++) {
         if (is_own(frames[i])) {

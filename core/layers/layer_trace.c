@@ -258,7 +258,7 @@ static const char *category_of(const struct ds_accel__slot_info *slot)
     static const char *const groups[] = {"device", "stream", "event", "mem",       "vmem", "graph",
                                          "rng",    "peer",   "ipc",   "telemetry", "range"};
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(groups); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
         size_t length = strlen(groups[i]);
 
         if (strncmp(slot->name, groups[i], length) == 0 && slot->name[length] == '_') {

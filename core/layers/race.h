@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the files of the race detector share; layer_race.c tells what it is about. */
-#ifndef DS_ACCEL_RACE_H
-#define DS_ACCEL_RACE_H
+#ifndef DS_ACCEL_LAYERS_RACE_H
+#define DS_ACCEL_LAYERS_RACE_H
 
 #include "layers/layer.h"
 

@@ -115,8 +115,8 @@ static void check_name(struct lint *lint)
     }
     memcpy(lint->candidate->name, lint->name, sizeof(lint->name));
     if (!ds_accel__is_backend_name(lint->name)) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_BAD_NAME,
-                       "\"%.200s\"; expected ds_accel_<name>.so", file);
+        ds_accel__finding_set(&finding, DS_ACCEL__REASON_BAD_NAME,
+                              "\"%.200s\"; expected ds_accel_<name>.so", file);
     }
     judge(lint, 1, "the file is named ds_accel_<name>.so", true, &finding);
 }
@@ -188,7 +188,7 @@ static void list_lines(const struct ds_accel__text *text, bool (*is_fine)(const 
         at += length + (at[length] == '\n');
     }
     if (list.size_bytes > 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BROKEN_RULE, "%s%s", head, list.data);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BROKEN_RULE, "%s%s", head, list.data);
     }
     ds_accel__text_clear(&list);
 }
@@ -210,7 +210,7 @@ static bool is_allowed_library(const char *library)
         "libsupa",    "libbiren",     "libOpenCL",    "libnccl",     "librccl",
     };
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(vendors); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(vendors); i++) {
         if (strncmp(library, vendors[i], strlen(vendors[i])) == 0) {
             return false;
         }
@@ -235,12 +235,12 @@ static int32_t check_dynamic(struct lint *lint)
     judge(lint, 7, "it opens its vendor's runtime itself, and links none", lint->has_elf, &needed);
     if (!dynamic.has_bind_now || !dynamic.has_nodelete ||
         lint->harm.text.reason != DS_ACCEL__REASON_NONE) {
-        ds_accel__find(&flags, DS_ACCEL__REASON_BROKEN_RULE, "%s%s%s",
-                       dynamic.has_bind_now ? "" : "not linked with -z now. ",
-                       dynamic.has_nodelete ? "" : "not linked with -z nodelete. ",
-                       lint->harm.text.reason != DS_ACCEL__REASON_NONE
-                           ? "has text relocations: build with -fPIC. "
-                           : "");
+        ds_accel__finding_set(&flags, DS_ACCEL__REASON_BROKEN_RULE, "%s%s%s",
+                              dynamic.has_bind_now ? "" : "not linked with -z now. ",
+                              dynamic.has_nodelete ? "" : "not linked with -z nodelete. ",
+                              lint->harm.text.reason != DS_ACCEL__REASON_NONE
+                                  ? "has text relocations: build with -fPIC. "
+                                  : "");
     }
     judge(lint, 8, "it is linked with -z now and -z nodelete, position-independent", lint->has_elf,
           &flags);
@@ -381,7 +381,7 @@ static int32_t run_checks(struct lint *lint)
     if (status >= 0) {
         status = check_dynamic(lint);
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(code_rules); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(code_rules); i++) {
         lint->rules[code_rules[i].number].title = code_rules[i].title;
         lint->rules[code_rules[i].number].result = "skipped";
     }

@@ -160,27 +160,28 @@ static void check_header(struct ds_accel__elf *elf, struct ds_accel__finding *fi
     ElfW(Ehdr) header;
 
     if (identity == NULL || identity_bytes < SELFMAG || memcmp(identity, ELFMAG, SELFMAG) != 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_NOT_ELF,
-                       "the file does not begin with the ELF magic number");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NOT_ELF,
+                              "the file does not begin with the ELF magic number");
     } else if (identity_bytes < EI_NIDENT) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ELF_TRUNCATED, "the file has %zu bytes",
-                       elf->size_bytes);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_TRUNCATED, "the file has %zu bytes",
+                              elf->size_bytes);
     } else if (identity[EI_CLASS] != THIS_CLASS || identity[EI_DATA] != THIS_DATA) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ELF_WRONG_CLASS,
-                       "ELF class %u, byte order %u; expected %u, %u", identity[EI_CLASS],
-                       identity[EI_DATA], THIS_CLASS, THIS_DATA);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_WRONG_CLASS,
+                              "ELF class %u, byte order %u; expected %u, %u", identity[EI_CLASS],
+                              identity[EI_DATA], THIS_CLASS, THIS_DATA);
     } else if (!get_header(elf, &header)) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ELF_TRUNCATED, "the file ends in its ELF header");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_TRUNCATED,
+                              "the file ends in its ELF header");
     } else if (header.e_machine != THIS_MACHINE) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ELF_WRONG_MACHINE, "ELF machine %u; expected %u",
-                       header.e_machine, THIS_MACHINE);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_WRONG_MACHINE,
+                              "ELF machine %u; expected %u", header.e_machine, THIS_MACHINE);
     } else if (header.e_type != ET_DYN) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ELF_NOT_SHARED_OBJECT, "ELF type %u; expected %u",
-                       header.e_type, ET_DYN);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_NOT_SHARED_OBJECT,
+                              "ELF type %u; expected %u", header.e_type, ET_DYN);
     } else if (header.e_phentsize != sizeof(ElfW(Phdr)) || header.e_phnum == 0 ||
                header.e_phnum > HEADER_LIMIT) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ELF_TRUNCATED, "%u program headers of %u bytes",
-                       header.e_phnum, header.e_phentsize);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_TRUNCATED,
+                              "%u program headers of %u bytes", header.e_phnum, header.e_phentsize);
     }
 }
 
@@ -198,17 +199,17 @@ static void check_segments(struct ds_accel__elf *elf, struct ds_accel__finding *
         ElfW(Phdr) segment;
 
         if (!get_segment(elf, &header, i, &segment)) {
-            ds_accel__find(finding, DS_ACCEL__REASON_ELF_TRUNCATED,
-                           "the file ends in its program headers");
+            ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_TRUNCATED,
+                                  "the file ends in its program headers");
         } else if (segment.p_type != PT_NULL && segment.p_type != PT_GNU_STACK &&
                    !is_within(elf, segment.p_offset, segment.p_filesz)) {
-            ds_accel__find(finding, DS_ACCEL__REASON_ELF_TRUNCATED,
-                           "segment %u ends at byte %" PRIu64 ", the file at byte %zu", i,
-                           segment.p_offset + segment.p_filesz, elf->size_bytes);
+            ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_TRUNCATED,
+                                  "segment %u ends at byte %" PRIu64 ", the file at byte %zu", i,
+                                  segment.p_offset + segment.p_filesz, elf->size_bytes);
         } else if (segment.p_type == PT_TLS && segment.p_memsz > TLS_LIMIT_BYTES) {
-            ds_accel__find(finding, DS_ACCEL__REASON_ELF_TLS_LARGE,
-                           "it has %" PRIu64 " bytes for each thread; expected at most %u",
-                           (uint64_t)segment.p_memsz, TLS_LIMIT_BYTES);
+            ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_TLS_LARGE,
+                                  "it has %" PRIu64 " bytes for each thread; expected at most %u",
+                                  (uint64_t)segment.p_memsz, TLS_LIMIT_BYTES);
         }
     }
 }
@@ -259,9 +260,9 @@ static void read_notes(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
         desc = align_up(sizeof(note) + (uint64_t)note.n_namesz, align);
         end = align_up(desc + note.n_descsz, align);
         if (desc + note.n_descsz > segment->p_filesz - at) {
-            ds_accel__find(finding, DS_ACCEL__REASON_BAD_NOTE,
-                           "a note at byte %" PRIu64 " is longer than its segment",
-                           segment->p_offset + at);
+            ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_NOTE,
+                                  "a note at byte %" PRIu64 " is longer than its segment",
+                                  segment->p_offset + at);
             return;
         }
         if (note.n_namesz == sizeof(DS_ACCEL_NOTE_NAME) &&
@@ -289,8 +290,8 @@ static void find_notes(struct ds_accel__elf *elf, struct ds_accel__finding *find
         if (get_segment(elf, &header, i, &segment) && segment.p_type == PT_NOTE) {
             total += segment.p_filesz;
             if (segment.p_filesz > NOTE_BUDGET_BYTES || total > NOTE_BUDGET_BYTES) {
-                ds_accel__find(finding, DS_ACCEL__REASON_NOTE_TOO_LARGE,
-                               "its notes have over %u bytes", NOTE_BUDGET_BYTES);
+                ds_accel__finding_set(finding, DS_ACCEL__REASON_NOTE_TOO_LARGE,
+                                      "its notes have over %u bytes", NOTE_BUDGET_BYTES);
                 return;
             }
             read_notes(elf, &segment, finding);
@@ -304,16 +305,16 @@ static int32_t take_file(int fd, struct ds_accel__elf *elf, struct ds_accel__fin
     struct stat info;
 
     if (fstat(fd, &info) != 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_NOT_READABLE, "%s", strerror(errno));
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NOT_READABLE, "%s", strerror(errno));
     } else if (!S_ISREG(info.st_mode)) {
-        ds_accel__find(finding, DS_ACCEL__REASON_NOT_REGULAR_FILE,
-                       "it is a folder, a pipe or a device");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NOT_REGULAR_FILE,
+                              "it is a folder, a pipe or a device");
     } else if (info.st_size == 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_NOT_ELF, "the file is empty");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NOT_ELF, "the file is empty");
     } else if ((uint64_t)info.st_size > FILE_LIMIT_BYTES) {
-        ds_accel__find(finding, DS_ACCEL__REASON_NOT_ELF,
-                       "the file has %lld bytes; expected less than 2 GiB",
-                       (long long)info.st_size);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NOT_ELF,
+                              "the file has %lld bytes; expected less than 2 GiB",
+                              (long long)info.st_size);
     } else {
         elf->size_bytes = (size_t)info.st_size;
         elf->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -377,16 +378,16 @@ static bool is_text(const char *field, size_t size)
 static void check_hardware(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
     if (elf->hardware_count > 1) {
-        ds_accel__find(finding, DS_ACCEL__REASON_DUPLICATE_NOTE, "there are %u of its hardware",
-                       elf->hardware_count);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_DUPLICATE_NOTE,
+                              "there are %u of its hardware", elf->hardware_count);
     } else if (elf->hardware_bytes > HARDWARE_LIMIT_BYTES) {
-        ds_accel__find(finding, DS_ACCEL__REASON_NOTE_TOO_LARGE,
-                       "its hardware takes %u bytes; expected at most %u", elf->hardware_bytes,
-                       HARDWARE_LIMIT_BYTES);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NOTE_TOO_LARGE,
+                              "its hardware takes %u bytes; expected at most %u",
+                              elf->hardware_bytes, HARDWARE_LIMIT_BYTES);
     } else if (elf->hardware != NULL &&
                strnlen(elf->hardware, elf->hardware_bytes) == elf->hardware_bytes) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BAD_NOTE,
-                       "its hardware must be a NUL-terminated text");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_NOTE,
+                              "its hardware must be a NUL-terminated text");
     } else if (elf->hardware != NULL && ds_accel__hardware_check_note(elf->hardware, finding) < 0) {
         elf->is_short_of_memory = true;
     }
@@ -410,37 +411,39 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
     }
     required = desc->required_features[0] | (uint64_t)desc->required_features[1] << 32;
     if (elf->note_count == 0 && elf->other_major != 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ABI_UNSUPPORTED,
-                       "the plugin has generation %u, this host %u", elf->other_major,
-                       DS_ACCEL_ABI_MAJOR);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_ABI_UNSUPPORTED,
+                              "the plugin has generation %u, this host %u", elf->other_major,
+                              DS_ACCEL_ABI_MAJOR);
     } else if (elf->note_count == 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_NO_NOTE, "there is no note of owner %s, type %u",
-                       DS_ACCEL_NOTE_NAME, DS_ACCEL_NOTE_TYPE);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NO_NOTE,
+                              "there is no note of owner %s, type %u", DS_ACCEL_NOTE_NAME,
+                              DS_ACCEL_NOTE_TYPE);
     } else if (elf->note_count > 1) {
-        ds_accel__find(finding, DS_ACCEL__REASON_DUPLICATE_NOTE, "there are %u", elf->note_count);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_DUPLICATE_NOTE, "there are %u",
+                              elf->note_count);
     } else if (elf->note_desc_bytes > NOTE_LIMIT_BYTES) {
-        ds_accel__find(finding, DS_ACCEL__REASON_NOTE_TOO_LARGE,
-                       "its descriptor has %u bytes; expected at most %u", elf->note_desc_bytes,
-                       NOTE_LIMIT_BYTES);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NOTE_TOO_LARGE,
+                              "its descriptor has %u bytes; expected at most %u",
+                              elf->note_desc_bytes, NOTE_LIMIT_BYTES);
     } else if (elf->note_desc_bytes < NOTE_HEAD_BYTES) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BAD_NOTE, "its descriptor has %u bytes",
-                       elf->note_desc_bytes);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_NOTE, "its descriptor has %u bytes",
+                              elf->note_desc_bytes);
     } else if (desc->struct_size < needed || desc->struct_size > elf->note_desc_bytes) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BAD_NOTE,
-                       "it says %u bytes and has %u; expected at least %u", desc->struct_size,
-                       elf->note_desc_bytes, needed);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_NOTE,
+                              "it says %u bytes and has %u; expected at least %u",
+                              desc->struct_size, elf->note_desc_bytes, needed);
     } else if (!is_text(desc->name, sizeof(desc->name)) ||
                !is_text(desc->version, sizeof(desc->version)) ||
                !is_text(desc->vendor, sizeof(desc->vendor))) {
-        ds_accel__find(finding, DS_ACCEL__REASON_BAD_NOTE,
-                       "name, version and vendor must be non-empty, NUL-terminated texts");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_NOTE,
+                              "name, version and vendor must be non-empty, NUL-terminated texts");
     } else if (strcmp(desc->name, name) != 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_NAME_MISMATCH,
-                       "the file says \"%s\", its note \"%s\"", name, desc->name);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NAME_MISMATCH,
+                              "the file says \"%s\", its note \"%s\"", name, desc->name);
     } else if (ds_accel__unknown_feature(required) >= 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_FEATURE_UNKNOWN,
-                       "required feature bit %d is not known here",
-                       ds_accel__unknown_feature(required));
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_FEATURE_UNKNOWN,
+                              "required feature bit %d is not known here",
+                              ds_accel__unknown_feature(required));
     } else {
         check_hardware(elf, finding);
     }
@@ -521,14 +524,15 @@ static void find_stack(struct ds_accel__elf *elf, const ElfW(Ehdr) * header,
         }
         is_marked = true;
         if ((segment.p_flags & PF_X) != 0) {
-            ds_accel__find(finding, DS_ACCEL__REASON_ELF_EXECUTABLE_STACK,
-                           "its segment GNU_STACK has flags %u; expected none with bit 0 (PF_X)",
-                           (unsigned)segment.p_flags);
+            ds_accel__finding_set(
+                finding, DS_ACCEL__REASON_ELF_EXECUTABLE_STACK,
+                "its segment GNU_STACK has flags %u; expected none with bit 0 (PF_X)",
+                (unsigned)segment.p_flags);
         }
     }
     if (!is_marked && UNMARKED_STACK_IS_EXECUTABLE) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ELF_EXECUTABLE_STACK,
-                       "it has no segment GNU_STACK, which means an executable stack here");
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_EXECUTABLE_STACK,
+                              "it has no segment GNU_STACK, which means an executable stack here");
     }
 }
 
@@ -552,9 +556,10 @@ static const unsigned char *find_entries(struct ds_accel__elf *elf, const ElfW(E
         }
     }
     if (count != 1 || found.p_filesz > DYNAMIC_LIMIT_BYTES) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ELF_BAD_DYNAMIC,
-                       "it has %u dynamic sections of %" PRIu64 " bytes; expected 1 of at most %u",
-                       count, (uint64_t)found.p_filesz, DYNAMIC_LIMIT_BYTES);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_BAD_DYNAMIC,
+                              "it has %u dynamic sections of %" PRIu64
+                              " bytes; expected 1 of at most %u",
+                              count, (uint64_t)found.p_filesz, DYNAMIC_LIMIT_BYTES);
         return NULL;
     }
     entries = at_address(elf, found.p_vaddr, found.p_filesz);
@@ -568,9 +573,10 @@ static const unsigned char *find_entries(struct ds_accel__elf *elf, const ElfW(E
         }
     }
     if (!elf->is_short_of_memory) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ELF_BAD_DYNAMIC,
-                       "its dynamic section at address 0x%" PRIx64 " %s", (uint64_t)found.p_vaddr,
-                       entries != NULL ? "has no last entry" : "is in no segment that is loaded");
+        ds_accel__finding_set(
+            finding, DS_ACCEL__REASON_ELF_BAD_DYNAMIC,
+            "its dynamic section at address 0x%" PRIx64 " %s", (uint64_t)found.p_vaddr,
+            entries != NULL ? "has no last entry" : "is in no segment that is loaded");
     }
     return NULL;
 }
@@ -600,8 +606,9 @@ static const char *read_name(struct ds_accel__elf *elf, const struct dynamic_tab
         return text;
     }
     if (!elf->is_short_of_memory) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ELF_BAD_DYNAMIC,
-                       "the name at byte %" PRIu64 " of its string table has no end", offset);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_BAD_DYNAMIC,
+                              "the name at byte %" PRIu64 " of its string table has no end",
+                              offset);
     }
     return NULL;
 }
@@ -611,7 +618,7 @@ static bool is_relative(const char *path, size_t length)
 {
     static const char *const origins[] = {"$ORIGIN", "${ORIGIN}"};
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(origins); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(origins); i++) {
         size_t size = strlen(origins[i]);
 
         if (length >= size && memcmp(path, origins[i], size) == 0) {
@@ -632,17 +639,19 @@ static void check_run_path(const char *list, struct ds_accel__finding *finding)
         length = strcspn(at, ":");
     }
     if (is_relative(at, length)) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ELF_RELATIVE_PATH,
-                       "\"%.*s\" in its run path \"%.200s\"; expected paths from / or $ORIGIN",
-                       (int)(length < 200 ? length : 200), at, list);
+        ds_accel__finding_set(
+            finding, DS_ACCEL__REASON_ELF_RELATIVE_PATH,
+            "\"%.*s\" in its run path \"%.200s\"; expected paths from / or $ORIGIN",
+            (int)(length < 200 ? length : 200), at, list);
     }
 }
 
 static void check_library(const char *name, struct ds_accel__finding *finding)
 {
     if (strchr(name, '/') != NULL && is_relative(name, strlen(name))) {
-        ds_accel__find(finding, DS_ACCEL__REASON_ELF_RELATIVE_PATH,
-                       "it links \"%.300s\"; expected a name, or a path from / or $ORIGIN", name);
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_ELF_RELATIVE_PATH,
+                              "it links \"%.300s\"; expected a name, or a path from / or $ORIGIN",
+                              name);
     }
 }
 
@@ -659,9 +668,9 @@ static void read_tables(const unsigned char *entries, size_t count, struct dynam
             tables->strings_size = entry.d_un.d_val;
         } else if (entry.d_tag == DT_TEXTREL ||
                    (entry.d_tag == DT_FLAGS && (entry.d_un.d_val & DF_TEXTREL) != 0)) {
-            ds_accel__find(text, DS_ACCEL__REASON_ELF_TEXT_RELOCATIONS,
-                           "its dynamic section has %s",
-                           entry.d_tag == DT_TEXTREL ? "TEXTREL" : "the flag TEXTREL");
+            ds_accel__finding_set(text, DS_ACCEL__REASON_ELF_TEXT_RELOCATIONS,
+                                  "its dynamic section has %s",
+                                  entry.d_tag == DT_TEXTREL ? "TEXTREL" : "the flag TEXTREL");
         }
     }
 }

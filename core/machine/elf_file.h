@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Files as the dynamic linker sees them: elf.c, library.c. */
-#ifndef DS_ACCEL_CORE_ELF_FILE_H
-#define DS_ACCEL_CORE_ELF_FILE_H
+#ifndef DS_ACCEL_MACHINE_ELF_FILE_H
+#define DS_ACCEL_MACHINE_ELF_FILE_H
 
 #include "base/text.h"
 #include "base/trust.h"

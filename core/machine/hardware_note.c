@@ -36,7 +36,7 @@ static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
                          struct ds_accel__finding *finding)
 {
     *is_known_out = false;
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(kinds); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         size_t length = strlen(kinds[i].word);
         const char *problem;
 
@@ -46,8 +46,8 @@ static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
         problem = check_text(line + length);
         problem = problem != NULL ? problem : kinds[i].check(line + length);
         if (problem != NULL) {
-            ds_accel__find(finding, DS_ACCEL__REASON_BAD_NOTE, "hardware: \"%.64s\": %s", line,
-                           problem);
+            ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_NOTE, "hardware: \"%.64s\": %s",
+                                  line, problem);
             ds_accel__sanitize(finding->detail, sizeof(finding->detail));
             return DS_ACCEL_OK;
         }
@@ -73,8 +73,8 @@ static int32_t take_lines(const char *note, json_t *facts, bool *is_known_out,
         bool is_known = false;
 
         if (note[length] == '\0') {
-            ds_accel__find(finding, DS_ACCEL__REASON_BAD_NOTE,
-                           "hardware: its last line has no end");
+            ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_NOTE,
+                                  "hardware: its last line has no end");
             return DS_ACCEL_OK;
         }
         if (length < sizeof(line)) {
@@ -129,7 +129,7 @@ bool ds_accel__hardware_note_is_in(const char *note, json_t *backend)
         size_t length = strcspn(note, "\n");
         bool is_known = false;
 
-        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(kinds) && !is_known; i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(kinds) && !is_known; i++) {
             size_t word = strlen(kinds[i].word);
 
             is_known =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What a plugin's note says of its hardware: hardware_note.c. */
-#ifndef DS_ACCEL_CORE_HARDWARE_NOTE_H
-#define DS_ACCEL_CORE_HARDWARE_NOTE_H
+#ifndef DS_ACCEL_MACHINE_HARDWARE_NOTE_H
+#define DS_ACCEL_MACHINE_HARDWARE_NOTE_H
 
 #include "ds_accel.h"
 

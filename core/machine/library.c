@@ -219,7 +219,7 @@ int32_t ds_accel__linker_open(const struct ds_accel__machine *machine,
         return status;
     }
     linker->has_folders = linker->cache != NULL;
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(standard_folders); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(standard_folders); i++) {
         linker->has_folders = linker->has_folders || is_folder(machine->root, standard_folders[i]);
     }
     return DS_ACCEL_OK;
@@ -249,7 +249,7 @@ int32_t ds_accel__linker_find(const struct ds_accel__linker *linker, const char 
         if (!is_done(&search)) {
             try_cache(&search);
         }
-        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(standard_folders) && !is_done(&search); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(standard_folders) && !is_done(&search); i++) {
             try_folder(&search, standard_folders[i], strlen(standard_folders[i]));
         }
     }

@@ -214,7 +214,7 @@ static json_t *node_tree(const struct ds_accel__machine_node *node)
     json_t *tree = json_object();
     bool failed = false;
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(values); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
         ds_accel__json_set(tree, node_keys[i], json_integer((json_int_t)values[i]), &failed);
     }
     ds_accel__json_set(tree, "is_usable", json_boolean(node->is_usable), &failed);
@@ -227,9 +227,9 @@ static json_t *node_tree(const struct ds_accel__machine_node *node)
 
 static void read_recorded_node(const json_t *tree, struct ds_accel__machine_node *node)
 {
-    uint64_t values[DS_ACCEL__ARRAY_SIZE(node_keys)];
+    uint64_t values[ARRAY_SIZE(node_keys)];
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(values); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
         values[i] = (uint64_t)json_integer_value(json_object_get(tree, node_keys[i]));
     }
     node->mode = (mode_t)values[0];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Where the machine is looked at: machine.c. */
-#ifndef DS_ACCEL_CORE_MACHINE_H
-#define DS_ACCEL_CORE_MACHINE_H
+#ifndef DS_ACCEL_MACHINE_MACHINE_H
+#define DS_ACCEL_MACHINE_MACHINE_H
 
 #include "ds_accel.h"
 

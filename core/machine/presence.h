@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the machine shows of hardware: presence.c. */
-#ifndef DS_ACCEL_CORE_PRESENCE_H
-#define DS_ACCEL_CORE_PRESENCE_H
+#ifndef DS_ACCEL_MACHINE_PRESENCE_H
+#define DS_ACCEL_MACHINE_PRESENCE_H
 
 #include "machine/machine.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The machine: topology.c, cgroup.c. */
-#ifndef DS_ACCEL_CORE_TOPOLOGY_H
-#define DS_ACCEL_CORE_TOPOLOGY_H
+#ifndef DS_ACCEL_MACHINE_TOPOLOGY_H
+#define DS_ACCEL_MACHINE_TOPOLOGY_H
 
 #include "ds_accel.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Snapshots of the caching allocator, from files. */
-#ifndef DS_ACCEL_CORE_MEMORY_READ_H
-#define DS_ACCEL_CORE_MEMORY_READ_H
+#ifndef DS_ACCEL_MEMTOOLS_MEMORY_READ_H
+#define DS_ACCEL_MEMTOOLS_MEMORY_READ_H
 
 #include "ds_accel_tools.h"
 

@@ -169,7 +169,7 @@ static bool read_value(enum setting_kind kind, const char *text, double *value_o
 
 static int32_t apply_one(struct variant *variant, char *assignment)
 {
-    const char *keys[DS_ACCEL__ARRAY_SIZE(settings)];
+    const char *keys[ARRAY_SIZE(settings)];
     char *value = strchr(assignment, '=');
     const char *nearest;
     double number;
@@ -178,7 +178,7 @@ static int32_t apply_one(struct variant *variant, char *assignment)
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "\"%s\" is not key=value", assignment);
     }
     *value++ = '\0';
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(settings); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
         keys[i] = settings[i].key;
         if (strcmp(assignment, keys[i]) != 0) {
             continue;
@@ -189,7 +189,7 @@ static int32_t apply_one(struct variant *variant, char *assignment)
         }
         return DS_ACCEL_OK;
     }
-    nearest = ds_accel__nearest(assignment, keys, DS_ACCEL__ARRAY_SIZE(keys));
+    nearest = ds_accel__nearest(assignment, keys, ARRAY_SIZE(keys));
     return ds_accel__error(DS_ACCEL_ERR_INVALID, "there is no setting \"%s\"%s%s%s", assignment,
                            nearest != NULL ? "; is \"" : "", nearest != NULL ? nearest : "",
                            nearest != NULL ? "\" meant?" : "");
@@ -224,7 +224,7 @@ static void make_recorded(json_t *tree, uint64_t capacity_bytes, struct variant 
     ds_accel__copy(variant->name, sizeof(variant->name), "as recorded");
     variant->capacity_bytes = capacity_bytes;
     ds_accel__allocator_defaults(&variant->options);
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(settings); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
         json_t *value = json_object_get(given, settings[i].key);
 
         if (value == NULL && settings[i].other_key != NULL) {
@@ -578,7 +578,7 @@ static json_t *result_tree(const struct variant *variant, const struct result *r
 
     ds_accel__json_set(tree, "settings", ds_accel__json_text(variant->name), failed);
     ds_accel__json_set(tree, "best", json_boolean(is_best), failed);
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(figures); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
         ds_accel__json_set(tree, figures[i].key, json_integer((json_int_t)figures[i].value),
                            failed);
     }
@@ -646,7 +646,7 @@ int32_t ds_accel__memory_replay(json_t *tree, const char *const *tries, uint32_t
                                 json_t **report_out)
 {
     const char *const *texts = try_count > 0 ? tries : alternatives;
-    size_t count = 1 + (try_count > 0 ? try_count : DS_ACCEL__ARRAY_SIZE(alternatives));
+    size_t count = 1 + (try_count > 0 ? try_count : ARRAY_SIZE(alternatives));
     struct variant *variants;
     struct result *results;
     int32_t status;

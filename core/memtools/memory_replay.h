@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Layer 5: a recorded history of allocations, run again with other settings. */
-#ifndef DS_ACCEL_MEMORY_REPLAY_H
-#define DS_ACCEL_MEMORY_REPLAY_H
+#ifndef DS_ACCEL_MEMTOOLS_MEMORY_REPLAY_H
+#define DS_ACCEL_MEMTOOLS_MEMORY_REPLAY_H
 
 #include "ds_accel_tools.h"
 

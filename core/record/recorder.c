@@ -76,7 +76,7 @@ static json_t *gates_tree(const struct ds_accel__candidate *candidate, bool *fai
     for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
         json_t *tree = json_object();
 
-        assert((size_t)candidate->gates[gate].result < DS_ACCEL__ARRAY_SIZE(results));
+        assert((size_t)candidate->gates[gate].result < ARRAY_SIZE(results));
 
         set_text(tree, "gate", ds_accel__gate_name(gate), failed);
         set_text(tree, "result", results[candidate->gates[gate].result], failed);
@@ -221,7 +221,7 @@ static json_t *configuration_tree(ds_accel_t *context, bool *failed)
         json_t *tree = json_object();
 
         set_text(tree, "path", config->files[i].path, failed);
-        set_text(tree, "layer", ds_accel__layer_name(config->files[i].layer), failed);
+        set_text(tree, "layer", ds_accel__config_layer_name(config->files[i].layer), failed);
         set_text(tree, "text", config->files[i].text, failed);
         append(array, tree, failed);
     }
@@ -320,7 +320,7 @@ static bool is_common(const char *name)
 {
     static const char *const starts[] = {"tty", "vcs", "loop", "ram", "pty", "ptyp", "sd", "nbd"};
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(starts); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
         if (strncmp(name, starts[i], strlen(starts[i])) == 0) {
             return true;
         }
@@ -379,7 +379,7 @@ static int32_t read_machine(ds_accel_t *context)
     status = status < 0 ? status : read_folder(machine, "/sys/bus/pci/devices", pci);
     status = status < 0 ? status : read_folder(machine, "/sys/class/drm", of_class);
     status = status < 0 ? status : read_folder(machine, "/sys/class/accel", of_class);
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(folders) && status >= 0; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(folders) && status >= 0; i++) {
         status = read_nodes(machine, folders[i]);
     }
     return status < 0 ? status : read_as_reports(context);

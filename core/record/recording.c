@@ -475,14 +475,14 @@ int32_t ds_accel__recording_read(const char *path, json_t **root_out)
 
 /* ---- a context over it ---------------------------------------------------------------------- */
 
-static enum ds_accel__layer layer_of(const char *name)
+static enum ds_accel__config_layer layer_of(const char *name)
 {
     int layer = 0;
 
-    while (layer < DS_ACCEL__LAYER_EXPLICIT && strcmp(layer_names[layer], name) != 0) {
+    while (layer < DS_ACCEL__CONFIG_LAYER_EXPLICIT && strcmp(layer_names[layer], name) != 0) {
         layer++;
     }
-    return (enum ds_accel__layer)layer;
+    return (enum ds_accel__config_layer)layer;
 }
 
 /* The recorded files, but for the user's if there is one in their place. */
@@ -493,9 +493,9 @@ static int32_t add_files(ds_accel_t *context, const char *explicit_file)
 
     for (size_t i = 0; i < json_array_size(files) && status >= 0; i++) {
         const json_t *file = json_array_get(files, i);
-        enum ds_accel__layer layer = layer_of(get_text(file, "layer"));
+        enum ds_accel__config_layer layer = layer_of(get_text(file, "layer"));
 
-        if (explicit_file == NULL || layer < DS_ACCEL__LAYER_USER) {
+        if (explicit_file == NULL || layer < DS_ACCEL__CONFIG_LAYER_USER) {
             status = ds_accel__config_add_file(&context->config, get_text(file, "path"), layer,
                                                get_text(file, "text"));
         }
@@ -503,7 +503,7 @@ static int32_t add_files(ds_accel_t *context, const char *explicit_file)
     return status < 0 || explicit_file == NULL
                ? status
                : ds_accel__config_add_file(&context->config, explicit_file,
-                                           DS_ACCEL__LAYER_EXPLICIT, NULL);
+                                           DS_ACCEL__CONFIG_LAYER_EXPLICIT, NULL);
 }
 
 /* The machine's own override holds unless there is one now. */
@@ -735,10 +735,10 @@ static void ask(struct ds_accel__candidate *candidate)
     if (!was_asked(plugin)) {
         struct ds_accel__finding finding = {0};
 
-        ds_accel__find(&finding, DS_ACCEL__REASON_NOT_RECORDED,
-                       "it was %s (%s) when the machine was recorded", get_text(plugin, "state"),
-                       reason != DS_ACCEL__REASON_NONE ? ds_accel__reason_code(reason)
-                                                       : "no reason");
+        ds_accel__finding_set(
+            &finding, DS_ACCEL__REASON_NOT_RECORDED, "it was %s (%s) when the machine was recorded",
+            get_text(plugin, "state"),
+            reason != DS_ACCEL__REASON_NONE ? ds_accel__reason_code(reason) : "no reason");
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_UNAVAILABLE,
                                  &finding);
         return;

@@ -7,8 +7,8 @@
  * recording does all that one over a machine does (configuration, order, override, lists), except
  * that where a plugin would be looked at, asked or started, its recorded part is taken.
  */
-#ifndef DS_ACCEL_RECORDING_H
-#define DS_ACCEL_RECORDING_H
+#ifndef DS_ACCEL_RECORD_RECORDING_H
+#define DS_ACCEL_RECORD_RECORDING_H
 
 #include "ds_accel.h"
 

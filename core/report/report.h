@@ -4,8 +4,8 @@
  * What the command line prints: doctor, topo, the bundle, the caches and devices' memory as trees,
  * and the text of every report.
  */
-#ifndef DS_ACCEL_CORE_REPORT_TOOLS_H
-#define DS_ACCEL_CORE_REPORT_TOOLS_H
+#ifndef DS_ACCEL_REPORT_REPORT_H
+#define DS_ACCEL_REPORT_REPORT_H
 
 #include "runtime/report.h"
 

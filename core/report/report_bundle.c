@@ -122,7 +122,7 @@ json_t *ds_accel__who_tree(void)
     ds_accel__json_set(tree, "host", ds_accel__json_text(uname(&names) == 0 ? names.nodename : ""),
                        &failed);
     ds_accel__json_set(tree, "home", ds_accel__json_text(home != NULL ? home : ""), &failed);
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(users); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
         const char *user = ds_accel__env_job(users[i]);
 
         failed = (user != NULL && json_array_append_new(array, ds_accel__json_text(user)) != 0) ||
@@ -361,7 +361,7 @@ static void add_named_files(struct words *words, const struct ds_accel__config *
         const char *path = config->files[i].path;
         char in_place[256];
 
-        if (config->files[i].layer == DS_ACCEL__LAYER_EXPLICIT &&
+        if (config->files[i].layer == DS_ACCEL__CONFIG_LAYER_EXPLICIT &&
             strncmp(path, home, length) == 0 && path[length] == '/') {
             snprintf(in_place, sizeof(in_place), "~%.250s", path + length);
             add_word(words, path, in_place);
@@ -517,7 +517,7 @@ int32_t ds_accel__report_bundle(ds_accel_t *context, uint32_t format, json_t **t
                        &failed);
     ds_accel__json_set(tree, "machine", machine_tree(context), &failed);
     status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(parts) && status >= 0; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(parts) && status >= 0; i++) {
         status = parts[i].is_of_each ? add_reports(context, tree, parts[i].key, parts[i].report)
                                      : add_report(context, tree, parts[i].key, parts[i].report);
     }

@@ -37,7 +37,7 @@ static const char *colour_of(const char *state)
         {"ok", "\033[32m"},         {"problem", "\033[31m"},   {"warning", "\033[33m"},
     };
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(codes); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
         if (strcmp(codes[i].state, state) == 0) {
             return codes[i].code;
         }
@@ -233,7 +233,7 @@ static void add_bytes(struct page *page, json_t *value)
         ds_accel__text_add(&page->text, "unknown");
         return;
     }
-    while (amount >= 1024 && unit + 1 < DS_ACCEL__ARRAY_SIZE(units)) {
+    while (amount >= 1024 && unit + 1 < ARRAY_SIZE(units)) {
         amount /= 1024;
         unit++;
     }
@@ -268,7 +268,7 @@ static void write_identity(struct page *page, json_t *device)
     json_t *partition = json_object_get(device, "partition");
     const char *separator = "    ";
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(names); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         if (get_text(device, names[i])[0] != '\0') {
             ds_accel__text_add(&page->text, "%s%s", separator, get_text(device, names[i]));
             separator = ", ";
@@ -351,7 +351,7 @@ static void write_info(struct page *page, json_t *tree)
         add_bytes(page, json_object_get(limit, "bytes"));
         ds_accel__text_add(&page->text, " by %s\n", get_text(limit, "source"));
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(rows); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         ds_accel__text_add(&page->text, "  %-29s", rows[i]);
         add_value(page, json_object_get(tree, rows[i]));
         ds_accel__text_add(&page->text, "\n");
@@ -577,7 +577,7 @@ static void write_groups(struct page *page, json_t *checks, int width)
             continue;
         }
         ds_accel__text_add(&page->text, "%-*s", width, group);
-        for (size_t k = 0; k < DS_ACCEL__ARRAY_SIZE(results); k++) {
+        for (size_t k = 0; k < ARRAY_SIZE(results); k++) {
             ds_accel__text_add(&page->text, "%3zu %s%s", count_results(checks, group, results[k]),
                                results[k], k < 2 ? "  " : "\n");
         }
@@ -913,7 +913,7 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
     if (report == DS_ACCEL_REPORT_TOPO) {
         ds_accel__topo_write(&page.text, copy, page.colour);
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(writers); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(writers); i++) {
         if (writers[i].report == report) {
             writers[i].write(&page, copy);
         }

@@ -177,7 +177,7 @@ static const char *link_name(uint32_t kind)
         [DS_ACCEL_LINK_OTHER] = "other",
     };
 
-    return kind < DS_ACCEL__ARRAY_SIZE(names) ? names[kind] : "unknown";
+    return kind < ARRAY_SIZE(names) ? names[kind] : "unknown";
 }
 
 static json_t *link_tree(struct ds_accel_link *link, bool *failed)

@@ -27,7 +27,7 @@ static const struct {
     {"machine", "SYS", "across NUMA nodes", "\033[31m"},
     {"unknown", "?", "nobody says where one of them is", NULL},
 };
-#define GRADE_COUNT DS_ACCEL__ARRAY_SIZE(grades)
+#define GRADE_COUNT ARRAY_SIZE(grades)
 
 static const struct {
     const char *kind;
@@ -114,7 +114,7 @@ static const json_t *shown_link(const json_t *relation, size_t *kind_out)
     for (size_t i = 0; i < json_array_size(links); i++) {
         const json_t *link = json_array_get(links, i);
 
-        for (size_t k = 0; k < DS_ACCEL__ARRAY_SIZE(link_kinds); k++) {
+        for (size_t k = 0; k < ARRAY_SIZE(link_kinds); k++) {
             if (strcmp(link_kinds[k].kind, get_text(link, "kind")) == 0) {
                 *kind_out = k;
                 return link;
@@ -271,7 +271,7 @@ static void write_nodes(struct ds_accel__text *out, const struct matrix *matrix)
 static void write_legend(struct ds_accel__text *out, const struct matrix *matrix)
 {
     bool has_grade[GRADE_COUNT] = {false};
-    bool has_kind[DS_ACCEL__ARRAY_SIZE(link_kinds)] = {false};
+    bool has_kind[ARRAY_SIZE(link_kinds)] = {false};
 
     for (size_t i = 0; i < matrix->count * matrix->count; i++) {
         size_t kind = 0;
@@ -285,7 +285,7 @@ static void write_legend(struct ds_accel__text *out, const struct matrix *matrix
             has_grade[grade_of(matrix->relations[i])] = true;
         }
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(link_kinds); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(link_kinds); i++) {
         if (has_kind[i]) {
             ds_accel__text_add(out, "  %-6s%s, so many\n", link_kinds[i].code,
                                link_kinds[i].meaning);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Memory: the caching allocator (allocator*.c with allocator.h), pinned memory (pinned*.c). */
-#ifndef DS_ACCEL_CORE_CACHING_H
-#define DS_ACCEL_CORE_CACHING_H
+#ifndef DS_ACCEL_RUNTIME_CACHING_H
+#define DS_ACCEL_RUNTIME_CACHING_H
 
 #include "base/private.h"
 #include "ds_accel.h"

@@ -97,7 +97,7 @@ static void stop(struct ds_accel__device *device)
         DS_ACCEL__HANDLE_POOL, DS_ACCEL__HANDLE_EVENT, DS_ACCEL__HANDLE_STREAM};
     struct ds_accel__child *child;
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(order); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
         if (order[i] == DS_ACCEL__HANDLE_STREAM) {
             stop_memory(device);
         }

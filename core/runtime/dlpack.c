@@ -98,7 +98,7 @@ static const struct {
 
 static int32_t to_their_dtype(uint32_t dtype, bool is_versioned, DLDataType *type_out)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(dtypes); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(dtypes); i++) {
         if (dtypes[i].dtype == dtype && (is_versioned || !dtypes[i].is_versioned)) {
             *type_out = (DLDataType){.code = dtypes[i].code, .bits = dtypes[i].bits, .lanes = 1};
             return DS_ACCEL_OK;
@@ -110,7 +110,7 @@ static int32_t to_their_dtype(uint32_t dtype, bool is_versioned, DLDataType *typ
 
 static int32_t to_our_dtype(DLDataType type, uint32_t *dtype_out)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(dtypes); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(dtypes); i++) {
         if (dtypes[i].code == type.code && dtypes[i].bits == type.bits && type.lanes == 1) {
             *dtype_out = dtypes[i].dtype;
             return DS_ACCEL_OK;
@@ -141,7 +141,7 @@ static void find_types(const char *name, bool is_host_accessible, int32_t *devic
 
     *device_type_out = is_host_accessible ? kDLCPU : kDLExtDev;
     *pinned_type_out = kDLCPU;
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(backends); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(backends); i++) {
         if (strlen(backends[i].name) == length && memcmp(backends[i].name, name, length) == 0) {
             *device_type_out = backends[i].device_type;
             *pinned_type_out = backends[i].pinned_type;

@@ -65,7 +65,7 @@ static uint64_t capabilities_of(const struct ds_accel_plugin *table)
 {
     uint64_t capabilities = 0;
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(capability_slots); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(capability_slots); i++) {
         if (!ds_accel__slot_is_absent(table, capability_slots[i].slots[0]) &&
             !ds_accel__slot_is_absent(table, capability_slots[i].slots[1])) {
             capabilities |= capability_slots[i].capability;
@@ -79,7 +79,7 @@ static void merge(struct ds_accel__known *known)
 {
     struct ds_accel_backend_info *info = &known->info;
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(flag_keys); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(flag_keys); i++) {
         const json_t *value = json_object_get(known->tree, flag_keys[i].key);
 
         info->flags &= ~flag_keys[i].flag;
@@ -223,12 +223,12 @@ static const char *flag_name(uint64_t flag)
         "default_stream_syncs", "host_accessible", "unified_addresses", "stream_ordered_memory",
         "virtual_memory",       "memory_ipc",      "event_ipc",         "dmabuf"};
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(flag_keys); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(flag_keys); i++) {
         if (flag_keys[i].flag == flag) {
             return flag_keys[i].key;
         }
     }
-    return others[__builtin_ctzll(flag) - DS_ACCEL__ARRAY_SIZE(flag_keys)];
+    return others[__builtin_ctzll(flag) - ARRAY_SIZE(flag_keys)];
 }
 
 int32_t ds_accel_flag(ds_accel_t *context, uint64_t flag, uint32_t *is_set_out)
@@ -361,7 +361,7 @@ static const struct {
 
 const char *ds_accel_dtype_name(uint32_t dtype)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(dtypes); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(dtypes); i++) {
         if (dtypes[i].dtype == dtype) {
             return dtypes[i].name;
         }
@@ -371,7 +371,7 @@ const char *ds_accel_dtype_name(uint32_t dtype)
 
 uint32_t ds_accel_dtype_size_bits(uint32_t dtype)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(dtypes); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(dtypes); i++) {
         if (dtypes[i].dtype == dtype) {
             return dtypes[i].size_bits;
         }
@@ -381,7 +381,7 @@ uint32_t ds_accel_dtype_size_bits(uint32_t dtype)
 
 int32_t ds_accel_dtype_parse(const char *name, uint32_t *dtype_out)
 {
-    const char *names[DS_ACCEL__ARRAY_SIZE(dtypes)];
+    const char *names[ARRAY_SIZE(dtypes)];
     const char *plain;
     const char *nearest;
 
@@ -390,14 +390,14 @@ int32_t ds_accel_dtype_parse(const char *name, uint32_t *dtype_out)
                                name == NULL ? "name" : "output");
     }
     plain = strncmp(name, "torch.", 6) == 0 ? name + 6 : name;
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(dtypes); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(dtypes); i++) {
         if (strcasecmp(dtypes[i].name, plain) == 0) {
             *dtype_out = dtypes[i].dtype;
             return DS_ACCEL_OK;
         }
         names[i] = dtypes[i].name;
     }
-    nearest = ds_accel__nearest(plain, names, DS_ACCEL__ARRAY_SIZE(names));
+    nearest = ds_accel__nearest(plain, names, ARRAY_SIZE(names));
     return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND, "there is no data type \"%.64s\"%s%s%s", name,
                            nearest != NULL ? "; did you mean \"" : "",
                            nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");

@@ -4,8 +4,8 @@
  * Facts for programs (facts.c), settings (settings.c), both together (backend_info.c); lazy calls
  * (lazy.c), timers (timer.c), environment (job.c), sharing and telemetry (share.c).
  */
-#ifndef DS_ACCEL_CORE_FACTS_H
-#define DS_ACCEL_CORE_FACTS_H
+#ifndef DS_ACCEL_RUNTIME_FACTS_H
+#define DS_ACCEL_RUNTIME_FACTS_H
 
 #include "base/private.h"
 #include "config/config.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Handles of devices, streams, events, graphs, memory: handle.c. */
-#ifndef DS_ACCEL_CORE_HANDLE_H
-#define DS_ACCEL_CORE_HANDLE_H
+#ifndef DS_ACCEL_RUNTIME_HANDLE_H
+#define DS_ACCEL_RUNTIME_HANDLE_H
 
 #include "base/private.h"
 #include "ds_accel.h"

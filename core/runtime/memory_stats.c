@@ -51,7 +51,7 @@ static bool look(void *user_data, const char *key, int64_t value)
         wanted->is_found = true;
         return false;
     }
-    if (wanted->name_count < DS_ACCEL__ARRAY_SIZE(wanted->names)) {
+    if (wanted->name_count < ARRAY_SIZE(wanted->names)) {
         char *text = wanted->texts[wanted->name_count];
 
         ds_accel__copy(text, sizeof(wanted->texts[0]), key);

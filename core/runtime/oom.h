@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The out-of-memory message, and sums over an allocator's memory: oom.c. */
-#ifndef DS_ACCEL_CORE_OOM_H
-#define DS_ACCEL_CORE_OOM_H
+#ifndef DS_ACCEL_RUNTIME_OOM_H
+#define DS_ACCEL_RUNTIME_OOM_H
 
 #include "base/private.h"
 #include <stdbool.h>

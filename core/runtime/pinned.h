@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /* The pool of pinned memory: interface between pinned_pool.c, which keeps the pool, and pinned.c,
  * which uses it. */
-#ifndef DS_ACCEL_PINNED_H
-#define DS_ACCEL_PINNED_H
+#ifndef DS_ACCEL_RUNTIME_PINNED_H
+#define DS_ACCEL_RUNTIME_PINNED_H
 
 #include "ds_accel.h"
 

@@ -74,7 +74,7 @@ void ds_accel__pinned_forget_peaks(struct ds_accel__pinned *pool)
                                                    &pool->figures.active,
                                                    &pool->figures.active_bytes};
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(all); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
         all[i]->peak = all[i]->current;
     }
 }

@@ -125,7 +125,7 @@ static json_t *report_detect(ds_accel_t *context, bool is_json)
                                            "device_count",    "communication_backend",
                                            "compile_backend", "plugin"};
 
-        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(keys); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
             ds_accel__json_set(tree, keys[i], json_null(), &failed);
         }
     }
@@ -270,7 +270,7 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
 /* ---- configuration -------------------------------------------------------------------------- */
 
 /* first: the first layer to include. */
-static json_t *files_tree(const struct ds_accel__config *config, enum ds_accel__layer first,
+static json_t *files_tree(const struct ds_accel__config *config, enum ds_accel__config_layer first,
                           bool *failed)
 {
     json_t *array = json_array();
@@ -284,7 +284,7 @@ static json_t *files_tree(const struct ds_accel__config *config, enum ds_accel__
         file = json_object();
 
         set_text(file, "path", config->files[i].path, failed);
-        set_text(file, "layer", ds_accel__layer_name(config->files[i].layer), failed);
+        set_text(file, "layer", ds_accel__config_layer_name(config->files[i].layer), failed);
         append(array, file, failed);
     }
     return array;
@@ -349,7 +349,7 @@ static json_t *report_config(const ds_accel_t *context)
     json_t *tree = new_report(&walk.failed);
 
     ds_accel__json_set(tree, "files",
-                       files_tree(&context->config, DS_ACCEL__LAYER_PACKAGE, &walk.failed),
+                       files_tree(&context->config, DS_ACCEL__CONFIG_LAYER_PACKAGE, &walk.failed),
                        &walk.failed);
     walk_config(&walk, context->config.merged, "", "");
     ds_accel__json_set(tree, "values", walk.values, &walk.failed);
@@ -388,7 +388,7 @@ static json_t *report_config_env(const ds_accel_t *context)
 }
 
 static json_t *report_config_check(const struct ds_accel__config *config,
-                                   enum ds_accel__layer first)
+                                   enum ds_accel__config_layer first)
 {
     bool failed = false;
     json_t *tree = new_report(&failed);
@@ -412,7 +412,7 @@ static json_t *report_config_check(const struct ds_accel__config *config,
 
 /* Write the result of the check; clears config. */
 static int32_t write_check(struct ds_accel__config *config, int32_t status,
-                           enum ds_accel__layer first, uint32_t format, char **text_out)
+                           enum ds_accel__config_layer first, uint32_t format, char **text_out)
 {
     if (status >= 0 || status == DS_ACCEL_ERR_CONFIG) {
         int32_t written = ds_accel__report_write(
@@ -454,7 +454,7 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
 
         status = added < 0 ? added : DS_ACCEL_ERR_CONFIG;
     }
-    status = write_check(&config, status, DS_ACCEL__LAYER_PACKAGE, format, text_out);
+    status = write_check(&config, status, DS_ACCEL__CONFIG_LAYER_PACKAGE, format, text_out);
     ds_accel__env_clear(&env);
     return status;
 }
@@ -481,7 +481,7 @@ int32_t ds_accel_config_check_files(const struct ds_accel_options *given, const 
     }
     status = ds_accel__config_find_named(&config, &options, paths, texts, count);
     status = status < 0 ? status : ds_accel__config_read(&config, true);
-    return write_check(&config, status, DS_ACCEL__LAYER_EXPLICIT, format, text_out);
+    return write_check(&config, status, DS_ACCEL__CONFIG_LAYER_EXPLICIT, format, text_out);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */

@@ -5,8 +5,8 @@
  * JSON (report.c, report_info.c). The other reports, and the text and the picture of every report,
  * are made by libds_accel_tools.so, which sets a table of functions when it is loaded.
  */
-#ifndef DS_ACCEL_CORE_REPORT_H
-#define DS_ACCEL_CORE_REPORT_H
+#ifndef DS_ACCEL_RUNTIME_REPORT_H
+#define DS_ACCEL_RUNTIME_REPORT_H
 
 #include "base/private.h"
 #include "ds_accel.h"

@@ -113,9 +113,8 @@ static json_t *partition_tree(const struct ds_accel_device_identity *identity, b
     }
     tree = json_object();
     set_text(tree, "kind",
-             identity->partition_kind < DS_ACCEL__ARRAY_SIZE(kinds)
-                 ? kinds[identity->partition_kind]
-                 : "other",
+             identity->partition_kind < ARRAY_SIZE(kinds) ? kinds[identity->partition_kind]
+                                                          : "other",
              failed);
     set_text(tree, "parent_uuid", identity->parent_uuid_text, failed);
     ds_accel__json_set(tree, "parent_index",
@@ -143,11 +142,10 @@ static void set_identity(json_t *tree, const struct ds_accel_device_identity *id
                        failed);
     set_text(tree, "node_path", identity->node_path, failed);
     set_text(tree, "architecture", identity->architecture, failed);
-    set_text(tree, "power_state",
-             power_states[identity->power_state < DS_ACCEL__ARRAY_SIZE(power_states)
-                              ? identity->power_state
-                              : 0],
-             failed);
+    set_text(
+        tree, "power_state",
+        power_states[identity->power_state < ARRAY_SIZE(power_states) ? identity->power_state : 0],
+        failed);
     ds_accel__json_set(tree, "partition", partition_tree(identity, failed), failed);
 }
 
@@ -244,7 +242,7 @@ static int computed_dtypes(const struct ds_accel__facts *facts)
     if (table == NULL || table->device_open(facts->instance, 0, &device, &error) < 0) {
         return -1;
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(listed_dtypes) && bits >= 0; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(listed_dtypes) && bits >= 0; i++) {
         uint32_t support = 0;
 
         if (table->dtype_support(device, listed_dtypes[i].dtype, &support, &error) < 0) {
@@ -265,7 +263,7 @@ static json_t *dtypes_tree(int bits, bool *failed)
         return NULL;
     }
     array = json_array();
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(listed_dtypes); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(listed_dtypes); i++) {
         if ((bits & 1 << i) != 0 &&
             json_array_append_new(array, json_string(listed_dtypes[i].name)) != 0) {
             *failed = true;
@@ -391,7 +389,7 @@ static int32_t fail_unknown(const ds_accel_t *context, const char *name)
 
     json_object_foreach(backends, backend, ignored)
     {
-        if (count < DS_ACCEL__ARRAY_SIZE(names)) {
+        if (count < ARRAY_SIZE(names)) {
             ds_accel__text_add(&list, "%s%s", count > 0 ? ", " : "", backend);
             names[count++] = backend;
         }
@@ -490,7 +488,7 @@ void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts, bool
         {"compile_backend", text_or_null(facts->info.compile_backend)},
     };
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(rows); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         ds_accel__json_set(tree, rows[i].key, ds_accel__fact(facts, rows[i].key, rows[i].value),
                            failed);
     }

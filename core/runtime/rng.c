@@ -117,7 +117,7 @@ int32_t ds_accel_rng_create(ds_accel_device_t *device, uint64_t seed, uint32_t f
 
 static void drop_staging(struct ds_accel__rng *rng)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(rng->staging); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(rng->staging); i++) {
         struct ds_accel__staging *staging = &rng->staging[i];
         int32_t status = DS_ACCEL_OK;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Random numbers: philox.c, rng.c, rng_fill.c, rng_default.c. */
-#ifndef DS_ACCEL_CORE_RNG_H
-#define DS_ACCEL_CORE_RNG_H
+#ifndef DS_ACCEL_RUNTIME_RNG_H
+#define DS_ACCEL_RUNTIME_RNG_H
 
 #include "ds_accel.h"
 

@@ -141,8 +141,7 @@ static int32_t deliver_through_staging(struct ds_accel__rng *rng, struct ds_acce
     int32_t status = DS_ACCEL_OK;
 
     for (uint64_t first = 0; first < fill->count && status >= 0; first += most) {
-        struct ds_accel__staging *staging =
-            &rng->staging[rng->turn++ % DS_ACCEL__ARRAY_SIZE(rng->staging)];
+        struct ds_accel__staging *staging = &rng->staging[rng->turn++ % ARRAY_SIZE(rng->staging)];
         uint64_t count = fill->count - first < most ? fill->count - first : most;
 
         assert(count > 0 && count * element_bytes <= STAGING_BYTES);

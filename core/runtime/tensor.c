@@ -42,7 +42,7 @@ uint64_t ds_accel__dtype_bytes(uint32_t dtype)
         [DS_ACCEL_DTYPE_COMPLEX128] = 16,
     };
 
-    return dtype < DS_ACCEL__ARRAY_SIZE(bytes) ? bytes[dtype] : 0;
+    return dtype < ARRAY_SIZE(bytes) ? bytes[dtype] : 0;
 }
 
 struct ds_accel__tensor *ds_accel__tensor_check(const ds_accel_tensor_t *tensor, const char *call)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Tensors: tensor.c, tensor_copy.c, dlpack.c. */
-#ifndef DS_ACCEL_CORE_TENSOR_H
-#define DS_ACCEL_CORE_TENSOR_H
+#ifndef DS_ACCEL_RUNTIME_TENSOR_H
+#define DS_ACCEL_RUNTIME_TENSOR_H
 
 #include "ds_accel.h"
 

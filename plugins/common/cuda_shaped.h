@@ -21,8 +21,8 @@
  * error, and its plugin logs the code of a failed destructor; CNRT has the arguments in another
  * order; AscendCL returns through pointers the states that other runtimes return as a code.
  */
-#ifndef DS_ACCEL_CUDA_SHAPED_H
-#define DS_ACCEL_CUDA_SHAPED_H
+#ifndef DS_ACCEL_PLUGINS_COMMON_CUDA_SHAPED_H
+#define DS_ACCEL_PLUGINS_COMMON_CUDA_SHAPED_H
 
 #include "vendor.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Helpers of every plugin of ours: describe a failure, read options. */
-#ifndef DS_ACCEL_PLUGIN_UTIL_H
-#define DS_ACCEL_PLUGIN_UTIL_H
+#ifndef DS_ACCEL_PLUGINS_COMMON_PLUGIN_UTIL_H
+#define DS_ACCEL_PLUGINS_COMMON_PLUGIN_UTIL_H
 
 #include "plugin-api.h"
 

@@ -20,8 +20,8 @@
  * a status, and fill *error when it is negative (vendor_check() does so). The frame reads their
  * _out values only after DS_ACCEL_OK.
  */
-#ifndef DS_ACCEL_VENDOR_H
-#define DS_ACCEL_VENDOR_H
+#ifndef DS_ACCEL_PLUGINS_COMMON_VENDOR_H
+#define DS_ACCEL_PLUGINS_COMMON_VENDOR_H
 
 #include "vendor_lib.h"
 
@@ -168,7 +168,7 @@ int vendor_visible_token(const ds_accel_plugin_device_t *device, const char *var
 struct vendor_backend {
     const char *name; /* the plugin's: "cuda" */
     uint64_t flags;   /* DS_ACCEL_FLAG_* if every optional symbol is present */
-    const struct vendor_trace *trace;
+    const struct vendor_pattern *pattern;
     const struct vendor_visible *visible; /* [visible_count]: variables that choose devices */
     uint32_t visible_count;
     const char *const *export_prefixes; /* NULL-terminated: variables that jobs inherit */

@@ -69,8 +69,8 @@ static void add_sysfs(const ds_accel_plugin_instance_t *instance,
     if (identity->power_state == DS_ACCEL_POWER_UNKNOWN) {
         identity->power_state = vendor_pci_power_state(instance->host, identity->pci_address);
     }
-    if (identity->node_path[0] == '\0' && vendor_backend.trace != NULL) {
-        vendor_pci_node(instance->host, vendor_backend.trace, identity->pci_address,
+    if (identity->node_path[0] == '\0' && vendor_backend.pattern != NULL) {
+        vendor_pci_node(instance->host, vendor_backend.pattern, identity->pci_address,
                         identity->node_path, sizeof(identity->node_path));
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Declarations shared by the files of the frame and hidden from backends. */
-#ifndef DS_ACCEL_VENDOR_FRAME_H
-#define DS_ACCEL_VENDOR_FRAME_H
+#ifndef DS_ACCEL_PLUGINS_COMMON_VENDOR_FRAME_H
+#define DS_ACCEL_PLUGINS_COMMON_VENDOR_FRAME_H
 
 #include "vendor.h"
 
@@ -141,8 +141,8 @@ int32_t vendor_device_identify(ds_accel_plugin_device_t *device, struct ds_accel
 /* Create and destroy the frames of the instance's devices; -1: no memory. */
 int vendor_devices_make(ds_accel_plugin_instance_t *instance);
 void vendor_devices_release(ds_accel_plugin_instance_t *instance);
-/* "/dev/dri/renderD128" of a PCI device, if the trace has such a node; "" otherwise. */
-void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_trace *trace,
+/* "/dev/dri/renderD128" of a PCI device, if the pattern has such a node; "" otherwise. */
+void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                      const char *pci_address, char *path, size_t path_size);
 
 /* ---- the register of addresses (vendor_block.c) --------------------------------------------- */

@@ -4,8 +4,8 @@
  * From "is there such hardware?" to a bound table of a vendor's functions: each step reports a
  * failure as a struct vendor_problem, from which probe makes its verdict and init its error.
  */
-#ifndef DS_ACCEL_VENDOR_LIB_H
-#define DS_ACCEL_VENDOR_LIB_H
+#ifndef DS_ACCEL_PLUGINS_COMMON_VENDOR_LIB_H
+#define DS_ACCEL_PLUGINS_COMMON_VENDOR_LIB_H
 
 #include "plugin_util.h"
 
@@ -32,7 +32,7 @@ int32_t vendor_problem_fail(const struct vendor_problem *problem, const char *ca
  * The traces that a vendor's hardware leaves in sysfs and /dev; lists end with NULL and may be NULL
  * themselves. Kept equal to conf/ds-accel.json's pci and device_nodes by a test.
  */
-struct vendor_trace {
+struct vendor_pattern {
     const char *hardware; /* as DS_ACCEL_PLUGIN_HARDWARE() has it. A node of a class that
                              vendors share (/dev/dri, /dev/accel) counts if its vendor in
                              sysfs is one of those of the pci lines */
@@ -44,14 +44,14 @@ struct vendor_trace {
 
 #define VENDOR_FACTS_MAX 8
 
-/* The text of a trace's hardware, split; lists end with NULL. */
+/* The text of a pattern's hardware, split; lists end with NULL. */
 struct vendor_facts {
     const char *pci[VENDOR_FACTS_MAX + 1];
     const char *nodes[VENDOR_FACTS_MAX + 1];
     char text[512];
 };
 
-void vendor_trace_split(const struct vendor_trace *trace, struct vendor_facts *facts);
+void vendor_pattern_split(const struct vendor_pattern *pattern, struct vendor_facts *facts);
 
 /* The hardware found. */
 struct vendor_hardware {
@@ -68,7 +68,7 @@ struct vendor_hardware {
  * reason NO_DEVICE, NO_DRIVER (on the PCI bus, but no node) or NO_PERMISSION. The option presence =
  * off makes it return 0 without a check, for runtimes that reach their devices in another way.
  */
-int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_trace *trace,
+int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                           struct vendor_hardware *hardware_out, struct vendor_problem *problem);
 /* The first line of a file below machine_root, without its newline; -1 if there is none. */
 int vendor_read_line(const struct ds_accel_host *host, const char *path, char *line,

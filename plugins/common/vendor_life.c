@@ -57,7 +57,7 @@ static int start(const struct ds_accel_host *host, void **runtime_out, uint32_t 
     uint32_t count = 0;
 
     memset(problem, 0, sizeof(*problem));
-    if (vendor_presence_check(host, vendor_backend.trace, &hardware, problem) != 0) {
+    if (vendor_presence_check(host, vendor_backend.pattern, &hardware, problem) != 0) {
         return -1;
     }
     if (vendor_backend.open(host, &runtime, problem) != 0) {
@@ -291,7 +291,7 @@ static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict 
     pid_t child;
 
     memset(answer, 0, sizeof(*answer));
-    if (vendor_presence_check(host, vendor_backend.trace, &hardware, &problem) != 0) {
+    if (vendor_presence_check(host, vendor_backend.pattern, &hardware, &problem) != 0) {
         answer_problem(answer, &problem);
         return;
     }

@@ -67,13 +67,13 @@ static void take_fact(char *line, const char *word, const char **list)
     }
 }
 
-void vendor_trace_split(const struct vendor_trace *trace, struct vendor_facts *facts)
+void vendor_pattern_split(const struct vendor_pattern *pattern, struct vendor_facts *facts)
 {
     char *line = facts->text;
 
     memset(facts, 0, sizeof(*facts));
     snprintf(facts->text, sizeof(facts->text), "%s",
-             trace != NULL && trace->hardware != NULL ? trace->hardware : "");
+             pattern != NULL && pattern->hardware != NULL ? pattern->hardware : "");
     while (*line != '\0') {
         char *end = line + strcspn(line, "\n");
         char *next = *end != '\0' ? end + 1 : end;
@@ -293,13 +293,13 @@ static void search_nodes(const struct ds_accel_host *host, const char *pattern,
     }
 }
 
-void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_trace *trace,
+void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                      const char *pci_address, char *path, size_t path_size)
 {
     static const char *const classes[][2] = {{"drm", "/dev/dri"}, {"accel", "/dev/accel"}};
     struct vendor_facts facts;
 
-    vendor_trace_split(trace, &facts);
+    vendor_pattern_split(pattern, &facts);
     path[0] = '\0';
     for (size_t i = 0; i < 2 && path[0] == '\0'; i++) {
         char name[PATH_BYTES];
@@ -360,7 +360,7 @@ static int is_in(const char *const *list, const char *text)
 
 /* For each pattern that matches nodes at least one node must be usable; required nodes are reported
    first. */
-static void find_nodes(const struct ds_accel_host *host, const struct vendor_trace *trace,
+static void find_nodes(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                        const struct vendor_facts *facts, struct vendor_hardware *found,
                        const char **absent_out)
 {
@@ -369,11 +369,11 @@ static void find_nodes(const struct ds_accel_host *host, const struct vendor_tra
 
     *absent_out = NULL;
     for (size_t i = 0; facts->nodes[i] != NULL; i++) {
-        int is_needed = is_in(trace->needed_nodes, facts->nodes[i]);
+        int is_needed = is_in(pattern->needed_nodes, facts->nodes[i]);
         struct node_search search;
 
         search_nodes(host, facts->nodes[i], facts->pci, &search);
-        has_way |= search.usable_count > 0 && is_in(trace->other_ways, facts->nodes[i]);
+        has_way |= search.usable_count > 0 && is_in(pattern->other_ways, facts->nodes[i]);
         found->node_count += search.count;
         found->usable_node_count += search.usable_count;
         if (found->first_node[0] == '\0') {
@@ -423,11 +423,11 @@ static void find_driver(const struct ds_accel_host *host, const char *address, c
 }
 
 /* No driver, another driver (for a virtual machine), or its own driver without visible nodes. */
-static int tell_driver(const struct ds_accel_host *host, const struct vendor_trace *trace,
+static int tell_driver(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                        const struct vendor_hardware *found, const char *absent,
                        struct vendor_problem *problem)
 {
-    const char *own = trace->driver != NULL ? trace->driver : "of the vendor";
+    const char *own = pattern->driver != NULL ? pattern->driver : "of the vendor";
     char driver[32];
 
     find_driver(host, found->first_pci, driver, sizeof(driver));
@@ -450,7 +450,7 @@ static int tell_driver(const struct ds_accel_host *host, const struct vendor_tra
 }
 
 /* A host that knows the hardware note reports the same for no device (core/host/hardware.c). */
-static int tell_absence(const struct ds_accel_host *host, const struct vendor_trace *trace,
+static int tell_absence(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                         const struct vendor_facts *facts, const struct vendor_hardware *found,
                         const char *absent, struct vendor_problem *problem)
 {
@@ -458,7 +458,7 @@ static int tell_absence(const struct ds_accel_host *host, const struct vendor_tr
 
     absent = absent != NULL ? absent : first_of(facts->nodes);
     if (found->pci_count > 0) {
-        return tell_driver(host, trace, found, absent, problem);
+        return tell_driver(host, pattern, found, absent, problem);
     }
     if (found->node_count > 0) {
         return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DRIVER,
@@ -473,7 +473,7 @@ static int tell_absence(const struct ds_accel_host *host, const struct vendor_tr
                               first_of(facts->nodes));
 }
 
-int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_trace *trace,
+int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                           struct vendor_hardware *hardware_out, struct vendor_problem *problem)
 {
     const char *absent = NULL;
@@ -481,11 +481,11 @@ int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_
     struct vendor_facts facts;
 
     memset(hardware_out, 0, sizeof(*hardware_out));
-    vendor_trace_split(trace, &facts);
+    vendor_pattern_split(pattern, &facts);
     if (option <= 0 || (facts.pci[0] == NULL && facts.nodes[0] == NULL)) {
         return option < 0 ? -1 : 0;
     }
-    find_nodes(host, trace, &facts, hardware_out, &absent);
+    find_nodes(host, pattern, &facts, hardware_out, &absent);
     if (hardware_out->refused_node[0] != '\0') {
         return vendor_problem_set(problem, DS_ACCEL_REASON_NO_PERMISSION,
                                   "%s: no permission to read and write for user %u",
@@ -498,5 +498,5 @@ int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_
                                                 device */
     return absent == NULL && facts.nodes[0] == NULL && hardware_out->pci_count > 0
                ? 0
-               : tell_absence(host, trace, &facts, hardware_out, absent, problem);
+               : tell_absence(host, pattern, &facts, hardware_out, absent, problem);
 }

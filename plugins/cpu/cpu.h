@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the files of the cpu plugin share; cpu.c explains how they fit together. */
-#ifndef DS_ACCEL_CPU_H
-#define DS_ACCEL_CPU_H
+#ifndef DS_ACCEL_PLUGINS_CPU_CPU_H
+#define DS_ACCEL_PLUGINS_CPU_CPU_H
 
 #include "plugin_util.h"
 

@@ -480,7 +480,7 @@ static int32_t cuda_backend_info(ds_accel_plugin_instance_t *instance,
 
 static const char *const needed_nodes[] = {"/dev/nvidiactl", NULL};
 static const char *const other_ways[] = {"/dev/dxg", "/dev/nvmap", NULL};
-static const struct vendor_trace trace = {HARDWARE, needed_nodes, other_ways, "nvidia"};
+static const struct vendor_pattern pattern = {HARDWARE, needed_nodes, other_ways, "nvidia"};
 static const struct vendor_visible visible[] = {{.variable = "CUDA_VISIBLE_DEVICES",
                                                  .separator = ",",
                                                  .is_renumbered = 1,
@@ -494,7 +494,7 @@ const struct vendor_backend vendor_backend = {
              DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY | DS_ACCEL_FLAG_VIRTUAL_MEMORY |
              DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC | DS_ACCEL_FLAG_DMABUF |
              DS_ACCEL_FLAG_RANGE_DOMAINS,
-    .trace = &trace,
+    .pattern = &pattern,
     .visible = visible,
     .visible_count = 1,
     .export_prefixes = export_prefixes,

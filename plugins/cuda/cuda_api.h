@@ -6,8 +6,8 @@
  * functions with 32-bit pointers). Source: the CUDA driver API reference and cuda.h of 11.8 and
  * 13.0.
  */
-#ifndef DS_ACCEL_CUDA_API_H
-#define DS_ACCEL_CUDA_API_H
+#ifndef DS_ACCEL_PLUGINS_CUDA_CUDA_API_H
+#define DS_ACCEL_PLUGINS_CUDA_CUDA_API_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * The functions about MIG instances (nvmlDeviceGetGpuInstanceId and the two beside it) follow
  * nvml.h and were run on no device; they are optional and only used for names.
  */
-#ifndef DS_ACCEL_NVML_API_H
-#define DS_ACCEL_NVML_API_H
+#ifndef DS_ACCEL_PLUGINS_CUDA_NVML_API_H
+#define DS_ACCEL_PLUGINS_CUDA_NVML_API_H
 
 #include <stdint.h>
 

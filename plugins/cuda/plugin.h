@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the files of the cuda plugin share; cuda.c describes the files. */
-#ifndef DS_ACCEL_CUDA_PLUGIN_H
-#define DS_ACCEL_CUDA_PLUGIN_H
+#ifndef DS_ACCEL_PLUGINS_CUDA_PLUGIN_H
+#define DS_ACCEL_PLUGINS_CUDA_PLUGIN_H
 
 #include "cuda_api.h"
 #include "nvml_api.h"

@@ -5,8 +5,8 @@
  * machine, acquires none of them, and ignores all variables: cards are matched by module id. Its
  * memory struct is {free, total, used}, not NVML's {total, free, used}.
  */
-#ifndef DS_ACCEL_HPU_HLML_H
-#define DS_ACCEL_HPU_HLML_H
+#ifndef DS_ACCEL_PLUGINS_HPU_HLML_H
+#define DS_ACCEL_PLUGINS_HPU_HLML_H
 
 #include <stddef.h>
 

@@ -38,7 +38,7 @@
     "node /dev/hl[0-9]*\n" \
     "node /dev/hl_controlD[0-9]*\n"
 
-static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "habanalabs"};
+static const struct vendor_pattern pattern = {.hardware = HARDWARE, .driver = "habanalabs"};
 static const struct vendor_visible visible[] = {{HPU_VISIBLE, ",", 0, 0, 0, 0}};
 static const char *const prefixes[] = {"PT_HPU_", "HABANA_", "HCCL", NULL};
 
@@ -106,7 +106,7 @@ static const struct vendor_symbol hlml_symbols[] = {
     HLML_MAY(hlml_device_get_current_clocks_throttle_reasons),
 };
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
@@ -165,7 +165,7 @@ static void describe(void *runtime, int64_t code, int32_t *status_out, const cha
     (void)runtime;
     *status_out = DS_ACCEL_ERR_DRIVER;
     *name_out = NULL;
-    if (code > 0 && code < (int64_t)COUNT_OF(statuses) && statuses[code].name != NULL) {
+    if (code > 0 && code < (int64_t)ARRAY_SIZE(statuses) && statuses[code].name != NULL) {
         *status_out = statuses[code].status;
         *name_out = statuses[code].name;
     }
@@ -181,8 +181,8 @@ static void open_hlml(struct hpu_runtime *runtime, const struct ds_accel_host *h
 
     memset(&problem, 0, sizeof(problem));
     if (vendor_lib_open(&library, host, "telemetry_library", hlml_names, &problem) != 0 ||
-        vendor_lib_bind(&library, hlml_symbols, COUNT_OF(hlml_symbols), &runtime->hlml, &problem) !=
-            0) {
+        vendor_lib_bind(&library, hlml_symbols, ARRAY_SIZE(hlml_symbols), &runtime->hlml,
+                        &problem) != 0) {
         vendor_log(host, DS_ACCEL_LOG_INFO, "no telemetry: %s", problem.detail);
         return;
     }
@@ -209,7 +209,7 @@ static void close_runtime(void *state)
 static int open_synapse(struct hpu_runtime *runtime, struct vendor_problem *problem)
 {
     if (vendor_lib_open(&runtime->library, runtime->host, "library", synapse_names, problem) != 0 ||
-        vendor_lib_bind(&runtime->library, synapse_symbols, COUNT_OF(synapse_symbols),
+        vendor_lib_bind(&runtime->library, synapse_symbols, ARRAY_SIZE(synapse_symbols),
                         &runtime->syn, problem) != 0) {
         return -1;
     }
@@ -360,9 +360,9 @@ static int visible_token(ds_accel_plugin_device_t *device, uint32_t which, char 
 const struct vendor_backend vendor_backend = {
     .name = "hpu",
     .flags = DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES | DS_ACCEL_FLAG_HANDLES_BACKPRESSURE,
-    .trace = &trace,
+    .pattern = &pattern,
     .visible = visible,
-    .visible_count = COUNT_OF(visible),
+    .visible_count = ARRAY_SIZE(visible),
     .export_prefixes = prefixes,
     .allocation_align_bytes = HPU_ALIGN_BYTES,
     .probes_in_child = 1, /* it is not known what synDestroy() leaves behind, nor whether forks

@@ -11,8 +11,8 @@
  *      memory.c    memory, copies and fills
  *      stream.c    streams and events
  */
-#ifndef DS_ACCEL_HPU_H
-#define DS_ACCEL_HPU_H
+#ifndef DS_ACCEL_PLUGINS_HPU_HPU_H
+#define DS_ACCEL_PLUGINS_HPU_HPU_H
 
 #include "hlml.h"
 #include "synapse.h"

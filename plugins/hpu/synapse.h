@@ -9,8 +9,8 @@
  * destination; device addresses are integers; elapsed time is in nanoseconds; there is no current
  * device, so each call names its device.
  */
-#ifndef DS_ACCEL_HPU_SYNAPSE_H
-#define DS_ACCEL_HPU_SYNAPSE_H
+#ifndef DS_ACCEL_PLUGINS_HPU_SYNAPSE_H
+#define DS_ACCEL_PLUGINS_HPU_SYNAPSE_H
 
 #include <stdint.h>
 

@@ -6,8 +6,8 @@
  * fails with 3; the V2 structs and the newer power struct have none. Memory is in MB, memory of
  * processes in KiB, clocks in MHz, power in watts and temperatures in degrees Celsius.
  */
-#ifndef DS_ACCEL_MLU_CNDEV_H
-#define DS_ACCEL_MLU_CNDEV_H
+#ifndef DS_ACCEL_PLUGINS_MLU_CNDEV_H
+#define DS_ACCEL_PLUGINS_MLU_CNDEV_H
 
 #include <assert.h>
 #include <stddef.h>

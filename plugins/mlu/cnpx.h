@@ -5,8 +5,8 @@
  * the process or by the library that CNPX_LIB_PATH names, writes its functions after the version.
  * The table's order is that of cnpx's header of version 5; later versions only append.
  */
-#ifndef DS_ACCEL_MLU_CNPX_H
-#define DS_ACCEL_MLU_CNPX_H
+#ifndef DS_ACCEL_PLUGINS_MLU_CNPX_H
+#define DS_ACCEL_PLUGINS_MLU_CNPX_H
 
 #include <assert.h>
 #include <stddef.h>

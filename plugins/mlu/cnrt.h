@@ -9,8 +9,8 @@
  * Easily confused: the directions have their own numbers; the queue comes before the direction, the
  * notifier before the queue, and the elapsed time comes last.
  */
-#ifndef DS_ACCEL_MLU_CNRT_H
-#define DS_ACCEL_MLU_CNRT_H
+#ifndef DS_ACCEL_PLUGINS_MLU_CNRT_H
+#define DS_ACCEL_PLUGINS_MLU_CNRT_H
 
 #include <assert.h>
 #include <stddef.h>

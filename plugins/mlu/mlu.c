@@ -241,7 +241,7 @@ static int32_t mlu_backend_info(ds_accel_plugin_instance_t *instance,
     "node /dev/cambricon_ctl\n" \
     "node /dev/cambricon_dev[0-9]*\n"
 
-static const struct vendor_trace trace = {
+static const struct vendor_pattern pattern = {
     .hardware = HARDWARE,
     .needed_nodes = (const char *const[]){"/dev/cambricon_ctl", NULL},
     .driver = "cambricon-drv",
@@ -258,7 +258,7 @@ const struct vendor_backend vendor_backend = {
     .name = "mlu",
     .flags = DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC |
              DS_ACCEL_FLAG_UNIFIED_ADDRESSES | DS_ACCEL_FLAG_TRITON,
-    .trace = &trace,
+    .pattern = &pattern,
     .visible = visible,
     .visible_count = 1,
     .export_prefixes = (const char *const[]){"NEUWARE_HOME", "CNCL", "LD_LIBRARY", "PATH", NULL},

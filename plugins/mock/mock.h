@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the files of the mock plugin share; mock.c describes the files. */
-#ifndef DS_ACCEL_MOCK_H
-#define DS_ACCEL_MOCK_H
+#ifndef DS_ACCEL_PLUGINS_MOCK_MOCK_H
+#define DS_ACCEL_PLUGINS_MOCK_MOCK_H
 
 #include "plugin_util.h"
 

@@ -38,17 +38,17 @@ static const struct vendor_symbol metal_symbols[] = {
     VENDOR_REQUIRED(struct metal, MTLCreateSystemDefaultDevice),
 };
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 static int open_libraries(struct mps_runtime *runtime, struct vendor_problem *problem)
 {
     const struct ds_accel_host *host = runtime->host;
 
     if (vendor_lib_open(&runtime->objc_library, host, "objc_library", objc_names, problem) != 0 ||
-        vendor_lib_bind(&runtime->objc_library, objc_symbols, COUNT_OF(objc_symbols),
+        vendor_lib_bind(&runtime->objc_library, objc_symbols, ARRAY_SIZE(objc_symbols),
                         &runtime->objc, problem) != 0 ||
         vendor_lib_open(&runtime->metal_library, host, "library", metal_names, problem) != 0 ||
-        vendor_lib_bind(&runtime->metal_library, metal_symbols, COUNT_OF(metal_symbols),
+        vendor_lib_bind(&runtime->metal_library, metal_symbols, ARRAY_SIZE(metal_symbols),
                         &runtime->metal, problem) != 0) {
         return -1;
     }
@@ -69,7 +69,7 @@ static int check_device(struct mps_runtime *runtime, struct vendor_problem *prob
         {runtime->sel.recommendedMaxWorkingSetSize, "recommendedMaxWorkingSetSize"},
     };
 
-    for (size_t i = 0; runtime->device != NULL && i < COUNT_OF(needed); i++) {
+    for (size_t i = 0; runtime->device != NULL && i < ARRAY_SIZE(needed); i++) {
         if (!mps_responds(runtime, runtime->device, needed[i].selector)) {
             return vendor_problem_set(problem, DS_ACCEL_REASON_SYMBOL_MISSING,
                                       "MTLDevice has no %s: this macOS is too old", needed[i].name);
@@ -144,7 +144,7 @@ static void describe(void *runtime, int64_t code, int32_t *status_out, const cha
     (void)runtime;
     *status_out = DS_ACCEL_ERR_DRIVER;
     *name_out = NULL;
-    if (code > 0 && code < (int64_t)COUNT_OF(causes) && causes[code].name != NULL) {
+    if (code > 0 && code < (int64_t)ARRAY_SIZE(causes) && causes[code].name != NULL) {
         *status_out = causes[code].status;
         *name_out = causes[code].name;
     }

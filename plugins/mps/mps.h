@@ -8,8 +8,8 @@
  *      queue.c     streams (a queue and a thread for the host's part), events
  *      memory.c    buffers, copies, fills
  */
-#ifndef DS_ACCEL_MPS_H
-#define DS_ACCEL_MPS_H
+#ifndef DS_ACCEL_PLUGINS_MPS_MPS_H
+#define DS_ACCEL_PLUGINS_MPS_MPS_H
 
 #include "objc.h"
 #include "vendor.h"

@@ -9,8 +9,8 @@
  * Selectors and signatures come from Apple's documents and from the code of ggml and nvtop; numbers
  * (storage modes, states) come from memory and were not checked on a Mac.
  */
-#ifndef DS_ACCEL_MPS_OBJC_H
-#define DS_ACCEL_MPS_OBJC_H
+#ifndef DS_ACCEL_PLUGINS_MPS_OBJC_H
+#define DS_ACCEL_PLUGINS_MPS_OBJC_H
 
 #include <stddef.h>
 #include <stdint.h>

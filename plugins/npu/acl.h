@@ -8,8 +8,8 @@
  * Two numberings are easily mixed up: a stream's status is 0 when it is complete, an event's
  * recorded status is 1 when it is.
  */
-#ifndef DS_ACCEL_NPU_ACL_H
-#define DS_ACCEL_NPU_ACL_H
+#ifndef DS_ACCEL_PLUGINS_NPU_ACL_H
+#define DS_ACCEL_PLUGINS_NPU_ACL_H
 
 #include <assert.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * before ASCEND_RT_VISIBLE_DEVICES is applied. Memory is in MB, clocks in MHz, power in tenths of a
  * watt and temperature in degrees Celsius, according to the header's comments and its callers.
  */
-#ifndef DS_ACCEL_NPU_DCMI_H
-#define DS_ACCEL_NPU_DCMI_H
+#ifndef DS_ACCEL_PLUGINS_NPU_DCMI_H
+#define DS_ACCEL_PLUGINS_NPU_DCMI_H
 
 #include <assert.h>
 #include <stddef.h>

@@ -450,7 +450,7 @@ static int32_t npu_backend_info(ds_accel_plugin_instance_t *instance,
     "node /dev/hisi_hdc\n" \
     "node /dev/davinci[0-9]*\n"
 
-static const struct vendor_trace trace = {
+static const struct vendor_pattern pattern = {
     .hardware = HARDWARE,
     .needed_nodes =
         (const char *const[]){"/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc", NULL},
@@ -465,7 +465,7 @@ const struct vendor_backend vendor_backend = {
     .name = "npu",
     .flags = DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_VIRTUAL_MEMORY | DS_ACCEL_FLAG_MEMORY_IPC |
              DS_ACCEL_FLAG_EVENT_IPC,
-    .trace = &trace,
+    .pattern = &pattern,
     .visible = visible,
     .visible_count = 1,
     .export_prefixes = (const char *const[]){"ASCEND", "HCCL", "LD_LIBRARY", "PATH", NULL},

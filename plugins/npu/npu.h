@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the files of this plugin share. */
-#ifndef DS_ACCEL_NPU_H
-#define DS_ACCEL_NPU_H
+#ifndef DS_ACCEL_PLUGINS_NPU_NPU_H
+#define DS_ACCEL_PLUGINS_NPU_NPU_H
 
 #include "acl.h"
 #include "dcmi.h"

@@ -6,8 +6,8 @@
  * PoCL 3.1 and oclgrind 21.10. Functions "since 2.0" are optional: an OpenCL 1.2 runtime supports
  * everything except shared virtual memory and priorities.
  */
-#ifndef DS_ACCEL_OPENCL_CL_H
-#define DS_ACCEL_OPENCL_CL_H
+#ifndef DS_ACCEL_PLUGINS_OPENCL_CL_H
+#define DS_ACCEL_PLUGINS_OPENCL_CL_H
 
 #include "plugin-api.h"
 

@@ -15,8 +15,8 @@
  *   graph.c     captures and their replay
  *   opencl.c    the table
  */
-#ifndef DS_ACCEL_OPENCL_H
-#define DS_ACCEL_OPENCL_H
+#ifndef DS_ACCEL_PLUGINS_OPENCL_OPENCL_H
+#define DS_ACCEL_PLUGINS_OPENCL_OPENCL_H
 
 #include "cl.h"
 #include "vendor.h"

@@ -6,8 +6,8 @@
  * same in all releases; where two releases differ in a struct, the plugin uses calls without the
  * struct, or knows both layouts (HIP_PROPERTIES_*).
  */
-#ifndef DS_ACCEL_ROCM_HIP_H
-#define DS_ACCEL_ROCM_HIP_H
+#ifndef DS_ACCEL_PLUGINS_ROCM_HIP_H
+#define DS_ACCEL_PLUGINS_ROCM_HIP_H
 
 #include "cuda_shaped.h"
 

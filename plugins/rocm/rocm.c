@@ -145,7 +145,7 @@ static const struct cuda_shaped_vendor shaped = {
     "node /dev/dri/renderD[0-9]*\n"
 
 static const char *const needed_nodes[] = {"/dev/kfd", NULL};
-static const struct vendor_trace trace = {HARDWARE, needed_nodes, NULL, "amdgpu"};
+static const struct vendor_pattern pattern = {HARDWARE, needed_nodes, NULL, "amdgpu"};
 
 /* -- the library's names -- */
 
@@ -449,7 +449,7 @@ const struct vendor_backend vendor_backend = {
     .flags = DS_ACCEL_FLAG_TRITON | DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS |
              DS_ACCEL_FLAG_UNIFIED_ADDRESSES | DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY |
              DS_ACCEL_FLAG_VIRTUAL_MEMORY | DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC,
-    .trace = &trace,
+    .pattern = &pattern,
     .visible = visible,
     .visible_count = sizeof(visible) / sizeof(visible[0]),
     .export_prefixes = export_prefixes,

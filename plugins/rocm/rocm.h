@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the files of the rocm plugin share. */
-#ifndef DS_ACCEL_ROCM_H
-#define DS_ACCEL_ROCM_H
+#ifndef DS_ACCEL_PLUGINS_ROCM_ROCM_H
+#define DS_ACCEL_PLUGINS_ROCM_ROCM_H
 
 #include "hip.h"
 

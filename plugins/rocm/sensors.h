@@ -6,8 +6,8 @@
  * plain numbers: the structs of both have changed from release to release. rocm_smi's clocks are
  * left out for that reason; sysfs has them.
  */
-#ifndef DS_ACCEL_ROCM_SENSORS_H
-#define DS_ACCEL_ROCM_SENSORS_H
+#ifndef DS_ACCEL_PLUGINS_ROCM_SENSORS_H
+#define DS_ACCEL_PLUGINS_ROCM_SENSORS_H
 
 #include "rocm.h"
 

@@ -76,7 +76,7 @@ static const struct cuda_shaped_vendor shaped = {
 /* The vendor's PCI id is 0x0719 or 0x00a1: not verified, so the plugin looks only for the node. */
 #define HARDWARE "node /dev/tcaicard[0-9]*\n"
 
-static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "teco"};
+static const struct vendor_pattern pattern = {.hardware = HARDWARE, .driver = "teco"};
 static const struct vendor_visible visible[] = {{"SDAA_VISIBLE_DEVICES", ",", 1, 0, 0, 0}};
 
 /* -- codes -- */
@@ -171,7 +171,7 @@ static int sdaa_open(const struct ds_accel_host *host, void **runtime_out,
      * Only for the number of nodes; the frame has already checked the presence, and reports
      * problems.
      */
-    if (vendor_presence_check(host, &trace, &hardware, problem) != 0) {
+    if (vendor_presence_check(host, &pattern, &hardware, problem) != 0) {
         return -1;
     }
     sdaa = calloc(1, sizeof(*sdaa));
@@ -420,7 +420,7 @@ static const char *const export_prefixes[] = {"TCCL", "SDAA", "LD_LIBRARY", "PAT
 const struct vendor_backend vendor_backend = {
     .name = "sdaa",
     .flags = DS_ACCEL_FLAG_EVENT_IPC,
-    .trace = &trace,
+    .pattern = &pattern,
     .visible = visible,
     .visible_count = 1,
     .export_prefixes = export_prefixes,

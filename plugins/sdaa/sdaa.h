@@ -8,8 +8,8 @@
  * was never seen), sdaaIpcGetMemHandle (no function closes an opened handle), the experimental
  * sdaaMemcpyPeer, the versions (the encoding of the number), TCML's power and clocks (their units).
  */
-#ifndef DS_ACCEL_SDAA_H
-#define DS_ACCEL_SDAA_H
+#ifndef DS_ACCEL_PLUGINS_SDAA_SDAA_H
+#define DS_ACCEL_PLUGINS_SDAA_SDAA_H
 
 #include "cuda_shaped.h"
 

@@ -167,7 +167,7 @@ static const struct cuda_shaped_text texts[] = {
 /* The vendor's PCI id, 0x1ee0, is not verified: the plugin looks only for the nodes. */
 #define HARDWARE "node /dev/biren/card_[0-9]*\n"
 
-static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "biren"};
+static const struct vendor_pattern pattern = {.hardware = HARDWARE, .driver = "biren"};
 static const struct vendor_visible visible[] = {{"SUPA_VISIBLE_DEVICES", ",", 1, 0, 0, 0}};
 
 /* -- codes: by name, because their numbers are not verified -- */
@@ -600,7 +600,7 @@ static const char *const export_prefixes[] = {"BCCL", "BIREN", "SUPA", "LD_LIBRA
 const struct vendor_backend vendor_backend = {
     .name = "supa",
     .flags = DS_ACCEL_FLAG_TRITON | DS_ACCEL_FLAG_GRAPHS,
-    .trace = &trace,
+    .pattern = &pattern,
     .visible = visible,
     .visible_count = 1,
     .export_prefixes = export_prefixes,

@@ -14,8 +14,8 @@
  * Not used at all: IPC handles, which are passed by value and whose size is not known; attributes,
  * whose numbers are not known; suDeviceProp, which differs from CUDA's.
  */
-#ifndef DS_ACCEL_SUPA_H
-#define DS_ACCEL_SUPA_H
+#ifndef DS_ACCEL_PLUGINS_SUPA_SUPA_H
+#define DS_ACCEL_PLUGINS_SUPA_SUPA_H
 
 #include "cuda_shaped.h"
 

@@ -327,7 +327,7 @@ static int32_t backend_info(ds_accel_plugin_instance_t *instance,
     "pci 8086:03\n" \
     "node /dev/dri/renderD[0-9]*\n"
 
-static const struct vendor_trace TRACE = {.hardware = HARDWARE, .driver = "i915 or xe"};
+static const struct vendor_pattern PATTERN = {.hardware = HARDWARE, .driver = "i915 or xe"};
 static const char *const EXPORTS[] = {"ZE_", "SYCL_", "CCL_", NULL};
 
 /* Loaders before 1.12 have Sysman only if this variable is set before they start. */
@@ -340,7 +340,7 @@ const struct vendor_backend vendor_backend = {
     .name = "xpu",
     .flags = DS_ACCEL_FLAG_HOST_TIMERS | DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_UNIFIED_ADDRESSES |
              DS_ACCEL_FLAG_VIRTUAL_MEMORY | DS_ACCEL_FLAG_MEMORY_IPC,
-    .trace = &TRACE,
+    .pattern = &PATTERN,
     .visible = VISIBLE,
     .visible_count = 1,
     .export_prefixes = EXPORTS,

@@ -11,8 +11,8 @@
  *      memory.c  allocations, virtual memory, sharing between processes
  *      sysman.c  sensors, free memory, processes, links; range.c  ITT
  */
-#ifndef DS_ACCEL_XPU_H
-#define DS_ACCEL_XPU_H
+#ifndef DS_ACCEL_PLUGINS_XPU_XPU_H
+#define DS_ACCEL_PLUGINS_XPU_XPU_H
 
 #include "vendor.h"
 #include "zes.h"

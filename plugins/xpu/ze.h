@@ -7,8 +7,8 @@
  * driver have a function depends on their age, see SYMBOLS in xpu.c. Every descriptor begins with a
  * tag for its type, and a link to another descriptor, NULL here but for large allocations.
  */
-#ifndef DS_ACCEL_XPU_ZE_H
-#define DS_ACCEL_XPU_ZE_H
+#ifndef DS_ACCEL_PLUGINS_XPU_ZE_H
+#define DS_ACCEL_PLUGINS_XPU_ZE_H
 
 #include <stddef.h>
 #include <stdint.h>

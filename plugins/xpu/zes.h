@@ -4,8 +4,8 @@
  * What the xpu plugin uses of Level Zero's Sysman and of ITT, in its own words. Facts from
  * zes_api.h of the Level Zero loader v1.32 and ittnotify.h of ittapi (2026-02).
  */
-#ifndef DS_ACCEL_XPU_ZES_H
-#define DS_ACCEL_XPU_ZES_H
+#ifndef DS_ACCEL_PLUGINS_XPU_ZES_H
+#define DS_ACCEL_PLUGINS_XPU_ZES_H
 
 #include "ze.h"
 

@@ -8,8 +8,8 @@
  * The rules are not checked beside torch itself: Debian's torch has no CUDA, and the allocator that
  * it uses for the host is another. compare.c checks them on sequences that were computed by hand.
  */
-#ifndef DS_ACCEL_TEST_RULES_H
-#define DS_ACCEL_TEST_RULES_H
+#ifndef DS_ACCEL_TESTS_ALLOCATOR_RULES_H
+#define DS_ACCEL_TESTS_ALLOCATOR_RULES_H
 
 #include <stdbool.h>
 #include <stdint.h>

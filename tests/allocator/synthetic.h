@@ -4,8 +4,8 @@
  * A backend that only pretends: addresses without memory, streams that are counters, events that
  * are values of them. It checks what the allocator asks of it and counts it.
  */
-#ifndef DS_ACCEL_TEST_SYNTHETIC_H
-#define DS_ACCEL_TEST_SYNTHETIC_H
+#ifndef DS_ACCEL_TESTS_ALLOCATOR_SYNTHETIC_H
+#define DS_ACCEL_TESTS_ALLOCATOR_SYNTHETIC_H
 
 #include "runtime/caching.h"
 

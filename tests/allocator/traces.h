@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Sequences of allocating and freeing: made up by named generators, or read from a file. */
-#ifndef DS_ACCEL_TEST_TRACES_H
-#define DS_ACCEL_TEST_TRACES_H
+#ifndef DS_ACCEL_TESTS_ALLOCATOR_TRACES_H
+#define DS_ACCEL_TESTS_ALLOCATOR_TRACES_H
 
 #include <stdbool.h>
 #include <stddef.h>

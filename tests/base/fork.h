@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of forked children: a child whose first failed check is its exit code. */
-#ifndef DS_ACCEL_TEST_FORK_H
-#define DS_ACCEL_TEST_FORK_H
+#ifndef DS_ACCEL_TESTS_BASE_FORK_H
+#define DS_ACCEL_TESTS_BASE_FORK_H
 
 #include "fixture.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the files of the benchmark share; bench.c explains how they fit together. */
-#ifndef DS_ACCEL_BENCH_H
-#define DS_ACCEL_BENCH_H
+#ifndef DS_ACCEL_TESTS_BENCH_BENCH_H
+#define DS_ACCEL_TESTS_BENCH_BENCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-#ifndef DS_ACCEL_BENCH_TRIVIAL_H
-#define DS_ACCEL_BENCH_TRIVIAL_H
+#ifndef DS_ACCEL_TESTS_BENCH_TRIVIAL_H
+#define DS_ACCEL_TESTS_BENCH_TRIVIAL_H
 
 #include "plugin-api.h"
 

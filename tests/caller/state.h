@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What a process is like from outside the library, as lines of text that can be compared. */
-#ifndef DS_ACCEL_TEST_STATE_H
-#define DS_ACCEL_TEST_STATE_H
+#ifndef DS_ACCEL_TESTS_CALLER_STATE_H
+#define DS_ACCEL_TESTS_CALLER_STATE_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of the configuration: files of each layer, and the merged result. */
-#ifndef DS_ACCEL_TEST_CONFIG_H
-#define DS_ACCEL_TEST_CONFIG_H
+#ifndef DS_ACCEL_TESTS_CONFIG_CONFIG_H
+#define DS_ACCEL_TESTS_CONFIG_CONFIG_H
 
 #include "fixture.h"
 

@@ -5,8 +5,8 @@
  * and checks what must hold of the answer. libFuzzer calls it, or fuzz_main.c with the inputs that
  * are kept in corpus/.
  */
-#ifndef DS_ACCEL_FUZZ_H
-#define DS_ACCEL_FUZZ_H
+#ifndef DS_ACCEL_TESTS_FUZZ_FUZZ_H
+#define DS_ACCEL_TESTS_FUZZ_FUZZ_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -156,8 +156,7 @@ static int32_t make_file(struct ds_accel__text *text)
                    [DS_ACCEL__RECORD_STRIKE] = "probe_segv",
                    [DS_ACCEL__RECORD_STRIKE_DETAIL] = "signal 11"}},
     };
-    struct ds_accel__cache_table table = {.records = records,
-                                          .count = DS_ACCEL__ARRAY_SIZE(records)};
+    struct ds_accel__cache_table table = {.records = records, .count = ARRAY_SIZE(records)};
 
     return ds_accel__cache_format(&table, MACHINE, text);
 }

@@ -158,7 +158,7 @@ static struct ds_accel__config make_config(const char *const *texts, const size_
         struct ds_accel__config_file *file = &config.files[config.file_count++];
 
         file->path = ds_accel__format("%zu.json", i);
-        file->layer = i > 0 ? DS_ACCEL__LAYER_SYSTEM : DS_ACCEL__LAYER_PACKAGE;
+        file->layer = i > 0 ? DS_ACCEL__CONFIG_LAYER_SYSTEM : DS_ACCEL__CONFIG_LAYER_PACKAGE;
         file->is_ops = is_ops;
         file->size_bytes = sizes[i];
         file->text = malloc(sizes[i] + 1);

@@ -2,14 +2,14 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Any bytes on the channel of the helper process. The first byte says how they come: in steps of
- * what size, and whether what follows is raw or is cut into frames that are sealed as the helper
+ * what size, and whether what follows is raw or is cut into messages that are sealed as the helper
  * would, so that what lies behind the checksum is met too.
  */
 #include "fuzz.h"
 
 #include "base/text.h"
 #include "host/context.h"
-#include "host/frame.h"
+#include "host/message.h"
 #include "host/prober.h"
 #include "host/registry.h"
 
@@ -23,50 +23,51 @@
 struct tally {
     uint64_t hash;
     size_t count;
-    enum ds_accel__frame_result end;
+    enum ds_accel__message_result end;
 };
 
-static void check_texts(const struct ds_accel__frame *frame)
+static void check_texts(const struct ds_accel__message *message)
 {
-    const char *begin = frame->payload;
-    const char *end = begin + frame->payload_bytes;
+    const char *begin = message->payload;
+    const char *end = begin + message->payload_bytes;
     uint64_t data[2];
 
     for (unsigned position = 0; position < 4; position++) {
-        const char *text = ds_accel__frame_text(frame, 8, position);
+        const char *text = ds_accel__message_text(message, 8, position);
 
         /* Inside of the payload with its NUL, or the empty text that stands for none. */
         FUZZ_CHECK(text[0] == '\0' || (text >= begin + 8 && text + strlen(text) < end));
     }
-    FUZZ_CHECK(ds_accel__frame_struct(frame, data, sizeof(data)) ==
-               (frame->payload_bytes >= sizeof(data)));
+    FUZZ_CHECK(ds_accel__message_struct(message, data, sizeof(data)) ==
+               (message->payload_bytes >= sizeof(data)));
 }
 
-static void read_all(struct ds_accel__frame_reader *reader, struct tally *heard)
+static void read_all(struct ds_accel__message_reader *reader, struct tally *heard)
 {
     for (;;) {
-        struct ds_accel__frame frame = {0};
+        struct ds_accel__message message = {0};
 
-        heard->end = ds_accel__frame_next(reader, &frame);
-        if (heard->end != DS_ACCEL__FRAME_READY) {
+        heard->end = ds_accel__message_next(reader, &message);
+        if (heard->end != DS_ACCEL__MESSAGE_READY) {
             return;
         }
-        FUZZ_CHECK(frame.payload_bytes <= LIMIT_BYTES);
-        check_texts(&frame);
-        heard->hash = ds_accel__hash(frame.payload, frame.payload_bytes, heard->hash + frame.kind);
+        FUZZ_CHECK(message.payload_bytes <= LIMIT_BYTES);
+        check_texts(&message);
+        heard->hash =
+            ds_accel__hash(message.payload, message.payload_bytes, heard->hash + message.kind);
         heard->count++;
     }
 }
 
-/* Feed it in steps; a frame is a frame however it arrives. */
+/* Feed it in steps; a message is a message however it arrives. */
 static struct tally feed(const uint8_t *data, size_t size, size_t step)
 {
-    struct ds_accel__frame_reader reader = {.token = TOKEN, .limit_bytes = LIMIT_BYTES};
-    struct tally heard = {.end = DS_ACCEL__FRAME_MORE};
+    struct ds_accel__message_reader reader = {.token = TOKEN, .limit_bytes = LIMIT_BYTES};
+    struct tally heard = {.end = DS_ACCEL__MESSAGE_MORE};
 
-    while (size > 0 && heard.end == DS_ACCEL__FRAME_MORE) {
+    while (size > 0 && heard.end == DS_ACCEL__MESSAGE_MORE) {
         size_t room;
-        void *to = ds_accel__frame_room(&reader, &room);
+        void *to = ds_accel__message_room(&reader, &room);
         size_t count = step < size ? step : size;
 
         if (to == NULL) {
@@ -80,7 +81,7 @@ static struct tally feed(const uint8_t *data, size_t size, size_t step)
         size -= count;
         read_all(&reader, &heard);
     }
-    ds_accel__frame_reader_clear(&reader);
+    ds_accel__message_reader_clear(&reader);
     return heard;
 }
 
@@ -94,7 +95,7 @@ static void feed_both(const uint8_t *data, size_t size, size_t step)
     FUZZ_CHECK(in_steps.end == at_once.end);
 }
 
-/* One frame that is whole, and not the helper's: of another token, out of turn, or too large. */
+/* One message that is whole, and not the helper's: of another token, out of turn, or too large. */
 static void feed_foreign(uint16_t kind, const uint8_t *data, uint32_t bytes, size_t step)
 {
     static const char large[LIMIT_BYTES + 1];
@@ -103,25 +104,25 @@ static void feed_foreign(uint16_t kind, const uint8_t *data, uint32_t bytes, siz
         uint32_t sequence;
         const void *payload;
         uint32_t bytes;
-    } frames[] = {
+    } messages[] = {
         {TOKEN ^ 1, 0, data, bytes},
         {TOKEN, 1, data, bytes},
         {TOKEN, UINT32_MAX, data, bytes},
         {TOKEN, 0, large, sizeof(large)},
     };
 
-    for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
+    for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
         struct ds_accel__text stream = {0};
-        char head[DS_ACCEL__FRAME_HEAD_BYTES];
+        char head[DS_ACCEL__MESSAGE_HEAD_BYTES];
 
-        ds_accel__frame_seal(head, kind, frames[i].sequence, frames[i].payload, frames[i].bytes,
-                             frames[i].token);
+        ds_accel__message_seal(head, kind, messages[i].sequence, messages[i].payload,
+                               messages[i].bytes, messages[i].token);
         ds_accel__text_add_bytes(&stream, head, sizeof(head));
-        ds_accel__text_add_bytes(&stream, frames[i].payload, frames[i].bytes);
+        ds_accel__text_add_bytes(&stream, messages[i].payload, messages[i].bytes);
         if (!stream.failed) {
             struct tally heard = feed((const uint8_t *)stream.data, stream.size_bytes, step);
 
-            FUZZ_CHECK(heard.count == 0 && heard.end == DS_ACCEL__FRAME_FORGED);
+            FUZZ_CHECK(heard.count == 0 && heard.end == DS_ACCEL__MESSAGE_FORGED);
         }
         ds_accel__text_clear(&stream);
     }
@@ -136,12 +137,12 @@ static void feed_sealed(const uint8_t *data, size_t size, size_t step)
     while (size >= 2 && sequence < FRAMES) {
         uint16_t kind = data[0];
         uint32_t bytes = data[1] < size - 2 ? data[1] : (uint32_t)(size - 2);
-        char head[DS_ACCEL__FRAME_HEAD_BYTES];
+        char head[DS_ACCEL__MESSAGE_HEAD_BYTES];
 
         if (sequence == 0) {
             feed_foreign(kind, data + 2, bytes, step);
         }
-        ds_accel__frame_seal(head, kind, sequence++, data + 2, bytes, TOKEN);
+        ds_accel__message_seal(head, kind, sequence++, data + 2, bytes, TOKEN);
         ds_accel__text_add_bytes(&stream, head, sizeof(head));
         ds_accel__text_add_bytes(&stream, data + 2, bytes);
         data += 2 + bytes;
@@ -151,29 +152,29 @@ static void feed_sealed(const uint8_t *data, size_t size, size_t step)
         struct tally heard = feed((const uint8_t *)stream.data, stream.size_bytes, step);
 
         FUZZ_CHECK(heard.count == sequence);
-        FUZZ_CHECK(heard.end == DS_ACCEL__FRAME_MORE);
-        /* One bit of the last frame's seal: then it is not the helper's. */
+        FUZZ_CHECK(heard.end == DS_ACCEL__MESSAGE_MORE);
+        /* One bit of the last message's seal: then it is not the helper's. */
         stream.data[stream.size_bytes - 1] ^= 1;
         heard = feed((const uint8_t *)stream.data, stream.size_bytes, step);
         FUZZ_CHECK(heard.count == sequence - 1);
-        FUZZ_CHECK(heard.end == DS_ACCEL__FRAME_FORGED || heard.end == DS_ACCEL__FRAME_GARBLED ||
-                   heard.end == DS_ACCEL__FRAME_MORE);
+        FUZZ_CHECK(heard.end == DS_ACCEL__MESSAGE_FORGED ||
+                   heard.end == DS_ACCEL__MESSAGE_GARBLED || heard.end == DS_ACCEL__MESSAGE_MORE);
     }
     ds_accel__text_clear(&stream);
 }
 
-static enum ds_accel__heard take_frame(ds_accel_t *context, struct ds_accel__helper *helper,
-                                       const struct ds_accel__frame *frame)
+static enum ds_accel__heard take_message(ds_accel_t *context, struct ds_accel__helper *helper,
+                                         const struct ds_accel__message *message)
 {
-    if (frame->kind != DS_ACCEL__FRAME_HELLO && frame->kind != DS_ACCEL__FRAME_ENDED) {
-        return ds_accel__helper_take_frame(context, helper, frame);
+    if (message->kind != DS_ACCEL__MESSAGE_HELLO && message->kind != DS_ACCEL__MESSAGE_ENDED) {
+        return ds_accel__helper_take_message(context, helper, message);
     }
-    return ds_accel__helper_take_supervisor_frame(context, helper, frame)
+    return ds_accel__helper_take_supervisor_message(context, helper, message)
                ? DS_ACCEL__HEARD_SOMETHING
                : DS_ACCEL__HEARD_FORGERY;
 }
 
-/* What the library makes of frames that are sealed, whatever they say: a verdict, or none. */
+/* What the library makes of messages that are sealed, whatever they say: a verdict, or none. */
 static void judge(const uint8_t *data, size_t size)
 {
     ds_accel_t *context = ds_accel__context_bare("", true);
@@ -188,15 +189,15 @@ static void judge(const uint8_t *data, size_t size)
     }
     while (candidate != NULL && size >= 2 && heard == DS_ACCEL__HEARD_SOMETHING) {
         /* Results are longer than what one byte can count. */
-        size_t bytes = data[0] == DS_ACCEL__FRAME_RESULT ? size - 2 : data[1];
-        struct ds_accel__frame frame = {.kind = data[0], .payload = data + 2};
+        size_t bytes = data[0] == DS_ACCEL__MESSAGE_RESULT ? size - 2 : data[1];
+        struct ds_accel__message message = {.kind = data[0], .payload = data + 2};
 
         bytes = bytes < size - 2 ? bytes : size - 2;
-        frame.payload_bytes = (uint32_t)bytes;
-        heard = take_frame(context, &helper, &frame);
+        message.payload_bytes = (uint32_t)bytes;
+        heard = take_message(context, &helper, &message);
         /* The first greeting alone says by when it has to have answered. */
         FUZZ_CHECK(helper.deadline_ns == deadline_ns ||
-                   (deadline_ns == 0 && frame.kind == DS_ACCEL__FRAME_HELLO));
+                   (deadline_ns == 0 && message.kind == DS_ACCEL__MESSAGE_HELLO));
         deadline_ns = helper.deadline_ns;
         FUZZ_CHECK(!helper.has_end || helper.has_result);
         FUZZ_CHECK(helper.stage >= DS_ACCEL__GATE_LOAD && helper.stage <= DS_ACCEL__GATE_START);

@@ -103,7 +103,7 @@ static const char *level_name(uint32_t level)
 {
     static const char *const names[] = {"off", "error", "warn", "info", "debug", "trace"};
 
-    FUZZ_CHECK(level < DS_ACCEL__ARRAY_SIZE(names));
+    FUZZ_CHECK(level < ARRAY_SIZE(names));
     return names[level];
 }
 

@@ -183,7 +183,7 @@ static void check_cases(void)
     if (is_done++) {
         return;
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(cases); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         ds_accel__oom_describe(&cases[i].facts, text, sizeof(text));
         if (ds_accel__oom_advise(&cases[i].facts) != cases[i].advice ||
             strstr(text, cases[i].says) == NULL) {
@@ -241,7 +241,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char cut[64];
 
     check_cases();
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(members); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
         *members[i] = take(&data, &size);
     }
     facts.can_grow = size > 0 && (data[0] & 1) != 0;

@@ -42,7 +42,7 @@ static void check_context(const char *path)
     if (ds_accel_create(&options, &context) < 0) {
         return;
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(reports); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(reports); i++) {
         check_report(context, reports[i], NULL);
     }
     for (uint32_t i = 0; i < ds_accel_candidate_count(context) && i < 4; i++) {

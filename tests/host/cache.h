@@ -4,8 +4,8 @@
  * Shared by the tests of the cache of verdicts and of the quarantine. The fixture "counted" shows
  * whether a plugin was probed: it appends a byte to a file at each probe.
  */
-#ifndef DS_ACCEL_TEST_CACHE_H
-#define DS_ACCEL_TEST_CACHE_H
+#ifndef DS_ACCEL_TESTS_HOST_CACHE_H
+#define DS_ACCEL_TESTS_HOST_CACHE_H
 
 #include "fixture.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of detection: the shipped configuration. */
-#ifndef DS_ACCEL_TEST_DETECT_H
-#define DS_ACCEL_TEST_DETECT_H
+#ifndef DS_ACCEL_TESTS_HOST_DETECT_H
+#define DS_ACCEL_TESTS_HOST_DETECT_H
 
 #include "fixture.h"
 

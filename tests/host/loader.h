@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of plugin files: fixtures with a defect, and the reason for a file. */
-#ifndef DS_ACCEL_TEST_LOADER_H
-#define DS_ACCEL_TEST_LOADER_H
+#ifndef DS_ACCEL_TESTS_HOST_LOADER_H
+#define DS_ACCEL_TESTS_HOST_LOADER_H
 
 #include "fixture.h"
 

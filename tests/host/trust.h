@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of trust: plugins of many owners and modes, and their verdicts. */
-#ifndef DS_ACCEL_TEST_TRUST_H
-#define DS_ACCEL_TEST_TRUST_H
+#ifndef DS_ACCEL_TESTS_HOST_TRUST_H
+#define DS_ACCEL_TESTS_HOST_TRUST_H
 
 #include "fixture.h"
 

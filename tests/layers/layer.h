@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of the layers: a context with layers, its device, and checks of a call. */
-#ifndef DS_ACCEL_TEST_LAYER_H
-#define DS_ACCEL_TEST_LAYER_H
+#ifndef DS_ACCEL_TESTS_LAYERS_LAYER_H
+#define DS_ACCEL_TESTS_LAYERS_LAYER_H
 
 #include "bad.h"
 #include "fixture.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of races among calls of the table: two streams, two events, memory. */
-#ifndef DS_ACCEL_TEST_RACE_H
-#define DS_ACCEL_TEST_RACE_H
+#ifndef DS_ACCEL_TESTS_LAYERS_RACE_H
+#define DS_ACCEL_TESTS_LAYERS_RACE_H
 
 #include "layer.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of races among calls of the public API, on mock and cpu. */
-#ifndef DS_ACCEL_TEST_RACES_H
-#define DS_ACCEL_TEST_RACES_H
+#ifndef DS_ACCEL_TESTS_LAYERS_RACES_H
+#define DS_ACCEL_TESTS_LAYERS_RACES_H
 
 #include "fixture.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of rules: two devices, and checks of a call. */
-#ifndef DS_ACCEL_TEST_RULES_H
-#define DS_ACCEL_TEST_RULES_H
+#ifndef DS_ACCEL_TESTS_LAYERS_RULES_H
+#define DS_ACCEL_TESTS_LAYERS_RULES_H
 
 #include "far.h"
 #include "fixture.h"

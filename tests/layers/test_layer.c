@@ -76,7 +76,7 @@ Test(core_layer, calls_go_through_as_they_are)
     static const char *const accelerators[] = {"mock", "cpu"};
 
     setenv("DS_ACCEL_TRACE_FILE", test_path("trace.json"), 1);
-    for (size_t i = 0; i < 2 * LENGTH(stacks); i++) {
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(stacks); i++) {
         start_named(accelerators[i % 2], stacks[i / 2]);
         test_log[0] = '\0';
         use_everything();

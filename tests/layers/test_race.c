@@ -184,7 +184,7 @@ static void end_schedule(void)
 
 Test(core_layer, a_schedule_with_all_its_waits_has_no_race)
 {
-    for (size_t i = 0; i < LENGTH(schedules); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(schedules); i++) {
         run_schedule(i, -1);
         cr_expect_eq(races(), 0, "%s: %s", schedules[i].name, report("race"));
         end_schedule();
@@ -193,7 +193,7 @@ Test(core_layer, a_schedule_with_all_its_waits_has_no_race)
 
 Test(core_layer, a_schedule_without_one_of_its_waits_has_one_race)
 {
-    for (size_t i = 0; i < LENGTH(schedules); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(schedules); i++) {
         for (int without = 0; without < schedules[i].waits; without++) {
             char *text;
 
@@ -447,7 +447,7 @@ static int add_node(void)
 static void add_edge(int from, int to)
 {
     if (from >= 0) {
-        for (size_t i = 0; i < LENGTH(nodes[0].before); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(nodes[0].before); i++) {
             nodes[to].before[i] |= nodes[from].before[i];
         }
         nodes[to].before[from / 64] |= UINT64_C(1) << (from % 64);

@@ -17,7 +17,7 @@ static void capture_set(void)
 Test(core_races, a_launch_that_would_race_can_be_refused)
 {
     fail_on_races();
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         unsigned char byte = 0;
 
         start(accelerators[i]);
@@ -39,7 +39,7 @@ Test(core_races, a_launch_that_would_race_can_be_refused)
 Test(core_races, an_access_that_races_can_be_refused)
 {
     fail_on_races();
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         start(accelerators[i]);
         EXPECT_STATUS(set(second, memory, 2), DS_ACCEL_OK);
         EXPECT_REFUSED(ds_accel_note_access(device, first, memory, 1, DS_ACCEL_ACCESS_READ),
@@ -95,7 +95,7 @@ static void wait_until(sem_t *posted)
 
 Test(core_races, what_a_graphs_host_task_notes_is_in_the_order_of_its_graph)
 {
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         start(accelerators[i]);
         capture_task(DS_ACCEL_ACCESS_READ, false);
         for (int launch = 0; launch < 4; launch++) {
@@ -110,7 +110,7 @@ Test(core_races, what_a_graphs_host_task_notes_is_in_the_order_of_its_graph)
 
 Test(core_races, what_a_graphs_host_task_notes_races_with_other_streams)
 {
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         start(accelerators[i]);
         capture_task(DS_ACCEL_ACCESS_WRITE, true);
         for (int launch = 0; launch < 2; launch++) { /* the second is at a place of its own */
@@ -133,7 +133,7 @@ Test(core_races, what_a_graphs_host_task_notes_races_with_other_streams)
 Test(core_races, a_graphs_host_task_is_refused_what_races)
 {
     fail_on_races();
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         start(accelerators[i]);
         capture_task(DS_ACCEL_ACCESS_WRITE, true);
         EXPECT_STATUS(set(second, memory, 1), DS_ACCEL_OK);

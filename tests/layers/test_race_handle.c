@@ -13,7 +13,7 @@ Test(core_races, the_time_between_two_events_is_known_after_both)
     ds_accel_timer_t *timer;
     double elapsed_ms = 0;
 
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         start(accelerators[i]);
         for (int j = 0; j < 2; j++) {
             MUST(ds_accel_event_create(device, DS_ACCEL_EVENT_TIMING, &events[j]));

@@ -70,12 +70,12 @@ Test(core_races, memory_does_not_end_before_what_is_queued_on_it)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(kinds); i++) {
-        size_t kind = i / LENGTH(accelerators);
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators) * ARRAY_SIZE(kinds); i++) {
+        size_t kind = i / ARRAY_SIZE(accelerators);
         void *pointer = NULL;
         char *text = NULL;
 
-        start(accelerators[i % LENGTH(accelerators)]);
+        start(accelerators[i % ARRAY_SIZE(accelerators)]);
         if (get(kind, &pointer)) {
             count++;
             EXPECT_STATUS(set(first, pointer, 1), DS_ACCEL_OK);
@@ -100,7 +100,7 @@ Test(core_races, memory_does_not_end_before_what_is_queued_on_it)
 /* Unregistered memory still belongs to the program, and so does the work queued on it. */
 Test(core_races, what_is_unregistered_is_used_as_before)
 {
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         start(accelerators[i]);
         MUST(ds_accel_mem_register(device, own, SIZE, 0));
         EXPECT_STATUS(
@@ -117,7 +117,7 @@ Test(core_races, what_is_unregistered_is_used_as_before)
 
 Test(core_races, what_is_unregistered_was_not_freed)
 {
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         start(accelerators[i]);
         MUST(ds_accel_mem_register(device, own, SIZE, 0));
         MUST(ds_accel_graph_capture_begin(graph, first, NULL, DS_ACCEL_CAPTURE_RELAXED));
@@ -142,15 +142,15 @@ Test(core_races, what_is_unregistered_was_not_freed)
 /* A call that no backend supports, for any order of layers. */
 Test(core_races, memory_does_not_end_by_what_did_not_make_it)
 {
-    for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(kinds); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators) * ARRAY_SIZE(kinds); i++) {
         void *pinned = NULL;
 
-        start_with(accelerators[i % LENGTH(accelerators)], "race,validate");
+        start_with(accelerators[i % ARRAY_SIZE(accelerators)], "race,validate");
         MUST(ds_accel_mem_alloc_pinned(device, SIZE, 0, DS_ACCEL_PINNED_MAPPED, &pinned));
         EXPECT_STATUS(
             ds_accel_mem_copy_async(first, memory, pinned, SIZE, DS_ACCEL_COPY_HOST_TO_DEVICE),
             DS_ACCEL_OK);
-        cr_expect_lt(kinds[i / LENGTH(accelerators)].end(device, pinned), 0);
+        cr_expect_lt(kinds[i / ARRAY_SIZE(accelerators)].end(device, pinned), 0);
         expect_races(0, "it did not end");
         EXPECT_STATUS(ds_accel_note_access(device, NULL, pinned, 1, DS_ACCEL_ACCESS_WRITE),
                       DS_ACCEL_OK);
@@ -163,11 +163,11 @@ Test(core_races, memory_does_not_end_by_what_did_not_make_it)
 Test(core_races, memory_whose_end_races_can_be_kept)
 {
     fail_on_races();
-    for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(kinds); i++) {
-        size_t kind = i / LENGTH(accelerators);
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators) * ARRAY_SIZE(kinds); i++) {
+        size_t kind = i / ARRAY_SIZE(accelerators);
         void *pointer = NULL;
 
-        start(accelerators[i % LENGTH(accelerators)]);
+        start(accelerators[i % ARRAY_SIZE(accelerators)]);
         if (get(kind, &pointer)) {
             EXPECT_STATUS(
                 ds_accel_mem_copy_async(first, memory, pointer, SIZE / 2, DS_ACCEL_COPY_INFER),
@@ -206,7 +206,7 @@ static char *leaked_memory(void)
 Test(core_races, memory_that_an_allocator_gives_back_is_not_refused)
 {
     fail_on_races();
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         ds_accel_pool_t *pool = NULL;
         void *block = NULL;
         char *before;
@@ -289,7 +289,7 @@ static void *capture_made(ds_accel_graph_t *of, ds_accel_pool_t *pool)
 
 Test(core_races, memory_of_a_capture_is_kept_for_the_graphs_of_its_pool_only)
 {
-    for (size_t i = 0; i < LENGTH(accelerators) * 3; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators) * 3; i++) {
         bool is_shared = i % 3 == 0;
         bool is_later = i % 3 == 1; /* the first graph is destroyed before its memory, or after */
         ds_accel_graph_t *maker = NULL;

@@ -229,10 +229,10 @@ static void race_with_a_fill(size_t which, bool is_first)
 
 Test(core_layer_work, host_work_races_with_another_streams)
 {
-    for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(works); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators) * ARRAY_SIZE(works); i++) {
         for (int is_first = 0; is_first < 2; is_first++) {
-            start(accelerators[i % LENGTH(accelerators)]);
-            race_with_a_fill(i / LENGTH(accelerators), is_first != 0);
+            start(accelerators[i % ARRAY_SIZE(accelerators)]);
+            race_with_a_fill(i / ARRAY_SIZE(accelerators), is_first != 0);
             stop();
         }
     }
@@ -240,9 +240,9 @@ Test(core_layer_work, host_work_races_with_another_streams)
 
 Test(core_layer_work, host_work_behind_an_event_does_not)
 {
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         start(accelerators[i]);
-        for (size_t j = 0; j < LENGTH(works); j++) {
+        for (size_t j = 0; j < ARRAY_SIZE(works); j++) {
             char *text;
 
             EXPECT_STATUS(works[j].queue(first), DS_ACCEL_OK);
@@ -272,7 +272,7 @@ static ds_accel_tensor_t *odd_columns(void)
 
 Test(core_layer_work, alternate_columns_do_not_race)
 {
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         const float value = 2;
         ds_accel_tensor_t *odd;
 
@@ -355,7 +355,7 @@ Test(core_layer_work, pinned_memory_that_a_stream_reads_is_not_filled)
     const int64_t shape[] = {ROWS, COLUMNS};
     const float value = 4;
 
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         ds_accel_tensor_t *pinned = NULL;
         char *text;
 
@@ -382,16 +382,16 @@ Test(core_layer_work, host_work_that_would_race_can_be_refused)
     unsigned char bytes[4];
 
     test_write("etc/ds-accel.json", "{\"validate\": {\"races\": \"fail\"}}");
-    for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(works); i++) {
-        start(accelerators[i % LENGTH(accelerators)]);
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators) * ARRAY_SIZE(works); i++) {
+        start(accelerators[i % ARRAY_SIZE(accelerators)]);
         EXPECT_STATUS(ds_accel_mem_set_async(second, data(), 1, ROWS * COLUMNS * 4), DS_ACCEL_OK);
-        EXPECT_REFUSED(works[i / LENGTH(accelerators)].queue(first), DS_ACCEL_ERR_STATE,
+        EXPECT_REFUSED(works[i / ARRAY_SIZE(accelerators)].queue(first), DS_ACCEL_ERR_STATE,
                        "it would race");
         EXPECT_STATUS(ds_accel_device_synchronize(device), DS_ACCEL_OK);
         EXPECT_STATUS(ds_accel_mem_copy(device, bytes, data(), 4, DS_ACCEL_COPY_DEVICE_TO_HOST),
                       DS_ACCEL_OK);
         cr_expect_arr_eq(bytes, set, 4);
-        EXPECT_STATUS(works[i / LENGTH(accelerators)].queue(first), DS_ACCEL_OK);
+        EXPECT_STATUS(works[i / ARRAY_SIZE(accelerators)].queue(first), DS_ACCEL_OK);
         stop();
     }
 }
@@ -419,12 +419,12 @@ static void free_below_tensors(void)
 
 Test(core_layer_work, host_work_on_freed_memory_is_refused)
 {
-    for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(works); i++) {
-        start(accelerators[i % LENGTH(accelerators)]);
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators) * ARRAY_SIZE(works); i++) {
+        start(accelerators[i % ARRAY_SIZE(accelerators)]);
         free_below_tensors();
-        EXPECT_REFUSED(works[i / LENGTH(accelerators)].queue(first), DS_ACCEL_ERR_INVALID,
+        EXPECT_REFUSED(works[i / ARRAY_SIZE(accelerators)].queue(first), DS_ACCEL_ERR_INVALID,
                        "lies in a freed block, at ");
-        EXPECT_HAS(ds_accel_last_error(), works[i / LENGTH(accelerators)].call);
+        EXPECT_HAS(ds_accel_last_error(), works[i / ARRAY_SIZE(accelerators)].call);
         stop();
     }
 }
@@ -435,7 +435,7 @@ Test(core_layer_work, host_work_past_the_end_of_a_block_is_refused)
     const int64_t strides[] = {-512, 2};
     const float value = 1;
 
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         struct ds_accel_tensor_memory memory = {.struct_size = sizeof(memory),
                                                 .dtype = DS_ACCEL_DTYPE_FLOAT32,
                                                 .ndim = 2,
@@ -476,7 +476,7 @@ Test(core_layer_work, host_work_on_freed_pinned_memory_is_refused)
 {
     const float value = 4;
 
-    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         struct ds_accel_tensor_memory memory = {.struct_size = sizeof(memory),
                                                 .dtype = DS_ACCEL_DTYPE_FLOAT32,
                                                 .ndim = 1,
@@ -525,7 +525,7 @@ Test(core_layer_work, memory_that_a_stream_uses_is_not_filled_or_copied_by_the_h
         WORKS
     };
 
-    for (size_t i = 0; i < LENGTH(accelerators) * WORKS * 2; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(accelerators) * WORKS * 2; i++) {
         bool is_waited_for = i % 2 == 0;
         ds_accel_tensor_t *used;
         ds_accel_tensor_t *apart;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* A machine written by a test, and the facts that a context reports of its devices. */
-#ifndef DS_ACCEL_TEST_MACHINE_H
-#define DS_ACCEL_TEST_MACHINE_H
+#ifndef DS_ACCEL_TESTS_MACHINE_MACHINE_H
+#define DS_ACCEL_TESTS_MACHINE_MACHINE_H
 
 #include "fixture.h"
 

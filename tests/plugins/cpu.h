@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the tests of the cpu plugin share: the open device, and checks of a call. */
-#ifndef DS_ACCEL_TEST_CPU_H
-#define DS_ACCEL_TEST_CPU_H
+#ifndef DS_ACCEL_TESTS_PLUGINS_CPU_H
+#define DS_ACCEL_TESTS_PLUGINS_CPU_H
 
 #include "fixture.h"
 #include "table.h"

@@ -4,8 +4,8 @@
  * What the tests of asynchronous cpu share. A gate, a host task that waits until the test opens it,
  * keeps work pending.
  */
-#ifndef DS_ACCEL_TEST_CPU_ASYNC_H
-#define DS_ACCEL_TEST_CPU_ASYNC_H
+#ifndef DS_ACCEL_TESTS_PLUGINS_CPU_ASYNC_H
+#define DS_ACCEL_TESTS_PLUGINS_CPU_ASYNC_H
 
 #include "fixture.h"
 #include "table.h"

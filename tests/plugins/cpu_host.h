@@ -4,8 +4,8 @@
  * The tests' own host for the cpu plugin, which can report two NUMA nodes on a machine with one
  * node.
  */
-#ifndef DS_ACCEL_TEST_CPU_HOST_H
-#define DS_ACCEL_TEST_CPU_HOST_H
+#ifndef DS_ACCEL_TESTS_PLUGINS_CPU_HOST_H
+#define DS_ACCEL_TESTS_PLUGINS_CPU_HOST_H
 
 #include "fixture.h"
 #include "table.h"

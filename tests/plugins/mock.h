@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the tests of the mock plugin share: the open device, options, and checks of a call. */
-#ifndef DS_ACCEL_TEST_MOCK_H
-#define DS_ACCEL_TEST_MOCK_H
+#ifndef DS_ACCEL_TESTS_PLUGINS_MOCK_H
+#define DS_ACCEL_TESTS_PLUGINS_MOCK_H
 
 #include "fixture.h"
 #include "table.h"

@@ -243,7 +243,7 @@ Test(plugin_mock, every_device_at_once_can_be_made_visible)
     uint32_t indices[257];
     char value[1100] = "";
 
-    for (uint32_t i = 0; i < LENGTH(indices); i++) {
+    for (uint32_t i = 0; i < ARRAY_SIZE(indices); i++) {
         indices[i] = 255;
     }
     option("device_count", "256");

@@ -124,7 +124,7 @@ Test(plugin_mock, malformed_scripts_are_refused)
         {"mem_free=io,mem_alloc=err", "mem_alloc=err", "names no status"},
     };
 
-    for (size_t i = 0; i < LENGTH(scripts); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(scripts); i++) {
         option("fail", scripts[i][0]);
         expect_bad_option("fail", scripts[i][1], scripts[i][2]);
     }
@@ -156,7 +156,7 @@ Test(plugin_mock, code_and_text_of_the_vendor_reach_the_error)
         "permission", "busy",      "timeout",     "device_lost", "io",        "state",
         "limit",      "config",    "not_usable",  "abi",         "untrusted", "internal"};
 
-    for (size_t i = 0; i < LENGTH(names); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         const int32_t status = -1 - (int32_t)i;
         char script[64];
         char text[64];

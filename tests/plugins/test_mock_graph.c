@@ -161,7 +161,7 @@ Test(plugin_mock, a_graph_of_the_same_shape_updates_another)
     EXPECT_OK(table->graph_launch(exec, stream, &error));
     cr_expect_arr_eq(data, "one\0two\0one\0two\0", 16);
     table->graph_exec_destroy(exec);
-    for (size_t i = 0; i < LENGTH(graphs); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(graphs); i++) {
         table->graph_destroy(graphs[i]);
     }
     table->stream_destroy(stream);

@@ -97,14 +97,14 @@ Test(plugin_mock, a_scripted_lack_of_memory_looks_like_a_real_one)
 Test(plugin_mock, memory_is_usable_to_the_last_byte)
 {
     static const uint64_t sizes[] = {1, 255, 256, 257, 65536, 1048577};
-    unsigned char *pointers[LENGTH(sizes)];
+    unsigned char *pointers[ARRAY_SIZE(sizes)];
 
     open_mock();
-    for (size_t i = 0; i < LENGTH(sizes); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         pointers[i] = allocate(sizes[i]);
         memset(pointers[i], (int)i + 1, sizes[i]);
     }
-    for (size_t i = 0; i < LENGTH(sizes); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         cr_expect_eq(pointers[i][0], i + 1);
         cr_expect_eq(pointers[i][sizes[i] - 1], i + 1);
         release(pointers[i]);
@@ -339,13 +339,13 @@ Test(plugin_mock, many_allocations_are_told_apart)
     char *pointers[1000];
 
     open_mock();
-    for (size_t i = 0; i < LENGTH(pointers); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(pointers); i++) {
         pointers[i] = allocate(i % 7 + 1);
     }
-    for (size_t i = 0; i < LENGTH(pointers); i += 2) {
+    for (size_t i = 0; i < ARRAY_SIZE(pointers); i += 2) {
         release(pointers[i]);
     }
-    for (size_t i = 1; i < LENGTH(pointers); i += 2) {
+    for (size_t i = 1; i < ARRAY_SIZE(pointers); i += 2) {
         cr_expect_eq(info_of(pointers[i]).size_bytes, i % 7 + 1);
         release(pointers[i]);
     }

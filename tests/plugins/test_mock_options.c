@@ -37,7 +37,7 @@ static void forget_options(void)
                                        "pinned_limit_bytes",
                                        "fail"};
 
-    for (size_t i = 0; i < LENGTH(keys); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         option(keys[i], NULL);
     }
 }
@@ -197,21 +197,21 @@ static void expect_seen(const struct fact *fact, const char *wanted)
 
 Test(plugin_mock, every_option_has_its_default)
 {
-    for (size_t i = 0; i < LENGTH(facts); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(facts); i++) {
         expect_seen(&facts[i], facts[i].usual);
     }
 }
 
 Test(plugin_mock, every_option_can_be_set_by_the_environment)
 {
-    for (size_t i = 0; i < LENGTH(facts); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(facts); i++) {
         option(facts[i].key, facts[i].value);
         expect_seen(&facts[i], facts[i].seen);
         option(facts[i].key, NULL);
     }
     option("bf16", "false");
     option("fp16", "false");
-    for (size_t i = 0; i < LENGTH(facts); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(facts); i++) {
         if (strstr(facts[i].key, "16") != NULL) {
             expect_seen(&facts[i], "false");
         }
@@ -220,7 +220,7 @@ Test(plugin_mock, every_option_can_be_set_by_the_environment)
 
 Test(plugin_mock, every_option_can_be_set_by_the_configuration)
 {
-    for (size_t i = 0; i < LENGTH(facts); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(facts); i++) {
         configure(facts[i].key, facts[i].json);
         expect_seen(&facts[i], facts[i].json_seen);
     }
@@ -228,7 +228,7 @@ Test(plugin_mock, every_option_can_be_set_by_the_configuration)
 
 Test(plugin_mock, the_environment_wins_over_the_configuration)
 {
-    for (size_t i = 0; i < LENGTH(facts); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(facts); i++) {
         configure(facts[i].key, facts[i].json);
         option(facts[i].key, facts[i].value);
         expect_seen(&facts[i], facts[i].seen);
@@ -330,7 +330,7 @@ static void expect_slow(const struct delay *delay)
 
 Test(plugin_mock, latencies_can_be_set_by_the_environment)
 {
-    for (size_t i = 0; i < LENGTH(delays); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(delays); i++) {
         configure(delays[i].key, delays[i].quick);
         option(delays[i].key, delays[i].slow);
         expect_slow(&delays[i]);
@@ -340,7 +340,7 @@ Test(plugin_mock, latencies_can_be_set_by_the_environment)
 
 Test(plugin_mock, latencies_can_be_set_by_the_configuration)
 {
-    for (size_t i = 0; i < LENGTH(delays); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(delays); i++) {
         configure(delays[i].key, delays[i].slow);
         expect_slow(&delays[i]);
     }
@@ -359,7 +359,7 @@ Test(plugin_mock, a_probe_takes_as_long_as_asked)
 {
     static const char *const available[] = {"true", "false", "error"};
 
-    for (size_t i = 0; i < LENGTH(available); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(available); i++) {
         option("available", available[i]);
         option("probe_latency_ms", "20");
         cr_expect_geq(check_mock().elapsed_us, 20000);
@@ -409,8 +409,8 @@ Test(plugin_mock, numbers_that_are_none_are_refused)
         "launch_latency_ns", "probe_latency_ms", "pinned_limit_bytes"};
     static const char *const values[] = {"", "-1", "two", "2.5", " 2", "2 ", "0x2", "+2", "1e3"};
 
-    for (size_t i = 0; i < LENGTH(keys); i++) {
-        for (size_t j = 0; j < LENGTH(values); j++) {
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        for (size_t j = 0; j < ARRAY_SIZE(values); j++) {
             refuse(keys[i], values[j], "is not a whole number from 0 to ");
         }
         refuse(keys[i], "18446744073709551616", "is not a whole number from 0 to ");
@@ -448,7 +448,7 @@ Test(plugin_mock, words_that_are_none_are_refused)
 {
     static const char *const switches[] = {"", "1", "True", "yes", "true "};
 
-    for (size_t i = 0; i < LENGTH(switches); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(switches); i++) {
         refuse("bf16", switches[i], "is neither \"true\" nor \"false\"");
         refuse("fp16", switches[i], "is neither \"true\" nor \"false\"");
         refuse("available", switches[i], "is not \"true\", \"false\" or \"error\"");

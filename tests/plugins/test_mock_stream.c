@@ -37,7 +37,7 @@ Test(plugin_mock, each_kind_of_work_has_its_latency)
     ds_accel_plugin_stream_t *stream;
     void *pointer = NULL;
 
-    for (size_t i = 0; i < LENGTH(keys); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         option(keys[i], HOUR_NS);
         open_mock();
         stream = make_stream();

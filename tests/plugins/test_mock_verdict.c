@@ -39,7 +39,7 @@ static void expect_verdict(uint32_t state, const char *reason, const char *detai
 Test(plugin_mock, every_reason_reaches_the_candidate)
 {
     option("detail", "/dev/mock0");
-    for (size_t i = 0; i < LENGTH(reasons); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
         option("reason", reasons[i].name);
         option("available", "false");
         expect_verdict(DS_ACCEL_STATE_UNAVAILABLE, reasons[i].name, "/dev/mock0");
@@ -72,7 +72,7 @@ Test(plugin_mock, no_device_cannot_be_available)
 
 Test(plugin_mock, init_fails_as_a_runtime_would_in_that_situation)
 {
-    for (size_t i = 0; i < LENGTH(reasons); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
         option("available", "true");
         option("reason", reasons[i].name);
         check_mock();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of the caching allocator: blocks, figures, and busy streams. */
-#ifndef DS_ACCEL_TEST_ALLOCATOR_H
-#define DS_ACCEL_TEST_ALLOCATOR_H
+#ifndef DS_ACCEL_TESTS_RUNTIME_ALLOCATOR_H
+#define DS_ACCEL_TESTS_RUNTIME_ALLOCATOR_H
 
 #include "runtime.h"
 

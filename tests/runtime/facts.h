@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of facts: contexts, and a backend with only the required functions. */
-#ifndef DS_ACCEL_TEST_FACTS_H
-#define DS_ACCEL_TEST_FACTS_H
+#ifndef DS_ACCEL_TESTS_RUNTIME_FACTS_H
+#define DS_ACCEL_TESTS_RUNTIME_FACTS_H
 
 #include "fixture.h"
 

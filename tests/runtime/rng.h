@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of random numbers: memory of a device, and its contents. */
-#ifndef DS_ACCEL_TEST_RNG_H
-#define DS_ACCEL_TEST_RNG_H
+#ifndef DS_ACCEL_TESTS_RUNTIME_RNG_H
+#define DS_ACCEL_TESTS_RUNTIME_RNG_H
 
 #include "fixture.h"
 

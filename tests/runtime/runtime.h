@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by tests of the runtime: sizes, and a stream. */
-#ifndef DS_ACCEL_TEST_RUNTIME_H
-#define DS_ACCEL_TEST_RUNTIME_H
+#ifndef DS_ACCEL_TESTS_RUNTIME_RUNTIME_H
+#define DS_ACCEL_TESTS_RUNTIME_RUNTIME_H
 
 #include "fixture.h"
 

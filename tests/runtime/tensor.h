@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Shared by the tests of tensors: shapes, and elements of any type. */
-#ifndef DS_ACCEL_TEST_TENSOR_H
-#define DS_ACCEL_TEST_TENSOR_H
+#ifndef DS_ACCEL_TESTS_RUNTIME_TENSOR_H
+#define DS_ACCEL_TESTS_RUNTIME_TENSOR_H
 
 #include "fixture.h"
 

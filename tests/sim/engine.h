@@ -16,8 +16,8 @@
  * The host cannot access device memory: its addresses are mapped without access, and the engine
  * uses a second mapping of the bytes. A plugin that accesses device memory crashes, as on hardware.
  */
-#ifndef DS_ACCEL_SIM_ENGINE_H
-#define DS_ACCEL_SIM_ENGINE_H
+#ifndef DS_ACCEL_TESTS_SIM_ENGINE_H
+#define DS_ACCEL_TESTS_SIM_ENGINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

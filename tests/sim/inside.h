@@ -8,8 +8,8 @@
  * (memory.c) guards blocks and reservations and is taken last. Neither is held while bytes move or
  * a caller's task runs.
  */
-#ifndef DS_ACCEL_SIM_INSIDE_H
-#define DS_ACCEL_SIM_INSIDE_H
+#ifndef DS_ACCEL_TESTS_SIM_INSIDE_H
+#define DS_ACCEL_TESTS_SIM_INSIDE_H
 
 #include "engine.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What memory.c, vmem.c and share.c share. All functions run with memory.lock held. */
-#ifndef DS_ACCEL_SIM_MEMORY_H
-#define DS_ACCEL_SIM_MEMORY_H
+#ifndef DS_ACCEL_TESTS_SIM_MEMORY_H
+#define DS_ACCEL_TESTS_SIM_MEMORY_H
 
 #include "inside.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Parts that many threads run at once, over any backend, and what vendor.c needs to run its own. */
-#ifndef DS_ACCEL_TESTS_THREADS_H
-#define DS_ACCEL_TESTS_THREADS_H
+#ifndef DS_ACCEL_TESTS_THREADS_THREADS_H
+#define DS_ACCEL_TESTS_THREADS_THREADS_H
 
 #include "ds_accel.h"
 

@@ -8,8 +8,8 @@
  * No thread waits for a lock while holding a later one, and no thread calls the driver for memory
  * while holding any.
  */
-#ifndef DS_ACCEL_ALLOCATOR_H
-#define DS_ACCEL_ALLOCATOR_H
+#ifndef DS_ACCEL_RUNTIME_ALLOCATOR_ALLOCATOR_H
+#define DS_ACCEL_RUNTIME_ALLOCATOR_ALLOCATOR_H
 
 #include "runtime/caching.h"
 

@@ -256,7 +256,7 @@ static bool wait_for_users(const struct ds_accel__block *block, struct ds_accel_
     struct ds_accel__arena *arenas[] = {block->home, block->user, freeing};
     bool is_done = true;
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(arenas) && is_done; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(arenas) && is_done; i++) {
         is_done = arenas[i] == NULL || finish(arenas[i]);
     }
     for (uint32_t i = 0; block->uses != NULL && i < block->uses->count && is_done; i++) {

@@ -259,7 +259,7 @@ bool ds_accel__waits_are_done(struct ds_accel__allocator *allocator, struct ds_a
             return false;
         }
         if (!ds_accel__mark_is_done(allocator, waits->marks[i])) {
-            if (busy->count < DS_ACCEL__ARRAY_SIZE(busy->streams)) {
+            if (busy->count < ARRAY_SIZE(busy->streams)) {
                 busy->streams[busy->count].arena_id = mark->arena_id;
                 busy->streams[busy->count++].order = mark->order;
             }

@@ -901,7 +901,7 @@ static bool keeps_apart(const struct ds_accel__block *pending)
     bool is_whole = sides[0] == NULL && sides[1] == NULL;
     uint64_t start;
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(sides) && !is_whole; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(sides) && !is_whole; i++) {
         is_whole = sides[i] != NULL && (sides[i]->state == DS_ACCEL__BLOCK_FREE ||
                                         sides[i]->state == DS_ACCEL__BLOCK_PENDING ||
                                         sides[i]->state == DS_ACCEL__BLOCK_UNMAPPED);

@@ -112,7 +112,7 @@ static bool parse_number(const char *text, uint64_t *number_out)
         return false;
     }
     number = strtoull(text, &end, 10);
-    for (unsigned i = 0; i < DS_ACCEL__ARRAY_SIZE(units); i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(units); i++) {
         if (strcmp(end, units[i]) == 0) {
             *number_out = number << (10 * i);
             return number <= UINT64_MAX >> (10 * i);
@@ -123,7 +123,7 @@ static bool parse_number(const char *text, uint64_t *number_out)
 
 static bool parse_mode(const char *text, uint64_t *number_out)
 {
-    for (unsigned i = 0; i < DS_ACCEL__ARRAY_SIZE(modes); i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(modes); i++) {
         if (strcmp(text, modes[i]) == 0) {
             *number_out = i;
             return true;
@@ -162,7 +162,7 @@ static bool parse_value(const struct setting *setting, const char *text, uint64_
 
 static const struct setting *find_setting(const char *key)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(settings); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
         if (strcmp(settings[i].key, key) == 0) {
             return &settings[i];
         }
@@ -184,13 +184,13 @@ static int32_t set_one(struct ds_accel__allocator_options *options, char *item)
     }
     setting = find_setting(key);
     if (setting == NULL) {
-        const char *names[DS_ACCEL__ARRAY_SIZE(settings)];
+        const char *names[ARRAY_SIZE(settings)];
         const char *nearest;
 
-        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(settings); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
             names[i] = settings[i].key;
         }
-        nearest = ds_accel__nearest(key, names, DS_ACCEL__ARRAY_SIZE(settings));
+        nearest = ds_accel__nearest(key, names, ARRAY_SIZE(settings));
         return ds_accel__error(DS_ACCEL_ERR_CONFIG, "the allocator has no setting \"%s\"%s%s%s",
                                key, nearest != NULL ? ": did you mean \"" : "",
                                nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
@@ -252,7 +252,7 @@ int32_t ds_accel__allocator_read_options(ds_accel_t *context,
 
     ds_accel__allocator_defaults(options);
     pthread_mutex_lock(&context->config_lock);
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(settings); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
         json_t *value = ds_accel__config_get(&context->config, "allocator", settings[i].key, NULL);
 
         if (value != NULL && !json_is_null(value)) {
@@ -277,7 +277,7 @@ json_t *ds_accel__allocator_settings(const struct ds_accel__allocator *allocator
     json_t *tree = json_object();
     bool failed = tree == NULL;
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(settings); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
         const char *place = (const char *)&allocator->options + settings[i].offset;
         uint64_t bytes;
         uint32_t count;

@@ -322,7 +322,7 @@ static bool visit_figure(const char *name, const char *kind, const struct ds_acc
     };
     char key[96];
 
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(values); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
         snprintf(key, sizeof(key), "%s%s%s.%s", name, kind != NULL ? "." : "",
                  kind != NULL ? kind : "", values[i].name);
         if (!visit(user_data, key, values[i].value)) {
@@ -337,7 +337,7 @@ static void visit_all(const struct totals *totals, ds_accel__stat_visit_t visit,
     bool go_on = true;
 
     for (unsigned kind = 0; kind <= DS_ACCEL__ALL && go_on; kind++) {
-        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(lane_names) && go_on; i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(lane_names) && go_on; i++) {
             go_on = visit_figure(lane_names[i].name, kind_names[kind],
                                  &totals->lanes[kind][lane_names[i].lane], visit, user_data);
         }
@@ -351,7 +351,7 @@ static void visit_all(const struct totals *totals, ds_accel__stat_visit_t visit,
                          &totals->lanes[DS_ACCEL__ALL][DS_ACCEL__LANE_OVERSIZE], visit, user_data);
     go_on = go_on &&
             visit_figure("oversize_segments", NULL, &totals->oversize_segments, visit, user_data);
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(plain_names) && go_on; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(plain_names) && go_on; i++) {
         go_on = visit(user_data, plain_names[i], totals->plain[i]);
     }
 }

@@ -309,7 +309,7 @@ static json_t *read_block(struct reader *reader, json_t *block, json_int_t addre
     if (get_size(reader, block, "address", 0, address) != address) {
         fail(reader, "address", "the block does not begin where the one before it ends");
     }
-    state = get_choice(reader, block, "state", state_names, DS_ACCEL__ARRAY_SIZE(state_names));
+    state = get_choice(reader, block, "state", state_names, ARRAY_SIZE(state_names));
     state = state == 3 ? DS_ACCEL__PIECE_PENDING : state;
     history = first_history(reader, block);
     requested = get_size(reader, history, "real_size", 0, state == 0 ? 0 : size);
@@ -401,7 +401,7 @@ static json_t *read_segment(struct reader *reader, json_t *segment)
         fail(reader, "is_expandable", "\"is_expandable\" is neither true nor false");
     }
     if (json_object_get(segment, "segment_type") != NULL) {
-        get_choice(reader, segment, "segment_type", types, DS_ACCEL__ARRAY_SIZE(types));
+        get_choice(reader, segment, "segment_type", types, ARRAY_SIZE(types));
     }
     set_number(reader, copy, "device", get_number(reader, segment, "device", 0, 0));
     if (get_number(reader, segment, "device", 0, 0) >= DS_ACCEL__DEVICE_LIMIT) {
@@ -520,7 +520,7 @@ static json_t *read_event(struct reader *reader, json_t *event)
     if (!check_object(reader, event, "an event of a trace")) {
         return copy;
     }
-    action = get_choice(reader, event, "action", action_names, DS_ACCEL__ARRAY_SIZE(action_names));
+    action = get_choice(reader, event, "action", action_names, ARRAY_SIZE(action_names));
     fallback = action >= ACTION_SNAPSHOT ? 0 : REQUIRED;
     set(reader, copy, "action", json_string(action_names[action]));
     set_number(reader, copy, "addr", get_size(reader, event, "addr", 0, fallback));

@@ -5,8 +5,8 @@
  * as torch.cuda.memory._snapshot() lays it out, with schema_version, backend, pid, time_us and
  * stats added; conf/schema/memory-snapshot.json has every key.
  */
-#ifndef DS_ACCEL_MEMORY_SNAPSHOT_H
-#define DS_ACCEL_MEMORY_SNAPSHOT_H
+#ifndef DS_ACCEL_RUNTIME_SNAPSHOT_MEMORY_SNAPSHOT_H
+#define DS_ACCEL_RUNTIME_SNAPSHOT_MEMORY_SNAPSHOT_H
 
 #include "base/private.h"
 #include "ds_accel.h"

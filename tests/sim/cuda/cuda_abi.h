@@ -5,8 +5,8 @@
  * those of CUDA 13.0's cuda.h; the plugin has its own declarations, so that a mistake in either of
  * them shows.
  */
-#ifndef DS_ACCEL_SIM_CUDA_ABI_H
-#define DS_ACCEL_SIM_CUDA_ABI_H
+#ifndef DS_ACCEL_TESTS_SIM_CUDA_CUDA_ABI_H
+#define DS_ACCEL_TESTS_SIM_CUDA_CUDA_ABI_H
 
 #include "engine.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the scenarios share: an open plugin, checked calls, and their outcome. */
-#ifndef DS_ACCEL_TESTS_SIM_DRIVE_H
-#define DS_ACCEL_TESTS_SIM_DRIVE_H
+#ifndef DS_ACCEL_TESTS_SIM_DRIVE_DRIVE_H
+#define DS_ACCEL_TESTS_SIM_DRIVE_DRIVE_H
 
 #include "plugin-api.h"
 

@@ -52,17 +52,18 @@ static void print_flag(const char *key, uint64_t flag)
 
 static void print_table(void)
 {
-    const struct vendor_trace none = {.hardware = NULL};
-    const struct vendor_trace *trace = vendor_backend.trace != NULL ? vendor_backend.trace : &none;
+    const struct vendor_pattern none = {.hardware = NULL};
+    const struct vendor_pattern *pattern = vendor_backend.pattern != NULL ? vendor_backend.pattern
+                                                                          : &none;
     struct vendor_facts facts;
 
-    vendor_trace_split(trace, &facts);
+    vendor_pattern_split(pattern, &facts);
 
     printf("{\"name\": \"%s\"", vendor_backend.name);
     print_list("pci", facts.pci);
     print_list("device_nodes", facts.nodes);
-    print_list("needed_nodes", trace->needed_nodes);
-    print_list("other_ways", trace->other_ways);
+    print_list("needed_nodes", pattern->needed_nodes);
+    print_list("other_ways", pattern->other_ways);
     print_list("export_envs", vendor_backend.export_prefixes);
     printf(", \"visible_devices_envs\": [");
     for (uint32_t i = 0; i < vendor_backend.visible_count; i++) {

@@ -4,8 +4,8 @@
  * What the files of the simulated libcnrt.so share. Its prototypes and numbers are written from
  * cnrt.h 6.14, independently of the plugin's, so that a mistake in either of them is detected.
  */
-#ifndef DS_ACCEL_SIM_CNRT_H
-#define DS_ACCEL_SIM_CNRT_H
+#ifndef DS_ACCEL_TESTS_SIM_MLU_SIM_CNRT_H
+#define DS_ACCEL_TESTS_SIM_MLU_SIM_CNRT_H
 
 #include "engine.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Objects of the simulated Objective-C runtime, as the simulated Metal makes them. */
-#ifndef DS_ACCEL_SIM_OBJECT_H
-#define DS_ACCEL_SIM_OBJECT_H
+#ifndef DS_ACCEL_TESTS_SIM_MPS_OBJECT_H
+#define DS_ACCEL_TESTS_SIM_MPS_OBJECT_H
 
 #include "engine.h"
 

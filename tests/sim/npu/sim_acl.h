@@ -5,8 +5,8 @@
  * AscendCL's headers (ACL 1.15.0) and manual, independently of the plugin's, so that a mistake in
  * either of them is detected.
  */
-#ifndef DS_ACCEL_SIM_ACL_H
-#define DS_ACCEL_SIM_ACL_H
+#ifndef DS_ACCEL_TESTS_SIM_NPU_SIM_ACL_H
+#define DS_ACCEL_TESTS_SIM_NPU_SIM_ACL_H
 
 #include "engine.h"
 

@@ -6,8 +6,8 @@
  * without it a device has no links. Each link has the vendor's bandwidth "xgmi_mb_per_s" and weight
  * "xgmi_weight" (15).
  */
-#ifndef DS_ACCEL_SIM_ROCM_LINKS_H
-#define DS_ACCEL_SIM_ROCM_LINKS_H
+#ifndef DS_ACCEL_TESTS_SIM_ROCM_LINKS_H
+#define DS_ACCEL_TESTS_SIM_ROCM_LINKS_H
 
 #include "engine.h"
 

@@ -8,8 +8,8 @@
  *
  *     SIM_EXPORT int hipFree(void *pointer) { RT_ENTER(); return RT_RESULT(rt_free(pointer)); }
  */
-#ifndef DS_ACCEL_SIM_RUNTIME_H
-#define DS_ACCEL_SIM_RUNTIME_H
+#ifndef DS_ACCEL_TESTS_SIM_RUNTIME_RUNTIME_H
+#define DS_ACCEL_TESTS_SIM_RUNTIME_RUNTIME_H
 
 #include "engine.h"
 

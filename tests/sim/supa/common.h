@@ -5,8 +5,8 @@
  * differ from CUDA's, so that only a caller that compares names understands them), and the numbers
  * of copy kinds: CUDA's, or others with the vendor's fact "numbering": "other".
  */
-#ifndef DS_ACCEL_SIM_SUPA_H
-#define DS_ACCEL_SIM_SUPA_H
+#ifndef DS_ACCEL_TESTS_SIM_SUPA_COMMON_H
+#define DS_ACCEL_TESTS_SIM_SUPA_COMMON_H
 
 #include "../runtime/runtime.h"
 

@@ -9,8 +9,8 @@
  * list, an event's reset before it is signalled again but not while a list waits for it, and the
  * order of commands in lists without in-order execution.
  */
-#ifndef DS_ACCEL_SIM_XPU_H
-#define DS_ACCEL_SIM_XPU_H
+#ifndef DS_ACCEL_TESTS_SIM_XPU_SHIM_H
+#define DS_ACCEL_TESTS_SIM_XPU_SHIM_H
 
 #include "engine.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Frames between the library and ds-accel-probe: what a helper process says, stage by stage, while
- * a plugin's code runs in it. That code can write to the descriptor too, so nothing is believed
- * that is not whole, in sequence, and sealed with a token that only the two ends were told. A
- * plugin could dig the token out of its process's memory; it would gain no more than by answering
- * "available" in the ordinary way.
+ * Messages between the library and ds-accel-probe: what a helper process says, stage by stage,
+ * while a plugin's code runs in it. That code can write to the descriptor too, so nothing is
+ * believed that is not whole, in sequence, and sealed with a token that only the two ends were
+ * told. A plugin could dig the token out of its process's memory; it would gain no more than by
+ * answering "available" in the ordinary way.
  *
  * Both ends are one build on one machine: numbers stand as they do in memory.
  */
-#include "host/frame.h"
+#include "host/message.h"
 #include "base/text.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@ struct header {
     uint32_t sequence;
     uint64_t checksum; /* over all the rest, keyed by the token */
 };
-DS_ACCEL_STATIC_ASSERT(sizeof(struct header) == DS_ACCEL__FRAME_HEAD_BYTES, "no padding");
+DS_ACCEL_STATIC_ASSERT(sizeof(struct header) == DS_ACCEL__MESSAGE_HEAD_BYTES, "no padding");
 
 static uint64_t seal(const struct header *header, const void *payload, uint64_t token)
 {
@@ -36,8 +36,8 @@ static uint64_t seal(const struct header *header, const void *payload, uint64_t 
     return ds_accel__hash(payload, header->payload_bytes, hash);
 }
 
-void ds_accel__frame_seal(void *head, uint16_t kind, uint32_t sequence, const void *payload,
-                          uint32_t payload_bytes, uint64_t token)
+void ds_accel__message_seal(void *head, uint16_t kind, uint32_t sequence, const void *payload,
+                            uint32_t payload_bytes, uint64_t token)
 {
     struct header header = {
         .magic = MAGIC,
@@ -52,7 +52,7 @@ void ds_accel__frame_seal(void *head, uint16_t kind, uint32_t sequence, const vo
     memcpy(head, &header, sizeof(header));
 }
 
-void *ds_accel__frame_room(struct ds_accel__frame_reader *reader, size_t *room_out)
+void *ds_accel__message_room(struct ds_accel__message_reader *reader, size_t *room_out)
 {
     assert(reader->at <= reader->size_bytes && reader->size_bytes <= reader->capacity_bytes);
     if (reader->at > 0) {
@@ -60,7 +60,7 @@ void *ds_accel__frame_room(struct ds_accel__frame_reader *reader, size_t *room_o
         reader->size_bytes -= reader->at;
         reader->at = 0;
     }
-    if (reader->capacity_bytes - reader->size_bytes < DS_ACCEL__FRAME_HEAD_BYTES) {
+    if (reader->capacity_bytes - reader->size_bytes < DS_ACCEL__MESSAGE_HEAD_BYTES) {
         size_t capacity = reader->capacity_bytes != 0 ? 2 * reader->capacity_bytes : 4096;
         unsigned char *larger = realloc(reader->data, capacity);
 
@@ -71,45 +71,45 @@ void *ds_accel__frame_room(struct ds_accel__frame_reader *reader, size_t *room_o
         reader->capacity_bytes = capacity;
     }
     *room_out = reader->capacity_bytes - reader->size_bytes;
-    assert(*room_out >= DS_ACCEL__FRAME_HEAD_BYTES); /* none would look like the channel's end */
+    assert(*room_out >= DS_ACCEL__MESSAGE_HEAD_BYTES); /* none would look like the channel's end */
     return reader->data + reader->size_bytes;
 }
 
-void ds_accel__frame_reader_clear(struct ds_accel__frame_reader *reader)
+void ds_accel__message_reader_clear(struct ds_accel__message_reader *reader)
 {
     free(reader->data);
     memset(reader, 0, sizeof(*reader));
 }
 
-enum ds_accel__frame_result ds_accel__frame_next(struct ds_accel__frame_reader *reader,
-                                                 struct ds_accel__frame *frame_out)
+enum ds_accel__message_result ds_accel__message_next(struct ds_accel__message_reader *reader,
+                                                     struct ds_accel__message *frame_out)
 {
     const unsigned char *at = reader->data + reader->at;
     size_t left = reader->size_bytes - reader->at;
     struct header header = {0};
 
     if (left == 0) {
-        return DS_ACCEL__FRAME_MORE;
+        return DS_ACCEL__MESSAGE_MORE;
     }
     memcpy(&header, at, left < sizeof(header) ? left : sizeof(header));
     /* Judge what is there already: garbage need not wait for a whole header. */
     if (memcmp(&header.magic, &(uint32_t){MAGIC}, left < 4 ? left : 4) != 0) {
-        return DS_ACCEL__FRAME_GARBLED;
+        return DS_ACCEL__MESSAGE_GARBLED;
     }
     if (left < sizeof(header)) {
-        return DS_ACCEL__FRAME_MORE;
+        return DS_ACCEL__MESSAGE_MORE;
     }
     if (header.version != VERSION || header.payload_bytes > reader->limit_bytes ||
         header.sequence != reader->sequence) {
-        return DS_ACCEL__FRAME_FORGED;
+        return DS_ACCEL__MESSAGE_FORGED;
     }
     if (left - sizeof(header) < header.payload_bytes) {
-        return DS_ACCEL__FRAME_MORE;
+        return DS_ACCEL__MESSAGE_MORE;
     }
     if (header.checksum != seal(&header, at + sizeof(header), reader->token)) {
-        return DS_ACCEL__FRAME_FORGED;
+        return DS_ACCEL__MESSAGE_FORGED;
     }
-    *frame_out = (struct ds_accel__frame){
+    *frame_out = (struct ds_accel__message){
         .kind = header.kind,
         .payload = at + sizeof(header),
         .payload_bytes = header.payload_bytes,
@@ -117,23 +117,24 @@ enum ds_accel__frame_result ds_accel__frame_next(struct ds_accel__frame_reader *
     reader->at += sizeof(header) + header.payload_bytes;
     assert(reader->at <= reader->size_bytes);
     reader->sequence++;
-    return DS_ACCEL__FRAME_READY;
+    return DS_ACCEL__MESSAGE_READY;
 }
 
-bool ds_accel__frame_struct(const struct ds_accel__frame *frame, void *data, size_t size_bytes)
+bool ds_accel__message_struct(const struct ds_accel__message *message, void *data,
+                              size_t size_bytes)
 {
-    if (frame->payload_bytes < size_bytes) {
+    if (message->payload_bytes < size_bytes) {
         return false;
     }
-    memcpy(data, frame->payload, size_bytes);
+    memcpy(data, message->payload, size_bytes);
     return true;
 }
 
-const char *ds_accel__frame_text(const struct ds_accel__frame *frame, size_t offset,
-                                 unsigned position)
+const char *ds_accel__message_text(const struct ds_accel__message *message, size_t offset,
+                                   unsigned position)
 {
-    const char *at = (const char *)frame->payload + offset;
-    size_t left = offset <= frame->payload_bytes ? frame->payload_bytes - offset : 0;
+    const char *at = (const char *)message->payload + offset;
+    size_t left = offset <= message->payload_bytes ? message->payload_bytes - offset : 0;
 
     for (;; position--) {
         const char *end = left > 0 ? memchr(at, '\0', left) : NULL;
