@@ -56,7 +56,7 @@ BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SA
 DEFS := $(if $(SAN),,-Wl,-z,defs)
 DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson libmd)
 # Where there is an archive, SHA-256 comes out of it: a shared library more is felt at every start. Libraries in
-# folders of their own are taken as they are: an archive in the compiler's may be of another version.
+# directories of their own are taken as they are: an archive in the compiler's may be of another version.
 DEPENDS_DIRS = $(shell $(PKG_CONFIG) --libs-only-L jansson libmd)
 archive = $(if $(if $(DEPENDS_DIRS),,$(filter /%,$(shell $(CC) -print-file-name=lib$(1).a))),-l:lib$(1).a,-l$(1))
 LIBMD = $(call archive,md)
@@ -295,7 +295,7 @@ TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-calle
     fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
     deps-check
 
-all: deps  ## build everything (the build folder is a usable prefix)
+all: deps  ## build everything (the build directory is a usable prefix)
 	@$(MAKE) --no-print-directory build
 
 # Printed once in a build directory.
@@ -319,7 +319,7 @@ run: all  ## build, then say which accelerator this machine has
 # -- tests --
 
 # Tests of the host see two plugins, whatever else is built, and whatever this machine has: a prefix
-# of its own with cpu and mock. Tests of vendors' plugins take the build folder itself.
+# of its own with cpu and mock. Tests of vendors' plugins take the build directory itself.
 TESTBED := $(BUILD)/testbed
 TESTBED_FILES := bin/ds-accel libexec/ds-accel/ds-accel-probe $(addprefix lib/,$(notdir $(LIBRARY_FILE) $(TOOLS_LIBRARY_FILE))) \
     lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so $(addprefix lib/pkgconfig/,ds-accel.pc ds-accel-tools.pc)
@@ -636,7 +636,7 @@ uninstall:  ## remove what install put there
 	for dir in $(INSTALLED_DIRS); do \
 	    if [ -d "$$dir" ]; then rmdir --ignore-fail-on-non-empty "$$dir"; fi; done
 
-clean:  ## remove the build folders
+clean:  ## remove the build directories
 	rm -rf $(BUILD) $(BUILD)-release $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-werror $(BUILD)-fuzz $(BUILD)-reach
 
 help:  ## this list

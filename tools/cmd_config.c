@@ -112,12 +112,13 @@ const struct tool_command cmd_config = {
     .name = "config",
     .arguments = "check|show",
     .summary = "check the configuration, or show it with the origin of every value",
-    .help = "check  validates every file and prints each problem as file:line:column: text;\n"
-            "       exit code 5 if there is one\n"
-            "check FILE...  validates these files in their place: also folders, for their .json\n"
-            "       files, and - for standard input\n"
-            "show   prints the merged configuration, each value with the file and line it is from\n"
-            "show --env  prints the DS_* variables with value, origin and meaning",
+    .help =
+        "check  validates every file and prints each problem as file:line:column: text;\n"
+        "       exit code 5 if there is one\n"
+        "check FILE...  validates these files in their place: also directories, for their .json\n"
+        "       files, and - for standard input\n"
+        "show   prints the merged configuration, each value with the file and line it is from\n"
+        "show --env  prints the DS_* variables with value, origin and meaning",
     .least = 1,
     .most = FILES_MOST + 1,
     .own_options = "env",

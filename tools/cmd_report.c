@@ -51,7 +51,8 @@ const struct tool_command cmd_report = {
     .summary = "write all reports as one, for who is to help; or record the machine",
     .help =
         "Writes every report as one JSON text: detect, list, explain, info and env of what can be\n"
-        "used, doctor, topo, config. Names of host and user, home folders and network addresses\n"
+        "used, doctor, topo, config. Names of host and user, home directories and network "
+        "addresses\n"
         "are left out of it; UUIDs of devices stay.\n"
         "\n"
         "      --no-redact          leave them in\n"

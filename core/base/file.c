@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Reading whole files and folders, bounded, without blocking on a pipe or following surprises. */
+/* Reading whole files and directories, bounded, without blocking on a pipe or following surprises.
+ */
 #include "base/file.h"
 #include "base/text.h"
 
@@ -150,7 +151,7 @@ int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), c
         if (error == ENOMEM) {
             return ds_accel__no_memory();
         }
-        /* A file where a folder on the way should be: then it is not there either. */
+        /* A file where a directory on the way should be: then it is not there either. */
         return error == ENOENT || (error == ENOTDIR && access(path, F_OK) != 0)
                    ? DS_ACCEL_OK
                    : fail_errno(error, cause_out);

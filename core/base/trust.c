@@ -2,15 +2,15 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Who could have changed a plugin's file, decided before any of its code runs. The path is walked
- * from "/" down, one name at a time, each looked up once and relative to a folder that was checked:
- * what a name means cannot change between the check and the use. Symbolic links are resolved here,
- * so that their targets take the same way. Every folder, link and file must belong to root or to
- * the effective user, and nobody else may write to it. A process with more rights than its
- * effective user trusts root's files alone: in set-group and file-capability programs the effective
- * user is the unprivileged caller. In a folder with the sticky bit others may add names, but not
- * replace those of root and the caller, so it passes; what lies in it is judged by its own owner.
- * Folders stay open while a context asks its plugins: many plugins of one folder cost one walk.
- * docs/decisions/0011 has the reasons.
+ * from "/" down, one name at a time, each looked up once and relative to a directory that was
+ * checked: what a name means cannot change between the check and the use. Symbolic links are
+ * resolved here, so that their targets take the same way. Every directory, link and file must
+ * belong to root or to the effective user, and nobody else may write to it. A process with more
+ * rights than its effective user trusts root's files alone: in set-group and file-capability
+ * programs the effective user is the unprivileged caller. In a directory with the sticky bit others
+ * may add names, but not replace those of root and the caller, so it passes; what lies in it is
+ * judged by its own owner. Directories stay open while a context asks its plugins: many plugins of
+ * one directory cost one walk. docs/decisions/0011 has the reasons.
  */
 #include "base/trust.h"
 #include "base/text.h"
@@ -25,36 +25,37 @@
 #include <unistd.h>
 
 #define LINK_LIMIT 40u                       /* as many as the kernel follows */
-#define MEMO_LIMIT 64u                       /* folders and links; a walk may go past it */
+#define MEMO_LIMIT 64u                       /* directories and links; a walk may go past it */
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* as elf.c has it */
 #define HASH_STEP_BYTES 4096                 /* on the stack, which may be small */
 #define EXPECTED_MODE "expected no write permission for group and others"
 
-/* A folder or a link on the way. */
+/* A directory or a link on the way. */
 struct node {
-    size_t parent; /* of nodes: the folder that has the name */
+    size_t parent; /* of nodes: the directory that has the name */
     char *name;
     char *path;   /* without symbolic links; "" for the root */
-    char *target; /* of a link; NULL: a folder */
-    int fd;       /* of a folder, O_PATH; -1: a link */
+    char *target; /* of a link; NULL: a directory */
+    int fd;       /* of a directory, O_PATH; -1: a link */
     struct stat info;
 };
 
 struct ds_accel__trust {
     struct node *nodes; /* the first is the root */
     size_t count;
-    /* The last folder that a file was found in, without a link of its own: most files share it. */
-    char *last_dir;     /* as it was spelt, with its slash; NULL: none */
-    size_t last_folder; /* of the nodes */
+    /* The last directory that a file was found in, without a link of its own: most files share it.
+     */
+    char *last_dir;        /* as it was spelt, with its slash; NULL: none */
+    size_t last_directory; /* of the nodes */
 };
 
 struct walk {
     struct ds_accel__trust *trust;
-    size_t folder; /* where we are, of the nodes */
-    char *way;     /* the path, or what a link made of it; ours */
-    char *rest;    /* of way: what is still to go */
-    char *name;    /* in way: of the file, when the walk has ended well */
-    char *link;    /* the first link followed; NULL: none */
+    size_t directory; /* where we are, of the nodes */
+    char *way;        /* the path, or what a link made of it; ours */
+    char *rest;       /* of way: what is still to go */
+    char *name;       /* in way: of the file, when the walk has ended well */
+    char *link;       /* the first link followed; NULL: none */
     uint32_t link_count;
     struct stat info; /* of the file */
     struct ds_accel__finding *finding;
@@ -128,8 +129,8 @@ static void find_owner(struct ds_accel__finding *finding, enum ds_accel__reason_
     find_mode(finding, reason, dir, name, info, expected);
 }
 
-static void check_folder(const struct node *node, bool is_plugins,
-                         struct ds_accel__finding *finding)
+static void check_directory(const struct node *node, bool is_plugins,
+                            struct ds_accel__finding *finding)
 {
     if (!is_own(&node->info)) {
         find_owner(finding, DS_ACCEL__REASON_DIR_OWNER, node->path, "", &node->info);
@@ -142,7 +143,7 @@ static void check_folder(const struct node *node, bool is_plugins,
 
 static void check_file(const struct walk *walk, const struct stat *info)
 {
-    const char *dir = walk->trust->nodes[walk->folder].path;
+    const char *dir = walk->trust->nodes[walk->directory].path;
 
     if (!is_own(info)) {
         find_owner(walk->finding, DS_ACCEL__REASON_FILE_OWNER, dir, walk->name, info);
@@ -154,36 +155,36 @@ static void check_file(const struct walk *walk, const struct stat *info)
 
 /* ---- looking up names ----------------------------------------------------------------------- */
 
-/* A system call failed on a name of the folder we are in. */
+/* A system call failed on a name of the directory we are in. */
 static int32_t fail_lookup(const struct walk *walk, const char *name, int error)
 {
-    const struct node *folder = &walk->trust->nodes[walk->folder];
+    const struct node *directory = &walk->trust->nodes[walk->directory];
 
     switch (error) {
     case ENOMEM:
         return ds_accel__no_memory();
     case EMFILE:
     case ENFILE:
-        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "%s/%s: %s", folder->path, name,
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "%s/%s: %s", directory->path, name,
                                strerror(error));
     case ENOENT:
     case ENOTDIR:
         if (walk->link != NULL) {
             ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_DANGLING_LINK,
-                                  "%.200s leads to %.150s/%.100s: %s", walk->link, folder->path,
+                                  "%.200s leads to %.150s/%.100s: %s", walk->link, directory->path,
                                   name, strerror(error));
         } else {
             ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_FILE_CHANGED, "%.300s/%.100s: %s",
-                                  folder->path, name, strerror(error));
+                                  directory->path, name, strerror(error));
         }
         break;
     case EACCES:
-        find_mode(walk->finding, DS_ACCEL__REASON_NOT_READABLE, folder->path, "", &folder->info,
-                  "it may not be searched");
+        find_mode(walk->finding, DS_ACCEL__REASON_NOT_READABLE, directory->path, "",
+                  &directory->info, "it may not be searched");
         break;
     default:
         ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_NOT_READABLE, "%.300s/%.100s: %s",
-                              folder->path, name, strerror(error));
+                              directory->path, name, strerror(error));
     }
     return DS_ACCEL_OK;
 }
@@ -212,16 +213,16 @@ static void clear_node(struct node *node)
 }
 
 /*
- * Look a name up: a folder, open, or a link with its target. DS_ACCEL_OK with *node_out cleared if
- * finding says why not; the caller's otherwise.
+ * Look a name up: a directory, open, or a link with its target. DS_ACCEL_OK with *node_out cleared
+ * if finding says why not; the caller's otherwise.
  */
 static int32_t look_up(const struct walk *walk, const char *name, struct node *node_out)
 {
-    const struct node *folder = &walk->trust->nodes[walk->folder];
-    struct node node = {.parent = walk->folder};
+    const struct node *directory = &walk->trust->nodes[walk->directory];
+    struct node node = {.parent = walk->directory};
     int error = 0;
 
-    node.fd = openat(folder->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    node.fd = openat(directory->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (node.fd < 0 || fstat(node.fd, &node.info) != 0) {
         error = errno;
     } else if (S_ISLNK(node.info.st_mode)) {
@@ -237,7 +238,7 @@ static int32_t look_up(const struct walk *walk, const char *name, struct node *n
         return fail_lookup(walk, name, error);
     }
     node.name = strdup(name);
-    node.path = ds_accel__format("%s/%s", folder->path, name);
+    node.path = ds_accel__format("%s/%s", directory->path, name);
     if (node.name == NULL || node.path == NULL) {
         clear_node(&node);
         return ds_accel__no_memory();
@@ -246,7 +247,7 @@ static int32_t look_up(const struct walk *walk, const char *name, struct node *n
     return DS_ACCEL_OK;
 }
 
-/* The memo's node of a folder and name, or count. */
+/* The memo's node of a directory and name, or count. */
 static size_t find_node(const struct ds_accel__trust *trust, size_t parent, const char *name)
 {
     size_t i = 1;
@@ -274,8 +275,8 @@ static int32_t keep_node(struct ds_accel__trust *trust, struct node *node)
 
 /* ---- the walk ------------------------------------------------------------------------------- */
 
-/* True if the file's name is all that is left: the folder we are in is the plugin's own. */
-static bool is_last_folder(const char *rest)
+/* True if the file's name is all that is left: the directory we are in is the plugin's own. */
+static bool is_last_directory(const char *rest)
 {
     return strchr(rest, '/') == NULL;
 }
@@ -305,18 +306,19 @@ static int32_t follow(struct walk *walk, const struct node *link, const char *re
     walk->way = way;
     walk->rest = way;
     if (way[0] == '/') {
-        walk->folder = 0;
-        check_folder(&walk->trust->nodes[0], is_last_folder(way + strspn(way, "/")), walk->finding);
+        walk->directory = 0;
+        check_directory(&walk->trust->nodes[0], is_last_directory(way + strspn(way, "/")),
+                        walk->finding);
     }
     return DS_ACCEL_OK;
 }
 
-/* A name with more after it: a folder, or a link to one, looked up once. */
+/* A name with more after it: a directory, or a link to one, looked up once. */
 static int32_t enter(struct walk *walk, const char *name, char *rest)
 {
     struct ds_accel__trust *trust = walk->trust;
     struct node node;
-    size_t i = find_node(trust, walk->folder, name);
+    size_t i = find_node(trust, walk->directory, name);
     int32_t status;
 
     if (i == trust->count) {
@@ -332,8 +334,8 @@ static int32_t enter(struct walk *walk, const char *name, char *rest)
     if (trust->nodes[i].target != NULL) {
         return follow(walk, &trust->nodes[i], rest);
     }
-    check_folder(&trust->nodes[i], is_last_folder(rest), walk->finding);
-    walk->folder = i;
+    check_directory(&trust->nodes[i], is_last_directory(rest), walk->finding);
+    walk->directory = i;
     walk->rest = rest;
     return DS_ACCEL_OK;
 }
@@ -349,12 +351,12 @@ static enum ds_accel__reason_id kind_reason(mode_t mode)
 /* The last name: the file, or a link to it. On the file walk->name is set. */
 static int32_t reach(struct walk *walk, char *name)
 {
-    const struct node *folder = &walk->trust->nodes[walk->folder];
+    const struct node *directory = &walk->trust->nodes[walk->directory];
     struct stat info;
     struct node link = {.fd = -1};
     int32_t status;
 
-    if (fstatat(folder->fd, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (fstatat(directory->fd, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
         return fail_lookup(walk, name, errno);
     }
     if (S_ISLNK(info.st_mode)) {
@@ -372,7 +374,7 @@ static int32_t reach(struct walk *walk, char *name)
     }
     if (!S_ISREG(info.st_mode)) {
         ds_accel__finding_set(walk->finding, kind_reason(info.st_mode), "%.300s/%.100s",
-                              folder->path, name);
+                              directory->path, name);
         return DS_ACCEL_OK;
     }
     walk->name = name;
@@ -391,7 +393,7 @@ static int32_t step(struct walk *walk)
 
     if (length == 0 || (is_last && (strcmp(name, ".") == 0 || strcmp(name, "..") == 0))) {
         ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_IS_DIRECTORY, "%.400s/%s",
-                              walk->trust->nodes[walk->folder].path, name);
+                              walk->trust->nodes[walk->directory].path, name);
         return DS_ACCEL_OK;
     }
     if (is_last) {
@@ -399,8 +401,10 @@ static int32_t step(struct walk *walk)
     }
     name[length] = '\0';
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-        walk->folder = name[1] == '.' ? walk->trust->nodes[walk->folder].parent : walk->folder;
-        check_folder(&walk->trust->nodes[walk->folder], is_last_folder(rest), walk->finding);
+        walk->directory = name[1] == '.' ? walk->trust->nodes[walk->directory].parent
+                                         : walk->directory;
+        check_directory(&walk->trust->nodes[walk->directory], is_last_directory(rest),
+                        walk->finding);
         walk->rest = rest;
         return DS_ACCEL_OK;
     }
@@ -427,7 +431,7 @@ static int32_t open_root(struct ds_accel__trust *trust)
     return keep_node(trust, &root);
 }
 
-/* To the file, which walk->name then names in walk->folder, unless finding says why not. */
+/* To the file, which walk->name then names in walk->directory, unless finding says why not. */
 static int32_t walk_path(struct walk *walk, const char *path)
 {
     struct ds_accel__trust *trust = walk->trust;
@@ -450,7 +454,7 @@ static int32_t walk_path(struct walk *walk, const char *path)
     if (walk->way == NULL) {
         return ds_accel__no_memory();
     }
-    check_folder(&trust->nodes[0], is_last_folder(path + strspn(path, "/")), walk->finding);
+    check_directory(&trust->nodes[0], is_last_directory(path + strspn(path, "/")), walk->finding);
     while (status >= 0 && walk->finding->reason == DS_ACCEL__REASON_NONE && walk->name == NULL) {
         status = step(walk);
     }
@@ -459,32 +463,32 @@ static int32_t walk_path(struct walk *walk, const char *path)
 
 static int32_t open_file(const struct walk *walk, int *fd_out, struct stat *info_out)
 {
-    const struct node *folder = &walk->trust->nodes[walk->folder];
+    const struct node *directory = &walk->trust->nodes[walk->directory];
     struct stat info;
     int error;
-    int fd =
-        openat(folder->fd, walk->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int fd = openat(directory->fd, walk->name,
+                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
     if (fd < 0) {
         error = errno;
         if (error == EACCES) {
-            find_mode(walk->finding, DS_ACCEL__REASON_NOT_READABLE, folder->path, walk->name,
+            find_mode(walk->finding, DS_ACCEL__REASON_NOT_READABLE, directory->path, walk->name,
                       &walk->info, "");
             return DS_ACCEL_OK;
         }
         if (error == ELOOP || error == ENXIO || error == ENOENT) {
             ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_FILE_CHANGED, "%.300s/%.100s: %s",
-                                  folder->path, walk->name, strerror(error));
+                                  directory->path, walk->name, strerror(error));
             return DS_ACCEL_OK;
         }
         return fail_lookup(walk, walk->name, error);
     }
     if (fstat(fd, &info) != 0) {
         ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_NOT_READABLE, "%.300s/%.100s: %s",
-                              folder->path, walk->name, strerror(errno));
+                              directory->path, walk->name, strerror(errno));
     } else if (info.st_dev != walk->info.st_dev || info.st_ino != walk->info.st_ino) {
         ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_FILE_CHANGED,
-                              "%.300s/%.100s is another file now", folder->path, walk->name);
+                              "%.300s/%.100s is another file now", directory->path, walk->name);
     } else {
         check_file(walk, &info);
     }
@@ -538,7 +542,7 @@ int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, in
     return status;
 }
 
-/* One more file of the folder that was walked to last: true if that is all it takes. */
+/* One more file of the directory that was walked to last: true if that is all it takes. */
 static bool stat_beside(struct ds_accel__trust *trust, const char *path, struct stat *info_out)
 {
     size_t length = trust->last_dir != NULL ? strlen(trust->last_dir) : 0;
@@ -546,7 +550,7 @@ static bool stat_beside(struct ds_accel__trust *trust, const char *path, struct 
     /* What is not in order goes the long way, which says so. */
     return length > 0 && strncmp(path, trust->last_dir, length) == 0 &&
            strchr(path + length, '/') == NULL &&
-           fstatat(trust->nodes[trust->last_folder].fd, path + length, info_out,
+           fstatat(trust->nodes[trust->last_directory].fd, path + length, info_out,
                    AT_SYMLINK_NOFOLLOW) == 0 &&
            S_ISREG(info_out->st_mode) && is_own(info_out) && !is_writable_by_others(info_out);
 }
@@ -560,7 +564,7 @@ static void keep_last(struct ds_accel__trust *trust, const struct walk *walk, co
     trust->last_dir = walk->link_count == 0
                           ? strndup(path, slash != NULL ? (size_t)(slash - path) + 1 : 0)
                           : NULL;
-    trust->last_folder = walk->folder;
+    trust->last_directory = walk->directory;
 }
 
 int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, struct stat *info_out,

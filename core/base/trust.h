@@ -30,20 +30,20 @@ DS_ACCEL__PRIVATE void ds_accel__finding_set(struct ds_accel__finding *finding,
                                              enum ds_accel__reason_id reason, const char *format,
                                              ...) __attribute__((format(printf, 3, 4)));
 
-/* Folders that were walked, kept open while a context asks its plugins (trust.c). */
+/* Directories that were walked, kept open while a context asks its plugins (trust.c). */
 struct ds_accel__trust;
 
 struct ds_accel__trust *ds_accel__trust_create(void); /* NULL: no memory */
 void ds_accel__trust_destroy(struct ds_accel__trust *trust);
-/* Forget every folder, and close it: the next call walks anew. */
+/* Forget every directory, and close it: the next call walks anew. */
 void ds_accel__trust_reset(struct ds_accel__trust *trust);
 /*
- * Open the file at an absolute path, every folder and link on the way checked. DS_ACCEL_OK with
+ * Open the file at an absolute path, every directory and link on the way checked. DS_ACCEL_OK with
  * finding->reason set: refused, and *fd_out is -1. ERR_NO_MEMORY; ERR_LIMIT, no descriptor is left.
  */
 int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, int *fd_out,
                              struct stat *info_out, struct ds_accel__finding *finding);
-/* The same checks without opening the file: one fstatat() for one more file of a folder. */
+/* The same checks without opening the file: one fstatat() for one more file of a directory. */
 int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, struct stat *info_out,
                              struct ds_accel__finding *finding);
 /*

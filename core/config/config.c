@@ -6,7 +6,7 @@
  *   PREFIX/share/ds-accel/ *.json  <  /etc/ds-accel/ds-accel.json  <  /etc/ds-accel/conf.d/ *.json
  *       <  $XDG_CONFIG_HOME/ds-accel/ *.json, or the one file of DS_ACCEL_CONFIG
  *
- * Within a folder the order is byte-wise, except that the files we ship come before other
+ * Within a directory the order is byte-wise, except that the files we ship come before other
  * packages'. Objects merge, arrays and scalars replace, null masks. Nothing is merged before every
  * file has passed. A file named ops.json or *.ops.json holds op builders only and is read when
  * somebody asks for them: they are by far the largest part, and detection does not need them.
@@ -137,7 +137,7 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir,
         return DS_ACCEL_OK;
     }
     if (status < 0) {
-        char *message = ds_accel__format("cannot read the folder: %s", cause);
+        char *message = ds_accel__format("cannot read the directory: %s", cause);
 
         status = message == NULL ? ds_accel__no_memory() : add_problem(config, dir, 1, 1, message);
         free(message);

@@ -63,7 +63,7 @@ struct ds_accel__config {
     bool is_snapshot;  /* merged is what was read by an earlier process: no file has a root */
     struct ds_accel__config_later *later; /* with is_snapshot, and until it is cleared; or NULL */
     bool is_kept;                         /* it was kept for later processes */
-    char unread[256]; /* the user's folder and why it was left out; "" if it was not */
+    char unread[256]; /* the user's directory and why it was left out; "" if it was not */
 };
 
 /* Sizes of names that programs get, NUL included: a setting, a directory of op builders. */
@@ -74,7 +74,8 @@ struct ds_accel__config {
 int32_t ds_accel__config_find(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
                               const struct ds_accel__env *env);
-/* The packages' files, and those named or in the folders named; texts[i] in place of the i-th's. */
+/* The packages' files, and those named or in the directories named; texts[i] in place of the
+ * i-th's. */
 int32_t ds_accel__config_find_named(struct ds_accel__config *config,
                                     const struct ds_accel_options *options,
                                     const char *const *paths, const char *const *texts,

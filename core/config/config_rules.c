@@ -90,7 +90,7 @@ static const char *check_absolute(const char *text)
     return text[0] == '/' ? NULL : "expected an absolute path";
 }
 
-/* Nodes are looked for in one folder: see presence.c. */
+/* Nodes are looked for in one directory: see presence.c. */
 const char *ds_accel__check_node_fact(const char *text)
 {
     static const char expected[] = "expected a pattern below /dev with wildcards in its last part "

@@ -20,7 +20,7 @@ const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUN
     [DS_ACCEL__VARIABLE_ACCELERATOR] = {"DS_ACCELERATOR", NULL,
                                         "force this accelerator; never falls back"},
     [DS_ACCEL__VARIABLE_PLUGIN_PATH] = {"DS_ACCEL_PLUGIN_PATH", NULL,
-                                        "folders to search for plugins, separated by colons"},
+                                        "directories to search for plugins, separated by colons"},
     [DS_ACCEL__VARIABLE_CONFIG] = {"DS_ACCEL_CONFIG", NULL,
                                    "a configuration file, in place of the user's own"},
     [DS_ACCEL__VARIABLE_LOG] = {"DS_ACCEL_LOG", "warn",
@@ -32,7 +32,7 @@ const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUN
     [DS_ACCEL__VARIABLE_CACHE] = {"DS_ACCEL_CACHE", "rw",
                                   "verdict cache: off, ro (read only) or rw"},
     [DS_ACCEL__VARIABLE_CACHE_DIR] = {"DS_ACCEL_CACHE_DIR", NULL,
-                                      "folder of the verdict cache and the quarantine"},
+                                      "directory of the verdict cache and the quarantine"},
     [DS_ACCEL__VARIABLE_ALLOCATOR] = {"DS_ACCEL_ALLOCATOR", NULL,
                                       "a mode of the memory allocator (caching, off or debug) or "
                                       "its settings as KEY=VALUE, separated by commas"},
@@ -49,7 +49,7 @@ const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUN
                                       "where layer race adds what it finds, in place of "
                                       "validate.file; %p is the process"},
     [DS_ACCEL__VARIABLE_ROOT] = {"DS_ACCEL_ROOT", NULL,
-                                 "read /sys, /proc and /dev below this folder: a recorded or "
+                                 "read /sys, /proc and /dev below this directory: a recorded or "
                                  "simulated machine"},
 };
 
@@ -249,7 +249,7 @@ char *ds_accel__env_temporary_dir(void)
     while (length > 1 && home[length - 1] == '/') {
         length--;
     }
-    /* A relative path is another folder in each directory, and machines may share a home. */
+    /* A relative path is another directory in each directory, and machines may share a home. */
     if (dir == NULL || dir[0] != '/' ||
         (length > 1 && strncmp(dir, home, length) == 0 &&
          (dir[length] == '/' || dir[length] == '\0'))) {

@@ -67,7 +67,8 @@ void ds_accel__env_warn_unknown(const struct ds_accel__env *env, const struct ds
                                 char *const *names, size_t name_count);
 /* True if there is a DS_ACCEL_* that is not of the table: an option of a backend, or a mistake. */
 bool ds_accel__env_has_others(const struct ds_accel__env *env);
-/* The user's configuration folder, without ds-accel; new string, NULL if there is none or set-uid.
+/* The user's configuration directory, without ds-accel; new string, NULL if there is none or
+ * set-uid.
  */
 char *ds_accel__env_user_config_dir(void);
 /* $TMPDIR, unless it is below the home; else /tmp. New string, "" in a set-uid program; NULL when

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Where this installation lies: plugins, helper and configuration are found from the folder of the
- * library. The command has the library's objects in it and is itself where the library would be
+ * Where this installation lies: plugins, helper and configuration are found from the directory of
+ * the library. The command has the library's objects in it and is itself where the library would be
  * asked for its place: there the library beside it is meant, as $ORIGIN/../lib would name it. The
  * paths that it was built for are in this file alone.
  */
@@ -68,7 +68,7 @@ static char *resolve(const char *path)
 {
     char *resolved = realpath(path, NULL);
 
-    /* Where a folder on the way is closed to this user, as it was called. */
+    /* Where a directory on the way is closed to this user, as it was called. */
     return resolved == NULL && errno != ENOMEM ? strdup(path) : resolved;
 }
 
@@ -112,7 +112,7 @@ static bool is_beyond_doubt(const char *path)
            finding.reason == DS_ACCEL__REASON_NONE;
 }
 
-/* The folder of the library beside the program, or where it was built to be. */
+/* The directory of the library beside the program, or where it was built to be. */
 static char *find_beside(const char *name)
 {
     char *program = find_program(name);

@@ -94,7 +94,7 @@ static void leave_out(struct ds_accel__cache *cache, const char *problem)
     if (!cache->has_warned) {
         cache->has_warned = true;
         ds_accel__log(cache->log, "cache", DS_ACCEL_LOG_WARN, "%s/" FILE_NAME " is left out%s: %s",
-                      cache->folder, cache->is_writable ? " and made anew" : "", problem);
+                      cache->directory, cache->is_writable ? " and made anew" : "", problem);
     }
 }
 
@@ -121,9 +121,9 @@ static int32_t read_table(struct ds_accel__cache *cache)
     char *data;
     int32_t status;
 
-    assert(cache->is_open && cache->folder_fd >= 0);
-    status = ds_accel__cache_file_read(cache->folder_fd, FILE_NAME, FILE_LIMIT_BYTES, &data, &size,
-                                       &problem);
+    assert(cache->is_open && cache->directory_fd >= 0);
+    status = ds_accel__cache_file_read(cache->directory_fd, FILE_NAME, FILE_LIMIT_BYTES, &data,
+                                       &size, &problem);
     ds_accel__cache_table_clear(&cache->table);
     if (problem != NULL) {
         leave_out(cache, problem);
@@ -144,16 +144,16 @@ static bool is_full(int error)
  * in its own. */
 static bool write_table(const struct ds_accel__cache *cache, const struct ds_accel__text *text)
 {
-    bool done = ds_accel__cache_file_write(cache->folder_fd, FILE_NAME, text);
+    bool done = ds_accel__cache_file_write(cache->directory_fd, FILE_NAME, text);
     int error = errno;
 
     if (!done && is_full(error)) {
-        unlinkat(cache->folder_fd, cache->spare, 0);
-        done = ds_accel__cache_file_write(cache->folder_fd, FILE_NAME, text);
+        unlinkat(cache->directory_fd, cache->spare, 0);
+        done = ds_accel__cache_file_write(cache->directory_fd, FILE_NAME, text);
         error = errno;
     }
     if (!done && is_full(error) && cache->is_forgetting) {
-        done = ds_accel__cache_file_overwrite(cache->folder_fd, FILE_NAME, text);
+        done = ds_accel__cache_file_overwrite(cache->directory_fd, FILE_NAME, text);
     }
     errno = error;
     return done;
@@ -162,17 +162,17 @@ static bool write_table(const struct ds_accel__cache *cache, const struct ds_acc
 /* Nothing is left to keep; a full disk does not hinder that. */
 static bool remove_table(const struct ds_accel__cache *cache)
 {
-    int folder = cache->folder_fd;
+    int directory = cache->directory_fd;
 
-    return unlinkat(folder, FILE_NAME, 0) == 0 || errno == ENOENT ||
-           (errno == EISDIR && unlinkat(folder, FILE_NAME, AT_REMOVEDIR) == 0);
+    return unlinkat(directory, FILE_NAME, 0) == 0 || errno == ENOENT ||
+           (errno == EISDIR && unlinkat(directory, FILE_NAME, AT_REMOVEDIR) == 0);
 }
 
-/* A full disk, a folder that became read-only: said once, and nothing else. */
+/* A full disk, a directory that became read-only: said once, and nothing else. */
 static void give_up(struct ds_accel__cache *cache, const char *name)
 {
-    snprintf(cache->problem, sizeof(cache->problem), "cannot write %s/%s: %s", cache->folder, name,
-             strerror(errno));
+    snprintf(cache->problem, sizeof(cache->problem), "cannot write %s/%s: %s", cache->directory,
+             name, strerror(errno));
     ds_accel__log(cache->log, "cache", DS_ACCEL_LOG_WARN, "%s", cache->problem);
     cache->is_writable = false;
 }
@@ -181,7 +181,7 @@ void ds_accel__cache_write_file(struct ds_accel__cache *cache, const char *name,
                                 const struct ds_accel__text *text)
 {
     assert(cache->is_open && cache->is_writable && !text->failed);
-    if (!ds_accel__cache_file_write(cache->folder_fd, name, text)) {
+    if (!ds_accel__cache_file_write(cache->directory_fd, name, text)) {
         give_up(cache, name);
     }
 }
@@ -261,22 +261,22 @@ int32_t ds_accel__cache_open(struct ds_accel__cache *cache,
     cache->is_useful = place->is_useful;
     cache->spare = place->spare;
     cache->problem[0] = '\0';
-    cache->has_no_folder = cache->is_refused = false;
+    cache->has_no_directory = cache->is_refused = false;
     if (mode != NULL && strcmp(mode, "off") == 0) {
         snprintf(cache->problem, sizeof(cache->problem), "DS_ACCEL_CACHE is off");
         return DS_ACCEL_OK;
     }
     cache->is_writable = mode == NULL || strcmp(mode, "rw") == 0;
     can_make = cache->is_writable && !cache->is_looked_at;
-    free(cache->folder);
-    status = ds_accel__cache_folder_find(place->folder, &cache->folder, &is_private, cache->problem,
-                                         sizeof(cache->problem));
+    free(cache->directory);
+    status = ds_accel__cache_directory_find(place->directory, &cache->directory, &is_private,
+                                            cache->problem, sizeof(cache->problem));
     if (status < 0) {
         return status;
     }
     if (cache->problem[0] != '\0') {
-        cache->has_no_folder = cache->folder[0] == '\0';
-        cache->is_refused = !cache->has_no_folder;
+        cache->has_no_directory = cache->directory[0] == '\0';
+        cache->is_refused = !cache->has_no_directory;
         if (cache->is_refused) {
             ds_accel__log(cache->log, "cache", is_private ? DS_ACCEL_LOG_INFO : DS_ACCEL_LOG_WARN,
                           "not used: %s", cache->problem);
@@ -286,22 +286,22 @@ int32_t ds_accel__cache_open(struct ds_accel__cache *cache,
     status = identify(&cache->machine, &known);
     if (status >= 0 && !known) {
         snprintf(cache->problem, sizeof(cache->problem),
-                 "/proc does not tell when this machine was started");
+                 "/proc does not report when this machine was started");
     }
     if (status < 0 || !known) {
         return status;
     }
-    cache->folder_fd = ds_accel__cache_folder_open(cache->folder, is_private, can_make, &error,
-                                                   cache->problem, sizeof(cache->problem));
-    if (cache->folder_fd < 0 && error == ENOENT && !can_make && cache->is_writable &&
-        ds_accel__cache_folder_has_parent(cache->folder)) {
+    cache->directory_fd = ds_accel__cache_directory_open(
+        cache->directory, is_private, can_make, &error, cache->problem, sizeof(cache->problem));
+    if (cache->directory_fd < 0 && error == ENOENT && !can_make && cache->is_writable &&
+        ds_accel__cache_directory_has_parent(cache->directory)) {
         cache->problem[0] = '\0'; /* it will be made when there is something to remember */
-        cache->has_no_folder = true;
+        cache->has_no_directory = true;
         return DS_ACCEL_OK;
     }
-    if (cache->folder_fd < 0) {
-        cache->has_no_folder = error == ENOENT && !can_make;
-        cache->is_refused = !cache->has_no_folder;
+    if (cache->directory_fd < 0) {
+        cache->has_no_directory = error == ENOENT && !can_make;
+        cache->is_refused = !cache->has_no_directory;
         ds_accel__log(cache->log, "cache",
                       error == ENOENT || error == EROFS || (is_private && error == EACCES)
                           ? DS_ACCEL_LOG_INFO
@@ -309,7 +309,7 @@ int32_t ds_accel__cache_open(struct ds_accel__cache *cache,
                       "not used: %s", cache->problem);
         return DS_ACCEL_OK;
     }
-    assert(cache->folder_fd >= 0 && cache->lock_fd < 0);
+    assert(cache->directory_fd >= 0 && cache->lock_fd < 0);
     cache->is_open = true;
     cache->begin_ms = ds_accel__boot_ms();
     return DS_ACCEL_OK;
@@ -325,7 +325,7 @@ int32_t ds_accel__cache_read_file(const struct ds_accel__cache_place *place, con
 {
     const char *mode = place->mode;
     bool is_private;
-    char *folder;
+    char *directory;
     const char *wrong;
     char problem[512];
     int32_t status;
@@ -337,21 +337,21 @@ int32_t ds_accel__cache_read_file(const struct ds_accel__cache_place *place, con
         return DS_ACCEL_OK;
     }
     /* What is wrong with it is said by whoever asks plugins. */
-    status =
-        ds_accel__cache_folder_find(place->folder, &folder, &is_private, problem, sizeof(problem));
+    status = ds_accel__cache_directory_find(place->directory, &directory, &is_private, problem,
+                                            sizeof(problem));
     if (status >= 0 && problem[0] == '\0') {
-        fd = ds_accel__cache_folder_open(folder, is_private, false, &error, problem,
-                                         sizeof(problem));
+        fd = ds_accel__cache_directory_open(directory, is_private, false, &error, problem,
+                                            sizeof(problem));
     }
     if (fd >= 0) {
         status = ds_accel__cache_file_read(fd, name, limit_bytes, data_out, size_out, &wrong);
         if (wrong != NULL) {
-            ds_accel__log(place->log, "cache", DS_ACCEL_LOG_WARN, "%s/%s is left out: %s", folder,
-                          name, wrong);
+            ds_accel__log(place->log, "cache", DS_ACCEL_LOG_WARN, "%s/%s is left out: %s",
+                          directory, name, wrong);
         }
         close(fd);
     }
-    free(folder);
+    free(directory);
     return status;
 }
 
@@ -371,12 +371,12 @@ void ds_accel__cache_unlock(struct ds_accel__cache *cache)
 void ds_accel__cache_close(struct ds_accel__cache *cache)
 {
     if (cache->is_open) {
-        assert(cache->folder_fd >= 0);
+        assert(cache->directory_fd >= 0);
         ds_accel__cache_unlock(cache);
         assert(cache->lock_fd < 0 && !cache->is_locked);
-        close(cache->folder_fd);
+        close(cache->directory_fd);
     }
-    cache->folder_fd = cache->lock_fd = -1;
+    cache->directory_fd = cache->lock_fd = -1;
     cache->is_open = cache->is_writable = cache->is_dirty = cache->has_warned = false;
     ds_accel__cache_table_clear(&cache->table);
     while (cache->files != NULL) {
@@ -391,19 +391,19 @@ void ds_accel__cache_close(struct ds_accel__cache *cache)
 void ds_accel__cache_clear(struct ds_accel__cache *cache)
 {
     ds_accel__cache_close(cache);
-    free(cache->folder);
-    cache->folder = NULL;
+    free(cache->directory);
+    cache->directory = NULL;
 }
 
 static void say_unlocked(const struct ds_accel__cache *cache)
 {
     if (cache->stopped_pid != 0) {
         ds_accel__log(cache->log, "cache", DS_ACCEL_LOG_INFO,
-                      "process %d is stopped while it asks plugins; not waiting for it",
+                      "process %d is stopped while it probes plugins; not waiting for it",
                       cache->stopped_pid);
     } else {
         ds_accel__log(cache->log, "cache", DS_ACCEL_LOG_INFO,
-                      "another process is still asking plugins; not waiting for it%s",
+                      "another process is still probing plugins; not waiting for it%s",
                       cache->is_passed_by ? "" : " any longer");
     }
 }
@@ -414,10 +414,10 @@ int32_t ds_accel__cache_lock(struct ds_accel__cache *cache, uint64_t limit_ms)
         return DS_ACCEL_OK;
     }
     assert(!cache->is_locked && !cache->is_passed_by);
-    cache->lock_fd = openat(cache->folder_fd, LOCK_NAME,
+    cache->lock_fd = openat(cache->directory_fd, LOCK_NAME,
                             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (cache->lock_fd < 0) {
-        snprintf(cache->problem, sizeof(cache->problem), "cannot write in %s: %s", cache->folder,
+        snprintf(cache->problem, sizeof(cache->problem), "cannot write in %s: %s", cache->directory,
                  strerror(errno));
         ds_accel__log(cache->log, "cache", DS_ACCEL_LOG_WARN, "%s", cache->problem);
         cache->is_writable = false;

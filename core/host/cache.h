@@ -21,8 +21,8 @@ struct ds_accel__cache_file {
 /* Where the store is, and what it has to know of what it holds. Borrowed. */
 struct ds_accel__cache_place {
     const struct ds_accel__log *log;
-    const char *mode;   /* "off", "ro", "rw" or NULL, which is "rw" */
-    const char *folder; /* NULL: by user and environment */
+    const char *mode;      /* "off", "ro", "rw" or NULL, which is "rw" */
+    const char *directory; /* NULL: by user and environment */
     bool (*is_useful)(const struct ds_accel__record *record, uint64_t now_ms); /* to be kept */
     const char *spare; /* a file that is removed when there is no room for the records */
 };
@@ -31,20 +31,20 @@ struct ds_accel__cache {
     bool is_open; /* only while plugins are asked */
     bool is_writable;
     bool is_dirty;
-    bool has_no_folder; /* nobody names one, or it does not exist yet */
-    bool is_refused;    /* the folder is there, and not one to use */
-    bool is_locked;     /* by us; not if another held the lock for too long */
-    bool is_passed_by;  /* another holds it, and was not waited for: nothing is stored */
-    bool has_warned;    /* of its file */
-    bool is_looked_at;  /* and nothing is remembered: no folder is made */
-    bool is_forgetting; /* what is stored next is no more than there was */
+    bool has_no_directory; /* nobody names one, or it does not exist yet */
+    bool is_refused;       /* the directory is there, and not one to use */
+    bool is_locked;        /* by us; not if another held the lock for too long */
+    bool is_passed_by;     /* another holds it, and was not waited for: nothing is stored */
+    bool has_warned;       /* of its file */
+    bool is_looked_at;     /* and nothing is remembered: no directory is made */
+    bool is_forgetting;    /* what is stored next is no more than there was */
     const struct ds_accel__log *log;
     bool (*is_useful)(const struct ds_accel__record *record, uint64_t now_ms);
     const char *spare;
-    int folder_fd;
+    int directory_fd;
     int lock_fd;     /* -1: nobody tried to lock */
     int stopped_pid; /* that holds the lock, and so was not waited for; 0: none */
-    char *folder;
+    char *directory;
     char problem[512]; /* why there is none to use, or none to write to; "" if there is */
     uint64_t machine;
     uint64_t begin_ms; /* when it was opened */
@@ -55,7 +55,7 @@ struct ds_accel__cache {
 
 #define DS_ACCEL__CACHE_FILE "verdicts"
 #define DS_ACCEL__CONFIG_CACHE_FILE "config"
-/* Open the folder, not yet its file; is_open tells whether there is one to use. */
+/* Open the directory, not yet its file; is_open tells whether there is one to use. */
 int32_t ds_accel__cache_open(struct ds_accel__cache *cache,
                              const struct ds_accel__cache_place *place);
 int32_t ds_accel__cache_read(struct ds_accel__cache *cache);
@@ -79,8 +79,8 @@ struct ds_accel__record *ds_accel__cache_add(struct ds_accel__cache *cache,
                                              struct ds_accel__key key);
 
 /*
- * A small file of the folder, outside of the asking; *data_out is NULL if there is none to believe.
- * And one written: beside itself, then renamed. It need not succeed.
+ * A small file of the directory, outside of the asking; *data_out is NULL if there is none to
+ * believe. And one written: beside itself, then renamed. It need not succeed.
  */
 int32_t ds_accel__cache_read_file(const struct ds_accel__cache_place *place, const char *name,
                                   size_t limit_bytes, char **data_out, size_t *size_out);

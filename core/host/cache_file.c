@@ -48,12 +48,12 @@ static bool is_own_file(int fd, struct stat *info)
            info->st_uid == ds_accel__trusted_user() && (info->st_mode & 022) == 0;
 }
 
-int32_t ds_accel__cache_file_read(int folder_fd, const char *name, size_t limit_bytes,
+int32_t ds_accel__cache_file_read(int directory_fd, const char *name, size_t limit_bytes,
                                   char **data_out, size_t *size_out, const char **problem_out)
 {
     struct stat info;
     int32_t status = DS_ACCEL_OK;
-    int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
     *data_out = NULL;
     *problem_out = NULL;
@@ -92,55 +92,56 @@ static bool write_data(int fd, const char *data, size_t size)
     return fsync(fd) == 0;
 }
 
-/* Put it in the file's place, also in that of a folder, if that is empty. */
-static bool put_in_place(int folder, const char *from, const char *to)
+/* Put it in the file's place, also in that of a directory, if that is empty. */
+static bool put_in_place(int directory, const char *from, const char *to)
 {
-    if (renameat(folder, from, folder, to) == 0) {
+    if (renameat(directory, from, directory, to) == 0) {
         return true;
     }
-    return errno == EISDIR && unlinkat(folder, to, AT_REMOVEDIR) == 0 &&
-           renameat(folder, from, folder, to) == 0;
+    return errno == EISDIR && unlinkat(directory, to, AT_REMOVEDIR) == 0 &&
+           renameat(directory, from, directory, to) == 0;
 }
 
 /* Errno says what went wrong. */
-static bool write_fresh(int folder, const char *fresh, const char *name,
+static bool write_fresh(int directory, const char *fresh, const char *name,
                         const struct ds_accel__text *text)
 {
     bool done;
     int error;
     int fd;
 
-    assert(folder >= 0 && ds_accel__text_is_sound(text));
+    assert(directory >= 0 && ds_accel__text_is_sound(text));
     if (!ds_accel__file_may_have(text->size_bytes)) {
         errno = EFBIG;
         return false;
     }
-    fd = openat(folder, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    fd = openat(directory, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return false;
     }
     done = write_data(fd, text->data, text->size_bytes);
-    done = close(fd) == 0 && done && put_in_place(folder, fresh, name);
+    done = close(fd) == 0 && done && put_in_place(directory, fresh, name);
     if (!done) {
         error = errno;
-        unlinkat(folder, fresh, 0);
+        unlinkat(directory, fresh, 0);
         errno = error;
     }
     return done;
 }
 
-bool ds_accel__cache_file_write(int folder, const char *name, const struct ds_accel__text *text)
+bool ds_accel__cache_file_write(int directory, const char *name, const struct ds_accel__text *text)
 {
     char fresh[64];
 
     assert(strlen(name) + 2 * sizeof(".-2147483648") <= sizeof(fresh)); /* cut, two may be one */
     snprintf(fresh, sizeof(fresh), "%s.%d.%d", name, (int)getpid(), (int)gettid());
-    return write_fresh(folder, fresh, name, text);
+    return write_fresh(directory, fresh, name, text);
 }
 
-bool ds_accel__cache_file_overwrite(int folder, const char *name, const struct ds_accel__text *text)
+bool ds_accel__cache_file_overwrite(int directory, const char *name,
+                                    const struct ds_accel__text *text)
 {
-    int fd = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    int fd = openat(directory, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     struct stat info;
     bool done;
 

@@ -153,7 +153,7 @@ ds_accel__candidate_create(ds_accel_t *context, const char *name, const char *pa
 DS_ACCEL__PRIVATE void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate);
 /* Before init: fork() is watched from now on, until it is stopped. */
 DS_ACCEL__PRIVATE void ds_accel__candidate_watch(struct ds_accel__candidate *candidate);
-/* shutdown (NULL: init gave no instance); nothing in a child of the process that started it. */
+/* shutdown (NULL: init returned no instance); nothing in a child of the process that started it. */
 DS_ACCEL__PRIVATE void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
                                                 ds_accel_plugin_instance_t *instance);
 DS_ACCEL__PRIVATE const char *ds_accel__state_name(uint32_t state);

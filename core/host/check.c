@@ -104,7 +104,7 @@ int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake)
     if (status >= 0 && name != NULL && !found) {
         status = ds_accel__error(
             DS_ACCEL_ERR_NOT_FOUND,
-            "no plugin ds_accel_%s.so is in the folders searched:\n%sRemedy: %s", name,
+            "no plugin ds_accel_%s.so is in the directories searched:\n%sRemedy: %s", name,
             context->searched.data != NULL ? context->searched.data : "",
             ds_accel__config_remedy(&context->config, name, DS_ACCEL__REASON_NO_PLUGIN));
     }

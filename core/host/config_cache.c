@@ -50,7 +50,7 @@ int32_t ds_accel__snapshot_take(ds_accel_t *context)
 
 void ds_accel__snapshot_forget(const ds_accel_t *context)
 {
-    unlinkat(context->cache.folder_fd, DS_ACCEL__CONFIG_CACHE_FILE, 0);
+    unlinkat(context->cache.directory_fd, DS_ACCEL__CONFIG_CACHE_FILE, 0);
 }
 
 int32_t ds_accel__snapshot_keep(ds_accel_t *context)

@@ -125,7 +125,7 @@ static int32_t check_root(const char *root)
     }
     return S_ISDIR(info.st_mode)
                ? DS_ACCEL_OK
-               : ds_accel__error(DS_ACCEL_ERR_INVALID, "machine root %s is not a folder", root);
+               : ds_accel__error(DS_ACCEL_ERR_INVALID, "machine root %s is not a directory", root);
 }
 
 static int32_t check_env(const struct ds_accel__env *env)

@@ -50,11 +50,11 @@ struct ds_accel {
     size_t plugin_dir_count;
     struct ds_accel__config config;
     struct ds_accel__registry registry;
-    struct ds_accel__text searched;   /* folders scanned, one per line */
+    struct ds_accel__text searched;   /* directories scanned, one per line */
     json_t *recording;                /* a recorded machine; NULL: there is one below the root */
     struct ds_accel__machine machine; /* of machine_root */
     struct ds_accel__survey survey;   /* of it; empty between calls */
-    struct ds_accel__trust *trust;    /* empty between calls: no folder stays open */
+    struct ds_accel__trust *trust;    /* empty between calls: no directory stays open */
     bool has_topology;
     struct ds_accel__topology topology;
     /* Written once, with release order; read without the lock. */
@@ -101,8 +101,8 @@ static inline struct ds_accel__cache_place ds_accel__cache_place(const ds_accel_
     return (struct ds_accel__cache_place){
         .log = &context->log,
         .mode = context->env.values[DS_ACCEL__VARIABLE_CACHE],
-        .folder = context->cache_dir != NULL ? context->cache_dir
-                                             : context->env.values[DS_ACCEL__VARIABLE_CACHE_DIR],
+        .directory = context->cache_dir != NULL ? context->cache_dir
+                                                : context->env.values[DS_ACCEL__VARIABLE_CACHE_DIR],
         .spare = DS_ACCEL__CONFIG_CACHE_FILE,
     };
 }

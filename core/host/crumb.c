@@ -38,12 +38,12 @@ struct crumb {
 static const char crumb_magic[8] = "DSLOADS";
 
 /* Whole and locked before it has the name that others look for: no one sees half of it. */
-static bool write_crumb(int folder, int fd, const struct crumb *content, const char *from,
+static bool write_crumb(int directory, int fd, const struct crumb *content, const char *from,
                         const char *to)
 {
     return ds_accel__file_may_have(sizeof(*content)) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
            write(fd, content, sizeof(*content)) == (ssize_t)sizeof(*content) &&
-           renameat(folder, from, folder, to) == 0;
+           renameat(directory, from, directory, to) == 0;
 }
 
 void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb)
@@ -51,7 +51,7 @@ void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel
     static unsigned counter;
     const ds_accel_t *context = candidate->host.context;
     struct crumb content = {.machine = context->cache.machine, .begin_ms = ds_accel__boot_ms()};
-    int folder = context->cache.folder_fd;
+    int directory = context->cache.directory_fd;
     unsigned number = __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
     char name[sizeof(crumb->name)];
     bool done = false;
@@ -70,13 +70,13 @@ void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel
     /* Never in the place of a trail that is not yet read: numbers of processes come again. */
     snprintf(crumb->name, sizeof(crumb->name), CRUMB_PREFIX "%d.%u.%llu", (int)getpid(), number,
              (unsigned long long)content.begin_ms);
-    unlinkat(folder, name, 0); /* of a process of another time */
-    crumb->fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    unlinkat(directory, name, 0); /* of a process of another time */
+    crumb->fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (crumb->fd >= 0) {
-        done = write_crumb(folder, crumb->fd, &content, name, crumb->name);
+        done = write_crumb(directory, crumb->fd, &content, name, crumb->name);
     }
     if (!done && crumb->fd >= 0) { /* a full disk: then there is no trail */
-        unlinkat(folder, name, 0);
+        unlinkat(directory, name, 0);
         ds_accel__crumb_pick(candidate, crumb);
     }
 }
@@ -86,8 +86,8 @@ void ds_accel__crumb_pick(struct ds_accel__candidate *candidate, struct ds_accel
     const ds_accel_t *context = candidate->host.context;
 
     if (crumb->fd >= 0) {
-        assert(context->cache.is_open); /* since it was dropped: its folder is the same */
-        unlinkat(context->cache.folder_fd, crumb->name, 0);
+        assert(context->cache.is_open); /* since it was dropped: its directory is the same */
+        unlinkat(context->cache.directory_fd, crumb->name, 0);
         close(crumb->fd);
     }
     crumb->fd = -1;
@@ -101,8 +101,8 @@ static bool is_crumb(const char *name)
 /* Read the trail of a process that died while it loaded a plugin; false: its owner still lives. */
 static bool read_crumb(const struct ds_accel__cache *cache, const char *name, struct crumb *crumb)
 {
-    int fd =
-        openat(cache->folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    int fd = openat(cache->directory_fd, name,
+                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     bool is_left;
 
     memset(crumb, 0, sizeof(*crumb));
@@ -188,11 +188,11 @@ static bool is_orphan(const char *name)
  */
 static int32_t count_crumbs(struct ds_accel__cache *cache, char **names, size_t count)
 {
-    int folder = cache->folder_fd;
+    int directory = cache->directory_fd;
     uint64_t begin_ms = ds_accel__boot_ms();
     int32_t status = DS_ACCEL_OK;
 
-    assert(cache->is_locked && folder >= 0);
+    assert(cache->is_locked && directory >= 0);
     for (size_t i = 0; i < count && status >= 0; i++) {
         struct crumb crumb;
 
@@ -205,7 +205,7 @@ static int32_t count_crumbs(struct ds_accel__cache *cache, char **names, size_t 
     status = status < 0 ? status : ds_accel__cache_store(cache);
     for (size_t i = 0; i < count && status >= 0 && cache->is_writable; i++) {
         if (names[i][0] != '\0') {
-            unlinkat(folder, names[i], 0);
+            unlinkat(directory, names[i], 0);
         }
     }
     return status;
@@ -222,7 +222,7 @@ static bool has_crumbs(const struct ds_accel__cache *cache, char **names, size_t
         if (is_crumb(names[i])) {
             found = found || read_crumb(cache, names[i], &crumb);
         } else if (is_orphan(names[i])) {
-            unlinkat(cache->folder_fd, names[i], 0);
+            unlinkat(cache->directory_fd, names[i], 0);
         }
     }
     return found;
@@ -234,7 +234,7 @@ int32_t ds_accel__crumbs_collect(struct ds_accel__cache *cache, uint64_t limit_m
     const char *cause;
     char **names;
     size_t count;
-    int32_t status = ds_accel__dir_list(cache->folder, is_left_behind, &names, &count, &cause);
+    int32_t status = ds_accel__dir_list(cache->directory, is_left_behind, &names, &count, &cause);
 
     if (status == DS_ACCEL_ERR_IO) {
         return DS_ACCEL_OK;

@@ -250,7 +250,7 @@ static int32_t probe_cpu_here(struct ds_accel__candidate *candidate)
         return DS_ACCEL_OK;
     }
     ds_accel__log(&candidate->host.context->log, "probe", DS_ACCEL_LOG_WARN,
-                  "cpu is asked in this process: %s: %s", ds_accel__reason_code(candidate->reason),
+                  "cpu is probed in this process: %s: %s", ds_accel__reason_code(candidate->reason),
                   ds_accel__candidate_detail(candidate));
     ds_accel__probe_finish(candidate->host.context); /* descriptors may be what is short */
     ds_accel__candidate_unask(candidate);

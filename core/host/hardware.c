@@ -62,8 +62,8 @@ static void tell_absence(json_t *facts, struct ds_accel__finding *finding)
 }
 
 /* The first place where this process may not look, or NULL. */
-static const char *find_closed(const struct ds_accel__machine *machine, json_t *facts, char *folder,
-                               size_t folder_size)
+static const char *find_closed(const struct ds_accel__machine *machine, json_t *facts,
+                               char *directory, size_t directory_size)
 {
     json_t *nodes = json_object_get(facts, "device_nodes");
     bool has_pci = json_array_size(json_object_get(facts, "pci")) > 0;
@@ -75,14 +75,14 @@ static const char *find_closed(const struct ds_accel__machine *machine, json_t *
         const char *node = json_string_value(json_array_get(nodes, i));
         bool has_wildcards = strpbrk(node, "*?[\\") != NULL;
 
-        /* Whose the nodes of a folder are that vendors share, the bus has told. */
+        /* Whose the nodes of a directory are that vendors share, the bus has told. */
         if (has_pci && ds_accel__node_class(node) != NULL) {
             continue;
         }
-        snprintf(folder, folder_size, "%.*s", (int)(strrchr(node, '/') - node), node);
-        if (has_wildcards ? ds_accel__machine_is_closed(machine, folder, R_OK | X_OK)
+        snprintf(directory, directory_size, "%.*s", (int)(strrchr(node, '/') - node), node);
+        if (has_wildcards ? ds_accel__machine_is_closed(machine, directory, R_OK | X_OK)
                           : ds_accel__machine_is_closed(machine, node, F_OK)) {
-            return folder;
+            return directory;
         }
     }
     return NULL;
@@ -92,7 +92,7 @@ static void judge(struct ds_accel__candidate *candidate, json_t *facts,
                   const struct ds_accel__presence *presence)
 {
     struct ds_accel__finding finding = {0};
-    char folder[128];
+    char directory[128];
     const char *closed;
 
     if (presence->device_count > 0) {
@@ -102,8 +102,8 @@ static void judge(struct ds_accel__candidate *candidate, json_t *facts,
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE, "%s", presence->nodes[0].path);
     } else if (candidate->has_hardware) { /* what the configuration names */
         return;
-    } else if ((closed = find_closed(candidate->host.context->survey.machine, facts, folder,
-                                     sizeof(folder))) != NULL) {
+    } else if ((closed = find_closed(candidate->host.context->survey.machine, facts, directory,
+                                     sizeof(directory))) != NULL) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE,
                                  "no permission to look into %s", closed);
     } else {

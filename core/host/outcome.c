@@ -54,7 +54,7 @@ int32_t ds_accel__fail_unknown(ds_accel_t *context, const char *name, const char
         ds_accel__error(
             DS_ACCEL_ERR_NOT_USABLE,
             "%s is \"%s\", which has no plugin here: no_plugin: ds_accel_%s.so is in "
-            "none of the folders searched; plugins found: %s. Remedy: %s",
+            "none of the directories searched; plugins found: %s. Remedy: %s",
             source, name, name, found,
             ds_accel__config_remedy(&context->config, name, DS_ACCEL__REASON_NO_PLUGIN));
     } else {
@@ -159,14 +159,13 @@ void ds_accel__warn_fallback(const ds_accel_t *context)
                       "cpu is used: no other accelerator has a plugin here");
     } else if (best->reason == DS_ACCEL__REASON_NO_DEVICE && list_absent(context, &names) > 1) {
         ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_WARN,
-                      "falling back to cpu: no_device: this machine has no device of %s (ds-accel "
-                      "explain tells more)",
+                      "falling back to cpu: no_device: this machine has no device of %s (see "
+                      "ds-accel explain)",
                       names.data);
     } else {
         ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_WARN,
-                      "falling back to cpu: %s is %s: %s%s%s (ds-accel explain %s tells more)",
-                      best->name, ds_accel__state_name(best->state),
-                      ds_accel__reason_code(best->reason),
+                      "falling back to cpu: %s is %s: %s%s%s (see ds-accel explain %s)", best->name,
+                      ds_accel__state_name(best->state), ds_accel__reason_code(best->reason),
                       ds_accel__candidate_detail(best)[0] != '\0' ? ": " : "",
                       ds_accel__candidate_detail(best), best->name);
     }
@@ -208,7 +207,7 @@ int32_t ds_accel__fail_none(const ds_accel_t *context)
     if (best == NULL) {
         return ds_accel__error(
             DS_ACCEL_ERR_NO_DEVICE,
-            "no accelerator can be used: no plugin is in the folders searched:\n%s",
+            "no accelerator can be used: no plugin is in the directories searched:\n%s",
             context->searched.data != NULL ? context->searched.data : "");
     }
     return ds_accel__error(all_refused(context)   ? DS_ACCEL_ERR_UNTRUSTED

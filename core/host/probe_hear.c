@@ -643,7 +643,7 @@ static int32_t ask_outside(ds_accel_t *context, struct ds_accel__helper *helper)
     siginfo_t info;
 
     ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_INFO,
-                  "%s: %s in a namespace; asking again outside", candidate->name,
+                  "%s: %s in a namespace; probing again outside", candidate->name,
                   ds_accel__reason_code(candidate->reason));
     context->prober->is_outside = true;
     ds_accel__helper_end(context, helper, &info);
@@ -702,7 +702,7 @@ int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *help
     was_reaped = ds_accel__helper_end(context, helper, &info);
     if (before.is_used) {
         ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_INFO,
-                      "%s: its helper, which asked others before, is lost; asking again by a new "
+                      "%s: its helper, which probed others before, is lost; probing again by a new "
                       "one",
                       candidate->name);
         return ds_accel__helper_ask(context, helper, candidate);

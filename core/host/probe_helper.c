@@ -788,7 +788,7 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
         }
         if (status >= 0 && helper->is_deaf) {
             ds_accel__finding_set(&finding, DS_ACCEL__REASON_HELPER_FAILED,
-                                  "it does not read what it is asked");
+                                  "it does not read its requests");
             ds_accel__helper_end(context, helper, &info);
         }
     }

@@ -381,7 +381,7 @@ static bool is_started_by_library(int argc, char **argv)
 
 static int refuse(void)
 {
-    fputs("ds-accel-probe is started by the ds-accel library, to ask plugins in a process of "
+    fputs("ds-accel-probe is started by the ds-accel library, to probe plugins in a process of "
           "their own.\nTo see what it finds: ds-accel explain\n",
           stderr);
     return 2;

@@ -29,7 +29,8 @@ struct scan {
     ds_accel_t *context;
     struct seen_dir *seen;
     size_t seen_count;
-    size_t before; /* candidates of the folders before this one: a folder has no name twice */
+    size_t
+        before; /* candidates of the directories before this one: a directory has no name twice */
 };
 
 static bool is_plugin_file(const char *name)
@@ -75,7 +76,7 @@ static int32_t add_plugin(struct scan *scan, const char *dir, const char *file)
     return ds_accel__registry_add(registry, candidate);
 }
 
-/* True the first time a folder is met, whatever it is called. */
+/* True the first time a directory is met, whatever it is called. */
 static int32_t is_new_dir(struct scan *scan, const struct stat *info, bool *is_new_out)
 {
     struct seen_dir *seen;
@@ -126,7 +127,7 @@ static int32_t scan_dir(struct scan *scan, const char *given, bool is_wanted)
 
     if (stat(given, &info) != 0 || !S_ISDIR(info.st_mode)) {
         ds_accel__log(&scan->context->log, "scan",
-                      is_wanted ? DS_ACCEL_LOG_WARN : DS_ACCEL_LOG_DEBUG, "%s is not a folder",
+                      is_wanted ? DS_ACCEL_LOG_WARN : DS_ACCEL_LOG_DEBUG, "%s is not a directory",
                       given);
         ds_accel__text_add(&scan->context->searched, "%s\n", given);
         return scan->context->searched.failed ? ds_accel__no_memory() : DS_ACCEL_OK;
@@ -135,7 +136,7 @@ static int32_t scan_dir(struct scan *scan, const char *given, bool is_wanted)
     if (status < 0 || !is_new) {
         return status;
     }
-    dir = realpath(given, NULL); /* dlopen gets absolute paths, whatever the folder was called */
+    dir = realpath(given, NULL); /* dlopen gets absolute paths, whatever the directory was called */
     if (dir == NULL && errno != ENOMEM) {
         ds_accel__log(&scan->context->log, "scan", DS_ACCEL_LOG_WARN, "cannot read %s: %s", given,
                       strerror(errno));
@@ -150,7 +151,8 @@ static int32_t scan_dir(struct scan *scan, const char *given, bool is_wanted)
     return status;
 }
 
-/* The folders of a colon-separated list; empty items are skipped, never the current directory. */
+/* The directories of a colon-separated list; empty items are skipped, never the current directory.
+ */
 static int32_t scan_path(struct scan *scan, const char *path)
 {
     int32_t status = DS_ACCEL_OK;

@@ -50,7 +50,7 @@ void ds_accel__start_instance(struct ds_accel__candidate *candidate,
     start->status = candidate->table.init(&candidate->host.abi, instance_out, &error);
     if (start->status == DS_ACCEL_OK && *instance_out == NULL) {
         start->status = DS_ACCEL_ERR_ABI;
-        snprintf(error.message, sizeof(error.message), "init gave no instance");
+        snprintf(error.message, sizeof(error.message), "init returned no instance");
     } else if (start->status != DS_ACCEL_OK) {
         *instance_out = NULL;
     } else {

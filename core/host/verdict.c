@@ -372,7 +372,7 @@ int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated)
                           : context->has_no_cache            ? "the program wants no cache"
                           : context->machine_root[0] != '\0' ? "a recorded machine has no cache"
                           : context->config.identity == 0    ? "a configuration file has vanished"
-                          : !is_isolated                     ? "plugins are asked in this process"
+                          : !is_isolated                     ? "plugins are probed in this process"
                                                              : NULL;
     struct ds_accel__cache_place place;
     bool is_read = false;
@@ -385,7 +385,7 @@ int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated)
     if (problem != NULL) {
         ds_accel__cache_close(cache);
         snprintf(cache->problem, sizeof(cache->problem), "%s", problem);
-        cache->has_no_folder = cache->is_refused = false;
+        cache->has_no_directory = cache->is_refused = false;
         return DS_ACCEL_OK;
     }
     place = ds_accel__cache_place(context);

@@ -132,7 +132,7 @@ static int32_t check_file(struct lint *lint)
     int32_t status;
     int fd;
 
-    /* Whoever owns it and its folders: a vendor's build tree need not be trusted. */
+    /* Whoever owns it and its directories: a vendor's build tree need not be trusted. */
     fd = open(lint->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return ds_accel__error(DS_ACCEL_ERR_IO, "%s: %s", lint->path, strerror(errno));

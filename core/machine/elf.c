@@ -308,7 +308,7 @@ static int32_t take_file(int fd, struct ds_accel__elf *elf, struct ds_accel__fin
         ds_accel__finding_set(finding, DS_ACCEL__REASON_NOT_READABLE, "%s", strerror(errno));
     } else if (!S_ISREG(info.st_mode)) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_NOT_REGULAR_FILE,
-                              "it is a folder, a pipe or a device");
+                              "it is a directory, a pipe or a device");
     } else if (info.st_size == 0) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_NOT_ELF, "the file is empty");
     } else if ((uint64_t)info.st_size > FILE_LIMIT_BYTES) {

@@ -68,9 +68,10 @@ struct ds_accel__elf_dynamic {
     bool has_nodelete;
     bool has_textrel;
     bool has_executable_stack;
-    struct ds_accel__text needed;   /* names, one per line */
-    struct ds_accel__text run_path; /* where it looks for them: lists of folders, one per line */
-    struct ds_accel__text exports;  /* defined global symbols, one per line */
+    struct ds_accel__text needed; /* names, one per line */
+    struct ds_accel__text
+        run_path;                  /* where it looks for them: lists of directories, one per line */
+    struct ds_accel__text exports; /* defined global symbols, one per line */
 };
 
 void ds_accel__elf_read_dynamic(struct ds_accel__elf *elf, struct ds_accel__elf_dynamic *dynamic);
@@ -82,7 +83,7 @@ struct ds_accel__linker {
     const char *library_path; /* LD_LIBRARY_PATH; NULL: unset */
     char *cache;              /* /etc/ld.so.cache; NULL: none */
     size_t cache_bytes;
-    bool has_folders; /* false: another machine, without its libraries */
+    bool has_directories; /* false: another machine, without its libraries */
 };
 
 /* Map a library, by the name of its file, if it is one of this machine's kind. */

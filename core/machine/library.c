@@ -3,8 +3,8 @@
 /*
  * Where the dynamic linker would find a library, without asking it: loading a vendor's runtime only
  * to see whether it is there starts its threads and wakes its devices. The order is that of
- * ld.so(8): the needing object's own path, LD_LIBRARY_PATH, the cache, the standard folders. Like
- * everything of the machine, all of it is below a root.
+ * ld.so(8): the needing object's own path, LD_LIBRARY_PATH, the cache, the standard directories.
+ * Like everything of the machine, all of it is below a root.
  */
 #include "base/file.h"
 #include "base/text.h"
@@ -23,7 +23,7 @@
 
 #define CACHE_LIMIT_BYTES (64 * 1024 * 1024)
 
-static const char *const standard_folders[] = {
+static const char *const standard_directories[] = {
 #if defined(__x86_64__)
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -104,15 +104,16 @@ static void try_path(struct search *search, char *full)
     free(full);
 }
 
-static void try_folder(struct search *search, const char *folder, size_t length)
+static void try_directory(struct search *search, const char *directory, size_t length)
 {
     if (length > 0) {
-        try_path(search, ds_accel__format("%s%.*s/%s", search->linker->root, (int)length, folder,
+        try_path(search, ds_accel__format("%s%.*s/%s", search->linker->root, (int)length, directory,
                                           search->name));
     }
 }
 
-/* LD_LIBRARY_PATH; an empty item is the current folder to ld.so, and nothing that should be found.
+/* LD_LIBRARY_PATH; an empty item is the current directory to ld.so, and nothing that should be
+ * found.
  */
 static void try_list(struct search *search, const char *list)
 {
@@ -120,13 +121,13 @@ static void try_list(struct search *search, const char *list)
         size_t length = strcspn(list, ":;");
 
         if (list[0] == '/' || search->linker->root[0] == '\0') {
-            try_folder(search, list, length);
+            try_directory(search, list, length);
         }
         list += length + (list[length] != '\0');
     }
 }
 
-/* The object's own path: lines of folders, in which $ORIGIN is the object's folder. */
+/* The object's own path: lines of directories, in which $ORIGIN is the object's directory. */
 static void try_own_path(struct search *search, const struct ds_accel__elf_dynamic *dynamic,
                          const char *object)
 {
@@ -142,7 +143,7 @@ static void try_own_path(struct search *search, const struct ds_accel__elf_dynam
             try_path(search, ds_accel__format("%.*s%.*s/%s", (int)origin, object,
                                               (int)(length - skip), at + skip, search->name));
         } else {
-            try_folder(search, at, length);
+            try_directory(search, at, length);
         }
         at += length + (at[length] != '\0');
     }
@@ -185,11 +186,11 @@ static void try_cache(struct search *search)
     }
 }
 
-static bool is_folder(const char *root, const char *folder)
+static bool is_directory(const char *root, const char *directory)
 {
-    char full[4096]; /* PATH_MAX: longer ones are not folders to stat() either */
+    char full[4096]; /* PATH_MAX: longer ones are not directories to stat() either */
     struct stat info;
-    int length = snprintf(full, sizeof(full), "%s%s", root, folder);
+    int length = snprintf(full, sizeof(full), "%s%s", root, directory);
 
     return length >= 0 && (size_t)length < sizeof(full) && stat(full, &info) == 0 &&
            S_ISDIR(info.st_mode);
@@ -218,9 +219,10 @@ int32_t ds_accel__linker_open(const struct ds_accel__machine *machine,
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
         return status;
     }
-    linker->has_folders = linker->cache != NULL;
-    for (size_t i = 0; i < ARRAY_SIZE(standard_folders); i++) {
-        linker->has_folders = linker->has_folders || is_folder(machine->root, standard_folders[i]);
+    linker->has_directories = linker->cache != NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(standard_directories); i++) {
+        linker->has_directories = linker->has_directories ||
+                                  is_directory(machine->root, standard_directories[i]);
     }
     return DS_ACCEL_OK;
 }
@@ -249,8 +251,8 @@ int32_t ds_accel__linker_find(const struct ds_accel__linker *linker, const char 
         if (!is_done(&search)) {
             try_cache(&search);
         }
-        for (size_t i = 0; i < ARRAY_SIZE(standard_folders) && !is_done(&search); i++) {
-            try_folder(&search, standard_folders[i], strlen(standard_folders[i]));
+        for (size_t i = 0; i < ARRAY_SIZE(standard_directories) && !is_done(&search); i++) {
+            try_directory(&search, standard_directories[i], strlen(standard_directories[i]));
         }
     }
     *path_out = search.found;

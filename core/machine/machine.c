@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The machine, as everything that looks at it sees it: files, folders, links and nodes below a
+ * The machine, as everything that looks at it sees it: files, directories, links and nodes below a
  * root, or those of a recording, which has what was there by path. Whoever reads asks by one and
  * the same path in both, so a recording need not know where links lead. While a recorder is there,
  * what is read is noted in it: so it has what readers look at, whoever they are.

@@ -35,7 +35,7 @@ int32_t ds_accel__machine_read(const struct ds_accel__machine *machine, const ch
 /* Its first line, cut to what fits; "" if there is none. */
 int32_t ds_accel__machine_line(const struct ds_accel__machine *machine, const char *path,
                                char *line, size_t line_size);
-/* Names in a folder, sorted; none if there is no such folder. */
+/* Names in a directory, sorted; none if there is no such directory. */
 int32_t ds_accel__machine_list(const struct ds_accel__machine *machine, const char *path,
                                char ***names_out, size_t *count_out);
 /* Where a symbolic link leads; false if there is none. */
@@ -55,7 +55,7 @@ struct ds_accel__machine_node {
     bool is_usable; /* this process may read and write it */
 };
 
-/* A device node, or what stands for one; false if it is not there, or a folder. */
+/* A device node, or what stands for one; false if it is not there, or a directory. */
 bool ds_accel__machine_node(const struct ds_accel__machine *machine, const char *path,
                             struct ds_accel__machine_node *node);
 

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENTRY_LIMIT 65536u /* of a folder, looked at */
+#define ENTRY_LIMIT 65536u /* of a directory, looked at */
 #define MATCH_LIMIT 1024u  /* devices and nodes of one backend, kept */
 #define BUS DS_ACCEL__PCI_BUS
 
@@ -37,7 +37,7 @@ struct ds_accel__survey_device {
     char class[16];
 };
 
-struct ds_accel__survey_folder {
+struct ds_accel__survey_directory {
     char *path;
     char **names;
     size_t count;
@@ -47,11 +47,11 @@ void ds_accel__survey_clear(struct ds_accel__survey *survey)
 {
     const struct ds_accel__machine *machine = survey->machine;
 
-    for (size_t i = 0; i < survey->folder_count; i++) {
-        ds_accel__names_free(survey->folders[i].names, survey->folders[i].count);
-        free(survey->folders[i].path);
+    for (size_t i = 0; i < survey->directory_count; i++) {
+        ds_accel__names_free(survey->directories[i].names, survey->directories[i].count);
+        free(survey->directories[i].path);
     }
-    free(survey->folders);
+    free(survey->directories);
     free(survey->bus);
     free(survey->slots);
     *survey = (struct ds_accel__survey){.machine = machine};
@@ -320,7 +320,7 @@ static bool has_node(const struct ds_accel__presence *presence, const char *path
     return false;
 }
 
-/* What is not there, or is a folder, is no node. */
+/* What is not there, or is a directory, is no node. */
 static int32_t check_node(const struct ds_accel__survey *survey, const char *path, json_t *pci,
                           struct ds_accel__presence *presence)
 {
@@ -343,61 +343,63 @@ static int32_t check_node(const struct ds_accel__survey *survey, const char *pat
     return DS_ACCEL_OK;
 }
 
-/* The folder of a pattern, listed once. */
-static int32_t find_folder(struct ds_accel__survey *survey, const char *pattern, size_t length,
-                           const struct ds_accel__survey_folder **folder_out)
+/* The directory of a pattern, listed once. */
+static int32_t find_directory(struct ds_accel__survey *survey, const char *pattern, size_t length,
+                              const struct ds_accel__survey_directory **directory_out)
 {
-    struct ds_accel__survey_folder *folders;
-    struct ds_accel__survey_folder *folder;
+    struct ds_accel__survey_directory *directories;
+    struct ds_accel__survey_directory *directory;
     int32_t status;
 
-    for (size_t i = 0; i < survey->folder_count; i++) {
-        const char *path = survey->folders[i].path;
+    for (size_t i = 0; i < survey->directory_count; i++) {
+        const char *path = survey->directories[i].path;
 
         if (strncmp(path, pattern, length) == 0 && path[length] == '\0') {
-            *folder_out = &survey->folders[i];
+            *directory_out = &survey->directories[i];
             return DS_ACCEL_OK;
         }
     }
-    folders = realloc(survey->folders, (survey->folder_count + 1) * sizeof(*folders));
-    if (folders == NULL) {
+    directories =
+        realloc(survey->directories, (survey->directory_count + 1) * sizeof(*directories));
+    if (directories == NULL) {
         return ds_accel__no_memory();
     }
-    survey->folders = folders;
-    folder = &folders[survey->folder_count];
-    folder->path = strndup(pattern, length);
-    if (folder->path == NULL) {
+    survey->directories = directories;
+    directory = &directories[survey->directory_count];
+    directory->path = strndup(pattern, length);
+    if (directory->path == NULL) {
         return ds_accel__no_memory();
     }
-    status = ds_accel__machine_list(survey->machine, folder->path, &folder->names, &folder->count);
+    status = ds_accel__machine_list(survey->machine, directory->path, &directory->names,
+                                    &directory->count);
     if (status < 0) {
-        free(folder->path);
+        free(directory->path);
         return status;
     }
-    survey->folder_count++;
-    *folder_out = folder;
+    survey->directory_count++;
+    *directory_out = directory;
     return DS_ACCEL_OK;
 }
 
-/* Wildcards stand in the last part of a pattern only, so that one folder is read for each. */
+/* Wildcards stand in the last part of a pattern only, so that one directory is read for each. */
 static int32_t find_nodes(struct ds_accel__survey *survey, const char *pattern, json_t *pci,
                           struct ds_accel__presence *presence)
 {
     size_t length = (size_t)(strrchr(pattern, '/') - pattern);
     const char *wanted = pattern + length + 1;
     size_t plain = strcspn(wanted, "*?[\\"); /* most names differ in what stands before these */
-    const struct ds_accel__survey_folder *folder = NULL;
-    int32_t status = find_folder(survey, pattern, length, &folder);
+    const struct ds_accel__survey_directory *directory = NULL;
+    int32_t status = find_directory(survey, pattern, length, &directory);
 
-    for (size_t i = 0; status >= 0 && folder != NULL && i < folder->count && i < ENTRY_LIMIT &&
-                       presence->node_count < MATCH_LIMIT;
+    for (size_t i = 0; status >= 0 && directory != NULL && i < directory->count &&
+                       i < ENTRY_LIMIT && presence->node_count < MATCH_LIMIT;
          i++) {
         char path[sizeof(presence->nodes->path)];
 
-        if (strncmp(folder->names[i], wanted, plain) == 0 &&
-            fnmatch(wanted, folder->names[i], FNM_PERIOD) == 0 &&
+        if (strncmp(directory->names[i], wanted, plain) == 0 &&
+            fnmatch(wanted, directory->names[i], FNM_PERIOD) == 0 &&
             (size_t)snprintf(path, sizeof(path), "%.*s/%s", (int)length, pattern,
-                             folder->names[i]) < sizeof(path)) {
+                             directory->names[i]) < sizeof(path)) {
             status = check_node(survey, path, pci, presence);
         }
     }

@@ -12,7 +12,7 @@
 
 struct ds_accel__finding;
 struct ds_accel__survey_device;
-struct ds_accel__survey_folder;
+struct ds_accel__survey_directory;
 struct ds_accel__survey_slot;
 
 /* What the machine shows of a backend's hardware, without waking it (presence.c). */
@@ -39,8 +39,8 @@ struct ds_accel__presence {
 };
 
 /*
- * What was read of a machine for one backend serves the others: the bus and each folder of nodes is
- * listed once. Zero it and set machine; clear it when the machine may have changed.
+ * What was read of a machine for one backend serves the others: the bus and each directory of nodes
+ * is listed once. Zero it and set machine; clear it when the machine may have changed.
  */
 struct ds_accel__survey {
     const struct ds_accel__machine *machine; /* borrowed; survives clear() */
@@ -51,13 +51,13 @@ struct ds_accel__survey {
     bool has_bus;
     struct ds_accel__survey_device *bus; /* by address */
     size_t bus_count;
-    struct ds_accel__survey_folder *folders;
-    size_t folder_count;
+    struct ds_accel__survey_directory *directories;
+    size_t directory_count;
 };
 
 #define DS_ACCEL__PCI_BUS "/sys/bus/pci/devices"
 
-/* "drm", for what lies in /dev/dri, or "accel"; NULL: it is in no folder that vendors share. */
+/* "drm", for what lies in /dev/dri, or "accel"; NULL: it is in no directory that vendors share. */
 const char *ds_accel__node_class(const char *path);
 void ds_accel__survey_clear(struct ds_accel__survey *survey);
 /*

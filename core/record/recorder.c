@@ -281,35 +281,35 @@ static json_t *environment_tree(const ds_accel_t *context, const json_t *plugins
 
 /* ---- the machine ---------------------------------------------------------------------------- */
 
-static int32_t read_attributes(const struct ds_accel__machine *machine, const char *folder,
+static int32_t read_attributes(const struct ds_accel__machine *machine, const char *directory,
                                const char *name, const char *const *attributes)
 {
     char path[512];
     char target[512];
     int32_t status = DS_ACCEL_OK;
 
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
     ds_accel__machine_link(machine, path, target, sizeof(target));
     for (; *attributes != NULL && status >= 0; attributes++) {
         char *text = NULL;
 
-        snprintf(path, sizeof(path), "%s/%s/%s", folder, name, *attributes);
+        snprintf(path, sizeof(path), "%s/%s/%s", directory, name, *attributes);
         status = ds_accel__machine_read(machine, path, &text);
         free(text);
     }
     return status;
 }
 
-/* Every entry of a folder: its link and these files of it. */
-static int32_t read_folder(const struct ds_accel__machine *machine, const char *folder,
-                           const char *const *attributes)
+/* Every entry of a directory: its link and these files of it. */
+static int32_t read_directory(const struct ds_accel__machine *machine, const char *directory,
+                              const char *const *attributes)
 {
     char **names;
     size_t count;
-    int32_t status = ds_accel__machine_list(machine, folder, &names, &count);
+    int32_t status = ds_accel__machine_list(machine, directory, &names, &count);
 
     for (size_t i = 0; i < count && status >= 0; i++) {
-        status = read_attributes(machine, folder, names[i], attributes);
+        status = read_attributes(machine, directory, names[i], attributes);
     }
     ds_accel__names_free(names, count);
     return status;
@@ -328,17 +328,17 @@ static bool is_common(const char *name)
     return false;
 }
 
-static int32_t read_nodes(const struct ds_accel__machine *machine, const char *folder)
+static int32_t read_nodes(const struct ds_accel__machine *machine, const char *directory)
 {
     struct ds_accel__machine_node node;
     char path[512];
     char **names;
     size_t count;
-    int32_t status = ds_accel__machine_list(machine, folder, &names, &count);
+    int32_t status = ds_accel__machine_list(machine, directory, &names, &count);
 
     for (size_t i = 0; i < count; i++) {
         if (!is_common(names[i])) {
-            snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+            snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
             ds_accel__machine_node(machine, path, &node);
         }
     }
@@ -370,17 +370,17 @@ static int32_t read_machine(ds_accel_t *context)
     static const char *const pci[] = {
         "vendor", "class", "device", "uevent", "numa_node", "power/runtime_status", NULL};
     static const char *const of_class[] = {"device/vendor", NULL};
-    static const char *const folders[] = {"/dev", "/dev/dri", "/dev/accel", "/dev/infiniband"};
+    static const char *const directories[] = {"/dev", "/dev/dri", "/dev/accel", "/dev/infiniband"};
     const struct ds_accel__machine *machine = &context->machine;
     char *text = NULL;
     int32_t status = ds_accel__machine_read(machine, "/proc/bus/pci/devices", &text);
 
     free(text);
-    status = status < 0 ? status : read_folder(machine, "/sys/bus/pci/devices", pci);
-    status = status < 0 ? status : read_folder(machine, "/sys/class/drm", of_class);
-    status = status < 0 ? status : read_folder(machine, "/sys/class/accel", of_class);
-    for (size_t i = 0; i < ARRAY_SIZE(folders) && status >= 0; i++) {
-        status = read_nodes(machine, folders[i]);
+    status = status < 0 ? status : read_directory(machine, "/sys/bus/pci/devices", pci);
+    status = status < 0 ? status : read_directory(machine, "/sys/class/drm", of_class);
+    status = status < 0 ? status : read_directory(machine, "/sys/class/accel", of_class);
+    for (size_t i = 0; i < ARRAY_SIZE(directories) && status >= 0; i++) {
+        status = read_nodes(machine, directories[i]);
     }
     return status < 0 ? status : read_as_reports(context);
 }

@@ -533,7 +533,7 @@ static int32_t open_recording(ds_accel_t *context, const struct ds_accel_options
                                options->machine_file,
                                options->machine_root != NULL      ? "the root"
                                : context->machine_root[0] != '\0' ? "DS_ACCEL_ROOT"
-                                                                  : "the folders of plugins");
+                                                                  : "the directories of plugins");
     }
     status = ds_accel__recording_read(options->machine_file, &context->recording);
     if (status < 0) {

@@ -139,16 +139,16 @@ static void check_containment(struct doctor *doctor)
 
     if (by == DS_ACCEL__CONTAIN_NAMESPACE) {
         add(doctor, OK, "containment", name, "",
-            "a pid namespace ends everything that plugins start while they are asked");
+            "a pid namespace ends everything that plugins start while they are probed");
     } else if (by == DS_ACCEL__CONTAIN_CGROUP) {
         add(doctor, OK, "containment", name, "",
-            "a cgroup ends everything that plugins start while they are asked");
+            "a cgroup ends everything that plugins start while they are probed");
     } else if (by == DS_ACCEL__CONTAIN_TREE) {
         add(doctor, INFO, "containment", name,
             "allow unprivileged user namespaces (sysctl user.max_user_namespaces), or give the "
             "user a "
             "cgroup of its own",
-            "a subreaper looks for the processes that plugins start while they are asked; no pid "
+            "a subreaper looks for the processes that plugins start while they are probed; no pid "
             "namespace and no cgroup can be had here");
     }
 }
@@ -193,13 +193,13 @@ static void check_cache(struct doctor *doctor)
 {
     const struct ds_accel__cache *cache = &doctor->context->cache;
 
-    if (cache->problem[0] == '\0' && cache->folder != NULL) {
-        add(doctor, OK, "cache", cache->folder, "", "verdicts and the quarantine are kept here");
+    if (cache->problem[0] == '\0' && cache->directory != NULL) {
+        add(doctor, OK, "cache", cache->directory, "", "verdicts and the quarantine are kept here");
     } else if (cache->is_refused) {
-        add(doctor, WARNING, "cache", cache->folder != NULL ? cache->folder : "",
-            "remove it or correct its owner and mode, or name another folder of this user's in "
+        add(doctor, WARNING, "cache", cache->directory != NULL ? cache->directory : "",
+            "remove it or correct its owner and mode, or name another directory of this user's in "
             "DS_ACCEL_CACHE_DIR",
-            "each start asks plugins anew, and none that crashes is left alone: %s",
+            "each start probes plugins again, and none that crashes is left alone: %s",
             cache->problem);
     } else {
         add(doctor, OK, "cache", "", "", "nothing is remembered: %s", cache->problem);
@@ -417,8 +417,8 @@ static int32_t find_needed(struct visit *visit, const char *name, const char *ob
     visit->is_missing = true;
     if (!has_finding(visit->doctor, visit->check, name)) {
         add(visit->doctor, visit->severity, visit->check, name,
-            "install the package that has it, or name its folder in LD_LIBRARY_PATH",
-            "needed by %s, and in none of the folders that the dynamic linker knows",
+            "install the package that has it, or name its directory in LD_LIBRARY_PATH",
+            "needed by %s, and in none of the directories that the dynamic linker knows",
             object + strlen(visit->linker->root));
     }
     return DS_ACCEL_OK;
@@ -515,11 +515,11 @@ static void check_libraries(struct doctor *doctor, const struct ds_accel__linker
         if (!has_finding(doctor, "library", preferred)) {
             char remedy[512];
 
-            snprintf(remedy, sizeof(remedy), "%s; or name its folder in LD_LIBRARY_PATH",
+            snprintf(remedy, sizeof(remedy), "%s; or name its directory in LD_LIBRARY_PATH",
                      own_remedy(doctor, backend, DS_ACCEL__REASON_LIBRARY_MISSING,
                                 "install the vendor's runtime"));
             add(doctor, severity, "library", preferred, remedy,
-                "the runtime of %s is in none of the folders that the dynamic linker knows",
+                "the runtime of %s is in none of the directories that the dynamic linker knows",
                 backend);
         }
         return;
@@ -651,7 +651,7 @@ static void check_backend(struct doctor *doctor, const struct ds_accel__linker *
     }
     is_here = hardware_of(&presence) == PRESENT;
     check_nodes(doctor, backend, facts, &presence, has_plugin);
-    if (linker->has_folders && json_array_size(libraries) > 0 && (is_here || has_plugin)) {
+    if (linker->has_directories && json_array_size(libraries) > 0 && (is_here || has_plugin)) {
         doctor->absent = hardware_of(&presence) == ABSENT ? backend : NULL;
         check_libraries(doctor, linker, backend, libraries, is_here && has_plugin ? PROBLEM : INFO);
         doctor->absent = NULL;

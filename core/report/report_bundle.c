@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The support bundle: every report in one tree, for who is to help from afar. What tells who and
- * where this is (names of host and user, the home folder, network addresses) is taken out of each
- * text, unless the one who sends it wants it in.
+ * where this is (names of host and user, the home directory, network addresses) is taken out of
+ * each text, unless the one who sends it wants it in.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -62,18 +62,18 @@ static void add_word(struct words *words, const char *text, const char *in_place
     larger[words->count++] = word;
 }
 
-/* "/home/hermione/" is the same folder as without its last slash. */
+/* "/home/hermione/" is the same directory as without its last slash. */
 static void add_home(struct words *words, const char *home)
 {
-    char folder[256];
+    char directory[256];
     size_t length;
 
-    ds_accel__copy(folder, sizeof(folder), home);
-    for (length = strlen(folder); length > 1 && folder[length - 1] == '/'; length--) {
-        folder[length - 1] = '\0';
+    ds_accel__copy(directory, sizeof(directory), home);
+    for (length = strlen(directory); length > 1 && directory[length - 1] == '/'; length--) {
+        directory[length - 1] = '\0';
     }
-    if (folder[0] == '/' && strcmp(folder, "/root") != 0) {
-        add_word(words, folder, "~");
+    if (directory[0] == '/' && strcmp(directory, "/root") != 0) {
+        add_word(words, directory, "~");
     }
 }
 
@@ -97,7 +97,7 @@ static void add_user(struct words *words, const char *user)
     }
 }
 
-/* A machine's, as ds_accel__who_tree() has them. The longer ones first: a home folder has the
+/* A machine's, as ds_accel__who_tree() has them. The longer ones first: a home directory has the
  * user's name in it. */
 static void add_who(struct words *words, const json_t *who)
 {
@@ -158,7 +158,7 @@ static size_t match_word(const struct words *words, const char *text, const char
     return 0;
 }
 
-/* "/home/harry" of whomever: a plugin may lie in a folder of somebody else's. */
+/* "/home/harry" of whomever: a plugin may lie in a directory of somebody else's. */
 static size_t match_home(const char *at)
 {
     size_t length = strncmp(at, "/home/", 6) == 0 ? strcspn(at + 6, "/ \t\n\"',:;") : 0;
@@ -166,7 +166,7 @@ static size_t match_home(const char *at)
     return length != 0 ? 6 + length : 0;
 }
 
-/* Whose home folders a recording names is known by these names elsewhere in it, too. */
+/* Whose home directories a recording names is known by these names elsewhere in it, too. */
 static void add_homes_of_text(struct words *words, const char *text)
 {
     for (const char *at = strstr(text, "/home/"); at != NULL; at = strstr(at + 6, "/home/")) {
@@ -348,7 +348,7 @@ static json_t *redact(const struct words *words, json_t *value)
     return copy;
 }
 
-/* Files of the configuration that are named now, where the home folder is not a usual one. */
+/* Files of the configuration that are named now, where the home directory is not a usual one. */
 static void add_named_files(struct words *words, const struct ds_accel__config *config,
                             const char *home)
 {
@@ -386,7 +386,7 @@ static int32_t redact_tree(const struct words *words, const char *key, json_t **
 
 /*
  * Variables are told of now, also over a recording. One of a version that kept no names has those
- * of home folders alone.
+ * of home directories alone.
  */
 static int32_t redact_recorded(const ds_accel_t *context, const json_t *now, json_t **tree)
 {

@@ -79,8 +79,8 @@ static void set_place(json_t *tree, const ds_accel_t *context, bool *failed)
     char *file;
 
     if (is_usable) {
-        file = ds_accel__format("%s/%s", cache->folder, DS_ACCEL__CACHE_FILE);
-        set_text(tree, "directory", cache->folder, failed);
+        file = ds_accel__format("%s/%s", cache->directory, DS_ACCEL__CACHE_FILE);
+        set_text(tree, "directory", cache->directory, failed);
         ds_accel__json_set(tree, "file", file != NULL ? ds_accel__json_text(file) : NULL, failed);
         free(file);
     } else {
@@ -208,7 +208,7 @@ int32_t ds_accel__report_quarantine(ds_accel_t *context, json_t **tree_out)
 
 /* ---- forgetting ----------------------------------------------------------------------------- */
 
-/* Open it to change it. *is_absent_out: there is no folder, and so nothing to forget. */
+/* Open it to change it. *is_absent_out: there is no directory, and so nothing to forget. */
 static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
 {
     const struct ds_accel__cache *cache = &context->cache;
@@ -222,7 +222,7 @@ static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
         return status;
     }
     if (!cache->is_open) {
-        *is_absent_out = cache->has_no_folder;
+        *is_absent_out = cache->has_no_directory;
         return *is_absent_out
                    ? DS_ACCEL_OK
                    : ds_accel__error(cache->is_refused ? DS_ACCEL_ERR_IO : DS_ACCEL_ERR_STATE,
@@ -236,16 +236,16 @@ static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
     if (cache->stopped_pid != 0 && !cache->is_locked) {
         return ds_accel__error(
             DS_ACCEL_ERR_BUSY,
-            "nothing was forgotten: process %d is stopped while it asks plugins, "
+            "nothing was forgotten: process %d is stopped while it probes plugins, "
             "and holds %s/lock",
-            cache->stopped_pid, cache->folder);
+            cache->stopped_pid, cache->directory);
     }
     return cache->is_locked
                ? DS_ACCEL_OK
                : ds_accel__error(DS_ACCEL_ERR_BUSY,
-                                 "nothing was forgotten: another process has been asking plugins "
+                                 "nothing was forgotten: another process has been probing plugins "
                                  "for too long, and holds %s/lock",
-                                 cache->folder);
+                                 cache->directory);
 }
 
 /* Write it now: unlike elsewhere, that it could not be is an answer. */

@@ -225,7 +225,7 @@ static void draw_device(const json_t *device, double y, struct ds_accel__text *o
     bar.left = json_is_integer(available) ? total - free_now : total;
     draw_processes(&bar, device);
     if (json_is_integer(available)) {
-        draw_part(&bar, "u", bar.left, "in use, nobody says by whom");
+        draw_part(&bar, "u", bar.left, "in use, by an unknown user");
         bar.left = free_now;
         draw_part(&bar, "f", free_now, "available");
     }

@@ -218,7 +218,7 @@ static void write_explain(struct page *page, json_t *tree)
         ds_accel__text_add(&page->text, "  reason no_plugin: %s\n  remedy %s\n", reason->meaning,
                            get_text(tree, "remedy"));
     }
-    write_list_line(page, "folders searched:", json_object_get(tree, "searched"));
+    write_list_line(page, "directories searched:", json_object_get(tree, "searched"));
 }
 
 /* ---- info ----------------------------------------------------------------------------------- */

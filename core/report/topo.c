@@ -15,7 +15,7 @@
  *      host_bridge  below the same host bridge
  *      numa_node    on the same NUMA node
  *      machine      anything else
- *      unknown      nobody says where one of them is
+ *      unknown      the position of one of them is unknown
  */
 #include "base/file.h"
 #include "base/json.h"

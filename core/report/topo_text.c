@@ -25,7 +25,7 @@ static const struct {
     {"host_bridge", "HB", "below the same PCIe host bridge", "\033[36m"},
     {"numa_node", "NODE", "on the same NUMA node", "\033[33m"},
     {"machine", "SYS", "across NUMA nodes", "\033[31m"},
-    {"unknown", "?", "nobody says where one of them is", NULL},
+    {"unknown", "?", "the position of one of them is unknown", NULL},
 };
 #define GRADE_COUNT ARRAY_SIZE(grades)
 

@@ -196,7 +196,7 @@ static bool reuse(struct ds_accel__pinned *pool, uint64_t size_bytes, uint64_t a
 static int32_t check_request(uint64_t size_bytes, uint64_t align_bytes, uint32_t flags)
 {
     if (size_bytes == 0) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "mem_alloc_pinned: 0 bytes asked for");
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "mem_alloc_pinned: 0 bytes requested");
     }
     if ((align_bytes & (align_bytes - 1)) != 0) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID,

@@ -257,7 +257,7 @@ static int32_t check_has_place(const struct ds_accel__rng *rng, const char *call
 {
     return is_vendors(rng)
                ? ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED,
-                                 "%s: the vendor's generator does not tell its place", call)
+                                 "%s: the vendor's generator does not report its position", call)
                : DS_ACCEL_OK;
 }
 

@@ -148,11 +148,11 @@ static void find_pci(const struct ds_accel_host *host, const char *const *pci,
 {
     char path[PATH_BYTES];
     const struct dirent *entry;
-    DIR *folder;
+    DIR *directory;
 
     snprintf(path, sizeof(path), "%s/sys/bus/pci/devices", root_of(host));
-    folder = pci[0] != NULL && may_be_there(host, pci) ? opendir(path) : NULL;
-    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+    directory = pci[0] != NULL && may_be_there(host, pci) ? opendir(path) : NULL;
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
         if (entry->d_name[0] == '.' || !is_ours(host, entry->d_name, pci)) {
             continue;
         }
@@ -161,8 +161,8 @@ static void find_pci(const struct ds_accel_host *host, const char *const *pci,
             snprintf(found->first_pci, sizeof(found->first_pci), "%.31s", entry->d_name);
         }
     }
-    if (folder != NULL) {
-        closedir(folder);
+    if (directory != NULL) {
+        closedir(directory);
     }
 }
 
@@ -273,23 +273,23 @@ static void search_nodes(const struct ds_accel_host *host, const char *pattern,
     int length = (int)(strrchr(pattern, '/') - pattern);
     char path[PATH_BYTES];
     const struct dirent *entry;
-    DIR *folder;
+    DIR *directory;
 
     memset(search, 0, sizeof(*search));
     snprintf(path, sizeof(path), "%s%.*s", root_of(host), length, pattern);
-    folder = opendir(path);
+    directory = opendir(path);
     /* For nodes in a directory that vendors share, sysfs has the vendor. */
-    if (folder == NULL && errno == EACCES && (class_of(pattern) == NULL || pci[0] == NULL)) {
+    if (directory == NULL && errno == EACCES && (class_of(pattern) == NULL || pci[0] == NULL)) {
         snprintf(search->refused, sizeof(search->refused), "%.*s", length, pattern);
     }
-    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
         if (fnmatch(pattern + length + 1, entry->d_name, FNM_PERIOD) == 0) {
             snprintf(path, sizeof(path), "%.*s/%.200s", length, pattern, entry->d_name);
             look_at_node(host, path, pci, search);
         }
     }
-    if (folder != NULL) {
-        closedir(folder);
+    if (directory != NULL) {
+        closedir(directory);
     }
 }
 
@@ -304,12 +304,12 @@ void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_patte
     for (size_t i = 0; i < 2 && path[0] == '\0'; i++) {
         char name[PATH_BYTES];
         const struct dirent *entry;
-        DIR *folder;
+        DIR *directory;
 
         snprintf(name, sizeof(name), "%s/sys/bus/pci/devices/%.40s/%s", root_of(host), pci_address,
                  classes[i][0]);
-        folder = opendir(name);
-        while (folder != NULL && path[0] == '\0' && (entry = readdir(folder)) != NULL) {
+        directory = opendir(name);
+        while (directory != NULL && path[0] == '\0' && (entry = readdir(directory)) != NULL) {
             snprintf(name, sizeof(name), "%s/%.200s", classes[i][1], entry->d_name);
             for (size_t k = 0; facts.nodes[k] != NULL; k++) {
                 if (fnmatch(facts.nodes[k], name, FNM_PATHNAME | FNM_PERIOD) == 0 &&
@@ -318,8 +318,8 @@ void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_patte
                 }
             }
         }
-        if (folder != NULL) {
-            closedir(folder);
+        if (directory != NULL) {
+            closedir(directory);
         }
     }
 }

@@ -22,7 +22,7 @@ static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     struct ds_accel_host_memory memory;
 
     if (size_bytes == 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: 0 bytes asked for", call);
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: 0 bytes requested", call);
     }
     if (size_bytes > PTRDIFF_MAX) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,

@@ -96,24 +96,25 @@ struct places {
 static void list_places(struct places *places, const char *soname)
 {
     static const char *const variables[] = {"ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"};
-    static const char *const folders[] = {"/usr/local/Ascend/ascend-toolkit/latest",
-                                          "/usr/local/Ascend/cann", "/usr/local/Ascend/latest",
-                                          "/usr/local/Ascend/nnrt/latest"};
+    static const char *const directories[] = {"/usr/local/Ascend/ascend-toolkit/latest",
+                                              "/usr/local/Ascend/cann", "/usr/local/Ascend/latest",
+                                              "/usr/local/Ascend/nnrt/latest"};
     size_t count = 0;
     size_t used = 0;
 
     places->names[count++] = soname;
     for (size_t i = 0; i < 2; i++) {
-        const char *folder = secure_getenv(variables[i]);
+        const char *directory = secure_getenv(variables[i]);
 
-        if (folder != NULL && folder[0] == '/' &&
-            snprintf(places->text[used], sizeof(places->text[used]), "%s/lib64/%s", folder,
+        if (directory != NULL && directory[0] == '/' &&
+            snprintf(places->text[used], sizeof(places->text[used]), "%s/lib64/%s", directory,
                      soname) < (int)sizeof(places->text[used])) {
             places->names[count++] = places->text[used++];
         }
     }
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-        snprintf(places->text[used], sizeof(places->text[used]), "%s/lib64/%s", folders[i], soname);
+    for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
+        snprintf(places->text[used], sizeof(places->text[used]), "%s/lib64/%s", directories[i],
+                 soname);
         places->names[count++] = places->text[used++];
     }
     places->names[count] = NULL;

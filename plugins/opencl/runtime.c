@@ -176,7 +176,7 @@ static int check_vendors(const struct ds_accel_host *host, struct vendor_problem
     struct dirent *entry;
     char path[4096];
     int found = 0;
-    DIR *folder;
+    DIR *directory;
 
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
         const char *value = getenv(variables[i]);
@@ -186,12 +186,12 @@ static int check_vendors(const struct ds_accel_host *host, struct vendor_problem
         }
     }
     snprintf(path, sizeof(path), "%s" VENDORS, host->machine_root);
-    folder = opendir(path);
-    while (folder != NULL && !found && (entry = readdir(folder)) != NULL) {
+    directory = opendir(path);
+    while (directory != NULL && !found && (entry = readdir(directory)) != NULL) {
         found = is_icd(entry);
     }
-    if (folder != NULL) {
-        closedir(folder);
+    if (directory != NULL) {
+        closedir(directory);
     }
     return found ? 0
                  : vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE,

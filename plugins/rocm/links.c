@@ -104,30 +104,30 @@ static struct way ask_amdsmi(const struct amdsmi_api *amdsmi, const char *from, 
  */
 #define BRIDGES_MAX 4
 
-static void find_outermost(const struct ds_accel_host *host, const char *pci_address, char *folder,
-                           size_t folder_size)
+static void find_outermost(const struct ds_accel_host *host, const char *pci_address,
+                           char *directory, size_t directory_size)
 {
     char path[128];
     char line[16];
 
-    snprintf(folder, folder_size, "/sys/bus/pci/devices/%s", pci_address);
+    snprintf(directory, directory_size, "/sys/bus/pci/devices/%s", pci_address);
     for (int i = 0; i < BRIDGES_MAX; i++) {
-        snprintf(path, sizeof(path), "%s/../vendor", folder);
+        snprintf(path, sizeof(path), "%s/../vendor", directory);
         if (vendor_read_line(host, path, line, sizeof(line)) != 0 || strcmp(line, "0x1002") != 0) {
             return;
         }
-        snprintf(folder + strlen(folder), folder_size - strlen(folder), "/..");
+        snprintf(directory + strlen(directory), directory_size - strlen(directory), "/..");
     }
 }
 
 /* "16.0 GT/s PCIe"; "16 GT/s" in kernels before 5.7. */
-static uint32_t read_generation(const struct ds_accel_host *host, const char *folder)
+static uint32_t read_generation(const struct ds_accel_host *host, const char *directory)
 {
     static const char *const rates[] = {"2.5", "5", "8", "16", "32", "64"};
     char path[128];
     char line[64];
 
-    snprintf(path, sizeof(path), "%s/current_link_speed", folder);
+    snprintf(path, sizeof(path), "%s/current_link_speed", directory);
     if (vendor_read_line(host, path, line, sizeof(line)) != 0) {
         return 0;
     }
@@ -148,14 +148,14 @@ static uint32_t read_generation(const struct ds_accel_host *host, const char *fo
 static int read_pci_link(const struct ds_accel_host *host, const char *pci_address,
                          struct ds_accel_link *link)
 {
-    char folder[96];
+    char directory[96];
     char path[128];
     char line[32];
     uint64_t width = 0;
 
-    find_outermost(host, pci_address, folder, sizeof(folder));
-    snprintf(path, sizeof(path), "%s/current_link_width", folder);
-    link->generation = read_generation(host, folder);
+    find_outermost(host, pci_address, directory, sizeof(directory));
+    snprintf(path, sizeof(path), "%s/current_link_width", directory);
+    link->generation = read_generation(host, directory);
     if (link->generation == 0 || vendor_read_line(host, path, line, sizeof(line)) != 0 ||
         plugin_parse_u64(line, &width) != 0 || width == 0 || width > 32) {
         return 0;

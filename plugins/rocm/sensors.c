@@ -405,13 +405,13 @@ static void ask_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address,
 
 /* -- sysfs: the driver's own files, of the kernel's hwmon interface -- */
 
-static int read_number(const struct ds_accel_host *host, const char *folder, const char *name,
+static int read_number(const struct ds_accel_host *host, const char *hwmon, const char *name,
                        uint64_t *value_out)
 {
     char path[400];
     char line[64];
 
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", hwmon, name);
     return vendor_read_line(host, path, line, sizeof(line)) == 0 &&
                    plugin_parse_u64(line, value_out) == 0
                ? 0
@@ -419,8 +419,8 @@ static int read_number(const struct ds_accel_host *host, const char *folder, con
 }
 
 /* DEVICE/hwmon/hwmon<N>, the only such directory. */
-static int find_hwmon(const struct ds_accel_host *host, const char *device, char *folder,
-                      size_t folder_size)
+static int find_hwmon(const struct ds_accel_host *host, const char *device, char *hwmon,
+                      size_t hwmon_size)
 {
     char path[512];
     const struct dirent *entry;
@@ -434,7 +434,7 @@ static int find_hwmon(const struct ds_accel_host *host, const char *device, char
     }
     while (found != 0 && (entry = readdir(directory)) != NULL) {
         if (strncmp(entry->d_name, "hwmon", 5) == 0) {
-            snprintf(folder, folder_size, "%s/hwmon/%.16s", device, entry->d_name);
+            snprintf(hwmon, hwmon_size, "%s/hwmon/%.16s", device, entry->d_name);
             found = 0;
         }
     }
@@ -445,30 +445,30 @@ static int find_hwmon(const struct ds_accel_host *host, const char *device, char
 static void read_hwmon(const struct ds_accel_host *host, const char *device,
                        struct ds_accel_telemetry *telemetry)
 {
-    char folder[256];
+    char hwmon[256];
     uint64_t value = 0;
 
-    if (find_hwmon(host, device, folder, sizeof(folder)) != 0) {
+    if (find_hwmon(host, device, hwmon, sizeof(hwmon)) != 0) {
         return;
     }
     /* The edge sensor, or the junction on MI300, where the driver has no file for the edge. */
-    if (read_number(host, folder, "temp1_input", &value) == 0 ||
-        read_number(host, folder, "temp2_input", &value) == 0) {
+    if (read_number(host, hwmon, "temp1_input", &value) == 0 ||
+        read_number(host, hwmon, "temp2_input", &value) == 0) {
         take_temperature(telemetry, (int64_t)value);
     }
-    if (read_number(host, folder, "power1_average", &value) == 0 ||
-        read_number(host, folder, "power1_input", &value) == 0) {
+    if (read_number(host, hwmon, "power1_average", &value) == 0 ||
+        read_number(host, hwmon, "power1_input", &value) == 0) {
         take_u64(telemetry, DS_ACCEL_TELEMETRY_POWER, &telemetry->power_milliwatts, value / 1000);
     }
-    if (read_number(host, folder, "power1_cap", &value) == 0) {
+    if (read_number(host, hwmon, "power1_cap", &value) == 0) {
         take_u64(telemetry, DS_ACCEL_TELEMETRY_POWER_LIMIT, &telemetry->power_limit_milliwatts,
                  value / 1000);
     }
-    if (read_number(host, folder, "freq1_input", &value) == 0) {
+    if (read_number(host, hwmon, "freq1_input", &value) == 0) {
         telemetry->core_clock_khz = (uint32_t)(value / 1000);
         telemetry->valid |= DS_ACCEL_TELEMETRY_CORE_CLOCK;
     }
-    if (read_number(host, folder, "freq2_input", &value) == 0) {
+    if (read_number(host, hwmon, "freq2_input", &value) == 0) {
         telemetry->memory_clock_khz = (uint32_t)(value / 1000);
         telemetry->valid |= DS_ACCEL_TELEMETRY_MEMORY_CLOCK;
     }

@@ -141,19 +141,19 @@ void rocm_topology_node(const struct ds_accel_host *host, const char *pci_addres
 {
     const struct dirent *entry;
     char path[512];
-    DIR *folder;
+    DIR *directory;
 
     snprintf(path, sizeof(path), "%s/sys/class/drm", host->machine_root);
-    folder = opendir(path);
-    if (folder == NULL) {
+    directory = opendir(path);
+    if (directory == NULL) {
         return;
     }
-    while ((entry = readdir(folder)) != NULL) {
+    while ((entry = readdir(directory)) != NULL) {
         if (strncmp(entry->d_name, "renderD", 7) == 0 &&
             is_node_of(host, entry->d_name, pci_address)) {
             snprintf(node, node_size, "/dev/dri/%.32s", entry->d_name);
             break;
         }
     }
-    closedir(folder);
+    closedir(directory);
 }

@@ -255,22 +255,22 @@ static int node_number(const struct ds_accel_host *host, uint32_t place)
     unsigned char seen[256] = {0};
     const struct dirent *entry;
     char path[512];
-    DIR *folder;
+    DIR *directory;
     uint64_t number;
     int i;
 
     snprintf(path, sizeof(path), "%s/dev", host->machine_root);
-    folder = opendir(path);
-    if (folder == NULL) {
+    directory = opendir(path);
+    if (directory == NULL) {
         return -1;
     }
-    while ((entry = readdir(folder)) != NULL) {
+    while ((entry = readdir(directory)) != NULL) {
         if (strncmp(entry->d_name, "tcaicard", 8) == 0 &&
             plugin_parse_u64(entry->d_name + 8, &number) == 0 && number < sizeof(seen)) {
             seen[number] = 1;
         }
     }
-    closedir(folder);
+    closedir(directory);
     for (i = 0; i < (int)sizeof(seen); i++) {
         if (seen[i] && place-- == 0) {
             return i;

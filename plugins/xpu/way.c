@@ -28,21 +28,22 @@ struct package {
     uint32_t is_found;
 };
 
-static void read_version(const char *folder, const char *entry, char *version, size_t version_size)
+static void read_version(const char *directory, const char *entry, char *version,
+                         size_t version_size)
 {
     char path[PATH_MAX];
     char line[512];
     FILE *file;
 
     version[0] = '\0';
-    snprintf(path, sizeof(path), "%s/%s/METADATA", folder, entry);
+    snprintf(path, sizeof(path), "%s/%s/METADATA", directory, entry);
     file = fopen(path, "re");
     if (file == NULL) { /* an .egg-info: a directory, or in old installations the file itself */
-        snprintf(path, sizeof(path), "%s/%s/PKG-INFO", folder, entry);
+        snprintf(path, sizeof(path), "%s/%s/PKG-INFO", directory, entry);
         file = fopen(path, "re");
     }
     if (file == NULL) {
-        snprintf(path, sizeof(path), "%s/%s", folder, entry);
+        snprintf(path, sizeof(path), "%s/%s", directory, entry);
         file = fopen(path, "re");
     }
     if (file == NULL) {
@@ -60,12 +61,12 @@ static void read_version(const char *folder, const char *entry, char *version, s
     fclose(file);
 }
 
-static void look_in(const char *folder, struct package *package)
+static void look_in(const char *directory, struct package *package)
 {
     DIR *dir;
     const struct dirent *entry;
 
-    dir = package->is_found ? NULL : opendir(folder);
+    dir = package->is_found ? NULL : opendir(directory);
     while (dir != NULL && !package->is_found && (entry = readdir(dir)) != NULL) {
         for (size_t i = 0; package->names[i] != NULL; i++) {
             char pattern[96];
@@ -76,7 +77,7 @@ static void look_in(const char *folder, struct package *package)
             snprintf(older, sizeof(older), "%s-*.egg-info", package->names[i]);
             if (fnmatch(pattern, entry->d_name, FNM_CASEFOLD) == 0 ||
                 fnmatch(older, entry->d_name, FNM_CASEFOLD) == 0) {
-                read_version(folder, entry->d_name, package->version, sizeof(package->version));
+                read_version(directory, entry->d_name, package->version, sizeof(package->version));
                 package->is_found = package->version[0] != '\0';
             }
         }
@@ -108,11 +109,11 @@ static void look_in_pythonpath(struct package *package)
 
     while (rest != NULL && *rest != '\0') {
         size_t length = strcspn(rest, ":");
-        char folder[PATH_MAX];
+        char directory[PATH_MAX];
 
-        if (length > 0 && length < sizeof(folder)) {
-            snprintf(folder, sizeof(folder), "%.*s", (int)length, rest);
-            look_in(folder, package);
+        if (length > 0 && length < sizeof(directory)) {
+            snprintf(directory, sizeof(directory), "%.*s", (int)length, rest);
+            look_in(directory, package);
         }
         rest += length;
         rest += *rest == ':';

@@ -27,7 +27,7 @@ ABI_FILES := $(ABI_FROZEN) $(ABI_HOSTS) $(ABI_DIR)/calls abi-future
 ABI_MAKE = MAKEFLAGS= MAKELEVEL= $(MAKE) -s -j2 BUILD=build CC='$(CC)' CFLAGS='$(CFLAGS:-O2=-O0)' SAN='$(SAN)' \
     LDFLAGS='$(LDFLAGS)' VENDOR_PLUGINS= build
 ABI_CALLS_CFLAGS = $(filter-out -MMD -MP,$(BASE_CFLAGS)) -fPIE $(CFLAGS)
-# abi_calls BUILD: `calls` for the host in that folder. It finds its library by LD_LIBRARY_PATH.
+# abi_calls BUILD: `calls` for the host in that directory. It finds its library by LD_LIBRARY_PATH.
 abi_calls = $(CC) -pie $(ABI_CALLS_CFLAGS) -I$(1)/stage/program $(ABI_SOURCE)/calls.c -L$(1)/lib \
     -lds_accel $(SANFLAGS) $(LDFLAGS)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# dump.sh BUILD [FROZEN [NAME]]: print the interface of the library in a build folder, libNAME.so
+# dump.sh BUILD [FROZEN [NAME]]: print the interface of the library in a build directory, libNAME.so
 # or libds_accel.so, as abidw writes it.
 # Without places, so that it changes with the interface alone; types that the public headers do not
 # define are declarations only.

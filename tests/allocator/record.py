@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-"""Records what true programs allocate and free, for compare.c: record.py FOLDER
+"""Records what true programs allocate and free, for compare.c: record.py DIRECTORY
 
 Debian's torch (1.13) has no CUDA, so that the tensors are the host's: their sizes and their order,
 which torch's profiler tells, are those that they would have on a device, but for what its kernels

@@ -4,7 +4,7 @@
  * Measures what users wait for, beside a baseline in the same run:  bench BUILD
  *
  *   process.c   other programs, timed        report.c     table, JSON, SVG
- *   plugins.c   folders full of plugins      dispatch.c   a program of its own: cost of a call
+ *   plugins.c   directories full of plugins      dispatch.c   a program of its own: cost of a call
  *   bare.c      the baseline of the start    trivial.c    the baseline of a call
  *   allocate.c  a program of its own: device memory beside host allocators
  *   pinned.c    a program of its own: cost of pinned memory
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define START_ROUNDS 301u
-#define FOLDER_ROUNDS 41u
+#define DIRECTORY_ROUNDS 41u
 #define WARM_UP 5u
 
 /*
@@ -172,15 +172,16 @@ static void measure_start(struct bench *bench)
     add_rss_row(bench, &samples);
 }
 
-/* ---- folders full of plugins ---------------------------------------------------------------- */
+/* ---- directories full of plugins ----------------------------------------------------------------
+ */
 
-#define FOLDERS 3u
-static const unsigned folder_plugins[FOLDERS] = {10, 50, 200};
+#define DIRECTORIES 3u
+static const unsigned directory_plugins[DIRECTORIES] = {10, 50, 200};
 
-struct folder {
+struct directory {
     char dir[BENCH_PATH_SIZE];
-    double cold[FOLDER_ROUNDS];
-    double warm[FOLDER_ROUNDS];
+    double cold[DIRECTORY_ROUNDS];
+    double warm[DIRECTORY_ROUNDS];
 };
 
 static size_t count_text(const char *text, const char *part)
@@ -194,38 +195,38 @@ static size_t count_text(const char *text, const char *part)
     return count;
 }
 
-static void make_folder(const struct bench *bench, struct folder *folder, unsigned plugins)
+static void make_directory(const struct bench *bench, struct directory *directory, unsigned plugins)
 {
     static char text[1024 * 1024];
     char name[64];
     char placeholder[BENCH_PATH_SIZE];
     const char *json[] = {bench->program, "detect", "--json", "--plugin-dir",
-                          folder->dir,    "-q",     NULL};
+                          directory->dir, "-q",     NULL};
 
     snprintf(name, sizeof(name), "plugins-%u", plugins);
-    format_path(folder->dir, bench->dir, name);
+    format_path(directory->dir, bench->dir, name);
     format_path(placeholder, bench->dir, "placeholder.so");
-    bench_make_plugins(placeholder, folder->dir, plugins);
+    bench_make_plugins(placeholder, directory->dir, plugins);
     /* A plugin that is refused before its probe would make the figure too good. */
     bench_capture(json, bench->warm, text, sizeof(text));
     if (count_text(text, "\"unavailable\"") < plugins) {
-        bench_die("%s: not all of the %u plugins were probed", folder->dir, plugins);
+        bench_die("%s: not all of the %u plugins were probed", directory->dir, plugins);
     }
 }
 
-static void sample_folders(const struct bench *bench, struct folder *folders)
+static void sample_directories(const struct bench *bench, struct directory *directories)
 {
-    for (unsigned round = 0; round < FOLDER_ROUNDS; round++) {
-        for (unsigned i = 0; i < FOLDERS; i++) {
-            const char *detect[] = {bench->program, "detect", "--plugin-dir",
-                                    folders[i].dir, "-q",     NULL};
+    for (unsigned round = 0; round < DIRECTORY_ROUNDS; round++) {
+        for (unsigned i = 0; i < DIRECTORIES; i++) {
+            const char *detect[] = {bench->program,     "detect", "--plugin-dir",
+                                    directories[i].dir, "-q",     NULL};
 
-            folders[i].cold[round] = bench_run(detect, bench->env).ms;
+            directories[i].cold[round] = bench_run(detect, bench->env).ms;
             /* Verdicts that say no hold for a minute, which this may take longer than. */
             if (round % 8 == 0) {
                 bench_run(detect, bench->warm);
             }
-            folders[i].warm[round] = bench_run(detect, bench->warm).ms;
+            directories[i].warm[round] = bench_run(detect, bench->warm).ms;
         }
     }
 }
@@ -242,26 +243,26 @@ static struct bench_row *add_plugin_row(struct bench *bench, const char *name, d
     return row;
 }
 
-/* What one more plugin costs, from the smallest folder to the given one. */
-static double cost_of_each(const double *ms, unsigned folder)
+/* What one more plugin costs, from the smallest directory to the given one. */
+static double cost_of_each(const double *ms, unsigned directory)
 {
-    return (ms[folder] - ms[0]) * 1000 / (folder_plugins[folder] - folder_plugins[0]);
+    return (ms[directory] - ms[0]) * 1000 / (directory_plugins[directory] - directory_plugins[0]);
 }
 
 static void measure_plugins(struct bench *bench)
 {
-    static struct folder folders[FOLDERS];
-    double cold[FOLDERS];
-    double warm[FOLDERS];
+    static struct directory directories[DIRECTORIES];
+    double cold[DIRECTORIES];
+    double warm[DIRECTORIES];
     struct bench_row *row;
 
-    for (unsigned i = 0; i < FOLDERS; i++) {
-        make_folder(bench, &folders[i], folder_plugins[i]);
+    for (unsigned i = 0; i < DIRECTORIES; i++) {
+        make_directory(bench, &directories[i], directory_plugins[i]);
     }
-    sample_folders(bench, folders);
-    for (unsigned i = 0; i < FOLDERS; i++) {
-        cold[i] = bench_median(folders[i].cold, FOLDER_ROUNDS);
-        warm[i] = bench_median(folders[i].warm, FOLDER_ROUNDS);
+    sample_directories(bench, directories);
+    for (unsigned i = 0; i < DIRECTORIES; i++) {
+        cold[i] = bench_median(directories[i].cold, DIRECTORY_ROUNDS);
+        warm[i] = bench_median(directories[i].warm, DIRECTORY_ROUNDS);
     }
     row = add_plugin_row(bench, "each of 50 plugins, cold", cost_of_each(cold, 1), 150);
     snprintf(row->note, sizeof(row->note), "10 plugins: %.2f ms, 50: %.2f ms", cold[0], cold[1]);
@@ -280,22 +281,22 @@ static void measure_plugins(struct bench *bench)
 /* A plugin that dies in its probe, beside cpu, which is chosen all the same. */
 static void measure_casualty(struct bench *bench)
 {
-    static double with[FOLDER_ROUNDS];
-    static double without[FOLDER_ROUNDS];
+    static double with[DIRECTORY_ROUNDS];
+    static double without[DIRECTORY_ROUNDS];
     char dir[BENCH_PATH_SIZE];
     const char *crash[] = {bench->program, "detect", "--plugin-dir", dir, "-q", NULL};
     const char *detect[] = {bench->program, "detect", "-q", NULL};
     struct bench_row *row = bench_add(&bench->report);
 
     format_path(dir, bench->build, "tests/fixtures/faults/probe_segv");
-    for (unsigned round = 0; round < FOLDER_ROUNDS; round++) {
+    for (unsigned round = 0; round < DIRECTORY_ROUNDS; round++) {
         with[round] = bench_run(crash, bench->env).ms;
         without[round] = bench_run(detect, bench->env).ms;
     }
     row->name = "a casualty";
-    row->baseline = bench_median(without, FOLDER_ROUNDS);
+    row->baseline = bench_median(without, DIRECTORY_ROUNDS);
     row->baseline_name = "detect";
-    row->ours = bench_median(with, FOLDER_ROUNDS);
+    row->ours = bench_median(with, DIRECTORY_ROUNDS);
     row->unit = "ms";
     row->goal = 2;
     row->goal_is_ratio = true;

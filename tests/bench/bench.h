@@ -32,7 +32,8 @@ struct bench_cost bench_run(const char *const *argv, const char *const *env);
 /* Run it once and keep its stdout in text, NUL-terminated; what does not fit is an error. */
 void bench_capture(const char *const *argv, const char *const *env, char *text, size_t text_size);
 
-/* ---- plugins.c: folders full of plugins ----------------------------------------------------- */
+/* ---- plugins.c: directories full of plugins -----------------------------------------------------
+ */
 
 /*
  * Fill dir with count copies of the placeholder plugin, which has no device, under the names p000,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Folders full of plugins. Linking hundreds would take a minute, so one is linked under a name of
- * fixed width, and every copy gets another name of that width wherever the bytes of the first stand
- * in it. They are copies, not hard links, which the host would take for one file.
+ * Directories full of plugins. Linking hundreds would take a minute, so one is linked under a name
+ * of fixed width, and every copy gets another name of that width wherever the bytes of the first
+ * stand in it. They are copies, not hard links, which the host would take for one file.
  */
 #include "bench.h"
 

@@ -46,10 +46,10 @@ static bool fail(const char *what, const char *detail)
 /* ---- detection ------------------------------------------------------------------------------ */
 
 struct setting {
-    const char *fault;  /* its directory of the fixtures' faults; NULL: all of them together */
-    const char *folder; /* another one */
-    const char *more;   /* members of the configuration, with a comma in front */
-    const char *order;  /* of detection; NULL: all of the folder, and the neighbour */
+    const char *fault;     /* its directory of the fixtures' faults; NULL: all of them together */
+    const char *directory; /* another one */
+    const char *more;      /* members of the configuration, with a comma in front */
+    const char *order;     /* of detection; NULL: all of the directory, and the neighbour */
     const char *accelerator;
     bool is_in_process;
     int timeout_ms;
@@ -82,10 +82,10 @@ static void keep_warning(void *user_data, uint32_t level, const char *topic, con
     }
 }
 
-/* Every plugin of a folder goes before the neighbour, but for those that do nothing wrong. */
-static void write_order(FILE *file, const char *folder)
+/* Every plugin of a directory goes before the neighbour, but for those that do nothing wrong. */
+static void write_order(FILE *file, const char *directory)
 {
-    DIR *plugins = opendir(folder);
+    DIR *plugins = opendir(directory);
     const struct dirent *entry;
 
     while (plugins != NULL && (entry = readdir(plugins)) != NULL) {
@@ -102,7 +102,7 @@ static void write_order(FILE *file, const char *folder)
     fprintf(file, "\"%s\"", passed_by);
 }
 
-static bool write_config(const char *path, const struct setting *setting, const char *folder)
+static bool write_config(const char *path, const struct setting *setting, const char *directory)
 {
     FILE *file = fopen(path, "we");
 
@@ -113,7 +113,7 @@ static bool write_config(const char *path, const struct setting *setting, const 
     if (setting->order != NULL) {
         fprintf(file, "%s", setting->order);
     } else {
-        write_order(file, folder);
+        write_order(file, directory);
     }
     fprintf(file,
             "], \"deny\": [\"cpu\", \"mock\"], "
@@ -127,22 +127,23 @@ static bool write_config(const char *path, const struct setting *setting, const 
 static ds_accel_t *create(const struct setting *setting)
 {
     struct ds_accel_options options = {.struct_size = sizeof(options)};
-    char folders[2][600];
+    char directories[2][600];
     char config[128];
-    const char *dirs[] = {folders[0], folders[1]};
+    const char *dirs[] = {directories[0], directories[1]};
     ds_accel_t *context = NULL;
 
-    if (setting->folder != NULL) {
-        snprintf(folders[0], sizeof(folders[0]), "%s/tests/fixtures/%s", build, setting->folder);
+    if (setting->directory != NULL) {
+        snprintf(directories[0], sizeof(directories[0]), "%s/tests/fixtures/%s", build,
+                 setting->directory);
     } else {
-        snprintf(folders[0], sizeof(folders[0]), "%s/tests/fixtures/%s%s", build,
+        snprintf(directories[0], sizeof(directories[0]), "%s/tests/fixtures/%s%s", build,
                  setting->fault != NULL ? "faults/" : "crowd",
                  setting->fault != NULL ? setting->fault : "");
     }
-    snprintf(folders[1], sizeof(folders[1]), "%s/tests/fixtures/faults/neighbour", build);
+    snprintf(directories[1], sizeof(directories[1]), "%s/tests/fixtures/faults/neighbour", build);
     snprintf(config, sizeof(config), "%s/config-%d-%lx.json", dir, (int)getpid(),
              (unsigned long)pthread_self());
-    if (!write_config(config, setting, folders[0])) {
+    if (!write_config(config, setting, directories[0])) {
         return NULL;
     }
     options.flags = DS_ACCEL_OPTION_NO_ENVIRONMENT | DS_ACCEL_OPTION_NO_USER_CONFIG |
@@ -320,17 +321,17 @@ static bool tolerated(void)
         const size_t i = at % count;
         struct setting setting = {.timeout_ms = LONG_MS};
         char more[128];
-        char folder[64];
+        char directory[64];
         char *before;
 
         if (getuid() != 0 && strcmp(faults[i][0], "change_priority") == 0) {
             continue; /* only root can put that back */
         }
-        snprintf(folder, sizeof(folder), "%s/%s", at < count ? "start" : "start-only",
+        snprintf(directory, sizeof(directory), "%s/%s", at < count ? "start" : "start-only",
                  faults[i][0]);
         snprintf(more, sizeof(more), ", \"backends\": {\"%s\": {\"tolerate\": [\"%s\"]}}", "faulty",
                  faults[i][1]);
-        setting.folder = folder;
+        setting.directory = directory;
         setting.more = more;
         before = state_take();
         if (!detect(&setting, "faulty", NULL) ||
@@ -702,7 +703,8 @@ static bool no_processes(void)
     }
     prctl(PR_SET_DUMPABLE, 1);
     if (access(build, X_OK) != 0) {
-        puts("caller: not run: no process can be made: the build folder is closed to other users");
+        puts("caller: not run: no process can be made: the build directory is closed to other "
+             "users");
         return true;
     }
     getrlimit(RLIMIT_NPROC, &before);

@@ -82,7 +82,7 @@ Test(core_config, the_user_layer_can_be_left_out)
     ds_accel_free_text(report);
 }
 
-Test(core_config, without_an_absolute_xdg_folder_the_home_folder_is_used)
+Test(core_config, without_an_absolute_xdg_directory_the_home_directory_is_used)
 {
     struct ds_accel_options options = test_options();
     const char *user = test_write("home/.config/ds-accel/a.json", "{\"accelerator\": \"home\"}");
@@ -296,7 +296,7 @@ Test(core_config, refuses_a_key_given_twice)
                    "duplicate object key");
 }
 
-Test(core_config, refuses_a_folder_named_like_a_file)
+Test(core_config, refuses_a_directory_named_like_a_file)
 {
     struct ds_accel_options options = test_options();
 
@@ -305,21 +305,21 @@ Test(core_config, refuses_a_folder_named_like_a_file)
                         "cannot read it: it is a directory; expected a readable file");
 }
 
-Test(core_config, refuses_a_file_in_place_of_the_folder)
+Test(core_config, refuses_a_file_in_place_of_the_directory)
 {
     struct ds_accel_options options = test_options();
 
     expect_refused_with(&options, test_write("etc/conf.d", "{}"), "1:1",
-                        "cannot read the folder: Not a directory");
+                        "cannot read the directory: Not a directory");
 }
 
-Test(core_config, a_users_folder_that_cannot_be_read_is_left_out_with_a_warning)
+Test(core_config, a_users_directory_that_cannot_be_read_is_left_out_with_a_warning)
 {
     struct ds_accel_options options = test_options();
     ds_accel_t *context;
 
     options.flags = 0;
-    test_write("home/ds-accel", "a file in place of the folder");
+    test_write("home/ds-accel", "a file in place of the directory");
     setenv("XDG_CONFIG_HOME", test_path("home"), 1);
     context = test_create_with(&options);
     EXPECT_HAS(test_log, "config: left out ");

@@ -324,7 +324,7 @@ Test(core_config, rejects_names_that_no_backend_can_have)
     ds_accel_destroy(test_create());
 }
 
-Test(core_config, rejects_relative_plugin_folders)
+Test(core_config, rejects_relative_plugin_directories)
 {
     expect_refused("{\"plugin_dirs\": [\"/abs\", \"rel/dir\"]}", "1:26",
                    "\"plugin_dirs\" is \"rel/dir\": expected an absolute path");

@@ -5,10 +5,10 @@
 # Write the files of verdicts that the corpus of fuzz_cache began with, made by the library: one with a
 # good verdict, one with a bad one, one with strikes. To be done again when a record has other members.
 #
-#     cache_seeds.sh BUILD FOLDER
+#     cache_seeds.sh BUILD DIRECTORY
 set -eu
 build=$(cd "$1" && pwd)
-folder=$2
+directory=$2
 faults=$build/tests/fixtures/faults
 dir=$(mktemp -d "${TMPDIR:-/tmp}/ds-accel-seeds.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
@@ -25,13 +25,13 @@ detect() {
 
 # keep NAME: what is remembered becomes a seed, and is forgotten.
 keep() {
-    cat "$dir/cache/verdicts" >"$folder/$1"
+    cat "$dir/cache/verdicts" >"$directory/$1"
     rm -r "$dir/cache"
     mkdir -m 700 "$dir/cache"
 }
 
 mkdir -m 700 "$dir/cache" "$dir/plugins"
-mkdir -p "$folder"
+mkdir -p "$directory"
 detect none
 keep good
 detect probe_no_state

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 the ds-accel authors
 """Write the ELF files that the corpus of fuzz_elf began with: the smallest plugin, and what is wrong with others.
 
-    elf_seeds.py FOLDER
+    elf_seeds.py DIRECTORY
 
 Each file has a name that says what it is. They are of x86-64, in which class and byte order all of them are read.
 """
@@ -144,9 +144,9 @@ SEEDS = {
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
+    directory = pathlib.Path(sys.argv[1])
     for name, data in SEEDS.items():
-        (folder / name).write_bytes(data)
+        (directory / name).write_bytes(data)
 
 
 if __name__ == "__main__":

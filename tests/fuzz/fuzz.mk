@@ -40,14 +40,14 @@ fuzz-replay:
 
 libfuzzers: $(LIBFUZZERS)
 
-# In a build folder of its own, with the counters of gcov.
+# In a build directory of its own, with the counters of gcov.
 fuzz-reach:  ## does each fuzzer get where reach.txt says, with what is in its corpus?
 	@$(MAKE) --no-print-directory reach-replays BUILD=$(BUILD)-reach CFLAGS='-O0 --coverage' LDFLAGS=--coverage SAN=
 	@$(FUZZ_SOURCE)/reach.sh $(BUILD)-reach $(FUZZERS)
 reach-replays: $(REPLAYS)
 .PHONY: fuzz-replay fuzz-reach reach-replays
 
-# What it adds to its corpus stays in the build folder; an input that fails is named at the end.
+# What it adds to its corpus stays in the build directory; an input that fails is named at the end.
 fuzz:  ## look for inputs that break a parser: FUZZ_SECONDS each, FUZZERS="config elf ..."
 	@tools/deps.sh build fuzz
 	@tests/tools/measured.sh fuzz-reach $(MAKE) --no-print-directory fuzz-reach

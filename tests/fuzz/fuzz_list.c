@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Any text as each kind of list: numbers of CPUs, DS_ACCEL_LOG's levels, folders of a search path.
+/* Any text as each kind of list: numbers of CPUs, DS_ACCEL_LOG's levels, directories of a search
+ * path.
  */
 #include "fuzz.h"
 
@@ -145,7 +146,8 @@ static void check_levels(const char *levels)
     ds_accel__text_clear(&text);
 }
 
-/* ---- folders -------------------------------------------------------------------------------- */
+/* ---- directories --------------------------------------------------------------------------------
+ */
 
 /* No item is empty, none is lost, and what lies between them is separators. */
 static void check_items(const char *list, char separator)

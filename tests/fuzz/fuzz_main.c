@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Run a fuzzer once with each file of the folders named: what fuzzing found stays found, with any
- * compiler. A child does the work, and where it ends or hangs the next goes on behind that file.
- * fuzz_NAME FOLDER...
+ * Run a fuzzer once with each file of the directories named: what fuzzing found stays found, with
+ * any compiler. A child does the work, and where it ends or hangs the next goes on behind that
+ * file. fuzz_NAME DIRECTORY...
  */
 #include "fuzz.h"
 
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
         add_dir(argv[i]);
     }
     if (path_count == 0) {
-        fprintf(stderr, "usage: %s FOLDER...\n", name);
+        fprintf(stderr, "usage: %s DIRECTORY...\n", name);
         return 2;
     }
     while (*at < path_count && !run_child(at)) {

@@ -3,11 +3,11 @@
 # Copyright (c) 2026 the ds-accel authors
 """Hold what the plugins declare of a vendor's API against the vendor's headers.
 
-    compare.py [--need NAME]... [--in VARIABLE=FOLDERS]... TABLE...
+    compare.py [--need NAME]... [--in VARIABLE=DIRECTORIES]... TABLE...
     compare.py --cover TABLE...
 
 A table (README.md has the form) names files of ours, headers of theirs, and which declaration of ours stands for which
-of theirs. Both are read by libclang. FOLDERS are separated by spaces or colons; a table whose headers are in none of
+of theirs. Both are read by libclang. DIRECTORIES are separated by spaces or colons; a table whose headers are in none of
 them is skipped, with a line that says so, and is an error with --need NAME (the table's, without .table).
 --cover needs no vendor's headers: it tells the declarations of ours that no table mentions.
 Exit code 0; 1 with a line for each difference; 2: it could not be run.
@@ -450,8 +450,8 @@ def our_side(table):
     for file in files:
         if not os.path.exists(os.path.join(ROOT, file)):
             raise Problem(f"{table.path}: we have no {file}")
-    folders = sorted({"-I" + os.path.join(ROOT, os.path.dirname(file)) for file in files})
-    return Side([os.path.join(ROOT, file) for file in files], OURS_FLAGS + folders, "ours")
+    directories = sorted({"-I" + os.path.join(ROOT, os.path.dirname(file)) for file in files})
+    return Side([os.path.join(ROOT, file) for file in files], OURS_FLAGS + directories, "ours")
 
 
 def declared(side, file):
@@ -503,26 +503,26 @@ def cover(tables):
 # ---- the command ----------------------------------------------------------------------------------------------------
 
 
-def folder_with(folders, header):
-    for folder in folders:
-        if os.path.exists(os.path.join(folder, header)):
-            return folder
+def directory_with(directories, header):
+    for directory in directories:
+        if os.path.exists(os.path.join(directory, header)):
+            return directory
     return None
 
 
-def compare(table, folders, is_needed):
+def compare(table, directories, is_needed):
     """Prints the outcome; True: no difference."""
     headers = table.words("theirs")
     variable = table.words("variable")[0]
-    absent = [header for header in headers if folder_with(folders, header) is None]
+    absent = [header for header in headers if directory_with(directories, header) is None]
     if absent:
-        where = " or ".join(folders) if folders else "any folder given"
-        print(f"{table.name}: {'FAILED' if is_needed else 'skipped'}: no {absent[0]} in {where} ({variable}=FOLDER)")
+        where = " or ".join(directories) if directories else "any directory given"
+        print(f"{table.name}: {'FAILED' if is_needed else 'skipped'}: no {absent[0]} in {where} ({variable}=DIRECTORY)")
         return not is_needed
     flags = table.words("flags")
     is_cxx = any(flag.startswith("-std=c++") for flag in flags)
-    includes = [os.path.join(folder_with(folders, header), header) for header in headers]
-    theirs = Side(includes, flags + ["-I" + folder for folder in folders], table.name, is_cxx)
+    includes = [os.path.join(directory_with(directories, header), header) for header in headers]
+    theirs = Side(includes, flags + ["-I" + directory for directory in directories], table.name, is_cxx)
     comparison = Comparison(table, our_side(table), theirs)
     comparison.run()
     for text in comparison.differences:
@@ -534,7 +534,7 @@ def compare(table, folders, is_needed):
 
 
 def main(arguments):
-    needed, folders, paths, is_cover = set(), {}, [], False
+    needed, directories, paths, is_cover = set(), {}, [], False
     rest = iter(arguments)
     for argument in rest:
         if argument == "--cover":
@@ -543,7 +543,7 @@ def main(arguments):
             needed.add(next(rest, ""))
         elif argument == "--in":
             name, _, value = next(rest, "").partition("=")
-            folders[name] = value.replace(":", " ").split()
+            directories[name] = value.replace(":", " ").split()
         else:
             paths.append(argument)
     tables = [Table(path) for path in paths]
@@ -554,7 +554,7 @@ def main(arguments):
         told = cover(tables)
         print("\n".join(told + [f"{len(told)} declarations that no table mentions"]))
         return 1 if told else 0
-    results = [compare(t, folders.get(t.words("variable")[0], []), t.name in needed) for t in tables]
+    results = [compare(t, directories.get(t.words("variable")[0], []), t.name in needed) for t in tables]
     return 0 if all(results) else 1
 
 

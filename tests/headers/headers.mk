@@ -3,7 +3,7 @@
 #
 # What the plugins declare of vendors' APIs, beside the vendors' headers (README.md).
 
-# Folders with each vendor's headers, separated by spaces; a table whose header is in none of them is skipped.
+# Directories with each vendor's headers, separated by spaces; a table whose header is in none of them is skipped.
 CUDA_HEADERS ?= $(wildcard /usr/local/cuda/include)
 ROCM_HEADERS ?= $(wildcard /opt/rocm/include) /usr/include
 LEVEL_ZERO_HEADERS ?= /usr/include
@@ -15,7 +15,7 @@ NEUWARE_HEADERS ?= $(wildcard /usr/local/neuware/include)
 SDAA_HEADERS ?= $(wildcard /opt/tecoai/include)
 SUPA_HEADERS ?=
 
-HEADER_FOLDERS := CUDA_HEADERS ROCM_HEADERS LEVEL_ZERO_HEADERS OPENCL_HEADERS ITT_HEADERS CANN_HEADERS GAUDI_HEADERS \
+HEADER_DIRECTORIES := CUDA_HEADERS ROCM_HEADERS LEVEL_ZERO_HEADERS OPENCL_HEADERS ITT_HEADERS CANN_HEADERS GAUDI_HEADERS \
     NEUWARE_HEADERS SDAA_HEADERS SUPA_HEADERS
 HEADER_TABLES := $(sort $(wildcard tests/headers/*.table))
 # These have Debian packages, and may not be absent.
@@ -26,4 +26,4 @@ headers:  ## compare what plugins declare with vendors' headers (tests/headers/R
 	@tools/deps.sh headers
 	$(PYTHON) tests/headers/compare.py --cover $(HEADER_TABLES)
 	$(PYTHON) tests/headers/compare.py $(HEADERS_NEEDED:%=--need %) \
-	    $(foreach name,$(HEADER_FOLDERS),--in '$(name)=$(strip $($(name)))') $(HEADER_TABLES)
+	    $(foreach name,$(HEADER_DIRECTORIES),--in '$(name)=$(strip $($(name)))') $(HEADER_TABLES)

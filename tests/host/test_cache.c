@@ -167,7 +167,7 @@ Test(core_cache, what_is_in_its_place_is_replaced)
 {
     expect_replaced("a pipe", make_fifo);
     expect_replaced("a link", make_link);
-    expect_replaced("a folder", make_dir);
+    expect_replaced("a directory", make_dir);
     expect_replaced("a socket", make_socket);
     expect_replaced("writable for others", make_writable);
     expect_replaced("of another kind", make_text);
@@ -209,7 +209,8 @@ Test(core_cache, verdicts_that_others_may_write_to_are_not_believed)
     expect_probes(1, "everybody's");
 }
 
-/* ---- a folder that is not to be used -------------------------------------------------------- */
+/* ---- a directory that is not to be used --------------------------------------------------------
+ */
 
 /* The right result each time, from a probe. */
 static void expect_no_cache(const char *what, const char *said)
@@ -223,7 +224,7 @@ static void expect_no_cache(const char *what, const char *said)
     cr_expect_eq(probes() - before, 2, "%s: %d probes", what, probes() - before);
 }
 
-Test(core_cache, a_folder_that_others_may_write_to_is_not_used)
+Test(core_cache, a_directory_that_others_may_write_to_is_not_used)
 {
     expect_probes(1, "cold");
     cr_assert_eq(chmod(cache_dir, 0777), 0);
@@ -239,13 +240,13 @@ Test(core_cache, a_folder_that_others_may_write_to_is_not_used)
     }
 }
 
-Test(core_cache, a_file_in_place_of_the_folder_is_not_used)
+Test(core_cache, a_file_in_place_of_the_directory_is_not_used)
 {
     test_write("cache", "");
-    expect_no_cache("a file", "/cache: it is no folder");
+    expect_no_cache("a file", "/cache: it is no directory");
 }
 
-Test(core_cache, a_link_in_place_of_the_folder_is_not_used)
+Test(core_cache, a_link_in_place_of_the_directory_is_not_used)
 {
     char elsewhere[128];
 
@@ -269,7 +270,7 @@ Test(core_cache, a_relative_path_is_not_used)
     expect_no_cache("one that is there", "2 cache: not used: relative is no absolute path");
 }
 
-Test(core_cache, a_folder_that_cannot_be_made_is_not_used)
+Test(core_cache, a_directory_that_cannot_be_made_is_not_used)
 {
     snprintf(cache_dir, sizeof(cache_dir), "%s/none/none", test_dir());
     base_options.log_levels = "info"; /* a small system may have no /var/cache */
@@ -312,7 +313,7 @@ Test(core_cache, clear_forgets)
     cr_expect_str_eq(test_log, "");
 }
 
-Test(core_cache, to_look_makes_no_folder)
+Test(core_cache, to_look_makes_no_directory)
 {
     struct ds_accel_options options = options_with_cache();
     char directory[160];
@@ -340,7 +341,7 @@ Test(core_cache, clear_says_why_it_cannot)
     cr_expect_eq(clear_cache(&options), DS_ACCEL_ERR_STATE);
     EXPECT_HAS(ds_accel_last_error(), "nothing was forgotten: DS_ACCEL_CACHE is off");
     setenv("DS_ACCEL_CACHE", "ro", 1);
-    cr_expect_eq(clear_cache(&options), DS_ACCEL_OK, "there is no folder");
+    cr_expect_eq(clear_cache(&options), DS_ACCEL_OK, "there is no directory");
     unsetenv("DS_ACCEL_CACHE");
     expect_probes(1, "cold");
     setenv("DS_ACCEL_CACHE", "ro", 1);

@@ -115,12 +115,12 @@ Test(core_cache, a_stopped_process_is_not_waited_for, .timeout = 60)
     options = options_with_cache();
     options.log_levels = "info";
     expect_chosen_with(&options, "counted");
-    EXPECT_HAS(test_log, "is stopped while it asks plugins; not waiting for it");
+    EXPECT_HAS(test_log, "is stopped while it probes plugins; not waiting for it");
     cr_expect_eq(probes(), 1);
     expect_chosen("counted");
     cr_expect_eq(probes(), 1, "what it found out is remembered");
     cr_expect_eq(clear_cache(&options), DS_ACCEL_ERR_BUSY);
-    EXPECT_HAS(ds_accel_last_error(), "is stopped while it asks plugins, and holds ");
+    EXPECT_HAS(ds_accel_last_error(), "is stopped while it probes plugins, and holds ");
     end_asking();
 }
 
@@ -152,7 +152,7 @@ Test(core_cache, nobody_waits_where_only_cpu_is_asked, .timeout = 60)
     options = options_with_cache();
     options.log_levels = "info";
     expect_chosen_with(&options, "cpu");
-    EXPECT_HAS(test_log, "another process is still asking plugins; not waiting for it\n");
+    EXPECT_HAS(test_log, "another process is still probing plugins; not waiting for it\n");
     cr_expect_neq(access(file, F_OK), 0, "what was found out beside the lock is not stored");
     end_asking();
     expect_chosen("cpu");

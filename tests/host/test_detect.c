@@ -472,23 +472,23 @@ Test(core_detect, the_fall_back_names_the_first_that_something_can_be_done_for)
     refuse("npu", "no_device");
     expect_fall_back("no_device: this machine has no device of xpu or npu (");
     refuse("rocm", "library_missing");
-    expect_fall_back("rocm is unavailable: library_missing: rocm (ds-accel explain rocm ");
+    expect_fall_back("rocm is unavailable: library_missing: rocm (see ds-accel explain rocm)");
     refuse("cuda", "driver_failed"); /* before rocm in the order */
-    expect_fall_back("cuda is error: driver_failed: cuda (ds-accel explain cuda ");
+    expect_fall_back("cuda is error: driver_failed: cuda (see ds-accel explain cuda)");
     refuse("mlu", "no_permission"); /* before both */
-    expect_fall_back("mlu is unavailable: no_permission: mlu (ds-accel explain mlu ");
+    expect_fall_back("mlu is unavailable: no_permission: mlu (see ds-accel explain mlu)");
     refuse("hpu", "no_device");
-    expect_fall_back("mlu is unavailable: no_permission: mlu (ds-accel explain mlu ");
+    expect_fall_back("mlu is unavailable: no_permission: mlu (see ds-accel explain mlu)");
     test_write("etc/ds-accel.json", "{\"deny\": [\"mlu\"]}");
-    expect_fall_back("cuda is error: driver_failed: cuda (ds-accel explain cuda ");
+    expect_fall_back("cuda is error: driver_failed: cuda (see ds-accel explain cuda)");
     test_write("etc/ds-accel.json", "{\"deny\": [\"mlu\", \"cuda\", \"rocm\", \"npu\"]}");
     expect_fall_back("no_device: this machine has no device of xpu or hpu (");
     test_write("etc/ds-accel.json", "{\"deny\": [\"mlu\", \"cuda\", \"rocm\", \"npu\", \"xpu\"]}");
-    expect_fall_back("hpu is unavailable: no_device: hpu (ds-accel explain hpu ");
+    expect_fall_back("hpu is unavailable: no_device: hpu (see ds-accel explain hpu)");
     test_write("etc/ds-accel.json",
                "{\"backends\": {\"xpu\": {\"demand_only\": true}}, \"detection_order\": "
                "[\"rocm\", \"hpu\", \"mlu\", \"xpu\", \"npu\"]}");
-    expect_fall_back("rocm is unavailable: library_missing: rocm (ds-accel explain rocm ");
+    expect_fall_back("rocm is unavailable: library_missing: rocm (see ds-accel explain rocm)");
 }
 
 Test(core_detect, the_fall_back_names_one_that_did_not_start_before_what_has_no_device)

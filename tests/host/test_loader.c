@@ -235,11 +235,11 @@ Test(core_loader, thread_local_storage_has_a_limit)
 
 Test(core_loader, what_is_no_regular_file_is_never_waited_for)
 {
-    cr_assert_eq(mkdir(test_path("plugins/ds_accel_folder.so"), 0755), 0);
+    cr_assert_eq(mkdir(test_path("plugins/ds_accel_directory.so"), 0755), 0);
     cr_assert_eq(mkfifo(test_path("plugins/ds_accel_pipe.so"), 0644), 0);
     cr_assert_eq(symlink("nowhere", test_path("plugins/ds_accel_dangling.so")), 0);
     cr_assert_eq(symlink("ds_accel_loop.so", test_path("plugins/ds_accel_loop.so")), 0);
-    expect_file("folder", "is_directory");
+    expect_file("directory", "is_directory");
     expect_file("pipe", "is_fifo");
     expect_file("dangling", "dangling_link");
     expect_file("loop", "link_loop");

@@ -32,7 +32,7 @@ Test(core_scan, the_first_plugin_of_a_name_shadows_later_ones)
     ds_accel_destroy(context);
 }
 
-Test(core_scan, a_folder_given_twice_under_two_names_is_scanned_once)
+Test(core_scan, a_directory_given_twice_under_two_names_is_scanned_once)
 {
     struct ds_accel_options options = test_options();
     char with_dot[256];
@@ -57,7 +57,7 @@ Test(core_scan, a_folder_given_twice_under_two_names_is_scanned_once)
     }
     cr_expect_eq(found, 1);
     EXPECT_HAS(test_log, "2 scan: ");
-    EXPECT_HAS(test_log, "does/not/exist is not a folder");
+    EXPECT_HAS(test_log, "does/not/exist is not a directory");
     ds_accel_destroy(context);
 }
 
@@ -100,7 +100,7 @@ Test(core_scan, a_file_whose_name_no_backend_has_is_rejected)
 }
 
 /* For any order of the file system. */
-Test(core_scan, the_files_of_a_folder_come_in_byte_wise_order)
+Test(core_scan, the_files_of_a_directory_come_in_byte_wise_order)
 {
     static const char *const names[] = {"zeta", "beta", "x9", "alpha", "x10", "gamma", "Upper"};
     struct ds_accel_options options = test_options();

@@ -37,7 +37,7 @@ Test(core_trust, a_strangers_file_is_refused)
     expect_yes();
 }
 
-Test(core_trust, a_strangers_folder_is_refused_wherever_it_is)
+Test(core_trust, a_strangers_directory_is_refused_wherever_it_is)
 {
     NEED_ROOT();
     test_add_mock("alpha");
@@ -124,7 +124,7 @@ Test(core_trust, a_file_that_others_may_write_to_is_refused)
     expect_yes();
 }
 
-Test(core_trust, a_folder_that_others_may_write_to_is_refused)
+Test(core_trust, a_directory_that_others_may_write_to_is_refused)
 {
     test_add_mock("alpha");
     change_mode("plugins", 0777);
@@ -133,7 +133,7 @@ Test(core_trust, a_folder_that_others_may_write_to_is_refused)
     expect_yes();
 }
 
-Test(core_trust, a_folder_above_that_others_may_write_to_is_refused)
+Test(core_trust, a_directory_above_that_others_may_write_to_is_refused)
 {
     test_add_mock("alpha");
     move_below();
@@ -242,7 +242,7 @@ Test(core_trust, a_link_is_as_good_as_where_it_leads)
 
 /* A path through a directory that others may write to is rejected, even if ".." leads out of it
    again. */
-Test(core_trust, no_way_leads_through_a_folder_of_others)
+Test(core_trust, no_way_leads_through_a_directory_of_others)
 {
     test_copy(ALPHA, "real/ds_accel_alpha.so");
     test_path("open/x");
@@ -257,7 +257,7 @@ Test(core_trust, a_link_to_nothing_says_so)
 {
     make_link("../real/ds_accel_alpha.so", FILE_PATH);
     expect_no("dangling_link", test_path(FILE_PATH), "real");
-    test_write("real", "a file where the link has a folder");
+    test_write("real", "a file where the link has a directory");
     expect_no("dangling_link", test_path(FILE_PATH), "real");
     cr_assert_eq(unlink(test_path("real")), 0);
     test_copy(ALPHA, "real/ds_accel_alpha.so");
@@ -330,7 +330,7 @@ Test(core_trust, each_of_many_plugins_is_judged_by_itself)
 
 /* More directories than are kept open at once, all with the same name: none is mistaken for
    another. */
-Test(core_trust, folders_of_one_name_are_told_apart)
+Test(core_trust, directories_of_one_name_are_told_apart)
 {
     ds_accel_t *context;
     char target[80];
@@ -356,7 +356,7 @@ Test(core_trust, folders_of_one_name_are_told_apart)
     ds_accel_destroy(context);
 }
 
-Test(core_trust, a_folder_is_looked_at_anew_by_the_next_call)
+Test(core_trust, a_directory_is_looked_at_anew_by_the_next_call)
 {
     struct ds_accel_options options = test_options();
     ds_accel_t *context;
@@ -385,7 +385,7 @@ static int count_descriptors(void)
     return count;
 }
 
-Test(core_trust, no_folder_stays_open)
+Test(core_trust, no_directory_stays_open)
 {
     int before = count_descriptors();
     ds_accel_t *context;

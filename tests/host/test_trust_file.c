@@ -16,7 +16,7 @@
 static void (*on_open)(const char *name);
 
 /* The library's openat() too: the program's own comes first. */
-__attribute__((visibility("default"))) int openat(int folder, const char *name, int flags, ...)
+__attribute__((visibility("default"))) int openat(int directory, const char *name, int flags, ...)
 {
     mode_t mode = 0;
     va_list arguments;
@@ -29,12 +29,12 @@ __attribute__((visibility("default"))) int openat(int folder, const char *name, 
     if (on_open != NULL && (flags & O_PATH) == 0) {
         on_open(name);
     }
-    return (int)syscall(SYS_openat, folder, name, flags, mode);
+    return (int)syscall(SYS_openat, directory, name, flags, mode);
 }
 
 /* ---- what is no file ------------------------------------------------------------------------ */
 
-Test(core_trust, a_folder_in_its_place_says_so)
+Test(core_trust, a_directory_in_its_place_says_so)
 {
     cr_assert_eq(mkdir(test_path(FILE_PATH), 0755), 0);
     expect_no("is_directory", test_path(FILE_PATH), "");
@@ -122,7 +122,7 @@ Test(core_trust, a_file_closed_to_the_user_says_so)
     become_root();
 }
 
-Test(core_trust, a_folder_closed_to_the_user_is_named)
+Test(core_trust, a_directory_closed_to_the_user_is_named)
 {
     NEED_ROOT();
     test_copy(ALPHA, "closed/deep/ds_accel_alpha.so");

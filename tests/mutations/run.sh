@@ -53,7 +53,7 @@ export FULL=1
 # A make that is started here is no part of the one that started this script.
 unset MAKEFLAGS MFLAGS MAKELEVEL DS_ACCEL_CPU_ASYNC
 
-# end_below FOLDER: end every process whose program or working directory is in it, each by its id.
+# end_below DIRECTORY: end every process whose program or working directory is in it, each by its id.
 end_below() {
     for entry in /proc/[0-9]*; do
         pid=${entry#/proc/}

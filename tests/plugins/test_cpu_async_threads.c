@@ -30,12 +30,12 @@
 /* Calls visit with each other thread of this process; returns their number. */
 static int each_thread(void (*visit)(pid_t thread, void *data), void *data)
 {
-    DIR *folder = opendir("/proc/self/task");
+    DIR *directory = opendir("/proc/self/task");
     struct dirent *entry;
     int count = 0;
 
-    cr_assert_not_null(folder);
-    while ((entry = readdir(folder)) != NULL) {
+    cr_assert_not_null(directory);
+    while ((entry = readdir(directory)) != NULL) {
         pid_t thread = (pid_t)atoi(entry->d_name);
 
         if (thread > 0 && thread != (pid_t)syscall(SYS_gettid)) {
@@ -45,7 +45,7 @@ static int each_thread(void (*visit)(pid_t thread, void *data), void *data)
             }
         }
     }
-    closedir(folder);
+    closedir(directory);
     return count;
 }
 

@@ -213,14 +213,14 @@ Test(plugin_cpu_memory, misuse_of_virtual_memory_is_refused)
 
 static int count_descriptors(void)
 {
-    DIR *folder = opendir("/proc/self/fd");
+    DIR *directory = opendir("/proc/self/fd");
     int count = 0;
 
-    cr_assert_not_null(folder);
-    while (readdir(folder) != NULL) {
+    cr_assert_not_null(directory);
+    while (readdir(directory) != NULL) {
         count++;
     }
-    closedir(folder);
+    closedir(directory);
     return count;
 }
 

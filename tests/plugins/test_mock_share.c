@@ -144,14 +144,14 @@ Test(plugin_mock_share, a_handle_opens_the_same_memory_at_the_same_place)
 
 static int count_descriptors(void)
 {
-    DIR *folder = opendir("/proc/self/fd");
+    DIR *directory = opendir("/proc/self/fd");
     int count = 0;
 
-    cr_assert_not_null(folder);
-    while (readdir(folder) != NULL) {
+    cr_assert_not_null(directory);
+    while (readdir(directory) != NULL) {
         count++;
     }
-    closedir(folder);
+    closedir(directory);
     return count;
 }
 

@@ -429,7 +429,7 @@ Test(core_doctor, one_node_of_several_that_is_missing_is_a_warning)
     expect_fine("device_node");
 }
 
-Test(core_doctor, a_shared_folder_has_nodes_of_others)
+Test(core_doctor, a_shared_directory_has_nodes_of_others)
 {
     char *text;
 
@@ -472,13 +472,13 @@ Test(core_doctor, a_missing_runtime_is_a_problem_where_its_hardware_is)
     add_nodes();
     expect_fine("library"); /* a recorded machine without libraries reports nothing about them */
     test_copy(LIBRARY, "machine/usr/lib/libunrelated.so");
-    expect("library", "problem", "libcuda.so.1", "the runtime of cuda is in none of the folders",
-           "(Debian, non-free: libcuda1)");
+    expect("library", "problem", "libcuda.so.1",
+           "the runtime of cuda is in none of the directories", "(Debian, non-free: libcuda1)");
     test_copy(LIBRARY, "machine/usr/lib/libcuda.so");
     expect("library", "ok", "libcuda.so.1", "/usr/lib/libcuda.so, for cuda", "\"\"");
 }
 
-Test(core_doctor, a_runtime_in_a_folder_of_the_environment_is_found)
+Test(core_doctor, a_runtime_in_a_directory_of_the_environment_is_found)
 {
     test_add_mock("cuda");
     add_gpu("0x10de");
@@ -486,7 +486,7 @@ Test(core_doctor, a_runtime_in_a_folder_of_the_environment_is_found)
     test_write("machine/opt/bad/libcuda.so.1", "not a library");
     test_copy(LIBRARY, "machine/opt/good/libcuda.so.1");
     setenv("LD_LIBRARY_PATH", "::/opt/bad:/opt/none:", 1);
-    expect("library", "problem", "libcuda.so.1", "none of the folders", "LD_LIBRARY_PATH");
+    expect("library", "problem", "libcuda.so.1", "none of the directories", "LD_LIBRARY_PATH");
     setenv("LD_LIBRARY_PATH", "/opt/bad:/opt/good", 1);
     expect("library", "ok", "libcuda.so.1", "/opt/good/libcuda.so.1, for cuda", "\"\"");
 }
@@ -538,13 +538,13 @@ Test(core_doctor, the_linkers_cache_is_read_and_a_damaged_one_is_not_believed)
     expect("library", "ok", "libcuda.so.1", "/opt/cached/libcuda.so.1, for cuda", "\"\"");
     for (size_t size = 0; size < offsetof(struct cache, texts) + 37; size += 7) {
         test_write_bytes("machine/etc/ld.so.cache", &cache, size);
-        expect("library", "problem", "libcuda.so.1", "none of the folders", "");
+        expect("library", "problem", "libcuda.so.1", "none of the directories", "");
     }
     cache.entry_count = UINT32_MAX;
     cache.entries[1].name = UINT32_MAX;
     cache.entries[0].path = UINT32_MAX - 1;
     test_write_bytes("machine/etc/ld.so.cache", &cache, sizeof(cache));
-    expect("library", "problem", "libcuda.so.1", "none of the folders", "");
+    expect("library", "problem", "libcuda.so.1", "none of the directories", "");
 }
 
 Test(core_doctor, a_library_that_a_plugin_links_is_named_with_the_plugin)

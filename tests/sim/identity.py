@@ -80,21 +80,21 @@ class Machine:
     def __init__(self, build, vendor, order):
         self.build = build
         self.vendor = vendor
-        self.folder = tempfile.mkdtemp(prefix="ds-accel-identity.")
-        self.description = os.path.join(self.folder, "machine.json")
+        self.directory = tempfile.mkdtemp(prefix="ds-accel-identity.")
+        self.description = os.path.join(self.directory, "machine.json")
         with open(self.description, "w", encoding="utf-8") as file:
             json.dump(machine_of(vendor, order), file)
-        self.root = os.path.join(self.folder, "root")
+        self.root = os.path.join(self.directory, "root")
         subprocess.run([sys.executable, os.path.join(HERE, "machine.py"), self.description, self.root],
                        check=True)
-        libraries_of(build, [vendor], os.path.join(self.folder, "lib"))
+        libraries_of(build, [vendor], os.path.join(self.directory, "lib"))
 
     def run(self, *arguments, **variables):
         environment = {name: value for name, value in os.environ.items()
                        if not any(part in name for part in VENDOR_VARIABLES) and name != "DS_ACCELERATOR"}
-        environment.update({"LD_LIBRARY_PATH": os.path.join(self.folder, "lib"), "LC_ALL": "C",
+        environment.update({"LD_LIBRARY_PATH": os.path.join(self.directory, "lib"), "LC_ALL": "C",
                             "SIM_MACHINE": self.description, "DS_ACCEL_CACHE": "off",
-                            "XDG_CONFIG_HOME": os.path.join(self.folder, "none")})
+                            "XDG_CONFIG_HOME": os.path.join(self.directory, "none")})
         environment.update(NEEDED.get(self.vendor, {}))
         environment.update(variables)
         answer = subprocess.run([os.path.join(self.build, "bin/ds-accel"), "--root", self.root, *arguments],
@@ -107,7 +107,7 @@ class Machine:
         return self.run("info", self.vendor, "--json", **variables).get("devices") or []
 
     def close(self):
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.directory)
 
 
 def check(build, vendor, order, count):

@@ -5,7 +5,7 @@
 
     machine.py FILE DIR
 
-FILE is a machine of tests/sim/machines (tests/sim/README.md has its format), DIR a new or empty folder.
+FILE is a machine of tests/sim/machines (tests/sim/README.md has its format), DIR a new or empty directory.
 The nodes of /dev are plain files: what is looked at is that they are there and who may open them.
 """
 import json
@@ -186,9 +186,9 @@ class Tree:
         return place
 
     def bind(self, place, driver):
-        folder = f"/sys/bus/pci/drivers/{driver}"
-        os.makedirs(self.root + folder, exist_ok=True)
-        self.link(f"{place}/driver", folder)
+        directory = f"/sys/bus/pci/drivers/{driver}"
+        os.makedirs(self.root + directory, exist_ok=True)
+        self.link(f"{place}/driver", directory)
 
     def list_slots(self):
         """/proc/bus/pci/devices: bus, slot and function as one number; the domain is not in it."""
@@ -207,14 +207,14 @@ def write_host(tree, machine):
     for index, node in enumerate(nodes):
         kib = node["memory_bytes"] // 1024
         total += kib
-        folder = f"/sys/devices/system/node/node{index}"
-        tree.file(f"{folder}/cpulist", node["cpus"] + "\n")
+        directory = f"/sys/devices/system/node/node{index}"
+        tree.file(f"{directory}/cpulist", node["cpus"] + "\n")
         tree.file(
-            f"{folder}/meminfo",
+            f"{directory}/meminfo",
             f"Node {index} MemTotal:       {kib} kB\nNode {index} MemFree:        {kib * 3 // 4} kB\n",
         )
         distances = [10 if index == other else 21 for other in range(len(nodes))]
-        tree.file(f"{folder}/distance", " ".join(map(str, distances)) + "\n")
+        tree.file(f"{directory}/distance", " ".join(map(str, distances)) + "\n")
     online = f"0-{len(nodes) - 1}" if len(nodes) > 1 else "0"
     tree.file("/sys/devices/system/node/online", online + "\n")
     tree.file("/sys/devices/system/cpu/online", ",".join(node["cpus"] for node in nodes if node["cpus"]) + "\n")
@@ -278,11 +278,11 @@ def write_device(tree, facts, vendor, table, device, index):
     if place is not None:
         tree.bind(place, vendor.get("kernel_driver", table["driver"]))
         if "class" in table:
-            # As the kernel has it: the class points to a folder of the device, that points back.
+            # As the kernel has it: the class points to a directory of the device, that points back.
             name = fill(table["class"], facts)
-            folder = f"{place}/{name.split('/')[3]}/{os.path.basename(name)}"
-            os.symlink(f"../../../{os.path.basename(place)}", tree.path(folder + "/device"))
-            tree.link(name, folder)
+            directory = f"{place}/{name.split('/')[3]}/{os.path.basename(name)}"
+            os.symlink(f"../../../{os.path.basename(place)}", tree.path(directory + "/device"))
+            tree.link(name, directory)
     for name, text in {**table["device_files"], **device.get("files", {})}.items():
         tree.file(fill(name, facts), fill(text, facts))
 
@@ -323,7 +323,7 @@ def write_nic(tree, nic):
 
 
 def write_machine(path, root):
-    """The files of the machine that the file describes, below a new or empty folder."""
+    """The files of the machine that the file describes, below a new or empty directory."""
     with open(path, encoding="utf-8") as file:
         machine = json.load(file)
     tree = Tree(root.rstrip("/"))

@@ -76,28 +76,28 @@ def machine_of(table, case, is_reversed):
     return machine
 
 
-def libraries_of(build, vendors, folder):
-    """A folder with only these vendors' simulated runtimes, as if only they were installed. Other
-    versions of them are in folders of their own and stay out."""
-    os.mkdir(folder)
+def libraries_of(build, vendors, directory):
+    """A directory with only these vendors' simulated runtimes, as if only they were installed. Other
+    versions of them are in directories of their own and stay out."""
+    os.mkdir(directory)
     with open(os.path.join(build, "sim/sonames"), encoding="utf-8") as file:
         lines = file.read().splitlines()
     shared = [(vendor, f"libsim_{vendor}.so") for vendor in vendors]
     for vendor, soname in [*map(str.split, lines), *shared]:
         if vendor in vendors and "/" not in soname:
-            os.symlink(os.path.join(build, "sim/lib", soname), os.path.join(folder, soname))
+            os.symlink(os.path.join(build, "sim/lib", soname), os.path.join(directory, soname))
 
 
-def options_of(build, case, folder):
+def options_of(build, case, directory):
     """The options that make the case's configuration and plugins take part."""
     options = []
     if "config" in case:
-        path = os.path.join(folder, "config.json")
+        path = os.path.join(directory, "config.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(case["config"], file)
         options += ["--config", path]
     if "plugins" in case:
-        plugins = os.path.join(folder, "plugins")
+        plugins = os.path.join(directory, "plugins")
         os.mkdir(plugins)
         for name in case["plugins"]:
             shutil.copy(os.path.join(build, "tests/fixtures/mocks", f"ds_accel_{name}.so"), plugins)
@@ -105,28 +105,28 @@ def options_of(build, case, folder):
     return options
 
 
-def run(build, table, case, is_reversed, folder):
+def run(build, table, case, is_reversed, directory):
     machine = machine_of(table, case, is_reversed)
-    description = os.path.join(folder, "machine.json")
+    description = os.path.join(directory, "machine.json")
     with open(description, "w", encoding="utf-8") as file:
         json.dump(machine, file)
-    root = os.path.join(folder, "root")
+    root = os.path.join(directory, "root")
     simulated.write_machine(description, root)
     for node in case.get("closed", []):
         os.chmod(root + node, 0)
-    libraries = os.path.join(folder, "lib")
+    libraries = os.path.join(directory, "lib")
     installed = case.get("libraries", list(machine.get("vendors", {})))
     libraries_of(build, installed, libraries)
     environment = {name: value for name, value in os.environ.items()
                    if not any(part in name for part in VENDOR_VARIABLES) and name not in PYTHON_VARIABLES
                    and name != "DS_ACCELERATOR"}
     environment.update({"LD_LIBRARY_PATH": libraries, "SIM_MACHINE": description, "LC_ALL": "C",
-                        "DS_ACCEL_CACHE": "off", "XDG_CONFIG_HOME": os.path.join(folder, "none"),
-                        "XDG_RUNTIME_DIR": folder})
+                        "DS_ACCEL_CACHE": "off", "XDG_CONFIG_HOME": os.path.join(directory, "none"),
+                        "XDG_RUNTIME_DIR": directory})
     for vendor in set(machine.get("vendors", {})) - set(installed):
         environment[f"DS_ACCEL_{vendor.upper()}_LIBRARY"] = os.path.join(libraries, "absent.so")
     environment.update(case.get("env", {}))
-    command = [os.path.join(build, "bin/ds-accel"), "--root", root, *options_of(build, case, folder),
+    command = [os.path.join(build, "bin/ds-accel"), "--root", root, *options_of(build, case, directory),
                *case.get("arguments", []), "detect", "--json"]
     if case.get("powerless") and os.geteuid() == 0:
         command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *command]
@@ -175,11 +175,11 @@ def main():
             continue
         is_twice = is_full or (number + seed) % REVERSED_ONE_IN == 0
         for is_reversed in (False, True) if is_twice else (False,):
-            folder = tempfile.mkdtemp(prefix="ds-accel-matrix.")
+            directory = tempfile.mkdtemp(prefix="ds-accel-matrix.")
             try:
-                problems = list(differences(case, run(build, table, case, is_reversed, folder)))
+                problems = list(differences(case, run(build, table, case, is_reversed, directory)))
             finally:
-                shutil.rmtree(folder)
+                shutil.rmtree(directory)
             for problem in problems:
                 print(f"FAILED: {case['name']}{' (reversed)' if is_reversed else ''}: {problem}")
             passed += not problems

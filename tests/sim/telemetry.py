@@ -44,8 +44,8 @@ def machine_of(case):
     return machine
 
 
-def drive(build, case, folder):
-    description = os.path.join(folder, "machine.json")
+def drive(build, case, directory):
+    description = os.path.join(directory, "machine.json")
     with open(description, "w", encoding="utf-8") as file:
         json.dump(machine_of(case), file)
     environment = {name: value for name, value in os.environ.items()
@@ -115,8 +115,8 @@ def main():
     for case in table["cases"]:
         if chosen and case["name"] not in chosen and case["backend"] not in chosen:
             continue
-        with tempfile.TemporaryDirectory(prefix="ds-accel-telemetry.") as folder:
-            problems = list(differences(case, drive(os.path.abspath(build), case, folder)))
+        with tempfile.TemporaryDirectory(prefix="ds-accel-telemetry.") as directory:
+            problems = list(differences(case, drive(os.path.abspath(build), case, directory)))
         for problem in problems:
             print(f"FAILED: {case['name']}: {problem}")
         passed += not problems

@@ -118,8 +118,8 @@ else
 fi
 
 stub=
-for folder in /usr/local/cuda/lib64/stubs /usr/lib/x86_64-linux-gnu/stubs; do
-    [ ! -e "$folder/libcuda.so" ] || stub=$folder/libcuda.so
+for directory in /usr/local/cuda/lib64/stubs /usr/lib/x86_64-linux-gnu/stubs; do
+    [ ! -e "$directory/libcuda.so" ] || stub=$directory/libcuda.so
 done
 if [ -n "$stub" ]; then
     mkdir "$dir/stub"

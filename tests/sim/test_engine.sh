@@ -164,7 +164,7 @@ run "$sim" node-8gpu sh -c 'echo "$SIM_MACHINE" "$DS_ACCEL_CACHE" "${LD_LIBRARY_
 is "the runner: the command's exit status" 7 "$code"
 has "the runner: what is set" "$out" "$here/machines/node-8gpu.json off $build/sim/lib"
 has "the runner: nodes with holes" "$out" "nvidia9"
-is "the runner: its folder is gone" gone "$([ -e "$(cat "$dir/where")" ] || echo gone)"
+is "the runner: its directory is gone" gone "$([ -e "$(cat "$dir/where")" ] || echo gone)"
 # shellcheck disable=SC2016 # for the shell inside
 run env DS_ACCEL_ROOT="$dir/root" "$sim" cuda sh -c 'echo "$DS_ACCEL_ROOT"'
 is "the runner: a root that is set already stays" "$dir/root" "$out"

@@ -38,7 +38,7 @@ machine() {
 ask() {
     # shellcheck disable=SC2046,SC2086 # words
     run env $(cat "$dir/variables") $plain env DS_ACCEL_ROOT="$root" SIM_MACHINE="$description" \
-        LD_LIBRARY_PATH="$libs" "$program" ${folder:+--plugin-dir "$folder"} "$@"
+        LD_LIBRARY_PATH="$libs" "$program" ${directory:+--plugin-dir "$directory"} "$@"
 }
 
 # refused REASON: checks that the backend cannot be used for that reason, with a remedy. Sets
@@ -90,7 +90,7 @@ seen() {
 # ---- cuda, from an empty machine to a device -----------------------------------------------------
 
 backend=cuda
-folder=
+directory=
 echo CUDA_VISIBLE_DEVICES= >"$dir/variables"
 card='"name": "A", "pci": "0000:18:00.0", "memory_bytes": 67108864'
 echo '{"vendors": {}}' | machine
@@ -216,11 +216,11 @@ fi
 # ---- a sleeping device, and an old device -------------------------------------------------------
 
 backend=aged
-folder=$dir/plugins
-mkdir "$folder"
+directory=$dir/plugins
+mkdir "$directory"
 # shellcheck disable=SC2086 # no flag is no word
 "$CC" -std=c11 -D_GNU_SOURCE -fPIC -shared -fvisibility=hidden ${SAN:+-fsanitize=$SAN} -I"$build/include/ds-accel" \
-    -Wl,-z,now,-z,nodelete -o "$folder/ds_accel_aged.so" "$here/remedies/aged.c"
+    -Wl,-z,now,-z,nodelete -o "$directory/ds_accel_aged.so" "$here/remedies/aged.c"
 echo "{\"vendors\": {\"cuda\": {\"devices\": [{$card, \"pci_device\": \"0x1db4\", \"power\": \"suspended\"}]}}}" | machine
 refused device_asleep
 

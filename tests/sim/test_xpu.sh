@@ -127,18 +127,18 @@ is "IPEX 2.10 is after 2.6" "false xccl" "$(CONDA_PREFIX=$dir/conda way xpu)"
 package "$dir/user" intel_extension_for_pytorch 2.6.0
 package "$dir/user" oneccl_bind_pt 2.6.0+gpu
 is "IPEX 2.6, with oneCCL" "false ccl" "$(PYTHONPATH=/nonexistent:$dir/user way xpu)"
-is "the first folder has the say" "false ccl" "$(VIRTUAL_ENV=$dir/venv PYTHONPATH=$dir/user way xpu)"
+is "the first directory has the say" "false ccl" "$(VIRTUAL_ENV=$dir/venv PYTHONPATH=$dir/user way xpu)"
 mkdir -p "$dir/egg/intel_extension_for_pytorch-2.5.0+xpu-py3.10.egg-info" "$dir/old"
 printf 'Metadata-Version: 2.1\nVersion: 2.5.0+xpu\n' | tee "$dir/old/intel_extension_for_pytorch-2.5.0+xpu-py3.10.egg-info" \
     >"$dir/egg/intel_extension_for_pytorch-2.5.0+xpu-py3.10.egg-info/PKG-INFO"
-is "IPEX installed as an egg-info folder" "true xccl" "$(PYTHONPATH=$dir/egg way xpu)"
+is "IPEX installed as an egg-info directory" "true xccl" "$(PYTHONPATH=$dir/egg way xpu)"
 is "IPEX installed as an egg-info file" "true xccl" "$(PYTHONPATH=$dir/old way xpu)"
 package "$dir/cpu" intel_extension_for_pytorch 2.1.0+cpu
 is "IPEX that was built for the CPU" "false xccl" "$(PYTHONPATH=$dir/cpu way xpu)"
 variant packaged 'm["files"] = {
     "/usr/lib/python3/dist-packages/intel_extension_for_pytorch-1.13.120+xpu.dist-info/METADATA": "Version: 1.13.120+xpu\n",
     "/usr/local/lib/python3.9/dist-packages/oneccl_bindings_for_pytorch-2.0.dist-info/METADATA": "Version: 2.0\n"}'
-is "in the machine's own folders" "true ccl" "$(way "$dir/packaged.json")"
+is "in the machine's own directories" "true ccl" "$(way "$dir/packaged.json")"
 
 # Beside a CUDA device: through the plain driver, cuda comes first; through IPEX, xpu does;
 # xpu.external precedes both.

@@ -728,44 +728,44 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 /* The default context, of the environment: the plugin leaves a byte in a file for each probe. */
 static void first_get(const char *build)
 {
-    char folder[] = "/tmp/ds-accel-threads-XXXXXX";
+    char directory[] = "/tmp/ds-accel-threads-XXXXXX";
     char path[512];
     char count[64];
     struct stat info = {0};
 
-    if (mkdtemp(folder) == NULL) {
+    if (mkdtemp(directory) == NULL) {
         abort();
     }
     snprintf(path, sizeof(path), "%s/tests/fixtures/faults/count", build);
-    snprintf(count, sizeof(count), "%s/count", folder);
+    snprintf(count, sizeof(count), "%s/count", directory);
     setenv("DS_ACCEL_PLUGIN_PATH", path, 1);
     setenv("DS_ACCELERATOR", "counted", 1);
-    setenv("DS_ACCEL_CACHE_DIR", folder, 1);
+    setenv("DS_ACCEL_CACHE_DIR", directory, 1);
     setenv("DS_TEST_COUNT_FILE", count, 1);
     check("first get", run(get_first, FIRST_THREADS));
     check("first get: one probe for all", stat(count, &info) == 0 && info.st_size == 1);
-    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* It is remembered only if the build's files have some age. */
 static void with_remembered(void)
 {
     struct ds_accel_options options = {.struct_size = sizeof(options)};
-    char folder[] = "/tmp/ds-accel-threads-XXXXXX";
+    char directory[] = "/tmp/ds-accel-threads-XXXXXX";
 
-    if (mkdtemp(folder) == NULL) {
+    if (mkdtemp(directory) == NULL) {
         abort();
     }
     options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_ENVIRONMENT;
     options.accelerator = "cpu";
-    options.cache_dir = folder;
+    options.cache_dir = directory;
     for (int round = 0; round < ROUNDS / 4; round++) {
         check("a remembered configuration",
               ds_accel_create(&options, &shared) >= 0 &&
                   (round == 0 ? ds_accel_detect(shared) >= 0 : run(look_first, THREADS)));
         ds_accel_destroy(shared);
     }
-    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static void with_host(const char *build)

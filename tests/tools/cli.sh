@@ -3,7 +3,7 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154 # for the scripts that source this, and from them
 #
-# What the tests of the command line share: checks of an answer, a refusal and a report, folders of
+# What the tests of the command line share: checks of an answer, a refusal and a report, directories of
 # plugins, and configurations. Source it behind lib.sh, with $build and $source.
 
 unset NO_COLOR TERM
@@ -65,13 +65,13 @@ at() {
     validate - "$@" <"$dir/json" 2>&1 | paste -sd ' ' -
 }
 
-# plugins FOLDER NAME...: a directory with the mock under other names.
+# plugins DIRECTORY NAME...: a directory with the mock under other names.
 plugins() {
-    folder=$1
+    directory=$1
     shift
-    mkdir -p "$folder"
+    mkdir -p "$directory"
     for plugin; do
-        cp "$mocks/ds_accel_$plugin.so" "$folder/"
+        cp "$mocks/ds_accel_$plugin.so" "$directory/"
     done
 }
 

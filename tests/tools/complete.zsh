@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# complete.zsh FOLDER LINES OUT: what zsh offers at the end of each line of the file LINES, with the
-# completion in FOLDER: the file OUT gets "NUMBER OFFER" each, lines counted from 1. Completion works only
+# complete.zsh DIRECTORY LINES OUT: what zsh offers at the end of each line of the file LINES, with the
+# completion in DIRECTORY: the file OUT gets "NUMBER OFFER" each, lines counted from 1. Completion works only
 # in an interactive zsh on a terminal, so this starts one on a pseudo-terminal, and in it a
 # widget sets the command line, completes, and collects what is given to compadd.
 if [[ -z $COMPLETE_INSIDE ]]; then
     zmodload zsh/zpty || exit 1
-    export COMPLETE_INSIDE=1 COMPLETE_FOLDER=$1 COMPLETE_LINES=$2 COMPLETE_OUT=$3 TERM=dumb
+    export COMPLETE_INSIDE=1 COMPLETE_DIRECTORY=$1 COMPLETE_LINES=$2 COMPLETE_OUT=$3 TERM=dumb
     : >$3
     zpty inside zsh -f -i
     zpty -w inside "source ${(q)0:A}"
@@ -15,7 +15,7 @@ if [[ -z $COMPLETE_INSIDE ]]; then
     exit 0
 fi
 
-fpath=($COMPLETE_FOLDER $fpath)
+fpath=($COMPLETE_DIRECTORY $fpath)
 autoload -Uz compinit
 compinit -u -D
 zstyle ':completion:*' menu no

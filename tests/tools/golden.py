@@ -40,9 +40,9 @@ class Check:
             print(f"FAILED: {message}")
 
 
-def steady(text, folder):
-    """A text without what differs from run to run: folders, addresses, numbers of processes."""
-    text = text.replace(folder, "DIR")
+def steady(text, directory):
+    """A text without what differs from run to run: directories, addresses, numbers of processes."""
+    text = text.replace(directory, "DIR")
     text = re.sub(r"\b[0-9a-f]{64}\b", "HASH", text)
     text = re.sub(r"\b0x[0-9a-f]{3,}\b", "N", text)
     text = re.sub(r"\b(pid|process|thread|owner|group|segment) \d+", r"\1 N", text)
@@ -53,36 +53,36 @@ def steady(text, folder):
     return re.sub(r"(?<![-\w.])[1-9]\d{2,}(?![\w.])", "N", text)  # not a mode, which begins with 0
 
 
-def steady_output(text, folder):
+def steady_output(text, directory):
     """What a plugin printed: each line once, since a flood is cut wherever it is met."""
-    lines = list(dict.fromkeys(steady(text, folder).splitlines()))
+    lines = list(dict.fromkeys(steady(text, directory).splitlines()))
     whole = [line for line in lines if not any(other != line and line in other for other in lines)]
     return "\n".join(whole)[:OUTPUT_LIMIT]
 
 
-def shorten(candidate, folder):
+def shorten(candidate, directory):
     """A candidate as the golden answers have it: gates are lines, those that were skipped are none."""
     answer = {}
     for key, value in candidate.items():
         if key == "elapsed_us":
             continue
         if key == "gates":
-            value = [f'{gate["gate"]} {gate["result"]}: {steady(gate["evidence"], folder)}'
+            value = [f'{gate["gate"]} {gate["result"]}: {steady(gate["evidence"], directory)}'
                      for gate in value if gate["result"] != "skipped"]
         elif key == "output":
-            value = steady_output(value, folder)
+            value = steady_output(value, directory)
         elif isinstance(value, str):
-            value = steady(value, folder)
+            value = steady(value, directory)
         answer[key] = value
     return answer
 
 
-def golden_text(report, backend, folder):
+def golden_text(report, backend, directory):
     names = [backend] if backend == NEIGHBOUR else [backend, NEIGHBOUR]
     answer = {
         "accelerator": report["accelerator"],
         "set_method": report["set_method"],
-        "candidates": [shorten(candidate, folder) for name in names
+        "candidates": [shorten(candidate, directory) for name in names
                        for candidate in report["candidates"] if candidate["name"] == name],
     }
     return json.dumps(answer, indent=2, ensure_ascii=False) + "\n"
@@ -128,7 +128,7 @@ def judge_codes(cases, reasons, check):
 
 def main(arguments):
     is_writing = arguments[0] == "--write"
-    schema_path, reasons, golden, folder = arguments[is_writing:]
+    schema_path, reasons, golden, directory = arguments[is_writing:]
     with open(schema_path, encoding="utf-8") as file:
         schema = validate.read(file.read())
     cases = [line.rstrip("\n").split("\t") for line in sys.stdin]
@@ -138,7 +138,7 @@ def main(arguments):
         name = case[0]
         path = os.path.join(golden, f"{name}.json")
         try:
-            with open(os.path.join(folder, "answers", f"{name}.json"), encoding="utf-8") as file:
+            with open(os.path.join(directory, "answers", f"{name}.json"), encoding="utf-8") as file:
                 report = validate.read(file.read())
             validate.check(report, schema)
         except (validate.Problem, ValueError) as problem:
@@ -146,7 +146,7 @@ def main(arguments):
             continue
         check.that(True, "")
         judge(report, case, check)
-        text = golden_text(report, case[3], os.path.realpath(folder))
+        text = golden_text(report, case[3], os.path.realpath(directory))
         if is_writing:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 the ds-accel authors
 # shellcheck shell=sh
 #
-# What the shell tests share: a folder, counted checks, samples, a closing line. Source it, check, then `finish`.
+# What the shell tests share: a directory, counted checks, samples, a closing line. Source it, check, then `finish`.
 
 passed=0
 failed=0

@@ -3,9 +3,9 @@
 # Copyright (c) 2026 the ds-accel authors
 """What test_memory.sh made of each snapshot, held against the snapshot.
 
-    memory.py FOLDER NAME...
+    memory.py DIRECTORY NAME...
 
-FOLDER has NAME.json (the snapshot), and of it NAME.out.json, NAME.svg, NAME.pickle and NAME.segments.pickle.
+DIRECTORY has NAME.json (the snapshot), and of it NAME.out.json, NAME.svg, NAME.pickle and NAME.segments.pickle.
 Prints a line for each check that fails, and "PASSED n" at the end.
 """
 import importlib.util
@@ -123,8 +123,8 @@ def check_traces(texts):
 
 # ---- the pickles --------------------------------------------------------------------------------
 
-def check_pickle(name, tree, folder):
-    for path, wanted in ((f"{folder}/{name}.pickle", tree), (f"{folder}/{name}.segments.pickle", tree["segments"])):
+def check_pickle(name, tree, directory):
+    for path, wanted in ((f"{directory}/{name}.pickle", tree), (f"{directory}/{name}.segments.pickle", tree["segments"])):
         with open(path, "rb") as file:
             data = file.read()
         check(f"{path}: Python reads what the JSON has", pickle.loads(data) == wanted)
@@ -134,8 +134,8 @@ def check_pickle(name, tree, folder):
 
 def viewer():
     """Debian's torch/cuda/_memory_viz.py by itself: it needs nothing of torch."""
-    for folder in ["/usr/lib/python3/dist-packages", *sys.path]:
-        path = os.path.join(folder, "torch/cuda/_memory_viz.py")
+    for directory in ["/usr/lib/python3/dist-packages", *sys.path]:
+        path = os.path.join(directory, "torch/cuda/_memory_viz.py")
         if os.path.exists(path):
             spec = importlib.util.spec_from_file_location("memory_viz", path)
             module = importlib.util.module_from_spec(spec)
@@ -155,10 +155,10 @@ def totals(lines):
     return sums
 
 
-def check_viewer(module, name, tree, folder):
-    with open(f"{folder}/{name}.segments.pickle", "rb") as file:
+def check_viewer(module, name, tree, directory):
+    with open(f"{directory}/{name}.segments.pickle", "rb") as file:
         segments = pickle.load(file)
-    with open(f"{folder}/{name}.pickle", "rb") as file:
+    with open(f"{directory}/{name}.pickle", "rb") as file:
         whole = pickle.load(file)
     takes_dict = hasattr(module, "segsum")  # torch 2.0 and newer
     data = whole if takes_dict else segments
@@ -191,21 +191,21 @@ def check_viewer(module, name, tree, folder):
 
 
 def main(arguments):
-    folder = arguments[0]
+    directory = arguments[0]
     module = viewer()
     if module is None:
         print("NOTE: torch is not installed: its memory viewer is not tried")
     for name in arguments[1:]:
-        tree = load(f"{folder}/{name}.out.json")
-        check_json(name, load(f"{folder}/{name}.json"), tree)
-        rows, texts = check_svg(name, tree, f"{folder}/{name}.svg")
+        tree = load(f"{directory}/{name}.out.json")
+        check_json(name, load(f"{directory}/{name}.json"), tree)
+        rows, texts = check_svg(name, tree, f"{directory}/{name}.svg")
         if name == "small":
             check_small(tree, rows, texts)
         if name == "traces":
             check_traces(texts)
-        check_pickle(name, tree, folder)
+        check_pickle(name, tree, directory)
         if module is not None:
-            check_viewer(module, name, tree, folder)
+            check_viewer(module, name, tree, directory)
     print(f"PASSED {passed}")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-"""A program that allocates, and writes what its allocator says of it: snapshot.py LIBRARY FOLDER
+"""A program that allocates, and writes what its allocator says of it: snapshot.py LIBRARY DIRECTORY
 
 Writes live.json, live.svg, live.text, live.pickle and live.segments of two devices of the mock.
 """
@@ -12,7 +12,7 @@ import sys
 FORMATS = {"json": 1, "svg": 2, "pickle": 3, "text": 4, "segments": 5}
 
 
-def main(library, folder):
+def main(library, directory):
     os.environ["DS_ACCELERATOR"] = "mock"
     api = ctypes.CDLL(library)
     api.ds_accel_get.restype = ctypes.c_void_p
@@ -44,7 +44,7 @@ def main(library, folder):
         data = ctypes.c_void_p()
         size = ctypes.c_size_t()
         must(api.ds_accel_memory_snapshot(context, None, number, ctypes.byref(data), ctypes.byref(size)))
-        with open(os.path.join(folder, "live." + name), "wb") as file:
+        with open(os.path.join(directory, "live." + name), "wb") as file:
             file.write(ctypes.string_at(data, size.value))
         api.ds_accel_free_data(data)
 

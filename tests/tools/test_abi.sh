@@ -49,7 +49,7 @@ steady() {
         -e '/"process_memory_bytes": /d' -e 's/,$//'
 }
 
-# finds HOST PLUGINS: that host, from the command line, takes mock and cpu of that folder.
+# finds HOST PLUGINS: that host, from the command line, takes mock and cpu of that directory.
 finds() {
     program=$(host_of "$1")/bin/ds-accel
     for name in mock cpu; do
@@ -70,8 +70,8 @@ facts() {
 today=$build/lib/ds-accel
 future=$abi/future/build/lib/ds-accel
 versions=
-for folder in "$frozen"/*/commit; do
-    versions="$versions $(basename "$(dirname "$folder")")"
+for directory in "$frozen"/*/commit; do
+    versions="$versions $(basename "$(dirname "$directory")")"
 done
 
 call today today "$today" mock

@@ -220,10 +220,10 @@ is "through a link" "0  " "$code $out $err"
 is "the link stays" "l -rw----r-- mock" "$(find . -name link.json -printf '%y ')$(
     find . -name old.json -printf '%M ')$(validate - accelerator <old.json)"
 to_file -o none/new.json
-is "no such folder" "1 " "$code $out"
-has "no such folder" "$err" "none/new.json: No such file"
+is "no such directory" "1 " "$code $out"
+has "no such directory" "$err" "none/new.json: No such file"
 to_file -o .
-is "a folder" "1 " "$code $out"
+is "a directory" "1 " "$code $out"
 to_file -o /dev/full
 is "a full device" "1 ds-accel: /dev/full: No space left on device" "$code $err"
 to_file -o /dev/null

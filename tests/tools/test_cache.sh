@@ -107,7 +107,7 @@ ds_accel quarantine list --json
 from_json "list --json: nothing yet" quarantine 0 'entries/#'
 ds_accel cache clear
 is "clear: nothing yet" "0  " "$code $out $err"
-is "to look at it makes no folder" no "$([ -e "$cache" ] && echo yes || echo no)"
+is "to look at it makes no directory" no "$([ -e "$cache" ] && echo yes || echo no)"
 (cd "$dir" && DS_ACCEL_CACHE_DIR=relative "$program" cache show >"$dir/shown" 2>&1)
 is "a relative path" "ds-accel: warning: cache: not used: relative is no absolute path
 not used: relative is no absolute path no" \
@@ -152,21 +152,21 @@ is "clear: ro" "1 ds-accel: nothing was forgotten: DS_ACCEL_CACHE is ro" "$code 
 ds_accel --root / cache show --json
 from_json "show --json: a recorded machine" cache "null a recorded machine has no cache" directory unused
 DS_ACCEL_CACHE_DIR='' XDG_RUNTIME_DIR="$dir" ds_accel cache show --json
-from_json "the folder of the session" cache "$dir/ds-accel" directory
+from_json "the directory of the session" cache "$dir/ds-accel" directory
 rm -rf "$dir/ds-accel"
 if [ "$(id -u)" = 0 ]; then
     # As su leaves it: another user's.
     mkdir -m 700 "$dir/theirs"
     chown 12345 "$dir/theirs"
     DS_ACCEL_CACHE_DIR='' XDG_RUNTIME_DIR="$dir/theirs" ds_accel cache show --json
-    is "nothing is made in another user's folder" "0 0" "$code $(find "$dir/theirs" -mindepth 1 | wc -l)"
+    is "nothing is made in another user's directory" "0 0" "$code $(find "$dir/theirs" -mindepth 1 | wc -l)"
     chmod 777 "$cache"
     ds_accel cache clear
     is "clear: fails" 1 "$code"
-    has "clear: which folder, and why" "$err" "
-ds-accel: nothing was forgotten: $cache: it has owner 0, mode 0777; expected a folder of this user"
+    has "clear: which directory, and why" "$err" "
+ds-accel: nothing was forgotten: $cache: it has owner 0, mode 0777; expected a directory of this user"
     DS_ACCEL_LOG=error ds_accel cache show
-    has "show: which folder, and why, said once" "0 $out" "0 not used: $cache: it has owner 0, mode 0777; expected"
+    has "show: which directory, and why, said once" "0 $out" "0 not used: $cache: it has owner 0, mode 0777; expected"
     chmod 700 "$cache"
 fi
 

@@ -256,7 +256,7 @@ done
 echo '{"backends": {"cuda": {"options": null}}}' >"$dir/undeclared.json"
 set -- "$program" --plugin-dir "$dir/cuda" --config "$dir/undeclared.json"
 warning="ds-accel: warning: detect: falling back to cpu: cuda is unavailable: no_driver: no module"
-warning="$warning (ds-accel explain cuda tells more)"
+warning="$warning (see ds-accel explain cuda)"
 export DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=no_driver DS_ACCEL_CUDA_DETAIL="no module"
 for command in detect info env; do
     run "$@" $command
@@ -383,17 +383,17 @@ answers mock "$program" -a cpu detect -a mock # the last one counts
 plugins "$dir/here/plugins" cuda
 ln -s "$(realpath --relative-to="$dir/here" "$program")" "$dir/here/accel"
 report detect 0 env -C "$dir/here" ./accel --plugin-dir plugins detect --json
-is "a link and a relative folder" "$here/here/plugins/ds_accel_cuda.so" "$(at plugin/path)"
+is "a link and a relative directory" "$here/here/plugins/ds_accel_cuda.so" "$(at plugin/path)"
 report detect 0 env -C "$dir/here" PATH="$dir/here:$PATH" DS_ACCEL_PLUGIN_PATH=plugins accel detect --json
 is "found on PATH" "$here/here/plugins/ds_accel_cuda.so" "$(at plugin/path)"
 answers cpu env -C / "$program" detect
 mkdir "$dir/odd name"
 cp "$mocks/ds_accel_cuda.so" "$dir/odd name/"
 report list 0 "$program" --plugin-dir "$dir/odd name" list --json
-is "a folder with a blank" "$here/odd name/ds_accel_cuda.so" "$(at plugins/0/path)"
-plugins "$dir/folder-é" cuda
-report list 0 "$program" --plugin-dir "$dir/folder-é" list --json
-is "a folder with a letter of two bytes" "$here/folder-é/ds_accel_cuda.so" "$(at plugins/0/path)"
+is "a directory with a blank" "$here/odd name/ds_accel_cuda.so" "$(at plugins/0/path)"
+plugins "$dir/directory-é" cuda
+report list 0 "$program" --plugin-dir "$dir/directory-é" list --json
+is "a directory with a letter of two bytes" "$here/directory-é/ds_accel_cuda.so" "$(at plugins/0/path)"
 bytes=$dir/$(printf 'bytes-\377')
 plugins "$bytes" cuda
 report list 0 "$program" --plugin-dir "$bytes" list --json # bytes that are not UTF-8
@@ -486,10 +486,10 @@ if [ "$(id -u)" = 0 ] && setpriv --ruid 65534 --euid 0 true 2>/dev/null; then
     # What lies beside the program is believed as long as nobody else can have put it there.
     secured=$dir/moved/bin/ds-accel
     report list 0 secure list --json
-    has "an own folder beside it" "$(at 'plugins/*/path')" "$here/moved/lib/ds-accel/ds_accel_mock.so"
+    has "an own directory beside it" "$(at 'plugins/*/path')" "$here/moved/lib/ds-accel/ds_accel_mock.so"
     chmod 777 "$dir/moved"
     report list 0 secure list --json
-    lacks "a folder that all write to" "$(at 'plugins/*/path')" "$here/moved"
+    lacks "a directory that all write to" "$(at 'plugins/*/path')" "$here/moved"
     report list 0 "$secured" list --json
     has "without raised rights the trust gate tells" "$(at 'plugins/*/reason')" "parent_writable"
 fi

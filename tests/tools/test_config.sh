@@ -78,10 +78,10 @@ refuses 5 "$dir/syntax.json:1:11: " "$program" --config "$dir/syntax.json" detec
 # Files named, as people type it.
 good=$dir/good.json
 printf '{"deny": ["x"]}\n' >"$good"
-mkdir -p "$dir/folder" "$dir/empty" "$dir/closed"
-cp "$good" "$dir/folder/a.json"
-cp "$dir/three.json" "$dir/folder/b.json"
-cp "$dir/three.json" "$dir/folder/not-one.txt"
+mkdir -p "$dir/directory" "$dir/empty" "$dir/closed"
+cp "$good" "$dir/directory/a.json"
+cp "$dir/three.json" "$dir/directory/b.json"
+cp "$dir/three.json" "$dir/directory/not-one.txt"
 # checks CODE PROBLEMS FILES ARGUMENTS...: text and JSON say the same.
 checks() {
     wanted="$1 $2 $3"
@@ -97,9 +97,9 @@ is "one file" "1 configuration file, no problem" "$out"
 checks 5 3 1 "$dir/three.json"
 checks 5 3 2 "$good" "$dir/three.json"
 checks 5 3 2 "$dir/three.json" "$good"
-checks 5 6 2 "$dir/three.json" "$dir/folder/b.json"
-checks 5 3 2 "$dir/folder"
-has "a folder: which file" "$out" "$dir/folder/b.json:2:"
+checks 5 6 2 "$dir/three.json" "$dir/directory/b.json"
+checks 5 3 2 "$dir/directory"
+has "a directory: which file" "$out" "$dir/directory/b.json:2:"
 checks 0 0 0 "$dir/empty"
 checks 5 1 1 "$dir/none.json"
 has "a missing file" "$out" "$dir/none.json:1:1: cannot read it: No such file or directory"
@@ -109,9 +109,9 @@ is "behind --" "0 1 configuration file, no problem" "$code $out"
 checks 0 0 2 --config "$dir/mock.json" "$good"
 checks 5 3 2 --config "$dir/three.json" "$good"
 checks 5 3 1 -v "$dir/three.json"
-(cd "$dir" && run "$program" config check good.json folder/b.json ./none.json && printf '%s\n' "$code" "$out" >relative) || true
+(cd "$dir" && run "$program" config check good.json directory/b.json ./none.json && printf '%s\n' "$code" "$out" >relative) || true
 is "relative paths" "5
-folder/b.json:2:21: folder/b.json:2:44: folder/b.json:3:12: ./none.json:1:1: " \
+directory/b.json:2:21: directory/b.json:2:44: directory/b.json:3:12: ./none.json:1:1: " \
     "$(sed '1n; s/^\([^ ]* \).*/\1/' "$dir/relative" | sed '1!{:a;N;$!ba;s/\n//g}')"
 run "$program" config --json check "$good"
 is "an option between" 0 "$code"
@@ -149,7 +149,7 @@ run "$program" --config "$dir/mock.json" config show
 has "as text" "$out" "# explicit $dir/mock.json"
 has "as text" "$out" "accelerator = \"mock\"  # $dir/mock.json:1"
 
-# The user's folder; a file given by name replaces it; a relative folder is as if not set.
+# The user's directory; a file given by name replaces it; a relative directory is as if not set.
 mkdir -p "$XDG_CONFIG_HOME/ds-accel"
 cp "$dir/mock.json" "$XDG_CONFIG_HOME/ds-accel/10.json"
 echo '{"accelerator": "cpu"}' >"$XDG_CONFIG_HOME/ds-accel/20.json"

@@ -87,7 +87,7 @@ END_OF_TABLE
 mkdir "$dir/include"
 header=$dir/include/acme.h
 
-# compared: what compare.py says of the header that is there, without its last line's folder
+# compared: what compare.py says of the header that is there, without its last line's directory
 compared() {
     run "$python" "$compare" --in "ACME_HEADERS=$dir/none $dir/include" "$dir/acme.table"
 }
@@ -162,9 +162,9 @@ compared
 is "a header that does not compile" "2 compare.py: acme: $header:1: 'absent.h' file not found" "$code $err"
 rm "$header"
 compared
-is "no header" "0 acme: skipped: no acme.h in $dir/none or $dir/include (ACME_HEADERS=FOLDER)" "$code $out"
+is "no header" "0 acme: skipped: no acme.h in $dir/none or $dir/include (ACME_HEADERS=DIRECTORY)" "$code $out"
 run "$python" "$compare" --need acme "$dir/acme.table"
-is "no header where one is needed" "1 acme: FAILED: no acme.h in any folder given (ACME_HEADERS=FOLDER)" "$code $out"
+is "no header where one is needed" "1 acme: FAILED: no acme.h in any directory given (ACME_HEADERS=DIRECTORY)" "$code $out"
 run "$python" "$compare" --cover "$dir/acme.table"
 is "all declarations are in the table" "0 0 declarations that no table mentions" "$code $out"
 cat >>"$dir/ours.h" <<'END_OF_OURS'

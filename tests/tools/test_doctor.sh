@@ -133,7 +133,7 @@ __attribute__((constructor)) static void die(void) { __builtin_trap(); }
 END
 mkdir -p "$machine/usr/lib"
 doctor 1
-found library problem libcuda.so.1 "the runtime of cuda is in none of the folders" "LD_LIBRARY_PATH"
+found library problem libcuda.so.1 "the runtime of cuda is in none of the directories" "LD_LIBRARY_PATH"
 mkdir -p "$machine/opt/cuda/lib"
 cp "$dir/libcuda.so.1" "$machine/opt/cuda/lib/"
 doctor 1

@@ -41,7 +41,7 @@ cat >replay.out <<'END'
 after 4 replays: 10
 END
 
-# ds-accel.pc as it is installed, of this build folder.
+# ds-accel.pc as it is installed, of this build directory.
 cat >ds-accel.pc <<END
 Name: ds-accel
 Description: accelerators found through plugins

@@ -313,7 +313,7 @@ meet file_writable rejected file_writable
 chmod go-w "$plugins/ds_accel_faulty.so"
 remedied file_writable "chmod go-w the file"
 
-# The neighbour lies elsewhere, since what is wrong with a folder is wrong with all that is in it.
+# The neighbour lies elsewhere, since what is wrong with a directory is wrong with all that is in it.
 # apart: the faulty plugin in $dir/above/below, named by the configuration.
 apart() {
     fresh
@@ -327,13 +327,13 @@ apart
 chmod o+w "$dir/above/below"
 meet dir_writable rejected dir_writable
 chmod go-w "$dir/above/below"
-remedied dir_writable "chmod go-w the folder"
+remedied dir_writable "chmod go-w the directory"
 
 apart
 chmod o+w "$dir/above"
 meet parent_writable rejected parent_writable
 chmod go-w "$dir/above"
-remedied parent_writable "chmod go-w the folder"
+remedied parent_writable "chmod go-w the directory"
 
 if [ "$(id -u)" = 0 ]; then
     fresh
@@ -347,7 +347,7 @@ if [ "$(id -u)" = 0 ]; then
     chown 12345 "$dir/above/below"
     meet dir_owner rejected dir_owner
     chown root "$dir/above/below"
-    remedied dir_owner "chown root the folder"
+    remedied dir_owner "chown root the directory"
 
     fresh
     ln -s "$dir/good.so" "$plugins/ds_accel_faulty.so"

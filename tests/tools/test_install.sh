@@ -13,7 +13,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 prefix=$dir/prefix
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 
-# A build folder of its own: the prefix is compiled in, into one file. The others are taken as they are.
+# A build directory of its own: the prefix is compiled in, into one file. The others are taken as they are.
 mkdir -p "$dir/build/obj"
 cp -a "$build/obj/core" "$build/obj/tools" "$build/obj/plugins" "$build/obj/settings" "$dir/build/obj"
 make -C "$source" BUILD="$dir/build" "$dir/build/obj/settings" >/dev/null
@@ -151,7 +151,7 @@ fence() {
     awk -v heading="$2" '$0 == heading { below = 1 } below && /^```/ { if (on) exit; on = /^```sh$/; next } on' "$1"
 }
 
-# paste_in NAME FOLDER COMMANDS: what is pasted into a shell in that folder does its work there.
+# paste_in NAME DIRECTORY COMMANDS: what is pasted into a shell in that directory does its work there.
 paste_in() {
     mkdir -p "$2"
     printf '%s\n' "$3" >"$dir/pasted"
@@ -205,7 +205,7 @@ has "ds-accel-plugin(7) has commands" "$page" "make check"
 paste_in "ds-accel-plugin(7)'s commands" "$dir/page" "$page"
 has "ds-accel-plugin(7): info" "$out" "example: available"
 
-# Another plugin by the same Makefile, whatever folder it is copied to; also with C++ inside.
+# Another plugin by the same Makefile, whatever directory it is copied to; also with C++ inside.
 mkdir "$dir/mine"
 cp "$exampledir/Makefile" "$exampledir/plugin.map" "$dir/mine"
 sed 's/"example"/"mine"/; s/Example Vendor/My Vendor/' "$exampledir/example.c" >"$dir/mine/mine.c"
@@ -221,20 +221,20 @@ has "make install without ds-accel" "$err" "pkg-config finds no ds-accel"
 run make -C "$dir/mine" NAME=mine clean
 is "make clean" "Makefile mine.c plugin.map" "$(cd "$dir/mine" && echo *)"
 
-# The build folder is a prefix too, also for pkg-config, and wherever it is.
+# The build directory is a prefix too, also for pkg-config, and wherever it is.
 run env PKG_CONFIG_PATH="$build/lib/pkgconfig" pkg-config --variable=plugindir ds-accel
-is "the build folder's plugindir" "$(cd "$build/lib/ds-accel" && pwd -P)" "$(cd "$out" && pwd -P)"
+is "the build directory's plugindir" "$(cd "$build/lib/ds-accel" && pwd -P)" "$(cd "$out" && pwd -P)"
 # shellcheck disable=SC2046
 run gcc -Wall -Wextra -Werror -o "$dir/consumer_build" "$dir/consumer.c" \
     $(PKG_CONFIG_PATH="$build/lib/pkgconfig" pkg-config --cflags --libs ds-accel)
-is "a program compiles against the build folder" "0 " "$code $err"
+is "a program compiles against the build directory" "0 " "$code $err"
 run env LD_LIBRARY_PATH="$build/lib" "$dir/consumer_build"
 is "and runs" 0 "$code"
 mkdir "$dir/five_build"
 # shellcheck disable=SC2016 # the shell that it is pasted into expands it
 run env -C "$dir/five_build" PKG_CONFIG_PATH="$build/lib/pkgconfig" sh -euc \
     'cp $(pkg-config --variable=exampledir ds-accel)/* . && make check'
-is "the example of the build folder: $err" 0 "$code"
+is "the example of the build directory: $err" 0 "$code"
 
 for file in man/man1/ds-accel.1 man/man5/ds-accel.json.5 man/man7/ds-accel-plugin.7 \
     man/man7/ds-accel-reasons.7 doc/ds-accel/plugin-abi.md doc/ds-accel/example/example.c \
@@ -264,7 +264,7 @@ rm "$dir/a b/lib/ds-accel/ds_accel_example.so"
 run make -C "$source" uninstall BUILD="$dir/build" PREFIX="$dir/a b"
 is "uninstall leaves nothing there" "0 " "$code $(find "$dir/a b" ! -type d)$(find "$dir/a b" -name 'ds-accel*')"
 cp -a "$build/lib/pkgconfig" "$dir/c d"
-has "the build folder's flags" "$(PKG_CONFIG_PATH="$dir/c d/pkgconfig" pkg-config --cflags ds-accel)" "c\\ d/"
+has "the build directory's flags" "$(PKG_CONFIG_PATH="$dir/c d/pkgconfig" pkg-config --cflags ds-accel)" "c\\ d/"
 run make -C "$source" install BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/e f" NO_DEPS=1
 is "DESTDIR with a space" "0 $dir/e f/usr/bin/ds-accel" "$code $(ls "$dir/e f/usr/bin/ds-accel")"
 run make -C "$source" uninstall BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/e f"
@@ -283,7 +283,7 @@ is "DESTDIR is not compiled in" "" "$(grep -rl "$dir/stage" "$dir/stage" || true
 make -C "$source" uninstall BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/stage" >/dev/null
 is "uninstall leaves nothing below DESTDIR" "" "$(find "$dir/stage" ! -type d)"
 
-# Libraries in a folder of their own: all that needs them is linked with it, and with no archive of
+# Libraries in a directory of their own: all that needs them is linked with it, and with no archive of
 # another version from elsewhere.
 printf '#!/bin/sh\necho -L/elsewhere -ljansson -lnuma\n' >"$dir/pkg-config"
 chmod 755 "$dir/pkg-config"
@@ -294,5 +294,5 @@ for file in bin/ds-accel libexec/ds-accel/ds-accel-probe; do
     is "$file takes no archive" "" "$(printf '%s\n' "$linked" | grep -e '\.a ' || true)"
 done
 run test -x "$build/bin/ds-accel"
-is "the build folder is left alone" 0 "$code"
+is "the build directory is left alone" 0 "$code"
 finish

@@ -26,7 +26,7 @@ configure() {
         "$1" "${2:-20000}" "${3:+, $3}" >"$config"
 }
 
-# put FOLDER FAULT: beside a good neighbour, and before it.
+# put DIRECTORY FAULT: beside a good neighbour, and before it.
 put() {
     rm -f "$plugins"/*
     cp "$fixtures/faults/neighbour/ds_accel_neighbour.so" "$plugins/"
@@ -73,7 +73,7 @@ alone=$(others)
 has "alone" "$alone" "neighbour available - 0"
 has "alone" "$alone" "cpu available not_needed 0"
 
-# harmless NAME FOLDER FAULT LIMIT: explain asks all, detect as everybody does, and then without it.
+# harmless NAME DIRECTORY FAULT LIMIT: explain asks all, detect as everybody does, and then without it.
 harmless() {
     put "$2" "$3"
     rm -rf "$dir/run/ds-accel"
@@ -93,8 +93,8 @@ harmless() {
     nobody_left "$1, afterwards"
 }
 
-for folder in "$fixtures"/losers/*; do
-    fault=$(basename "$folder")
+for directory in "$fixtures"/losers/*; do
+    fault=$(basename "$directory")
     harmless "$fault" losers "$fault" 256
 done
 
@@ -216,8 +216,8 @@ for fault in init_segv init_exit shutdown_ill shutdown_exit; do
 done
 
 # What only init changes or leaves behind is known before anybody starts it.
-for folder in "$fixtures"/start-only/*; do
-    fault=$(basename "$folder")
+for directory in "$fixtures"/start-only/*; do
+    fault=$(basename "$directory")
     case $fault in
     change_root | change_ids) [ "$(id -u)" = 0 ] || continue ;;
     change_affinity) [ "$(nproc)" != 1 ] || continue ;;

@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")/../languages" && pwd)
 program=$build/bin/ds-accel
 export PKG_CONFIG_PATH="$build/lib/pkgconfig"
 include=$(pkg-config --variable=includedir ds-accel)/ds-accel
-has "pkg-config knows the build folder" "$(cd "$include" && pwd -P)" "$(cd "$build" && pwd -P)/"
+has "pkg-config knows the build directory" "$(cd "$include" && pwd -P)" "$(cd "$build" && pwd -P)/"
 link="-Wl,-z,defs,-z,now,-z,nodelete,-z,noexecstack"
 mkdir "$dir/plugins"
 

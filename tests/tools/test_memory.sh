@@ -243,7 +243,7 @@ is "a NUL byte" "1 ds-accel: $dir/nul:2:3: a NUL byte; expected JSON" "$code $er
 run "$program" memory show "$dir/nosuch.json"
 is "a file that is not there" "1  ds-accel: $dir/nosuch.json: No such file or directory" "$code $out $err"
 run "$program" memory show "$dir"
-has "a folder" "$code $err" "it is a directory"
+has "a directory" "$code $err" "it is a directory"
 run "$program" memory show "$snapshots/small.json" -o "$dir/nosuch/file"
 is "a file that cannot be written" "1 ds-accel: $dir/nosuch/file: No such file or directory" "$code $err"
 if [ -c /dev/full ]; then

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# A user whose session has no folder, as in a container, a batch job or after su: verdicts and the
-# quarantine are in a private folder of the temporary one, which anybody may write to and where
+# A user whose session has no directory, as in a container, a batch job or after su: verdicts and the
+# quarantine are in a private directory of the temporary one, which anybody may write to and where
 # anybody may have been first.  test_private.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
@@ -59,10 +59,10 @@ fresh() {
 
 fresh
 is "show: where it will be" "$private" "$(place)"
-is "to look at it makes no folder" "" "$(ls -A "$tmp")"
+is "to look at it makes no directory" "" "$(ls -A "$tmp")"
 as "$user" "$program" detect
 is "detect" "0 cpu " "$code $out $err"
-is "the folder: owner and mode" "$user $user 700" "$(stat -c '%u %g %a' "$private")"
+is "the directory: owner and mode" "$user $user 700" "$(stat -c '%u %g %a' "$private")"
 is "a file of verdicts" "$user 600" "$(stat -c '%u %a' "$private/verdicts")"
 as "$user" "$program" cache show
 has "show" "$out" "$private/verdicts (rw)"
@@ -86,7 +86,7 @@ is "each user has one" "0 cpu $other 700" "$code $out $(stat -c '%u %a' "$tmp/ds
 fresh
 mkdir "$dir/session"
 chown "$user" "$dir/session"
-is "a session's folder goes first" "$dir/session/ds-accel" "$(place XDG_RUNTIME_DIR="$dir/session")"
+is "a session's directory goes first" "$dir/session/ds-accel" "$(place XDG_RUNTIME_DIR="$dir/session")"
 is "but not another user's" "$private" "$(place XDG_RUNTIME_DIR="$dir")"
 is "DS_ACCEL_CACHE_DIR goes first" "$dir/session" "$(place DS_ACCEL_CACHE_DIR="$dir/session")"
 for value in "" relative "$dir/home" "$dir/home/tmp" "$dir/home//"; do
@@ -104,7 +104,7 @@ for i in 1 2 3 4 5 6 7 8; do
 done
 wait
 is "eight at once" "$(printf 'cpu\n%.0s' 1 2 3 4 5 6 7 8)" "$(cat "$dir"/answer.*)"
-is "eight at once: one folder" "ds-accel-$user" "$(ls -A "$tmp")"
+is "eight at once: one directory" "ds-accel-$user" "$(ls -A "$tmp")"
 
 # ---- somebody else was first ----------------------------------------------------------------------
 
@@ -125,12 +125,12 @@ refused() {
 fresh
 as "$user" "$program" detect
 chown -R "$other" "$private"
-refused "another user's" "it has owner $other, mode 0700; expected a folder of this user"
+refused "another user's" "it has owner $other, mode 0700; expected a directory of this user"
 chown -R 0 "$private"
 refused "root's" "it has owner 0, mode 0700"
 chown -R "$user" "$private"
 chmod 755 "$private"
-refused "one that others may read" "mode 0755; expected a folder of this user that nobody else may open"
+refused "one that others may read" "mode 0755; expected a directory of this user that nobody else may open"
 chmod 710 "$private"
 refused "one that the group may pass" "mode 0710"
 fresh
@@ -145,13 +145,13 @@ ln -s "$dir/nowhere" "$private"
 refused "a link to nothing" "$private: it is a link"
 is "a link to nothing: stays so" no "$([ -e "$dir/nowhere" ] && echo yes || echo no)"
 fresh
-echo "not a folder" >"$private"
-refused "a file" "$private: it is no folder"
+echo "not a directory" >"$private"
+refused "a file" "$private: it is no directory"
 fresh
 mkfifo "$private"
-refused "a pipe" "$private: it is no folder"
+refused "a pipe" "$private: it is no directory"
 
-# ---- the folder that it is in ---------------------------------------------------------------------
+# ---- the directory that it is in ---------------------------------------------------------------------
 
 # unfit NAME REASON [SETTING...]: the same, without a warning: it is nobody's attack.
 unfit() {
@@ -166,10 +166,10 @@ unfit() {
 
 fresh
 chmod 777 "$tmp"
-unfit "without the sticky bit" "unused: $private: the folder that it would be in: another user could"
+unfit "without the sticky bit" "unused: $private: the directory that it would be in: another user could"
 fresh
 chown "$other" "$tmp"
-unfit "another user's own" "another user could put another folder in its place"
+unfit "another user's own" "another user could put another directory in its place"
 fresh
 chmod 755 "$tmp"
 unfit "closed" ""
@@ -190,7 +190,7 @@ is "a link of root's to a good one" "$private" "$(place TMPDIR="$dir/way")"
 fresh
 objects=$(find "$build/obj/tools" -name '*.o' ! -name ds-accel-probe.o ! -name reasons.o)
 if [ -z "${SAN:-}" ]; then
-    # Linked anew: the dynamic linker takes no $ORIGIN outside of its own folders.
+    # Linked anew: the dynamic linker takes no $ORIGIN outside of its own directories.
     # shellcheck disable=SC2086 # a list of files
     "${CC:-gcc}" -pie -o "$prefix/bin/secure" $objects -L"$prefix/lib" -lds_accel_tools -lds_accel -Wl,-rpath,"$prefix/lib"
     cp "$(command -v id)" "$dir/id"
@@ -206,7 +206,7 @@ if [ -z "${SAN:-}" ] && [ "$out" = "$other" ]; then
     as "$user" "$prefix/bin/secure" cache show
     has "set-uid: show" "$out" "not used: a program with more rights than its caller remembers nothing"
 else
-    echo "set-uid: not tested: this machine or folder runs no such programs"
+    echo "set-uid: not tested: this machine or directory runs no such programs"
 fi
 
 finish

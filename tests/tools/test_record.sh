@@ -250,7 +250,7 @@ refuses "no text" "not a recorded machine"
 rm "$dir/wrong.json"
 refuses "no file" "No such file"
 mkdir "$dir/wrong.json"
-refuses "a folder" "it is a directory"
+refuses "a directory" "it is a directory"
 rmdir "$dir/wrong.json"
 
 # change EXPRESSION: a good recording, changed by Python.
@@ -413,7 +413,7 @@ is "the recording's names" \
     "USER, USER, ~/x, ron, USER, /home/USER/lib, HOST, n7x, elsewhere, ADDRESS" "$given"
 is "the recording's host" "HOST" "$(validate - machine/host <"$dir/bundle")"
 is "no name of it is left" "" "$(grep -nE 'hermione|hgranger|harry|hogwarts' "$dir/bundle" || true)"
-is "nor the home folder of here" "" "$(grep -nF "burrow" "$dir/bundle" || true)"
+is "nor the home directory of here" "" "$(grep -nF "burrow" "$dir/bundle" || true)"
 has "the configuration of here" "$(cat "$dir/bundle")" '"origin": "~/ron.json'
 run env USER=ron HOME=/home/ron "$program" -q --machine "$dir/flown.json" report --no-redact
 is "the recording's host, as it is" "n7.hogwarts.example" "$(printf '%s\n' "$out" | validate - machine/host)"
@@ -423,7 +423,7 @@ given=$(DS_ACCEL_CACHE_DIR=/var/ron/elsewhere owl 'r["searched"] = "/home/dobby/
 is "many homes" "USER, USER" "$given"
 has "many homes: the variables of here" "$(cat "$dir/bundle")" '"/var/USER/USER"'
 given=$(owl 'del r["who"]')
-is "an older recording's names: those of home folders" "hermione, hgranger, /data/hermione/x, ron, USER, \
+is "an older recording's names: those of home directories" "hermione, hgranger, /data/hermione/x, ron, USER, \
 /home/USER/lib, n7.hogwarts.example, n7x, elsewhere, ADDRESS" "$given"
 is "an older recording's host" "" "$(validate - machine/host <"$dir/bundle")"
 run "$program" report --record x --no-redact

@@ -25,7 +25,7 @@ is "names" "mock cpu" "$(at 'plugins/*/name')"
 report list 0 "$program" --config "$dir/deny.json" list --json
 is "all are disabled" "disabled disabled" "$(at 'plugins/*/state')"
 
-# The operator's story: a plugin is dropped into a folder, then a file that is none.
+# The operator's story: a plugin is dropped into a directory, then a file that is none.
 mkdir "$dir/drop"
 set -- "$program" --plugin-dir "$dir/drop"
 answers cpu "$@" -q detect
@@ -41,7 +41,7 @@ report list 0 "$@" list --json
 is "listed" "cuda Bad mock x cpu" "$(at 'plugins/*/name')"
 is "the text file" "rejected not_elf" "$(at plugins/name=x/state plugins/name=x/reason)"
 is "the bad name" "rejected bad_name" "$(at plugins/name=Bad/state plugins/name=Bad/reason)"
-mkdir "$dir/drop/ds_accel_folder.so"
+mkdir "$dir/drop/ds_accel_directory.so"
 ln -s nowhere "$dir/drop/ds_accel_link.so"
 mkfifo "$dir/drop/ds_accel_pipe.so"
 : >"$dir/drop/ds_accel_empty.so"
@@ -50,14 +50,14 @@ answers cuda "$@" detect
 report list 0 "$@" list --json
 is "none of these is used" \
     "is_directory dangling_link is_fifo rejected rejected elf_truncated" \
-    "$(at plugins/name=folder/reason plugins/name=link/reason plugins/name=pipe/reason \
+    "$(at plugins/name=directory/reason plugins/name=link/reason plugins/name=pipe/reason \
         plugins/name=empty/state plugins/name=npu/state plugins/name=npu/reason)"
 rm "$dir/drop/ds_accel_cuda.so"
 answers cpu "$@" -q detect
 
-# --plugin-dir, DS_ACCEL_PLUGIN_PATH, plugin_dirs, then the folder of the library.
-for folder in first second third fourth; do
-    plugins "$dir/$folder" cuda
+# --plugin-dir, DS_ACCEL_PLUGIN_PATH, plugin_dirs, then the directory of the library.
+for directory in first second third fourth; do
+    plugins "$dir/$directory" cuda
 done
 ln -s second "$dir/again"
 echo "{\"plugin_dirs\": [\"$dir/fourth\"]}" >"$dir/dirs.json"
@@ -67,19 +67,19 @@ report list 0 "$@" list --json
 file=ds_accel_cuda.so
 library=$(cd "$build/lib/ds-accel" && pwd -P)
 ours="$library/ds_accel_mock.so $library/ds_accel_cpu.so"
-is "order of the folders" \
+is "order of the directories" \
     "$here/first/$file $here/second/$file $here/third/$file $here/fourth/$file $ours" \
     "$(at 'plugins/*/path')"
 is "the first one counts" "available shadowed shadowed shadowed not_probed available" \
     "$(at 'plugins/*/state')"
 is "by whom" "shadowed by $here/first/$file" "$(at plugins/1/reason plugins/1/detail)"
 report explain 0 "$@" explain --json
-has "folders searched" "$(at 'searched/*')" "$here/first $here/second $here/third $dir/none $here/fourth $library"
+has "directories searched" "$(at 'searched/*')" "$here/first $here/second $here/third $dir/none $here/fourth $library"
 report detect 0 "$@" detect --json
 is "which file is used" "$here/first/$file" "$(at plugin/path)"
 answers cuda "$@" -q --plugin-dir "$dir/none" detect
 run "$@" --plugin-dir "$dir/none" detect
-has "a folder that is not there" "$err" "scan: $dir/none is not a folder"
+has "a directory that is not there" "$err" "scan: $dir/none is not a directory"
 
 # ---- explain ------------------------------------------------------------------------------------
 
@@ -265,11 +265,11 @@ fi
 # A recorded machine: two nodes of 1 and 2 GiB, a limit of 1.5 GiB on the whole.
 machine=$dir/machine
 for node in 0 1; do
-    folder=$machine/sys/devices/system/node/node$node
-    mkdir -p "$folder"
-    echo "$((4 * node))-$((4 * node + 3))" >"$folder/cpulist"
+    directory=$machine/sys/devices/system/node/node$node
+    mkdir -p "$directory"
+    echo "$((4 * node))-$((4 * node + 3))" >"$directory/cpulist"
     printf 'Node %d MemTotal: %d kB\nNode %d MemFree: 524288 kB\n' \
-        $node $((1048576 * (node + 1))) $node >"$folder/meminfo"
+        $node $((1048576 * (node + 1))) $node >"$directory/meminfo"
 done
 echo 0-1 >"$machine/sys/devices/system/node/online"
 mkdir -p "$machine/sys/devices/system/cpu" "$machine/proc/self" "$machine/sys/fs/cgroup/job"

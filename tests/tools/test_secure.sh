@@ -23,7 +23,7 @@ command -v setpriv >/dev/null || skip "needs setpriv of util-linux"
 [ -z "${SAN:-}" ] || skip "sanitizers do not run in set-uid programs"
 chmod 755 "$dir"
 
-# Linked anew: in a set-uid program the dynamic linker takes no $ORIGIN outside of its own folders.
+# Linked anew: in a set-uid program the dynamic linker takes no $ORIGIN outside of its own directories.
 prefix=$dir/prefix
 mkdir -p "$prefix/bin"
 cp -R -P "$build/lib" "$build/libexec" "$build/share" "$prefix"
@@ -55,11 +55,11 @@ as() {
         env -i PATH="$PATH" LC_ALL=C TMPDIR="$dir" "$@"
 }
 
-# A set-uid copy of id tells whether this machine and folder run set-uid programs at all.
+# A set-uid copy of id tells whether this machine and directory run set-uid programs at all.
 cp "$(command -v id)" "$dir/id"
 chmod 4755 "$dir/id"
 as "$dir/id" -u
-[ "$code $out" = "0 0" ] || skip "this machine or folder runs no set-uid programs"
+[ "$code $out" = "0 0" ] || skip "this machine or directory runs no set-uid programs"
 
 # answers NAME PLAIN SECURE SETTING... -- ARGUMENTS: what the two programs say on stdout.
 answers() {
@@ -88,7 +88,7 @@ as DS_ACCEL_PLUGIN_PATH="$dir/more" "$prefix/bin/plain" list
 has "DS_ACCEL_PLUGIN_PATH: it takes part without the bit" "$out" "$dir/more/ds_accel_alpha.so"
 as DS_ACCEL_PLUGIN_PATH="$dir/more" "$prefix/bin/secure" list
 has "DS_ACCEL_PLUGIN_PATH: set-uid" "$out" "$prefix/lib/ds-accel/ds_accel_cpu.so"
-is "DS_ACCEL_PLUGIN_PATH: its folder is not searched" 0 "$(printf '%s' "$out" | grep -c alpha)"
+is "DS_ACCEL_PLUGIN_PATH: its directory is not searched" 0 "$(printf '%s' "$out" | grep -c alpha)"
 
 mkdir -m 700 "$dir/cache"
 chown "$stranger" "$dir/cache"
@@ -140,7 +140,7 @@ as "$prefix/bin/secure" --plugin-dir "$dir/theirs" explain beta
 has "the caller's plugin: set-uid" "$out" "dir_owner"
 chown 0 "$dir/theirs"
 as "$prefix/bin/secure" --plugin-dir "$dir/theirs" explain beta
-has "the caller's plugin in root's folder: set-uid" "$out" "file_owner"
+has "the caller's plugin in root's directory: set-uid" "$out" "file_owner"
 chown 0 "$dir/theirs/ds_accel_beta.so"
 as "$prefix/bin/secure" --plugin-dir "$dir/theirs" explain beta
 has "given to root" "$out" "beta: selected"
@@ -257,9 +257,9 @@ done
 
 # ---- what lies beside the command ---------------------------------------------------------------
 
-# The command itself looks beside its own file. A hard link to it in a folder of the caller's finds
+# The command itself looks beside its own file. A hard link to it in a directory of the caller's finds
 # nothing of his, whatever the rights that it has more: the owner's, the group's, single ones.
-# beside NAME WANTED PROGRAM: which folder its plugins are from, if it is one of these two.
+# beside NAME WANTED PROGRAM: which directory its plugins are from, if it is one of these two.
 beside() {
     as "$3" list
     is "what lies beside it: $1" "$2" "$(printf '%s\n' "$out" |

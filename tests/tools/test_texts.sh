@@ -13,7 +13,7 @@ build=$(cd "$1" && pwd)
 cat >"$dir/table.py" <<'END'
 import json, os, subprocess, sys, unicodedata
 
-build, folder = sys.argv[1:3]
+build, directory = sys.argv[1:3]
 program = os.path.join(build, "bin", "ds-accel")
 fixtures = os.path.join(build, "tests", "fixtures")
 passed = failed = 0
@@ -67,7 +67,7 @@ def run(name, arguments, env=None, says=b"", code=None, is_json=None):
     for key, value in (env or {}).items():
         whole[os.fsencode(key)] = value if isinstance(value, bytes) else os.fsencode(value)
     done = subprocess.run([os.fsencode(program)] + arguments, env=whole, stdin=subprocess.DEVNULL,
-                          capture_output=True, cwd=folder)
+                          capture_output=True, cwd=directory)
     look(name + ": answer", done.stdout, b"--json" in arguments if is_json is None else is_json)
     look(name + ": messages", done.stderr)
     check(name + ": it has something to say", says in done.stdout + done.stderr and done.returncode < 8
@@ -77,7 +77,7 @@ def run(name, arguments, env=None, says=b"", code=None, is_json=None):
 
 
 def write(path, data):
-    path = os.path.join(os.fsencode(folder), path if isinstance(path, bytes) else os.fsencode(path))
+    path = os.path.join(os.fsencode(directory), path if isinstance(path, bytes) else os.fsencode(path))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
         file.write(data if isinstance(data, bytes) else data.encode())
@@ -111,7 +111,7 @@ for command, more in COMMANDS.items():
             continue
         given = [command] + more + json_option
         run("%s, root" % given, given + ["--root", LONG])
-        run("%s, plugin folder" % given, given + ["--plugin-dir", LONG])
+        run("%s, plugin directory" % given, given + ["--plugin-dir", LONG])
         run("%s, machine" % given, given + ["--machine", LONG], says=b"ds-accel: ")
         run("%s, variables" % given, given, env={
             "DS_ACCEL_ROOT": LONG, "DS_ACCEL_PLUGIN_PATH": LONG, "DS_ACCEL_LOG": ALL.replace(b",", b""),
@@ -140,7 +140,7 @@ for piece in PIECES:
     if b"/" not in piece:
         write(b"plugins/ds_accel_a" + piece + b".so", "")
         write(b"conf/conf.d/a" + piece + b".json", "{")
-odd = os.path.join(os.fsencode(folder), b"odd" + ALL.replace(b"/", b"")[:150])
+odd = os.path.join(os.fsencode(directory), b"odd" + ALL.replace(b"/", b"")[:150])
 os.makedirs(odd)
 with open(os.path.join(fixtures, "mocks", "ds_accel_alpha.so"), "rb") as file:
     write(os.path.join(odd, b"ds_accel_alpha.so"), file.read())
@@ -150,7 +150,7 @@ for command, more in COMMANDS.items():
         given = [command] + more + json_option
         if command == "report" and not json_option:
             continue
-        run("%s, odd files" % given, given + ["--plugin-dir", folder + "/plugins", "--plugin-dir", odd, "-v"],
+        run("%s, odd files" % given, given + ["--plugin-dir", directory + "/plugins", "--plugin-dir", odd, "-v"],
             is_json=bool(json_option))
         run("%s, odd configuration" % given, given, env={"XDG_CONFIG_HOME": odd}, code=5)
 run("config check, odd configuration", ["config", "check"], env={"XDG_CONFIG_HOME": odd}, code=5, says=b"accelerater")
@@ -213,7 +213,7 @@ for given in (["memory", "show", snapshot], ["memory", "show", "--json", snapsho
     run("%a" % given, given)
 
 
-machine = os.path.join(folder, "machine.json")
+machine = os.path.join(directory, "machine.json")
 run("record", ["report", "--record", machine], code=0)
 with open(machine) as file:
     recorded = json.load(file)

@@ -87,7 +87,7 @@ nic net eth0 pci0000:c0/0000:c0:01.0/0000:c8:00.0/virtio0
 nic net eth1 $switch/0000:82:00.0/0000:e0:00.1
 mkdir -p "$machine/sys/devices/virtual/net/lo" "$machine/sys/class/net"
 ln -sfn ../../devices/virtual/net/lo "$machine/sys/class/net/lo"
-# One whose links do not say it, as where a folder stands for a link.
+# One whose links do not say it, as where a directory stands for a link.
 put sys/class/net/eth2/device/uevent "DRIVER=x
 PCI_SLOT_NAME=0000:c9:00.0"
 

@@ -20,12 +20,12 @@ _ds_accel_ask() {
         -e 's/^ *"key": "backends\.\\"\([a-z][a-z0-9_.]*\)\\".*/\1/p' | sort -u)
 }
 
-# _ds_accel_plugins FOLDER...: names of the plugin files there.
+# _ds_accel_plugins DIRECTORY...: names of the plugin files there.
 _ds_accel_plugins() {
-    local folder file name
+    local directory file name
 
-    for folder in "$@"; do
-        for file in "${folder/#\~\//$HOME/}"/ds_accel_*.so; do
+    for directory in "$@"; do
+        for file in "${directory/#\~\//$HOME/}"/ds_accel_*.so; do
             name=${file##*/ds_accel_}
             name=${name%.so}
             [[ $name =~ ^[a-z][a-z0-9_.]*$ ]] && printf '%s\n' "$name"
@@ -33,15 +33,15 @@ _ds_accel_plugins() {
     done
 }
 
-# _ds_accel_names PREFIX PROGRAM FOLDER...: names of backends, and of plugins in the folders.
+# _ds_accel_names PREFIX PROGRAM DIRECTORY...: names of backends, and of plugins in the directories.
 _ds_accel_names() {
     local prefix=$1 program=$2
-    local folders names
+    local directories names
 
     shift 2
-    IFS=: read -r -a folders <<<"${DS_ACCEL_PLUGIN_PATH-}"
+    IFS=: read -r -a directories <<<"${DS_ACCEL_PLUGIN_PATH-}"
     _ds_accel_ask "$program"
-    names=$_ds_accel_known$'\n'$(_ds_accel_plugins "$@" "${folders[@]}" /usr/lib/ds-accel)
+    names=$_ds_accel_known$'\n'$(_ds_accel_plugins "$@" "${directories[@]}" /usr/lib/ds-accel)
     _ds_accel_offer "$prefix" "$(sort -u <<<"$names")"
 }
 
@@ -54,7 +54,7 @@ _ds_accel_offer() {
     done
 }
 
-# _ds_accel_files PREFIX [SUFFIX]: folders, and with a suffix the files that end in it, or any file if
+# _ds_accel_files PREFIX [SUFFIX]: directories, and with a suffix the files that end in it, or any file if
 # there is nothing else.
 _ds_accel_files() {
     local prefix=$1 suffix=${2-}
@@ -92,7 +92,7 @@ _ds_accel_groups() {
     done
 }
 
-# _ds_accel_argument COMMAND POSITION BEFORE CURRENT PROGRAM FOLDER...: a command's argument, from 1,
+# _ds_accel_argument COMMAND POSITION BEFORE CURRENT PROGRAM DIRECTORY...: a command's argument, from 1,
 # after the argument before it; fails if it takes none there.
 _ds_accel_argument() {
     local command=$1 position=$2 before=$3 current=$4
@@ -121,7 +121,7 @@ _ds_accel_argument() {
 _ds_accel() {
     local program=${1:-ds-accel} current=${COMP_WORDS[COMP_CWORD]} previous=
     local command='' argument='' position=0 only_arguments='' word value='' i
-    local -a folders=()
+    local -a directories=()
     local options='-a --accelerator --config --json --machine --plugin-dir --root -q --quiet -v --verbose
         -h --help --version'
 
@@ -132,7 +132,7 @@ _ds_accel() {
         word=${COMP_WORDS[i]}
         if [[ -n $previous ]]; then
             [[ $word == = && $previous == --* ]] && continue
-            [[ $previous == --plugin-dir ]] && folders+=("$word")
+            [[ $previous == --plugin-dir ]] && directories+=("$word")
             previous=
         elif [[ $word == = && ${COMP_WORDS[i - 1]} == --memory-map ]]; then
             previous=--memory-map # which takes a value only behind "="
@@ -144,7 +144,7 @@ _ds_accel() {
             case $word in
             --accelerator | --config | --machine | --plugin-dir | --root) previous=$word ;;
             --device | --group | --only | --output | --record | --rule | --size | --time | --try) previous=$word ;;
-            --plugin-dir=*) folders+=("${word#*=}") ;;
+            --plugin-dir=*) directories+=("${word#*=}") ;;
             --*) ;;
             -*a) previous=-a ;;
             -*o) previous=-o ;;
@@ -169,7 +169,7 @@ _ds_accel() {
     fi
 
     case $previous in
-    -a | --accelerator) _ds_accel_names "$current" "$program" "${folders[@]}" ;;
+    -a | --accelerator) _ds_accel_names "$current" "$program" "${directories[@]}" ;;
     --config | --machine | --memory-map | --record) _ds_accel_files "$current" .json ;;
     --try) ;;
     -o | --output) _ds_accel_files "$current" '*' ;;
@@ -194,7 +194,7 @@ _ds_accel() {
             _ds_accel_offer "$current" "$_ds_accel_commands"
         else
             _ds_accel_argument "$command" $((position + 1)) "$argument" "$current" "$program" \
-                "${folders[@]}" || _ds_accel_offer "$current" "$options"
+                "${directories[@]}" || _ds_accel_offer "$current" "$options"
         fi
         ;;
     esac

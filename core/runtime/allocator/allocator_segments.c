@@ -236,7 +236,7 @@ static int32_t allocate(struct ds_accel__allocator *allocator, uint32_t kind, ui
     if (status < 0 || pointer == NULL) {
         free(segment);
         return status < 0 ? ds_accel__fail(status, &error)
-                          : ds_accel__error(DS_ACCEL_ERR_ABI, "mem_alloc gave no address");
+                          : ds_accel__error(DS_ACCEL_ERR_ABI, "mem_alloc returned no address");
     }
     segment->address = (uint64_t)(uintptr_t)pointer;
     segment->size_bytes = size_bytes;

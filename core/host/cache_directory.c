@@ -24,7 +24,7 @@
 
 /*
  * Only if it is this user's own, as the XDG specification has it: su and sudo may leave another
- * user's in place, who would find a folder of ours in it that is closed to him.
+ * user's in place, who would find a directory of ours in it that is closed to him.
  */
 static char *find_runtime_dir(void)
 {
@@ -39,26 +39,26 @@ static char *find_runtime_dir(void)
 }
 
 /*
- * For a user whose session has no folder: one of this user's in the temporary one, which all users
- * share. NULL: no memory; "": none.
+ * For a user whose session has no directory: one of this user's in the temporary one, which all
+ * users share. NULL: no memory; "": none.
  */
 static char *find_private_dir(void)
 {
     char *temporary = ds_accel__env_temporary_dir();
-    char *folder = temporary;
+    char *directory = temporary;
 
     if (temporary != NULL && temporary[0] != '\0') {
-        folder = ds_accel__format("%s" PRIVATE_NAME "%u", temporary, (unsigned)geteuid());
+        directory = ds_accel__format("%s" PRIVATE_NAME "%u", temporary, (unsigned)geteuid());
         free(temporary);
     }
-    return folder;
+    return directory;
 }
 
 /* New string; NULL: no memory; "": none. *is_private_out: it is in a directory of all users. */
-static char *choose_folder(const char *given, bool *is_private_out)
+static char *choose_directory(const char *given, bool *is_private_out)
 {
     char *runtime;
-    char *folder;
+    char *directory;
 
     *is_private_out = false;
     if (given != NULL) {
@@ -66,9 +66,9 @@ static char *choose_folder(const char *given, bool *is_private_out)
     }
     runtime = find_runtime_dir();
     if (runtime != NULL) {
-        folder = ds_accel__format("%s/ds-accel", runtime);
+        directory = ds_accel__format("%s/ds-accel", runtime);
         free(runtime);
-        return folder;
+        return directory;
     }
     *is_private_out = geteuid() != 0;
     return geteuid() == 0 ? strdup(ds_accel__built_for.cache_dir) : find_private_dir();
@@ -106,7 +106,7 @@ static bool is_shared(int fd)
 }
 
 /*
- * Of the temporary folder and those on the way to it: nobody but root and this user may put
+ * Of the temporary directory and those on the way to it: nobody but root and this user may put
  * another in its place. Others may add names where the sticky bit keeps them from taking away
  * what is not theirs.
  */
@@ -124,7 +124,7 @@ static bool is_kept_path(const char *path)
     return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && is_kept(&info);
 }
 
-/* The folder itself, and each on the way to it, which has no links. */
+/* The directory itself, and each on the way to it, which has no links. */
 static bool is_kept_way(char *path)
 {
     bool passed = is_kept_path("/") && is_kept_path(path);
@@ -152,8 +152,8 @@ static const char *check_shared(const char *path)
 }
 
 /*
- * The folder that the private one is in: *path becomes its way without links. *wrong_out NULL: it
- * is one to use.
+ * The directory that the private one is in: *path becomes its way without links. *wrong_out NULL:
+ * it is one to use.
  */
 static int32_t check_temporary(char **path, const char **wrong_out)
 {
@@ -169,7 +169,7 @@ static int32_t check_temporary(char **path, const char **wrong_out)
         return errno == ENOMEM ? ds_accel__no_memory() : DS_ACCEL_OK;
     }
     *wrong_out = is_kept_way(resolved) ? check_shared(resolved)
-                                       : "another user could put another folder in its place";
+                                       : "another user could put another directory in its place";
     whole = ds_accel__format("%s%s", resolved[1] != '\0' ? resolved : "", name);
     free(resolved);
     if (whole == NULL) {
@@ -183,11 +183,12 @@ static int32_t check_temporary(char **path, const char **wrong_out)
 static void say_owner(const char *path, const struct stat *info, bool is_private, char *problem,
                       size_t problem_size)
 {
-    snprintf(problem, problem_size,
-             "%s: it has owner %u, mode %04o; expected a folder of this user that nobody else may "
-             "%s",
-             path, (unsigned)info->st_uid, (unsigned)(info->st_mode & 07777),
-             is_private ? "open" : "write to");
+    snprintf(
+        problem, problem_size,
+        "%s: it has owner %u, mode %04o; expected a directory of this user that nobody else may "
+        "%s",
+        path, (unsigned)info->st_uid, (unsigned)(info->st_mode & 07777),
+        is_private ? "open" : "write to");
 }
 
 /* Why open() failed, which follows no link. Returns errno's number, EPERM for another user's. */
@@ -205,12 +206,12 @@ static int explain_open(const char *path, bool is_private, int error, char *prob
         return EPERM;
     }
     snprintf(problem, problem_size, "%s: %s", path,
-             S_ISLNK(info.st_mode) ? "it is a link" : "it is no folder");
+             S_ISLNK(info.st_mode) ? "it is a link" : "it is no directory");
     return error;
 }
 
-int ds_accel__cache_folder_open(const char *path, bool is_private, bool can_make, int *error_out,
-                                char *problem, size_t problem_size)
+int ds_accel__cache_directory_open(const char *path, bool is_private, bool can_make, int *error_out,
+                                   char *problem, size_t problem_size)
 {
     mode_t closed = is_private ? 077 : 022;
     struct stat info;
@@ -237,7 +238,7 @@ int ds_accel__cache_folder_open(const char *path, bool is_private, bool can_make
     return fd;
 }
 
-bool ds_accel__cache_folder_has_parent(const char *path)
+bool ds_accel__cache_directory_has_parent(const char *path)
 {
     size_t length = strlen(path);
     char *parent;
@@ -255,28 +256,28 @@ bool ds_accel__cache_folder_has_parent(const char *path)
     return done;
 }
 
-int32_t ds_accel__cache_folder_find(const char *given, char **folder_out, bool *is_private_out,
-                                    char *problem, size_t problem_size)
+int32_t ds_accel__cache_directory_find(const char *given, char **directory_out,
+                                       bool *is_private_out, char *problem, size_t problem_size)
 {
     const char *wrong = NULL;
     int32_t status = DS_ACCEL_OK;
 
     problem[0] = '\0';
-    *folder_out = choose_folder(given, is_private_out);
-    if (*folder_out == NULL) {
+    *directory_out = choose_directory(given, is_private_out);
+    if (*directory_out == NULL) {
         return ds_accel__no_memory();
     }
-    if ((*folder_out)[0] == '\0') {
+    if ((*directory_out)[0] == '\0') {
         snprintf(problem, problem_size,
                  "a program with more rights than its caller remembers nothing, unless it is "
                  "root's");
-    } else if ((*folder_out)[0] != '/') {
-        snprintf(problem, problem_size, "%s is no absolute path", *folder_out);
+    } else if ((*directory_out)[0] != '/') {
+        snprintf(problem, problem_size, "%s is no absolute path", *directory_out);
     } else if (*is_private_out) {
-        status = check_temporary(folder_out, &wrong);
+        status = check_temporary(directory_out, &wrong);
     }
     if (wrong != NULL) {
-        snprintf(problem, problem_size, "%s: the folder that it would be in: %s", *folder_out,
+        snprintf(problem, problem_size, "%s: the directory that it would be in: %s", *directory_out,
                  wrong);
     }
     return status;
