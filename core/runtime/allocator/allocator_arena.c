@@ -79,7 +79,7 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
     if (arena != NULL) {
         allocator->spare_arenas = arena->next;
         assert(arena->segments == NULL && arena->pending == NULL && arena->undone == NULL);
-        assert(arena->gone == NULL && arena->owner == NULL && arena->stream == NULL);
+        assert(arena->gone == NULL && arena->owner == NULL);
     } else {
         arena = aligned_alloc(_Alignof(struct ds_accel__arena), sizeof(*arena));
         if (arena == NULL) {
