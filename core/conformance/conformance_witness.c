@@ -125,8 +125,8 @@ static size_t next_call(const struct ds_accel__page *of, int process, unsigned *
         for (unsigned i = 0; i < at && is_new; i++) {
             is_new = atomic_load(&of->calls[i].slot) != slot;
         }
-        if (slot != 0 && slot < sizeof(struct ds_accel_plugin) && is_new &&
-            (process == 0 || atomic_load(&of->calls[at].process) == process)) {
+        if (slot != 0 && slot < sizeof(struct ds_accel_plugin) && slot % sizeof(void *) == 0 &&
+            is_new && (process == 0 || atomic_load(&of->calls[at].process) == process)) {
             return slot;
         }
     }

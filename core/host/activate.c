@@ -70,6 +70,7 @@ static void warn_changed(void *user_data, enum ds_accel__reason_id reason, const
 int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
                                      ds_accel_plugin_instance_t **instance_out, uint32_t *count_out)
 {
+    ds_accel_t *context = candidate->host.context;
     ds_accel_plugin_instance_t *instance = NULL;
     struct ds_accel__guard guard;
     struct ds_accel__crumb crumb;
@@ -82,7 +83,13 @@ int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
     if (ds_accel__candidate_inherited_from(candidate) != 0) {
         return ds_accel__candidate_fail_inherited(candidate);
     }
-    status = ds_accel__verdicts_store(candidate->host.context);
+    if (candidate->watch.is_forked) { /* its table is of stubs here */
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "%s cannot be used in this process: " DS_ACCEL__FORKED_TEXT,
+                               candidate->name, (long)candidate->watch.pid);
+    }
+    status = ds_accel__verdicts_open(context, ds_accel__probe_is_isolated(context));
+    status = status < 0 ? status : ds_accel__verdicts_store(context);
     if (status < 0) {
         return status;
     }

@@ -62,7 +62,6 @@ enum ds_accel__phase {
 /* Why a candidate is evaluated. */
 enum ds_accel__wish {
     DS_ACCEL__WISH_TURN,  /* its turn came, or all are evaluated */
-    DS_ACCEL__WISH_AHEAD, /* before its turn; forgotten if its turn never comes */
     DS_ACCEL__WISH_NAMED, /* it was asked for by name: its devices may be woken */
     DS_ACCEL__WISH_FORCED /* and no other will do: quarantine does not hold */
 };
@@ -98,6 +97,7 @@ struct ds_accel__candidate {
     char *path;                 /* "" for a registered one */
     enum ds_accel__phase phase; /* changed by ds_accel__candidate_enter() */
     enum ds_accel__wish wish;
+    bool is_ahead; /* evaluated before its turn; forgotten if its turn never comes */
     bool is_registered;
     bool is_demand_only;
     bool has_look;          /* its hardware was looked at since the evaluation began */

@@ -42,8 +42,10 @@ static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *
     bool passed;
     int32_t status;
 
-    if (candidate->wish != DS_ACCEL__WISH_FORCED) {
-        candidate->wish = is_named && may_wake ? DS_ACCEL__WISH_NAMED : DS_ACCEL__WISH_TURN;
+    if (!is_named || !may_wake) {
+        candidate->wish = DS_ACCEL__WISH_TURN;
+    } else if (candidate->wish < DS_ACCEL__WISH_NAMED) {
+        candidate->wish = DS_ACCEL__WISH_NAMED;
     }
     if (is_named && may_wake && ds_accel__candidate_is_asleep(candidate)) {
         ds_accel__candidate_forget(candidate); /* that it sleeps was a verdict for others */

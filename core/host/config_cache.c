@@ -61,11 +61,12 @@ int32_t ds_accel__snapshot_keep(ds_accel_t *context)
     int32_t status;
 
     if (config->is_snapshot || config->is_kept || config->identity == 0 || !config->is_settled ||
-        config->has_ops || !context->cache.is_open || !context->cache.is_writable ||
+        config->has_ops || config->problem_count > 0 || !context->cache.is_open ||
+        !context->cache.is_writable ||
         ds_accel__snapshot_identify(config, &settled) != config->identity) {
         return DS_ACCEL_OK;
     }
-    assert(config->merged != NULL && config->problem_count == 0);
+    assert(config->merged != NULL);
     config->is_kept = true;
     status = ds_accel__snapshot_format(config->merged, config->identity, &text);
     if (status >= 0) {

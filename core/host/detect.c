@@ -45,7 +45,7 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
         if (other == NULL || other == candidate) {
             continue;
         }
-        ds_accel__candidate_end_ahead(other); /* its turn came, if only to be evaluated */
+        other->is_ahead = false; /* its turn came, if only to be evaluated */
         status = ds_accel__candidate_check_file(other, &passed);
         /* One that detection never chooses by itself is no reason to step back. */
         if (status >= 0 && passed && !other->is_demand_only) {
@@ -107,7 +107,7 @@ static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *ca
                             candidate->verdict.detail);
     context->set_method = set_method;
     for (size_t i = 0; i < context->registry.count; i++) {
-        if (context->registry.candidates[i]->wish == DS_ACCEL__WISH_AHEAD) {
+        if (context->registry.candidates[i]->is_ahead) {
             ds_accel__candidate_forget(context->registry.candidates[i]);
             /* As it was: nobody is asked ahead of whom that is known. */
             context->registry.candidates[i]->is_demand_only = false;
@@ -198,7 +198,7 @@ static void look_ahead(ds_accel_t *context)
             candidate->is_registered) {
             continue;
         }
-        ds_accel__candidate_begin_ahead(candidate);
+        candidate->is_ahead = true;
         if (ds_accel__candidate_check_file(candidate, &passed) < 0) {
             ds_accel__candidate_forget(candidate); /* its turn will show what is wrong */
         }
@@ -223,11 +223,7 @@ static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
 
         if (!ds_accel__candidate_has_verdict(candidate) && !candidate->is_demand_only) {
-            if (i != position) {
-                ds_accel__candidate_begin_ahead(candidate);
-            } else {
-                ds_accel__candidate_end_ahead(candidate);
-            }
+            candidate->is_ahead = i != position;
             batch[count++] = candidate;
         }
     }
@@ -255,7 +251,7 @@ static int32_t try_candidate(ds_accel_t *context, size_t position, bool *done_ou
     if (!ds_accel__candidate_has_verdict(candidate)) {
         status = evaluate_ahead(context, position);
     }
-    ds_accel__candidate_end_ahead(candidate);
+    candidate->is_ahead = false;
     if (status >= 0 && candidate->gates[DS_ACCEL__GATE_START].result == DS_ACCEL__GATE_FAILED) {
         ds_accel__warn_start_failed(candidate);
     }
@@ -309,7 +305,7 @@ static int32_t detect_auto(ds_accel_t *context)
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
         int32_t status;
 
-        ds_accel__candidate_end_ahead(candidate);
+        candidate->is_ahead = false;
         if (candidate->is_demand_only) {
             continue;
         }

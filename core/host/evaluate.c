@@ -27,27 +27,12 @@ bool ds_accel__candidate_is_asleep(const struct ds_accel__candidate *candidate)
     return candidate->gates[DS_ACCEL__GATE_POWER].result == DS_ACCEL__GATE_FAILED;
 }
 
-/* One that was asked for by name stays so: what it is evaluated for is wanted in any case. */
-void ds_accel__candidate_begin_ahead(struct ds_accel__candidate *candidate)
-{
-    if (candidate->wish == DS_ACCEL__WISH_TURN) {
-        candidate->wish = DS_ACCEL__WISH_AHEAD;
-    }
-}
-
-void ds_accel__candidate_end_ahead(struct ds_accel__candidate *candidate)
-{
-    if (candidate->wish == DS_ACCEL__WISH_AHEAD) {
-        candidate->wish = DS_ACCEL__WISH_TURN;
-    }
-}
-
 /* Back to "nobody has asked"; what is loaded here already stays so. */
 void ds_accel__candidate_forget(struct ds_accel__candidate *candidate)
 {
     assert(candidate->instance == NULL); /* one that runs is not evaluated again */
     ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_FOUND);
-    ds_accel__candidate_end_ahead(candidate);
+    candidate->is_ahead = false;
     candidate->has_conduct = false;
     memset(&candidate->start, 0, sizeof(candidate->start));
     candidate->stage = ds_accel__gate_name(DS_ACCEL__GATE_NAME);
@@ -77,9 +62,9 @@ void ds_accel__evaluation_begin(ds_accel_t *context)
 
 void ds_accel__evaluation_end(ds_accel_t *context)
 {
-    if (!context->config.is_snapshot) { /* then the configuration is to be stored */
-        ds_accel__verdicts_open(context, ds_accel__probe_is_isolated(context));
-    }
+    /* Also for the configuration, which is stored, and for reports of where the store is. */
+    ds_accel__verdicts_open(context, ds_accel__probe_is_isolated(context));
+    context->wants_helper = false;
     ds_accel__verdicts_end(context);
     ds_accel__probe_finish(context);
     ds_accel__trust_reset(context->trust);
@@ -114,17 +99,17 @@ static int32_t recall_file(struct ds_accel__candidate *candidate, bool *passed_o
 static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_out)
 {
     ds_accel_t *context = candidate->host.context;
-    int32_t status = ds_accel__verdicts_open(context, ds_accel__probe_is_isolated(context));
+    int32_t status = DS_ACCEL_OK;
 
     memset(&candidate->file, 0, sizeof(candidate->file));
     memset(&candidate->key, 0, sizeof(candidate->key));
-    if (status >= 0 && context->wants_helper) {
+    if (context->wants_helper) {
         context->wants_helper = false;
         if (context->cache.table.count == 0) {
             ds_accel__probe_begin(context);
         }
     }
-    if (status >= 0 && context->cache.is_open) {
+    if (context->cache.is_open) {
         status = recall_file(candidate, passed_out);
         if (*passed_out || ds_accel__candidate_has_verdict(candidate)) {
             return status;
@@ -135,9 +120,13 @@ static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_ou
 
 int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out)
 {
-    int32_t status = DS_ACCEL_OK;
+    ds_accel_t *context = candidate->host.context;
+    int32_t status = ds_accel__verdicts_open(context, ds_accel__probe_is_isolated(context));
 
     *passed_out = true;
+    if (status < 0) {
+        return status;
+    }
     if (ds_accel__candidate_has_verdict(candidate)) {
         *passed_out = candidate->gates[DS_ACCEL__GATE_ALLOW].result == DS_ACCEL__GATE_PASSED;
         return DS_ACCEL_OK;
@@ -219,7 +208,7 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
     }
     candidate->elapsed_us = 0;
     status = ds_accel__candidate_check_file(candidate, &passed);
-    passed = passed && !(candidate->wish == DS_ACCEL__WISH_AHEAD && candidate->is_demand_only);
+    passed = passed && !(candidate->is_ahead && candidate->is_demand_only);
     passed = passed && !(status >= 0 && reject_inherited(candidate));
     if (status >= 0 && passed) {
         status = ds_accel__gates_walk(candidate, DS_ACCEL__WHEN_TURN, &passed);

@@ -29,9 +29,6 @@ DS_ACCEL__PRIVATE int32_t ds_accel__candidate_evaluate(struct ds_accel__candidat
 int32_t ds_accel__candidate_evaluate_named(struct ds_accel__candidate *candidate);
 /* Back to the phase FOUND; a plugin that is loaded here stays loaded. */
 void ds_accel__candidate_forget(struct ds_accel__candidate *candidate);
-/* It is evaluated before its turn; its turn has come. A wish by name stays. */
-void ds_accel__candidate_begin_ahead(struct ds_accel__candidate *candidate);
-void ds_accel__candidate_end_ahead(struct ds_accel__candidate *candidate);
 /* True if its devices sleep, and evaluating it would wake them. */
 bool ds_accel__candidate_is_asleep(const struct ds_accel__candidate *candidate);
 /* check.c: ds_accel_check() that, even for one name, wakes no device unless may_wake. */

@@ -203,8 +203,12 @@ static int32_t check_power(struct ds_accel__candidate *candidate, struct visit *
     if (!candidate->is_registered) {
         status = ds_accel__candidate_look(candidate);
     }
-    if (status < 0 || candidate->hardware_count == 0) {
+    if (status < 0) {
         return status;
+    }
+    if (candidate->hardware_count == 0) {
+        candidate->gates[DS_ACCEL__GATE_POWER].result = DS_ACCEL__GATE_SKIPPED;
+        return DS_ACCEL_OK;
     }
     assert(candidate->power != NULL); /* one with devices has */
     if (candidate->wish >= DS_ACCEL__WISH_NAMED) {

@@ -403,6 +403,10 @@ int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated)
     if (status >= 0 && !is_read) {
         status = ds_accel__cache_read(cache);
     }
+    if (status < 0) { /* the next call tries again */
+        ds_accel__cache_close(cache);
+        context->has_tried_store = false;
+    }
     return status;
 }
 

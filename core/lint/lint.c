@@ -350,6 +350,7 @@ static int32_t check_code(struct lint *lint)
         return check_code_here(lint);
     }
     candidate->lint = &sink;
+    ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED); /* by the rules for its file */
     status = ds_accel__probe_all(lint->context, &candidate, 1);
     ds_accel__probe_finish(lint->context);
     candidate->lint = NULL;

@@ -178,8 +178,9 @@ static int32_t read_slots(struct ds_accel__survey *survey)
         unsigned function;
 
         snprintf(start, sizeof(start), "%.*s", (int)(length < 15 ? length : 15), line);
-        if (sscanf(start, "%2x%2x %4[0-9a-f]", &bus, &function, slot.vendor + 2) == 3) {
-            assert(survey->slot_count < limit && bus <= UINT8_MAX && function <= UINT8_MAX);
+        if (sscanf(start, "%2x%2x %4[0-9a-f]", &bus, &function, slot.vendor + 2) == 3 &&
+            bus <= UINT8_MAX && function <= UINT8_MAX) { /* sscanf() accepts a sign */
+            assert(survey->slot_count < limit);
             slot.bus = (uint8_t)bus;
             slot.function = (uint8_t)function;
             survey->slots[survey->slot_count++] = slot;

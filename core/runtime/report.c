@@ -505,6 +505,7 @@ int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, c
     const struct ds_accel__report_tools *tools = tools_get();
     int32_t status;
 
+    *text_out = NULL;
     if (tree == NULL) {
         return ds_accel__no_memory();
     }

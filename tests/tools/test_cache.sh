@@ -336,6 +336,12 @@ ends_its_user() {
     chooses "$1: the repaired one" faulty
 }
 
+# The same where it was evaluated before, and is started in an evaluation that checks no file.
+fresh
+put use_segv
+run sh -c '"$@"; exit $?' - "$program" --config "$config" --plugin-dir "$plugins" report --json
+is "evaluated before: a trail is left" 1 "$(find "$cache" -name 'loading.*' | wc -l)"
+
 ends_its_user use_segv 139
 ends_its_user use_exit 0
 

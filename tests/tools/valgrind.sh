@@ -6,6 +6,7 @@
 #
 #     BUILD=... PROGRAM=... valgrind.sh "[on VENDOR] ARGUMENT..."
 set -eu
+export SIM_SCOPE="valgrind.$$" # a simulated machine of its own
 cd "$(dirname "$0")/../.."
 # shellcheck disable=SC2086 # words
 set -- $1
