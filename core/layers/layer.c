@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Layers: how they get between a caller and a plugin, and what they all go by.
+ * Layers: how they are placed between a caller and a plugin, and the rules that all of them follow.
  *
- * Installing one overwrites entries of the host's own table, so that a program without layers has
- * nothing to pay for, and a plugin of any age can have them. Slots that the plugin lacks stay the
- * stub they are: their absence stays visible.
+ * Installing layers overwrites entries of the host's own table, so that a program without layers
+ * pays nothing, and layers work with plugins of any ABI version. Slots that the plugin lacks keep
+ * their stub: the program still sees that they are missing.
  *
- * Handles are the plugin's own. A registry for the whole process tells which of them are live,
- * whose they are and where they were made, and registers of address ranges tell the same of
- * memory.
+ * Handles are the plugin's own. A registry for the whole process records which handles are live,
+ * which accelerator owns them and where they were made; registers of address ranges record the same
+ * for memory.
  *
- * A handle that nobody knows leads to no plugin. As long as one accelerator has layers it is that
- * one's; with several, the call is refused. (A plugin whose handles are small numbers can therefore
- * be layered once in a process.)
+ * An unknown handle does not identify a plugin. As long as one accelerator has layers, the handle
+ * is taken to be that accelerator's; with several, the call is refused. (A plugin whose handles are
+ * small numbers can therefore be layered once in a process.)
  */
 #include "layers/layer.h"
 #include "base/fork.h"
@@ -32,7 +32,7 @@
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-/* True: the plugin is to be called. */
+/* True: the plugin must be called. */
 static bool begin_call(struct ds_accel__call *call)
 {
     struct ds_accel_error *error = &call->own.error;
@@ -90,8 +90,8 @@ static int32_t end_call(struct ds_accel__call *call)
 }
 
 /*
- * One function per slot. The address it returns to is the program's own place, since the public
- * calls are inline.
+ * One function per slot. Its return address is the call site in the program, since the public calls
+ * are inline.
  */
 #define PUT_P(name) \
     { \
@@ -222,7 +222,7 @@ static void add_layer_named(struct ds_accel__stack *stack, const char *name, siz
         if (strlen(known[i]->name) == length && strncmp(known[i]->name, name, length) == 0) {
             add_layer(stack, known[i]);
             if (known[i] == &ds_accel__layer_validate) {
-                add_layer(stack, &ds_accel__layer_race); /* is a part of it */
+                add_layer(stack, &ds_accel__layer_race); /* race is a part of validate */
             }
         }
     }
@@ -267,7 +267,7 @@ static void stop_layers(struct ds_accel__stack *stack, size_t count)
     }
 }
 
-/* One that cannot work here, as a trace that can't be written, is left out. ERR_NO_MEMORY. */
+/* A layer that cannot start (a trace that can't be written) is left out. ERR_NO_MEMORY. */
 static int32_t start_layers(struct ds_accel__stack *stack)
 {
     size_t started = 0;
@@ -334,7 +334,7 @@ void ds_accel__hook_remove(struct ds_accel__candidate *candidate)
     struct ds_accel__stack *stack = candidate->layers;
 
     if (stack == NULL || candidate->watch.is_forked) {
-        return; /* in a forked child nothing is told of what the parent still has */
+        return; /* a forked child does not report what the parent still holds */
     }
     assert(__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) > 0);
     __atomic_fetch_sub(&ds_accel__layers_on, 1, __ATOMIC_RELEASE);
@@ -369,7 +369,8 @@ void ds_accel__hook_span_end(struct ds_accel__candidate *candidate)
     }
 }
 
-/* ---- what is told from outside -------------------------------------------------------------- */
+/* ---- what is reported from outside
+ * ------------------------------------------------------------ */
 
 static bool has_layer(const struct ds_accel__stack *stack, const char *name)
 {
@@ -381,7 +382,7 @@ static bool has_layer(const struct ds_accel__stack *stack, const char *name)
     return false;
 }
 
-/* A block of an allocator's. Lock held. */
+/* Register a block that an allocator handed out. Lock held. */
 static void keep_block(const struct ds_accel__object *device, uint64_t space, const void *pointer,
                        uint64_t size_bytes, const void *site, struct ds_accel__range **spare)
 {
@@ -402,7 +403,7 @@ static void keep_block(const struct ds_accel__object *device, uint64_t space, co
     if (ds_accel__ranges_make_room(DS_ACCEL__BLOCKS)) {
         ds_accel__range_add(DS_ACCEL__BLOCKS, &range, spare);
     }
-    while (whole != NULL && whole->begin < end) { /* several that were mapped, or one */
+    while (whole != NULL && whole->begin < end) { /* several mapped ranges, or one */
         whole->is_divided = true;
         whole =
             ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, whole->begin + whole->size_bytes);
@@ -508,7 +509,7 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
                                "note_access: it would race with earlier work; the log and "
                                "ds_accel_layer_report(\"race\") tell with which");
     }
-    return DS_ACCEL_OK; /* one of an accelerator without layers is nobody's concern */
+    return DS_ACCEL_OK; /* an accelerator without layers has nothing to record */
 }
 
 void ds_accel__hook_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
@@ -523,7 +524,7 @@ void ds_accel__hook_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
     if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0 || size_bytes == 0) {
         return;
     }
-    spare = malloc(sizeof(*spare)); /* without it the block is not known: nothing is refused */
+    spare = malloc(sizeof(*spare)); /* if NULL, the block stays unknown: no call is refused */
     ds_accel__layer_lock();
     if (find_pair(device, stream, &device_object, &stream_object)) {
         uint64_t space = ds_accel__space_of(device_object);
@@ -548,7 +549,7 @@ void ds_accel__hook_block_free(ds_accel_plugin_device_t *device, void *pointer,
     const void *site = ds_accel__layer_caller(__builtin_return_address(0));
     const struct ds_accel__object *object;
 
-    (void)stream; /* who reuses it is checked against all that used it: see layer_race.c */
+    (void)stream; /* the block's next user is checked against all earlier uses: see layer_race.c */
     if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
         return;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What any layer does with a call: refuse it, read an output of it. */
+/* What every layer does with a call: refuse it, read an output of it. */
 #include "base/text.h"
 #include "host/context.h"
 #include "layers/layer.h"

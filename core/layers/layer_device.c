@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the flags of a device mean for its memory; layer_track.c asks the plugin for them. */
+/* What the flags of a device mean for its memory; layer_track.c queries the plugin for them. */
 #include "layers/layer.h"
 
 bool ds_accel__is_one_space(const struct ds_accel__stack *stack)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Files that layers write: where they are, and the one of races, which is for programs that do not
- * ask for a report. It grows by one line for each race, written whole and at once, so that several
- * processes can have the same one.
+ * Files that layers write: their paths, and the file of races, which is for programs that do not
+ * request a report. The file grows by one line for each race, written by one write(), so that
+ * several processes can share it.
  */
 #include "base/file.h"
 #include "base/text.h"
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* "%p" is the process. A new string; NULL: no memory. */
+/* Replaces "%p" with the process ID. A new string; NULL: out of memory. */
 static char *expand(const char *pattern)
 {
     struct ds_accel__text path = {0};
@@ -87,7 +87,7 @@ void ds_accel__race_file_add(int fd, const char *line, size_t length)
 {
     struct stat info;
 
-    /* Without the limit's signal, which would end the program. */
+    /* Without SIGXFSZ, which would end the program. */
     if (fstat(fd, &info) == 0 &&
         (!S_ISREG(info.st_mode) || ds_accel__file_may_have((size_t)info.st_size + length))) {
         ssize_t written;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * What is still live when its device is closed, or the accelerator shut down: one line for each
- * kind of thing and place where it was made, with how many and how much.
+ * kind of object and call site that made it, with their number and total size.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -16,7 +16,7 @@ struct group {
     const void *site;
     uint32_t device_index;
     uint64_t count;
-    uint64_t size_bytes; /* 0: things that have none */
+    uint64_t size_bytes; /* 0: objects without a size */
 };
 
 struct collection {

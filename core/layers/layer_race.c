@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The race detector: which two accesses to the same bytes does nothing order?
+ * The race detector finds pairs of accesses to the same bytes that nothing orders.
  *
- * Every stream and every thread of the host is a *component* that counts its accesses. A *clock*
- * says, per component, up to which access everything has happened before a point. An access has
- * the time of its own component and the clock of the place where it was made:
+ * Every stream and every thread of the host is a *component* that counts its accesses. A *vector
+ * clock* holds, per component, the last access that happens before a point. An access has the time
+ * of its own component and the clock of the place where it was made:
  *
- *     a is before b   iff   time(a) <= clock(b)[component(a)]
+ *     a happens before b   iff   time(a) <= clock(b)[component(a)]
  *
- * Two accesses that overlap, one of them a write, and of which neither is before the other, are a
- * race, whatever came of it this time: no clock on a wall is asked. Clocks are joined where the
- * interface promises an order:
+ * Two accesses that overlap, one of them a write, and of which neither happens before the other,
+ * are a race, whatever their order in time was in this run: wall-clock time is not used. Clocks are
+ * joined where the interface promises an order:
  *
  *   a thread queues work            the stream's clock takes in the thread's
  *   event_record                    the event keeps the stream's clock
  *   stream_wait_event, waits        the stream takes in the event's
- *   event_synchronize, or a query that says OK          the thread takes in the event's
+ *   event_synchronize, or a query that returns OK       the thread takes in the event's
  *   event_elapsed_ms, which fails before both are reached   the thread takes in both events'
- *   stream_synchronize, or a query that says OK         the thread takes in the stream's
+ *   stream_synchronize, or a query that returns OK      the thread takes in the stream's
  *   device_synchronize              the thread takes in those of all streams of the device
  *   DS_ACCEL_FLAG_SYNCHRONIZED      the thread takes in the stream's with every call
  *   DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS  default stream and blocking streams take in each other's
  *   launches of one executable graph    each takes in the clock of the one before
  *
  * A capture has clocks of its own, since calls made while capturing order nothing when the graph
- * runs; its accesses are kept with the graph and made, one after the other, by each launch. A host
- * task of a capture is given a place by each launch, and takes one each time that it runs.
+ * runs; its accesses are kept with the graph, and each launch makes them in turn. Each launch gives
+ * a captured host task one place (component, time and clock), and each run of the task uses one.
  *
  * Threads of the host order each other in ways that are not seen here, by locks and joins. By
- * default the order in which they call is believed ("joined"): that hides races between threads,
- * and finds every wait that is missing between streams. With validate.threads "separate" only what
- * is seen counts.
+ * default the order in which they call is trusted ("joined"): that hides races between threads, and
+ * finds every wait that is missing between streams. With validate.threads "separate" only order
+ * that the detector sees counts.
  *
- * What is kept is a list of stretches of memory, each with the accesses that a later one could
- * still race with: one that is before a new one, and no stronger, goes; with "joined" threads
- * also one that the host knows to be done, for whatever is queued later comes after it.
+ * The detector keeps a list of stretches of memory, each with the accesses that a later one could
+ * still race with: an access that happens before a new one, and is no stronger, is dropped; with
+ * "joined" threads also an access that the host knows to be complete, since all work queued later
+ * happens after it.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -66,7 +67,7 @@ static void join_stream_of(void *user_data, struct ds_accel__object *object)
     }
 }
 
-/* The clock of an event; NULL where nothing is known, or it was recorded in a capture. Borrowed. */
+/* The clock of an event; NULL if the event is unknown, or was recorded in a capture. Borrowed. */
 static race_clock_t *event_clock(const void *handle)
 {
     const struct ds_accel__object *event = ds_accel__object_find(DS_ACCEL__EVENT, handle);
@@ -76,7 +77,7 @@ static race_clock_t *event_clock(const void *handle)
                : NULL;
 }
 
-/* The clock that a call which waits will have waited for: as it is when the call begins. */
+/* The clock that a waiting call will have waited for: the one at the start of the call. */
 static race_clock_t *awaited(const struct ds_accel__call *call)
 {
     const void *handle = DS_ACCEL__POINTER(call, 0);
@@ -109,9 +110,10 @@ static race_clock_t *awaited(const struct ds_accel__call *call)
     }
 }
 
-/* Freeing is a write by who frees; nothing is known of the addresses after it. What is unregistered
- * stays the caller's, with all that uses it. True: it races and, where races fail, is refused. What
- * an allocator gives back is not: nobody would have it then. */
+/* Freeing is a write by the thread or stream that frees; afterwards nothing is known of the
+ * addresses. Unregistered memory stays the caller's, with all its accesses. True: the free races
+ * and, where races fail, is refused. An allocator's free is not refused: the memory would then
+ * have no owner. */
 static bool free_memory(const struct ds_accel__call *call)
 {
     struct ds_accel__access access = {.stack = call->stack, .slot = call->slot, .site = call->site};
@@ -171,7 +173,8 @@ static void run_task(void *user_data, int32_t status)
     free(task);
 }
 
-/* One of a capture, for one of its launches. It stays: nobody tells which is the last. */
+/* Run a task of a capture, for one of its launches. The task is kept: no run is known to be the
+ * last. */
 static void run_captured(void *user_data, int32_t status)
 {
     struct ds_accel__race_task *task = user_data;
@@ -196,7 +199,7 @@ static void run_captured(void *user_data, int32_t status)
     ds_accel__layer_unlock();
 }
 
-/* In a capture it has no place yet, but one for each launch. */
+/* In a capture the task has no place yet; each launch gives it one. */
 static void wrap_task(struct ds_accel__call *call)
 {
     struct ds_accel__object *stream =
@@ -327,7 +330,7 @@ static void begin_capture(const struct ds_accel__call *call)
     race->in_capture = NULL;
 }
 
-/* The streams that were drawn into a capture leave it with the one that began it. */
+/* The streams that joined a capture leave it with the stream that began it. */
 static void leave_capture(void *user_data, struct ds_accel__object *object)
 {
     struct ds_accel__race_object *race = object->race;
@@ -378,7 +381,7 @@ static void take_graph(const void *exec_handle, const void *graph_handle)
     }
 }
 
-/* Behind those of launches before. */
+/* After the places of earlier launches. */
 static void add_place(struct ds_accel__race_task *task, const struct ds_accel__access *at)
 {
     struct ds_accel__task_place **end = &task->places;
@@ -413,7 +416,7 @@ static void remove_place(struct ds_accel__race_task *task, uint32_t component, u
     }
 }
 
-/* Before the plugin is called, for it may run the graph's host tasks before it returns. */
+/* Runs before the plugin is called, which may run the graph's host tasks before it returns. */
 static struct ds_accel__launch *place_launch(const struct ds_accel__call *call)
 {
     const struct ds_accel__race_object *exec =
@@ -458,7 +461,7 @@ static struct ds_accel__launch *place_launch(const struct ds_accel__call *call)
     return launch;
 }
 
-/* A launch into a capture: what the graph holds is a part of the other one. */
+/* A launch into a capture: the graph's contents become a part of the capture. */
 static void capture_launch(const struct ds_accel__call *call)
 {
     struct ds_accel__object *stream =
@@ -498,7 +501,7 @@ static void capture_launch(const struct ds_accel__call *call)
     }
 }
 
-/* All that is known of a launch that was done. */
+/* Record the accesses of a launch that succeeded. */
 static void follow_launch(const struct ds_accel__call *call)
 {
     const struct ds_accel__launch *launch = call->race.launch;
@@ -642,7 +645,7 @@ static void race_before(struct ds_accel__call *call)
     }
 }
 
-/* A call that the plugin has done. Lock held. */
+/* A call that succeeded in the plugin. Lock held. */
 static void follow(struct ds_accel__call *call)
 {
     switch (call->slot) {
@@ -687,7 +690,7 @@ static void follow(struct ds_accel__call *call)
     }
 }
 
-/* A task that the plugin did not take, or that another layer kept from it. */
+/* A task that the plugin did not accept, or that another layer refused. */
 static void drop_task(struct ds_accel__call *call)
 {
     struct ds_accel__race_task *task = call->race.task;
@@ -706,7 +709,7 @@ static void drop_task(struct ds_accel__call *call)
     }
 }
 
-/* Those of captures. Lock held. */
+/* Free the tasks of captures. Lock held. */
 static void end_tasks(struct ds_accel__stack *stack)
 {
     while (stack->race_tasks != NULL) {
@@ -727,7 +730,7 @@ static void race_after(struct ds_accel__call *call)
     ds_accel__layer_lock();
     if (call->slot == DS_ACCEL__SLOT_graph_capture_end && !call->is_refused &&
         !call->capture_goes_on) {
-        end_capture(call); /* also one that was broken: it has ended without a graph */
+        end_capture(call); /* also a broken capture: it ended without a graph */
     } else if (call->status == DS_ACCEL_OK && !call->is_refused && !ds_accel__race_is_blind) {
         follow(call);
     }
@@ -759,7 +762,7 @@ static void race_stop(struct ds_accel__stack *stack)
     end_tasks(stack);
     if (ds_accel__race_findings_close(stack)) {
         ds_accel__race_natives_forget();
-        ds_accel__race_clocks_close(); /* of what was counted nothing is asked for again */
+        ds_accel__race_clocks_close(); /* no clock counted so far is read again */
         is_blind_told = false;
     }
     ds_accel__layer_unlock();
@@ -775,7 +778,7 @@ const struct ds_accel__layer_ops ds_accel__layer_race = {
 
 /* ---- from outside --------------------------------------------------------------------------- */
 
-/* True: it races, and is refused. */
+/* True: the access races, and is refused. */
 static bool note(const struct ds_accel__access *access)
 {
     if (access->stack->fails_on_races && ds_accel__access_check(access) != NULL) {
@@ -830,8 +833,9 @@ bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel_
 }
 
 /*
- * A block that an allocator gives out again must come after all that used it before. It is only
- * looked at: what is kept is those uses, with which the new owner's race if they race with this.
+ * The new use of a block that an allocator hands out again must happen after all earlier uses. The
+ * check records no access: the earlier uses are kept, and the new owner's accesses race with them
+ * if this check finds a race.
  */
 void ds_accel__race_block(const struct ds_accel__object *device, struct ds_accel__object *stream,
                           const void *pointer, uint64_t size_bytes, const void *site)
@@ -844,7 +848,7 @@ void ds_accel__race_block(const struct ds_accel__object *device, struct ds_accel
         .begin = (uintptr_t)pointer,
         .size_bytes = size_bytes,
         .is_write = true,
-        .time = UINT64_MAX, /* nobody has seen it */
+        .time = UINT64_MAX, /* a time that no clock has seen */
     };
     struct ds_accel__race_object *race;
     const struct ds_accel__race_thread *thread;

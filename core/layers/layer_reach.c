@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Whether the process can read an address: the system is asked. */
+/* Whether the process can read an address, by querying the system. */
 #include "layers/layer.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* process_vm_readv() is one system call, but a filter may forbid it, and it does not read memory
- * that a driver has mapped: what it refuses is asked of write(). */
+ * that a driver has mapped: where it fails, write() decides. */
 bool ds_accel__layer_is_readable(uint64_t address)
 {
     unsigned char byte;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is live: handles, by kind and value, and ranges of addresses, by where they begin; and what
- * ended of late, for those who still use it.
+ * Live handles, by kind and value, and live ranges of addresses, by where they begin; and the ones
+ * that ended recently, for reports of a use after the end.
  */
 #include "base/fork.h"
 #include "layers/layer.h"
@@ -32,7 +32,7 @@ static struct ds_accel__object *buckets[BUCKET_COUNT];
 static uint64_t object_count;
 static uint64_t range_count;
 static struct ranges registers[DS_ACCEL__REGISTER_COUNT];
-/* What ended of late: rings. */
+/* What ended recently: rings. */
 static struct grave graves[GRAVE_COUNT];
 static size_t next_grave;
 static struct ds_accel__range freed[GRAVE_COUNT];
@@ -111,7 +111,7 @@ const void *ds_accel__object_grave(uint32_t kind, const void *handle)
     return NULL;
 }
 
-/* The new object, or the one that is there already. */
+/* The new object, or the one that is already registered. */
 struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint32_t kind,
                                               const void *handle, const void *device)
 {
@@ -244,7 +244,7 @@ static void remove_at(struct ranges *ranges, size_t position)
 
 #define SPARE_PLACES 64
 
-/* Room for what calls that are under way may add. False: no memory. */
+/* Make room for what calls in flight may add. False: out of memory. */
 bool ds_accel__ranges_make_room(enum ds_accel__register in)
 {
     struct ranges *ranges = &registers[in];
@@ -263,7 +263,7 @@ bool ds_accel__ranges_make_room(enum ds_accel__register in)
     return true;
 }
 
-/* Put it in *spare, which is taken. What lay there before is no more. */
+/* Add *range, using *spare, which becomes NULL. Older ranges that it overlaps are removed. */
 void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__range *range,
                          struct ds_accel__range **spare)
 {
@@ -271,10 +271,10 @@ void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__rang
     size_t position;
 
     if (*spare == NULL || (ranges->count == ranges->capacity && !ds_accel__ranges_make_room(in))) {
-        return; /* more than SPARE_PLACES calls at once, and no memory */
+        return; /* more than SPARE_PLACES concurrent calls, and out of memory */
     }
     **spare = *range;
-    if (range->number == 0) { /* one that was not freed after all keeps its own */
+    if (range->number == 0) { /* a range whose free failed keeps its number */
         (*spare)->number = ++range_count;
     }
     position = position_behind(ranges, range->space, range->begin);

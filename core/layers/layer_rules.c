@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What layer validate knows of more than one call: which calls break a capture that goes on, what a
- * graph's memory has become since it was captured, and who calls from where no call is allowed.
+ * What layer validate checks across calls: which calls break an active capture, whether the memory
+ * of a graph is still what was captured, and calls from contexts in which no call is allowed.
  *
- * A host task is marked while it runs, on the thread that runs it. One that is captured runs with
- * every launch, and nobody tells when it does so no more: its mark stays until the layers go.
+ * A host task is marked while it runs, on the thread that runs it. A captured task runs with every
+ * launch, and no call reports its last run: its mark is kept until the layers end.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -19,13 +19,13 @@
 /* ---- host tasks ----------------------------------------------------------------------------- */
 
 struct ds_accel__task_mark {
-    struct ds_accel__task_mark *next; /* of those of captures */
+    struct ds_accel__task_mark *next; /* next of the captured ones */
     ds_accel_host_task_t run;
     void *user_data;
     bool is_captured;
 };
 
-static _Thread_local uint32_t tasks_here; /* that this thread runs now */
+static _Thread_local uint32_t tasks_here; /* host tasks that this thread runs now */
 
 bool ds_accel__hook_in_task(void)
 {
@@ -69,7 +69,7 @@ void ds_accel__rules_wrap_task(struct ds_accel__call *call)
     }
     mark = malloc(sizeof(*mark));
     if (mark == NULL) {
-        return; /* it runs without a mark */
+        return; /* the task runs without a mark */
     }
     *mark = (struct ds_accel__task_mark){.run = (ds_accel_host_task_t)call->arguments[1].pointer,
                                          .user_data = DS_ACCEL__POINTER(call, 2)};
@@ -86,7 +86,7 @@ void ds_accel__rules_wrap_task(struct ds_accel__call *call)
     call->arguments[2].pointer = (uintptr_t)mark;
 }
 
-/* One that was not taken will not run. */
+/* A task that was not accepted will not run. */
 void ds_accel__rules_drop_task(const struct ds_accel__call *call)
 {
     if (call->status != DS_ACCEL_OK) {
@@ -107,13 +107,14 @@ void ds_accel__rules_stop(struct ds_accel__stack *stack)
 /* ---- calls beside a capture ----------------------------------------------------------------- */
 
 /*
- * What cannot be part of a graph, and breaks a capture by being called. ANYWHERE is what CUDA calls
- * unsafe: a capture in mode global forbids it to every thread, one in mode thread-local to its own,
- * whatever it is asked of. Memory and events are not among them: plugins take care that allocating,
- * freeing and pinning (DSA-P106), and asking and waiting for an event of outside, break no capture.
+ * Calls that cannot be part of a graph, and break a capture. ANYWHERE is what CUDA calls unsafe: a
+ * capture in mode global forbids it to every thread, one in mode thread-local to its own thread,
+ * for every object. Memory and events are not among them: plugins take care that allocating,
+ * freeing and pinning (DSA-P106), and querying and waiting for an event from outside the capture,
+ * break no capture.
  */
 enum place {
-    ITSELF, /* of a stream that captures, or an event that was recorded in a capture */
+    ITSELF, /* of a capturing stream, or an event that was recorded in a capture */
     ANYWHERE
 };
 
@@ -126,7 +127,7 @@ static const struct {
     {DS_ACCEL__SLOT_stream_synchronize, ITSELF},   {DS_ACCEL__SLOT_stream_query, ITSELF},
 };
 
-static _Thread_local uint32_t own_waits; /* that this thread is in */
+static _Thread_local uint32_t own_waits; /* the library's own waits that this thread is in */
 
 void ds_accel__hook_own(bool is_begun)
 {
@@ -141,7 +142,7 @@ struct capture_search {
     bool is_others;
 };
 
-/* A runtime knows nothing of our contexts: a capture is of the process. */
+/* A runtime does not know contexts of this library: a capture is of the process. */
 static bool is_same_backend(const struct ds_accel__stack *left, const struct ds_accel__stack *right)
 {
     return left == right || strcmp(left->candidate->name, right->candidate->name) == 0;
@@ -219,8 +220,9 @@ static void check_unsafe(struct ds_accel__call *call)
     }
 }
 
-/* What is queued on a default stream that waits for all others would wait for a capture, which ends
- * that, whichever mode it has. Slots that queue or ask, and the argument that is the stream. */
+/* Work queued on a default stream that waits for all others would wait for a capturing stream,
+ * which breaks the capture in every mode. Slots that queue or query, and the position of the
+ * stream. */
 static const struct {
     uint32_t slot;
     uint32_t position;
@@ -275,7 +277,7 @@ static void check_default_stream(struct ds_accel__call *call, uint32_t position)
     }
 }
 
-/* cuda and rocm let nobody else end it, and leave it as it is. */
+/* cuda and rocm refuse the end from another thread, and leave the capture as it is. */
 static void check_who_ends(struct ds_accel__call *call)
 {
     const struct ds_accel__object *stream;
@@ -295,7 +297,7 @@ static void check_who_ends(struct ds_accel__call *call)
     }
 }
 
-/* A stream that captures waits for an event from elsewhere. */
+/* A capturing stream waits for an event from outside the capture. */
 static void check_event_of_outside(struct ds_accel__call *call)
 {
     const struct ds_accel__object *stream;
@@ -332,7 +334,7 @@ static void check_queue(struct ds_accel__call *call)
 
 /* ---- what a graph uses ---------------------------------------------------------------------- */
 
-/* Is what an access was captured with still there? Where it was freed in *grave_out. Lock held. */
+/* Does the memory of a captured access still exist? Where it was freed in *grave_out. Lock held. */
 static bool is_there(const struct ds_accel__capture_item *item, struct ds_accel__range *grave_out)
 {
     const struct ds_accel__access *access = item->access;
@@ -389,7 +391,7 @@ static void check_replay(struct ds_accel__call *call)
 
 /* ---- two devices ---------------------------------------------------------------------------- */
 
-/* Slots whose two handles have to be of one device. A stream may wait for any device's event. */
+/* Slots whose two handles must belong to one device. A stream may wait for any device's event. */
 static const struct {
     uint32_t slot;
     uint32_t kinds[2];
@@ -429,7 +431,7 @@ static void check_pair(struct ds_accel__call *call)
     }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all checks ----------------------------------------------------------------------------- */
 
 void ds_accel__rules_check(struct ds_accel__call *call)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Where in the program a call was made. */
+/* The call site in the program. */
 #include "base/text.h"
 #include "layers/layer.h"
 
@@ -45,7 +45,7 @@ const void *ds_accel__layer_caller(const void *address)
         return address; /* the public calls are inline: this is the usual case */
     }
     count = backtrace(frames, ARRAY_SIZE(frames));
-    /* In front of our frames there may be a sanitizer's, whose backtrace() stands for libc's. */
+    /* Frames of a sanitizer, whose backtrace() replaces libc's, may come before this library's. */
     for (int i = 0; i < count; i++) {
         if (is_own(frames[i])) {
             is_reached = true;
@@ -58,7 +58,7 @@ const void *ds_accel__layer_caller(const void *address)
 
 void ds_accel__layer_site(const void *site, char *text, size_t text_size)
 {
-    /* The call itself, one byte before where it returns to: what addr2line is to be asked. */
+    /* The call instruction, one byte before the return address: the address for addr2line. */
     const char *address = site != NULL ? (const char *)site - 1 : NULL;
     const char *module;
     Dl_info info;
@@ -83,5 +83,5 @@ void ds_accel__layer_site_open(void)
     void *frame[1];
 
     dl_iterate_phdr(find_own_code, (void *)(uintptr_t)ds_accel__layer_site_open);
-    backtrace(frame, 1); /* loads what it needs now, and not inside of a call */
+    backtrace(frame, 1); /* loads what backtrace() needs now, and not inside of a call */
 }

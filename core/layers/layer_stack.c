@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The stacks of the process, and which one a call goes through. */
+/* The stacks of the process, and the stack that a call goes through. */
 #include "host/registry.h"
 #include "layers/layer.h"
 

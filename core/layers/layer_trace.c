@@ -2,12 +2,13 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The trace: one span per call, in the Trace Event format that browsers' viewers open, with the
- * spans of the plugin's own (DS_ACCEL_EXT_TRACE) and the profiler ranges of the program among them.
+ * plugin's own spans (DS_ACCEL_EXT_TRACE) and the profiler ranges of the program among them.
  *
- * It is the format's array form, which needs no end: each line is a whole event, and lines are
- * written whole, so that what a process left that ended by a signal can be opened too. An orderly
- * end closes the array, and the file is then valid JSON. At most BUFFER_BYTES wait to be written,
- * and none for longer than FLUSH_NS if calls go on. Accelerators that name the same file share it.
+ * It is the format's array form, which needs no end: each line is a complete event, and lines are
+ * never split between writes, so that the file of a process that ended by a signal can be opened
+ * too. An orderly end closes the array, and the file is then valid JSON. At most BUFFER_BYTES are
+ * pending, none for longer than FLUSH_NS if calls continue. Accelerators that name the same file
+ * share it.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -34,18 +35,18 @@ struct ds_accel__trace_file {
     char *path;
     uint32_t users;
     pid_t pid;
-    int fd; /* -1: writing failed, and nothing is written any more */
+    int fd; /* -1: writing failed, and nothing more is written */
     uint64_t written_ns;
     size_t size_bytes; /* of the file */
     size_t buffered;
     char buffer[BUFFER_BYTES];
 };
 
-/* Guards the files and what they hold. */
+/* Guards the files and their contents. */
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ds_accel__trace_file *files;
 
-/* Spans that this thread began and has not ended: an end too many is left out. */
+/* Spans that this thread began and has not ended: an unmatched end is left out. */
 static _Thread_local uint32_t depth;
 
 /* ---- the file: lock held -------------------------------------------------------------------- */
@@ -112,7 +113,7 @@ static int32_t open_file(char *path, struct ds_accel__trace_file **file_out)
     return DS_ACCEL_OK;
 }
 
-/* Share one that this process has open already. Takes path. */
+/* Share a file that this process has already open. Takes path. */
 static int32_t take_file(char *path, struct ds_accel__trace_file **file_out)
 {
     struct ds_accel__trace_file *file = files;
@@ -156,9 +157,9 @@ static void put_file(struct ds_accel__trace_file *file)
 }
 
 /*
- * The process ends in an orderly way with accelerators that nobody destroyed, as the one of
- * ds_accel_get() is: what waits is written, and the array closed. A thread that is still within a
- * call may hold the lock for ever: then the file stays as a signal would have left it.
+ * The process ends in an orderly way with accelerators that were not destroyed, such as the one of
+ * ds_accel_get(): write what is pending, and close the array. A thread that is still within a call
+ * may hold the lock for ever: then the file stays as a signal would have left it.
  */
 static __attribute__((destructor)) void finish_files(void)
 {
@@ -172,7 +173,7 @@ static __attribute__((destructor)) void finish_files(void)
         }
         if (file->fd >= 0) {
             close(file->fd);
-            file->fd = -1; /* who calls later is not traced */
+            file->fd = -1; /* later calls are not traced */
         }
     }
     pthread_mutex_unlock(&trace_lock);
@@ -180,7 +181,7 @@ static __attribute__((destructor)) void finish_files(void)
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* One event's text; what does not fit is left out, between members. */
+/* One event's text; members that do not fit are left out. */
 struct line {
     char text[LINE_BYTES];
     size_t length;
@@ -205,7 +206,7 @@ static void line_add(struct line *line, const char *format, ...)
     }
 }
 
-/* A text from anywhere, as a JSON string of at most 200 bytes of it. */
+/* A text from any source, as a JSON string of at most 200 bytes of it. */
 static void line_add_text(struct line *line, const char *text)
 {
     char clean[201];
@@ -225,7 +226,7 @@ static void line_add_text(struct line *line, const char *text)
     line_add(line, "\"%s\"", escaped);
 }
 
-/* Microseconds with three decimals, whatever the program's locale. */
+/* Microseconds with three decimals, independent of the program's locale. */
 static void line_add_time(struct line *line, const char *key, uint64_t ns)
 {
     line_add(line, ",\"%s\":%llu.%03u", key, (unsigned long long)(ns / 1000),
@@ -282,7 +283,7 @@ static uint64_t number_of(uint32_t kind, const void *handle)
     return number;
 }
 
-/* Arguments that tell something: sizes, kinds, which stream; of addresses only those of memory. */
+/* Arguments worth showing: sizes, kinds, which stream; of addresses only those of memory. */
 static void add_argument(struct line *line, const struct ds_accel__call *call, uint32_t position)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
@@ -329,7 +330,7 @@ static bool is_range(uint32_t slot)
     return slot == DS_ACCEL__SLOT_range_push || slot == DS_ACCEL__SLOT_range_pop;
 }
 
-/* Handles that the call ends are gone after it: their numbers are looked up before. */
+/* The call ends some handles: their numbers are looked up before it. */
 static void trace_before(struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Keeping the registry: what calls give and take. What goes is taken out before the plugin is
- * called, what comes is put in afterwards: the other way round, another thread's new handle of the
- * same value could be lost. Memory for what comes is had before the call, so that nothing which the
- * plugin gave is unknown here.
+ * Keeps the registry up to date with what calls make and end. An ended object is removed before the
+ * plugin is called, a new one added afterwards: in the other order, another thread's new handle
+ * with the same value could be lost. Memory for new entries is allocated before the call, so that
+ * every object that the plugin makes is registered.
  */
 #include "host/registry.h"
 #include "layers/layer.h"
 
 #include <stdlib.h>
 
-/* ---- what a device's flags say: they are asked once, without the lock ------------------------ */
+/* ---- a device's flags: queried once, without the lock ---------------------------------------- */
 
 static void learn_backend_flags(struct ds_accel__stack *stack, ds_accel_plugin_instance_t *instance)
 {
@@ -77,7 +77,7 @@ void ds_accel__objects_end(const struct ds_accel__stack *stack, const void *inst
 
 /* ---- keeping the registry ------------------------------------------------------------------- */
 
-/* The device handle that a call is about; NULL for those of an instance. Lock held. */
+/* The device handle of a call; NULL for calls on an instance. Lock held. */
 static const void *device_of(const struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
@@ -92,7 +92,7 @@ static const void *device_of(const struct ds_accel__call *call)
     return object != NULL ? object->device : NULL;
 }
 
-/* Memory that the call gave: registered where its slot says. Lock held. */
+/* Register memory that the call made, as its slot requires. Lock held. */
 static void keep_range(struct ds_accel__call *call, enum ds_accel__register in, const void *pointer,
                        uint64_t size_bytes, bool is_host)
 {
@@ -121,7 +121,7 @@ static void keep_range(struct ds_accel__call *call, enum ds_accel__register in, 
     ds_accel__range_add(in, &range, &call->spare_range);
 }
 
-/* Memory of another process or of the vendor's: as large as the plugin says. No lock held. */
+/* Memory of another process or of the vendor's: its size as the plugin reports it. No lock held. */
 static uint64_t ask_size(const struct ds_accel__call *call, const void *pointer)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
@@ -189,7 +189,7 @@ static void keep_memory(struct ds_accel__call *call, uint64_t asked_bytes)
     }
 }
 
-/* A handle that the call gave. Lock held. */
+/* Register a handle that the call made. Lock held. */
 static void keep_handle(struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
@@ -215,7 +215,7 @@ static void keep_handle(struct ds_accel__call *call)
         object->flags = (uint32_t)call->arguments[1].number;
     } else if (call->slot == DS_ACCEL__SLOT_native_wrap ||
                call->slot == DS_ACCEL__SLOT_ipc_event_open) {
-        object->flags = DS_ACCEL_EVENT_TIMING; /* nobody said that it has none */
+        object->flags = DS_ACCEL_EVENT_TIMING; /* nothing states that it has no timing */
     }
     object->is_created = object->is_created || call->slot == DS_ACCEL__SLOT_stream_create;
     object->is_default = object->is_default || call->slot == DS_ACCEL__SLOT_stream_get_default;
@@ -226,7 +226,7 @@ static void keep_handle(struct ds_accel__call *call)
     }
 }
 
-/* The vendor's handle that a stream or an event was asked for. Lock held. */
+/* Record the vendor's handle that native_get returned for a stream or an event. Lock held. */
 static void note_native(const struct ds_accel__call *call)
 {
     uint64_t asked = call->arguments[1].number;
@@ -243,7 +243,7 @@ static void note_native(const struct ds_accel__call *call)
     }
 }
 
-/* Of an event that was recorded; 0: nobody asked, or nobody wants to know. Lock held. */
+/* The vendor's handle of an event that was recorded; 0: not known, or not needed. Lock held. */
 static uint64_t recorded_native(const struct ds_accel__call *call, const void **device_out)
 {
     const struct ds_accel__object *event =
@@ -256,8 +256,8 @@ static uint64_t recorded_native(const struct ds_accel__call *call, const void **
     return event != NULL ? event->native : 0;
 }
 
-/* Some backends make a new event of the vendor's for each record, and another may get the value of
- * the one before. No lock held. */
+/* Some backends make a new event of the vendor's for each record, and another event may get the
+ * value of the old one. No lock held. */
 static void forget_native(const struct ds_accel__call *call, const void *device, uint64_t native)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -292,7 +292,7 @@ static void note_capture(const struct ds_accel__call *call)
     }
 }
 
-/* A runtime may refuse the end and leave the capture as it is, for the thread that began it. Only
+/* A runtime may refuse to end a capture and leave it active, for the thread that began it. Only
  * the plugin knows. No lock held. */
 static bool capture_goes_on(const struct ds_accel__call *call)
 {
@@ -352,7 +352,7 @@ void ds_accel__track_after(struct ds_accel__call *call)
                             &call->removed, &call->spare_range);
     }
     if (call->slot == DS_ACCEL__SLOT_graph_capture_end && !call->capture_goes_on) {
-        note_capture(call); /* also one that was broken: it has ended without a graph */
+        note_capture(call); /* also a broken capture: it ended without a graph */
     }
     native = recorded_native(call, &device);
     ds_accel__layer_unlock();
@@ -362,7 +362,7 @@ void ds_accel__track_after(struct ds_accel__call *call)
     learn_flags(call);
 }
 
-/* The register that a slot takes from, if it does, and the argument that says what. */
+/* The register from which a slot releases memory, if it does, and the argument with the address. */
 static bool releases(uint32_t slot, enum ds_accel__register *in_out)
 {
     *in_out = slot == DS_ACCEL__SLOT_vmem_release ? DS_ACCEL__RESERVATIONS : DS_ACCEL__ALLOCATIONS;
@@ -411,7 +411,7 @@ bool ds_accel__track_reserve(struct ds_accel__call *call)
                    ds_accel__ranges_make_room(DS_ACCEL__RESERVATIONS);
         ds_accel__layer_unlock();
     } else if (releases(call->slot, &in)) {
-        call->spare_range = malloc(sizeof(*call->spare_range)); /* should it fail and stay */
+        call->spare_range = malloc(sizeof(*call->spare_range)); /* restored if the call fails */
     }
     return has_room;
 }

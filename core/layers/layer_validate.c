@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Both sides checked. The caller: what no plugin should have to look at, by the meaning that
- * slots.def gives each argument and by the checks of single slots below; a wrong call is refused
- * with a status and a message, and does not reach the plugin. The plugin: outputs lie in memory of
- * ours while it works, between bytes that it must not touch, and are handed on only after
- * DS_ACCEL_OK; what it breaks is logged with the number of the rule (docs/plugin-abi.md).
+ * Checks both sides. The caller: layer validate checks what plugins should not have to, by the
+ * meaning that slots.def gives each argument and by the checks of single slots below; a wrong call
+ * is refused with a status and a message, and does not reach the plugin. The plugin: outputs point
+ * to memory of this library while the plugin runs, between guard bytes that it must not write, and
+ * are copied to the caller only after DS_ACCEL_OK; a broken rule is logged with its number
+ * (docs/plugin-abi.md).
  *
  * Device memory is known by the allocations that went through the table. Where a device works on
- * the process's own memory (DS_ACCEL_FLAG_HOST_ACCESSIBLE with DS_ACCEL_FLAG_UNIFIED_ADDRESSES),
- * an address that nobody allocated may still be fine; one that was freed of late is not.
+ * the process's own memory (DS_ACCEL_FLAG_HOST_ACCESSIBLE with DS_ACCEL_FLAG_UNIFIED_ADDRESSES), an
+ * address outside every known allocation may still be valid; one that was freed recently is not.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -48,7 +49,7 @@ static void breach(struct ds_accel__call *call, const char *rule, const char *fo
                   ds_accel__slots[call->slot].name, what, site);
 }
 
-/* The plugin's answer cannot be handed on. */
+/* The plugin's result cannot be passed to the caller. */
 static void reject(struct ds_accel__call *call, const char *why)
 {
     struct ds_accel_error *error = &call->own.error;
@@ -63,7 +64,7 @@ static void reject(struct ds_accel__call *call, const char *why)
 
 /* ---- handles -------------------------------------------------------------------------------- */
 
-/* The object of a handle; NULL: the call was refused. It stays only while nobody destroys it. */
+/* The object of a handle; NULL: the call was refused. Valid only until the handle is destroyed. */
 static bool check_handle(struct ds_accel__call *call, uint32_t kind, const void *handle,
                          const char *name)
 {
@@ -98,7 +99,7 @@ static bool check_handle(struct ds_accel__call *call, uint32_t kind, const void 
     return !call->is_refused;
 }
 
-/* What the checks of slots need of an object, by value. */
+/* The fields of an object that the checks of slots need, by value. */
 static struct ds_accel__object look(uint32_t kind, const void *handle)
 {
     struct ds_accel__object copy = {0};
@@ -160,7 +161,7 @@ static void check_index(struct ds_accel__call *call, uint64_t index)
     }
 }
 
-/* Flag bits that a slot knows. */
+/* Flag bits that a slot accepts. */
 static uint64_t known_flags(uint32_t slot)
 {
     switch (slot) {
@@ -227,7 +228,7 @@ static void check_argument(struct ds_accel__call *call, uint32_t position)
     const void *pointer = DS_ACCEL__POINTER(call, position);
 
     if (meaning < DS_ACCEL__OBJECT_COUNT) {
-        if (pointer != NULL || !slot->is_void) { /* DSA-P23: who destroys NULL destroys nothing */
+        if (pointer != NULL || !slot->is_void) { /* DSA-P23: destroying NULL does nothing */
             check_handle(call, meaning, pointer, name);
         }
     } else if (meaning == DS_ACCEL__DEVICE_OR_NULL) {
@@ -281,7 +282,7 @@ static const char *judge_found(const struct ds_accel__object *device, uint64_t s
         if (range->slot != DS_ACCEL__SLOT_vmem_map) {
             return "goes past the end of its allocation";
         }
-        address += here; /* mappings that follow each other are one range to their user */
+        address += here; /* adjacent mappings are one range to their user */
         size_bytes -= here;
         range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, address);
         if (range == NULL) {
@@ -307,7 +308,7 @@ static void find_owner(void *user_data, const struct ds_accel__range *range)
     }
 }
 
-/* Memory that a host cannot touch, unless the device works on the process's own. */
+/* Memory that the host cannot touch, unless the device works on the process's own. */
 static bool is_device_range(const struct ds_accel__range *range)
 {
     return range->slot == DS_ACCEL__SLOT_mem_alloc ||
@@ -327,7 +328,7 @@ static bool is_host_range(const struct ds_accel__range *range,
             (device->device_flags & DS_ACCEL_FLAG_UNIFIED_ADDRESSES) == 0);
 }
 
-/* The device that a call is about, by value. Lock held. */
+/* The device of a call, by value. Lock held. */
 static struct ds_accel__object device_of(const struct ds_accel__call *call)
 {
     struct ds_accel__object copy = {0};
@@ -345,7 +346,7 @@ static struct ds_accel__object device_of(const struct ds_accel__call *call)
     return copy;
 }
 
-/* What is wrong with a part of memory that is the host's, if somebody allocated it. Lock held. */
+/* What is wrong with a part of host memory, if it lies in a known allocation. Lock held. */
 static const char *judge_hosts(const struct ds_accel__stack *stack, uint64_t address,
                                uint64_t size_bytes, struct ds_accel__range *grave_out)
 {
@@ -366,8 +367,8 @@ static const char *judge_hosts(const struct ds_accel__stack *stack, uint64_t add
                : NULL;
 }
 
-/* What is wrong with memory that the host is to use; is_own: it must not be a device's; freed_at
- * where it was freed. Lock held. */
+/* What is wrong with memory that the host is to use; is_own: it must not be a device's; the
+ * place where it was freed in *grave_out. Lock held. */
 static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t address,
                                      uint64_t size_bytes, bool is_own,
                                      struct ds_accel__range *grave_out)
@@ -389,7 +390,7 @@ static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t
     return judge_hosts(call->stack, address, size_bytes, grave_out);
 }
 
-/* Memory that was registered, and is again what the device finds any of the host's to be. */
+/* Memory that was registered, and now is ordinary host memory that the device can use. */
 static bool is_the_hosts_again(const struct ds_accel__range *grave,
                                const struct ds_accel__object *device)
 {
@@ -401,7 +402,8 @@ static const char *end_of(const struct ds_accel__range *grave)
     return grave->slot == DS_ACCEL__SLOT_mem_register ? "was unregistered" : "was freed";
 }
 
-/* What is wrong with memory that a device is to use; freed_at where it was freed. Lock held. */
+/* What is wrong with memory that a device is to use; where it was freed in *grave_out. Lock
+ * held. */
 static const char *judge_device_memory(const struct ds_accel__object *device, uint64_t address,
                                        uint64_t size_bytes, bool is_own,
                                        struct ds_accel__range *grave_out)
@@ -480,7 +482,7 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
                    ? "lies in no block, but in an allocator's own memory"
                    : judge_found(&of, range->space, range, address, size_bytes);
     }
-    /* The host's own may lie where such memory was before. */
+    /* The host's own memory may reuse the addresses of freed memory. */
     if (grave != NULL && !is_the_hosts_again(grave, &of) &&
         (is_on_stream || !ds_accel__layer_can_read(address, reach))) {
         *grave_out = *grave;
@@ -506,7 +508,7 @@ static bool is_on(const struct ds_accel__stack *stack)
     return false;
 }
 
-/* The bytes of an extent, from the lowest to the highest, as any other memory. Lock held. */
+/* The bytes of an extent, from the lowest to the highest, checked like any memory. Lock held. */
 static const char *judge_extent(const struct ds_accel__stack *stack,
                                 const struct ds_accel__extent *extent, uint64_t begin,
                                 uint64_t size_bytes, struct ds_accel__range *grave_out)
@@ -550,7 +552,7 @@ bool ds_accel__validate_work(const struct ds_accel__stack *stack, const struct d
     return problem == NULL;
 }
 
-/* is_own: of this device, not only in its reach. NULL device: the host's. */
+/* is_own: of this device, not only within its reach. NULL device: the host's. */
 static void check_memory(struct ds_accel__call *call, const struct ds_accel__object *device,
                          uint64_t address, uint64_t size_bytes, bool is_own, const char *name)
 {
@@ -583,7 +585,7 @@ static void check_memory(struct ds_accel__call *call, const struct ds_accel__obj
     }
 }
 
-/* Of one space of addresses. */
+/* Two ranges of one address space. */
 static void check_overlap(struct ds_accel__call *call, uint64_t destination, uint64_t source,
                           uint64_t size_bytes)
 {
@@ -617,7 +619,7 @@ static void check_copy(struct ds_accel__call *call, const struct ds_accel__objec
                                    "DS_ACCEL_FLAG_UNIFIED_ADDRESSES");
             return;
         }
-        to_host = true; /* each may be either: only what is known is checked */
+        to_host = true; /* each may be either: only known memory is checked */
         from_host = true;
     }
     check_memory(call, to_host ? NULL : device, destination, size_bytes, to_host && is_said,
@@ -689,7 +691,7 @@ static void check_release(struct ds_accel__call *call, const struct ds_accel__ob
     }
 }
 
-/* Exactly what was reserved or mapped. */
+/* The pointer and size must match a reservation or a mapping exactly. */
 static void check_whole(struct ds_accel__call *call, const struct ds_accel__object *device,
                         enum ds_accel__register in)
 {
@@ -784,7 +786,7 @@ static void check_rng(struct ds_accel__call *call, const struct ds_accel__object
     }
 }
 
-/* What a host task of the library's own touches. */
+/* Check the memory that a host task of the library touches. */
 static void check_work(struct ds_accel__call *call)
 {
     char problem[512];
@@ -833,7 +835,7 @@ static void count_range(void *user_data, const struct ds_accel__range *range)
     census->count += range->stack == census->stack && range->device == census->device;
 }
 
-/* DSA-H18: it goes on, since an end cannot be refused for ever, but not in silence. */
+/* DSA-H18: the end is logged, not refused, since the caller must be able to end it. */
 static void check_end(struct ds_accel__call *call)
 {
     bool is_device = call->slot == DS_ACCEL__SLOT_device_close;
@@ -897,7 +899,7 @@ static void check_slot(struct ds_accel__call *call)
         device = look(DS_ACCEL__DEVICE, first.device);
     }
     if (first.handle == NULL) {
-        return; /* NULL, where that does nothing; init */
+        return; /* a NULL handle, with which the call does nothing; init */
     }
     switch (call->slot) {
     case DS_ACCEL__SLOT_shutdown:
@@ -968,7 +970,7 @@ static void check_slot(struct ds_accel__call *call)
 
 /* ---- outputs -------------------------------------------------------------------------------- */
 
-/* Bytes of an output that is one value; 0: it is none. */
+/* Size of an output that is a single value; 0: the output is not one. */
 static size_t cell_bytes(uint32_t meaning)
 {
     switch (meaning) {
@@ -993,7 +995,7 @@ static void redirect_struct(struct ds_accel__call *call, uint32_t position)
 
     memcpy(&size, DS_ACCEL__POINTER(call, position), sizeof(size));
     copy = malloc((size_t)size + DS_ACCEL__CANARY_BYTES);
-    if (copy != NULL) { /* else it goes on unguarded */
+    if (copy != NULL) { /* if NULL, the call continues without guard bytes */
         memcpy(copy, DS_ACCEL__POINTER(call, position), size);
         memset(copy + size, 0xc5, DS_ACCEL__CANARY_BYTES);
         call->validate.copies[position] = copy;
@@ -1031,7 +1033,7 @@ static bool is_untouched(const unsigned char *bytes)
     return true;
 }
 
-/* What the plugin wrote as one value, and whether it may have. */
+/* Check and copy a single value that the plugin wrote. */
 static void take_cell(struct ds_accel__call *call, uint32_t position)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
@@ -1101,7 +1103,7 @@ static void take_outputs(struct ds_accel__call *call)
             take_cell(call, i);
         }
     }
-    /* Only outputs: another layer may have put something of its own into the others. */
+    /* Only outputs: another layer may have replaced other arguments. */
     for (uint32_t i = 0; i < slot->count; i++) {
         if (cell_bytes(slot->meanings[i]) > 0 || slot->meanings[i] == DS_ACCEL__STRUCT_OUT) {
             call->arguments[i] = call->validate.given[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Host work of the library's own, as the rest of the library notes it: a host task that it queues,
- * work that it is about to do itself, and host memory that its streams are done with.
+ * Host work of the library itself, as the other rooms report it: a host task that the library
+ * queues, work that it is about to do, and host memory that its streams no longer use.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -32,7 +32,7 @@ int32_t ds_accel__hook_host_task(struct ds_accel__stream *stream, ds_accel_host_
     return status;
 }
 
-/* Lock held. True: it is refused. */
+/* Lock held. True: the work is refused. */
 static bool note_host_work(struct ds_accel__stack *stack, const struct ds_accel__work *work,
                            const void *site)
 {
@@ -73,9 +73,9 @@ void ds_accel__hook_host_idle(ds_accel_plugin_device_t *device, const void *poin
     }
 }
 
-/* Work that no device has to do with is a matter of the accelerator whose streams use the memory,
- * or else of any. That one's calls tell of what is found, for it may just be ended by another
- * thread. Lock held. True: it is refused. */
+/* Work without a device is recorded by the accelerator whose streams use the memory, or else by
+ * any. That accelerator's own calls report the findings, since another thread may be ending it
+ * now. Lock held. True: the work is refused. */
 static bool note_without_device(const struct ds_accel__work *work, const void *site)
 {
     struct ds_accel__stack *stack = NULL;

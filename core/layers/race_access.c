@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Accesses of the race detector: who makes them, at which time of which clock, in which space of
- * addresses. race_touch.c and race_work.c say what is accessed. All of it is guarded by the layers'
- * lock.
+ * Accesses of the race detector: the component that makes them, their time and clock, and their
+ * address space. race_touch.c and race_work.c determine what is accessed. All of it is guarded by
+ * the layers' lock.
  */
 #include "host/layers.h"
 #include "layers/layer.h"
@@ -33,7 +33,7 @@ static void join_if_ordered(void *user_data, struct ds_accel__object *object)
     }
 }
 
-/* The stream's clock takes in all that comes before what the thread queues now. */
+/* The stream's clock takes in all that happens before the work that the thread queues now. */
 void ds_accel__race_reach(const struct ds_accel__object *stream, struct ds_accel__race_object *race,
                           const struct ds_accel__race_thread *thread)
 {
@@ -45,13 +45,13 @@ void ds_accel__race_reach(const struct ds_accel__object *stream, struct ds_accel
     }
 }
 
-/* What a thread gets to know by the return of a call that queued something. */
+/* Order that a thread learns from the return of a call that queued work. */
 void ds_accel__race_return(const struct ds_accel__object *stream,
                            const struct ds_accel__race_object *race,
                            struct ds_accel__race_thread *thread)
 {
     if ((ds_accel__device_flags(stream) & DS_ACCEL_FLAG_SYNCHRONIZED) != 0) {
-        /* Whatever holds a clock counts: this one is held by the stream. */
+        /* Each reference to a clock is counted: the stream holds this one. */
         ds_accel__clock_join(&thread->clock, race->clock); // NOLINT(clang-analyzer-unix.Malloc)
     }
     ds_accel__race_leave(thread);
@@ -91,9 +91,9 @@ void ds_accel__capture_add(struct ds_accel__capture *capture,
     capture->items[capture->count++] = *item;
 }
 
-/* What a launch has to find there still. A block that was had for a capture is freed when the
- * program has no more use for it, and its pool keeps it for the graphs that were captured with it:
- * not for others, as one of another capture that had a pool of its own. */
+/* The memory that a later launch requires. A block allocated for a capture is freed when the
+ * program no longer uses it, and its pool keeps it for the graphs that were captured with that
+ * pool, but not for others, such as a graph of another capture with its own pool. */
 static void note_memory(struct ds_accel__capture_item *item,
                         const struct ds_accel__capture *capture,
                         const struct ds_accel__access *access)
@@ -185,7 +185,7 @@ bool ds_accel__race_place_stream(struct ds_accel__object *stream,
     return !ds_accel__race_is_blind;
 }
 
-/* Where an address of a device's call lies: host memory is not the device's own. */
+/* The address space of an address in a device's call: host memory is not the device's own. */
 uint64_t ds_accel__race_space(const struct ds_accel__object *device, uint64_t address)
 {
     if (device == NULL || ds_accel__space_of(device) == 0 ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Clocks of the race detector, and who has one: streams and threads of the host. What they mean is
- * told in layer_race.c. All of it is guarded by the layers' lock.
+ * Clocks of the race detector and their owners, streams and threads of the host. layer_race.c
+ * explains their meaning. All of it is guarded by the layers' lock.
  */
 #include "layers/layer.h"
 #include "layers/race.h"
@@ -13,7 +13,7 @@
 
 struct component {
     uint64_t time;
-    uint64_t seen_time; /* the last one that a clock outside of captures can have */
+    uint64_t seen_time; /* the last time that a clock outside of captures can have */
     bool is_retired;
 };
 
@@ -24,7 +24,7 @@ static struct component components[DS_ACCEL__COMPONENT_LIMIT];
 static uint32_t component_count;
 static struct ds_accel__race_thread *threads;
 static pthread_key_t thread_key;
-static uint64_t generation = 1; /* of threads: those of an earlier one are freed */
+static uint64_t generation = 1; /* of threads: data of an earlier generation is freed */
 static _Thread_local struct ds_accel__race_thread *this_thread;
 static _Thread_local uint64_t this_generation;
 
@@ -75,7 +75,7 @@ static bool clock_holds(const race_clock_t *clock, const race_clock_t *other)
     return true;
 }
 
-/* *clock becomes the later of both in each component. */
+/* *clock becomes, in each component, the later of both. */
 void ds_accel__clock_join(race_clock_t **clock, race_clock_t *other)
 {
     race_clock_t *joined;
@@ -137,9 +137,10 @@ uint64_t ds_accel__clock_tick_in_capture(race_clock_t **clock, uint32_t componen
 /* ---- components ----------------------------------------------------------------------------- */
 
 /*
- * A new component, or a retired one all of whose accesses are before whoever makes the new one: it
- * goes on counting where that one ended, so that who has seen the new one's accesses has seen
- * those too. Accesses in captures do not count: each launch makes them anew, on its own stream.
+ * A new component, or a retired one all of whose accesses happen before its new maker: the count
+ * continues where the retired one ended, so that a clock that has seen the new one's accesses has
+ * seen the old ones too. Accesses in captures do not count: each launch repeats them on its own
+ * stream.
  */
 uint32_t ds_accel__component_take(const race_clock_t *maker)
 {
@@ -217,7 +218,7 @@ static void make_key(void)
     pthread_key_create(&thread_key, end_thread);
 }
 
-/* The calling thread, up to date with the others if they are joined. NULL: blind. */
+/* The calling thread, its clock joined with the others' if threads are joined. NULL: blind. */
 struct ds_accel__race_thread *ds_accel__race_enter(const struct ds_accel__stack *stack)
 {
     struct ds_accel__race_thread *thread = this_generation == generation ? this_thread : NULL;

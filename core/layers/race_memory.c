@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Accesses to memory that are kept, by address, and the races that are found among them. What a
- * race is, and what is kept how long, is told in layer_race.c. All of it is guarded by the layers'
- * lock.
+ * Accesses to memory that are kept, by address, and the races that are found among them.
+ * layer_race.c defines a race, and explains how long accesses are kept. All of it is guarded by the
+ * layers' lock.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -49,9 +49,9 @@ struct ds_accel__race_findings {
     struct ds_accel__race_findings *next;
     struct finding *items;
     size_t count;
-    size_t told; /* were logged */
+    size_t told; /* that were logged */
     uint64_t total;
-    int fd; /* of the file; -1: none */
+    int fd; /* descriptor of the file; -1: none */
 };
 
 static struct stretch **stretches; /* by space, then address; they do not overlap */
@@ -82,7 +82,7 @@ static bool is_same_pair(const struct finding *finding, const struct ds_accel__a
            (finding->first.site == second->site && finding->second.site == first->site);
 }
 
-/* One for each pair of call sites. */
+/* Record a race, one for each pair of call sites. */
 void ds_accel__race_find(const struct ds_accel__access *first,
                          const struct ds_accel__access *second)
 {
@@ -104,7 +104,7 @@ void ds_accel__race_find(const struct ds_accel__access *first,
     }
     items = realloc(findings->items, (findings->count + 1) * sizeof(*items));
     if (items == NULL) {
-        return; /* it is counted */
+        return; /* the race is known, and counted */
     }
     findings->items = items;
     items += findings->count++;
@@ -163,7 +163,7 @@ static void tell(const struct ds_accel__stack *stack, const struct finding *find
     ds_accel__text_clear(&text);
 }
 
-/* The next one that nobody was told of; false: there is none. */
+/* The next finding that has not been logged; false: there is none. */
 static bool take_untold(struct ds_accel__race_findings *findings, struct finding *finding_out)
 {
     bool is_found;
@@ -178,7 +178,8 @@ static bool take_untold(struct ds_accel__race_findings *findings, struct finding
     return is_found;
 }
 
-/* Only of the caller's own stack, which its call keeps alive; another one may just be ended. */
+/* Only for the caller's own stack, which its call keeps alive; another thread may be ending
+ * others. */
 void ds_accel__race_tell(struct ds_accel__stack *stack)
 {
     struct finding finding;
@@ -220,7 +221,7 @@ static void end_stretch(size_t position)
             (stretch_count - position) * sizeof(struct stretch *));
 }
 
-/* The first one that ends behind an address. */
+/* The first stretch that ends behind an address. */
 static size_t first_stretch(uint64_t space, uint64_t address)
 {
     size_t low = 0;
@@ -293,7 +294,7 @@ static void stretch_add(struct stretch *stretch, struct ds_accel__access *access
     stretch->accesses[stretch->count++] = access;
 }
 
-/* Cut the stretch at a position in two; the second half holds what the first does. */
+/* Split the stretch at a position; the second half holds the same accesses. */
 static void split_stretch(size_t position, uint64_t at)
 {
     struct stretch *stretch = stretches[position];
@@ -307,7 +308,7 @@ static void split_stretch(size_t position, uint64_t at)
     }
 }
 
-/* Forget what no later access can race with. */
+/* Forget accesses that no later access can race with. */
 static void prune(struct stretch *stretch, const struct ds_accel__access *by)
 {
     uint32_t kept = 0;
@@ -340,8 +341,8 @@ void ds_accel__access_prune(void)
     }
 }
 
-/* May a stream that the library cannot ask still be at it? idle: the stack whose streams are done;
- * NULL: nothing uses the memory any more. */
+/* May a stream that the library cannot query still use the memory? idle: the stack whose streams
+ * are done; NULL: nothing uses the memory any more. */
 static bool may_go_on(const struct ds_accel__access *access, const struct ds_accel__stack *idle)
 {
     return idle != NULL && access->is_on_stream &&
@@ -442,7 +443,7 @@ void ds_accel__access_keep(struct ds_accel__access *access)
         ds_accel__access_prune();
         if (stretch_count > STRETCH_LIMIT / 2) {
             while (stretch_count > 0) {
-                end_stretch(stretch_count - 1); /* start anew: memory is bounded */
+                end_stretch(stretch_count - 1); /* start again: memory is bounded */
             }
         }
         position = first_stretch(access->space, at);
@@ -487,9 +488,9 @@ struct ds_accel__access *ds_accel__access_make(const struct ds_accel__access *pa
     return access;
 }
 
-/* ---- one stack's ---------------------------------------------------------------------------- */
+/* ---- one stack ------------------------------------------------------------------------------ */
 
-/* No access of a stack outlives it. */
+/* No access of a stack outlives the stack. */
 static void forget_stack(const struct ds_accel__stack *stack)
 {
     for (size_t i = stretch_count; i > 0; i--) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the race detector keeps of an object: made when it is first asked for, shared by handles
- * that stand for one stream of the vendor's, and gone with the last of them. All of it is guarded
- * by the layers' lock.
+ * The race detector's data of an object: made on first use, shared by the handles that stand for
+ * one stream of the vendor's, and freed with the last of them. All of it is guarded by the layers'
+ * lock.
  */
 #include "layers/layer.h"
 #include "layers/race.h"
@@ -52,8 +52,8 @@ void ds_accel__capture_put(struct ds_accel__capture *capture)
 
 #define NATIVE_COUNT 64u
 
-/* Streams of the vendor's whose last handle has ended, but not they: one may be wrapped again. A
- * ring. */
+/* Streams of the vendor's whose last handle has ended while they live on: a program may wrap one
+ * again. A ring. */
 static struct native {
     uint64_t stack; /* its id */
     uint64_t native;
@@ -98,7 +98,8 @@ static void find_same_native(void *user_data, struct ds_accel__object *object)
     }
 }
 
-/* What both streams have queued is in one order from now on; both events are the one mark. */
+/* From now on the work of both streams is in one order; both events are one event of the
+ * vendor's. */
 static void share(struct ds_accel__object *object, struct ds_accel__object *other)
 {
     struct ds_accel__race_object *shared = ds_accel__race_of(other);
@@ -115,8 +116,8 @@ static void share(struct ds_accel__object *object, struct ds_accel__object *othe
     object->race = shared;
 }
 
-/* The stream goes on where the last handle of the vendor's ended; one that was just created is a
- * new one, and the other with its value has ended. */
+/* The stream continues from the clock of the last handle of the vendor's stream. A newly created
+ * stream starts anew: an older stream with the same value has ended. */
 static void recall_native(struct ds_accel__object *stream)
 {
     for (size_t i = 0; i < NATIVE_COUNT; i++) {
@@ -187,7 +188,7 @@ void ds_accel__race_object_end(struct ds_accel__object *object)
             ds_accel__race_of_handle(DS_ACCEL__DEVICE, object->device);
 
         if (device != NULL) {
-            ds_accel__clock_join(&device->clock, race->clock); /* its work goes on */
+            ds_accel__clock_join(&device->clock, race->clock); /* the stream's work goes on */
         }
         remember_native(object, race->clock);
         ds_accel__component_retire(race->component);

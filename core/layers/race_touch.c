@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a call of the table touches: its accesses, made once the call was done, or only looked at
- * before it where races are refused. All of it is guarded by the layers' lock.
+ * The memory that a call of the table accesses: recorded once the call succeeded, or, where races
+ * are refused, checked before it. All of it is guarded by the layers' lock.
  */
 #include "host/layers.h"
 #include "layers/layer.h"
@@ -13,7 +13,7 @@
 
 #define RANGE_LIMIT 2
 
-/* The ranges that a call touches, and on what. */
+/* The ranges that a call touches, and the stream or the host that touches them. */
 struct touch {
     const void *stream; /* NULL: the host */
     struct {
@@ -23,8 +23,8 @@ struct touch {
         bool is_write;
     } ranges[RANGE_LIMIT];
     uint32_t count;
-    const struct ds_accel__work *work;        /* of a host task of ours; NULL: none */
-    const struct ds_accel__race_object *exec; /* that is launched, with what it captured */
+    const struct ds_accel__work *work;        /* of a host task of the library; NULL: none */
+    const struct ds_accel__race_object *exec; /* the launched graph, with its captured accesses */
 };
 
 static void add_touch(struct touch *touch, const struct ds_accel__object *device, uint64_t address,
@@ -53,7 +53,7 @@ static void touch_copy(const struct ds_accel__call *call, const struct ds_accel_
     add_touch(touch, from_host ? NULL : device, call->arguments[2].pointer, size_bytes, false);
 }
 
-/* What a call reads and writes; none for most. */
+/* The memory that a call reads and writes; none for most calls. */
 static void touched_by(const struct ds_accel__call *call, struct touch *touch)
 {
     const union ds_accel__argument *arguments = call->arguments;
@@ -158,7 +158,7 @@ void ds_accel__race_touch(const struct ds_accel__call *call)
     }
 }
 
-/* Would what a graph holds race, launched at the place of an access? */
+/* Would the accesses of a graph race, launched at the place of an access? */
 static bool launch_would(const struct ds_accel__race_object *exec, struct ds_accel__access *place)
 {
     bool is_raced = false;
@@ -205,7 +205,7 @@ bool ds_accel__race_would(const struct ds_accel__call *call)
             ds_accel__clock_put(access.clock);
             return false;
         }
-        ds_accel__race_reach(stream, race, thread); /* queueing comes before the work in any case */
+        ds_accel__race_reach(stream, race, thread); /* queueing always comes before the work */
         access.component = race->component;
         access.stream = stream->number;
         access.is_on_stream = true;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Accesses of the library's own host work, which layer_work.c is told of: random numbers, strided
- * copies and fills. A plugin sees a host task there and no memory, so the caller describes what the
- * task touches.
+ * Accesses of the library's own host work, which the library reports to layer_work.c: random
+ * numbers, strided copies and fills. For a plugin this is a host task without memory, so the caller
+ * describes what the task touches.
  *
  * A strided access is its runs of bytes and not the span around them: two streams that write
- * alternate columns of one matrix do not race. A new access is compared run by run with all that is
- * kept. Of one with more than KEPT_RUNS runs only that many, evenly spaced, are kept for later
- * comparisons, so that memory stays bounded; a later access that overlaps nothing but runs in
- * between is then missed, and none is reported wrongly.
+ * alternate columns of one matrix do not race. A new access is compared run by run with all kept
+ * accesses. Of an access with more than KEPT_RUNS runs only that many, evenly spaced, are kept for
+ * later comparisons, so that memory stays bounded; a later access that overlaps only runs in
+ * between is then missed, and no race is reported wrongly.
  */
 #include "host/layers.h"
 #include "layers/layer.h"
@@ -46,7 +46,7 @@ static void add_dim(struct runs *runs, uint64_t size, uint64_t stride)
     runs->strides[place] = stride;
 }
 
-/* Join what touches or overlaps: a transposed matrix is one run again. */
+/* Join dimensions that touch or overlap: a transposed matrix is one run again. */
 static void join_dims(struct runs *runs)
 {
     uint32_t joined = 0;
@@ -71,7 +71,7 @@ static void find_runs(const struct ds_accel__extent *extent, struct runs *runs)
         uint64_t size = (uint64_t)extent->sizes[i];
         int64_t stride = extent->strides[i];
 
-        if (stride < 0) { /* from its other end */
+        if (stride < 0) { /* begin at its other end */
             runs->begin -= (size - 1) * (0 - (uint64_t)stride);
             stride = -stride;
         }
@@ -98,7 +98,7 @@ void ds_accel__extent_span(const struct ds_accel__extent *extent, uint64_t *begi
     }
 }
 
-/* Where the run of a number begins. */
+/* Where the run with this number begins. */
 static uint64_t run_begin(const struct runs *runs, uint64_t number)
 {
     uint64_t begin = runs->begin;
