@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What stands in the way of the accelerators of this machine, and how to remove it. A problem is
- * what keeps an accelerator whose plugin is here from being used; a warning is what may surprise
- * later; info explains a difference to other machines. Devices are neither opened nor woken, and no
- * vendor's library is loaded: what can be known by looking is known by looking.
+ * Reports what prevents the use of this machine's accelerators, and how to remove it. A problem
+ * prevents the use of an accelerator whose plugin is installed; a warning may cause surprises
+ * later; info explains a difference from other machines. The doctor neither opens nor wakes a
+ * device, and loads no vendor library: it reads files only.
  */
 #include "base/file.h"
 #include "base/json.h"
@@ -37,12 +37,12 @@ struct doctor {
     ds_accel_t *context;
     const struct ds_accel__machine *machine;
     struct ds_accel__survey survey;
-    json_t *findings[SEVERITY_COUNT]; /* arrays: the worst come first in the report */
-    const char *absent; /* the backend that findings are of, if its hardware is not here */
-    bool failed;        /* memory is exhausted */
+    json_t *findings[SEVERITY_COUNT]; /* arrays, printed in order of severity */
+    const char *absent;               /* the backend of the findings, if its hardware is absent */
+    bool failed;                      /* out of memory */
 };
 
-/* A finding; the text after remedy is what was seen. */
+/* Add a finding; the text after remedy describes what was found. */
 static void add(struct doctor *doctor, enum severity severity, const char *check,
                 const char *subject, const char *remedy, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
@@ -71,7 +71,7 @@ static void add(struct doctor *doctor, enum severity severity, const char *check
     }
 }
 
-/* Backends share nodes and libraries: each is told of once. */
+/* Backends share nodes and libraries: each is reported once. */
 static bool has_finding(const struct doctor *doctor, const char *check, const char *subject)
 {
     for (int severity = 0; severity < SEVERITY_COUNT; severity++) {
@@ -89,7 +89,7 @@ static bool has_finding(const struct doctor *doctor, const char *check, const ch
     return false;
 }
 
-/* The result of a step that can only fail for memory. */
+/* The result of a step that fails only when out of memory. */
 static bool is_done(struct doctor *doctor, int32_t status)
 {
     doctor->failed = doctor->failed || status < 0;
@@ -107,8 +107,8 @@ static const char *remedy_of(const struct doctor *doctor, const char *backend,
     return ds_accel__config_remedy(&doctor->context->config, backend, reason);
 }
 
-/* The same where the finding is no verdict of the plugin's: general is what is said of any backend.
- */
+/* The same where the finding is not a verdict of the plugin: general is the remedy for any
+ * backend. */
 static const char *own_remedy(const struct doctor *doctor, const char *backend,
                               enum ds_accel__reason_id reason, const char *general)
 {
@@ -188,7 +188,7 @@ static void check_config(struct doctor *doctor)
     is_done(doctor, ds_accel__context_check_variables(context, &log));
 }
 
-/* Where verdicts and the quarantine are remembered, or why they are not. */
+/* The directory that stores verdicts and the quarantine, or why nothing is stored. */
 static void check_cache(struct doctor *doctor)
 {
     const struct ds_accel__cache *cache = &doctor->context->cache;
@@ -208,7 +208,7 @@ static void check_cache(struct doctor *doctor)
 
 /* ---- plugins -------------------------------------------------------------------------------- */
 
-/* What the configuration's facts say of a backend's hardware here. */
+/* What the configuration's facts show of a backend's hardware on this machine. */
 enum hardware {
     ABSENT,
     UNKNOWN,
@@ -225,7 +225,7 @@ static enum hardware hardware_of(const struct ds_accel__presence *presence)
     if (presence->device_count > 0) {
         return PRESENT;
     }
-    /* Another way to devices may be one to those of another vendor. */
+    /* A shared node may lead to devices of another vendor. */
     return presence->node_count == 0 && (presence->has_pci_facts || presence->has_node_facts)
                ? ABSENT
                : UNKNOWN;
@@ -241,7 +241,7 @@ static bool is_one_of(enum ds_accel__reason_id reason, const enum ds_accel__reas
     return false;
 }
 
-/* How bad it is that a plugin says no: on a machine without its hardware, not at all. */
+/* The severity of a plugin's refusal: INFO for most reasons on a machine without its hardware. */
 static enum severity judge_no(enum ds_accel__reason_id reason, enum hardware hardware)
 {
     static const enum ds_accel__reason_id always[] = {
@@ -282,7 +282,7 @@ static void check_unavailable(struct doctor *doctor, const struct ds_accel__cand
     ds_accel__presence_clear(&presence);
 }
 
-/* The one place for what is remembered against a plugin. */
+/* The only function that reports a plugin's strikes and quarantine. */
 static void add_quarantine(struct doctor *doctor, const struct ds_accel__candidate *candidate)
 {
     if (candidate->state == DS_ACCEL_STATE_QUARANTINED) {
@@ -298,7 +298,7 @@ static void add_quarantine(struct doctor *doctor, const struct ds_accel__candida
     }
 }
 
-/* Files that are fine, but of another age than the host. */
+/* Valid files whose version differs from the host's. */
 static void check_age(struct doctor *doctor, const struct ds_accel__candidate *candidate)
 {
     int major;
@@ -358,17 +358,17 @@ static void check_plugin(struct doctor *doctor, const struct ds_accel__candidate
 
 /* ---- libraries ------------------------------------------------------------------------------ */
 
-#define OBJECT_LIMIT 512u /* libraries behind one, followed */
+#define OBJECT_LIMIT 512u /* libraries that one object leads to */
 
 struct visit {
     struct doctor *doctor;
     const struct ds_accel__linker *linker;
-    enum severity severity; /* of one that is missing */
+    enum severity severity; /* of a missing library */
     const char *check;
-    struct ds_accel__text seen; /* names, one per line, in front and behind a newline */
-    char **paths;               /* objects to be read */
+    struct ds_accel__text seen; /* names, one per line, with a newline before and after */
+    char **paths;               /* objects to read */
     size_t count;
-    bool is_missing; /* something is */
+    bool is_missing; /* a library is missing */
 };
 
 static bool is_new_name(struct visit *visit, const char *name)
@@ -383,7 +383,7 @@ static bool is_new_name(struct visit *visit, const char *name)
     return true;
 }
 
-/* Take the path. */
+/* Takes path. */
 static int32_t push_object(struct visit *visit, char *path)
 {
     char **paths;
@@ -424,7 +424,7 @@ static int32_t find_needed(struct visit *visit, const char *name, const char *ob
     return DS_ACCEL_OK;
 }
 
-/* What one object links. */
+/* Visit the libraries that one object links. */
 static int32_t visit_object(struct visit *visit, const char *object)
 {
     struct ds_accel__elf_dynamic dynamic;
@@ -456,7 +456,7 @@ static int32_t visit_object(struct visit *visit, const char *object)
     return visit->seen.failed ? ds_accel__no_memory() : status;
 }
 
-/* Everything that an object links, and that links in turn. True if nothing is missing. */
+/* Follow all libraries that an object links, directly or not. True if none is missing. */
 static bool check_needed(struct doctor *doctor, const struct ds_accel__linker *linker,
                          enum severity severity, const char *check, const char *object)
 {
@@ -471,13 +471,13 @@ static bool check_needed(struct doctor *doctor, const struct ds_accel__linker *l
     return is_done(doctor, status) && !visit.is_missing;
 }
 
-/* Plugins are files of the machine that the program runs on, whatever root it is to look below. */
+/* Plugins are files of the machine that the program runs on, independent of the configured root. */
 static void check_dependencies(struct doctor *doctor)
 {
     struct ds_accel__linker linker;
 
     if (doctor->context->recording != NULL) {
-        return; /* it has no files of them */
+        return; /* a recording has no files of plugins */
     }
     if (!is_done(doctor, ds_accel__linker_open(&ds_accel__machine_here, &linker))) {
         return;
@@ -497,7 +497,7 @@ static void check_dependencies(struct doctor *doctor)
     ds_accel__linker_close(&linker);
 }
 
-/* One of a backend's names is enough; the first is the one to ask for. */
+/* One of a backend's library names is enough; the finding names the first. */
 static void check_libraries(struct doctor *doctor, const struct ds_accel__linker *linker,
                             const char *backend, json_t *names, enum severity severity)
 {
@@ -533,8 +533,8 @@ static void check_libraries(struct doctor *doctor, const struct ds_accel__linker
 
 /* ---- device nodes --------------------------------------------------------------------------- */
 
-/* The name of an id in /etc/passwd or /etc/group, or the number. No name service is asked: it may
- * be far, and a recorded machine has its own. */
+/* The name of an id in /etc/passwd or /etc/group, or the number. No name service is queried: it
+ * may be remote, and a recorded machine has its own. */
 static void name_id(struct doctor *doctor, const char *file, unsigned id, char *name,
                     size_t name_size)
 {
@@ -582,7 +582,7 @@ static void check_node(struct doctor *doctor, const char *backend,
         (unsigned)(node->info.mode & 07777), owner, group, backend);
 }
 
-/* A node that has no number in its name is there wherever any other of the backend is. */
+/* A node without a number in its name must exist if any other node of the backend does. */
 static void check_fixed_nodes(struct doctor *doctor, const char *backend, json_t *patterns,
                               const struct ds_accel__presence *presence)
 {
@@ -629,7 +629,7 @@ static void check_nodes(struct doctor *doctor, const char *backend, json_t *fact
 
 /* ---- backends ------------------------------------------------------------------------------- */
 
-/* Does a plugin that can be used stand behind the name? A disabled one is not meant to. */
+/* Does the backend have a usable plugin? A disabled plugin does not count. */
 static bool has_plugin_for(const struct doctor *doctor, const char *backend)
 {
     const struct ds_accel__candidate *candidate =
@@ -665,7 +665,7 @@ static void check_backend(struct doctor *doctor, const struct ds_accel__linker *
     ds_accel__presence_clear(&presence);
 }
 
-/* Those with a plugin first: what they share with others is then told as theirs. */
+/* Backends with a plugin come first: findings that others share are then reported under theirs. */
 static void check_backends(struct doctor *doctor)
 {
     json_t *backends = ds_accel__config_get(&doctor->context->config, "backends", NULL);
@@ -691,7 +691,7 @@ static void check_backends(struct doctor *doctor)
 
 #define CAP_IPC_LOCK_BIT 14
 
-/* The first word behind a key of /proc/self/status or limits; "" if it is not there. */
+/* The first word after a key of /proc/self/status or limits; "" if the key is missing. */
 static void get_value(const char *text, const char *key, char *value, size_t value_size)
 {
     const char *at = text != NULL ? strstr(text, key) : NULL;
@@ -739,7 +739,7 @@ static void check_memlock(struct doctor *doctor, const char *status_text)
     }
 }
 
-/* CPUs or nodes that this process was left, against those that the machine has. */
+/* The CPUs or nodes that this process may use, compared with the machine's. */
 static void check_set(struct doctor *doctor, const char *check, const char *what, const char *list,
                       uint32_t count, const char *file)
 {
@@ -789,7 +789,7 @@ static void check_sets(struct doctor *doctor, const char *status_text)
     check_set(doctor, "numa", "NUMA nodes with memory", list, node_count, "cpuset.mems");
 }
 
-/* A limit of which a tenth is left will end jobs. */
+/* A memory limit with at most a tenth left is likely to end jobs. */
 static void check_memory(struct doctor *doctor)
 {
     struct ds_accel__cgroup_limit limit;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The support bundle: every report in one tree, for who is to help from afar. What tells who and
- * where this is (names of host and user, the home directory, network addresses) is taken out of
- * each text, unless the one who sends it wants it in.
+ * The support bundle: every report in one tree, for remote support. Text that identifies the user
+ * or the machine (names of host and user, the home directory, network addresses) is replaced in
+ * each report, unless the user asks for the unredacted bundle.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <sys/utsname.h>
 
-/* ---- what tells who and where --------------------------------------------------------------- */
+/* ---- texts that identify a user or machine -------------------------------------------------- */
 
 struct word {
     char word[256];
@@ -27,7 +27,7 @@ struct word {
 struct words {
     struct word *words;
     size_t count;
-    bool failed; /* no memory: one is not among them */
+    bool failed; /* out of memory: a word is missing */
 };
 
 static bool has_word(const struct words *words, const char *word)
@@ -89,7 +89,7 @@ static void add_host(struct words *words, const char *name)
     }
 }
 
-/* Names that everybody has tell nothing. */
+/* Common user names identify no user. */
 static void add_user(struct words *words, const char *user)
 {
     if (user != NULL && strcmp(user, "root") != 0 && strcmp(user, "user") != 0) {
@@ -97,8 +97,8 @@ static void add_user(struct words *words, const char *user)
     }
 }
 
-/* A machine's, as ds_accel__who_tree() has them. The longer ones first: a home directory has the
- * user's name in it. */
+/* The names of a machine, as ds_accel__who_tree() returns them. Longer words come first: a home
+ * directory contains the user's name. */
 static void add_who(struct words *words, const json_t *who)
 {
     const json_t *users = json_object_get(who, "users");
@@ -141,7 +141,7 @@ static bool is_word_byte(char byte)
     return isalnum((unsigned char)byte) || byte == '_';
 }
 
-/* The length of the word that stands at a place, not as a part of another; 0: none does. */
+/* The length of the listed word at this position, if it is not part of a longer one; 0: none. */
 static size_t match_word(const struct words *words, const char *text, const char *at,
                          const char **in_place_out)
 {
@@ -158,7 +158,7 @@ static size_t match_word(const struct words *words, const char *text, const char
     return 0;
 }
 
-/* "/home/harry" of whomever: a plugin may lie in a directory of somebody else's. */
+/* "/home/harry" of any user: a plugin may lie in another user's directory. */
 static size_t match_home(const char *at)
 {
     size_t length = strncmp(at, "/home/", 6) == 0 ? strcspn(at + 6, "/ \t\n\"',:;") : 0;
@@ -166,7 +166,7 @@ static size_t match_home(const char *at)
     return length != 0 ? 6 + length : 0;
 }
 
-/* Whose home directories a recording names is known by these names elsewhere in it, too. */
+/* A recording names home directories; the users' names are replaced elsewhere in it, too. */
 static void add_homes_of_text(struct words *words, const char *text)
 {
     for (const char *at = strstr(text, "/home/"); at != NULL; at = strstr(at + 6, "/home/")) {
@@ -219,7 +219,7 @@ static size_t match_ip4(const char *at)
         }
         end += digits + (part < 3);
     }
-    /* A sentence may end with one. */
+    /* An address may end a sentence. */
     return is_word_byte(end[0]) || (end[0] == '.' && is_word_byte(end[1])) ? 0 : (size_t)(end - at);
 }
 
@@ -250,7 +250,7 @@ static size_t match_dashed(const char *at)
     return is_word_byte(at[17]) || at[17] == '-' ? 0 : 17;
 }
 
-/* "enx525400123456": an interface that is named by its address. */
+/* "enx525400123456": an interface named after its address. */
 static size_t match_interface(const char *at)
 {
     bool is_one = strncmp(at, "enx", 3) == 0 || strncmp(at, "wlx", 3) == 0 ||
@@ -289,7 +289,7 @@ static size_t match(const struct words *words, const char *text, const char *at,
     return length != 0 ? length : match_address(text, at, in_place_out);
 }
 
-/* A text without it; NULL: no memory. */
+/* A redacted text; NULL: out of memory. */
 static char *redact_text(const struct words *words, const char *text)
 {
     struct ds_accel__text out = {0};
@@ -310,7 +310,7 @@ static char *redact_text(const struct words *words, const char *text)
     return ds_accel__text_take(&out);
 }
 
-/* A copy without it: parts of the tree may be the configuration's own. NULL: no memory. */
+/* A redacted copy: parts of the tree may be the configuration's own. NULL: out of memory. */
 static json_t *redact(const struct words *words, json_t *value)
 {
     json_t *copy = NULL;
@@ -348,7 +348,7 @@ static json_t *redact(const struct words *words, json_t *value)
     return copy;
 }
 
-/* Files of the configuration that are named now, where the home directory is not a usual one. */
+/* The explicit configuration files of this run, where the home directory is not a usual one. */
 static void add_named_files(struct words *words, const struct ds_accel__config *config,
                             const char *home)
 {
@@ -369,7 +369,7 @@ static void add_named_files(struct words *words, const struct ds_accel__config *
     }
 }
 
-/* The member of a tree, or with NULL all of it; *tree is NULL without memory then. */
+/* Redact a member of a tree, or with NULL all of it; *tree is then NULL if out of memory. */
 static int32_t redact_tree(const struct words *words, const char *key, json_t **tree)
 {
     json_t *value = key != NULL ? json_object_get(*tree, key) : *tree;
@@ -385,8 +385,8 @@ static int32_t redact_tree(const struct words *words, const char *key, json_t **
 }
 
 /*
- * Variables are told of now, also over a recording. One of a version that kept no names has those
- * of home directories alone.
+ * The variables are those of this process, even over a recording. In a recording whose version
+ * stored no names, only the names of home directories are known.
  */
 static int32_t redact_recorded(const ds_accel_t *context, const json_t *now, json_t **tree)
 {
@@ -454,7 +454,7 @@ static json_t *machine_tree(const ds_accel_t *context)
 
 /* ---- the bundle ----------------------------------------------------------------------------- */
 
-/* One report, or several of those that are about one backend, as a member of the bundle. */
+/* Add one report, or several if the report is about one backend, as a member of the bundle. */
 static int32_t add_report(ds_accel_t *context, json_t *bundle, const char *key, uint32_t report)
 {
     bool failed = false;
@@ -495,7 +495,7 @@ int32_t ds_accel__report_bundle(ds_accel_t *context, uint32_t format, json_t **t
     static const struct {
         const char *key;
         uint32_t report;
-        bool is_of_each; /* backend that can be used */
+        bool is_of_each; /* one report per usable backend */
     } parts[] = {
         {"detect", DS_ACCEL_REPORT_DETECT, false},
         {"list", DS_ACCEL_REPORT_LIST, false},
@@ -527,7 +527,7 @@ int32_t ds_accel__report_bundle(ds_accel_t *context, uint32_t format, json_t **t
         bool has_host = host != NULL && host[0] != '\0';
 
         status = redact_report(context, &tree);
-        if (status >= 0 && has_host) { /* however short it is */
+        if (status >= 0 && has_host) { /* also a name too short for the words */
             ds_accel__json_set(json_object_get(tree, "machine"), "host",
                                ds_accel__json_text("HOST"), &failed);
             status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What is remembered of plugins, shown and forgotten: so that nobody has to remove files by hand.
- */
+/* Shows and forgets the stored results of probes, so that users need not remove files by hand. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -74,7 +73,7 @@ static void set_place(json_t *tree, const ds_accel_t *context, bool *failed)
 {
     const struct ds_accel__cache *cache = &context->cache;
     const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
-    /* One that does not exist yet has no problem. */
+    /* A directory that does not exist yet has no problem. */
     bool is_usable = cache->is_open || cache->problem[0] == '\0';
     char *file;
 
@@ -128,7 +127,7 @@ static void end(ds_accel_t *context)
     ds_accel__context_change_end(context);
 }
 
-/* What is remembered, read anew: a report of it is no asking. */
+/* The stored results, read again: this report probes nothing. */
 static int32_t report(ds_accel_t *context,
                       int32_t (*make_tree)(ds_accel_t *context, json_t **tree_out),
                       json_t **tree_out)
@@ -147,7 +146,7 @@ int32_t ds_accel__report_cache(ds_accel_t *context, json_t **tree_out)
 
 /* ---- quarantine list ------------------------------------------------------------------------ */
 
-/* The wall clock's time so far from now, as ISO 8601 writes it, with the offset of the zone. */
+/* The wall-clock time after this delay, in ISO 8601, with the offset of the zone. */
 static json_t *time_tree(uint64_t left_ms)
 {
     time_t until = time(NULL) + (time_t)(left_ms / 1000);
@@ -208,7 +207,7 @@ int32_t ds_accel__report_quarantine(ds_accel_t *context, json_t **tree_out)
 
 /* ---- forgetting ----------------------------------------------------------------------------- */
 
-/* Open it to change it. *is_absent_out: there is no directory, and so nothing to forget. */
+/* Open the cache to change it. *is_absent_out: there is no directory, and so nothing to forget. */
 static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
 {
     const struct ds_accel__cache *cache = &context->cache;
@@ -248,7 +247,7 @@ static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
                                  cache->directory);
 }
 
-/* Write it now: unlike elsewhere, that it could not be is an answer. */
+/* Write the cache now: unlike elsewhere, a failed write is an error. */
 static int32_t end_change(ds_accel_t *context, int32_t status)
 {
     if (status >= 0) {
@@ -288,7 +287,7 @@ int32_t ds_accel_cache_clear(ds_accel_t *context)
     return status;
 }
 
-/* Also the verdicts of those who had strikes: they are asked again. */
+/* Also forgets the verdicts of plugins with strikes: they are probed again. */
 static size_t forgive(struct ds_accel__cache_table *table, const char *name)
 {
     uint64_t now_ms = ds_accel__boot_ms();

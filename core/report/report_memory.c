@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The memory of a backend's devices as it is now: total, available, and by process where the vendor
- * tells. As a tree, and that as a picture: one bar for each device.
+ * The current memory of a backend's devices: total, available, and by process where the vendor
+ * reports it. As a tree, and that tree as a picture: one bar for each device.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -73,7 +73,7 @@ static json_t *processes_tree(const struct ds_accel__facts *facts, uint32_t inde
     return array;
 }
 
-/* A figure of the device, or null. */
+/* Set a figure of the device, or null. */
 static void set_figure(json_t *tree, const char *key, bool known, uint64_t value, bool *failed)
 {
     ds_accel__json_set(tree, key, known ? json_integer((json_int_t)value) : json_null(), failed);
@@ -157,7 +157,7 @@ struct bar {
     uint64_t left; /* of the device's total */
 };
 
-/* A part of a device's memory, no longer than what is left of it. */
+/* Draw a part of a device's memory, at most as long as the rest of the bar. */
 static void draw_part(struct bar *bar, const char *classes, uint64_t bytes, const char *what)
 {
     double width;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Reports as text for people: aligned columns, colours when asked, made from the JSON trees. */
+/* Reports as readable text: aligned columns, colours on request, made from the JSON trees. */
 #include "base/reason.h"
 #include "base/text.h"
 #include "report/report.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUTPUT_LINES 8u /* of what a plugin printed */
+#define OUTPUT_LINES 8u /* lines of a plugin's output */
 
 struct page {
     struct ds_accel__text text;
@@ -45,7 +45,7 @@ static const char *colour_of(const char *state)
     return NULL;
 }
 
-/* A word padded to a width; the colour codes take no room. */
+/* A word padded to a width; colour codes count as no width. */
 static void add_word(struct page *page, const char *word, int width)
 {
     const char *code = page->colour ? colour_of(word) : NULL;
@@ -260,7 +260,7 @@ static void add_value(struct page *page, json_t *value)
     }
 }
 
-/* The line of a device's other names, if it has any. */
+/* Write the line of a device's other names, if it has any. */
 static void write_identity(struct page *page, json_t *device)
 {
     static const char *const names[] = {"uuid", "pci_address", "node_path", "architecture"};
@@ -374,8 +374,8 @@ static void add_quoted(struct page *page, const char *name, const char *value)
 }
 
 /*
- * A value that a terminal would obey, or not show: printf makes it of what it shows. The shell
- * takes line ends at the end of a command's output away, so something stands behind them.
+ * A value that a terminal would interpret, or not show: as a printf command with escapes. The shell
+ * removes line ends from the end of a command's output, so a dot follows them.
  */
 static void add_encoded(struct page *page, const char *name, const char *value)
 {
@@ -508,7 +508,7 @@ static void write_lint(struct page *page, json_t *tree)
 
 #define SHOWN_LINES 4 /* of a check that did not fail, without -v */
 
-/* What the plugin printed meanwhile, line by line. */
+/* The plugin's output during a check, line by line. */
 static void write_output(struct page *page, json_t *lines, bool is_whole)
 {
     size_t shown = 0;
@@ -547,7 +547,7 @@ static void write_check(struct page *page, json_t *check, int group)
                  page->verbose || strcmp(get_text(check, "result"), "failed") == 0);
 }
 
-/* How many checks of a group there are with a result. */
+/* The number of checks of a group with a result. */
 static size_t count_results(json_t *checks, const char *group, const char *result)
 {
     size_t count = 0;
@@ -561,7 +561,7 @@ static size_t count_results(json_t *checks, const char *group, const char *resul
     return count;
 }
 
-/* One line for each group, in the order in which they come up. */
+/* One line for each group, in order of first appearance. */
 static void write_groups(struct page *page, json_t *checks, int width)
 {
     static const char *const results[] = {"passed", "failed", "skipped"};
@@ -602,8 +602,8 @@ static void write_devices(struct page *page, json_t *tree)
     }
 }
 
-/* With -v, and where nothing was run, check by check; else by group, with what failed and what was
- * printed. */
+/* With -v, and where no check ran, one line per check; else one per group, with failures and
+ * output. */
 static void write_conformance(struct page *page, json_t *tree)
 {
     json_t *checks = json_object_get(tree, "checks");
@@ -636,7 +636,7 @@ static void write_conformance(struct page *page, json_t *tree)
 
 #define DURATION_WIDTH 9
 
-/* "59 s", "59 min", "23 h": as exact as anybody needs it. */
+/* "59 s", "59 min", "23 h": in the largest fitting unit. */
 static void add_duration(struct page *page, json_t *seconds)
 {
     long long amount = (long long)json_integer_value(seconds);
@@ -734,7 +734,7 @@ static void write_finding(struct page *page, json_t *finding, int check)
     }
 }
 
-/* Of what is merely not here one line: it stands in nobody's way. */
+/* All backends that are merely absent share one line, since they are no problem. */
 static void write_absent(struct page *page, json_t *findings, int check)
 {
     struct ds_accel__text names = {0};
@@ -784,7 +784,7 @@ static void write_doctor(struct page *page, json_t *tree)
                        problems == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s");
 }
 
-/* Texts from file names, plugins and configuration: a terminal shows them, and obeys none. */
+/* Texts from file names, plugins and configuration: the terminal must show, not interpret them. */
 static bool sanitize_tree(json_t *value)
 {
     const char *text = json_string_value(value);
@@ -819,7 +819,7 @@ static bool sanitize_tree(json_t *value)
     return true;
 }
 
-/* The configuration's values are shown as JSON, escaped; what names them is not. */
+/* The configuration's values are shown as JSON, escaped; their names are not escaped. */
 static bool sanitize_config(json_t *tree)
 {
     json_t *values = json_object_get(tree, "values");
@@ -835,7 +835,7 @@ static bool sanitize_config(json_t *tree)
     return sanitize_tree(json_object_get(tree, "files"));
 }
 
-/* A text's lines as an array; NULL: no memory. */
+/* A text's lines as an array; NULL: out of memory. */
 static json_t *split_lines(const char *text)
 {
     json_t *lines = json_array();
@@ -852,7 +852,7 @@ static json_t *split_lines(const char *text)
     return lines;
 }
 
-/* Control characters become blanks, line ends too: so what has lines is cut into them before. */
+/* Control characters become blanks, line ends too: texts with several lines are split before. */
 static bool split_outputs(json_t *entries)
 {
     for (size_t i = 0; i < json_array_size(entries); i++) {
@@ -866,7 +866,7 @@ static bool split_outputs(json_t *entries)
     return true;
 }
 
-/* What text shows as it is must be fit for a terminal. Shell lines escape it themselves. */
+/* Texts that are shown unescaped must be safe for a terminal. Shell lines escape their own. */
 static bool prepare(uint32_t report, json_t *tree)
 {
     if (report == DS_ACCEL_REPORT_ENV) {
@@ -903,7 +903,7 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
         .verbose = (format & DS_ACCEL_FORMAT_VERBOSE) != 0,
     };
 
-    /* What is shared with the configuration must stay as it is. */
+    /* The trees that are shared with the configuration must not change. */
     json_t *copy = json_deep_copy(tree);
 
     if (copy == NULL || !prepare(report, copy)) {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The report topo: devices, network interfaces and NUMA nodes, and how near each two of them are.
+ * The report topo: devices, network interfaces and NUMA nodes, and how near any two of them are.
  *
- * What a device is, its plugin says without opening it: PCI address, NUMA node, links to others.
- * How near two functions of PCI are, sysfs shows: the link below /sys/bus/pci/devices names every
- * bridge on the way, "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0", so what two ways have
- * in common is the part that both share. Where a machine does not show the way, their NUMA nodes
- * are what is left to compare.
+ * A plugin describes a device without opening it: PCI address, NUMA node, links to others. sysfs
+ * shows how near two PCI functions are: the link below /sys/bus/pci/devices names every bridge on
+ * the path, "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0", so two devices share the
+ * bridges of the common start of their paths. Where a machine does not show the paths, the NUMA
+ * nodes are compared.
  *
  *      device       the same board: functions of one device, partitions of one
  *      switch       below the same switch: two bridges or more in common
  *      root_port    below the same port of the processor, and no switch is seen
  *      host_bridge  below the same host bridge
  *      numa_node    on the same NUMA node
- *      machine      anything else
+ *      machine      any other two positions
  *      unknown      the position of one of them is unknown
  */
 #include "base/file.h"
@@ -77,8 +77,8 @@ static void append(json_t *array, json_t *value, bool *failed)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-/* As sysfs writes it, whatever way a vendor does: "00000000:65:00.0", "0000:65:0.0". False: none.
- */
+/* As sysfs writes an address, from a vendor's spelling: "00000000:65:00.0", "0000:65:0.0".
+ * False: the text is no address. */
 static bool normalize(const char *text, char *address, size_t size)
 {
     unsigned domain;
@@ -113,7 +113,7 @@ static bool find_address(const char *path, char *address, size_t size)
     return found;
 }
 
-/* The bridges to a device, from its link; "" if it is none. */
+/* The bridges to a device, from its sysfs link; "" if the address has none. */
 static void read_way(const struct ds_accel__machine *machine, const char *address, char *way,
                      size_t size)
 {
@@ -131,7 +131,7 @@ static void read_way(const struct ds_accel__machine *machine, const char *addres
     ds_accel__sanitize(way, size);
 }
 
-/* What sysfs says of a device's node; -1: nothing. */
+/* The device's NUMA node in sysfs; -1: not known. */
 static int32_t read_numa(const struct ds_accel__machine *machine, const char *address, long *numa)
 {
     char path[sizeof(BUS) + DS_ACCEL__PCI_ADDRESS_SIZE + 16];
@@ -147,7 +147,7 @@ static int32_t read_numa(const struct ds_accel__machine *machine, const char *ad
     return status;
 }
 
-/* Complete what its tree does not say; with one node only, everything is on it. */
+/* Add what the vertex's tree lacks; on a machine with one node, everything is on it. */
 static void place(struct topo *topo, struct vertex *vertex)
 {
     const struct ds_accel__machine *machine = &topo->context->machine;
@@ -203,7 +203,7 @@ static json_t *link_tree(struct ds_accel_link *link, bool *failed)
     return tree;
 }
 
-/* Its links as the plugin tells them; an empty array if it does not. */
+/* A device's links as the plugin reports them; an empty array if it reports none. */
 static json_t *links_tree(const struct ds_accel__facts *facts, uint32_t index, bool *failed)
 {
     struct ds_accel_link links[LINK_LIMIT];
@@ -268,7 +268,7 @@ static json_t *device_tree(const struct ds_accel__facts *facts, uint32_t index, 
     return tree;
 }
 
-/* What one accelerator has; for ds_accel__with_facts(). */
+/* The devices of one accelerator; for ds_accel__with_facts(). */
 static json_t *accelerator_tree(const struct ds_accel__facts *facts, uint32_t count)
 {
     const struct ds_accel__candidate *candidate = facts->candidate;
@@ -298,7 +298,7 @@ static json_t *accelerator_tree(const struct ds_accel__facts *facts, uint32_t co
     return tree;
 }
 
-/* Once, however often it is named: an id is that of one device. */
+/* Add an accelerator once, however often it is named: an id is unique. */
 static int32_t add_accelerator(struct topo *topo, const char *name, json_t *accelerators,
                                json_t *devices)
 {
@@ -322,8 +322,8 @@ static int32_t add_accelerator(struct topo *topo, const char *name, json_t *acce
     return DS_ACCEL_OK;
 }
 
-/* Those that can be used now. cpu's devices are the NUMA nodes, which are there anyhow: it is of
- * interest where nothing else is. */
+/* Add the accelerators that can be used now. cpu's devices are the NUMA nodes, which the report
+ * contains anyway: cpu is added only if there is no other accelerator. */
 static int32_t add_available(struct topo *topo, bool with_cpu, json_t *accelerators,
                              json_t *devices)
 {
@@ -366,8 +366,8 @@ static int32_t add_accelerators(struct topo *topo, const char *names, json_t *ac
 
 /* ---- network interfaces --------------------------------------------------------------------- */
 
-/* The device behind an entry of a class: by its own link, by that of its device, by what the device
- * says of itself. */
+/* The PCI device of an entry of a class: by its own link, by its device's link, or by the
+ * device's own files. */
 static int32_t find_nic_address(const struct ds_accel__machine *machine, const char *class,
                                 const char *name, char *address, size_t size)
 {
@@ -412,7 +412,7 @@ static json_t *find_nic(json_t *nics, const char *address)
     return NULL;
 }
 
-/* One for each PCI function; the interfaces that it has go with it. */
+/* Add one vertex for each PCI function; its interfaces are listed with it. */
 static void add_nic(struct topo *topo, json_t *nics, const char *class, const char *name,
                     const char *address)
 {
@@ -460,7 +460,7 @@ static int32_t add_nics(struct topo *topo, const char *class, json_t *nics)
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
-/* "10 21": a node's distances to those that there are, in their order. */
+/* "10 21": a node's distances to the existing nodes, in their order. */
 static int32_t distances_tree(struct topo *topo, uint32_t id, json_t **array_out)
 {
     json_t *array = json_array();
@@ -481,7 +481,8 @@ static int32_t distances_tree(struct topo *topo, uint32_t id, json_t **array_out
         at = end;
     }
     free(text);
-    /* Nodes without CPUs' list are not among ours: then nobody could tell which is meant. */
+    /* The topology omits nodes without a list of CPUs: distances could then not be assigned to
+     * nodes. */
     if (json_array_size(array) != topo->nodes->node_count) {
         json_array_clear(array);
     }
@@ -553,7 +554,7 @@ static bool is_same_device(const struct vertex *a, const struct vertex *b)
            whole_a == whole_b;
 }
 
-/* How many parts two ways have in common, the host bridge first. */
+/* The number of parts that two paths have in common, the host bridge first. */
 static unsigned count_common(const char *a, const char *b)
 {
     unsigned count = 0;
@@ -600,7 +601,8 @@ static bool leads_to(const json_t *link, const struct vertex *from, const struct
     return to->address[0] != '\0' && strcmp(get_text(link, "peer_pci_address"), to->address) == 0;
 }
 
-/* A link to something that is no device of ours, such as a switch for links of this kind. */
+/* A link to something other than a device of this report, such as a switch for links of this
+ * kind. */
 static bool leads_nowhere(const struct topo *topo, const json_t *link)
 {
     const char *address = get_text(link, "peer_pci_address");
@@ -616,7 +618,7 @@ static bool leads_nowhere(const struct topo *topo, const json_t *link)
     return true;
 }
 
-/* Is it one that the other device has too, to the same place? */
+/* Does the other device have a link of the same kind to the same place? */
 static bool is_shared(const json_t *link, const struct vertex *to)
 {
     const json_t *links = json_object_get(to->tree, "links");
@@ -656,14 +658,14 @@ static void count_link(struct bundle *bundles, size_t *bundle_count, const json_
     }
     bundles[i].count++;
     bandwidth = json_integer_value(json_object_get(link, "bandwidth_bytes_per_s"));
-    if (bandwidth > 0) { /* whatever a plugin says of it, there is a sum */
+    if (bandwidth > 0) { /* the sum saturates, whatever value a plugin reports */
         bundles[i].bandwidth = bandwidth < INT64_MAX - bundles[i].bandwidth
                                    ? bundles[i].bandwidth + bandwidth
                                    : INT64_MAX;
     }
 }
 
-/* The links between two that work, by kind. A network interface has none of its own to tell. */
+/* The active links between two vertices, by kind. A network interface reports no links. */
 static json_t *links_between(struct topo *topo, const struct vertex *a, const struct vertex *b)
 {
     bool is_turned = json_array_size(json_object_get(a->tree, "links")) == 0;
@@ -718,9 +720,9 @@ static void add_relations(struct topo *topo, json_t *array)
     }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the report ----------------------------------------------------------------------------- */
 
-/* Vertices borrow what the arrays hold. */
+/* Vertices borrow the elements of the arrays. */
 static int32_t relate(struct topo *topo, json_t *devices, json_t *nics, json_t *relations)
 {
     size_t device_count = json_array_size(devices);

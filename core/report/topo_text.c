@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The report topo for people: a matrix of who is how near to whom, and a picture of it. Both show a
- * link between two devices where there is one, and else what they have in common.
+ * The report topo as text: a matrix of how near each two vertices are, and a picture of it. Both
+ * show a link between two devices where there is one, and otherwise their closest common part.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -106,7 +106,7 @@ static bool matrix_make(struct matrix *matrix, json_t *tree)
     return true;
 }
 
-/* The link to show, the first that is none of PCI; NULL if there is none. */
+/* The link to show: the first one other than PCI; NULL if there is none. */
 static const json_t *shown_link(const json_t *relation, size_t *kind_out)
 {
     const json_t *links = json_object_get(relation, "links");
@@ -135,7 +135,7 @@ static size_t grade_of(const json_t *relation)
     return grade;
 }
 
-/* "NVL18", "SW"; "-" for one and the same. */
+/* "NVL18", "SW"; "-" for a vertex and itself. */
 static void cell_text(const struct matrix *matrix, size_t row, size_t column, char *text,
                       size_t size)
 {
@@ -267,7 +267,7 @@ static void write_nodes(struct ds_accel__text *out, const struct matrix *matrix)
     }
 }
 
-/* Of the codes, those that are there. */
+/* Explain the codes that the matrix contains. */
 static void write_legend(struct ds_accel__text *out, const struct matrix *matrix)
 {
     bool has_grade[GRADE_COUNT] = {false};
@@ -392,7 +392,8 @@ static void draw_cells(struct ds_accel__text *out, const struct matrix *matrix)
     }
 }
 
-/* A box for each node, NULL: for those of no known one, with what is on it; where it ends. */
+/* Draw a box for a node with its vertices, or with NULL for vertices of unknown node; return its
+ * end. */
 static double draw_node(struct ds_accel__text *out, const struct matrix *matrix, const json_t *node,
                         double y)
 {
