@@ -13,7 +13,7 @@
  * file:line:column and what was expected; ERR_IO; ERR_NOT_FOUND; ERR_NO_MEMORY.
  */
 int32_t ds_accel__memory_snapshot_read(const char *path, json_t **tree_out);
-/* The same for a text; name stands in messages for the file. */
+/* The same for a text; messages use name as the file's name. */
 int32_t ds_accel__memory_snapshot_parse(const char *name, const char *text, size_t size_bytes,
                                         json_t **tree_out);
 

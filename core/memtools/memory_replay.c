@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Recorded allocations, run again. What a trace says is turned into operations on numbered blocks,
- * and these are run through the caching allocator itself, with one set of settings after another,
- * over a device that only counts.
+ * Recorded allocations, run again. The events of a trace become operations on numbered blocks, and
+ * these run through the caching allocator itself, with one set of settings after another, over a
+ * device that only counts.
  *
- * A trace begins in the middle of a process: blocks that it frees and did not allocate, and those
- * that are there at its end without having been allocated in it, were there before; they are
- * allocated first. A recorded failure is tried too, and given back at once if it succeeds, since
- * nobody knows how long it would have lived. The device has as much memory as it had when the first
- * recorded failure happened; without one there is no end to it.
+ * A trace begins in the middle of a process: blocks that it frees without having allocated them,
+ * and blocks that are live at its end without an allocation in it, existed before the trace; they
+ * are allocated first. A recorded failure is tried too, and freed at once if it succeeds, since its
+ * lifetime is unknown. The device has as much memory as it had at the first recorded failure;
+ * without a failure its memory is unlimited.
  */
 #include "memtools/memory_replay.h"
 #include "base/json.h"
@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNLIMITED_BYTES (UINT64_C(1) << 52) /* there are addresses for many times as much */
+#define UNLIMITED_BYTES (UINT64_C(1) << 52) /* the address space is many times larger */
 #define TRY_LIMIT 64u
 
 enum operation_kind {
@@ -49,7 +49,7 @@ struct operations {
 };
 
 struct script {
-    struct operations before; /* blocks that were there before the trace */
+    struct operations before; /* blocks that existed before the trace */
     struct operations during;
     uint32_t block_count;
     uint32_t stream_count;
@@ -81,7 +81,7 @@ enum setting_kind {
 
 static const struct setting {
     const char *key;
-    const char *other_key; /* torch's */
+    const char *other_key; /* its name in torch */
     enum setting_kind kind;
     size_t offset;
     double minimum;
@@ -105,7 +105,7 @@ static const char *const alternatives[] = {
     "roundup_power2_divisions=4", "medium_segment_bytes=64M", "small_segment_bytes=8M",
 };
 
-/* False, and nothing is set: the allocator does not work with such a value. */
+/* False, and nothing is set: the allocator does not accept the value. */
 static bool set_value(struct variant *variant, const struct setting *setting, double value)
 {
     char *options = (char *)&variant->options;
@@ -195,7 +195,7 @@ static int32_t apply_one(struct variant *variant, char *assignment)
                            nearest != NULL ? "\" meant?" : "");
 }
 
-/* The recorded settings with those of "key=value,..." in their place. */
+/* The recorded settings, overridden by "key=value,...". */
 static int32_t make_variant(const struct variant *recorded, const char *text,
                             struct variant *variant)
 {
@@ -215,7 +215,7 @@ static int32_t make_variant(const struct variant *recorded, const char *text,
     return status;
 }
 
-/* Recorded values that are none stay at their defaults. */
+/* Recorded values that are invalid stay at their defaults. */
 static void make_recorded(json_t *tree, uint64_t capacity_bytes, struct variant *variant)
 {
     const json_t *given = json_object_get(tree, "allocator_settings");
@@ -261,7 +261,8 @@ static bool add_operation(struct operations *operations, enum operation_kind kin
     return true;
 }
 
-/* Streams by number, as they are met; very many of them share the last one. */
+/* Streams by number, in order of appearance; if there are very many, the rest share the last
+ * one. */
 static bool stream_of(struct script *script, const json_t *object, uint16_t *stream_out)
 {
     json_int_t id = json_integer_value(json_object_get(object, "stream"));
@@ -313,7 +314,7 @@ static bool add_event(struct script *script, const json_t *event)
     return add_operation(&script->during, OPERATION_FREE, (uint32_t)number - 1, size, stream);
 }
 
-/* Blocks that outlived the trace and were there before it. */
+/* Add blocks that existed before the trace and outlived it. */
 static bool add_rest(struct script *script, const json_t *segment)
 {
     const json_t *blocks = json_object_get(segment, "blocks");
@@ -336,7 +337,7 @@ static bool add_rest(struct script *script, const json_t *segment)
     return true;
 }
 
-/* What the device had: at the first recorded failure, what was reserved and what it had left. */
+/* The device's capacity: at the first recorded failure, the reserved memory and the free memory. */
 static uint64_t find_capacity(const json_t *trace, uint64_t reserved_at_end)
 {
     int64_t reserved = reserved_at_end <= UNLIMITED_BYTES ? (int64_t)reserved_at_end : -1;
@@ -416,16 +417,16 @@ struct result {
     uint64_t peak_reserved_bytes;
     uint64_t peak_segments;
     uint64_t retries;
-    uint64_t device_calls; /* for memory */
+    uint64_t device_calls; /* allocations */
     uint64_t failures;
-    uint64_t failed_bytes; /* the first one's */
+    uint64_t failed_bytes; /* of the first failure */
 };
 
 struct run {
     struct ds_accel__replay_device *device;
     struct ds_accel__allocator *allocator;
     struct ds_accel__arena **arenas; /* by stream */
-    void **pointers;                 /* by block; NULL: not there */
+    void **pointers;                 /* by block; NULL: not live */
     struct result *result;
 };
 
@@ -446,7 +447,7 @@ static bool keep_stat(void *user_data, const char *key, int64_t value)
     return true;
 }
 
-/* ERR_NO_MEMORY of the device is a result; only a lack of the host's ends the run. */
+/* ERR_NO_MEMORY of the device is a result; only a lack of host memory ends the run. */
 static int32_t run_operation(struct run *run, const struct operation *operation)
 {
     struct ds_accel__arena **arena = &run->arenas[operation->stream];
@@ -491,7 +492,7 @@ static int32_t run_all(struct run *run, const struct operations *operations)
     return status;
 }
 
-/* On a device that is there; arenas and pointers as well. */
+/* Runs on a device that the caller opened, with arrays for arenas and pointers. */
 static int32_t run_script(struct run *run, const struct script *script,
                           const struct variant *variant)
 {
@@ -536,7 +537,7 @@ static int32_t run_variant(const struct script *script, const struct variant *va
 
 /* ---- the report ----------------------------------------------------------------------------- */
 
-/* Fewest failures, then least memory from the driver, then fewest calls for it. */
+/* Fewer failures, then less memory from the driver, then fewer driver calls. */
 static bool is_better(const struct result *a, const struct result *b)
 {
     if (a->failures != b->failures) {
@@ -618,7 +619,7 @@ static json_t *report_tree(const struct script *script, const struct variant *va
     return tree;
 }
 
-/* Room for the results is there. */
+/* The caller has allocated the results. */
 static int32_t run_variants(json_t *tree, const char *const *texts, size_t count,
                             struct variant *variants, struct result *results, json_t **report_out)
 {

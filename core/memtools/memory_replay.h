@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Addresses to values: open addressing. Zero it; neither address nor value is 0. */
+/* Maps addresses to values: open addressing. Zero it; neither address nor value is 0. */
 struct ds_accel__address_map {
     struct ds_accel__address_entry {
         uint64_t address;
@@ -19,16 +19,16 @@ struct ds_accel__address_map {
     size_t count;
 };
 
-/* Takes the place of what was there. False: no memory. */
+/* Replaces an existing value. False: out of memory. */
 bool ds_accel__address_put(struct ds_accel__address_map *map, uint64_t address, uintptr_t value);
-/* Take it out; 0: it is not there. */
+/* Remove the value of an address and return it; 0: there is none. */
 uintptr_t ds_accel__address_take(struct ds_accel__address_map *map, uint64_t address);
 uintptr_t ds_accel__address_find(const struct ds_accel__address_map *map, uint64_t address);
 void ds_accel__address_clear(struct ds_accel__address_map *map);
 
 /*
- * A device that only counts (replay_device.c): its memory are numbers, its streams and events are
- * always done. An allocation fails when less than it asks for is left. One thread.
+ * A device that only counts (replay_device.c): its memory is only numbers, its streams and events
+ * are always complete. An allocation fails if it exceeds the free memory. One thread.
  */
 struct ds_accel__replay_device {
     struct ds_accel_plugin table; /* complete */
@@ -36,10 +36,10 @@ struct ds_accel__replay_device {
     uint64_t used_bytes;
     uint64_t peak_bytes;
     uint64_t next_address;
-    uint64_t alloc_count; /* calls for memory that succeeded */
+    uint64_t alloc_count; /* successful allocation calls */
     uint64_t failure_count;
     bool has_vmem;
-    struct ds_accel__address_map pieces; /* live memory: what mem_alloc gave, what is mapped */
+    struct ds_accel__address_map pieces; /* live memory: results of mem_alloc, mappings */
 };
 
 #define DS_ACCEL__REPLAY_GRANULE_BYTES (UINT64_C(2) << 20) /* of its virtual memory */
@@ -47,7 +47,7 @@ struct ds_accel__replay_device {
 int32_t ds_accel__replay_device_create(uint64_t capacity_bytes, bool has_vmem,
                                        struct ds_accel__replay_device **device_out);
 void ds_accel__replay_device_destroy(struct ds_accel__replay_device *device);
-/* As the table's functions take it. */
+/* The handle for the table's functions. */
 ds_accel_plugin_device_t *ds_accel__replay_device_handle(struct ds_accel__replay_device *device);
 /* One of 65536 streams, by number. */
 ds_accel_plugin_stream_t *ds_accel__replay_device_stream(struct ds_accel__replay_device *device,
@@ -55,11 +55,11 @@ ds_accel_plugin_stream_t *ds_accel__replay_device_stream(struct ds_accel__replay
 
 /*
  * memory_replay.c: run a snapshot's longest trace with the recorded settings and with each of the
- * tries, "key=value,...", or with alternatives of its own if there are none. A report's tree.
- * ERR_INVALID no trace, or a try that is none; ERR_NO_MEMORY.
+ * tries, "key=value,...", or with built-in alternatives if there are none. A report's tree.
+ * ERR_INVALID: no trace, or an invalid try; ERR_NO_MEMORY.
  */
 int32_t ds_accel__memory_replay(json_t *tree, const char *const *tries, uint32_t try_count,
                                 json_t **report_out);
-char *ds_accel__memory_replay_text(json_t *report); /* NULL: no memory */
+char *ds_accel__memory_replay_text(json_t *report); /* NULL: out of memory */
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A device that only counts, behind a plugin's table: what the caching allocator is run over when a
- * recorded trace is tried with other settings. Addresses are given out once, in ascending order, so
- * that only the amount of memory matters, as on devices whose drivers put any pages under an
- * address. No memory is behind them, and nobody may touch it.
+ * A device that only counts, as a plugin's table: the caching allocator runs over it when a
+ * recorded trace is tried with other settings. Addresses are used once, in ascending order, so that
+ * only the amount of memory matters, as on devices whose drivers can map any pages at an address.
+ * The addresses have no memory, and must not be accessed.
  */
 #include "base/text.h"
 #include "base/trust.h"
@@ -29,7 +29,7 @@ static size_t slot_of(const struct ds_accel__address_map *map, uint64_t address)
     return (size_t)(hash >> 20) & (map->capacity - 1);
 }
 
-/* Where it is, or the empty place where it would be. */
+/* The slot of an address, or the empty slot where it would be inserted. */
 static size_t find_slot(const struct ds_accel__address_map *map, uint64_t address)
 {
     size_t slot = slot_of(map, address);
@@ -91,7 +91,7 @@ uintptr_t ds_accel__address_take(struct ds_accel__address_map *map, uint64_t add
     map->entries[hole] = (struct ds_accel__address_entry){0, 0};
     assert(map->count > 0);
     map->count--;
-    /* What stands behind it may have been pushed there by it: put it in anew. */
+    /* The removed entry may have displaced later ones: insert them again. */
     for (size_t slot = (hole + 1) & (map->capacity - 1); map->entries[slot].address != 0;
          slot = (slot + 1) & (map->capacity - 1)) {
         struct ds_accel__address_entry entry = map->entries[slot];
@@ -110,7 +110,7 @@ void ds_accel__address_clear(struct ds_accel__address_map *map)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-/* Physical memory; without vmem_create, what one mem_alloc() gave. */
+/* Physical memory; without vmem_create, the result of one mem_alloc(). */
 struct piece {
     struct ds_accel__replay_device *device;
     uint64_t size_bytes;
@@ -186,7 +186,7 @@ static int32_t device_info(ds_accel_plugin_device_t *device, struct ds_accel_dev
     return DS_ACCEL_OK;
 }
 
-/* ---- streams and events: nothing is ever waited for ----------------------------------------- */
+/* ---- streams and events: no call ever waits ------------------------------------------------- */
 
 static int32_t device_synchronize(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
                                   struct ds_accel_error *error)
@@ -225,7 +225,7 @@ static int32_t stream_wait_event(ds_accel_plugin_stream_t *stream, ds_accel_plug
 static int32_t event_create(ds_accel_plugin_device_t *device, uint32_t flags,
                             ds_accel_plugin_event_t **event_out, struct ds_accel_error *error)
 {
-    static char event; /* one does for all */
+    static char event; /* one is enough for all */
 
     (void)device;
     (void)flags;
@@ -266,7 +266,7 @@ static int32_t event_synchronize(ds_accel_plugin_event_t *event, uint64_t timeou
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Addresses that nobody has, aligned; 0: there are no more. */
+/* Unused addresses, aligned; 0: none are left. */
 static uint64_t take_addresses(struct ds_accel__replay_device *device, uint64_t size_bytes,
                                uint64_t align_bytes)
 {
@@ -312,7 +312,7 @@ static int32_t make_piece(struct ds_accel__replay_device *device, uint64_t size_
     return DS_ACCEL_OK;
 }
 
-/* Gone, once nobody has it and nothing of it is mapped. */
+/* Freed once it has no owner and no mapping. */
 static void drop_piece(struct piece *piece)
 {
     if (!piece->has_owner && piece->mapped_count == 0) {
@@ -589,7 +589,7 @@ ds_accel_plugin_device_t *ds_accel__replay_device_handle(struct ds_accel__replay
 ds_accel_plugin_stream_t *ds_accel__replay_device_stream(struct ds_accel__replay_device *device,
                                                          uint32_t number)
 {
-    static char streams[65536]; /* addresses alone */
+    static char streams[65536]; /* only their addresses are used */
 
     (void)device;
     return (ds_accel_plugin_stream_t *)&streams[number % sizeof(streams)];
