@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The vendor's gate: the rules of docs/plugin-abi.md that can be checked on a file, by number. A
- * rule that depends on a broken one is skipped, so that one mistake is reported once. Those that
- * need the plugin's code are judged in a helper (probe_lint.c), which it may take along.
+ * A check for plugin vendors: the rules of docs/plugin-abi.md that can be checked on a file, by
+ * number. A rule that depends on a broken one is skipped, so that one mistake is reported once.
+ * Rules that need the plugin's code are checked in a helper process (probe_lint.c), which the code
+ * may crash.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -39,10 +40,10 @@ struct lint {
     bool has_note;
     struct ds_accel__elf_harm harm; /* if it has_elf */
     ds_accel_t *context;
-    struct ds_accel__candidate *candidate; /* who the host logs for, and who is probed */
+    struct ds_accel__candidate *candidate; /* the host logs for it and probes it */
 };
 
-/* The rules that need its code. */
+/* The rules that need the plugin's code. */
 static const struct {
     int number;
     const char *title;
@@ -59,7 +60,7 @@ static const struct {
     {32, "Probe leaves nothing behind and wakes no device"},
 };
 
-/* The first failure of a rule is the one that is told. */
+/* Only the first failure of a rule is reported. */
 __attribute__((format(printf, 4, 5))) static void
 set_result(struct lint *lint, int number, uint32_t result, const char *format, ...)
 {
@@ -79,7 +80,7 @@ set_result(struct lint *lint, int number, uint32_t result, const char *format, .
     ds_accel__sanitize(lint->rules[number].detail, sizeof(lint->rules[number].detail));
 }
 
-/* What was said of it before stays: that something was tolerated. */
+/* A detail set before is kept: it reports what was tolerated. */
 static void pass_rule(struct lint *lint, int number)
 {
     if (strcmp(lint->rules[number].result, "passed") != 0) {
@@ -132,7 +133,8 @@ static int32_t check_file(struct lint *lint)
     int32_t status;
     int fd;
 
-    /* Whoever owns it and its directories: a vendor's build tree need not be trusted. */
+    /* Any owner of the file and its directories is accepted: a vendor's build tree need not be
+     * trusted. */
     fd = open(lint->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return ds_accel__error(DS_ACCEL_ERR_IO, "%s: %s", lint->path, strerror(errno));
@@ -170,7 +172,7 @@ static int32_t check_file(struct lint *lint)
     return DS_ACCEL_OK;
 }
 
-/* Lines of text other than those that are as expected, as a list in detail. */
+/* Lists the unexpected lines of a text in detail. */
 static void list_lines(const struct ds_accel__text *text, bool (*is_fine)(const char *line),
                        struct ds_accel__finding *finding, const char *head)
 {
@@ -253,7 +255,7 @@ static int32_t check_dynamic(struct lint *lint)
     return status;
 }
 
-/* ---- its code, in a helper ------------------------------------------------------------------ */
+/* ---- the plugin's code, in a helper --------------------------------------------------------- */
 
 static void take_rule(void *user_data, uint32_t number, uint32_t result, const char *detail)
 {
@@ -264,8 +266,8 @@ static void take_rule(void *user_data, uint32_t number, uint32_t result, const c
     }
 }
 
-/* A rule for each code of the gate conduct. A vendor's runtime that the configuration tolerates is
- * not the plugin's mistake. */
+/* A rule for each code of the gate conduct. A change by a vendor's runtime that the
+ * configuration tolerates is not the plugin's mistake. */
 static void take_conduct(void *user_data, bool is_started, enum ds_accel__reason_id reason,
                          const char *detail)
 {
@@ -283,7 +285,7 @@ static void take_change(void *user_data, enum ds_accel__reason_id reason, const 
     take_conduct(user_data, false, reason, detail);
 }
 
-/* What it printed, by its first line; in the process of the caller it is not seen. */
+/* The plugin's output, by its first line; in the caller's own process it is not captured. */
 static void judge_output(struct lint *lint)
 {
     const char *output = lint->candidate->output;
@@ -294,14 +296,14 @@ static void judge_output(struct lint *lint)
     }
 }
 
-/* It was not the plugin's fault that there is no answer. */
+/* The missing result is not the plugin's fault. */
 static bool has_no_helper(const struct ds_accel__candidate *candidate)
 {
     return candidate->reason == DS_ACCEL__REASON_HELPER_MISSING ||
            candidate->reason == DS_ACCEL__REASON_HELPER_FAILED;
 }
 
-/* What became of the process that the plugin's code ran in. */
+/* Judge the end of the process that ran the plugin's code. */
 static void judge_process(struct lint *lint)
 {
     const struct ds_accel__candidate *candidate = lint->candidate;
@@ -325,7 +327,8 @@ static void judge_process(struct lint *lint)
     }
 }
 
-/* In this process there is no telling what it leaves behind, and nothing that would survive it. */
+/* In this process, what the plugin leaves behind cannot be detected, and a crash ends the
+ * process. */
 static int32_t check_code_here(struct lint *lint)
 {
     struct ds_accel__guard guard;
@@ -365,7 +368,8 @@ static int32_t check_code(struct lint *lint)
     return status;
 }
 
-/* What no host loads is not loaded here either: the rules that need its code are skipped. */
+/* A file that every host refuses to load is not loaded here either: the rules that need its code
+ * are skipped. */
 static bool is_harmful(const struct lint *lint)
 {
     return lint->harm.stack.reason != DS_ACCEL__REASON_NONE ||
