@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Recording a machine. Every plugin is asked (those that are chosen by name only, too; none whose
- * devices sleep), each that can be used is started once and asked what reports ask, and all that is
- * read of the machine meanwhile is noted. Beside that, what readers would look at with another
- * configuration is looked at: all of the bus, all nodes, every network card and NUMA node.
+ * Records a machine. The recorder probes every plugin (including those that are chosen by name
+ * only; but none whose devices sleep), starts each usable one once, makes the calls that reports
+ * make, and stores all that is read of the machine meanwhile. It also reads what readers would read
+ * under another configuration: all PCI devices, all device nodes, every network card and NUMA node.
  */
 #include "base/file.h"
 #include "base/fork.h"
@@ -48,7 +48,7 @@ static void append(json_t *array, json_t *value, bool *failed)
 
 /* ---- plugins -------------------------------------------------------------------------------- */
 
-/* "" if it can't be read: then no list of hashes can allow it either. */
+/* "" if the file can't be read: then no list of hashes can allow it either. */
 static void hash_plugin(const struct ds_accel__candidate *candidate, char hex[65])
 {
     const char *cause;
@@ -105,7 +105,8 @@ static bool is_available(const struct ds_accel__candidate *candidate)
            candidate->state == DS_ACCEL_STATE_SELECTED;
 }
 
-/* What was found before it is started; that it was chosen, or not needed, is decided anew. */
+/* The findings before the plugin starts. A reader decides again whether it is selected or not
+ * needed. */
 static json_t *plugin_tree(const struct ds_accel__candidate *candidate, bool *failed)
 {
     bool available = is_available(candidate);
@@ -149,7 +150,7 @@ static json_t *start_tree(const struct ds_accel__candidate *candidate, int32_t s
     return tree;
 }
 
-/* What it answers once it is started, and what starting it showed. */
+/* Add the plugin's results once it is started, and the findings of its start. */
 static int32_t add_answers(ds_accel_t *context, struct ds_accel__candidate *candidate, json_t *tree,
                            bool *failed)
 {
@@ -181,7 +182,7 @@ static int32_t add_answers(ds_accel_t *context, struct ds_accel__candidate *cand
     return DS_ACCEL_OK;
 }
 
-/* Those that are asked only by name were left out so far. */
+/* Probe the plugins that are probed only by name; they were left out so far. */
 static int32_t ask_the_rest(struct ds_accel__candidate *candidate)
 {
     bool is_left = candidate->state == DS_ACCEL_STATE_NOT_PROBED && candidate->is_demand_only &&
@@ -246,8 +247,8 @@ static const char *text_at(const json_t *array, size_t i, const char *key)
     return text != NULL ? text : "";
 }
 
-/* What the environment's rules and lists of every backend name, the configuration's and plugins'.
- */
+/* Every variable that the environment's rules and lists of the configuration and the plugins
+ * name. */
 static json_t *environment_tree(const ds_accel_t *context, const json_t *plugins, bool *failed)
 {
     json_t *backends = ds_accel__config_get(&context->config, "backends", NULL);
@@ -300,7 +301,7 @@ static int32_t read_attributes(const struct ds_accel__machine *machine, const ch
     return status;
 }
 
-/* Every entry of a directory: its link and these files of it. */
+/* Read every entry of a directory: its link and these files in it. */
 static int32_t read_directory(const struct ds_accel__machine *machine, const char *directory,
                               const char *const *attributes)
 {
@@ -315,7 +316,7 @@ static int32_t read_directory(const struct ds_accel__machine *machine, const cha
     return status;
 }
 
-/* Terminals, disks and the like are no accelerators, and there are hundreds. */
+/* Terminals, disks and similar nodes are no accelerators, and there are hundreds. */
 static bool is_common(const char *name)
 {
     static const char *const starts[] = {"tty", "vcs", "loop", "ram", "pty", "ptyp", "sd", "nbd"};
@@ -346,7 +347,8 @@ static int32_t read_nodes(const struct ds_accel__machine *machine, const char *d
     return status;
 }
 
-/* What the limits, NUMA nodes and network cards are told from: by those who tell it. */
+/* Read the files behind limits, NUMA nodes and network cards by running the reports that use
+ * them. */
 static int32_t read_as_reports(ds_accel_t *context)
 {
     struct ds_accel__topology topology;
@@ -385,7 +387,7 @@ static int32_t read_machine(ds_accel_t *context)
     return status < 0 ? status : read_as_reports(context);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the recording -------------------------------------------------------------------------- */
 
 static json_t *recording_tree(ds_accel_t *context, json_t *files, json_t *plugins, bool *failed)
 {
@@ -403,7 +405,7 @@ static json_t *recording_tree(ds_accel_t *context, json_t *files, json_t *plugin
     return tree;
 }
 
-/* With the recorder in place. Lock held, every plugin that is not by name only was asked. */
+/* Runs with the recorder in place. Lock held; every plugin except those by name only was probed. */
 static int32_t record(ds_accel_t *context, json_t *files, json_t **tree_out)
 {
     json_t *plugins = json_array();
@@ -427,7 +429,7 @@ static int32_t record(ds_accel_t *context, json_t *files, json_t **tree_out)
 
 static int32_t report_recording(ds_accel_t *context, json_t **tree_out)
 {
-    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* a context has one recorder */
+    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* one recorder per context */
     struct ds_accel__recorder recorder = {.files = NULL};
     int32_t status = ds_accel__context_check(context);
 
@@ -438,7 +440,7 @@ static int32_t report_recording(ds_accel_t *context, json_t **tree_out)
     if (recorder.files == NULL) {
         return ds_accel__no_memory();
     }
-    if (context->recording != NULL) { /* as it is */
+    if (context->recording != NULL) { /* a recording of a recording is the same */
         json_decref(recorder.files);
         *tree_out = json_incref(context->recording);
         return DS_ACCEL_OK;
@@ -447,9 +449,9 @@ static int32_t report_recording(ds_accel_t *context, json_t **tree_out)
     ds_accel__fork_renew(&turn);
     pthread_mutex_lock(&turn);
     pthread_mutex_lock(&context->lock);
-    ds_accel__context_change_begin(context); /* the recorder is this thread's */
+    ds_accel__context_change_begin(context); /* only this thread records */
     context->asks_anew = true;
-    assert(context->machine.recorder == NULL); /* a context has one */
+    assert(context->machine.recorder == NULL); /* one recorder per context */
     context->machine.recorder = &recorder;
     pthread_mutex_unlock(&context->lock);
     status = ds_accel__check(context, NULL, false);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Reading a recorded machine. The file is checked as a whole before anything of it is used, so that
- * what comes later can trust its shape; it may have been cut short, written by a newer version, or
- * be something else altogether, and is then refused with its name and what is wrong.
+ * Reads a recorded machine. The file is checked as a whole before any of it is used, so that later
+ * code can trust its shape; it may be truncated, written by a newer version, or a different kind of
+ * file, and is then refused with its name and what is wrong.
  *
- * What a plugin's file, quarantine and process were found to be is taken as it was; what
- * configuration decides (lists, hashes, order, override, demand) is decided anew. No code of a
- * plugin is run.
+ * The recorded findings about a plugin's file, quarantine and process are taken unchanged;
+ * decisions of the configuration (lists, hashes, order, override, demand) are made again. No code
+ * of a plugin runs.
  */
 #include "record/recording.h"
 #include "base/file.h"
@@ -45,7 +45,7 @@ struct shape {
     unsigned types;
     bool is_needed;
     const struct shape *members; /* of T_OBJECT; NULL: any */
-    const struct shape *element; /* of T_ARRAY; its key is not looked at */
+    const struct shape *element; /* of T_ARRAY; its key is ignored */
     const char *const *values;   /* of T_TEXT, ending in NULL */
     size_t limit;                /* bytes of T_TEXT; 0: any */
 };
@@ -155,7 +155,7 @@ static const struct shape root_shape[] = {
     {.key = "kind", .types = T_TEXT, .is_needed = true},
     {.key = "format", .types = T_INTEGER, .is_needed = true},
     {.key = "version", .types = T_TEXT, .is_needed = true},
-    {.key = "who", .types = T_OBJECT, .members = who_shape}, /* not of older ones */
+    {.key = "who", .types = T_OBJECT, .members = who_shape}, /* missing in older recordings */
     {.key = "files", .types = T_OBJECT, .is_needed = true, .members = files_shape},
     {.key = "environment", .types = T_OBJECT, .is_needed = true, .members = environment_shape},
     {.key = "configuration", .types = T_ARRAY, .is_needed = true, .element = &config_element},
@@ -208,7 +208,7 @@ static unsigned type_of(const json_t *value)
 
 static int32_t check_value(struct check *check, json_t *value, const struct shape *shape);
 
-/* The same one level further down. */
+/* The same for a member one level down. */
 static int32_t check_below(struct check *check, const char *key, json_t *value,
                            const struct shape *shape)
 {
@@ -232,7 +232,7 @@ static const struct shape *find_member(const struct shape *members, const char *
     return members->key != NULL ? members : NULL;
 }
 
-/* Members that nobody knows are of a newer version that found them worth keeping. */
+/* Unknown members are accepted: a newer version recorded them. */
 static int32_t check_object(struct check *check, json_t *object, const struct shape *members)
 {
     const char *key;
@@ -319,7 +319,8 @@ static uint32_t state_of(const char *name)
     return state;
 }
 
-/* Its name in storage of ours; NULL if there is no such gate. "init" is where starting fails. */
+/* A gate's name in static storage; NULL if there is no such gate. "init" is where starting
+ * fails. */
 static const char *stage_of(const char *name)
 {
     for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
@@ -347,7 +348,7 @@ static bool has_all_gates(const json_t *gates)
         if (strcmp(name, ds_accel__gate_name(gate)) == 0) {
             position++;
         } else if (gate != DS_ACCEL__GATE_HARDWARE && gate != DS_ACCEL__GATE_START) {
-            /* Older recordings do not have these two. */
+            /* Older recordings lack these two gates. */
             return false;
         }
     }
@@ -378,7 +379,7 @@ static int32_t check_plugin(struct check *check, const json_t *plugin)
     return DS_ACCEL_OK;
 }
 
-/* What a foreign file, or one of another version, is told by; before its shape is looked at. */
+/* Recognizes a foreign file, or one of another version, before its shape is checked. */
 static int32_t check_kind(const struct check *check, const json_t *root)
 {
     if (!json_is_object(root) || strcmp(get_text(root, "kind"), DS_ACCEL__RECORDING_KIND) != 0) {
@@ -418,7 +419,7 @@ static int32_t check_tree(const char *path, json_t *root)
 int32_t ds_accel__recording_parse(const char *path, const char *text, size_t size_bytes,
                                   json_t **root_out)
 {
-    void *headroom = malloc(16 * size_bytes + 65536); /* see config.c: jansson looks for none */
+    void *headroom = malloc(16 * size_bytes + 65536); /* see config.c: jansson needs it */
     json_error_t error;
     json_t *root;
     int32_t status;
@@ -473,7 +474,7 @@ int32_t ds_accel__recording_read(const char *path, json_t **root_out)
     return status;
 }
 
-/* ---- a context over it ---------------------------------------------------------------------- */
+/* ---- a context over a recording ------------------------------------------------------------- */
 
 static enum ds_accel__config_layer layer_of(const char *name)
 {
@@ -485,7 +486,7 @@ static enum ds_accel__config_layer layer_of(const char *name)
     return (enum ds_accel__config_layer)layer;
 }
 
-/* The recorded files, but for the user's if there is one in their place. */
+/* Add the recorded files, except the user's if this run has an explicit file. */
 static int32_t add_files(ds_accel_t *context, const char *explicit_file)
 {
     json_t *files = json_object_get(context->recording, "configuration");
@@ -506,7 +507,7 @@ static int32_t add_files(ds_accel_t *context, const char *explicit_file)
                                            DS_ACCEL__CONFIG_LAYER_EXPLICIT, NULL);
 }
 
-/* The machine's own override holds unless there is one now. */
+/* The recorded override holds unless this process sets one. */
 static int32_t take_environment(ds_accel_t *context)
 {
     char **accelerator = &context->env.values[DS_ACCEL__VARIABLE_ACCELERATOR];
@@ -546,7 +547,7 @@ static int32_t open_recording(ds_accel_t *context, const struct ds_accel_options
     return status < 0 ? status : ds_accel__config_read(&context->config, false);
 }
 
-/* NULL: the version that recorded it did not have this gate. */
+/* NULL: the version that recorded the plugin did not have this gate. */
 static const json_t *gate_of(const json_t *plugin, enum ds_accel__gate gate)
 {
     const json_t *gates = json_object_get(plugin, "gates");
@@ -566,7 +567,7 @@ static enum ds_accel__gate_result recorded_result(const json_t *plugin, enum ds_
     return result_of(get_text(gate_of(plugin, gate), "result"));
 }
 
-/* What it was refused for. */
+/* The recorded finding for which the gate refused the plugin. */
 static void recorded_finding(const json_t *plugin, enum ds_accel__gate gate,
                              struct ds_accel__finding *finding)
 {
@@ -578,7 +579,7 @@ static void recorded_finding(const json_t *plugin, enum ds_accel__gate gate,
                    get_text(gate_of(plugin, gate), "evidence"));
 }
 
-/* The gate as it was; false: it failed. */
+/* Repeat a gate's recorded result; false: it failed. */
 static bool repeat_gate(struct ds_accel__candidate *candidate, enum ds_accel__gate gate)
 {
     const json_t *plugin = candidate->recorded;
@@ -620,7 +621,7 @@ static int32_t scan(ds_accel_t *context)
     return status >= 0 && context->searched.failed ? ds_accel__no_memory() : status;
 }
 
-/* ---- in the place of a plugin --------------------------------------------------------------- */
+/* ---- in place of a plugin ------------------------------------------------------------------- */
 
 static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_out)
 {
@@ -671,7 +672,7 @@ static void quarantine(struct ds_accel__candidate *candidate, bool *passed_out)
     }
 }
 
-/* Was it refused, or left alone, before anybody asked it? Then nobody knows what it would say. */
+/* Was the plugin probed before it was refused or left alone? Otherwise its verdict is not known. */
 static bool was_asked(const json_t *plugin)
 {
     for (int gate = 0; gate < DS_ACCEL__GATE_HARDWARE; gate++) {
@@ -695,7 +696,7 @@ static void take_verdict(const json_t *verdict, struct ds_accel_verdict *out)
     ds_accel__copy(out->detail, sizeof(out->detail), get_text(verdict, "detail"));
 }
 
-/* What starting it showed then stands for a rehearsal. */
+/* The recorded findings of the start replace a rehearsal. */
 static void rehearse(struct ds_accel__candidate *candidate)
 {
     const json_t *start = json_object_get(candidate->recorded, "start");
@@ -765,7 +766,7 @@ static uint64_t elapsed_us(const struct ds_accel__candidate *candidate)
     return get_number(candidate->recorded, "elapsed_us");
 }
 
-/* What starting it showed, or that nobody tried. */
+/* Fail as the recorded start did, or because no start was recorded. */
 static int32_t fail_start(struct ds_accel__candidate *candidate, const json_t *start)
 {
     int32_t status = (int32_t)json_integer_value(json_object_get(start, "status"));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Recorded machines: what recorder.c writes and recording.c reads. A recording is one JSON file
+ * Recorded machines: recorder.c writes and recording.c reads them. A recording is one JSON file
  * with four parts: the files that readers look at, the configuration, the environment, and for each
- * plugin found what became of it when it was asked, and what it answered. A context over a
- * recording does all that one over a machine does (configuration, order, override, lists), except
- * that where a plugin would be looked at, asked or started, its recorded part is taken.
+ * plugin found the findings of its probe and the results of its calls. A context over a recording
+ * works like one over a machine (configuration, order, override, lists), except that the recorded
+ * part of a plugin replaces reading, probing and starting it.
  */
 #ifndef DS_ACCEL_RECORD_RECORDING_H
 #define DS_ACCEL_RECORD_RECORDING_H
@@ -21,14 +21,14 @@ struct ds_accel__finding;
 #define DS_ACCEL__RECORDING_KIND "ds-accel recording"
 #define DS_ACCEL__RECORDING_FORMAT 1
 
-/* A recording's tree, whole and checked; ERR_INVALID with the file and what is wrong; ERR_IO. */
+/* A recording's tree, complete and checked; ERR_INVALID with the file and what is wrong; ERR_IO. */
 int32_t ds_accel__recording_read(const char *path, json_t **root_out);
 int32_t ds_accel__recording_parse(const char *path, const char *text, size_t size_bytes,
                                   json_t **root_out);
-/* recording_answers.c: what a plugin answers to the questions of reports; NULL: no memory. */
+/* recording_answers.c: a plugin's results for the calls of reports; NULL: out of memory. */
 json_t *ds_accel__answers_take(const struct ds_accel_plugin *table,
                                ds_accel_plugin_instance_t *instance, uint32_t device_count);
-/* A table that answers from such a tree, which is its instance. */
+/* A table that returns the results of such a tree, which is its instance. */
 void ds_accel__answers_table(struct ds_accel_plugin *table);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a plugin answers to the questions that reports ask, as JSON, and a table that gives these
- * answers again: one description of each struct serves both ways. An answer has the status of its
- * call; a failure has the plugin's own words. What was never asked says so when somebody asks it.
+ * A plugin's results for the calls that reports make, as JSON, and a table that returns these
+ * results again: one description of each struct serves both directions. A result has the status of
+ * its call; a failure has the plugin's own message. A call that was not recorded fails with a
+ * message that states it.
  */
 #include "base/fork.h"
 #include "base/json.h"
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_LIMIT 64u /* names, rules, builders, links: as many as reports ask for */
+#define LIST_LIMIT 64u /* names, rules, builders, links: as many as reports request */
 #define DEVICE_LIMIT 256u
 
 enum field_kind {
@@ -29,7 +30,7 @@ struct field {
     const char *key;
     size_t offset;
     enum field_kind kind;
-    size_t size; /* of TEXT; else how many there are, one behind the other */
+    size_t size; /* of TEXT; for others the number of values in sequence */
 };
 
 #define NUMBER(type, member, kind) \
@@ -151,7 +152,7 @@ static json_t *field_tree(const struct field *field, const char *data)
     if (field->kind == TEXT) {
         char text[512];
 
-        assert(field->size <= sizeof(text)); /* else a text is cut */
+        assert(field->size <= sizeof(text)); /* otherwise a text is truncated */
         ds_accel__copy(text, field->size < sizeof(text) ? field->size : sizeof(text), at);
         ds_accel__sanitize(text, sizeof(text));
         return ds_accel__json_text(text);
@@ -190,7 +191,7 @@ static void read_number(const json_t *value, enum field_kind kind, char *at)
     }
 }
 
-/* What is not there, or of another type, stays zero. */
+/* A missing member, or one of another type, stays zero. */
 static void read_fields(const json_t *tree, const struct field *fields, void *data)
 {
     for (; fields->key != NULL; fields++) {
@@ -210,7 +211,7 @@ static void read_fields(const json_t *tree, const struct field *fields, void *da
     }
 }
 
-/* ---- taking answers ------------------------------------------------------------------------- */
+/* ---- recording results ---------------------------------------------------------------------- */
 
 struct taker {
     const struct ds_accel_plugin *table;
@@ -219,14 +220,14 @@ struct taker {
     bool failed;
 };
 
-/* Before each call: what another left is not its. */
+/* Called before each call: an earlier call's error must not remain. */
 static struct ds_accel_error *fresh_error(struct taker *taker)
 {
     taker->error = (struct ds_accel_error){.struct_size = sizeof(taker->error)};
     return &taker->error;
 }
 
-/* An answer: the status, and with a failure what the plugin says of it. */
+/* A result: the status, and for a failure the plugin's error. */
 static json_t *answer_tree(struct taker *taker, int32_t status, const struct field *fields,
                            const void *data)
 {
@@ -356,7 +357,7 @@ static json_t *take_links(struct taker *taker, uint32_t index)
     return array;
 }
 
-/* What it computes with, of the types that reports list. */
+/* The device's support for the types that reports list. */
 static json_t *take_dtypes(struct taker *taker, ds_accel_plugin_device_t *device)
 {
     json_t *array = json_array();
@@ -375,7 +376,7 @@ static json_t *take_dtypes(struct taker *taker, ds_accel_plugin_device_t *device
     return array;
 }
 
-/* In the order in which the report info asks: memory in use is that of an open device. */
+/* In the order of the report info: memory in use is that of an open device. */
 static void take_open_device(struct taker *taker, json_t *tree, ds_accel_plugin_device_t *device)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
@@ -439,9 +440,9 @@ json_t *ds_accel__answers_take(const struct ds_accel_plugin *table,
     return tree;
 }
 
-/* ---- giving them again ---------------------------------------------------------------------- */
+/* ---- returning results ---------------------------------------------------------------------- */
 
-/* The tree behind a handle: an instance's answers, or those of one of its devices. */
+/* The tree of a handle: an instance's results, or those of one of its devices. */
 static const json_t *tree_of(const void *handle)
 {
     return handle;
@@ -458,7 +459,7 @@ static int32_t not_recorded(struct ds_accel_error *error, const char *what)
     return DS_ACCEL_ERR_NOT_FOUND;
 }
 
-/* An answer's status; out is filled with its fields if it was a good one. */
+/* The recorded status; on success, out is filled with the recorded fields. */
 static int32_t give(const json_t *answer, const char *what, const struct field *fields, void *data,
                     struct ds_accel_error *error)
 {
@@ -531,7 +532,7 @@ static int32_t give_identity(ds_accel_plugin_instance_t *instance, uint32_t devi
     return status;
 }
 
-/* For the questions of reports; programs are told that they can't have it (device.c). */
+/* For the calls of reports; for programs, opening the device fails (device.c). */
 static int32_t give_device(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                            ds_accel_plugin_device_t **device_out, struct ds_accel_error *error)
 {
