@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The conformance suite, seen from the caller: the processes that the checks run in, and the
- * report.
+ * The conformance suite in the caller's process: it starts the processes in which the checks run,
+ * and makes the report.
  *
  *     ds_accel_conformance() -> spawn ds-accel-probe --conformance     {"begin": 7}
  *              ^                   | request: one line of JSON   -->   {"check": 7, "result": ...}
- *              |                   | answers: a line each        <--   ... end of file
- *              +-- next process, from the check behind the last one, until all were made
+ *              |                   | results: a line each        <--   ... end of file
+ *              +-- next process, from the check after the last one, until all have run
  *
- * A process ends with the first check that fails, before and behind a check that wants to be alone,
- * and wherever the plugin ends it: what became of it is judged here. The process is not forked: the
- * runtimes of vendors do not survive that.
+ * A process ends with the first check that fails, before and after a check that must run alone, and
+ * wherever the plugin ends it: this file judges the end. The process is not forked: the runtimes of
+ * vendors do not survive a fork.
  */
 #include "conformance/conformance.h"
 #include "base/clock.h"
@@ -41,16 +41,16 @@
 #include <unistd.h>
 
 #define LINE_LIMIT_BYTES 65536u
-#define CHECK_LIMIT_NS 30000000000ull /* where the configuration says nothing */
+#define CHECK_LIMIT_NS 30000000000ull /* unless the configuration sets one */
 #define FRUITLESS_LIMIT 3             /* processes in a row that began no check */
 #define TERM_GRACE_MS 200             /* from SIGTERM to SIGKILL */
-#define LATE_LIMIT 5                  /* processes without an end; then no more checks are made */
-#define SLOT_LATE_LIMIT 2  /* the same in one slot that came back before; then it is not called */
+#define LATE_LIMIT 5       /* processes that did not end in time; then no more checks run */
+#define SLOT_LATE_LIMIT 2  /* the same in a slot that returned before; then it is not called */
 #define SLOT_DEATH_LIMIT 8 /* the same for processes that ended */
 
 /* ---- a process ------------------------------------------------------------------------------ */
 
-/* What it prints goes into a file without a name. */
+/* The process prints to a file without a name. */
 static int spawn_helper(struct ds_accel__suite *suite, int channel)
 {
     const int descriptors[] = {suite->output, suite->output, channel, suite->page_fd};
@@ -93,7 +93,7 @@ static int32_t start(struct ds_accel__suite *suite)
     return DS_ACCEL_OK;
 }
 
-/* The slots that are not called any more, as [slot, why]. */
+/* The slots that are no longer called, as [slot, why]. */
 static json_t *refused_slots(const struct ds_accel__suite *suite, bool *failed)
 {
     json_t *slots = json_array();
@@ -121,7 +121,7 @@ static json_t *refused_steps(const struct ds_accel__suite *suite, bool *failed)
     return steps;
 }
 
-/* What the process is to do, as one line. */
+/* The task of the process, as one line. */
 static char *request(const struct ds_accel__suite *suite, const char *task, size_t slot)
 {
     const ds_accel_t *context = suite->context;
@@ -174,7 +174,7 @@ static int32_t send_request(struct ds_accel__suite *suite, const char *task, siz
         ssize_t count = send(suite->channel, message + sent, size - sent, MSG_NOSIGNAL);
 
         if (count < 0 && errno != EINTR) {
-            break; /* it has ended: seen by whoever waits for its answer */
+            break; /* the process has ended: waiting for its result detects that */
         }
         sent += count > 0 ? (size_t)count : 0;
     }
@@ -182,7 +182,7 @@ static int32_t send_request(struct ds_accel__suite *suite, const char *task, siz
     return DS_ACCEL_OK;
 }
 
-/* printed: how far the process had come with what it prints; -1: it does not say. */
+/* printed: the length of the process's output so far; -1: not reported. */
 __attribute__((format(printf, 5, 6))) static void set_outcome(struct ds_accel__suite *suite,
                                                               const char *result, uint32_t rule,
                                                               off_t printed, const char *format,
@@ -306,7 +306,7 @@ static enum ended listen_to(struct ds_accel__suite *suite)
         if (ready == 0) {
             return ENDED_LATE;
         }
-        assert(size < sizeof(buffer) - 1); /* else recv() of no bytes looks like the end */
+        assert(size < sizeof(buffer) - 1); /* otherwise recv() of no bytes looks like the end */
         count = recv(suite->channel, buffer + size, sizeof(buffer) - 1 - size, MSG_DONTWAIT);
         if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
             continue;
@@ -332,16 +332,16 @@ static enum ended listen_to(struct ds_accel__suite *suite)
     }
 }
 
-/* End the process with all that it started; how it ended by itself, for people. True: as it was to
- * end. */
+/* End the process with all that it started; text describes how the process ended by itself.
+ * True: the end was the expected one. */
 static bool reap(struct ds_accel__suite *suite, bool is_killed, char *text, size_t text_size)
 {
     int status = 0;
     pid_t pid;
 
-    /* kill() takes others for groups, or for all. */
+    /* kill() treats other numbers as groups, or as all processes. */
     assert(suite->pid > 1);
-    if (is_killed) { /* asked first, so that it can end what it started, wherever that is */
+    if (is_killed) { /* SIGTERM first, so that the process can end its own children */
         struct pollfd end = {.fd = suite->channel, .events = 0};
 
         kill(suite->pid, SIGTERM);
@@ -365,8 +365,7 @@ static bool reap(struct ds_accel__suite *suite, bool is_killed, char *text, size
     return pid != suite->pid || status == 0;
 }
 
-/* Begin a process with a task and end it. How it ended by itself goes to text, if it was not as it
- * was to end. */
+/* Run a process with a task to its end. If it did not end as expected, text describes the end. */
 static int32_t run_helper(struct ds_accel__suite *suite, const char *task, size_t slot,
                           enum ended *ended_out, char *text, size_t text_size)
 {
@@ -400,7 +399,8 @@ static const char *reason_of(enum ended ended)
                                : "ended the process of an earlier check";
 }
 
-/* Does a valid call of the slot end a process, too? What comes back there is called further on. */
+/* Does a valid call of the slot also end a process? If the call returns, checks still use the
+ * slot. */
 static int32_t try_slot(struct ds_accel__suite *suite, size_t slot, bool *is_deadly_out)
 {
     char text[128];
@@ -422,7 +422,7 @@ static int32_t try_slot(struct ds_accel__suite *suite, size_t slot, bool *is_dea
     return DS_ACCEL_OK;
 }
 
-/* Slots without which the plugin is not brought up to a stage. */
+/* The stage that the plugin cannot reach without this slot; -1: none. */
 static int stage_of(size_t slot)
 {
     return slot == SLOT(device_open) ? DS_ACCEL__STAGE_DEVICE
@@ -432,9 +432,9 @@ static int stage_of(size_t slot)
 }
 
 /*
- * A process ended in a slot. If the slot never came back, or too often did not, no check calls it
- * any more, so that it costs one check and not all of them; where the plugin can't be brought up
- * without it, the checks that need that are not begun.
+ * A process ended in a slot. If the slot never returned, or failed to return too often, no check
+ * calls it any more, so that it costs one check and not all of them; if the plugin cannot be
+ * brought up without it, the checks that need that stage do not begin.
  */
 static int32_t judge_slot(struct ds_accel__suite *suite, size_t slot, enum ended ended,
                           bool was_starting)
@@ -470,7 +470,7 @@ static void note_returns(struct ds_accel__suite *suite)
     }
 }
 
-/* The check that the process was in when it ended is broken, whatever it was about. */
+/* The check that ran when the process ended has failed, whatever its subject. */
 static int32_t judge_end(struct ds_accel__suite *suite, enum ended ended, const char *how)
 {
     const struct ds_accel__check *check = ds_accel__check_at(suite->next);
@@ -508,7 +508,7 @@ static int32_t judge_end(struct ds_accel__suite *suite, enum ended ended, const 
     return status;
 }
 
-/* It ended after its last check, in another way than it had to. */
+/* The process ended after its last check, but not in the expected way. */
 static void judge_late_end(struct ds_accel__suite *suite, const char *how)
 {
     struct ds_accel__outcome *last = suite->next > 0 ? &suite->pass->outcomes[suite->next - 1]
@@ -527,7 +527,7 @@ static void judge_late_end(struct ds_accel__suite *suite, const char *how)
 
 /* ---- the checks of a device ----------------------------------------------------------------- */
 
-/* False, or why it makes no sense to begin a check. */
+/* False, or the reason why a check cannot begin. */
 static bool cannot_begin(const struct ds_accel__suite *suite, const struct ds_accel__check *check,
                          char *why, size_t why_size)
 {
@@ -548,7 +548,7 @@ static bool cannot_begin(const struct ds_accel__suite *suite, const struct ds_ac
     return suite->broken_stage >= 0 && (int)check->stage >= suite->broken_stage;
 }
 
-/* To the first check from here that is to be made, or behind the last. */
+/* Advance to the first check from here that must run, or past the last one. */
 static void find_next(struct ds_accel__suite *suite)
 {
     bool is_first = suite->pass == &suite->passes[0];
@@ -586,7 +586,7 @@ static int32_t run_process(struct ds_accel__suite *suite)
     return DS_ACCEL_OK;
 }
 
-/* On a device that the survey found: it is the plugin that fails, and no other device does. */
+/* The device is one that the survey found: the plugin fails, and no other device is affected. */
 static void lose_device(struct ds_accel__suite *suite)
 {
     const struct ds_accel__check *check = ds_accel__check_at(suite->next);
@@ -605,8 +605,8 @@ static int32_t run_pass(struct ds_accel__suite *suite)
     suite->next = 0;
     suite->broken_stage = -1;
     for (size_t i = 0; i < DS_ACCEL__WITNESS_SLOTS; i++) {
-        /* What never came back does not on another device, and what did not end is not waited for
-         * again. */
+        /* A slot that never returned will not return on another device, and a slot that hung is
+         * not waited for again. */
         if (suite->slots[i].why == NULL ||
             (suite->slots[i].has_returned != 0 && suite->slots[i].lates == 0)) {
             memset(&suite->slots[i], 0, sizeof(suite->slots[i]));
@@ -650,7 +650,7 @@ static int32_t add_pass(struct ds_accel__suite *suite, uint32_t device_index, bo
     return pass->outcomes != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
-/* Is there a check to be made on each device? */
+/* Must some check run on each device? */
 static bool has_each(const struct ds_accel__suite *suite)
 {
     for (size_t i = 0; i < suite->check_count; i++) {
@@ -663,8 +663,8 @@ static bool has_each(const struct ds_accel__suite *suite)
     return false;
 }
 
-/* The other devices, and what shows all of them in another order. A plugin that does not survive
- * the question has failed a check already. */
+/* Find the other devices, and the value that shows all of them in another order. A plugin that
+ * does not survive this survey has failed a check already. */
 static int32_t find_devices(struct ds_accel__suite *suite)
 {
     char text[128];
@@ -713,7 +713,7 @@ static bool is_file(const char *name_or_path)
            (length > 3 && strcmp(name_or_path + length - 3, ".so") == 0);
 }
 
-/* A file that this host would not load, or without a note that it can go by, is not run. */
+/* A file that this host would not load, or without a usable note, does not run. */
 static int32_t check_content(const char *path, const char *name)
 {
     struct ds_accel__elf elf = {0};
@@ -741,7 +741,7 @@ static int32_t check_content(const char *path, const char *name)
     return status;
 }
 
-/* A vendor's build tree need not be trusted: whoever names a file knows it. */
+/* A vendor's build tree need not be trusted: the user named the file. */
 static int32_t take_file(struct ds_accel__suite *suite, const char *path)
 {
     const char *base = strrchr(path, '/');
@@ -802,7 +802,7 @@ static int32_t take_name(struct ds_accel__suite *suite, const char *name)
     return status;
 }
 
-/* Where its processes note what they call. */
+/* Open the page in which the suite's processes record their calls. */
 static int32_t open_page(struct ds_accel__suite *suite)
 {
     void *memory = MAP_FAILED;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: calls beside work that does not end before the suite lets it. */
+/* Conformance checks: calls while held work is pending. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -12,13 +12,13 @@
 #define LARGE (UINT64_C(3) << 20) /* more than a runtime stages at once */
 #define TIMEOUT_NS UINT64_C(20000000)
 #define FOREVER_NS \
-    UINT64_C(3600000000000) /* an hour: a wait that lasts that long is found sooner */
+    UINT64_C(3600000000000) /* an hour: the suite detects a wait that lasts that long sooner */
 
-/* ---- a stream whose work is held ------------------------------------------------------------ */
+/* ---- a stream with held work ---------------------------------------------------------------- */
 
 struct held {
     struct ds_accel__hold gate;
-    ds_accel_plugin_stream_t *stream; /* behind the gate */
+    ds_accel_plugin_stream_t *stream; /* work in it is queued after the gate */
     ds_accel_plugin_stream_t *other;
     ds_accel_plugin_event_t *event;
     unsigned char *memory[2];
@@ -28,7 +28,7 @@ struct held {
     ds_accel_plugin_device_t *peer;
     uint64_t timeout_ns;
     uint32_t event_flags;
-    int32_t answer; /* of a query */
+    int32_t answer; /* result of a query */
 };
 
 static bool hold(struct ds_accel__run *run, struct held *held)
@@ -121,7 +121,8 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Waits of no time, of less than a runtime's unit may be, and of a short one. False: skipped. */
+/* Waits with a timeout of zero, of less than a runtime's unit, and of a short time. False:
+ * skipped. */
 static bool check_deadlines(struct ds_accel__run *run, struct held *held, const char *slot,
                             ds_accel__call_t wait)
 {
@@ -141,16 +142,16 @@ static bool check_deadlines(struct ds_accel__run *run, struct held *held, const 
     return true;
 }
 
-#define ENDLESS 3 /* timeouts that do not end */
+#define ENDLESS 3 /* timeouts that do not expire */
 
 struct endless_wait {
     const char *slot;
     ds_accel__call_t wait;
-    size_t count; /* of timeouts: a stream has one caller at a time */
+    size_t count; /* number of timeouts: a stream has one caller at a time */
 };
 
-/* It ends with the work, and not with its deadline: an hour, more than a clock can tell, or none.
- * All wait at the same time, so that one event has several who wait for it. */
+/* Each wait ends with the work, not with its timeout: an hour, more than a clock can represent,
+ * or none. All wait at the same time, so that one event has several waiters. */
 static void check_ends(struct ds_accel__run *run, struct held *held)
 {
     static const uint64_t timeouts_ns[ENDLESS] = {FOREVER_NS, UINT64_MAX - 1, UINT64_MAX};
@@ -186,7 +187,7 @@ static void check_ends(struct ds_accel__run *run, struct held *held)
     }
 }
 
-/* What is done needs no time. */
+/* A wait for completed work needs no time. */
 static void check_done(struct ds_accel__run *run, const struct held *held)
 {
     WANT(run, DS_ACCEL_OK, stream_synchronize, held->stream, 0);
@@ -219,7 +220,7 @@ static void check_timeouts(struct ds_accel__run *run)
     let_go(run, &held);
 }
 
-/* ---- asking --------------------------------------------------------------------------------- */
+/* ---- queries -------------------------------------------------------------------------------- */
 
 static void check_query(struct ds_accel__run *run)
 {
@@ -262,9 +263,9 @@ static void check_no_time(struct ds_accel__run *run)
     run->table.event_destroy(held.first);
 }
 
-/* ---- beside a wait -------------------------------------------------------------------------- */
+/* ---- calls during a wait -------------------------------------------------------------------- */
 
-/* Nobody has to know of the wait: other handles are another matter. */
+/* Other handles are not affected by the wait. */
 static int32_t use_others(struct ds_accel__run *run, void *user_data)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
@@ -288,7 +289,7 @@ static int32_t use_others(struct ds_accel__run *run, void *user_data)
     return DS_ACCEL_OK;
 }
 
-/* What another thread calls while one waits. */
+/* Calls that another thread makes while one thread waits. */
 static void look_beside(struct ds_accel__run *run, const char *slot, ds_accel__call_t wait)
 {
     struct held held = {.timeout_ns = UINT64_MAX};
@@ -301,7 +302,7 @@ static void look_beside(struct ds_accel__run *run, const char *slot, ds_accel__c
     if (held.event == NULL || ds_accel__prepare(run, &held.gate, "event_record", record, &held)) {
         snprintf(what, sizeof(what), "what another thread calls beside %s", slot);
         ds_accel__caller_start(run, &caller, wait, &held);
-        (void)ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS); /* it waits by now */
+        (void)ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS); /* by now the call waits */
         ds_accel__want_prompt(run, &held.gate, DS_ACCEL_OK, what, use_others, NULL);
         ds_accel__gate_open(&held.gate);
         ds_accel__want(run, DS_ACCEL_OK, slot, ds_accel__caller_finish(run, &caller));
@@ -339,7 +340,7 @@ static void give_memory(struct ds_accel__run *run, struct held *held)
     ds_accel__give(run, held->memory[1]);
 }
 
-/* The other stream is not held itself, and has the event before its copy. */
+/* The other stream is not held itself, and waits for the event before its copy. */
 static void queue_behind_event(struct ds_accel__run *run, struct held *held)
 {
     struct ds_accel__hold *gate = &held->gate;
@@ -367,7 +368,7 @@ static void check_wait_event(struct ds_accel__run *run)
     give_memory(run, &held);
 }
 
-/* A second wait does not take the place of the first: that of an event that is reached. */
+/* A second wait does not replace the first; its event is already reached. */
 static int32_t wait_first(struct ds_accel__run *run, void *user_data)
 {
     const struct held *held = user_data;
@@ -409,7 +410,7 @@ static void check_two_waits(struct ds_accel__run *run)
     give_memory(run, &held);
 }
 
-/* Another stream's fill and copy, and the wait for them. */
+/* Another stream's fill and copy, and the wait for both. */
 static int32_t work_beside(struct ds_accel__run *run, void *user_data)
 {
     struct held *held = user_data;
@@ -438,7 +439,7 @@ static const struct {
     const char *name;
     size_t slot;
     ds_accel__call_t call;
-    bool is_pinned; /* needs it: from other host memory a copy may be done at once */
+    bool is_pinned; /* the check needs it: from other host memory a copy may complete at once */
 } queued[] = {
     {"mem_fill_async", SLOT(mem_fill_async), fill, false},
     {"mem_copy_async within the device", SLOT(mem_copy_async), copy, false},
@@ -483,7 +484,7 @@ static void check_queued(struct ds_accel__run *run)
     give_memory(run, &held);
 }
 
-/* A graph of one host task, which has nothing to wait for but what the stream was given. */
+/* A graph of one host task, which depends only on the stream's earlier work. */
 static void check_launch(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = ds_accel__stream(run);

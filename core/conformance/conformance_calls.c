@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Conformance checks: what holds for every call, whatever it does. Two collections are gone
- * through again and again, each time with another question: the refusals, calls that have to fail,
- * with their outputs filled with a pattern before; and the tour, a valid call of each slot.
+ * Conformance checks: what holds for every call. Each check goes through one of two collections:
+ * the refusals, calls that must fail, with their outputs filled with a pattern before; and the
+ * tour, a valid call of each slot.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -126,7 +126,7 @@ REFUSAL(name_past_end, struct text, env_name_get, run->instance, DS_ACCEL_ENV_LI
 REFUSAL(alloc_alignment, void *, mem_alloc, run->device, MEMORY_BYTES, 3, 0, &out)
 REFUSAL(import_nothing, void *, dmabuf_import, run->device, -1, 0, MEMORY_BYTES, &out)
 
-/* Handles that nobody exported. */
+/* Handles that no process exported. */
 static const unsigned char no_handle[DS_ACCEL__PEER_HANDLE];
 
 REFUSAL(open_nothing, void *, ipc_memory_open, run->device, no_handle,
@@ -134,7 +134,7 @@ REFUSAL(open_nothing, void *, ipc_memory_open, run->device, no_handle,
 REFUSAL(open_no_event, ds_accel_plugin_event_t *, ipc_event_open, run->device, no_handle,
         run->info.event_handle_bytes, &out)
 
-/* Where the device uses the host's memory as it is, every address may be one of the device's. */
+/* Where the device uses the host's memory directly, every address may be one of the device's. */
 static int32_t foreign_pointer(struct ds_accel__run *run, bool *is_touched_out)
 {
     void *out;
@@ -150,7 +150,7 @@ static int32_t foreign_pointer(struct ds_accel__run *run, bool *is_touched_out)
     return status;
 }
 
-/* A priority below the least. */
+/* A priority below the lowest. */
 static int32_t low_priority(struct ds_accel__run *run, bool *is_touched_out)
 {
     ds_accel_plugin_stream_t *out;
@@ -260,7 +260,7 @@ static const struct {
     {{"an unknown variable", SLOT(visible_devices_value), false}, other_variable},
 };
 
-/* Those that cannot be made without a stream. */
+/* Slots that cannot be called without a stream. */
 static bool needs_stream(size_t slot)
 {
     return slot == SLOT(mem_alloc_async) || slot == SLOT(mem_copy_async) ||
@@ -307,7 +307,7 @@ void ds_accel__refuse_all(struct ds_accel__run *run, ds_accel__refusal_t visit, 
 \
         return CALL(run, slot, __VA_ARGS__); \
     }
-/* What is made is destroyed again. */
+/* The new object is destroyed again. */
 #define STOP_MADE(function, type, undo, slot, ...) \
     static int32_t function(struct ds_accel__run *run) \
     { \
@@ -400,7 +400,7 @@ static int32_t visit_fill(struct ds_accel__run *run)
     return status;
 }
 
-/* Record, wait and query; the last status that is not OK. */
+/* Record, wait and query; returns the last status other than OK. */
 static int32_t visit_record(struct ds_accel__run *run)
 {
     ds_accel_plugin_event_t *event = NULL;
@@ -500,7 +500,7 @@ static const struct ds_accel__tour_stop stops[] = {
     {"env", SLOT(env_name_get), ds_accel__visit_variable, false},
 };
 
-/* Work needs a stream of the run's own. */
+/* The call's work needs a stream that the run made. */
 static bool can_visit(const struct ds_accel__run *run, const struct ds_accel__tour_stop *stop)
 {
     return ds_accel__has_slot(run, stop->slot) && !ds_accel__witness_is_refused(stop->slot) &&
@@ -621,7 +621,7 @@ static void want_refused(struct ds_accel__run *run, const struct ds_accel__refus
 {
     (void)is_written;
     (void)user_data;
-    /* What is absent on this device may say that first. */
+    /* A missing feature of this device may be reported first. */
     EXPECT(run,
            !refusal->is_unknown || status == DS_ACCEL_ERR_INVALID ||
                status == DS_ACCEL_ERR_UNSUPPORTED,
@@ -711,7 +711,7 @@ static void forget_refusal(struct ds_accel__run *run, const struct ds_accel__ref
     (void)user_data;
 }
 
-/* Nothing is expected: that this process is still there afterwards is the whole point. */
+/* The check passes if this process survives. */
 static void check_survival(struct ds_accel__run *run)
 {
     ds_accel__refuse_all(run, forget_refusal, NULL);
@@ -727,12 +727,12 @@ static void want_supported(struct ds_accel__run *run, const struct ds_accel__tou
                            int32_t status, void *user_data)
 {
     (void)user_data;
-    /* What is asked of a device in every vendor's API: the only one here may be one without. */
+    /* Every vendor's API has this query, but the only device here may lack the feature. */
     if (status == DS_ACCEL_ERR_UNSUPPORTED && stop->may_lack) {
         return;
     }
-    /* A library of its own knows them, which may not be installed. An empty list would be a claim.
-     */
+    /* A separate library provides them, which may not be installed. An empty list would be
+     * wrong. */
     if (status == DS_ACCEL_ERR_UNSUPPORTED && stop->slot == SLOT(telemetry_processes)) {
         EXPECT(run, names_library(run->error.message),
                "%s answers DS_ACCEL_ERR_UNSUPPORTED, and names no library that it lacks: %s",
@@ -762,7 +762,7 @@ static void check_stubs(struct ds_accel__run *run)
     ds_accel__tour(run, want_supported, NULL);
 }
 
-/* What the thread's current device and stream were, and have to stay. */
+/* The thread's current device and stream, which must not change. */
 struct current {
     uint32_t device;
     ds_accel_plugin_stream_t *stream;
@@ -790,7 +790,8 @@ static void check_current(struct ds_accel__run *run)
     struct current before = {0, NULL};
     ds_accel_plugin_device_t *other = NULL;
 
-    /* From another device, so that a call that makes its own the current one is seen. */
+    /* Set from another device, so that a call that makes its own device the current one is
+     * detected. */
     if (run->device_count > 1 && run->table.device_set_current != NULL) {
         other = ds_accel__run_open(run, run->instance, (run->device_index + 1) % run->device_count);
         WANT(run, DS_ACCEL_OK, device_set_current, other);
@@ -811,7 +812,7 @@ static void check_current(struct ds_accel__run *run)
 
 struct crew {
     struct ds_accel__run run; /* a thread's own */
-    pthread_barrier_t *begin; /* so that none is done before the last begins */
+    pthread_barrier_t *begin; /* so that no thread finishes before the last begins */
     int32_t statuses[ARRAY_SIZE(stops)];
     bool has_statuses;
 };

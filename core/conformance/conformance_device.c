@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: devices and what is promised of them. */
+/* Conformance checks: devices and their documented properties. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -52,7 +52,7 @@ static void check_flags(struct ds_accel__run *run)
     }
 }
 
-/* What is made can be got rid of. */
+/* What a slot makes, another slot can destroy. */
 static void check_pairs(struct ds_accel__run *run)
 {
     static const size_t pairs[][2] = {
@@ -75,7 +75,7 @@ static void check_pairs(struct ds_accel__run *run)
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
-/* What answers without the device being open. */
+/* Functions that work without an open device. */
 static void check_facts_of(struct ds_accel__run *run, uint32_t index)
 {
     struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
@@ -98,7 +98,7 @@ static void check_facts_of(struct ds_accel__run *run, uint32_t index)
     }
 }
 
-/* One among others, too. */
+/* A value that lists a device among others, too. */
 static void check_value_of(struct ds_accel__run *run, uint32_t index)
 {
     const uint32_t indices[2] = {0, index};
@@ -119,7 +119,7 @@ static void check_value_of(struct ds_accel__run *run, uint32_t index)
     }
 }
 
-/* In a context that there is. */
+/* Open a device in an existing context. */
 static void check_native_open_of(struct ds_accel__run *run, uint32_t index)
 {
     ds_accel_plugin_device_t *device = NULL;
@@ -160,9 +160,9 @@ static void check_index_status(struct ds_accel__run *run)
     }
 }
 
-#define NODES_LIMIT 4096u /* of NUMA: the kernel has no larger number */
+#define NODES_LIMIT 4096u /* NUMA nodes: the kernel has no larger number */
 
-/* A number that is none of those there are, of a device that says it knows. */
+/* Fail if a field that the device reports as valid has an undefined value. */
 static void want_plausible(struct ds_accel__run *run,
                            const struct ds_accel_device_identity *identity)
 {
@@ -223,9 +223,9 @@ static void check_identity(struct ds_accel__run *run)
     }
 }
 
-/* ---- devices among each other --------------------------------------------------------------- */
+/* ---- relations between devices -------------------------------------------------------------- */
 
-/* "0000:65:00.0" as the kernel writes it, or nothing. */
+/* "0000:65:00.0" as the kernel writes it, or empty. */
 static bool is_pci_address(const char *text)
 {
     size_t domain = strspn(text, "0123456789abcdef");
@@ -290,7 +290,7 @@ static void check_apart(struct ds_accel__run *run)
 static void check_link(struct ds_accel__run *run, uint32_t index, const struct ds_accel_link *link)
 {
     const char *address = link->peer_pci_address;
-    /* That it has an end is DSA-P25. */
+    /* DSA-P25 requires the NUL. */
     const bool has_end = memchr(address, '\0', sizeof(link->peer_pci_address)) != NULL;
 
     EXPECT(run, link->kind <= DS_ACCEL_LINK_OTHER, "a link of device %u has the kind %u", index,
@@ -334,7 +334,7 @@ static uint32_t count_links(struct ds_accel__run *run, uint32_t from, uint32_t t
     return found;
 }
 
-/* A link has two ends, and is seen from both. */
+/* A link has two ends, and both devices report it. */
 static void check_both_ends(struct ds_accel__run *run)
 {
     for (uint32_t i = 0; i < run->device_count; i++) {
@@ -351,7 +351,7 @@ static void check_both_ends(struct ds_accel__run *run)
     }
 }
 
-/* The device's memory, as each function tells it; 0: it does not. */
+/* The device's memory, as each function reports it; 0: not reported. */
 static void check_totals(struct ds_accel__run *run)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
@@ -382,7 +382,7 @@ static void check_totals(struct ds_accel__run *run)
         least = totals[i] != 0 && totals[i] < least ? totals[i] : least;
         most = totals[i] > most ? totals[i] : most;
     }
-    /* A part may be kept for the runtime; a unit is a factor of 1000 or more. */
+    /* The runtime may reserve a part; a wrong unit is a factor of 1000 or more. */
     EXPECT(run, most == 0 || most / 128 < least,
            "the device has %llu bytes by one function and %llu by another",
            (unsigned long long)least, (unsigned long long)most);
@@ -445,7 +445,7 @@ static void check_set_current(struct ds_accel__run *run)
            run->device_index, index);
 }
 
-/* Another thread makes a device the current one: its own. */
+/* Another thread sets its own current device. */
 static int32_t set_in_thread(struct ds_accel__run *run, void *user_data)
 {
     return CALL(run, device_set_current, user_data);
@@ -472,7 +472,7 @@ static void check_current_of_thread(struct ds_accel__run *run)
     run->table.device_close(other);
 }
 
-/* A stream that is made current is, for its thread alone. */
+/* A stream that is made current is current for its thread only. */
 static int32_t set_stream_in_thread(struct ds_accel__run *run, void *user_data)
 {
     return CALL(run, stream_set_current, user_data);

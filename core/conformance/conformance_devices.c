@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Conformance checks: whether what is made on a device is on that device, as far as it shows beside
- * the other devices, and which devices there are to run the suite on.
+ * Conformance checks: objects made on a device belong to that device, as far as a comparison with
+ * the other devices shows; and the choice of the devices that the suite runs on.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -18,7 +18,7 @@
 
 #define SHOWN_LIMIT 64u
 
-/* All devices in reverse order; by a variable that only hides, the last one alone. */
+/* All devices in reverse order; with a variable that only hides devices, the last one alone. */
 static bool make_value(struct ds_accel__run *run, const char *variable, char *value,
                        uint32_t value_size)
 {
@@ -65,7 +65,7 @@ struct others {
     uint32_t count;
 };
 
-/* False, and skipped: there is no other. */
+/* False, and skipped: there is no other device. */
 static bool open_others(struct ds_accel__run *run, struct others *others)
 {
     others->count = 0;
@@ -90,7 +90,7 @@ static void close_others(struct ds_accel__run *run, const struct others *others)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* A device index of -1 is one that is not known; whether memory has to be known is DSA-P71. */
+/* A device index of -1 is not known; whether memory must be known is DSA-P71. */
 static void want_here(struct ds_accel__run *run, const void *pointer, const char *slot)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info), .device_index = -1};
@@ -106,7 +106,7 @@ static void check_pointers(struct ds_accel__run *run)
     struct others others;
     void *pointer = NULL;
 
-    /* Made while another device is the current one. */
+    /* Allocated while another device is the current one. */
     if (open_others(run, &others) && run->table.device_set_current != NULL) {
         WANT(run, DS_ACCEL_OK, device_set_current, others.devices[0]);
     }
@@ -120,7 +120,7 @@ static void check_pointers(struct ds_accel__run *run)
         ds_accel__wait(run, run->stream);
     }
     close_others(run, &others);
-    run->is_skipped = false; /* with one device, too */
+    run->is_skipped = false; /* this check also runs with one device */
 }
 
 static bool read_allocated(struct ds_accel__run *run, ds_accel_plugin_device_t *device,
@@ -133,7 +133,7 @@ static bool read_allocated(struct ds_accel__run *run, ds_accel_plugin_device_t *
     return (stats.valid & DS_ACCEL_STATS_COUNTS) != 0;
 }
 
-/* Of this process alone, so that it changes only by what is done here. */
+/* The figures of this process alone, so that only calls of this check change them. */
 static void check_counts(struct ds_accel__run *run)
 {
     struct others others;
@@ -172,7 +172,7 @@ static bool read_available(struct ds_accel__run *run, ds_accel_plugin_device_t *
     return (info.valid & DS_ACCEL_MEMORY_AVAILABLE) != 0;
 }
 
-/* How much less there is; 0 where it became more. */
+/* The decrease of available memory; 0 if it increased. */
 static uint64_t drop(struct ds_accel__run *run, ds_accel_plugin_device_t *device, uint64_t before)
 {
     uint64_t now = 0;
@@ -182,8 +182,8 @@ static uint64_t drop(struct ds_accel__run *run, ds_accel_plugin_device_t *device
 }
 
 /*
- * Other processes take and free memory at any time: it is a mistake only if all that was taken here
- * is missing there, and nothing here, each time.
+ * Other processes allocate and free memory at any time: the check fails only if, each time, all
+ * memory allocated here is missing on the other device, and none on this one.
  */
 static void check_available(struct ds_accel__run *run)
 {
@@ -313,7 +313,7 @@ static void check_default_streams(struct ds_accel__run *run)
 }
 
 #define DEVICE DS_ACCEL__STAGE_DEVICE
-#define ALONE DS_ACCEL__CHECK_ALONE /* which device is current is another check's matter */
+#define ALONE DS_ACCEL__CHECK_ALONE /* the current device is another check's subject */
 
 static const struct ds_accel__check checks[] = {
     {120,

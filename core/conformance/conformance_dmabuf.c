@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: memory as a dma-buf, which has a descriptor that is the caller's. */
+/* Conformance checks: memory exported as a dma-buf, whose descriptor the caller owns. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -11,7 +11,7 @@
 #define BYTES (UINT64_C(2) << 20) /* some runtimes export whole pages of this size */
 #define INSIDE (BYTES / 2)
 #define LOOKED_AT 5000u
-#define PAGE 65536u /* a dma-buf is of whole pages: no runtime has larger ones for all memory */
+#define PAGE 65536u /* a dma-buf has whole pages: no runtime uses larger ones for all memory */
 
 static char *take_pages(struct ds_accel__run *run)
 {
@@ -27,7 +27,7 @@ static bool is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* -1: the device has none, and the check is skipped. */
+/* A descriptor; -1: the device does not support dma-bufs, and the check is skipped. */
 static int32_t export_memory(struct ds_accel__run *run, char *pointer, uint64_t size,
                              uint64_t *offset_out)
 {
@@ -60,7 +60,7 @@ static void check_export(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* The place that was exported, which both write to. */
+/* The exported range, which both sides write to. */
 static void check_import(struct ds_accel__run *run)
 {
     char *memory = take_pages(run);
@@ -79,7 +79,7 @@ static void check_import(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, dmabuf_import, run->device, fd, offset, BYTES - INSIDE, &imported);
     EXPECT(run, imported != NULL, "dmabuf_import: DS_ACCEL_OK without memory");
     EXPECT(run, is_open(fd), "dmabuf_import closed the caller's descriptor");
-    close(fd); /* the memory needs it no more */
+    close(fd); /* the memory no longer needs it */
     ds_accel__want_pattern(run, imported, sizeof(bytes), 70, "imported memory");
     ds_accel__pattern(bytes, sizeof(bytes), 71);
     ds_accel__put(run, imported, bytes, sizeof(bytes));
@@ -91,7 +91,7 @@ static void check_import(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* Releasing it does not close what has the number now. */
+/* Releasing the memory does not close the descriptor that now has the same number. */
 static void check_release(struct ds_accel__run *run)
 {
     char *memory = take_pages(run);

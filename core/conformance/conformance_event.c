@@ -35,7 +35,7 @@ static void check_reached(struct ds_accel__run *run)
            ds_accel__status_text(status));
     EXPECT(run, status != DS_ACCEL_OK || atomic_load(&slow.is_done),
            "event_query: DS_ACCEL_OK before the work was done");
-    /* What a query says is reached needs no waiting. */
+    /* If a query reports the event as reached, a wait returns at once. */
     WANT(run, DS_ACCEL_OK, event_synchronize, event, status == DS_ACCEL_OK ? 0 : UINT64_MAX);
     EXPECT(run, atomic_load(&slow.is_done), "event_synchronize returned before the work was done");
     WANT(run, DS_ACCEL_OK, event_query, event);
@@ -62,7 +62,7 @@ static void check_timeout(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* Behind the first mark there is more to do: another event, recorded after it, tells. */
+/* More work follows the first record: a second event, recorded after it, shows the order. */
 static void check_record_again(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
@@ -83,7 +83,7 @@ static void check_record_again(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* A task that takes a while, and says by the host's clock how long. */
+/* A task that takes a while, and measures its time by the host's clock. */
 struct timed_task {
     double begin_ms, end_ms;
     atomic_bool has_ended;
@@ -109,9 +109,9 @@ static void take_time(void *user_data, int32_t status)
 }
 
 /*
- * The time between two marks is no shorter than what was done between them, and no longer than
- * what the host saw around them. Half and twice as much leave room for a clock of the device's
- * own; another unit is a thousand times off.
+ * The time between two events is at least that of the work between them, and at most the time that
+ * the host measured around them. Half and twice as much leave room for a clock of the device's own;
+ * a wrong unit is a factor of 1000.
  */
 static void check_unit(struct ds_accel__run *run)
 {
@@ -166,7 +166,7 @@ static void check_times(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, event_elapsed_ms, events[0], events[2], &whole);
     EXPECT(run, first >= 0 && second >= 0 && whole >= 0, "%g ms, %g ms and %g ms in one stream",
            first, second, whole);
-    /* A float of a vendor has seven digits, and clocks of half a microsecond are common. */
+    /* A vendor's float has seven digits, and clocks of half a microsecond are common. */
     EXPECT(run, first + second - whole < 0.01 && whole - first - second < 0.01,
            "%g ms and %g ms are together %g ms", first, second, whole);
     for (int i = 0; i < 3; i++) {
@@ -193,7 +193,8 @@ static void check_no_times(struct ds_accel__run *run)
     run->table.event_destroy(unrecorded);
 }
 
-/* What a thread does to the stream of another, as an allocator does for memory that moves on. */
+/* Calls of a thread on another thread's stream, as an allocator makes when memory changes
+ * threads. */
 struct other_thread {
     struct ds_accel__run *run;
     ds_accel_plugin_stream_t *stream;

@@ -38,7 +38,7 @@ static void check_telemetry(struct ds_accel__run *run)
            (now.valid & DS_ACCEL_TELEMETRY_MEMORY_UTILIZATION) == 0 ||
                now.memory_utilization_percent <= 100,
            "memory utilization is %u %%", now.memory_utilization_percent);
-    /* NVML may say more than 100 of a fan. */
+    /* NVML may report more than 100 for a fan. */
     EXPECT(run, (now.valid & DS_ACCEL_TELEMETRY_FAN) == 0 || now.fan_percent <= 200,
            "the fan runs at %u %%", now.fan_percent);
     EXPECT(
@@ -73,7 +73,7 @@ static void *push_in_thread(void *user_data)
     return NULL;
 }
 
-/* A thread that pushed nothing has nothing to pop. */
+/* A thread that pushed no range cannot pop one. */
 static int32_t pop_in_thread(struct ds_accel__run *run, void *user_data)
 {
     (void)user_data;
@@ -168,7 +168,7 @@ static void check_rules(struct ds_accel__run *run)
     }
 }
 
-/* The length of a list of names. */
+/* The number of names in a list. */
 static uint32_t count_names(struct ds_accel__run *run, uint32_t list)
 {
     for (uint32_t position = 0; position < 1000; position++) {
@@ -245,7 +245,7 @@ static void check_variables(struct ds_accel__run *run)
     }
 }
 
-/* Another process sees these devices and no others. */
+/* Another process must see exactly these devices. */
 static void want_shown(struct ds_accel__run *run, const char *variable, const uint32_t *indices,
                        uint32_t count)
 {
@@ -268,8 +268,8 @@ static void want_shown(struct ds_accel__run *run, const char *variable, const ui
     }
 }
 
-/* The devices in their reverse order, and the last of them alone. A variable that only hides has no
-   order: then as they are. */
+/* The devices in reverse order, and the last of them alone. A variable that only hides devices
+ * has no order: then in their own order. */
 static void check_shown(struct ds_accel__run *run)
 {
     uint32_t count = run->device_count < DS_ACCEL__PEER_DEVICES ? run->device_count
@@ -314,7 +314,7 @@ static void draw(struct ds_accel__run *run, float *numbers)
     ds_accel__give(run, memory);
 }
 
-/* As many as were asked for, and from all of the range. */
+/* Exactly the requested count, and values from the whole range. */
 static void check_spread(struct ds_accel__run *run)
 {
     unsigned char edge[64];
@@ -342,7 +342,7 @@ static void check_spread(struct ds_accel__run *run)
 
 #define NORMALS 4096u
 
-/* Ten times what is to be expected leaves room for any generator. */
+/* Ten times the expected deviation leaves room for any generator. */
 static void check_normal(struct ds_accel__run *run)
 {
     const double mean = 10;

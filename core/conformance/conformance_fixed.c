@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: answers that do not change, whatever is called between two of them. */
+/* Conformance checks: results that stay the same, whatever calls are made in between. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -10,7 +10,7 @@
 #define GROUP "device"
 #define DTYPES (DS_ACCEL_DTYPE_COMPLEX128 + 1)
 
-/* All that is fixed as long as a device is open. */
+/* All values that are fixed while a device is open. */
 struct facts {
     struct ds_accel_backend_info backend;
     struct ds_accel_device_info device;
@@ -88,7 +88,7 @@ static bool is_same_text(const char *before, const char *after, size_t size)
     return before[0] == '\0' || strncmp(before, after, size) == 0;
 }
 
-/* What was known before the device was opened. */
+/* Compares values from before the device was opened. */
 static bool is_same_device(const struct ds_accel_device_identity *before,
                            const struct ds_accel_device_identity *after)
 {
@@ -102,7 +102,7 @@ static bool is_same_device(const struct ds_accel_device_identity *before,
            is_same_text(before->name, after->name, sizeof(before->name));
 }
 
-/* What needs no open device is the same with one. */
+/* Results of functions that need no open device are the same with one. */
 static void check_opening(struct ds_accel__run *run)
 {
     ds_accel_plugin_instance_t *instance = ds_accel__run_init(run, run->host);
@@ -122,7 +122,7 @@ static void check_opening(struct ds_accel__run *run)
         if (run->table.backend_info != NULL) {
             WANT(run, DS_ACCEL_OK, backend_info, instance, &infos[i]);
         }
-        /* That it is told at all is DSA-P33. */
+        /* DSA-P33 checks that the call succeeds. */
         is_told = is_told && CALL(run, device_identity, instance, run->device_index,
                                   &identities[i]) == DS_ACCEL_OK;
         if (i == 0) {

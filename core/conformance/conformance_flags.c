@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: what flags say of a device is so, and those that calls take are known. Which
- * functions flags promise is another matter, of conformance_device.c. */
+/* Conformance checks: the flags of a device describe its behaviour, and the flags of calls are
+ * known. conformance_device.c checks the functions that flags promise. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -10,7 +10,7 @@
 #define GROUP "flags"
 #define BYTES 4211u
 
-/* The device's own flags; the backend's where it has none. */
+/* The device's own flags; the backend's if it has none. */
 static bool has_flag(struct ds_accel__run *run, uint64_t flag, const char *name)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info), .flags = run->info.flags};
@@ -27,9 +27,9 @@ static bool has_flag(struct ds_accel__run *run, uint64_t flag, const char *name)
 
 #define HAS_FLAG(run, flag) has_flag(run, flag, #flag)
 
-/* ---- what a device does by itself ----------------------------------------------------------- */
+/* ---- implicit behaviour of a device --------------------------------------------------------- */
 
-/* A task that may still be held when its call has returned is queued. */
+/* A task that is still held after its call returned was queued. */
 static void check_synchronized(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream;
@@ -46,7 +46,7 @@ static void check_synchronized(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* A copy on one stream of what another one, which is held, writes. */
+/* A stream copies what another, held stream writes. */
 struct order {
     ds_accel_plugin_stream_t *writer, *reader;
     unsigned char *first, *second;
@@ -83,7 +83,7 @@ static void check_order(struct ds_accel__run *run, struct order *order, const ch
     ds_accel__put(run, order->second, bytes, BYTES);
     if (ds_accel__gate_close(run, &gate, order->writer)) {
         ds_accel__caller_start(run, &caller, queue_order, order);
-        if (ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS)) { /* it may wait as well */
+        if (ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS)) { /* the call may also wait */
             ds_accel__caller_start(run, &reader, wait_reader, order);
             (void)ds_accel__caller_returns(&reader, DS_ACCEL__GRACE_NS);
             ds_accel__gate_open(&gate);
@@ -128,7 +128,7 @@ static void check_default_stream(struct ds_accel__run *run)
     }
 }
 
-/* One without an implicit order is not waited for. */
+/* A default stream without an implicit order does not wait for the other stream. */
 static int32_t use_default(struct ds_accel__run *run, void *user_data)
 {
     struct order *order = user_data;
@@ -184,7 +184,7 @@ static void check_host_access(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* mem_pointer_info() finds the device of an address without being given one. */
+/* mem_pointer_info() finds the device of an address without a device argument. */
 static void check_unified(struct ds_accel__run *run)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
@@ -220,7 +220,7 @@ static void check_handles(struct ds_accel__run *run)
 
 /* ---- the flags of calls --------------------------------------------------------------------- */
 
-/* A flag of the first ABI, which every plugin knows. True if it was taken. */
+/* A flag of the first ABI version, which every plugin knows. True if the call accepted it. */
 static bool is_taken(struct ds_accel__run *run, const char *slot, uint32_t flag, int32_t status)
 {
     EXPECT(run, status != DS_ACCEL_ERR_INVALID,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Conformance checks: memory, graphs and events that are let go while work that uses them is held.
- * Whoever lets go may wait for the work, as most runtimes do; then the gate is opened for it. If he
- * does not, nobody else may write to it before the gate is.
+ * Conformance checks: memory, graphs and events that are released while held work uses them. The
+ * releasing call may wait for the work, as in most runtimes; then the gate is opened for it. If the
+ * call does not wait, the memory must not be reused before the gate is opened.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -20,8 +20,8 @@ struct pending {
     ds_accel_plugin_stream_t *other;
     ds_accel_plugin_event_t *event;
     ds_accel_plugin_graph_exec_t *exec;
-    char *source; /* that is freed */
-    char *target; /* that holds what was read from it */
+    char *source; /* the memory that is freed */
+    char *target; /* receives what the held work reads from source */
     void *taken[TRIES];
 };
 
@@ -36,8 +36,8 @@ static void start(struct ds_accel__run *run, struct pending *pending)
     ds_accel__wait(run, pending->stream);
 }
 
-/* What is taken after it, and written to, may be the same addresses: not the same memory, while
-   work that uses that is held. */
+/* Memory that is allocated after the free, and written to, may reuse addresses, but not memory
+ * that held work still uses. */
 static int32_t free_memory(struct ds_accel__run *run, void *user_data)
 {
     struct pending *pending = user_data;
@@ -105,7 +105,7 @@ static int32_t launch(struct ds_accel__run *run, void *user_data)
     return CALL(run, graph_launch, pending->exec, pending->stream);
 }
 
-/* Fill on the held stream, and let the other one, which has the target, wait for it. */
+/* Fill on the held stream; the other stream, which writes target, waits for it. */
 static int32_t queue_event(struct ds_accel__run *run, void *user_data)
 {
     const struct pending *pending = user_data;
@@ -131,7 +131,7 @@ static int32_t wait_other(struct ds_accel__run *run, void *user_data)
     return CALL(run, stream_synchronize, pending->other, UINT64_MAX);
 }
 
-/* Open the gate; before that, what does not wait for it has the time to go on. */
+/* Open the gate; before that, work that does not wait for the gate gets time to run. */
 static void open_gate(struct ds_accel__run *run, struct pending *pending)
 {
     struct ds_accel__caller caller;
@@ -157,8 +157,8 @@ static void want_target(struct ds_accel__run *run, struct pending *pending, cons
     free(bytes);
 }
 
-/* Queue work behind the gate, let go what it uses, open the gate, and look at what was done.
-   False: skipped. */
+/* Queue work after the gate, release what it uses, open the gate, and check the results. False:
+ * skipped. */
 static bool check_held(struct ds_accel__run *run, struct pending *pending, const char *slot,
                        ds_accel__call_t queue, ds_accel__call_t let_go)
 {
@@ -242,7 +242,7 @@ static int32_t copy_and_free(struct ds_accel__run *run, void *user_data)
     return status;
 }
 
-/* Taken on another stream, which is not held and is given other bytes to write there. */
+/* Allocated on another stream, which is not held and writes other bytes there. */
 static int32_t take_async(struct ds_accel__run *run, void *user_data)
 {
     struct pending *pending = user_data;
@@ -258,7 +258,7 @@ static int32_t take_async(struct ds_accel__run *run, void *user_data)
     return status;
 }
 
-/* In the stream's order it is freed, and not by the call. */
+/* The memory is freed in stream order, and not by the call itself. */
 static void check_ordered(struct ds_accel__run *run)
 {
     struct pending pending = {0};
@@ -291,7 +291,7 @@ static void check_ordered(struct ds_accel__run *run)
     finish(run, &pending);
 }
 
-/* Recording again is for those who wait later: who waits already goes on with the earlier mark. */
+/* Recording again affects later waits only: an earlier wait depends on the earlier record. */
 static int32_t record_elsewhere(struct ds_accel__run *run, void *user_data)
 {
     struct pending *pending = user_data;

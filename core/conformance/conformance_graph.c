@@ -121,7 +121,7 @@ static void check_tasks(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* Launches that are queued one behind another, on one stream and on two, all count. */
+/* Launches that are queued in sequence, on one stream and on two, all take effect. */
 static void check_launches_in_a_row(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = begin(run);
@@ -130,7 +130,7 @@ static void check_launches_in_a_row(struct ds_accel__run *run)
     ds_accel_plugin_graph_exec_t *exec;
 
     if (CALL(run, stream_host_task, stream, count_task, &runs) != DS_ACCEL_OK) {
-        ds_accel__skip(run, "%.200s", run->error.message); /* another check's matter */
+        ds_accel__skip(run, "%.200s", run->error.message); /* covered by another check */
         CALL(run, graph_capture_end, stream, &graph);
         run->table.graph_destroy(graph);
         run->table.stream_destroy(stream);
@@ -151,7 +151,7 @@ static void check_launches_in_a_row(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* A captured copy takes what is there when it is launched. */
+/* A captured copy reads the source at the time of the launch. */
 static void check_copy(struct ds_accel__run *run)
 {
     char *from = ds_accel__take(run, BYTES);
@@ -235,14 +235,14 @@ static void check_broken(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_ERR_STATE, stream_synchronize, stream, UINT64_MAX);
     WANT(run, DS_ACCEL_ERR_STATE, graph_capture_end, stream, &graph);
     EXPECT(run, graph == NULL, "a broken capture gave a graph");
-    fill(run, stream, memory, 10); /* it has ended: the stream works again */
+    fill(run, stream, memory, 10); /* the capture has ended: the stream works again */
     ds_accel__wait(run, stream);
     want_bytes(run, memory, 10, "a stream whose capture was broken");
     run->table.stream_destroy(stream);
     ds_accel__give(run, memory);
 }
 
-/* One that captures already: the capture goes on or is broken, and ends in any case. */
+/* A second begin on a capturing stream: the capture continues or is broken, and can be ended. */
 static void check_begun_twice(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = begin(run);
@@ -255,7 +255,7 @@ static void check_begun_twice(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* Asking of an event that was recorded outside is no part of a capture, whatever its mode. */
+/* Querying an event that was recorded outside is not part of a capture, in any mode. */
 static void check_asked(struct ds_accel__run *run)
 {
     ds_accel_plugin_event_t *event = ds_accel__event(run, 0);
@@ -284,7 +284,7 @@ static void check_asked(struct ds_accel__run *run)
     run->table.event_destroy(event);
 }
 
-/* Memory taken meanwhile is there at once, and no launch takes it again. */
+/* Memory allocated during a capture exists at once, and a launch does not allocate it again. */
 static void check_memory(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = begin(run);

@@ -12,8 +12,8 @@
 #define GROUP "pinned"
 #define BYTES 10000u
 
-/* NULL if the kernel's limit does not allow it or the flags are not offered: then the check is
- * skipped. */
+/* NULL if the kernel's limit forbids the allocation or the plugin lacks the flags: then the
+ * check is skipped. */
 static void *pin(struct ds_accel__run *run, uint64_t align_bytes, uint32_t flags)
 {
     void *pointer = NULL;
@@ -28,7 +28,7 @@ static void *pin(struct ds_accel__run *run, uint64_t align_bytes, uint32_t flags
     return pointer;
 }
 
-/* No powers of two. */
+/* Alignments other than powers of two. */
 static const uint64_t odd_aligns[] = {3, 6, 48, 4097, 12288, UINT64_MAX};
 
 static void check_alignment(struct ds_accel__run *run)
@@ -48,7 +48,7 @@ static void check_alignment(struct ds_accel__run *run)
         }
         EXPECT(run, (uintptr_t)pointer % wanted == 0, "align_bytes %llu: %p is no multiple of %llu",
                (unsigned long long)aligns[i], pointer, (unsigned long long)wanted);
-        memset(pointer, 0x42, BYTES); /* it is host memory */
+        memset(pointer, 0x42, BYTES); /* the host can access it */
         WANT(run, DS_ACCEL_OK, mem_free_pinned, run->device, pointer);
     }
     for (size_t i = 0; i < ARRAY_SIZE(odd_aligns); i++) {
@@ -109,7 +109,7 @@ static void check_registered(struct ds_accel__run *run)
         for (size_t k = 0; k < BYTES; k++) {
             EXPECT(run, own[k] == 0x21, "byte %zu of the caller's memory was changed", k);
         }
-        own[0] = 0x21; /* and it is still there to be written */
+        own[0] = 0x21; /* the host can still write it */
     }
     if (run->table.mem_pointer_info != NULL) {
         EXPECT(run, kind_of(run, own) != DS_ACCEL_POINTER_PINNED,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the checks of the conformance suite are written with; conformance.h explains it. */
+/* Tools for the checks of the conformance suite; conformance.h explains them. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 #include "host/probe.h"
@@ -52,7 +52,7 @@ const char *ds_accel__status_text(int32_t status)
     return is_listed ? ds_accel_status_name(status) : "a status that is not listed";
 }
 
-/* Whichever rule the check is about, an error without a text is DSA-P15's. */
+/* Whatever the check's rule, an error without a text breaks DSA-P15. */
 static void want_filled(const struct ds_accel__run *run, const char *slot, int32_t status)
 {
     char detail[128];
@@ -82,7 +82,7 @@ void ds_accel__want_error(struct ds_accel__run *run, const char *slot, int32_t s
     want_filled(run, slot, status);
 }
 
-/* Slots, first to last, of which a flag says whether the runtime that is installed has them. */
+/* Slots, first to last, for which a flag states whether the installed runtime has them. */
 static const struct {
     uint64_t flag;
     size_t first, last;
@@ -95,7 +95,7 @@ static const struct {
     {DS_ACCEL_FLAG_DMABUF, SLOT(dmabuf_export), SLOT(dmabuf_release)},
 };
 
-/* The table is the same with every runtime: an older one leaves the flag of what it lacks open. */
+/* All runtimes share one table: an older runtime leaves the flag of a missing feature unknown. */
 static bool is_left_open(const struct ds_accel__run *run, size_t offset)
 {
     for (size_t i = 0; i < ARRAY_SIZE(flagged); i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: what is left in the process, of lives that are over and after all the other
- * checks. */
+/* Conformance checks: what instances that ended, and all other checks, leave behind in the
+ * process. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 #include "host/guard.h"
@@ -13,17 +13,18 @@
 
 #define GROUP "left"
 #define ROUNDS 8
-/* Of ROUNDS each: what grows in every one of them but the first is a leak. Where memory still grows
- * in the last, there are more: on a busy machine threads of rounds that are over end late, and the
- * C library maps heaps and stacks for the next ones, but not without end. */
+/* Windows of ROUNDS rounds each: growth in every window but the first is a leak. While memory
+ * still grows in the last window, more windows follow: on a busy machine threads of earlier
+ * rounds end late, and the C library maps heaps and stacks for the next ones, but not without
+ * end. */
 #define WINDOWS 4
 #define MOST_WINDOWS 12
-/* Of each round: a handle, or a queue. What runtimes lose of less with each context is not the
-   plugin's mistake; LeakSanitizer tells one from the other. */
+/* Per round: a handle, or a queue. Smaller losses of a runtime with each context are not the
+ * plugin's mistake; LeakSanitizer distinguishes the two. */
 #define LEAK_BYTES 512u
-#define SETTLE_TRIES 200 /* of a millisecond: a thread that was joined is told a moment longer */
+#define SETTLE_TRIES 200 /* milliseconds: the kernel lists a joined thread a moment longer */
 
-/* ---- what is counted ------------------------------------------------------------------------ */
+/* ---- counters ------------------------------------------------------------------------------- */
 
 struct counts {
     size_t threads, descriptors, heap_bytes, mapped_pages;
@@ -40,8 +41,8 @@ static size_t heap_bytes(void)
 #endif
 }
 
-/* Of the process, those of the heap among them; 0: not known, or the heap is a sanitizer's, which
- * keeps what was freed. */
+/* Pages of the process, with its heap; 0: not known, or the heap is a sanitizer's, which keeps
+ * freed memory. */
 static size_t mapped_pages(void)
 {
     FILE *file = heap_bytes() > 0 ? fopen("/proc/self/statm", "re") : NULL;
@@ -56,7 +57,7 @@ static size_t mapped_pages(void)
     return pages;
 }
 
-/* Of threads, no more than limit, unless they stay. */
+/* Waits until at most thread_limit threads remain, for a limited time. */
 static struct counts count(size_t thread_limit)
 {
     for (int i = 0; i < SETTLE_TRIES && ds_accel__count_threads() > thread_limit; i++) {
@@ -66,21 +67,21 @@ static struct counts count(size_t thread_limit)
                            mapped_pages()};
 }
 
-/* Fewer than one of each round stayed, or the configuration tolerates that some do. */
+/* True if less than one object per round remained, or the configuration tolerates it. */
 static bool has_no_growth(const struct ds_accel__run *run, enum ds_accel__reason_id reason,
                           size_t rounds, size_t before, size_t after)
 {
     return after < before + rounds || ds_accel__conduct_is_tolerated(run->candidate, reason);
 }
 
-/* Go through the rounds, and fail if something stays of each. What is made once is made in the
-   first window. */
+/* Run the rounds, and fail if each leaves an object behind. One-time objects are made in the
+ * first window. */
 static void want_no_growth(struct ds_accel__run *run, const char *what,
                            void (*round)(struct ds_accel__run *run))
 {
     struct counts first = {0};
     struct counts last = {0};
-    size_t rounds = 0; /* behind the first window */
+    size_t rounds = 0; /* after the first window */
     bool has_leak = true;
     bool maps_more = true;
 
@@ -114,9 +115,9 @@ static void want_no_growth(struct ds_accel__run *run, const char *what,
            first.mapped_pages, last.mapped_pages);
 }
 
-/* ---- lives ---------------------------------------------------------------------------------- */
+/* ---- complete lives ------------------------------------------------------------------------- */
 
-/* A stream that does something, an event and memory. */
+/* Work on a stream, an event and memory. */
 static void work(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = NULL;
@@ -185,7 +186,7 @@ static void check_openings(struct ds_accel__run *run)
     want_no_growth(run, "a device opened, used and closed", open_and_close);
 }
 
-/* What is asked for again and again, such as figures for a monitor. */
+/* Calls that programs repeat, such as the figures of a monitor. */
 static void ask_all(struct ds_accel__run *run)
 {
     ds_accel__tour(run, NULL, NULL);
@@ -203,14 +204,14 @@ static void report_change(void *user_data, enum ds_accel__reason_id reason, cons
     ds_accel__check_fail(user_data, "%s: %s", ds_accel__reason_code(reason), detail);
 }
 
-/* Of the slots that nothing else calls in a process that goes on. */
+/* For slots that no other check calls in a process that continues. */
 static void check_life(struct ds_accel__run *run)
 {
     live(run);
     ds_accel__guard_compare(run->guard, report_change, run);
 }
 
-/* Of whatever was called in this process until now. */
+/* For all slots called in this process so far. */
 static void check_all(struct ds_accel__run *run)
 {
     ds_accel__guard_compare(run->guard, report_change, run);

@@ -60,7 +60,7 @@ static void check_required(struct ds_accel__run *run)
     }
 }
 
-/* Load it here: this process has nothing of it yet. */
+/* Load the plugin here: this process has not loaded any of it. */
 static void check_entry_is_pure(struct ds_accel__run *run)
 {
     size_t threads = ds_accel__count_threads();
@@ -78,9 +78,9 @@ static void check_entry_is_pure(struct ds_accel__run *run)
     EXPECT(run, waitpid(-1, NULL, WNOHANG) < 0, "a child process was started");
 }
 
-/* ---- hosts that end where their page ends, and hosts that are taken away -------------------- */
+/* ---- host tables that end at their page's end, and host tables that are removed ------------- */
 
-/* Memory of one page, and one behind it that cannot be touched. */
+/* One page of memory, followed by a page that cannot be accessed. */
 static char *take_page(struct ds_accel__run *run, size_t *page_bytes_out)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -92,7 +92,7 @@ static char *take_page(struct ds_accel__run *run, size_t *page_bytes_out)
     return pages;
 }
 
-/* A copy whose end is the end of what can be read. */
+/* A copy that ends where readable memory ends. */
 static void *copy_to_edge(struct ds_accel__run *run, const void *data, size_t size_bytes)
 {
     size_t page;
@@ -101,7 +101,7 @@ static void *copy_to_edge(struct ds_accel__run *run, const void *data, size_t si
     return memcpy(start + page - size_bytes, data, size_bytes);
 }
 
-/* A copy of the host's table that take_away() ends: who touches it then crashes. */
+/* A copy of the host's table that take_away() makes inaccessible: later use of it crashes. */
 static const struct ds_accel_host *lend_host(struct ds_accel__run *run)
 {
     size_t page;
@@ -116,7 +116,7 @@ static void take_away(struct ds_accel__run *run, const struct ds_accel_host *len
            "mprotect() failed");
 }
 
-/* As a program would: start, count, open, close. */
+/* Use the plugin as a program would: start, count, open, close. */
 static ds_accel_plugin_instance_t *use(struct ds_accel__run *run, const struct ds_accel_host *host)
 {
     ds_accel_plugin_instance_t *instance = ds_accel__run_init(run, host);
@@ -176,13 +176,13 @@ static void check_verdict(struct ds_accel__run *run)
            "variant has no end");
 }
 
-/* In a child that was forked after probe. The exit code says how far it came. */
+/* Start in a child that was forked after probe. The exit code is the step that failed. */
 static int start_in_child(struct ds_accel__run *run)
 {
     ds_accel_plugin_instance_t *instance = NULL;
     ds_accel_plugin_device_t *device = NULL;
 
-    alarm(20); /* most often a runtime that does not survive a fork hangs */
+    alarm(20); /* a runtime that does not survive a fork usually hangs */
     if (CALL(run, init, run->host, &instance) != DS_ACCEL_OK || instance == NULL) {
         return 1;
     }
@@ -220,7 +220,7 @@ static void check_probe_leaves_nothing(struct ds_accel__run *run)
            ds_accel__witness_peer(pid));
 }
 
-/* What lint sees: a probe, and a start with no device opened (probe_child.c, rehearse()). */
+/* The same as lint: a probe, and a start that opens no device (probe_child.c, rehearse()). */
 static void rehearse(struct ds_accel__run *run, struct ds_accel__left *left,
                      void (*look)(struct ds_accel__run *run))
 {
@@ -277,7 +277,7 @@ static void check_shutdown_leaves_nothing(struct ds_accel__run *run)
 
 #define BAD_VALUE "=not a value="
 
-/* A host whose answer for one key is nonsense. One check runs at a time. */
+/* A host that returns an invalid value for one key. One check runs at a time. */
 static const struct ds_accel_host *true_host;
 static const char *bad_key;
 
@@ -299,14 +299,14 @@ static int32_t answer_badly(const struct ds_accel_host *host, const char *key, c
 }
 
 /*
- * The verdict with each option in turn that the configuration has as a number or truth value, and
- * that is therefore no text. Returns how many there were.
+ * The verdict for each option that the configuration has as a number or truth value, with an
+ * invalid text in its place. Returns the number of options.
  */
 static size_t with_bad_options(struct ds_accel__run *run,
                                void (*visit)(struct ds_accel__run *run, const char *key,
                                              const struct ds_accel_verdict *verdict))
 {
-    static struct ds_accel_host host; /* DSA-P31 is not what this is about */
+    static struct ds_accel_host host; /* static, since this check does not cover DSA-P31 */
     json_t *options =
         ds_accel__config_backend(&run->candidate->host.context->config, run->name, "options");
     size_t count = 0;

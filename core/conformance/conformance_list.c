@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the conformance suite knows by heart: titles of rules, the checks of all files. */
+/* The fixed tables of the conformance suite: titles of rules, the checks of all files. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -118,7 +118,7 @@ static const struct {
     {126, "A stream waits for no other unless it is told to"},
 };
 
-/* In the order in which they run: what others build on comes first. */
+/* In the order in which they run: prerequisites of later checks come first. */
 static const struct ds_accel__check_list *const lists[] = {
     &ds_accel__checks_life,    &ds_accel__checks_calls,   &ds_accel__checks_structs,
     &ds_accel__checks_device,  &ds_accel__checks_memory,  &ds_accel__checks_host_memory,

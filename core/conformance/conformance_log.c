@@ -16,7 +16,7 @@ static void want_clean_log(struct ds_accel__run *run)
     EXPECT(run, !ds_accel__log_offence(text, sizeof(text)), "log: %s", text);
 }
 
-/* From probe to shutdown, in a process that did nothing else. */
+/* From probe to shutdown, in a process that ran no other check. */
 static void check_life(struct ds_accel__run *run)
 {
     struct ds_accel_verdict verdict = {.struct_size = sizeof(verdict)};
@@ -37,7 +37,7 @@ static void check_life(struct ds_accel__run *run)
     want_clean_log(run);
 }
 
-/* What all checks before it called in this process, refusals among them. */
+/* The lines of all calls by earlier checks in this process, refusals included. */
 static void check_calls(struct ds_accel__run *run)
 {
     want_clean_log(run);

@@ -14,7 +14,7 @@
 
 /* ---- allocations ---------------------------------------------------------------------------- */
 
-/* No powers of two. */
+/* Alignments other than powers of two. */
 static const uint64_t odd_aligns[] = {3, 6, 48, 4097, 12288, UINT64_MAX};
 
 static void check_alignment(struct ds_accel__run *run)
@@ -37,7 +37,7 @@ static void check_alignment(struct ds_accel__run *run)
     }
 }
 
-/* What no device has; rounded up, some of them are little again. */
+/* Sizes that no device has; when rounded up, some of them overflow to small ones. */
 static void check_sizes(struct ds_accel__run *run)
 {
     static const uint64_t impossible[] = {
@@ -69,7 +69,7 @@ static void check_sizes(struct ds_accel__run *run)
     }
 }
 
-/* More than 32 bits count, where the device has it. */
+/* More than 32 bits are used, if the device has as much memory. */
 #define HUGE_BYTES ((UINT64_C(4) << 30) + 65536)
 
 static void check_huge(struct ds_accel__run *run)
@@ -159,14 +159,14 @@ static void check_limit(struct ds_accel__run *run)
     inside = ds_accel__take(run, MIB);
     WANT(run, DS_ACCEL_ERR_NO_MEMORY, mem_alloc, run->device, 4 * MIB, 0, 0, &beyond);
     ds_accel__give(run, inside);
-    for (int i = 0; i < 16; i++) { /* what was freed does not count */
+    for (int i = 0; i < 16; i++) { /* freed memory does not count */
         ds_accel__give(run, ds_accel__take(run, 3 * MIB));
     }
     WANT(run, DS_ACCEL_OK, mem_set_limit, run->device, 0);
     ds_accel__give(run, ds_accel__take(run, 4 * MIB));
 }
 
-/* Where the device has such memory: whichever slot asks for it. */
+/* For each allocating slot, if the device supports the kind of memory. */
 static void want_beyond(struct ds_accel__run *run, const char *slot, int32_t status)
 {
     if (status != DS_ACCEL_ERR_UNSUPPORTED) {
@@ -190,7 +190,7 @@ static void check_limit_of_all(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, mem_set_limit, run->device, 0);
 }
 
-/* A limit is told, and what it leaves. */
+/* mem_info reports the limit, and the memory that the limit leaves. */
 static void check_limit_is_told(struct ds_accel__run *run)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
@@ -317,7 +317,7 @@ static const size_t sizes[] = {1, 3, 4, 63, 64, 65, 4095, 4097};
 static const size_t offsets[] = {0, 1, 7};
 #define AREA 8192u
 
-/* Copy size bytes within two areas, and look at each of these and at their neighbours. */
+/* Copy size bytes within two areas, and check the bytes and their neighbours. */
 static void check_one_copy(struct ds_accel__run *run, unsigned char *area, size_t size,
                            size_t offset)
 {
@@ -379,7 +379,7 @@ static void check_other_kinds(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* The kinds that no device needs to know of. */
+/* Copy kinds that a device need not support. */
 static void check_queued_kinds(struct ds_accel__run *run)
 {
     static unsigned char from[5000], to[sizeof(from)];
@@ -424,7 +424,7 @@ static void check_async_copies(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* Pinned memory is copied in another way by most runtimes. */
+/* Most runtimes copy pinned memory in another way. */
 static void check_pinned_copies(struct ds_accel__run *run)
 {
     const size_t size = 5003;
@@ -461,12 +461,13 @@ static void check_pinned_copies(struct ds_accel__run *run)
 
 /* ---- several MiB ---------------------------------------------------------------------------- */
 
-/* More than a runtime stages at once, and no multiple of anything. */
+/* More than a runtime stages at once, and not a multiple of a round size. */
 #define LARGE (3 * MIB + 4093)
-#define EDGE 4096u /* beside it, on both sides, less the odd offset */
+#define EDGE 4096u /* on both sides, less the odd offset */
 #define ODD 13u
 
-/* The same by a call of this form, so that every way of copying is asked for the same. */
+/* The same test by any call of this form, so that all ways of copying meet the same
+ * requirements. */
 typedef void (*copier_t)(struct ds_accel__run *run, void *to, const void *from, size_t size,
                          uint32_t kind);
 
@@ -492,7 +493,7 @@ static void want_same(struct ds_accel__run *run, const unsigned char *given,
     }
 }
 
-/* To the device, on it and back, with what lies beside it there. */
+/* To the device, within it and back, with the neighbouring bytes. */
 static void check_large(struct ds_accel__run *run, copier_t copy)
 {
     const size_t whole = LARGE + 2 * EDGE;
@@ -503,7 +504,7 @@ static void check_large(struct ds_accel__run *run, copier_t copy)
 
     EXPECT(run, wanted != NULL && given != NULL, "host memory is exhausted");
     ds_accel__pattern(given, whole, 14);
-    for (size_t i = 0; i < whole; i += EDGE) { /* in pieces that are no matter of this check */
+    for (size_t i = 0; i < whole; i += EDGE) { /* in pieces smaller than this check's subject */
         size_t piece = whole - i < EDGE ? whole - i : EDGE;
 
         ds_accel__put(run, first + i, given + i, piece);
@@ -513,7 +514,7 @@ static void check_large(struct ds_accel__run *run, copier_t copy)
     ds_accel__pattern(wanted + ODD, LARGE, 15);
     memcpy(given, wanted, whole);
     copy(run, first + ODD, given + ODD, LARGE, DS_ACCEL_COPY_HOST_TO_DEVICE);
-    memset(given, 0, whole); /* it has been read by now */
+    memset(given, 0, whole); /* the copy has read it by now */
     copy(run, second + ODD, first + ODD, LARGE, DS_ACCEL_COPY_DEVICE_TO_DEVICE);
     memset(given, 0, whole);
     for (size_t i = 0; i < whole; i += EDGE) {
@@ -573,7 +574,7 @@ static void check_one_fill(struct ds_accel__run *run, unsigned char *area, uint3
     unsigned char wanted[AREA];
     unsigned char back[AREA];
     const size_t size = count * pattern_bytes;
-    const size_t offset = 64 + pattern_bytes; /* a multiple of the pattern's size, and of no more */
+    const size_t offset = 64 + pattern_bytes; /* a multiple of the pattern's size only */
 
     ds_accel__pattern(wanted, AREA, 10);
     ds_accel__put(run, area, wanted, AREA);
@@ -642,7 +643,7 @@ static void check_pointer(struct ds_accel__run *run)
     ds_accel__give(run, pointer);
     EXPECT(run, ask(run, pointer).base_address != (uintptr_t)pointer,
            "memory that was freed is told as allocated");
-    for (int i = 0; i < 8 && first.allocation_id != 0; i++) { /* often the same address */
+    for (int i = 0; i < 8 && first.allocation_id != 0; i++) { /* often at the same address */
         void *again = ds_accel__take(run, 1000);
 
         EXPECT(run, ask(run, again).allocation_id != first.allocation_id,
@@ -656,7 +657,7 @@ static void check_pointer(struct ds_accel__run *run)
            "a variable of the program is told as the device's");
 }
 
-/* Memory of a kind that is no device's own, from its first byte to its last. */
+/* Memory of a kind that belongs to no device must be known from its first byte to its last. */
 static void want_known(struct ds_accel__run *run, const char *slot, const char *pointer,
                        uint64_t size, uint32_t kind)
 {
@@ -732,7 +733,7 @@ static void check_stream_ordered(struct ds_accel__run *run)
     ds_accel__want(run, DS_ACCEL_OK, "mem_alloc_async", status);
     WANT(run, DS_ACCEL_OK, mem_free_async, run->stream, pointer, NULL, 0);
     for (int i = 0; i < 2; i++) {
-        /* The second time it waits for the event, at which the first one's memory was let go. */
+        /* The second allocation waits for the event at which the first one's memory was freed. */
         WANT(run, DS_ACCEL_OK, mem_alloc_async, run->stream, sizeof(bytes), 0, &event, 1, &pointer);
         EXPECT(run, pointer != NULL, "mem_alloc_async: DS_ACCEL_OK without memory");
         WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, pointer, bytes, sizeof(bytes),

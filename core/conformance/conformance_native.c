@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: the vendor's handles in ours, and ours around the vendor's. */
+/* Conformance checks: the vendor's handles of the plugin's objects, and plugin handles that wrap
+ * the vendor's. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -15,7 +16,7 @@ static uint64_t native_of(struct ds_accel__run *run, uint32_t kind, const void *
     return native;
 }
 
-/* Two streams are two objects of the vendor's. */
+/* Two streams have different vendor handles. */
 static void check_apart(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *streams[2] = {ds_accel__stream(run), ds_accel__stream(run)};
@@ -45,7 +46,8 @@ static void check_same(struct ds_accel__run *run)
            "two calls gave two handles of a stream");
 }
 
-/* A handle around the run's stream: work goes there, and destroying it leaves the stream. */
+/* A handle that wraps the run's stream: its work goes to that stream, and destroying the handle
+ * keeps the stream. */
 static void check_wrapped(struct ds_accel__run *run)
 {
     uint64_t native = native_of(run, DS_ACCEL_NATIVE_STREAM, run->stream);
@@ -68,7 +70,7 @@ static void check_wrapped(struct ds_accel__run *run)
            "the stream has another handle once its wrapper was destroyed");
 }
 
-/* A second handle of an event: marks of the one are those of the other. */
+/* A second handle of an event: a record of one is a record of the other. */
 static void check_wrapped_event(struct ds_accel__run *run)
 {
     ds_accel_plugin_event_t *event = ds_accel__event(run, 0);
@@ -77,7 +79,7 @@ static void check_wrapped_event(struct ds_accel__run *run)
     void *wrapped = NULL;
     int32_t status;
 
-    WANT(run, DS_ACCEL_OK, event_record, event, run->stream); /* some have none before */
+    WANT(run, DS_ACCEL_OK, event_record, event, run->stream); /* some have no handle before */
     ds_accel__wait(run, run->stream);
     status = CALL(run, native_get, run->device, DS_ACCEL_NATIVE_EVENT, event, &native, &offset);
     status = status == DS_ACCEL_OK && native == 0 ? DS_ACCEL_ERR_UNSUPPORTED : status;

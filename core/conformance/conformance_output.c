@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a plugin prints while the conformance suite runs it. stdout and stderr of its process are
- * one file in memory of a fixed size, so that a plugin that prints without end fills no memory; the
- * process says how far it has come when a check ends, and what was printed since the one before
- * belongs to that check. A report of a sanitizer in it makes the check fail; the process looks for
- * one after each check, and the caller for what is printed at its end.
+ * The plugin's output while the conformance suite runs it. stdout and stderr of its process are one
+ * file in memory of a fixed size, so that a plugin that prints without end cannot fill memory; the
+ * process reports the file's length when a check ends, and the output since the previous check
+ * belongs to that check. A sanitizer's report in it makes the check fail; the process looks for one
+ * after each check, and the caller in what is printed at the process's end.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -17,15 +17,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define OUTPUT_BYTES (1024 * 1024) /* of a process */
-#define SHOWN_HEAD 6144u           /* of a check: its first and last bytes */
+#define OUTPUT_BYTES (1024 * 1024) /* per process */
+#define SHOWN_HEAD 6144u           /* per check: its first and last bytes */
 #define SHOWN_TAIL 2048u
 
 int ds_accel__suite_open_output(void)
 {
     int fd = memfd_create("ds_accel_output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    /* Without seals it has no limit, and works all the same. */
+    /* Without seals the file has no limit, and works all the same. */
     if (fd >= 0 && ftruncate(fd, OUTPUT_BYTES) == 0) {
         fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
     }
@@ -36,7 +36,7 @@ int ds_accel__suite_open_output(void)
 
 static const struct {
     const char *mark;
-    uint32_t rule; /* 0: that of the check */
+    uint32_t rule; /* 0: the check's rule */
 } marks[] = {
     {"ERROR: LeakSanitizer: ", 30},   {"WARNING: ThreadSanitizer: ", 27},
     {"ERROR: AddressSanitizer: ", 0}, {"WARNING: MemorySanitizer: ", 0},
@@ -84,9 +84,9 @@ static void judge_report(struct ds_accel__outcome *outcome, const char *text, si
     ds_accel__sanitize(outcome->detail, sizeof(outcome->detail));
 }
 
-/* ---- what is shown -------------------------------------------------------------------------- */
+/* ---- shown output --------------------------------------------------------------------------- */
 
-/* Line by line, since what is no text becomes a gap, and a line's end is to stay one. */
+/* Line by line, since sanitizing replaces control characters, and line ends must stay. */
 static void add_lines(struct ds_accel__text *to, const char *bytes, size_t size)
 {
     char line[1024];
@@ -122,7 +122,7 @@ static char *bounded(const char *bytes, size_t size)
     return ds_accel__text_take(&text);
 }
 
-/* Behind what the outcome has already. Short of memory, nothing is shown. */
+/* Appended to the outcome's existing output. When out of memory, nothing is shown. */
 static void add_output(struct ds_accel__outcome *outcome, const char *bytes, size_t size)
 {
     char *more = bounded(bytes, size);

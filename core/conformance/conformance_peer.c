@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The plugin in another process, for checks of what a process does to one that it starts. It is the
- * same program with the same request, and told not to check anything (conformance_serve.c).
+ * The plugin in another process, for checks of the effects that a process has on one that it
+ * starts. It is the same program with the same request, but runs no checks (conformance_serve.c).
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -65,7 +65,7 @@ static void use_handle(struct ds_accel__run *run, const char *text)
     WANT(run, DS_ACCEL_OK, ipc_memory_close, run->device, pointer);
 }
 
-/* Reached where it was recorded, it is reached here. */
+/* An event that was reached in the recording process is reached here. */
 static void use_event(struct ds_accel__run *run, const char *text)
 {
     unsigned char handle[DS_ACCEL__PEER_HANDLE];
@@ -104,7 +104,7 @@ void ds_accel__serve_peer(struct ds_accel__run *run)
 
 /* ---- starting it ---------------------------------------------------------------------------- */
 
-/* The request of this process with what the other one is to do; NULL: no memory. */
+/* The request of this process with the other one's task; NULL: out of memory. */
 static char *peer_request(const struct ds_accel__run *run, const struct ds_accel__peer *peer)
 {
     json_t *tree = json_deep_copy(run->request);
@@ -117,7 +117,7 @@ static char *peer_request(const struct ds_accel__run *run, const struct ds_accel
         return NULL;
     }
     ds_accel__json_set(tree, "is_peer", json_true(), &failed);
-    if (peer->variable != NULL) { /* there may be fewer devices */
+    if (peer->variable != NULL) { /* with the variable there may be fewer devices */
         ds_accel__json_set(tree, "device", json_integer(0), &failed);
     }
     if (peer->handle != NULL) {
@@ -157,7 +157,7 @@ static int spawn_peer(int channel, pid_t *pid_out)
     return error;
 }
 
-/* With the variable set, which is as before when this returns. */
+/* Spawn with the variable set, and restore the variable. */
 static int spawn_with(const char *variable, const char *value, int channel, pid_t *pid_out)
 {
     const char *before = variable != NULL ? getenv(variable) : NULL;

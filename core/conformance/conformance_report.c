@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the conformance suite found, as one tree for JSON and text: each check once, with how it
- * went on each device. */
+/* The findings of the conformance suite, as one tree for JSON and text: each check once, with
+ * its results on each device. */
 #include "base/json.h"
 #include "conformance/conformance.h"
 #include "conformance/conformance_suite.h"
@@ -38,14 +38,14 @@ static json_t *run_tree(const struct ds_accel__suite *suite, const struct ds_acc
     return tree;
 }
 
-/* What a check's outcomes on all devices come to. */
+/* The combined outcome of a check on all devices. */
 struct summary {
     const struct ds_accel__outcome
-        *chosen;                       /* of the first that failed, else passed, else skipped */
-    const struct ds_accel__pass *pass; /* the chosen one's */
-    const char *output;                /* the chosen one's, or the first that there is */
+        *chosen; /* the first that failed, or else passed, or else was skipped */
+    const struct ds_accel__pass *pass; /* the pass of chosen */
+    const char *output;                /* the output of chosen, or else the first output */
     uint64_t elapsed_us;
-    size_t made_count; /* that were not skipped */
+    size_t made_count; /* outcomes that were not skipped */
     size_t failed_count;
 };
 
@@ -128,7 +128,7 @@ static json_t *check_tree(const struct ds_accel__suite *suite, size_t position,
     return tree;
 }
 
-/* The devices that there were, and what showed them in another order. */
+/* The devices, and the variable that showed them in another order. */
 static void add_devices(json_t *tree, const struct ds_accel__suite *suite, bool *failed)
 {
     json_t *devices = json_array();

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The process that the checks run in, ds-accel-probe --conformance: reads what to do from the
- * channel, brings the plugin up as far as each check needs (conformance_start.c), runs them one
- * after another and says on the channel which begins and how it went. conformance.c is the other
- * end.
+ * The process that the checks run in, ds-accel-probe --conformance: reads its task from the
+ * channel, brings the plugin up as far as each check needs (conformance_start.c), runs the checks
+ * in order and reports on the channel the start and result of each. conformance.c is the other end.
  *
  * Load, probe, init and device_open happen once, for the first check that needs them, as in a
- * program. So what a check does to the plugin is there for the next one: nothing, unless one of
- * them failed, and then this process ends.
+ * program. The next check finds the plugin in the state that earlier checks left; a failed check
+ * ends the process.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -33,7 +32,7 @@ static struct ds_accel__guard guard;
 
 /* ---- reading the request -------------------------------------------------------------------- */
 
-/* The path, a line end, and the rest as one line of JSON; NULL if the other end is not there. */
+/* The path, a line end, and the rest as one line of JSON; NULL if the other end is closed. */
 static char *read_request(void)
 {
     char *text = malloc(REQUEST_LIMIT_BYTES);
@@ -59,7 +58,7 @@ static char *read_request(void)
     return text;
 }
 
-/* A context that knows of the configuration what one plugin may ask for. */
+/* A context with the configuration of one plugin. */
 static ds_accel_t *make_context(json_t *request, const char *name)
 {
     const char *root = json_string_value(json_object_get(request, "root"));
@@ -76,7 +75,7 @@ static ds_accel_t *make_context(json_t *request, const char *name)
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-/* NULL, or the first slot that is not there. */
+/* NULL, or the first missing slot. */
 static const char *missing_slot(const struct ds_accel__run *run,
                                 const struct ds_accel__check *check)
 {
@@ -88,7 +87,7 @@ static const char *missing_slot(const struct ds_accel__run *run,
     return NULL;
 }
 
-/* It needs a slot that is not called any more. */
+/* The check needs a slot that is no longer called. */
 static bool is_refused(const struct ds_accel__check *check, char *why, size_t why_size)
 {
     size_t count = 0;
@@ -106,7 +105,8 @@ static void run_check(struct ds_accel__run *run, const struct ds_accel__check *c
 
     run->is_skipped = false;
     run->reason[0] = '\0';
-    /* Whoever ends this process before the check itself begins, ended every check of the stage. */
+    /* If the process ends before the check itself begins, the end affects every check of the
+     * stage. */
     ds_accel__say("{s:I, s:i}", "begin", (json_int_t)run->position, "starts", (int)check->stage);
     if (is_refused(check, why, sizeof(why)) ||
         !ds_accel__run_bring_up(run, check->stage, why, sizeof(why))) {
@@ -122,7 +122,7 @@ static void run_check(struct ds_accel__run *run, const struct ds_accel__check *c
     check->run(run);
 }
 
-/* In a process with LeakSanitizer: memory that nothing points to any more was lost by the check. */
+/* In a process with LeakSanitizer: the check lost all memory that no pointer reaches any more. */
 static void look_for_leaks(const struct ds_accel__run *run)
 {
     int (*check_leaks)(void);
@@ -134,8 +134,8 @@ static void look_for_leaks(const struct ds_accel__run *run)
     }
 }
 
-/* The check has failed if a sanitizer printed something about it, and nothing else is made here:
- * a report may come once in a process. */
+/* The check fails if a sanitizer printed a report about it, and this process then ends: a
+ * sanitizer may print a report only once. */
 static void look_for_reports(const struct ds_accel__run *run, int64_t before)
 {
     int64_t printed = ds_accel__printed_bytes() - before;
@@ -184,7 +184,7 @@ static void run_from(struct ds_accel__run *run, size_t first, const char *only, 
 /* The process that ds_accel__run_peer() started. */
 static _Noreturn void run_as_peer(struct ds_accel__run *run)
 {
-    /* The device may be one that serves one process, and the suite's own has it. */
+    /* The device may serve only one process, and the suite's own process uses it. */
     bool needs_device = json_object_get(run->request, "handle") != NULL ||
                         json_object_get(run->request, "event_handle") != NULL;
     char why[256];
@@ -197,7 +197,7 @@ static _Noreturn void run_as_peer(struct ds_accel__run *run)
     _exit(0);
 }
 
-/* What the suite's caller asked for, all of it in a process of its own. */
+/* Tasks of the suite's caller that need a process of their own. */
 static _Noreturn void run_task(struct ds_accel__run *run, const char *only)
 {
     const char *task = json_string_value(json_object_get(run->request, "task"));
@@ -223,7 +223,7 @@ static _Noreturn void run_task(struct ds_accel__run *run, const char *only)
     _exit(0); /* no destructor of a plugin's library runs: some hang */
 }
 
-/* What was settled before: slots that are not called, and the devices that are to be seen. */
+/* Apply earlier decisions: slots that are not called, and the visible devices. */
 static void take_settings(json_t *request)
 {
     const char *variable = json_string_value(json_object_get(request, "variable"));
@@ -240,13 +240,13 @@ static void take_settings(json_t *request)
     for (size_t i = 0; i < json_array_size(steps); i++) {
         ds_accel__witness_refuse_step((unsigned)json_integer_value(json_array_get(steps, i)));
     }
-    /* A peer has its own, which its check chose. */
+    /* A peer keeps the variable that its check set. */
     if (variable != NULL && value != NULL && !json_is_true(json_object_get(request, "is_peer"))) {
         setenv(variable, value, 1);
     }
 }
 
-/* Each byte as it is printed: what waits in a buffer is lost with the process. */
+/* Unbuffered: output in a buffer is lost with the process. */
 static void take_descriptors(void)
 {
     int fd = fcntl(DS_ACCEL__WITNESS_PAGE, F_DUPFD_CLOEXEC, 10);
@@ -269,7 +269,7 @@ int ds_accel__conformance_main(void)
 
     take_descriptors();
     ds_accel__note_stdin();
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* so that a check sees what is left */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* so that a check sees the processes that a plugin left */
     text = read_request();
     line = text != NULL ? strchr(text, '\n') : NULL;
     request = line != NULL ? json_loads(line + 1, 0, NULL) : NULL;

@@ -55,7 +55,7 @@ static void check_copy(struct ds_accel__run *run)
     here = ds_accel__take(run, BYTES);
     WANT(run, DS_ACCEL_OK, mem_alloc, peer, BYTES, 0, 0, &there);
     ds_accel__pattern(bytes, BYTES, 40);
-    for (size_t i = 0; i < BYTES; i += PIECE) { /* only the copy between them is at stake */
+    for (size_t i = 0; i < BYTES; i += PIECE) { /* the check concerns the copy between them only */
         ds_accel__put(run, here + i, bytes + i, BYTES - i < PIECE ? BYTES - i : PIECE);
     }
     WANT(run, DS_ACCEL_OK, mem_copy_peer_async, run->stream, peer, there, run->device, here, BYTES);
@@ -87,7 +87,7 @@ static void check_shared(struct ds_accel__run *run)
 
     EXPECT(run, size > 0 && size <= sizeof(handle), "memory_handle_bytes is %u", size);
     pointer = ds_accel__take(run, SHARED_BYTES);
-    inside = (char *)pointer + SHARED_BYTES / 2; /* what is opened is this place, too */
+    inside = (char *)pointer + SHARED_BYTES / 2; /* the peer opens this address, too */
     ds_accel__pattern(bytes, sizeof(bytes), DS_ACCEL__PEER_SEED);
     ds_accel__put(run, inside, bytes, sizeof(bytes));
     WANT(run, DS_ACCEL_OK, ipc_memory_export, run->device, inside, handle, size);
@@ -100,7 +100,7 @@ static void check_shared(struct ds_accel__run *run)
     ds_accel__give(run, pointer);
 }
 
-/* A handle that does not fit is an error, and never shortened. */
+/* A buffer too small for the handle is an error; the handle is never truncated. */
 static void check_short_handle(struct ds_accel__run *run)
 {
     unsigned char handle[DS_ACCEL__PEER_HANDLE];
@@ -121,7 +121,7 @@ static void check_short_handle(struct ds_accel__run *run)
     ds_accel__give(run, pointer);
 }
 
-/* NULL, and skipped: there are none, whose flags are DSA-P18 and DSA-P110. */
+/* NULL, and skipped: there are no shared events, whose flags are DSA-P18 and DSA-P110. */
 static ds_accel_plugin_event_t *make_shared_event(struct ds_accel__run *run)
 {
     const uint32_t size = run->info.event_handle_bytes;
@@ -156,7 +156,7 @@ static void check_short_event(struct ds_accel__run *run)
     run->table.event_destroy(event);
 }
 
-/* Reached here, it is reached there; and its end there is none here. */
+/* Reached here, the event is reached in the peer; and its end there does not end it here. */
 static void check_shared_event(struct ds_accel__run *run)
 {
     unsigned char handle[DS_ACCEL__PEER_HANDLE] = {0};

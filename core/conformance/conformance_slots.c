@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "conformance/conformance.h"
 
-#undef CALL /* of conformance.h: here it is a row of slots.def */
+#undef CALL /* conformance.h's: here CALL is a row of slots.def */
 
 /* In the order of the table. */
 static const char *const slot_names[] = {

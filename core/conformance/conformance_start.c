@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Bringing the plugin up as far as a check needs it: load, entry, probe, init and device_open, each
- * once in a process; and giving up where there is nothing to check.
+ * Brings the plugin up as far as a check needs it: load, entry, probe, init and device_open, each
+ * once in a process; and gives up where there is nothing to check.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -37,7 +37,7 @@ bool ds_accel__run_load(struct ds_accel__run *run, char *why, size_t why_size)
         snprintf(why, why_size, "%s: its entry gives no table: %s", run->path, finding.detail);
         return false;
     }
-    /* The size first, which every table has, then whole slots of it. */
+    /* The size first, which every table has, then the whole slots that fit in it. */
     memcpy(&size, run->theirs, sizeof(size));
     size = size < sizeof(run->table) ? size : (uint32_t)sizeof(run->table);
     memcpy(&run->table, run->theirs, size - size % sizeof(void *));
@@ -52,7 +52,7 @@ _Noreturn void ds_accel__run_give_up(const char *why)
     _exit(0);
 }
 
-/* Not on a machine without the accelerator. */
+/* Gives up on a machine without the accelerator. */
 static void probe(struct ds_accel__run *run)
 {
     struct ds_accel_error *error = ds_accel__fresh_error(run);

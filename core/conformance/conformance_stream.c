@@ -7,9 +7,9 @@
 #include <stdio.h>
 
 #define GROUP "stream"
-#define BYTES 4099u /* of memory that is filled and copied; not a multiple of anything */
+#define BYTES 4099u /* of memory that is filled and copied; not a multiple of a round size */
 
-/* ---- what a stream is ----------------------------------------------------------------------- */
+/* ---- streams -------------------------------------------------------------------------------- */
 
 static void check_default(struct ds_accel__run *run)
 {
@@ -52,7 +52,7 @@ static void check_order(struct ds_accel__run *run)
 
     ds_accel__pattern(first, BYTES, 1);
     ds_accel__pattern(second, BYTES, 2);
-    /* Each step overwrites what the one before it read or wrote. */
+    /* Each step overwrites what the step before it read or wrote. */
     WANT(run, DS_ACCEL_OK, mem_copy_async, stream, a, first, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE);
     WANT(run, DS_ACCEL_OK, mem_copy_async, stream, b, a, BYTES, DS_ACCEL_COPY_DEVICE_TO_DEVICE);
     WANT(run, DS_ACCEL_OK, mem_copy_async, stream, a, second, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE);
@@ -144,7 +144,7 @@ static void check_query(struct ds_accel__run *run)
                ds_accel__status_text(status));
     } while (status == DS_ACCEL_NOT_READY);
     EXPECT(run, atomic_load(&slow.is_done), "stream_query: DS_ACCEL_OK before the work was done");
-    /* What a query says is done needs no waiting. */
+    /* If a query reports the work as complete, a wait returns at once. */
     WANT(run, DS_ACCEL_OK, stream_synchronize, stream, 0);
     run->table.stream_destroy(stream);
 }
@@ -171,8 +171,8 @@ static void check_timeout(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* A stream waits for an event of another, which may be destroyed before it is reached: the work of
- * the stream that waits, and with it the stream, comes behind the event all the same. */
+/* A stream waits for another stream's event, which may be destroyed before it is reached: the
+ * waiting stream's later work still runs after the event. */
 static void wait_behind(struct ds_accel__run *run, bool is_destroyed, unsigned seed,
                         const char *what)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Conformance checks: structs of two ages and arrays. Every slot that fills a struct is asked with
- * the struct as hosts older and newer than the plugin have it, and every slot that fills an array
- * with elements that are longer than the plugin knows.
+ * Conformance checks: structs of older and newer versions, and arrays. Every slot that fills a
+ * struct is called with the struct of older and newer hosts than the plugin, and every slot that
+ * fills an array with elements longer than the plugin knows.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -13,8 +13,8 @@
 
 #define GROUP "structs"
 #define CANARY 0x5a
-#define STRUCT_LIMIT 2048 /* bytes; no struct that crosses is larger */
-#define NEWER_BYTES 64    /* that a newer host's struct is longer */
+#define STRUCT_LIMIT 2048 /* bytes; every struct of the ABI is smaller */
+#define NEWER_BYTES 64    /* by which a newer host's struct is longer */
 #define FEW 4u            /* elements of an array */
 #define ELEMENT_LIMIT 512
 
@@ -52,7 +52,7 @@ static const struct {
     {SLOT(telemetry_get), sizeof(struct ds_accel_telemetry), ask_telemetry},
 };
 
-/* Ask with a struct of this size: the bytes behind it, and its size, stay as they were. */
+/* Call with a struct of this size: the bytes after it, and its size field, must not change. */
 static void check_size(struct ds_accel__run *run, size_t position, uint32_t size)
 {
     const char *slot = ds_accel__slot_name(structs[position].slot);
@@ -79,7 +79,7 @@ static void check_structs(struct ds_accel__run *run)
             continue;
         }
         for (uint32_t size = sizeof(uint32_t); size <= structs[i].size; size += 4) {
-            /* Members are of 4 or 8 bytes; in the middle of texts a few sizes do. */
+            /* Members have 4 or 8 bytes; within texts a few sizes suffice. */
             check_size(run, i, size);
             size += size > 160 && size + 68 < structs[i].size ? 60 : 0;
             /* A probe may be slow. */
@@ -89,7 +89,7 @@ static void check_structs(struct ds_accel__run *run)
     }
 }
 
-/* Answers that cannot change from call to call are the same in a shorter struct. */
+/* Values that cannot change between calls are the same in a shorter struct. */
 static void check_short_answers(struct ds_accel__run *run)
 {
     static const size_t steady[] = {SLOT(backend_info), SLOT(device_identity), SLOT(device_info)};
@@ -174,7 +174,7 @@ static const struct {
     {SLOT(env_rules_get), sizeof(struct ds_accel_env_rule), ask_rules},
 };
 
-/* Not where its library is absent (DSA-P34, whose check looks at the reason). */
+/* False where the slot's library is missing (DSA-P34, whose check looks at the reason). */
 static bool is_answered(struct ds_accel__run *run, size_t position)
 {
     uint32_t count = 0;
@@ -184,8 +184,8 @@ static bool is_answered(struct ds_accel__run *run, size_t position)
                DS_ACCEL_ERR_UNSUPPORTED;
 }
 
-/* Fill an array of FEW elements, of which the plugin is told of fewer; what it wrote is in bytes,
- * which were `before`. */
+/* Fill an array of FEW elements, of which the plugin receives a smaller capacity; bytes, filled
+ * with `before`, receive its results. */
 static uint32_t fill(struct ds_accel__run *run, size_t position, uint32_t stride_bytes,
                      uint32_t capacity, unsigned char before, unsigned char *bytes)
 {
@@ -203,7 +203,7 @@ static uint32_t fill(struct ds_accel__run *run, size_t position, uint32_t stride
     return count;
 }
 
-/* Zeros are written, too: from inside a container all of a process may be hidden. */
+/* Zeros count as written: inside a container all values of a process may be hidden. */
 static bool is_unwritten(const unsigned char *element, uint32_t size)
 {
     for (uint32_t i = sizeof(uint32_t); i < size; i++) {
@@ -262,8 +262,8 @@ static void check_stride(struct ds_accel__run *run, size_t position, uint32_t st
     }
 }
 
-/* An element of a newer host is longer: the next one begins later. One of an older host is shorter,
- * and ends sooner. */
+/* An element of a newer host is longer, and the next one begins later. An element of an older
+ * host is shorter. */
 static void check_strides(struct ds_accel__run *run)
 {
     for (size_t i = 0; i < ARRAY_SIZE(arrays); i++) {
@@ -308,7 +308,7 @@ static void look_at_stop(struct ds_accel__run *run, const struct ds_accel__tour_
     want_error_kept(run, ds_accel__slot_name(stop->slot));
 }
 
-/* As a host has it, and as a newer one does. */
+/* The error of this host, and of a newer one. */
 static void check_error(struct ds_accel__run *run)
 {
     memset(run->error_tail, CANARY, sizeof(run->error_tail));

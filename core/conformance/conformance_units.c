@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Conformance checks: figures are in the units of their names. Another unit is a factor of 1000 or
- * more off; the bounds here leave a factor of 100 or so on either side of what hardware has.
+ * Conformance checks: figures are in the units of their names. A wrong unit is a factor of 1000 or
+ * more; the bounds here leave a factor of about 100 on either side of existing hardware.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -32,7 +32,7 @@ static struct ds_accel_telemetry read_telemetry(struct ds_accel__run *run)
 
 /* ---- sensors -------------------------------------------------------------------------------- */
 
-/* A clock of 1500 is in MHz; one of 1000 or 2000 kHz may be what an idle device has. */
+/* A clock of 1500 is in MHz; an idle device may have one of 1000 or 2000 kHz. */
 static bool is_clock(uint32_t khz)
 {
     return khz <= CLOCK_MOST_KHZ && (khz >= CLOCK_LOW_KHZ || khz % 1000 == 0);
@@ -75,7 +75,7 @@ static void check_sensors(struct ds_accel__run *run)
     want_clock(run, "core", (now.valid & DS_ACCEL_TELEMETRY_CORE_CLOCK) != 0, now.core_clock_khz);
     want_clock(run, "memory", (now.valid & DS_ACCEL_TELEMETRY_MEMORY_CLOCK) != 0,
                now.memory_clock_khz);
-    /* Whole degrees as they are: no device that is on is as cold. */
+    /* Whole degrees in place of the unit: no device that is on is as cold. */
     EXPECT(run,
            (now.valid & DS_ACCEL_TELEMETRY_TEMPERATURE) == 0 ||
                now.temperature_millidegrees_c <= 0 || now.temperature_millidegrees_c >= 1000,
@@ -157,7 +157,7 @@ static void check_bandwidth(struct ds_accel__run *run)
 
 #define PIECE 65536u
 
-/* As much as shows beside what else a process holds, and little of the device. */
+/* A size that exceeds the process's other memory, and is a small part of the device's. */
 static uint64_t some_size(struct ds_accel__run *run)
 {
     const uint64_t total = total_memory(run);
@@ -165,7 +165,7 @@ static uint64_t some_size(struct ds_accel__run *run)
     return total == 0 || total / 16 > 8 * MIB ? 8 * MIB : total / 16 / MIB * MIB;
 }
 
-/* Memory that was written: what was never touched may be none. */
+/* Allocated and written: untouched memory may not count. */
 static char *take_written(struct ds_accel__run *run, uint64_t size)
 {
     unsigned char *bytes = malloc(PIECE);
@@ -190,8 +190,8 @@ static struct ds_accel_memory_stats read_stats(struct ds_accel__run *run)
 
 #define CYCLES 4
 
-/* What is held counts, and no more than that; what was given back does not. On the host the figure
- * may be the process's, which keeps what it freed, and uses it again. */
+/* Live memory counts, and no more than that; freed memory does not. On the host the figure may
+ * be the process's, which keeps freed memory, and reuses it. */
 static void check_stats(struct ds_accel__run *run)
 {
     const uint64_t size = some_size(run);
@@ -238,8 +238,8 @@ static void check_stats(struct ds_accel__run *run)
 }
 
 /*
- * Other processes take and free memory at any time: figures are wrong only if several times what
- * was allocated is more than was said to be there.
+ * Other processes allocate and free memory at any time: figures are wrong only if the memory
+ * allocated here exceeds the reported available memory several times.
  */
 static bool holds_more_than_there_is(struct ds_accel__run *run)
 {
@@ -266,7 +266,7 @@ static void check_available(struct ds_accel__run *run)
     EXPECT(run, count < 4, "%d times more was allocated than is available", count);
 }
 
-/* One byte more than a single allocation can have. */
+/* One byte more than the largest single allocation. */
 static void check_largest(struct ds_accel__run *run)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Stops of the tour (conformance_calls.c) that take several calls: what is made on the way is let
- * go of again, whatever fails. The status is that of the first call that failed.
+ * Stops of the tour (conformance_calls.c) that take several calls: objects made on the way are
+ * released again, whatever fails. The status is that of the first call that failed.
  */
 #include "conformance/conformance.h"
 
@@ -142,7 +142,7 @@ int32_t ds_accel__visit_graph(struct ds_accel__run *run)
     if (status == DS_ACCEL_OK) {
         status = launch(run, graph);
     }
-    if (graph != NULL) { /* also where a task was refused in the capture */
+    if (graph != NULL) { /* also if the capture refused a task */
         run->table.graph_destroy(graph);
     }
     return status;

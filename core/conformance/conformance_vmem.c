@@ -5,9 +5,9 @@
 #include "conformance/conformance.h"
 
 #define GROUP "vmem"
-#define BYTES 4000u /* that are looked at, of a mapping: no page is smaller */
+#define BYTES 4000u /* checked bytes of a mapping: every page is larger */
 
-/* 0: not this device, and the check is skipped. */
+/* 0: the device has no virtual memory, and the check is skipped. */
 static uint64_t granularity(struct ds_accel__run *run)
 {
     uint64_t minimum = 0;
@@ -70,7 +70,7 @@ static void unmap(struct ds_accel__run *run, void *address, uint64_t size_bytes)
     WANT(run, DS_ACCEL_OK, vmem_release, run->device, address, size_bytes);
 }
 
-/* One physical memory under two ranges, one after the other: the bytes are still there. */
+/* One physical memory, mapped at two ranges in turn: its bytes stay. */
 static void check_mapped(struct ds_accel__run *run)
 {
     uint64_t size = granularity(run);
@@ -142,7 +142,7 @@ static void check_unmap(struct ds_accel__run *run)
     run->table.vmem_destroy(vmem);
 }
 
-/* Each of these calls has to fail, and to leave what is mapped. */
+/* Each of these calls must fail, and keep existing mappings. */
 static void check_unfit(struct ds_accel__run *run)
 {
     uint64_t size = granularity(run);
@@ -204,7 +204,7 @@ static void check_side_by_side(struct ds_accel__run *run)
 
 #define RANGES 5u
 
-/* Several, since an address may be a multiple of more than was asked for. */
+/* Several, since an address may be aligned to more than the request by chance. */
 static void check_reserved(struct ds_accel__run *run)
 {
     uint64_t size = granularity(run);
@@ -214,7 +214,7 @@ static void check_reserved(struct ds_accel__run *run)
         for (size_t i = 0; i < RANGES; i++) {
             int32_t status = CALL(run, vmem_reserve, run->device, size, align, NULL, 0, &ranges[i]);
 
-            if (status == DS_ACCEL_ERR_UNSUPPORTED) { /* a runtime that takes no alignment */
+            if (status == DS_ACCEL_ERR_UNSUPPORTED) { /* a runtime without alignment */
                 ds_accel__skip(run, "%.200s", run->error.message);
                 ranges[i] = NULL;
                 continue;

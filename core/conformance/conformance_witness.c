@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Which functions of the plugin are being called: kept in memory that the suite's process shares,
- * so that it can name the slot after a crash, an exit or a hang, on whichever thread.
+ * Records which functions of the plugin are being called, in memory that the suite's process
+ * shares, so that the suite can name the slot after a crash, an exit or a hang, on any thread.
  *
  *     check -> function of this file -> page: slot, process -> the plugin's function
  *                                       page: free again   <-
  *     conformance.c reads the page when the process has ended or has to be ended
  *
  * The checks get a table of these functions, one for each slot that the plugin has. A slot that
- * ended a process each time is not called again (ds_accel__witness_refuse): the check that needs it
- * is skipped, and the others go on. So is a check that comes to need a slot that the plugin does
- * not have (ds_accel__need).
+ * ended a process each time is not called again (ds_accel__witness_refuse): a check that needs it
+ * is skipped, and the others run. A check that turns out to need a slot that the plugin lacks is
+ * skipped, too (ds_accel__need).
  */
 #include "layers/layer.h" /* before conformance.h, which has a CALL of its own */
 
@@ -23,13 +23,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LOAD 1u /* in the place of an offset, which is that of a slot or larger */
+#define LOAD 1u /* in place of an offset, which is that of a slot or larger */
 #define ENTRY 2u
 
-static struct ds_accel__page own_page; /* until the suite's is there, or if there is none */
+static struct ds_accel__page own_page; /* until the suite's page is mapped, or if there is none */
 static struct ds_accel__page *page = &own_page;
-static struct ds_accel_plugin plugin;                /* the true functions */
-static const char *refused[DS_ACCEL__WITNESS_SLOTS]; /* why not to call it; NULL: call it */
+static struct ds_accel_plugin plugin;                /* the plugin's own functions */
+static const char *refused[DS_ACCEL__WITNESS_SLOTS]; /* why it is not called; NULL: it is */
 static bool refused_steps[DS_ACCEL__WITNESS_STEPS];
 static const struct ds_accel__run *running;
 static int page_fd = -1;
@@ -51,7 +51,7 @@ int ds_accel__witness_descriptor(void)
     return page_fd;
 }
 
-/* ---- what is being called ------------------------------------------------------------------- */
+/* ---- calls in flight ------------------------------------------------------------------------ */
 
 static unsigned enter(size_t slot)
 {
@@ -68,7 +68,7 @@ static unsigned enter(size_t slot)
             return i;
         }
     }
-    return DS_ACCEL__WITNESS_CALLS; /* too many threads at once: this one is not seen */
+    return DS_ACCEL__WITNESS_CALLS; /* too many threads at once: this call is not recorded */
 }
 
 static void leave(unsigned call, size_t slot)
@@ -80,8 +80,8 @@ static void leave(unsigned call, size_t slot)
     atomic_store(&page->returned[slot / sizeof(void *)], 1);
 }
 
-/* A check has no stream where making one ends the process, and neither stream nor event where the
- * plugin makes none. */
+/* A check has no stream if creating one ends the process, and neither stream nor event if the
+ * plugin cannot create one. */
 static void want_handle(enum ds_accel__meaning meaning, bool is_lacking)
 {
     const char *why = refused[SLOT(stream_create) / sizeof(void *)];
@@ -112,9 +112,9 @@ const char *ds_accel__witness_name(size_t slot)
     return slot == LOAD ? "loading" : slot == ENTRY ? "the entry" : ds_accel__slot_name(slot);
 }
 
-/* ---- reading it ----------------------------------------------------------------------------- */
+/* ---- reading the page ----------------------------------------------------------------------- */
 
-/* The next slot that is being called and was not named before; 0: none. */
+/* The next slot in flight that was not named before; 0: none. */
 static size_t next_call(const struct ds_accel__page *of, int process, unsigned *position)
 {
     while (*position < DS_ACCEL__WITNESS_CALLS) {
@@ -213,7 +213,7 @@ void ds_accel__witness_explain(size_t slot, char *why, size_t why_size)
 
 /* ---- one function per slot ------------------------------------------------------------------ */
 
-#undef CALL /* of conformance.h: here it is a row of slots.def */
+#undef CALL /* conformance.h's: here CALL is a row of slots.def */
 
 #define WANT_HANDLE_(storage, meaning, type, name) \
     want_handle(DS_ACCEL__##meaning, (uintptr_t)(name) == 0)
