@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Commands that have to start a plugin do their work in a child: a plugin that crashes, exits or
- * traps costs the answer, but not the message and the exit code. The child reports its exit code
- * before its exit handlers run, which are the plugin's too, and is not waited for much longer.
+ * Commands that must start a plugin do their work in a child process: if a plugin crashes, exits or
+ * traps, the result is lost, but not the message and the exit code. The child reports its exit code
+ * before its exit handlers run, which are the plugin's too, and the parent then waits for it for a
+ * limited time.
  */
 #include "tool.h"
 
@@ -19,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXIT_GRACE_MS 10000  /* for what a plugin does when its process ends */
-#define SIGNAL_GRACE_MS 5000 /* from a signal that was forwarded to SIGKILL */
+#define EXIT_GRACE_MS 10000  /* for the plugin's work when its process ends */
+#define SIGNAL_GRACE_MS 5000 /* between a forwarded signal and SIGKILL */
 #define LEFTOVERS_GRACE_MS 1000
 #define LOOK_MS 100
 
@@ -41,7 +42,7 @@ static _Noreturn void work(int report_fd, pid_t parent, struct tool *tool, int a
     exit(code);
 }
 
-/* What is sent to this process is meant for the one that works; it may have files to remove. */
+/* Signals to this process are forwarded to the worker, which may have files to remove. */
 static volatile sig_atomic_t worker;
 static volatile sig_atomic_t forwarded; /* the last one, 0: none */
 
@@ -68,7 +69,7 @@ static void forward_signals(pid_t child)
     }
 }
 
-/* How it ended, reaped; false: it had to be killed. */
+/* The child's wait status once it ended; false: it had to be killed. */
 static bool await_end(pid_t child, int *status_out)
 {
     for (int waited_ms = 0; waited_ms < EXIT_GRACE_MS; waited_ms++) {
@@ -103,8 +104,9 @@ static bool read_code(int report_fd, unsigned char *code)
 }
 
 /*
- * Until it reports its exit code, or ends without: a process that a plugin left may have the other
- * end of the pipe for ever. One that does not end by what was forwarded to it is killed.
+ * Wait until the child reports its exit code, or ends without a report: a process that a plugin
+ * left may hold the other end of the pipe for ever. A child that does not end by a forwarded signal
+ * is killed.
  */
 static bool await_report(pid_t child, int report_fd, unsigned char *code)
 {
@@ -129,7 +131,7 @@ static bool await_report(pid_t child, int report_fd, unsigned char *code)
     return poll(ends, 1, 0) > 0 && read_code(report_fd, code);
 }
 
-/* Signal the children: those that were left to this process, which is their reaper now. */
+/* Kill the children that were left to this process, which is their reaper now. */
 static void kill_children(void)
 {
     FILE *file = fopen("/proc/thread-self/children", "re");
@@ -143,7 +145,8 @@ static void kill_children(void)
     }
 }
 
-/* What a plugin left may have our stdout, whose reader would wait for its end. */
+/* A process that a plugin left may hold this process's stdout, whose reader would wait for its
+ * end. */
 static void end_leftovers(void)
 {
     for (int left_ms = LEFTOVERS_GRACE_MS; left_ms > 0; left_ms--) {
@@ -159,7 +162,7 @@ static void end_leftovers(void)
     }
 }
 
-/* What ended the child from outside ends this process as well, without a word. */
+/* A signal from outside that ended the child ends this process as well, without a message. */
 static bool is_from_outside(int signal)
 {
     return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGPIPE ||

@@ -10,10 +10,10 @@
 
 #define BENCH_MAX_SIZES 32
 #define BENCH_MAX_SAMPLES 1000
-#define BENCH_SMALL_BYTES 4096u /* what rows without a size copy, fill and capture */
+#define BENCH_SMALL_BYTES 4096u /* rows without a size copy, fill and capture this many bytes */
 #define BENCH_GRAPH_NODES 32u
 
-/* A status of ours beside the library's: Ctrl-C was pressed. */
+/* A status of the tool in addition to the library's: Ctrl-C was pressed. */
 #define BENCH_INTERRUPTED 1000
 
 enum bench_unit {
@@ -45,12 +45,12 @@ struct bench_case {
     const char *name;
     bool sized; /* once for each size */
     enum bench_unit unit;
-    bool queued; /* once() only queues: waited for at the end of a sample, with device events */
+    bool queued; /* once() only queues: a sample ends with a wait, and is timed by device events */
     enum bench_place destination, source; /* of a transfer */
     uint32_t kind;                        /* DS_ACCEL_COPY_* */
-    /* Make what it needs and check that the operation does what it should; may be NULL. */
+    /* Make what the operation needs and check its results; may be NULL. */
     int32_t (*prepare)(struct bench *bench);
-    /* One operation; or, where calling through a pointer would be felt, many of them. */
+    /* One operation; or many, if the cost of a call through a pointer would be significant. */
     int32_t (*once)(struct bench *bench);
     int32_t (*many)(struct bench *bench, uint64_t repetitions);
     void (*finish)(struct bench *bench); /* also after a prepare() that failed; may be NULL */
@@ -68,19 +68,19 @@ struct bench_row {
     char reason[512];
 };
 
-/* What is being measured on, and with. */
+/* The device that is measured, and the resources in use. */
 struct bench {
     ds_accel_t *context;
     ds_accel_device_t *device;
-    ds_accel_device_t *peer; /* NULL: there is none, or none that opens */
-    char peer_reason[256];   /* why it does not */
+    ds_accel_device_t *peer; /* NULL: there is no peer, or none that opens */
+    char peer_reason[256];   /* why the peer does not open */
     uint32_t device_index;
     uint32_t peer_index;
     ds_accel_stream_t *stream;
-    ds_accel_event_t *start, *end; /* with timing; NULL: the host's clock serves */
+    ds_accel_event_t *start, *end; /* with timing; NULL: the host's clock is used */
     double time_s;
 
-    const struct bench_case *test; /* at hand */
+    const struct bench_case *test; /* the current case */
     uint64_t size_bytes;
     void *places[BENCH_PLACES]; /* of size_bytes each; NULL with the reason below */
     int32_t place_status[BENCH_PLACES];
@@ -92,7 +92,7 @@ struct bench {
     ds_accel_graph_t *graph;
     ds_accel_stream_t *other_stream;
     uint64_t tasks_queued, tasks_run;
-    char reason[512]; /* why the row at hand fails; "": what the library says */
+    char reason[512]; /* why the current row fails; "": the library's message */
 
     struct bench_row *rows;
     size_t row_count;
@@ -109,7 +109,8 @@ extern const size_t bench_call_count;
 int32_t bench_fail(struct bench *bench, int32_t status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Memory of every place that can be had, of bench->size_bytes, the pattern in BENCH_HOST_IN. */
+/* Allocate memory of every available place, of bench->size_bytes, with the pattern in
+ * BENCH_HOST_IN. */
 void bench_places_make(struct bench *bench);
 void bench_places_release(struct bench *bench);
 
@@ -123,18 +124,18 @@ int32_t bench_measure(struct bench *bench, struct bench_row *row);
 
 /* ---- bench_progress.c: the bar, and Ctrl-C -------------------------------------------------- */
 
-/* From now on SIGINT, SIGTERM and SIGHUP are remembered; a second one kills. */
+/* Record SIGINT, SIGTERM and SIGHUP from now on; a second signal kills the process. */
 void bench_signals_catch(void);
-/* The signal, or 0. */
+/* The recorded signal, or 0. */
 int bench_signal(void);
-/* Give the signals back, and die of the one that came, if one did. */
+/* Restore the signal handlers, and raise the recorded signal, if there is one. */
 void bench_signals_release(void);
 
-/* A bar on stderr, if that is a terminal and wanted. */
+/* Show a bar on stderr, if stderr is a terminal and the bar is wanted. */
 void bench_progress_begin(bool wanted);
 void bench_progress_show(size_t done, size_t total, const struct bench_row *row);
 void bench_progress_end(void);
-/* A log sink that takes the bar away before the tool's own sink (its user_data) writes. */
+/* A log sink that removes the bar before the tool's own sink (its user_data) writes. */
 void bench_progress_log(void *user_data, uint32_t level, const char *topic, const char *message);
 
 /* ---- bench_report.c ------------------------------------------------------------------------- */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is measured in time: allocations, events, streams, the way of a piece of work to the device
- * and back, graphs, and what the library itself costs.
+ * Measurements in time: allocations, events, streams, the round trip of work to the device and
+ * back, graphs, and the cost of the library itself.
  *
- * "cached" is the library's allocation, hot: what was freed is given out again. "backend" is the
- * backend's own, which every allocation would be without a cache.
+ * "cached" is the library's allocation, hot: it reuses freed memory. "backend" is the backend's own
+ * allocation, which every allocation would cost without a cache.
  */
 #include "bench.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define FILL_BYTE 0x5a
-#define TASK_BYTES 64u /* what launch/copy moves: nothing to speak of */
+#define TASK_BYTES 64u /* the size that launch/copy moves: its time is negligible */
 
 /* ---- allocation ----------------------------------------------------------------------------- */
 
@@ -33,7 +33,7 @@ static int32_t pinned_pair(struct bench *bench)
     return status < 0 ? status : ds_accel_mem_free_pinned(bench->device, pointer);
 }
 
-/* The status of a call through the table, with what the backend says of it. */
+/* The status of a call through the table; sets the backend's message on failure. */
 static int32_t finish_direct(struct bench *bench, int32_t status,
                              const struct ds_accel_error *error)
 {
@@ -68,7 +68,7 @@ static int32_t pinned_backend(struct bench *bench)
     return finish_direct(bench, status, &error);
 }
 
-/* Memory for the row is free: the places of a transfer were given back. */
+/* Memory for the row is available: the places of a transfer were freed. */
 static int32_t prepare_device_pair(struct bench *bench)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
@@ -162,7 +162,8 @@ static int32_t stream_wait_event(struct bench *bench)
     return ds_accel_stream_wait_event(bench->stream, bench->event);
 }
 
-/* One stream marks, the other waits for the mark, the host for the other: one hand-over. */
+/* One stream records an event, the other waits for it, and the host waits for the other: one
+ * hand-over. */
 static int32_t prepare_hand_over(struct bench *bench)
 {
     int32_t status = prepare_event(bench);
@@ -211,7 +212,7 @@ static void free_small(struct bench *bench)
     bench->small_host = NULL;
 }
 
-/* The device's small memory begins with so many of the byte. */
+/* The device's small memory must begin with this many of the byte. */
 static int32_t check_small(struct bench *bench, unsigned char wanted, uint32_t size_bytes)
 {
     unsigned char *given = bench->small_host;
@@ -242,7 +243,7 @@ static int32_t prepare_launch_copy(struct bench *bench)
 {
     int32_t status = make_small(bench);
 
-    /* calloc() made it zero: so is the device's first. */
+    /* calloc() zeroed the host's memory: the copy zeroes the device's, too. */
     status = status < 0 ? status
                         : ds_accel_mem_copy(bench->device, bench->small, bench->small_host,
                                             BENCH_SMALL_BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE);
@@ -298,7 +299,7 @@ static int32_t launch_task(struct bench *bench)
 
 /* ---- graphs --------------------------------------------------------------------------------- */
 
-/* So many fills; the last one leaves FILL_BYTE. */
+/* This many fills; the last one writes FILL_BYTE. */
 static int32_t capture(struct bench *bench, uint32_t node_count)
 {
     int32_t status = ds_accel_graph_capture_begin(bench->graph, bench->stream, NULL,
@@ -371,8 +372,8 @@ static int32_t prepare_replay_many(struct bench *bench)
 /* ---- the library itself --------------------------------------------------------------------- */
 
 /*
- * Each result goes into what the next call is given, and memory is clobbered: the compiler can
- * neither leave a call out nor take one out of the loop.
+ * Each result becomes an argument of the next call, and memory is clobbered: the compiler can
+ * neither omit a call nor move one out of the loop.
  */
 static int32_t dispatch_api(struct bench *bench, uint64_t repetitions)
 {
@@ -411,7 +412,7 @@ static int32_t dispatch_direct(struct bench *bench, uint64_t repetitions)
     return DS_ACCEL_OK;
 }
 
-/* What naming the device again costs a program that keeps nothing. */
+/* The cost for a program that names the device again for each call. */
 static int32_t device_get(struct bench *bench)
 {
     ds_accel_device_t *device;

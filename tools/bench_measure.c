@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Measuring one row. A sample is a number of operations one after the other, timed as a whole:
- * enough of them that the clock's own cost vanishes. That number is found by trying, which warms
- * everything up too. Samples are taken until the row's time is spent, and at least three.
+ * Measures one row. A sample is a number of operations in sequence, timed as a whole: enough of
+ * them that the clock's own cost is negligible. Calibration finds that number by trials, which also
+ * warm everything up. Samples are taken until the row's time is spent, and at least three.
  *
- * What is queued is timed on the device, between two events of one stream, where the backend can;
- * else, as everything that returns when it is done, on the host, the wait included.
+ * Queued operations are timed on the device, between two events of one stream, if the backend can;
+ * else, like operations that return when they are complete, on the host, the wait included.
  */
 #include "bench.h"
 
@@ -15,7 +15,7 @@
 #include <time.h>
 
 #define NS_PER_S 1e9
-#define SLICE_NS UINT64_C(200000000) /* how long Ctrl-C may go unheard */
+#define SLICE_NS UINT64_C(200000000) /* longest delay before Ctrl-C is noticed */
 #define MIN_SAMPLES 3u
 #define SAMPLES_WANTED 20.0
 #define MIN_SAMPLE_NS 20e3
@@ -73,7 +73,7 @@ static int32_t time_on_host(struct bench *bench, uint64_t repetitions, double *n
     }
     *ns_out = now_ns() - start;
     if (status >= 0 && !bench->test->queued) {
-        status = bench_wait(bench); /* what a sample leaves behind is not the next one's */
+        status = bench_wait(bench); /* work that a sample leaves does not count for the next one */
     }
     return status;
 }
@@ -102,8 +102,8 @@ static int32_t time_sample(struct bench *bench, bool on_device, uint64_t repetit
 }
 
 /*
- * How many operations make a sample. A device whose clock stands still over as many as may be
- * queued is not asked for the time: the host's clock is used then.
+ * The number of operations in a sample. If the device's clock does not advance over as many
+ * operations as may be queued, the host's clock is used instead.
  */
 static int32_t calibrate(struct bench *bench, struct bench_row *row)
 {
@@ -192,7 +192,7 @@ static int32_t take_samples(struct bench *bench, struct bench_row *row)
     return status;
 }
 
-/* What cannot be had here is skipped; what does not work is a failure. */
+/* An unavailable feature is skipped; any other error is a failure. */
 static enum bench_state state_of(int32_t status)
 {
     switch (status) {

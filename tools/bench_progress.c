@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The bar on stderr, and Ctrl-C. The bar is one line that is written over itself, never more often
- * than once for each row, and gone before anything else is written. A signal is only remembered:
- * whoever measures looks, gives back what it holds, takes the bar away and lets the signal have its
- * way. A second signal does at once what it always does.
+ * The bar on stderr, and Ctrl-C. The bar is one line that is overwritten, at most once for each
+ * row, and removed before other output. A signal is only recorded: the measuring code polls for it,
+ * releases its resources, removes the bar and raises the signal again. A second signal takes effect
+ * at once.
  */
 #include "bench.h"
 
@@ -111,7 +111,7 @@ void bench_progress_show(size_t done, size_t total, const struct bench_row *row)
     }
     snprintf(line, sizeof(line), "[%s] %zu/%zu %s %s %s", bar, done, total, row->test->group,
              row->test->name, size);
-    /* A full line would make some terminals begin the next one. */
+    /* After a full line some terminals begin the next one. */
     if (width <= sizeof(line)) {
         line[width - 1] = '\0';
     }

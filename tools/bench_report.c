@@ -23,7 +23,7 @@ void bench_format_size(uint64_t size_bytes, char *text, size_t text_size)
     snprintf(text, text_size, "%" PRIu64 " %s", size_bytes, units[unit]);
 }
 
-/* Text from a plugin, as far as a terminal only shows it. */
+/* Text from a plugin, without characters that a terminal interprets. */
 static void put_plain(FILE *file, const char *text)
 {
     char copy[512];

@@ -3,13 +3,13 @@
 /*
  * ds-accel bench: measures a device through the public interface, as a program would use it.
  *
- *   bench_cases.c, bench_calls.c  what is measured: tables of cases, each with its own check
- *   bench_measure.c               how: calibration, samples, which clock, what became of a row
+ *   bench_cases.c, bench_calls.c  the measurements: tables of cases, each with its own check
+ *   bench_measure.c               the method: calibration, samples, choice of clock, state of a row
  *   bench_progress.c              the bar on a terminal, and Ctrl-C
  *   bench_report.c                the table and the JSON
  *
  * A row is a case, for transfers and allocations at one size. Sizes are the outer loop, so that the
- * memory of one size is made once; rows are shown case by case.
+ * memory of one size is allocated once; rows are shown case by case.
  */
 #include "bench.h"
 
@@ -33,7 +33,7 @@ static const char *const groups[] = {"copy",   "fill",   "peer",  "alloc",   "ev
                                      "stream", "launch", "graph", "dispatch"};
 #define GROUP_COUNT (sizeof(groups) / sizeof(groups[0]))
 
-/* What was asked for. */
+/* The options of the command line. */
 struct request {
     uint64_t sizes_bytes[BENCH_MAX_SIZES];
     size_t size_count;
@@ -43,7 +43,7 @@ struct request {
 
 /* ---- the request: -1, or the exit code ------------------------------------------------------ */
 
-/* 4096, 64K, 1MiB. False: it is no size. */
+/* 4096, 64K, 1MiB. False: the text is not a size. */
 static bool parse_size(const char *text, size_t length, uint64_t *size_out)
 {
     static const char units[] = "KMGT";
@@ -141,7 +141,7 @@ static int take_time(const struct tool *tool, struct request *request)
         return -1;
     }
     request->time_s = strtod(tool->time, &end);
-    /* Digits and a point: strtod() would take "inf" and "0x1p3" too. */
+    /* Digits and a point: strtod() would accept "inf" and "0x1p3" too. */
     if (*end != '\0' || strspn(tool->time, "0123456789.") != strlen(tool->time) ||
         !(request->time_s > 0 && request->time_s <= MAX_TIME_S)) {
         return tool_usage(tool, "--time takes seconds, above 0 and up to 3600, not \"%s\"",
@@ -226,7 +226,7 @@ static bool make_rows(struct bench *bench, const struct request *request)
 
 /* ---- the device ----------------------------------------------------------------------------- */
 
-/* Events that tell the time, or NULL: then the host's clock serves. */
+/* Events that measure time, or NULL: then the host's clock is used. */
 static void make_clock(struct bench *bench)
 {
     double elapsed_ms;
@@ -284,7 +284,7 @@ static void close_device(struct bench *bench)
 
 /* ---- measuring ------------------------------------------------------------------------------ */
 
-/* The rows of one size that are transfers, or are not. */
+/* Measure the rows of one size that are transfers, or those that are not. */
 static int32_t measure_rows(struct bench *bench, uint64_t size_bytes, bool transfers, size_t *done)
 {
     for (size_t i = 0; i < bench->row_count; i++) {
@@ -332,7 +332,7 @@ static int32_t measure_all(struct bench *bench, const struct request *request)
     return status == DS_ACCEL_OK ? measure_rows(bench, 0, false, &done) : status;
 }
 
-/* ---- the answer ----------------------------------------------------------------------------- */
+/* ---- the output ----------------------------------------------------------------------------- */
 
 static int answer(const struct tool *tool, const struct bench *bench, const struct request *request)
 {

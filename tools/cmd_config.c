@@ -10,9 +10,10 @@
 #include <sys/stat.h>
 
 #define FILES_MOST 64
-#define TEXT_LIMIT_BYTES (1024u * 1024) /* as of a file */
+#define TEXT_LIMIT_BYTES (1024u * 1024) /* the same as of a file */
 
-/* What is no file to be opened twice: "-", and the pipe that a shell has for <(COMMAND). */
+/* Inputs that cannot be opened twice as a file: "-", and the pipe that a shell makes for
+ * <(COMMAND). */
 static bool is_stream(const char *path)
 {
     struct stat info;
@@ -21,7 +22,7 @@ static bool is_stream(const char *path)
            (stat(path, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode)));
 }
 
-/* All that comes, in a new text; NULL after a message. */
+/* All input, in a new text; NULL after a message. */
 static char *read_stream(const char *path)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");

@@ -15,7 +15,7 @@ static int run(struct tool *tool, int argument_count, char **arguments)
     if (status < 0) {
         return tool_fail(status);
     }
-    /* Problems found are an answer, not a failure to say so. */
+    /* Problems found are a result, not a failure of the command. */
     status = ds_accel_report(context, DS_ACCEL_REPORT_DOCTOR, NULL, tool_format(tool), &text);
     code = text != NULL ? tool_print(text, tool_exit_code(status)) : tool_fail(status);
     ds_accel_destroy(context);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* The format asked for; 0 after a usage error, with the exit code in *code. */
+/* The requested format; 0 after a usage error, with the exit code in *code. */
 static uint32_t choose_format(const struct tool *tool, int *code)
 {
     if (tool->json + tool->svg + tool->pickle + tool->pickle_segments > 1) {

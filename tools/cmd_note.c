@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds-accel note: the ELF note of DS_ACCEL_PLUGIN() for languages that have no macro of C */
+/* ds-accel note: the ELF note of DS_ACCEL_PLUGIN() for languages without C macros */
 #include "tool.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #define HARDWARE_BYTES 4096 /* as in DS_ACCEL_PLUGIN_HARDWARE() */
 
-/* What the arguments say. */
+/* The values of the arguments. */
 struct plan {
     struct ds_accel_note note;
     uint64_t required, optional;
@@ -34,7 +34,8 @@ static bool is_name(const char *text)
     return text[0] >= 'a' && text[0] <= 'z' && text[length] == '\0' && length <= 31;
 }
 
-/* True if it fits and nothing in it is obeyed by a terminal; then it is in the field. */
+/* True if the text fits and has no character that a terminal interprets; then it is in the
+ * field. */
 static bool take_text(char *field, size_t field_bytes, const char *text)
 {
     char clean[HARDWARE_BYTES];
@@ -98,7 +99,7 @@ static bool take_features(const char *list, uint64_t *bits)
     }
 }
 
-/* A line more of the second note. */
+/* Add a line to the second note. */
 static bool take_hardware(const char *line, char *hardware)
 {
     size_t used = strlen(hardware);
@@ -145,7 +146,7 @@ static bool take_value(struct plan *plan, const char *argument)
            (plan->is_c || strcmp(value, "assembler") == 0);
 }
 
-/* The note as the macro writes it, but for what the arguments say. */
+/* The note as the macro writes it, before the arguments change it. */
 static void begin(struct plan *plan)
 {
     struct ds_accel_note_desc *desc = &plan->note.desc;
@@ -202,7 +203,7 @@ static void put(struct output *output, const char *format, ...)
     va_end(arguments);
 }
 
-/* Bytes by 12 in a line, each line between two texts. */
+/* Bytes, 12 per line, each line between two texts. */
 static void put_bytes(struct output *output, const void *bytes, size_t size, const char *before,
                       const char *after)
 {
@@ -216,7 +217,7 @@ static void put_bytes(struct output *output, const void *bytes, size_t size, con
     }
 }
 
-/* Numbers as numbers, in the byte order of what is assembled. */
+/* Numbers as numbers, in the byte order of the assembler's target. */
 static void put_assembler(struct output *output, const struct plan *plan,
                           const struct ds_accel_note *second, size_t hardware_bytes)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* To a file, whole or not at all, or to stdout. */
+/* Write to a file, complete or not at all, or to stdout. */
 static int write_report(struct tool *tool, uint32_t report, uint32_t format, const char *path)
 {
     ds_accel_t *context;

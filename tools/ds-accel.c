@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The command line: finds the command, parses the options all of them share, and runs it. */
+/* The command line: finds the command, parses the common options, and runs the command. */
 #include "tool.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static const char common_help[] =
     "  4 the forced accelerator is not usable, 5 bad configuration, 6 refused for\n"
     "  security, 7 internal error\n";
 
-/* Where answers go: stdout as the program got it. Plugins that print get stderr in its place. */
+/* The output of commands: the original stdout. Plugins that print get stderr in its place. */
 static FILE *answer;
 
 /* ---- shared by the commands ----------------------------------------------------------------- */
@@ -115,7 +115,7 @@ int tool_exit_code(int32_t status)
 
 static void say(const char *format, const char *tail, va_list arguments)
 {
-    char line[4096]; /* longer ones are cut */
+    char line[4096]; /* longer lines are truncated */
 
     vsnprintf(line, sizeof(line), format, arguments);
     ds_accel_sanitize_text(line, sizeof(line));
@@ -133,7 +133,7 @@ void tool_say(const char *format, ...)
 
 int tool_fail(int32_t status)
 {
-    /* The library's errors are fit for a terminal; those of a configuration have several lines. */
+    /* The library's errors are safe for a terminal; those of a configuration have several lines. */
     fprintf(stderr, "ds-accel: %s\n", ds_accel_last_error());
     return tool_exit_code(status);
 }
@@ -151,7 +151,7 @@ int tool_usage(const struct tool *tool, const char *format, ...)
     return EXIT_USAGE;
 }
 
-/* The exit code, or that stdout could not take the answer. */
+/* The exit code, or the code for a failed write to stdout. */
 static int finish_output(bool failed, int code)
 {
     if (fflush(answer) != 0 || ferror(answer) || failed) {
@@ -260,7 +260,7 @@ static int print_help(const struct tool_command *command)
 
 /* ---- parsing -------------------------------------------------------------------------------- */
 
-/* One value more of an option that may be given again. */
+/* Add a value of an option that may be repeated. */
 static int take_another(const struct tool *tool, const char *option, const char **values,
                         size_t *count)
 {
@@ -271,7 +271,7 @@ static int take_another(const struct tool *tool, const char *option, const char 
     return -1;
 }
 
-/* Whether the command has an option of this name of its own. */
+/* Does the command have an own option of this name? */
 static bool has_own(const struct tool_command *command, const char *name)
 {
     const char *own = command->own_options != NULL ? command->own_options : "";
@@ -285,7 +285,7 @@ static bool has_own(const struct tool_command *command, const char *name)
     return false;
 }
 
-/* Whether only some commands have it. */
+/* Do only some commands have the option? */
 static bool is_own(const char *name)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
@@ -296,7 +296,7 @@ static bool is_own(const char *name)
     return false;
 }
 
-/* One option that all commands have; -1 to go on, else the exit code. */
+/* Parse an option of all commands; -1 to go on, else the exit code. */
 static int take_common_option(struct tool *tool, int option)
 {
     switch (option) {
@@ -338,7 +338,7 @@ static int take_common_option(struct tool *tool, int option)
     }
 }
 
-/* One option that only some commands have. Which one it will be is not known yet. */
+/* Parse an option of some commands. The command is not known yet. */
 static int take_own_option(struct tool *tool, int option)
 {
     switch (option) {
@@ -402,8 +402,8 @@ static int take_option(struct tool *tool, int option)
 }
 
 /*
- * Name the culprit. getopt leaves a short option in optopt, 0 for an unknown long one, and for a
- * long one that takes no argument its value, which is one of ours.
+ * Report the wrong option. getopt sets optopt to a short option, to 0 for an unknown long one, and
+ * for a long one without an argument to its value, which is one of this file's.
  */
 static int bad_option(const struct tool *tool, const char *argument)
 {
@@ -437,7 +437,7 @@ static int parse(struct tool *tool, int argc, char **argv, const char *short_opt
     return -1;
 }
 
-/* An option that other commands have, given to this one: the exit code, or -1. */
+/* Check for an option that this command does not have: the exit code, or -1. */
 static int check_options(const struct tool *tool)
 {
     for (size_t i = 0; long_options[i].name != NULL; i++) {
@@ -478,7 +478,7 @@ static const struct tool_command *find_command(const char *name)
     return NULL;
 }
 
-/* Give what plugins print another place than the answer's. Without stderr there is none. */
+/* Redirect the output of plugins from stdout to stderr. Without stderr it stays on stdout. */
 static void keep_answer_clean(void)
 {
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -538,7 +538,7 @@ int main(int argc, char **argv)
     }
     argc -= optind;
     argv += optind;
-    optind = 0; /* glibc: start again, also its permutation */
+    optind = 0; /* glibc: restarts the scan and its permutation */
     code = parse(&tool, argc, argv, ":a:ho:qv");
     if (code >= 0) {
         return code;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Prints the manual page ds-accel-reasons(7), made of core/reasons.def: what the program says and
- * what the manual says come from one table. Run by the build, not installed.
+ * Prints the manual page ds-accel-reasons(7), made of core/reasons.def: the program's messages and
+ * the manual come from one table. The build runs this program; it is not installed.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -100,7 +100,8 @@ static const char tail[] = ".Sh SEE ALSO\n"
                            ".Xr ds-accel.json 5 ,\n"
                            ".Xr ds-accel-plugin 7\n";
 
-/* A line of plain text: nothing of it is markup, and a dash stays one that can be copied. */
+/* A line of plain text, escaped so that none of it is markup; a dash stays one that can be
+ * copied. */
 static void put_text(const char *text, const char *end)
 {
     if (text[0] == '.' || text[0] == '\'') {

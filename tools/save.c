@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Writing a file as a whole: beside it first, then in its place. */
+/* Writes a complete file: to a temporary file beside it first, which then replaces it. */
 #include "tool.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static bool write_all(int fd, const char *data, size_t size_bytes)
     return true;
 }
 
-/* A pipe, a terminal, /dev/null: nothing to put in its place. */
+/* A pipe, a terminal, /dev/null: such a file cannot be replaced. */
 static bool write_into(const char *path, const char *data, size_t size_bytes)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -41,7 +41,7 @@ static bool write_into(const char *path, const char *data, size_t size_bytes)
     return written;
 }
 
-/* The mode is that of the file there was, or what the umask leaves of a new one. */
+/* The mode is that of the old file, or for a new file what the umask permits. */
 static bool replace(const char *path, mode_t mode, const char *data, size_t size_bytes)
 {
     char beside[PATH_MAX];
@@ -87,7 +87,7 @@ bool tool_save(const char *path, const char *data, size_t size_bytes)
     } else if (!S_ISREG(status.st_mode)) {
         written = write_into(path, data, size_bytes);
     } else {
-        /* Behind a link: the file it names is what is written. */
+        /* The target of a link is written, not the link. */
         written = realpath(path, target) != NULL &&
                   replace(target, status.st_mode & 07777, data, size_bytes);
     }

@@ -21,9 +21,9 @@ enum {
 };
 
 #define TOOL_PLUGIN_DIRS 64
-#define TOOL_LISTS 32 /* of one option that may be given again */
+#define TOOL_LISTS 32 /* for one option that may be repeated */
 
-/* The options every command takes, as parsed. */
+/* The options of all commands, as parsed. */
 struct tool {
     const struct tool_command *command;
     struct ds_accel_options options;
@@ -43,7 +43,7 @@ struct tool {
     const char *time;                  /* bench */
     const char *sizes[TOOL_LISTS], *groups[TOOL_LISTS]; /* bench --size, --only */
     size_t size_count, group_count;
-    uint64_t given; /* options that only some commands have: bits of their places */
+    uint64_t given; /* options that only some commands have: bits by their positions */
     bool quiet;
     int verbosity;
 };
@@ -54,7 +54,7 @@ struct tool_command {
     const char *summary;     /* one line */
     const char *help;        /* paragraphs, after the usage */
     int least, most;         /* number of arguments */
-    const char *own_options; /* long ones, one blank between; NULL: none but what all have */
+    const char *own_options; /* long options, separated by one blank; NULL: only the common ones */
     int (*run)(struct tool *tool, int argument_count, char **arguments);
     bool starts_plugins; /* it runs in a process of its own (apart.c) */
 };
@@ -63,26 +63,27 @@ extern const struct tool_command cmd_bench, cmd_cache, cmd_config, cmd_conforman
     cmd_doctor, cmd_env, cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine,
     cmd_topo, cmd_report, cmd_note;
 
-/* Run the command in a child, and return its exit code, or say how a plugin ended it. */
+/* Run the command in a child, and return its exit code, or report how a plugin ended the child. */
 int tool_run_apart(struct tool *tool, int argument_count, char **arguments);
 /* The exit code for a status of the library. */
 int tool_exit_code(int32_t status);
 /* Print the library's last error to stderr and return its exit code. */
 int tool_fail(int32_t status);
-/* Print a line to stderr, whatever is in it: no byte of it is obeyed by a terminal. */
+/* Print a line to stderr, with any text in it: a terminal interprets no byte of it. */
 void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Print a usage error so, and return EXIT_USAGE. */
+/* Print a usage error in the same way, and return EXIT_USAGE. */
 int tool_usage(const struct tool *tool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Write a text of the library's to stdout, release it, and return code, or that writing failed. */
+/* Write a text of the library's to stdout, release it, and return code, or the code for a failed
+ * write. */
 int tool_print(char *text, int code);
 /* The same for bytes of ds_accel_free_data(), and to the file of --output if there is one. */
 int tool_write(const struct tool *tool, void *data, size_t size_bytes, int code);
-/* True if the answer goes to somebody's terminal. */
+/* True if the output goes to a terminal. */
 bool tool_is_terminal(const struct tool *tool);
-/* The same for a text of the command's own, to the file of --output if there is one. */
+/* The same for the command's own text, to the file of --output if there is one. */
 int tool_answer(const struct tool *tool, const char *text, size_t size_bytes, int code);
-/* Write a whole file, or leave it as it was: prints what went wrong. */
+/* Write a complete file, or leave the old one unchanged: prints an error on failure. */
 bool tool_save(const char *path, const char *data, size_t size_bytes);
 uint32_t tool_format(const struct tool *tool);
 /* Make a context, write one report of it, release it. */
