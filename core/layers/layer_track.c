@@ -388,7 +388,7 @@ static void release_memory(struct ds_accel__call *call, enum ds_accel__register 
     }
 }
 
-/* Memory for what the call will give. False: there is none, and the plugin is not asked. */
+/* Reserve memory for what the call makes. False: out of memory, and the plugin is not called. */
 bool ds_accel__track_reserve(struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
