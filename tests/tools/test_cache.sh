@@ -336,10 +336,20 @@ ends_its_user() {
     chooses "$1: the repaired one" faulty
 }
 
-# The same where it was evaluated before, and is started in an evaluation that checks no file.
+# The same where all were evaluated before, and the start is in an evaluation that checks no file.
+cat >"$dir/later.py" <<'END'
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+context = ctypes.c_void_p()
+library.ds_accel_create(None, ctypes.byref(context))
+library.ds_accel_check(context, None)
+library.ds_accel_detect(context)
+END
 fresh
 put use_segv
-run sh -c '"$@"; exit $?' - "$program" --config "$config" --plugin-dir "$plugins" report --json
+run sh -c '"$@"; exit $?' - env DS_ACCEL_CONFIG="$config" DS_ACCEL_PLUGIN_PATH="$plugins" \
+    "$python" "$dir/later.py" "$build/lib/libds_accel.so"
+is "evaluated before: it ends" 139 "$code"
 is "evaluated before: a trail is left" 1 "$(find "$cache" -name 'loading.*' | wc -l)"
 
 ends_its_user use_segv 139
