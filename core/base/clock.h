@@ -6,11 +6,11 @@
 
 #include <stdint.h>
 
-/* For how long something took, and until when to wait. */
+/* For durations and deadlines. */
 uint64_t ds_accel__now_ns(void);
-/* Since the machine started, sleep included: the same in every process. */
+/* Milliseconds since boot, including suspended time: the same in every process. */
 uint64_t ds_accel__boot_ms(void);
-/* For people, and beside other programs' times; since 1970. */
+/* For displayed times and comparison with other programs' times: microseconds since 1970. */
 uint64_t ds_accel__wall_us(void);
 
 #endif

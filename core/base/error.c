@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Long enough for a few lines of configuration problems; longer texts are cut, never allocated. */
+/* Room for a few lines of configuration problems; longer texts are truncated, never allocated. */
 static _Thread_local char last_error[4096];
 
 const char *ds_accel_last_error(void)
@@ -24,7 +24,7 @@ int32_t ds_accel__error(int32_t status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(last_error, sizeof(last_error), format, arguments);
     va_end(arguments);
-    /* Names and paths in it come from anywhere, and go to somebody's terminal. */
+    /* The message contains names and paths of any origin, and is printed on terminals. */
     ds_accel__sanitize(last_error, sizeof(last_error));
     return status;
 }

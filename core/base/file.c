@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Reading whole files and directories, bounded, without blocking on a pipe or following surprises.
- */
+/* Reading whole files and directories, with size limits and without blocking on a pipe. */
 #include "base/file.h"
 #include "base/text.h"
 
@@ -21,7 +20,7 @@ static int32_t fail_errno(int error, const char **cause_out)
     return error == ENOENT || error == ENOTDIR ? DS_ACCEL_ERR_NOT_FOUND : DS_ACCEL_ERR_IO;
 }
 
-/* Read to the end, growing; files of /proc say size 0 and are longer. */
+/* Read to the end and grow the buffer; files of /proc report size 0 and are longer. */
 static int32_t read_all(int fd, size_t limit_bytes, char **data_out, size_t *size_out,
                         const char **cause_out)
 {
@@ -32,7 +31,7 @@ static int32_t read_all(int fd, size_t limit_bytes, char **data_out, size_t *siz
     while (data != NULL) {
         ssize_t count;
 
-        assert(size + 1 < capacity); /* read() with no room would look like the file's end */
+        assert(size + 1 < capacity); /* read() into no space would look like the end of the file */
         count = read(fd, data + size, capacity - size - 1);
         if (count < 0 && errno == EINTR) {
             continue;
@@ -78,7 +77,7 @@ int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_ou
     int fd;
 
     *cause_out = "";
-    /* Not blocking: opening a pipe that nobody writes must not hang. */
+    /* Nonblocking: opening a pipe that has no writer must not hang. */
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return fail_errno(errno, cause_out);
@@ -151,7 +150,7 @@ int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), c
         if (error == ENOMEM) {
             return ds_accel__no_memory();
         }
-        /* A file where a directory on the way should be: then it is not there either. */
+        /* ENOTDIR: a component of the path is a file, so the directory does not exist. */
         return error == ENOENT || (error == ENOTDIR && access(path, F_OK) != 0)
                    ? DS_ACCEL_OK
                    : fail_errno(error, cause_out);

@@ -16,11 +16,11 @@
  */
 int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_out, size_t *size_out,
                             const char **cause_out);
-/* The names in a directory that pass the filter, sorted by bytes; none if it does not exist. */
+/* The names in a directory that pass the filter, sorted byte-wise; none if it does not exist. */
 int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), char ***names_out,
                            size_t *count_out, const char **cause_out);
 void ds_accel__names_free(char **names, size_t count);
-/* False: a file of that size would be past RLIMIT_FSIZE, and writing it a deadly SIGXFSZ. */
+/* False: a file of that size would exceed RLIMIT_FSIZE, and SIGXFSZ would end the process. */
 bool ds_accel__file_may_have(size_t size_bytes);
 
 #endif

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * After fork(): no vendor's runtime survives it, and a call into one may hang for ever. So in the
- * child every slot of every accelerator that was started before says so, and locks that a thread
- * held which the child does not have are free again. The parent pays nothing: the tables are the
- * child's own copies, written once, by the handler that fork() calls there.
+ * Handling of fork(). No vendor's runtime survives fork(), and a call into one may hang forever. In
+ * the child, therefore, every slot of every accelerator that was started before fork() fails with
+ * an error, and locks held by threads that the child does not have are reinitialized. The parent
+ * pays nothing: the child writes its own copies of the tables, once, in the handler that fork()
+ * calls.
  *
- * A lock that was held may have guarded something that was being changed; the child sees it half
- * done. That is why only those are renewed that stand in the way of calls that must answer, and why
- * a module of before is never closed in the child. Changes of a context are marked while they go on
- * (ds_accel__context_change_begin()), since a lock is held by readers, too. A context that was
- * being changed is torn: it is not changed in the child, nor ended, since the helper processes and
- * the file that a detection uses are the parent's.
+ * A lock that was held may have guarded data that was being changed; the child sees that data half
+ * written. The child therefore reinitializes only the locks of calls that must return, and never
+ * closes a module that was opened before fork(). A held lock does not prove a change, since readers
+ * hold locks, too: changes of a context are marked while they are in progress
+ * (ds_accel__context_change_begin()). A context that was being changed is torn: the child neither
+ * changes nor ends it, since the helper processes and the file that a detection uses belong to the
+ * parent.
  *
- * Most runtimes cannot be started again in the child either: they abort, hang, or do nothing. Which
- * were started is remembered by name, so that a new context there refuses them before it asks or
- * loads anything; a plugin with DS_ACCEL_FEATURE_SURVIVES_FORK is not among them.
+ * Most runtimes cannot be started again in the child either: they abort, hang, or do nothing. The
+ * names of started plugins are recorded, so that a new context in the child refuses them before it
+ * probes or loads anything; a plugin with DS_ACCEL_FEATURE_SURVIVES_FORK is not recorded.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -28,7 +30,7 @@
 #define LOCK_LIMIT 32
 #define HOOK_LIMIT 8
 
-/* Guards what is below; held over fork(), so that the child finds them whole. */
+/* Guards the variables below; held across fork(), so that the child finds them consistent. */
 static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ds_accel__fork_watch *watches;
 static pthread_mutex_t *locks[LOCK_LIMIT];
@@ -37,8 +39,8 @@ static ds_accel__fork_hook_t hooks[HOOK_LIMIT];
 static size_t hook_count;
 
 /*
- * What was started in this process, or in one that it is a child of, and does not survive a fork.
- * Never forgotten, since no vendor's library is unloaded. Under the lock; a child adds to it.
+ * A plugin that was started in this process or in an ancestor and does not survive a fork. Entries
+ * are never removed, since no vendor's library is unloaded. Under the lock; a child adds entries.
  */
 struct started {
     struct started *next;
@@ -49,7 +51,7 @@ struct started {
 
 static struct started *all_started;
 
-/* Who started what this process has inherited; 0: it has inherited nothing. */
+/* The process that started the accelerators that this process inherited; 0: it inherited none. */
 static pid_t parent;
 
 static void before_fork(void)
@@ -62,7 +64,7 @@ static void in_parent(void)
     pthread_mutex_unlock(&fork_lock);
 }
 
-/* Who only read under a lock left nothing half written. */
+/* A thread that only read under a lock left nothing half written. */
 static void renew(struct ds_accel__fork_watch *watch)
 {
     watch->is_torn = watch->is_torn || __atomic_load_n(&watch->changing, __ATOMIC_SEQ_CST) != 0;
@@ -89,7 +91,7 @@ static void in_child(void)
         ds_accel__stub_set_parent(parent);
         watch->is_forked = true;
         ds_accel__table_fill(watch->table, DS_ACCEL__STUB_FORKED);
-        *place = watch->next; /* stubs are all that a child of this one finds */
+        *place = watch->next; /* a child of this process finds the stubs, too */
     }
     for (size_t i = 0; i < lock_count; i++) {
         pthread_mutex_init(locks[i], NULL);
@@ -127,7 +129,7 @@ void ds_accel__fork_renew(pthread_mutex_t *lock)
     if (i == lock_count && lock_count < LOCK_LIMIT) {
         locks[lock_count++] = lock;
     }
-    assert(i < lock_count); /* else LOCK_LIMIT is too small: a child would find it held */
+    assert(i < lock_count); /* else LOCK_LIMIT is too small: a child would find the lock held */
     pthread_mutex_unlock(&fork_lock);
 }
 
@@ -147,7 +149,10 @@ void ds_accel__fork_hook(ds_accel__fork_hook_t hook)
     pthread_mutex_unlock(&fork_lock);
 }
 
-/* The link that leads to it; the last one, which is NULL, if it is not in the list. Lock held. */
+/*
+ * The link that points to the watch; the last link, which is NULL, if it is not in the list. Lock
+ * held.
+ */
 static struct ds_accel__fork_watch **find_watch(const struct ds_accel__fork_watch *watch)
 {
     struct ds_accel__fork_watch **place = &watches;
@@ -163,7 +168,7 @@ void ds_accel__fork_watch(struct ds_accel__fork_watch *watch)
     assert(!watch->is_forked && !watch->is_torn);
     make_ready();
     pthread_mutex_lock(&fork_lock);
-    assert(*find_watch(watch) == NULL); /* twice in it, the list would be a circle */
+    assert(*find_watch(watch) == NULL); /* a second entry would make the list a cycle */
     watch->pid = getpid();
     watch->next = watches;
     watches = watch;
@@ -228,7 +233,7 @@ pid_t ds_accel__fork_starter(const char *name)
 
     pthread_mutex_lock(&fork_lock);
     entry = find_started(name);
-    /* A child that was made without the handlers has a number of its own. */
+    /* In a child created without the handlers, only the process ID differs. */
     if (entry != NULL && (entry->is_inherited || entry->pid != getpid())) {
         pid = entry->pid;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Slots without a function (stub.c), fork (fork.c). */
+/* Stubs for slots without a callable function (stub.c), and handling of fork() (fork.c). */
 #ifndef DS_ACCEL_BASE_FORK_H
 #define DS_ACCEL_BASE_FORK_H
 
@@ -18,39 +18,44 @@ enum ds_accel__stub {
     DS_ACCEL__STUB_DESTROYED    /* ERR_INVALID: the handle was destroyed */
 };
 
-/* Put a stub into every slot; UNSUPPORTED: into those that are NULL. Safe in a forked child. */
+/*
+ * Put a stub into every slot; UNSUPPORTED: only into slots that are NULL. Safe in a forked child.
+ */
 DS_ACCEL__PRIVATE void ds_accel__table_fill(struct ds_accel_plugin *table,
                                             enum ds_accel__stub kind);
-/* The process that FORKED stubs name. */
+/* Set the process that the errors of FORKED stubs name. */
 void ds_accel__stub_set_parent(pid_t pid);
 /* True if the slot at this offset holds the UNSUPPORTED stub. */
 bool ds_accel__slot_is_absent(const struct ds_accel_plugin *table, size_t offset);
-/* A table for handles that were destroyed: static storage, every slot DESTROYED. */
+/* The table of destroyed handles: static storage, every slot is a DESTROYED stub. */
 const struct ds_accel_plugin *ds_accel__table_destroyed(void);
 
-/* A context, or an accelerator that is started here: what fork() makes of it in a child. */
+/* What fork() changes in a child for a context, or for an accelerator started in this process. */
 struct ds_accel__fork_watch {
     struct ds_accel__fork_watch *next;
-    struct ds_accel_plugin *table; /* filled with FORKED; NULL: it is a context's */
-    pthread_mutex_t *locks[5];     /* made anew; NULL: none */
-    pid_t pid;                     /* who started it, or made it */
-    bool is_forked;                /* this process is a child of that one, which has a table */
-    uint32_t changing;             /* changes of what the locks guard that go on; atomic */
-    bool is_torn;                  /* one went on then: what they guard is half written */
+    struct ds_accel_plugin *table; /* filled with FORKED stubs; NULL for a context */
+    pthread_mutex_t *locks[5];     /* reinitialized; NULL: none */
+    pid_t pid;                     /* the process that started or created it */
+    bool is_forked;    /* this process is a forked child of pid; only set with a table */
+    uint32_t changing; /* changes in progress to what the locks guard; atomic */
+    bool is_torn;      /* a change was in progress at fork(): the guarded data is half written */
 };
 
 void ds_accel__fork_watch(struct ds_accel__fork_watch *watch);
 void ds_accel__fork_unwatch(struct ds_accel__fork_watch *watch);
-/* Make a static lock anew in every child. */
+/* Reinitialize a static lock in every child. */
 DS_ACCEL__PRIVATE void ds_accel__fork_renew(pthread_mutex_t *lock);
 /* Call a function in every child, before fork() returns there. */
 typedef void (*ds_accel__fork_hook_t)(void);
 void ds_accel__fork_hook(ds_accel__fork_hook_t hook);
-/* Who started what this process inherited; 0: it inherited nothing. */
+/* The process that started the accelerators that this process inherited; 0: it inherited none. */
 pid_t ds_accel__fork_parent(void);
-/* A plugin is about to be started whose runtime does not survive a fork: for good. ERR_NO_MEMORY */
+/*
+ * Record, for the life of the process, that a plugin is about to be started whose runtime does not
+ * survive a fork. ERR_NO_MEMORY.
+ */
 int32_t ds_accel__fork_started(const char *name);
-/* The process that did so, of which this one is a forked child; 0: none. */
+/* The process that started such a plugin and of which this one is a forked child; 0: none. */
 pid_t ds_accel__fork_starter(const char *name);
 
 #endif

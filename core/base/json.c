@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What reports, recordings and snapshots have in common: members of JSON trees, sizes, XML. */
+/* Functions that reports, recordings and snapshots share: members of JSON trees, sizes, XML. */
 #include "base/json.h"
 #include "base/text.h"
 
@@ -35,7 +35,7 @@ json_t *ds_accel__json_text(const char *text)
 
 void ds_accel__json_set(json_t *object, const char *key, json_t *value, bool *failed)
 {
-    /* jansson takes value even when it fails, and refuses NULL. */
+    /* json_object_set_new() releases value even when it fails, and rejects NULL. */
     if (json_object_set_new(object, key, value) != 0) {
         *failed = true;
     }
@@ -92,7 +92,10 @@ void ds_accel__xml_add(struct ds_accel__text *out, const char *text)
             ds_accel__text_add_bytes(out, c, 1);
             break;
         default:
-            /* XML has no control characters, and a picture's source is read on terminals too. */
+            /*
+             * XML does not allow control characters, and a picture's source is also shown on
+             * terminals.
+             */
             assert(length < sizeof(character));
             memcpy(character, c, length);
             character[length] = '\0';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* JSON trees, sizes for people and texts for XML: json.c. */
+/* JSON trees, readable sizes and escaping for XML: json.c. */
 #ifndef DS_ACCEL_BASE_JSON_H
 #define DS_ACCEL_BASE_JSON_H
 
@@ -11,15 +11,15 @@
 
 struct ds_accel__text;
 
-/* A JSON text from anywhere: NULL is "", bytes that are not UTF-8 become '?'. */
+/* A JSON string from text of any origin: NULL is "", bytes that are not UTF-8 become '?'. */
 json_t *ds_accel__json_text(const char *text);
 /* Set a member, taking value; a NULL value makes *failed true. */
 void ds_accel__json_set(json_t *object, const char *key, json_t *value, bool *failed);
 /* "20 MiB", "1.5 GiB", "512 B". */
 void ds_accel__size_text(uint64_t bytes, char *text, size_t text_size);
-/* Add a text as XML has it: escaped, without characters that XML has not. */
+/* Add a text escaped for XML, without the characters that XML does not allow. */
 void ds_accel__xml_add(struct ds_accel__text *out, const char *text);
-/* A member that is a number; 0 if there is none. */
+/* The value of a numeric member; 0 if there is none. */
 uint64_t ds_accel__json_size(const json_t *object, const char *key);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Topics and levels. The sink is the caller's; the library itself never prints. */
+/* Log topics and levels. The caller supplies the sink; the library itself never prints. */
 #include "base/text.h"
 
 #include <assert.h>
@@ -71,7 +71,7 @@ void ds_accel__log_set_levels(struct ds_accel__log *log, const char *levels)
             bad[bad_count++].length = length < 64 ? length : 64;
         }
     }
-    /* Only now is it known whether warnings are wanted. */
+    /* Warn after the loop: only now is the level for warnings known. */
     for (size_t i = 0; i < bad_count; i++) {
         ds_accel__log(log, "log", DS_ACCEL_LOG_WARN,
                       "log level \"%.*s\" is not understood: expected LEVEL or TOPIC=LEVEL, with "

@@ -32,7 +32,7 @@ const char *ds_accel__reason_code(enum ds_accel__reason_id id)
 enum ds_accel__reason_id ds_accel__reason_find(const char *code)
 {
     for (size_t i = 0; code[0] != '\0' && i < DS_ACCEL__REASON_COUNT; i++) {
-        /* Most differ in the first two letters. */
+        /* Most codes differ in the first two letters. */
         if (reasons[i].code[0] == code[0] && reasons[i].code[1] == code[1] &&
             strcmp(reasons[i].code, code) == 0) {
             return (enum ds_accel__reason_id)i;

@@ -16,7 +16,7 @@ enum ds_accel__reason_id {
 #undef REASON
 #undef GATE
     DS_ACCEL__REASON_COUNT,
-    DS_ACCEL__REASON_BROKEN_RULE = DS_ACCEL__REASON_COUNT /* of lint, which shows its text alone */
+    DS_ACCEL__REASON_BROKEN_RULE = DS_ACCEL__REASON_COUNT /* for lint, which prints only the text */
 };
 
 struct ds_accel__reason {
@@ -25,19 +25,19 @@ struct ds_accel__reason {
     const char *remedy;
 };
 
-/* The texts of a reason, all of them "" for none. */
+/* The texts of a reason; all are "" for NONE. */
 DS_ACCEL__PRIVATE const struct ds_accel__reason *ds_accel__reason(enum ds_accel__reason_id id);
-/* Its code alone: "no_device". */
+/* Only its code: "no_device". */
 DS_ACCEL__PRIVATE const char *ds_accel__reason_code(enum ds_accel__reason_id id);
-/* The reason with that code; NONE if there is none, and for "". */
+/* The reason with that code; NONE for "" and for an unknown code. */
 DS_ACCEL__PRIVATE enum ds_accel__reason_id ds_accel__reason_find(const char *code);
-/* True if the code is "" or that of a reason. */
+/* True if the code is "" or the code of a reason. */
 DS_ACCEL__PRIVATE bool ds_accel__reason_is_code(const char *code);
-/* The reason for a plugin's DS_ACCEL_REASON_*; NONE if the number is not one. */
+/* The reason for a plugin's DS_ACCEL_REASON_*; NONE for an unknown number. */
 DS_ACCEL__PRIVATE enum ds_accel__reason_id ds_accel__reason_of_verdict(uint32_t reason);
-/* True if ds-accel-probe is to blame (helper_*), and not the plugin. */
+/* True if ds-accel-probe failed (helper_*), not the plugin. */
 bool ds_accel__reason_is_of_helper(enum ds_accel__reason_id id);
-/* True if the plugin spoilt the answer (result_*). */
+/* True if the plugin's result is invalid (result_*). */
 DS_ACCEL__PRIVATE bool ds_accel__reason_is_of_result(enum ds_accel__reason_id id);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Macros for what is made of slots.def: functions of a slot's type, and lists of its arguments. */
+/*
+ * Macros for code generated from slots.def: functions of a slot's type, and lists of its arguments.
+ */
 #ifndef DS_ACCEL_BASE_SLOTS_H
 #define DS_ACCEL_BASE_SLOTS_H
 
@@ -16,10 +18,10 @@
 
 #define DS_ACCEL__PARAMETER_(storage, meaning, type, name) type name
 #define DS_ACCEL__NAME_(storage, meaning, type, name) name
-/* Of one argument of a row: its declaration, its name. */
+/* The declaration and the name of one argument of a row. */
 #define DS_ACCEL__PARAMETER(argument) DS_ACCEL__PARAMETER_ argument
 #define DS_ACCEL__NAME(argument) DS_ACCEL__NAME_ argument
-/* The parameters of a row's function, without the error that ends those of CALL. */
+/* The parameters of a row's function, without the error parameter that ends those of a CALL row. */
 #define DS_ACCEL__PARAMETERS(n, ...) DS_ACCEL__EACH_##n(DS_ACCEL__PARAMETER, __VA_ARGS__)
 /* The same as arguments of a call. */
 #define DS_ACCEL__NAMES(n, ...) DS_ACCEL__EACH_##n(DS_ACCEL__NAME, __VA_ARGS__)

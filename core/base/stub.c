@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What stands in a table's slot where no function of a plugin may be called: one that the plugin
- * does not have, any of a plugin that a forked child has inherited, any of a destroyed handle.
+ * Stubs for table slots through which no plugin function may be called: a slot that the plugin does
+ * not implement, every slot of a plugin that a forked child inherited, every slot of a destroyed
+ * handle.
  *
- * Each slot has three stubs of its own type, made of slots.def, and each kind of stub has a table
- * that holds them. A stub fills the caller's error as a plugin's function does.
+ * Each slot has three stubs of its own type, generated from slots.def, and each kind of stub has a
+ * table that holds them. A stub fills the caller's error as a plugin's function does.
  */
 #include "base/fork.h"
 #include "base/slots.h"
@@ -37,7 +38,7 @@ struct rows {
 DS_ACCEL_STATIC_ASSERT(sizeof(struct rows) == SLOT_COUNT * sizeof(slot_t),
                        "slots.def has every slot of the table");
 
-/* The process that started what the FORKED stubs stand for; set before any of them is called. */
+/* The process that started the plugins of the FORKED stubs; set before any such stub is called. */
 static pid_t parent;
 
 void ds_accel__stub_set_parent(pid_t pid)
@@ -47,10 +48,10 @@ void ds_accel__stub_set_parent(pid_t pid)
 
 /* ---- what they return ----------------------------------------------------------------------- */
 
-/* One function for all slots: inlined, it would be there a hundred times. */
+/* One function for all slots: inlining would create a hundred copies. */
 #define SHARED __attribute__((noinline)) static
 
-/* Programs call slots too, and some give no error. */
+/* Programs also call slots directly, and some pass no error. */
 static int32_t fail(struct ds_accel_error *error, const struct ds_accel_error *cause)
 {
     if (error != NULL) {
@@ -116,7 +117,7 @@ SHARED int32_t destroyed(struct ds_accel_error *error)
     DROP_STUB(destroyed, name, __VA_ARGS__)
 #include "slots.def"
 
-/* A stub of another type than its slot's does not pass here: the warning is an error in CI. */
+/* A stub of a type other than its slot's causes a warning here, which is an error in CI. */
 #define HEAD \
     .struct_size = sizeof(struct ds_accel_plugin), .abi_major = DS_ACCEL_ABI_MAJOR, \
     .abi_minor = DS_ACCEL_ABI_MINOR, .name = "", .vendor = "", .version = ""

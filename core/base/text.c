@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Texts that grow, and the small questions asked of names. */
+/* Growing texts, and checks of names. */
 #include "base/text.h"
 
 #include <assert.h>
@@ -38,7 +38,7 @@ void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
     int length;
 
     assert(ds_accel__text_is_sound(text));
-    /* Most fits where there is room already. */
+    /* Most pieces fit into the space that is already allocated. */
     if (text->failed || !reserve(text, 0)) {
         return;
     }
@@ -78,7 +78,7 @@ static int add_piece(const char *piece, size_t size_bytes, void *text)
 
 void ds_accel__text_add_json(struct ds_accel__text *text, const json_t *value, size_t flags)
 {
-    /* The text knows of pieces that it could not take: jansson passes over some of them. */
+    /* The text records pieces that it failed to add: jansson ignores some of these failures. */
     if (json_dump_callback(value, add_piece, text, flags) != 0) {
         text->failed = true;
     }
@@ -200,7 +200,7 @@ const char *ds_accel__nearest(const char *name, const char *const *names, size_t
     return nearest;
 }
 
-/* The bytes of the UTF-8 character that a text begins with; 0 if they are none. */
+/* The number of bytes of the UTF-8 character that a text begins with; 0 if it is invalid. */
 static size_t character_bytes(const unsigned char *c)
 {
     size_t length = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
@@ -210,7 +210,7 @@ static size_t character_bytes(const unsigned char *c)
             return 0;
         }
     }
-    /* Too long a form, a surrogate, past the last character. */
+    /* An overlong form, a surrogate, past the last code point. */
     if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] >= 0xa0) ||
         (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] >= 0x90) || c[0] > 0xf4) {
         return 0;
@@ -230,8 +230,8 @@ static uint32_t decode(const unsigned char *c, size_t length)
 }
 
 /*
- * What a terminal obeys or hides instead of showing it: Unicode's categories Cc, Cf, Zl and Zp, its
- * property Default_Ignorable_Code_Point, and what is never a character. In ascending order.
+ * Code points that a terminal interprets or hides instead of showing: Unicode's categories Cc, Cf,
+ * Zl and Zp, the property Default_Ignorable_Code_Point, and noncharacters. In ascending order.
  */
 static const struct {
     uint32_t first;
@@ -301,7 +301,10 @@ void ds_accel__sanitize(char *text, size_t text_size)
             memmove(to, from, length);
             to += length;
         } else {
-            /* What controls or ends a line leaves a gap; what would not be seen is seen now. */
+            /*
+             * A control character or line end becomes a blank; an invisible character becomes
+             * visible.
+             */
             *to++ = code < 0xa0 || code == 0x2028 || code == 0x2029 ? ' ' : '?';
         }
         assert(to <= from + length); /* no text grows */
@@ -316,10 +319,10 @@ void ds_accel_sanitize_text(char *text, size_t text_size)
     }
 }
 
-/* A character of a JSON string as \uXXXX, in two halves if it needs them. */
+/* A character of a JSON string as \uXXXX, or as a surrogate pair. */
 static void add_escaped(struct ds_accel__text *text, uint32_t code)
 {
-    assert(code <= 0x10ffff && (code & 0xfffff800) != 0xd800); /* no half of a pair */
+    assert(code <= 0x10ffff && (code & 0xfffff800) != 0xd800); /* not a surrogate */
     if (code >= 0x10000) {
         ds_accel__text_add(text, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10),
                            0xdc00 + ((code - 0x10000) & 0x3ff));
@@ -330,13 +333,16 @@ static void add_escaped(struct ds_accel__text *text, uint32_t code)
 
 void ds_accel__text_add_printable_json(struct ds_accel__text *text, const char *json)
 {
-    const char *begin = json; /* of what is not yet added */
+    const char *begin = json; /* of the bytes that are not yet added */
     uint32_t code;
     size_t length;
 
     for (; *json != '\0'; json += length) {
         length = 1;
-        /* Below are JSON's own line ends, and no other: a writer escapes them within strings. */
+        /*
+         * A lower byte can only be a line end of the JSON layout: a writer escapes them within
+         * strings.
+         */
         if ((unsigned char)*json < 0x7f) {
             continue;
         }
@@ -357,7 +363,7 @@ bool ds_accel__is_backend_name(const char *name)
     if (name[0] < 'a' || name[0] > 'z') {
         return false;
     }
-    /* Not by strspn(), which makes a table of the letters for every name. */
+    /* Avoid strspn(), which builds a table of the letters for every name. */
     while ((name[length] >= 'a' && name[length] <= 'z') ||
            (name[length] >= '0' && name[length] <= '9') || name[length] == '_' ||
            name[length] == '.') {
@@ -379,7 +385,7 @@ bool ds_accel__is_clean_text(const char *text, size_t text_size)
             return false;
         }
     }
-    value = json_stringn(text, length); /* refuses what is not UTF-8 */
+    value = json_stringn(text, length); /* fails if text is not UTF-8 */
     json_decref(value);
     return value != NULL;
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Who could have changed a plugin's file, decided before any of its code runs. The path is walked
- * from "/" down, one name at a time, each looked up once and relative to a directory that was
- * checked: what a name means cannot change between the check and the use. Symbolic links are
- * resolved here, so that their targets take the same way. Every directory, link and file must
- * belong to root or to the effective user, and nobody else may write to it. A process with more
- * rights than its effective user trusts root's files alone: in set-group and file-capability
- * programs the effective user is the unprivileged caller. In a directory with the sticky bit others
- * may add names, but not replace those of root and the caller, so it passes; what lies in it is
- * judged by its own owner. Directories stay open while a context asks its plugins: many plugins of
- * one directory cost one walk. docs/decisions/0011 has the reasons.
+ * Checks which users could have changed a plugin's file, before any of its code runs. The path is
+ * walked from "/" down, one name at a time; each name is looked up once, relative to a directory
+ * that was checked, so that its meaning cannot change between the check and the use. Symbolic links
+ * are resolved here, so that their targets are checked in the same way. Every directory, link and
+ * file must belong to root or to the effective user, and no other user may be able to write to it.
+ * A process with more rights than its effective user trusts only root's files: in set-group and
+ * file-capability programs the effective user is the unprivileged caller. In a directory with the
+ * sticky bit other users can add names, but not replace those of root and the caller, so the
+ * directory passes; each entry is judged by its own owner. Directories stay open while a context
+ * probes its plugins: many plugins of one directory cost one walk. docs/decisions/0011 has the
+ * reasons.
  */
 #include "base/trust.h"
 #include "base/text.h"
@@ -25,17 +26,17 @@
 #include <unistd.h>
 
 #define LINK_LIMIT 40u                       /* as many as the kernel follows */
-#define MEMO_LIMIT 64u                       /* directories and links; a walk may go past it */
-#define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* as elf.c has it */
+#define MEMO_LIMIT 64u                       /* directories and links; a walk may exceed it */
+#define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* the same limit as in elf.c */
 #define HASH_STEP_BYTES 4096                 /* on the stack, which may be small */
 #define EXPECTED_MODE "expected no write permission for group and others"
 
-/* A directory or a link on the way. */
+/* A directory or a link on the path. */
 struct node {
-    size_t parent; /* of nodes: the directory that has the name */
+    size_t parent; /* index into nodes: the directory that contains the name */
     char *name;
     char *path;   /* without symbolic links; "" for the root */
-    char *target; /* of a link; NULL: a directory */
+    char *target; /* target of a link; NULL: a directory */
     int fd;       /* of a directory, O_PATH; -1: a link */
     struct stat info;
 };
@@ -43,18 +44,19 @@ struct node {
 struct ds_accel__trust {
     struct node *nodes; /* the first is the root */
     size_t count;
-    /* The last directory that a file was found in, without a link of its own: most files share it.
+    /*
+     * The directory of the last file that was found and is not a link itself: most files share it.
      */
-    char *last_dir;        /* as it was spelt, with its slash; NULL: none */
-    size_t last_directory; /* of the nodes */
+    char *last_dir;        /* as spelled in the path, with its slash; NULL: none */
+    size_t last_directory; /* index into nodes */
 };
 
 struct walk {
     struct ds_accel__trust *trust;
-    size_t directory; /* where we are, of the nodes */
-    char *way;        /* the path, or what a link made of it; ours */
-    char *rest;       /* of way: what is still to go */
-    char *name;       /* in way: of the file, when the walk has ended well */
+    size_t directory; /* index into nodes: where the walk is now */
+    char *way;        /* the path, with links replaced by targets; owned */
+    char *rest;       /* points into way: the part that is still to be walked */
+    char *name;       /* points into way: the file's name, after a successful walk */
     char *link;       /* the first link followed; NULL: none */
     uint32_t link_count;
     struct stat info; /* of the file */
@@ -64,9 +66,9 @@ struct walk {
 /* ---- owners and modes ----------------------------------------------------------------------- */
 
 /*
- * AT_SECURE stays set for the life of the process, also after the program gave its rights up. User
- * ids that differ are those of a process that lowered its rights for a while: loaded code can raise
- * them again.
+ * AT_SECURE stays set for the life of the process, even after the program dropped its rights. User
+ * IDs that differ mean that the process dropped its rights temporarily: loaded code can regain
+ * them.
  */
 bool ds_accel__has_raised_rights(void)
 {
@@ -88,7 +90,7 @@ static bool is_own(const struct stat *info)
     return info->st_uid == 0 || info->st_uid == ds_accel__trusted_user();
 }
 
-/* A group that only its owner is in: root's, or the caller's private one of the same number. */
+/* A group whose only member is its owner: root's, or the caller's private group of the same ID. */
 static bool is_private_group(const struct stat *info)
 {
     uid_t user = ds_accel__trusted_user();
@@ -103,7 +105,7 @@ static bool is_writable_by_others(const struct stat *info)
            ((info->st_mode & S_IWGRP) != 0 && !is_private_group(info));
 }
 
-/* The evidence names what the remedy is applied to. */
+/* The evidence names the object that the remedy changes. */
 static void find_mode(struct ds_accel__finding *finding, enum ds_accel__reason_id reason,
                       const char *dir, const char *name, const struct stat *info,
                       const char *expected)
@@ -155,7 +157,7 @@ static void check_file(const struct walk *walk, const struct stat *info)
 
 /* ---- looking up names ----------------------------------------------------------------------- */
 
-/* A system call failed on a name of the directory we are in. */
+/* Record that a system call failed on a name in the walk's current directory. */
 static int32_t fail_lookup(const struct walk *walk, const char *name, int error)
 {
     const struct node *directory = &walk->trust->nodes[walk->directory];
@@ -189,7 +191,7 @@ static int32_t fail_lookup(const struct walk *walk, const char *name, int error)
     return DS_ACCEL_OK;
 }
 
-/* The text of the link that fd is, new; NULL with errno. */
+/* The target of the link that fd refers to, a new string; NULL with errno. */
 static char *read_target(int fd)
 {
     char text[PATH_MAX];
@@ -213,8 +215,8 @@ static void clear_node(struct node *node)
 }
 
 /*
- * Look a name up: a directory, open, or a link with its target. DS_ACCEL_OK with *node_out cleared
- * if finding says why not; the caller's otherwise.
+ * Look up a name: the node is an open directory, or a link with its target, and the caller owns it.
+ * DS_ACCEL_OK with *node_out cleared: finding has the reason.
  */
 static int32_t look_up(const struct walk *walk, const char *name, struct node *node_out)
 {
@@ -247,7 +249,7 @@ static int32_t look_up(const struct walk *walk, const char *name, struct node *n
     return DS_ACCEL_OK;
 }
 
-/* The memo's node of a directory and name, or count. */
+/* The index of the memo's node for a directory and name; count if there is none. */
 static size_t find_node(const struct ds_accel__trust *trust, size_t parent, const char *name)
 {
     size_t i = 1;
@@ -259,7 +261,7 @@ static size_t find_node(const struct ds_accel__trust *trust, size_t parent, cons
     return i;
 }
 
-/* Take the node into the memo. */
+/* Add the node to the memo. */
 static int32_t keep_node(struct ds_accel__trust *trust, struct node *node)
 {
     struct node *larger = realloc(trust->nodes, (trust->count + 1) * sizeof(*larger));
@@ -275,13 +277,13 @@ static int32_t keep_node(struct ds_accel__trust *trust, struct node *node)
 
 /* ---- the walk ------------------------------------------------------------------------------- */
 
-/* True if the file's name is all that is left: the directory we are in is the plugin's own. */
+/* True if only the file's name is left: the current directory is the plugin's own. */
 static bool is_last_directory(const char *rest)
 {
     return strchr(rest, '/') == NULL;
 }
 
-/* Go on where a link leads. rest: what comes after its name. */
+/* Continue at a link's target. rest: the path after the link's name. */
 static int32_t follow(struct walk *walk, const struct node *link, const char *rest)
 {
     char *way;
@@ -313,7 +315,7 @@ static int32_t follow(struct walk *walk, const struct node *link, const char *re
     return DS_ACCEL_OK;
 }
 
-/* A name with more after it: a directory, or a link to one, looked up once. */
+/* Walk a name that is not the last: a directory or a link to one, looked up once. */
 static int32_t enter(struct walk *walk, const char *name, char *rest)
 {
     struct ds_accel__trust *trust = walk->trust;
@@ -348,7 +350,7 @@ static enum ds_accel__reason_id kind_reason(mode_t mode)
                             : DS_ACCEL__REASON_NOT_REGULAR_FILE;
 }
 
-/* The last name: the file, or a link to it. On the file walk->name is set. */
+/* Walk the last name: the file or a link to it. Sets walk->name when the file is reached. */
 static int32_t reach(struct walk *walk, char *name)
 {
     const struct node *directory = &walk->trust->nodes[walk->directory];
@@ -383,7 +385,7 @@ static int32_t reach(struct walk *walk, char *name)
     return DS_ACCEL_OK;
 }
 
-/* One name. On the file walk->name is set. */
+/* Walk one name. Sets walk->name when the file is reached. */
 static int32_t step(struct walk *walk)
 {
     char *name = walk->rest + strspn(walk->rest, "/");
@@ -411,7 +413,7 @@ static int32_t step(struct walk *walk)
     return enter(walk, name, rest);
 }
 
-/* The first node of the memo. */
+/* Open "/" as the first node of the memo. */
 static int32_t open_root(struct ds_accel__trust *trust)
 {
     struct node root = {.fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
@@ -431,7 +433,10 @@ static int32_t open_root(struct ds_accel__trust *trust)
     return keep_node(trust, &root);
 }
 
-/* To the file, which walk->name then names in walk->directory, unless finding says why not. */
+/*
+ * Walk to the file: afterwards walk->name in walk->directory is the file, or finding has the
+ * reason.
+ */
 static int32_t walk_path(struct walk *walk, const char *path)
 {
     struct ds_accel__trust *trust = walk->trust;
@@ -542,12 +547,12 @@ int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, in
     return status;
 }
 
-/* One more file of the directory that was walked to last: true if that is all it takes. */
+/* Check a further file of the directory that was walked last: true if this check is sufficient. */
 static bool stat_beside(struct ds_accel__trust *trust, const char *path, struct stat *info_out)
 {
     size_t length = trust->last_dir != NULL ? strlen(trust->last_dir) : 0;
 
-    /* What is not in order goes the long way, which says so. */
+    /* A file that fails here takes the slow path, which reports the reason. */
     return length > 0 && strncmp(path, trust->last_dir, length) == 0 &&
            strchr(path + length, '/') == NULL &&
            fstatat(trust->nodes[trust->last_directory].fd, path + length, info_out,
@@ -555,7 +560,7 @@ static bool stat_beside(struct ds_accel__trust *trust, const char *path, struct 
            S_ISREG(info_out->st_mode) && is_own(info_out) && !is_writable_by_others(info_out);
 }
 
-/* For want of memory the next one goes the long way too. */
+/* Out of memory, the next file takes the slow path, too. */
 static void keep_last(struct ds_accel__trust *trust, const struct walk *walk, const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Files that somebody names, in a process with raised rights: only root may have made them. */
+/*
+ * Files that the caller names, in a process with raised rights: only root may own or write to them.
+ */
 #include "base/text.h"
 #include "base/trust.h"
 
