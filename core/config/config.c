@@ -6,10 +6,10 @@
  *   PREFIX/share/ds-accel/ *.json  <  /etc/ds-accel/ds-accel.json  <  /etc/ds-accel/conf.d/ *.json
  *       <  $XDG_CONFIG_HOME/ds-accel/ *.json, or the one file of DS_ACCEL_CONFIG
  *
- * Within a directory the order is byte-wise, except that the files we ship come before other
- * packages'. Objects merge, arrays and scalars replace, null masks. Nothing is merged before every
- * file has passed. A file named ops.json or *.ops.json holds op builders only and is read when
- * somebody asks for them: they are by far the largest part, and detection does not need them.
+ * Within a directory the order is byte-wise, except that ds-accel's own files come before those of
+ * other packages. Objects merge, arrays and scalars replace, null masks. Nothing is merged before
+ * every file has passed its check. A file named ops.json or *.ops.json holds only op builders and
+ * is read on demand: op builders are by far the largest part, and detection does not need them.
  */
 #include "config/config.h"
 #include "base/file.h"
@@ -132,7 +132,9 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir,
         return status;
     }
     if (status < 0 && layer == DS_ACCEL__CONFIG_LAYER_USER) {
-        /* A service with another user's HOME, say: nothing is wrong with the configuration. */
+        /*
+         * The HOME of a service may be another user's, for example: this is no configuration error.
+         */
         snprintf(config->unread, sizeof(config->unread), "%.200s: %.50s", dir, cause);
         return DS_ACCEL_OK;
     }
@@ -143,7 +145,9 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir,
         free(message);
         return status;
     }
-    /* What we ship lies below what other packages add, whatever these are called. */
+    /*
+     * ds-accel's own files are a lower layer than other packages' files, regardless of the names.
+     */
     for (int shipped = layer == DS_ACCEL__CONFIG_LAYER_PACKAGE; shipped >= 0; shipped--) {
         for (size_t i = 0; i < count && status >= 0; i++) {
             if (layer != DS_ACCEL__CONFIG_LAYER_PACKAGE || is_shipped(names[i]) == (shipped == 1)) {
@@ -155,7 +159,7 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir,
     return status;
 }
 
-/* PREFIX/share/ds-accel of the running library if it is there, else where it was built to be. */
+/* PREFIX/share/ds-accel of the running library if it exists, else the path set at build time. */
 static char *package_dir(void)
 {
     char *library = ds_accel__library_dir();
@@ -204,7 +208,7 @@ static int32_t find_files(struct ds_accel__config *config, const struct ds_accel
     }
     status = add_dir(config, package, DS_ACCEL__CONFIG_LAYER_PACKAGE);
     free(package);
-    if (status >= 0 && lstat(path, &info) == 0) { /* also a link to nothing: that is a mistake */
+    if (status >= 0 && lstat(path, &info) == 0) { /* also a dangling link: an error */
         status = add_file(config, path, DS_ACCEL__CONFIG_LAYER_SYSTEM);
         path = NULL;
     }
@@ -244,9 +248,9 @@ static int32_t on_problem(void *user_data, const char *pointer, bool is_key, con
 }
 
 /*
- * jansson's lexer does not look whether its own buffer could grow (2.14): short of memory it would
- * cut a text or meet its own assertion. So ask for more than it can need, and leave if that is not
- * to be had.
+ * jansson's lexer does not check whether its own buffer could grow (2.14): out of memory, it would
+ * truncate a text or fail its own assertion. So first allocate more than it can need, and fail if
+ * that is not possible.
  */
 static bool has_headroom(size_t size_bytes)
 {
@@ -317,7 +321,7 @@ static int32_t read_file(struct ds_accel__config *config, struct ds_accel__confi
     return ds_accel__config_parse(config, file);
 }
 
-/* Is the option declared by a package, or does none declare any of this backend? */
+/* True if a package declares the option, or no package declares any option of this backend. */
 static bool is_declared(const struct ds_accel__config *config, const char *backend, const char *key,
                         const char **names, size_t limit, size_t *count_out)
 {
@@ -360,7 +364,7 @@ static int32_t check_option(struct file_check *check, const char *backend, const
     if (!ds_accel__pointer_append(pointer, sizeof(pointer), backend) ||
         !ds_accel__pointer_append(pointer, sizeof(pointer), "options") ||
         !ds_accel__pointer_append(pointer, sizeof(pointer), key)) {
-        return DS_ACCEL_OK; /* there is a message about so long a key */
+        return DS_ACCEL_OK; /* the check of keys reports such a long key */
     }
     nearest = ds_accel__nearest(key, names, count);
     snprintf(message, sizeof(message), "unknown option \"%.64s\" of %s%s%s%s", key, backend,
@@ -369,7 +373,7 @@ static int32_t check_option(struct file_check *check, const char *backend, const
     return on_problem(check, pointer, true, message);
 }
 
-/* Options of a backend must be among those that packages declare, if these declare any. */
+/* If packages declare options of a backend, only these options are valid. */
 static int32_t check_options(struct ds_accel__config *config)
 {
     int32_t status = DS_ACCEL_OK;
@@ -447,7 +451,10 @@ static int merge_object(json_t *into, json_t *from)
     return 0;
 }
 
-/* The only file that was read, or NULL: there is nothing to merge then, and nothing to copy. */
+/*
+ * The only file that was read, which needs neither merging nor copying; NULL if there is not
+ * exactly one.
+ */
 static json_t *only_root(const struct ds_accel__config *config)
 {
     json_t *only = NULL;
@@ -466,7 +473,7 @@ static int32_t merge_files(struct ds_accel__config *config)
     json_t *only = only_root(config);
     json_t *merged = only != NULL ? json_incref(only) : json_object();
 
-    assert(config->problem_count == 0); /* nothing is merged before every file has passed */
+    assert(config->problem_count == 0); /* every file has passed its check */
     for (size_t i = 0; i < config->file_count && merged != NULL && only == NULL; i++) {
         if (config->files[i].root != NULL && merge_object(merged, config->files[i].root) != 0) {
             json_decref(merged);
@@ -503,7 +510,7 @@ int32_t ds_accel__config_merge(struct ds_accel__config *config)
         struct ds_accel__text text = {0};
 
         for (size_t i = 0; i < config->file_count; i++) {
-            if (config->files[i].is_ops) { /* to be read again by the next attempt */
+            if (config->files[i].is_ops) { /* the next attempt reads it again */
                 json_decref(config->files[i].root);
                 config->files[i].root = NULL;
             }
@@ -542,7 +549,7 @@ int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char
     return add_problem(config, source, 1, 1, message);
 }
 
-/* Read already, as one that a package brought. */
+/* True if the file is already listed, as a file of a package. */
 static bool is_found(const struct ds_accel__config *config, const struct stat *info)
 {
     struct stat other;
@@ -636,7 +643,7 @@ void ds_accel__config_clear(struct ds_accel__config *config)
     memset(config, 0, sizeof(*config));
 }
 
-/* ---- asking --------------------------------------------------------------------------------- */
+/* ---- lookup --------------------------------------------------------------------------------- */
 
 void ds_accel__config_problems_text(const struct ds_accel__config *config,
                                     struct ds_accel__text *text)
@@ -661,7 +668,7 @@ static json_t *present(json_t *value)
     return json_is_null(value) ? NULL : value;
 }
 
-/* All of the configuration; NULL: no memory. Any thread may be the first to ask. */
+/* The whole configuration; NULL: out of memory. Any thread may be the first to need it. */
 static json_t *whole_of(const struct ds_accel__config *config)
 {
     struct ds_accel__config_later *later = config->later;
@@ -677,7 +684,7 @@ static json_t *whole_of(const struct ds_accel__config *config)
         whole = ds_accel__snapshot_parse(later->data, later->size_bytes, config->identity, false);
         if (whole != NULL && !__atomic_compare_exchange_n(&later->whole, &other, whole, false,
                                                           __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            assert(other != NULL); /* only another thread's tree can have been in the way */
+            assert(other != NULL); /* another thread has stored its tree first */
             json_decref(whole);
             whole = other;
         }
@@ -690,7 +697,9 @@ int32_t ds_accel__config_complete(const struct ds_accel__config *config)
     return config->merged == NULL || whole_of(config) != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
-/* What a path is looked up in: its first keys say whether detection asks for it. */
+/*
+ * The tree in which to look up a path: its first keys determine whether detection reads the value.
+ */
 static json_t *tree_of(const struct ds_accel__config *config, va_list keys)
 {
     const char *key = va_arg(keys, const char *);
@@ -762,7 +771,7 @@ static json_t *resolve(json_t *value, const char *pointer)
 {
     while (value != NULL && *pointer == '/') {
         size_t length = strcspn(++pointer, "/");
-        char key[256]; /* what was checked has none that is longer */
+        char key[256]; /* checked files have no longer key */
         size_t at = 0;
 
         for (size_t i = 0; i < length && at + 1 < sizeof(key); i++) {

@@ -16,12 +16,15 @@
 struct ds_accel__env;
 struct ds_accel__text;
 
-/* NULL, or what was expected of a fact: "10de:03", "/dev/nvidia[0-9]*". */
+/*
+ * Check a hardware fact such as "10de:03" or "/dev/nvidia[0-9]*": NULL, or a text that describes
+ * the expected form.
+ */
 DS_ACCEL__PRIVATE const char *ds_accel__check_pci_fact(const char *text);
 DS_ACCEL__PRIVATE const char *ds_accel__check_node_fact(const char *text);
 
 enum ds_accel__config_layer {
-    DS_ACCEL__CONFIG_LAYER_PACKAGE, /* what packages ship: PREFIX/share/ds-accel */
+    DS_ACCEL__CONFIG_LAYER_PACKAGE, /* files from packages: PREFIX/share/ds-accel */
     DS_ACCEL__CONFIG_LAYER_SYSTEM,  /* /etc/ds-accel */
     DS_ACCEL__CONFIG_LAYER_USER,    /* $XDG_CONFIG_HOME/ds-accel */
     DS_ACCEL__CONFIG_LAYER_EXPLICIT /* DS_ACCEL_CONFIG or an option; replaces the user's */
@@ -30,8 +33,8 @@ enum ds_accel__config_layer {
 struct ds_accel__config_file {
     char *path;
     enum ds_accel__config_layer layer;
-    bool is_ops;   /* op builders only, read when somebody asks for them */
-    bool is_given; /* text is there before it is read: of a recorded machine */
+    bool is_ops;   /* only op builders, read on demand */
+    bool is_given; /* text is set before reading: from a recording */
     char *text;    /* NULL until read */
     size_t size_bytes;
     json_t *root; /* NULL until read */
@@ -44,11 +47,11 @@ struct ds_accel__config_problem {
     char *message;
 };
 
-/* A remembered configuration, of which merged is what detection asks. */
+/* A stored configuration; merged holds only the part that detection reads. */
 struct ds_accel__config_later {
     char *data; /* snapshot.c */
     size_t size_bytes;
-    json_t *whole; /* NULL: nobody has asked for the rest yet */
+    json_t *whole; /* NULL: the rest has not been needed yet */
 };
 
 struct ds_accel__config {
@@ -58,43 +61,43 @@ struct ds_accel__config {
     bool has_ops;
     struct ds_accel__config_problem *problems;
     size_t problem_count;
-    uint64_t identity; /* of the files as they are now; 0: not known (snapshot.c) */
-    bool is_settled;   /* and none has changed just before */
-    bool is_snapshot;  /* merged is what was read by an earlier process: no file has a root */
-    struct ds_accel__config_later *later; /* with is_snapshot, and until it is cleared; or NULL */
-    bool is_kept;                         /* it was kept for later processes */
-    char unread[256]; /* the user's directory and why it was left out; "" if it was not */
+    uint64_t identity; /* of the current files; 0: unknown (snapshot.c) */
+    bool is_settled;   /* no file changed in the last two seconds */
+    bool is_snapshot;  /* merged was stored by an earlier process: no file has a root */
+    struct ds_accel__config_later *later; /* set with is_snapshot until cleared; else NULL */
+    bool is_kept;                         /* it was stored for later processes */
+    char unread[256]; /* the user's directory and why it was skipped; "" if it was read */
 };
 
-/* Sizes of names that programs get, NUL included: a setting, a directory of op builders. */
+/* Sizes of names returned to programs, including NUL: a setting, a directory of op builders. */
 #define DS_ACCEL__SETTING_SIZE 32
 #define DS_ACCEL__OP_BUILDER_DIR_SIZE 64
 
-/* List the files of every layer. ERR_NO_MEMORY. Clear it in every case. */
+/* List the files of every layer. ERR_NO_MEMORY. Clear the configuration in every case. */
 int32_t ds_accel__config_find(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
                               const struct ds_accel__env *env);
-/* The packages' files, and those named or in the directories named; texts[i] in place of the
- * i-th's. */
+/*
+ * List the packages' files, and the files named or in the directories named; texts[i] replaces the
+ * text of the i-th path.
+ */
 int32_t ds_accel__config_find_named(struct ds_accel__config *config,
                                     const struct ds_accel_options *options,
                                     const char *const *paths, const char *const *texts,
                                     uint32_t count);
-/* Add one behind the others; text: what is in it, NULL: it is read when it is needed.
- * ERR_NO_MEMORY. */
+/* Append a file; text: its contents, NULL: the file is read when needed. ERR_NO_MEMORY. */
 DS_ACCEL__PRIVATE int32_t ds_accel__config_add_file(struct ds_accel__config *config,
                                                     const char *path,
                                                     enum ds_accel__config_layer layer,
                                                     const char *text);
 /*
- * Read, check and merge them. DS_ACCEL_OK; ERR_CONFIG, then config->problems says why and nothing
- * is merged; ERR_NO_MEMORY.
+ * Read, check and merge the files. DS_ACCEL_OK; ERR_CONFIG: config->problems has the reasons and
+ * nothing is merged; ERR_NO_MEMORY.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops);
 /*
- * The two halves of loading, for files whose text is there: check one file, adding what is wrong
- * with it to the problems, and merge those that were checked. OK; ERR_CONFIG (merge), as above;
- * ERR_NO_MEMORY.
+ * The two halves of loading, for files whose text is set: check one file and add its defects to the
+ * problems; merge the checked files. OK; ERR_CONFIG (merge), as above; ERR_NO_MEMORY.
  */
 int32_t ds_accel__config_parse(struct ds_accel__config *config, struct ds_accel__config_file *file);
 int32_t ds_accel__config_merge(struct ds_accel__config *config);
@@ -110,22 +113,25 @@ void ds_accel__config_problems_text(const struct ds_accel__config *config,
 /* The merged value at a path of keys ending in NULL; NULL if absent or masked by null. Borrowed. */
 DS_ACCEL__PRIVATE json_t *ds_accel__config_get(const struct ds_accel__config *config, ...)
     __attribute__((sentinel));
-/* What detection asks of a backend (ds_accel__snapshot_is_early()), and perhaps more; NULL: of all
- * of them. As above. */
+/*
+ * The facts of a backend that detection reads (ds_accel__snapshot_is_early()), and possibly more;
+ * backend NULL: the facts of all backends. As above.
+ */
 json_t *ds_accel__config_facts(const struct ds_accel__config *config, const char *backend);
-/* That all of it can be asked for: ERR_NO_MEMORY. Without, some of it may seem absent. */
+/* Make the whole configuration available. ERR_NO_MEMORY: some values may seem absent. */
 int32_t ds_accel__config_complete(const struct ds_accel__config *config);
 DS_ACCEL__PRIVATE json_t *ds_accel__config_backend(const struct ds_accel__config *config,
                                                    const char *backend, const char *key);
 const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key);
-/* The topmost file that sets the value at a JSON pointer, as "file:line" in a new string, or NULL.
+/*
+ * The topmost file that sets the value at a JSON pointer, as "file:line" in a new string; or NULL.
  */
 char *ds_accel__config_origin(const struct ds_accel__config *config, const char *pointer);
-/* False if a file above the package layer sets it. */
+/* False if a file above the package layer sets the value. */
 bool ds_accel__config_is_package(const struct ds_accel__config *config, const char *pointer);
 /*
- * What turns a backend's "no" into a "yes": as the configuration's facts have it for this backend,
- * else as the table of reasons has it for all; "" if the code is none. Borrowed.
+ * The remedy for a reason: from the configuration's facts of the backend, else from the table of
+ * reasons; "" for no reason. Borrowed.
  */
 DS_ACCEL__PRIVATE const char *ds_accel__config_remedy(const struct ds_accel__config *config,
                                                       const char *backend,
@@ -135,7 +141,10 @@ DS_ACCEL__PRIVATE const char *ds_accel__config_layer_name(enum ds_accel__config_
 /* Called for each problem: the JSON pointer of the value, or of the key if is_key. */
 typedef int32_t (*ds_accel__problem_t)(void *user_data, const char *pointer, bool is_key,
                                        const char *message);
-/* Check a file's tree against the table of keys. DS_ACCEL_OK, or what report returned first < 0. */
+/*
+ * Check a file's tree against the table of keys. DS_ACCEL_OK, or the first negative status that
+ * report returned.
+ */
 int32_t ds_accel__config_check_tree(json_t *root, bool is_ops, ds_accel__problem_t report,
                                     void *user_data);
 /* Append "/key", escaped, to a JSON pointer in a buffer; false if it does not fit. */
@@ -144,7 +153,10 @@ bool ds_accel__pointer_append(char *pointer, size_t pointer_size, const char *ke
 bool ds_accel__config_locate(const char *text, size_t size_bytes, const char *pointer, bool is_key,
                              int *line_out, int *column_out);
 
-/* How much of a backend's name is that of its devices: xpu.external has devices of the name xpu. */
+/*
+ * The length of the part of a backend's name that names its devices: devices of xpu.external are
+ * named xpu.
+ */
 static inline int ds_accel__device_name_length(const char *backend)
 {
     return (int)strcspn(backend, ".");

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Where in a file a value stands. jansson reads the values and finds every syntax error, but keeps
- * no positions; so that a message about a well-formed but wrong value can name its line and column,
- * this walks the text again, only when there is something to say. The text is known to be valid
- * JSON no deeper than jansson's own limit, so the walk checks nothing but its end.
+ * Finds the position of a value in a file. jansson reads the values and finds every syntax error,
+ * but keeps no positions. So that a message about a well-formed but invalid value can name its line
+ * and column, this file walks the text again, only when there is such a message. The text is known
+ * to be valid JSON no deeper than jansson's own limit, so the walk checks only for the end of the
+ * text.
  */
 #include "config/config.h"
 
@@ -17,7 +18,7 @@ struct walk {
     const char *found_value;
 };
 
-/* A NUL between values is a blank too: jansson passes over it. */
+/* A NUL between values is a blank, too: jansson skips it. */
 static void skip_blanks(struct walk *walk)
 {
     while (walk->at < walk->end && strchr(" \t\r\n", *walk->at) != NULL) {
@@ -64,7 +65,7 @@ static bool key_matches(const char *from, const char *to, const char *segment, s
 
 static void walk_value(struct walk *walk, const char *pointer);
 
-/* One member or element; pointer is NULL when the wanted one is not below it. */
+/* Walk the members or elements; pointer is NULL when the wanted value is not below this one. */
 static void walk_members(struct walk *walk, const char *pointer, char close)
 {
     const char *segment = pointer != NULL && *pointer == '/' ? pointer + 1 : NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a configuration may hold: one table of keys. Adding a key means adding a row here, to
- * conf/schema/config.json and to the manual.
+ * The valid contents of a configuration: one table of keys. A new key needs a row here, in
+ * conf/schema/config.json and in the manual.
  */
 #include "base/text.h"
 #include "config/config.h"
@@ -24,23 +24,23 @@ enum {
 };
 
 /*
- * Of any key. Where it may be chosen freely, a pointer through it must fit even if each byte is
- * escaped, or a message about what stands below could not say where.
+ * The limit of any key. A pointer through a freely chosen key must fit even if each byte is
+ * escaped, or a message about a value below it could not name the position.
  */
 #define KEY_LIMIT_BYTES 255
 
-/* Says what is wrong with a text, or NULL. */
+/* Returns a description of what is wrong with a text, or NULL. */
 typedef const char *(*text_check_t)(const char *text);
 
 struct rule {
     const char *key; /* NULL: any key, or an array's element */
     unsigned types;
-    long long minimum, maximum;                 /* of a number, when maximum != 0 */
+    long long minimum, maximum;                 /* of a number; checked if maximum != 0 */
     const char *const *values;                  /* of STRING, ending in NULL */
     text_check_t check;                         /* of STRING */
     text_check_t check_key;                     /* of a map's keys */
     const struct rule *members;                 /* of OBJECT with fixed keys, ending in types 0 */
-    const char *(*check_whole)(json_t *object); /* of OBJECT, when its members are fine */
+    const char *(*check_whole)(json_t *object); /* of OBJECT, after its members have passed */
     const struct rule *element;                 /* of ARRAY, and of OBJECT as a map */
 };
 
@@ -50,7 +50,7 @@ static const char *check_backend_name(const char *text)
                                            : "expected a backend's name, [a-z][a-z0-9_.]{0,30}";
 }
 
-/* As long as the structs of the public interface hold: a name cut short is another one. */
+/* The limit is the size in the public structs: a truncated name would be a different name. */
 static const char *check_library_name(const char *text)
 {
     return text[0] != '\0' && strlen(text) < DS_ACCEL__SETTING_SIZE
@@ -90,7 +90,7 @@ static const char *check_absolute(const char *text)
     return text[0] == '/' ? NULL : "expected an absolute path";
 }
 
-/* Nodes are looked for in one directory: see presence.c. */
+/* Device nodes are searched in one directory only: see presence.c. */
 const char *ds_accel__check_node_fact(const char *text)
 {
     static const char expected[] = "expected a pattern below /dev with wildcards in its last part "
@@ -142,7 +142,7 @@ static const char *check_reason(const char *text)
                : "expected the code of a reason, as in no_device: ds-accel-reasons(7) lists them";
 }
 
-/* Shown in the middle of a line, after the reason. */
+/* A remedy is printed in the middle of a line, after the reason. */
 static const char *check_remedy(const char *text)
 {
     return text[0] != '\0' && strlen(text) <= 400 && strpbrk(text, "\n\t") == NULL
@@ -173,8 +173,10 @@ static const char *const env_rules[] = {"if-unset", "always", "unset", NULL};
 static const char *const dtype_names[] = {"float32", "float16", "bfloat16", NULL};
 static const char *const op_kinds[] = {"compiled", "framework", NULL};
 
-/* What a plugin may do to its process and be forgiven: the codes of reasons.def's gate conduct, but
- * for those that spoil its answer. */
+/*
+ * The kinds of conduct that "tolerate" accepts: the codes of the gate conduct in reasons.def,
+ * except those that invalidate the plugin's result.
+ */
 static const char *const tolerable[] = {
     "prints_stdout",         "prints_stderr",          "leaves_process",
     "leaves_thread",         "leaves_descriptor",      "leaves_timer",
@@ -350,7 +352,7 @@ static const struct rule root_members[] = {
 };
 static const struct rule root_rule = {.types = OBJECT, .members = root_members};
 
-/* A file of op builders may hold nothing else, so that it need not be read at every start. */
+/* A file of op builders may hold nothing else, so that not every start needs to read it. */
 static const struct rule ops_backend_members[] = {
     {.key = "op_builders", .types = OBJECT | NUL, .element = &op_element},
     {.types = 0},
@@ -362,17 +364,17 @@ static const struct rule ops_root_members[] = {
 };
 static const struct rule ops_root_rule = {.types = OBJECT, .members = ops_root_members};
 
-/* The way to a value, from the inside out: a pointer is made of it only if there is a problem. */
+/* The path to a value, innermost key first: it is turned into a pointer only for a problem. */
 struct step {
     const struct step *up;
     const char *key;
-    size_t position; /* of an array's element; key is NULL then */
+    size_t position; /* of an array's element, for which key is NULL */
 };
 
 struct check {
     ds_accel__problem_t report;
     void *user_data;
-    const struct step *at; /* the value at hand; NULL: the whole */
+    const struct step *at; /* the current value; NULL: the whole file */
 };
 
 static unsigned type_of(const json_t *value)
@@ -439,7 +441,7 @@ static int32_t complain(struct check *check, bool is_key, const char *format, ..
 
 static int32_t complain(struct check *check, bool is_key, const char *format, ...)
 {
-    char pointer[1024] = ""; /* what is deeper than this cannot pass the rules */
+    char pointer[1024] = ""; /* no valid value is deeper */
     char message[512];
     va_list arguments;
 
@@ -521,13 +523,13 @@ static int32_t check_object(struct check *check, json_t *object, const struct ru
     return DS_ACCEL_OK;
 }
 
-#define LIST_SHOWN_BYTES 200 /* of values, beside the one that could have been meant */
+#define LIST_SHOWN_BYTES 200 /* of valid values, besides the closest one */
 
 static int32_t check_string(struct check *check, const char *name, const char *text,
                             const struct rule *rule)
 {
     const char *wrong = rule->check != NULL ? rule->check(text) : NULL;
-    char all[800] = ""; /* what does not fit is left out */
+    char all[800] = ""; /* values that do not fit are left out */
     size_t at = 0;
     size_t count = 0;
     const char *nearest;

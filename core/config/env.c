@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The environment: the one file that reads it, and the one table of our own variables. When the
- * program runs with more rights than its caller (AT_SECURE), every variable of ours is as if unset.
+ * The environment: only this file reads it, and it has the table of ds-accel's own variables. When
+ * the program runs with more rights than its caller (AT_SECURE), each of these variables is treated
+ * as unset.
  */
 #include "config/env.h"
 #include "base/text.h"
@@ -60,10 +61,10 @@ int32_t ds_accel__env_read(struct ds_accel__env *env, bool ignore)
     for (size_t i = 0; i < DS_ACCEL__VARIABLE_COUNT && !env->ignored; i++) {
         const char *value;
 
-        assert(ds_accel__variables[i].name != NULL); /* a row for each enumerator */
+        assert(ds_accel__variables[i].name != NULL); /* each enumerator has a row */
         value = secure_getenv(ds_accel__variables[i].name);
 
-        /* Empty is as if unset; an empty override is refused, as DeepSpeed does. */
+        /* An empty value is treated as unset; an empty override is rejected, as in DeepSpeed. */
         if (value != NULL && value[0] == '\0' && i != DS_ACCEL__VARIABLE_ACCELERATOR) {
             value = NULL;
         }
@@ -222,7 +223,7 @@ char *ds_accel__env_user_config_dir(void)
     const char *dir = secure_getenv("XDG_CONFIG_HOME");
     const char *home = secure_getenv("HOME");
 
-    /* The XDG specification: a relative path is as if unset. */
+    /* The XDG specification requires that a relative path is ignored. */
     if (dir != NULL && dir[0] == '/') {
         return strdup(dir);
     }
@@ -242,14 +243,14 @@ char *ds_accel__env_temporary_dir(void)
     const char *home = secure_getenv("HOME");
     size_t length = home != NULL ? strlen(home) : 0;
 
-    /* A file there would be believed that the caller may have written. */
+    /* The process would trust a file there that the caller may have written. */
     if (getauxval(AT_SECURE) != 0) {
         return strdup("");
     }
     while (length > 1 && home[length - 1] == '/') {
         length--;
     }
-    /* A relative path is another directory in each directory, and machines may share a home. */
+    /* A relative path depends on the working directory, and machines may share a home directory. */
     if (dir == NULL || dir[0] != '/' ||
         (length > 1 && strncmp(dir, home, length) == 0 &&
          (dir[length] == '/' || dir[length] == '\0'))) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Where this installation lies: plugins, helper and configuration are found from the directory of
- * the library. The command has the library's objects in it and is itself where the library would be
- * asked for its place: there the library beside it is meant, as $ORIGIN/../lib would name it. The
- * paths that it was built for are in this file alone.
+ * The paths of this installation: plugins, helper and configuration are found relative to the
+ * directory of the library. The command is linked with the library's objects, so a lookup of the
+ * library's own file finds the command; the command then uses the library beside it, as
+ * $ORIGIN/../lib would name it. Only this file has the paths set at build time.
  */
 #include "config/prefix.h"
 #include "base/text.h"
@@ -49,7 +49,7 @@ const struct ds_accel__built_for ds_accel__built_for = {
     .helper = DS_ACCEL_LIBEXECDIR "/ds-accel/ds-accel-probe",
 };
 
-/* Take so many names off the end; false if there are fewer. */
+/* Remove count names from the end; false if there are fewer. */
 static bool cut_names(char *path, int count)
 {
     char *slash = path;
@@ -63,17 +63,19 @@ static bool cut_names(char *path, int count)
     return slash != NULL;
 }
 
-/* The file, without symbolic links; NULL: no memory. */
+/* The file's path without symbolic links; NULL: out of memory. */
 static char *resolve(const char *path)
 {
     char *resolved = realpath(path, NULL);
 
-    /* Where a directory on the way is closed to this user, as it was called. */
+    /* If this user may not search a directory on the path, keep the path as given. */
     return resolved == NULL && errno != ENOMEM ? strdup(path) : resolved;
 }
 
-/* The program comes first and has no name to be linked by; a library is first in what dlmopen()
- * makes. */
+/*
+ * True if the object is the program: it is first in the list and has no soname. A library is first
+ * only in a namespace created by dlmopen().
+ */
 static bool is_program(const struct link_map *map)
 {
     const ElfW(Dyn) *entry = map->l_ld;
@@ -85,8 +87,8 @@ static bool is_program(const struct link_map *map)
 }
 
 /*
- * The program's own file: the kernel knows it, unless it was asked to run the dynamic linker, which
- * was asked to run the program. name: as dladdr() has it.
+ * The program's own file: from the kernel, unless the program was started as an argument of the
+ * dynamic linker. name: as returned by dladdr().
  */
 static char *find_program(const char *name)
 {
@@ -101,8 +103,8 @@ static char *find_program(const char *name)
 }
 
 /*
- * A hard link to a program with raised rights, in a directory of the caller, must not find what the
- * caller has put beside it: only root may own and write to what lies there (trust.c).
+ * A hard link to a program with raised rights, in a directory of the caller, must not find files
+ * that the caller put beside it: only root may own and write to the files there (trust.c).
  */
 static bool is_beyond_doubt(const char *path)
 {
@@ -112,7 +114,7 @@ static bool is_beyond_doubt(const char *path)
            finding.reason == DS_ACCEL__REASON_NONE;
 }
 
-/* The directory of the library beside the program, or where it was built to be. */
+/* The directory of the library beside the program, or the path set at build time. */
 static char *find_beside(const char *name)
 {
     char *program = find_program(name);
@@ -130,7 +132,7 @@ static char *find_beside(const char *name)
     }
     free(program);
     if (library != NULL && stat(library, &info) == 0 && is_beyond_doubt(library)) {
-        resolved = resolve(library); /* as programs that are linked with it find it */
+        resolved = resolve(library); /* the same path that programs linked with the library find */
         free(library);
         cut_names(resolved, 1);
         return resolved;
@@ -163,7 +165,7 @@ static char *find_library_dir(void)
 
 char *ds_accel__library_dir(void)
 {
-    static char *found; /* for the life of the process: it does not move */
+    static char *found; /* kept for the life of the process: it does not change */
     char *dir = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
 
     if (dir == NULL) {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Where this installation lies: prefix.c. */
+/* The paths of this installation: prefix.c. */
 #ifndef DS_ACCEL_CONFIG_PREFIX_H
 #define DS_ACCEL_CONFIG_PREFIX_H
 
-/* The directory of the library, or of the program that its objects are linked into. The caller
- * frees the string; NULL when memory is exhausted. */
+/*
+ * The directory of the library, or of the program into which its objects are linked. The caller
+ * frees the string; NULL when memory is exhausted.
+ */
 char *ds_accel__library_dir(void);
-/* Where the parts of this installation are when nothing is found from there: as it was built. */
+/* The paths set at build time, used when nothing is found relative to the library's directory. */
 struct ds_accel__built_for {
     const char *plugin_dir;
     const char *data_dir;

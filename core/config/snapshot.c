@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The merged configuration as it was read last, beside the verdicts: parsing and checking the files
- * is the largest part of a start, and they hardly ever change. It holds for exactly the files it
- * was made of (path, device, inode, size, times), and only if none of them had changed just before,
- * so that two changes in one tick of the clock are not taken for one. Whoever wants to know where a
- * value comes from has the files read all the same (ds_accel__config_read()).
+ * Stores the merged configuration next to the verdicts: parsing and checking the files is the
+ * largest part of a start, and the files rarely change. A snapshot is valid for exactly the files
+ * from which it was made (path, device, inode, size, times), and only if no file had changed in the
+ * last two seconds, so that a second change within one clock tick is not missed. Callers that need
+ * the origin of a value have the files read anyway (ds_accel__config_read()).
  *
- * A tree takes longer to build than to read, and detection asks for a third of it. So what it does
- * not ask of a backend stands behind the rest of that, and is passed over until somebody asks for
- * it (ds_accel__config_get()).
+ * Building a tree takes longer than reading its bytes, and detection needs a third of it. So the
+ * facts of a backend that detection does not read are stored after its other facts, and are skipped
+ * until they are needed (ds_accel__config_get()).
  *
  *     value   := 'n' | 't' | 'f' | 'i' int64 | 'r' double | 's' text | 'a' count value*
- *              | 'o' members | 'p' members size members      a backend: size bytes are for later
- *     members := count (text value)*
- *     text    := length bytes NUL                             count, length, size: uint32_t
+ *              | 'o' members | 'p' members size members      a backend; the size bytes are late
+ * facts members := count (text value)* text    := length bytes NUL count, length, size: uint32_t
  */
 #include "config/snapshot.h"
 #include "base/text.h"
@@ -28,7 +27,7 @@
 
 #define FORMAT 1u
 #define DEPTH_LIMIT 16
-#define SETTLED_S 2 /* a file younger than this may change again within its own time stamp */
+#define SETTLED_S 2 /* a younger file may change again within its own time stamp */
 static const char magic[8] = "DSCONFG";
 
 struct head {
@@ -39,8 +38,8 @@ struct head {
 };
 
 /*
- * What detection asks of a backend, and what decides rather than explains: want of memory later on
- * must not give it its default.
+ * The facts of a backend that detection reads or that decide something: if memory is exhausted
+ * later, such a fact must not fall back to its default.
  */
 static const char *const early_keys[] = {
     "pci",
@@ -78,7 +77,7 @@ static void put_count(struct ds_accel__text *text, size_t count)
 
 static void put_text(struct ds_accel__text *text, const char *value, size_t length)
 {
-    assert(value[length] == '\0'); /* its NUL is written with it */
+    assert(value[length] == '\0'); /* the NUL is written, too */
     put_count(text, length);
     ds_accel__text_add_bytes(text, value, length + 1);
 }
@@ -135,7 +134,7 @@ static void put_value(struct ds_accel__text *text, json_t *value)
     }
 }
 
-/* The members of a backend that are early, or those that are not. */
+/* Write the early members of a backend, or the others. */
 static void put_members(struct ds_accel__text *text, json_t *backend, bool is_early)
 {
     const char *key;
@@ -164,7 +163,7 @@ static void put_backend(struct ds_accel__text *text, json_t *backend)
     }
     put_head(text, 'p', early);
     put_members(text, backend, true);
-    put_count(text, 0); /* its size, when it is known */
+    put_count(text, 0); /* placeholder for the size */
     begin = text->size_bytes;
     put_count(text, json_object_size(backend) - early);
     put_members(text, backend, false);
@@ -213,7 +212,7 @@ int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_acc
 {
     struct head head = {.identity = identity};
 
-    assert(text->size_bytes == 0); /* the head is overwritten where it stands: at the start */
+    assert(text->size_bytes == 0); /* the header is overwritten later, at offset 0 */
     assert(identity != 0 && json_is_object(tree));
     memcpy(head.magic, magic, sizeof(magic));
     ds_accel__text_add_bytes(text, &head, sizeof(head));
@@ -232,7 +231,7 @@ int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_acc
 struct input {
     const char *at;
     size_t left;
-    bool is_early; /* what is for later is passed over */
+    bool is_early; /* skip the late facts */
 };
 
 static const void *take(struct input *input, size_t size)
@@ -257,7 +256,7 @@ static bool take_count(struct input *input, uint32_t *count)
     return bytes != NULL;
 }
 
-/* A text with its NUL, and none before it. */
+/* A text that is terminated by NUL and contains no other NUL. */
 static const char *take_text(struct input *input, size_t *length_out)
 {
     uint32_t length;
@@ -325,7 +324,7 @@ static bool take_later(struct input *input, json_t *object, int depth)
                            : take_members(input, object, depth) && input->left == left;
 }
 
-/* A backend may have two parts. */
+/* A backend has two parts if it has late facts. */
 static json_t *take_object(struct input *input, char tag, int depth)
 {
     json_t *object = json_object();
@@ -417,7 +416,7 @@ uint64_t ds_accel__snapshot_identify(const struct ds_accel__config *config, bool
     uint64_t identity = ds_accel__hash_text(DS_ACCEL_VERSION, FORMAT);
     time_t now = time(NULL);
 
-    /* Builds of one version may still differ in what they keep for later. */
+    /* Builds of the same version may differ in which facts are early. */
     for (size_t i = 0; i < ARRAY_SIZE(early_keys); i++) {
         identity = ds_accel__hash_text(early_keys[i], identity);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The merged configuration as bytes: snapshot.c. */
+/* Serialization of the merged configuration: snapshot.c. */
 #ifndef DS_ACCEL_CONFIG_SNAPSHOT_H
 #define DS_ACCEL_CONFIG_SNAPSHOT_H
 
@@ -12,14 +12,18 @@
 struct ds_accel__config;
 struct ds_accel__text;
 
-/* is_early: without what detection does not ask of a backend. NULL: no memory, or not believable.
+/*
+ * is_early: leave out the facts of a backend that detection does not read. NULL: out of memory, or
+ * the data is invalid.
  */
 json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity,
                                  bool is_early);
 bool ds_accel__snapshot_is_early(const char *key);
 int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text);
-/* A hash of the files' identities; 0 if one cannot be read. *settled_out: none of them changed in
- * the last two seconds. */
+/*
+ * A hash of the files' identities; 0 if a file cannot be read. *settled_out: no file changed in the
+ * last two seconds.
+ */
 uint64_t ds_accel__snapshot_identify(const struct ds_accel__config *config, bool *settled_out);
 
 #endif
