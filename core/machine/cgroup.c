@@ -4,7 +4,7 @@
  * The memory limit of this process's control group, v1 and v2. The group's path in
  * /proc/self/cgroup is relative to the mount that /proc/self/mountinfo names; in a container that
  * path may not exist below the mount, and then the mount's own root is the group. Limits of parents
- * hold too, so every level up to the mount is asked and the smallest wins.
+ * hold, too, so every level up to the mount is read and the smallest limit is used.
  */
 #include "base/text.h"
 #include "machine/machine.h"
@@ -94,7 +94,7 @@ static bool find_mount(const char *mountinfo, bool is_v2, const char *controller
     return false;
 }
 
-/* The group that a controller of a version has this process in. */
+/* Find the group of this process for a controller of cgroup v1 or v2. */
 static bool find_group(const char *cgroup, const char *mountinfo, bool is_v2,
                        const char *controller, struct group *group)
 {
@@ -127,8 +127,8 @@ static int32_t read_number(const struct ds_accel__machine *machine, const struct
 }
 
 /*
- * What a group's usage counts but would give up when asked: file pages not used lately. The
- * container's data set, once read, is most of it.
+ * The part of a group's usage that the kernel can reclaim: file pages not used recently. Most of it
+ * is the container's data set, once that was read.
  */
 static int32_t read_reclaimable(const struct ds_accel__machine *machine, const struct group *group,
                                 const char *path, uint64_t *bytes_out)
@@ -215,7 +215,7 @@ static int32_t take_smallest(const struct ds_accel__machine *machine, struct gro
     }
 }
 
-/* Both files are read before either is asked: NULL is one that cannot be read. */
+/* Read both files before either is evaluated; NULL: the file cannot be read. */
 static int32_t read_groups(const struct ds_accel__machine *machine, char **cgroup_out,
                            char **mountinfo_out)
 {
@@ -226,7 +226,7 @@ static int32_t read_groups(const struct ds_accel__machine *machine, char **cgrou
                       : ds_accel__machine_read(machine, "/proc/self/mountinfo", mountinfo_out);
 }
 
-/* The uppermost group whose list has as many numbers as the process was left. */
+/* Find the uppermost group whose list has as many numbers as the process may use. */
 static int32_t find_list(const struct ds_accel__machine *machine, struct group *group,
                          const char *file, uint32_t count, char *source, size_t source_size)
 {

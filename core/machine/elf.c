@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A bounded reader of ELF files: what a plugin is, before any of its code runs. The file is mapped;
- * every offset and size is checked against the file before it is used, so that a truncated, damaged
- * or hostile file gives a reason and nothing else. Only this machine's class and byte order are
- * read.
+ * A bounded reader of ELF files: it examines a plugin before any of its code runs. The file is
+ * mapped; every offset and size is checked against the file before it is used, so that a truncated,
+ * damaged or hostile file only produces a reason. Only files of this machine's class and byte order
+ * are read.
  */
 #include "base/text.h"
 #include "base/trust.h"
@@ -53,19 +53,19 @@
 #define THIS_DATA ELFDATA2MSB
 #endif
 
-#define HEAD_BYTES 4096u                     /* read at once: headers and, mostly, notes */
-#define HEADER_LIMIT 4096u                   /* program headers */
-#define NAME_LIMIT_BYTES 1024u               /* of a symbol or library */
-#define NAMES_LIMIT_BYTES 4096u              /* a plugin has one export and links few libraries */
-#define SYMBOL_LIMIT (1024u * 1024)          /* of a dynamic section */
-#define NOTE_HEAD_BYTES 8u                   /* of a descriptor: the same in every generation */
-#define NOTE_BUDGET_BYTES (256 * 1024u)      /* all note segments of a file together */
-#define NOTE_LIMIT_BYTES (64 * 1024u)        /* one note's descriptor */
-#define HARDWARE_LIMIT_BYTES 4096u           /* the text of DS_ACCEL_PLUGIN_HARDWARE() */
-#define DYNAMIC_LIMIT_BYTES (64 * 1024u)     /* some 4000 entries; a plugin has 30 */
-#define LIST_LIMIT_BYTES (64 * 1024u)        /* one list of directories */
-#define NAME_BUDGET_BYTES (256 * 1024u)      /* libraries and lists of directories, together */
-#define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* each thread of the process pays for it */
+#define HEAD_BYTES 4096u                 /* first read: headers and usually notes */
+#define HEADER_LIMIT 4096u               /* program headers */
+#define NAME_LIMIT_BYTES 1024u           /* of a symbol or library */
+#define NAMES_LIMIT_BYTES 4096u          /* a plugin has one export and links few libraries */
+#define SYMBOL_LIMIT (1024u * 1024)      /* of a dynamic section */
+#define NOTE_HEAD_BYTES 8u               /* start of a descriptor: the same in every generation */
+#define NOTE_BUDGET_BYTES (256 * 1024u)  /* total of a file's note segments */
+#define NOTE_LIMIT_BYTES (64 * 1024u)    /* one note's descriptor */
+#define HARDWARE_LIMIT_BYTES 4096u       /* the text of DS_ACCEL_PLUGIN_HARDWARE() */
+#define DYNAMIC_LIMIT_BYTES (64 * 1024u) /* about 4000 entries; a plugin has 30 */
+#define LIST_LIMIT_BYTES (64 * 1024u)    /* one list of directories */
+#define NAME_BUDGET_BYTES (256 * 1024u)  /* total of library names and lists of directories */
+#define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* each thread of the process allocates it */
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* a plugin, not a runtime */
 
 int ds_accel__unknown_feature(uint64_t required_features)
@@ -80,8 +80,7 @@ static bool is_within(const struct ds_accel__elf *elf, uint64_t offset, uint64_t
     return offset <= elf->size_bytes && size <= elf->size_bytes - offset;
 }
 
-/* Read a part of the file into a block of its own. NULL: no memory, or the file has become shorter.
- */
+/* Read a part of the file into a new block. NULL: out of memory, or the file has become shorter. */
 static const void *read_part(struct ds_accel__elf *elf, uint64_t offset, uint64_t size)
 {
     struct ds_accel__elf_part *part = malloc(sizeof(*part) + size);
@@ -111,8 +110,8 @@ static const void *read_part(struct ds_accel__elf *elf, uint64_t offset, uint64_
 }
 
 /*
- * The bytes at [offset, offset + size), or NULL if the file does not have them all. They are copied
- * out of it, unless it is mapped: who maps a file dies of SIGBUS when somebody cuts it.
+ * The bytes at [offset, offset + size), or NULL if the file is shorter. They are copied unless the
+ * file is mapped: a process with a mapping dies by SIGBUS when another process truncates the file.
  */
 static const void *bytes_at(struct ds_accel__elf *elf, uint64_t offset, uint64_t size)
 {
@@ -185,7 +184,7 @@ static void check_header(struct ds_accel__elf *elf, struct ds_accel__finding *fi
     }
 }
 
-/* Every segment must lie in the file: the dynamic linker would take SIGBUS where one does not. */
+/* Every segment must be within the file: the dynamic linker would die by SIGBUS otherwise. */
 static void check_segments(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
     ElfW(Ehdr) header;
@@ -193,7 +192,7 @@ static void check_segments(struct ds_accel__elf *elf, struct ds_accel__finding *
     if (!get_header(elf, &header)) {
         return;
     }
-    /* In one piece, if it is not in the head. */
+    /* Read the whole table at once if it is not in the first bytes. */
     bytes_at(elf, header.e_phoff, (uint64_t)header.e_phnum * sizeof(ElfW(Phdr)));
     for (uint32_t i = 0; i < header.e_phnum && finding->reason == DS_ACCEL__REASON_NONE; i++) {
         ElfW(Phdr) segment;
@@ -235,14 +234,14 @@ static void take_note(struct ds_accel__elf *elf, uint32_t type, const unsigned c
         memcpy(&major, desc + offsetof(struct ds_accel_note_desc, abi_major), sizeof(major));
     }
     if (size_bytes >= NOTE_HEAD_BYTES && major != DS_ACCEL_ABI_MAJOR) {
-        elf->other_major = major; /* named only if there is none of ours */
+        elf->other_major = major; /* reported only if there is no note of our generation */
     } else if (elf->note_count++ == 0) {
         elf->note_desc_bytes = size_bytes;
         memcpy(&elf->desc, desc, size_bytes < sizeof(elf->desc) ? size_bytes : sizeof(elf->desc));
     }
 }
 
-/* Look for notes of ours in one PT_NOTE segment, whose bounds were checked. */
+/* Find ds-accel's notes in one PT_NOTE segment, whose bounds were checked. */
 static void read_notes(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
                        struct ds_accel__finding *finding)
 {
@@ -299,7 +298,10 @@ static void find_notes(struct ds_accel__elf *elf, struct ds_accel__finding *find
     }
 }
 
-/* A descriptor of our own, and the beginning of the file: most of what is asked for is in it. */
+/*
+ * Duplicate the descriptor and read the beginning of the file, which contains most of the data
+ * needed.
+ */
 static int32_t take_file(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
     struct stat info;
@@ -374,7 +376,7 @@ static bool is_text(const char *field, size_t size)
     return length > 0 && length < size;
 }
 
-/* Only of a plugin whose other note is well. */
+/* Called only if the plugin's other note is valid. */
 static void check_hardware(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
     if (elf->hardware_count > 1) {
@@ -451,7 +453,7 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
 
 /* ---- the dynamic section -------------------------------------------------------------------- */
 
-/* Tables are all over the file, and asked for in small pieces. */
+/* Map the whole file: the tables are scattered and read in small pieces. */
 static void map_file(struct ds_accel__elf *elf)
 {
     void *data = MAP_FAILED;
@@ -464,7 +466,7 @@ static void map_file(struct ds_accel__elf *elf)
     }
 }
 
-/* Where an address of the loaded image lies in the file, with at least size bytes, or NULL. */
+/* The bytes in the file for an address of the loaded image, at least size of them, or NULL. */
 static const void *at_address(struct ds_accel__elf *elf, uint64_t address, uint64_t size)
 {
     ElfW(Ehdr) header;
@@ -488,7 +490,7 @@ struct dynamic_tables {
     uint64_t strings, strings_size, symbols, hash, gnu_hash;
 };
 
-/* A text in the string table, or "" if it does not end there. */
+/* A text in the string table, or "" if it is not terminated there. */
 static const char *string_at(struct ds_accel__elf *elf, const struct dynamic_tables *tables,
                              uint64_t offset)
 {
@@ -537,8 +539,8 @@ static void find_stack(struct ds_accel__elf *elf, const ElfW(Ehdr) * header,
 }
 
 /*
- * The entries up to the last, where the dynamic linker finds them: by address, not by offset. NULL:
- * no memory, or finding says why not.
+ * The entries up to the last, found as by the dynamic linker: by address, not by offset. NULL: out
+ * of memory, or finding has the reason.
  */
 static const unsigned char *find_entries(struct ds_accel__elf *elf, const ElfW(Ehdr) * header,
                                          size_t *count_out, struct ds_accel__finding *finding)
@@ -582,8 +584,8 @@ static const unsigned char *find_entries(struct ds_accel__elf *elf, const ElfW(E
 }
 
 /*
- * A text of the string table that is at most so long. NULL: no memory, or finding says why not.
- * *budget: what may still be read; a hostile file has many entries.
+ * A text of the string table within the length limit. NULL: out of memory, or finding has the
+ * reason. *budget: the bytes that may still be read; a hostile file has many entries.
  */
 static const char *read_name(struct ds_accel__elf *elf, const struct dynamic_tables *tables,
                              uint64_t offset, uint64_t *budget, struct ds_accel__finding *finding)
@@ -613,7 +615,7 @@ static const char *read_name(struct ds_accel__elf *elf, const struct dynamic_tab
     return NULL;
 }
 
-/* True if a directory or a library's path is relative to the directory that the process is in. */
+/* True if a directory or a library's path is relative to the working directory of the process. */
 static bool is_relative(const char *path, size_t length)
 {
     static const char *const origins[] = {"$ORIGIN", "${ORIGIN}"};
@@ -622,7 +624,7 @@ static bool is_relative(const char *path, size_t length)
         size_t size = strlen(origins[i]);
 
         if (length >= size && memcmp(path, origins[i], size) == 0) {
-            /* Older dynamic linkers take a longer word as it stands: a relative path. */
+            /* Older dynamic linkers take a longer word literally: a relative path. */
             return length > size && path[size] != '/';
         }
     }
@@ -735,7 +737,7 @@ void ds_accel__elf_check_harm(struct ds_accel__elf *elf, struct ds_accel__findin
 /* ---- names, for lint and doctor ----------------------------------------------------------------
  */
 
-/* The GNU hash table does not say how many symbols there are: its last chain does. */
+/* The GNU hash table has no symbol count: its last chain determines the count. */
 static uint32_t count_by_gnu_hash(struct ds_accel__elf *elf, uint64_t address)
 {
     uint32_t head[4];
@@ -791,7 +793,7 @@ static void read_exports(struct ds_accel__elf *elf, const struct dynamic_tables 
 {
     uint32_t count = count_symbols(elf, tables);
 
-    /* Past a screenful there is nothing more to learn. */
+    /* More exports than fit on a screen are of no use in a report. */
     for (uint32_t i = 1;
          i < count && i < SYMBOL_LIMIT && dynamic->exports.size_bytes < NAMES_LIMIT_BYTES; i++) {
         ElfW(Sym) symbol;
@@ -817,7 +819,7 @@ static void read_entries(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
     if (entries == NULL) {
         return;
     }
-    /* Twice: names can be read only when the string table is known. */
+    /* Two passes: names can be read only when the string table is known. */
     for (int pass = 0; pass < 2; pass++) {
         for (uint64_t at = 0; segment->p_filesz - at >= sizeof(ElfW(Dyn));
              at += sizeof(ElfW(Dyn))) {
@@ -904,7 +906,10 @@ void ds_accel__elf_read_dynamic(struct ds_accel__elf *elf, struct ds_accel__elf_
         if (segment.p_type == PT_GNU_STACK) {
             dynamic->has_executable_stack = (segment.p_flags & PF_X) != 0;
         }
-        /* An object has one. A hostile file's thousands, each as long as it, would take hours. */
+        /*
+         * An object has one. A hostile file with thousands, each as long as the file, would take
+         * hours.
+         */
         if (segment.p_type == PT_DYNAMIC && !has_entries) {
             read_entries(elf, &segment, dynamic);
             has_entries = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Files as the dynamic linker sees them: elf.c, library.c. */
+/* ELF files and libraries, read as the dynamic linker reads them: elf.c, library.c. */
 #ifndef DS_ACCEL_MACHINE_ELF_FILE_H
 #define DS_ACCEL_MACHINE_ELF_FILE_H
 
@@ -12,7 +12,7 @@
 
 struct ds_accel__machine;
 
-/* A part of a file, copied. */
+/* A copy of a part of a file. */
 struct ds_accel__elf_part {
     struct ds_accel__elf_part *next;
     uint64_t offset;
@@ -20,42 +20,51 @@ struct ds_accel__elf_part {
     unsigned char bytes[];
 };
 
-/* What elf.c reads of a plugin's file; every offset is checked against the file's size. */
+/*
+ * The contents of a plugin's file that elf.c reads; every offset is checked against the file's
+ * size.
+ */
 struct ds_accel__elf {
     int fd;
     struct ds_accel__elf_part *parts;
     bool is_short_of_memory;
     const unsigned char *data; /* the whole file, mapped: only for its dynamic section */
     size_t size_bytes;
-    uint16_t other_major; /* a generation that another note has; 0: none */
+    uint16_t other_major; /* the generation of a note of another one; 0: none */
     uint32_t note_count;  /* notes of our generation; desc holds the first */
     uint32_t note_desc_bytes;
     struct ds_accel_note_desc desc;
-    uint32_t hardware_count; /* notes of hardware; the first's text: */
+    uint32_t hardware_count; /* hardware notes; the text of the first: */
     uint32_t hardware_bytes;
-    const char *hardware; /* of the file, until it is closed; NULL: there is no such note */
+    const char *hardware; /* valid until the file is closed; NULL: no such note */
 };
 
-/* Read and check an open file, which stays the caller's: finding->reason is set if it is not a
- * shared object of this machine. */
+/*
+ * Read and check an open file, which the caller still owns: finding->reason is set if it is not a
+ * shared object for this machine.
+ */
 int32_t ds_accel__elf_open(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding);
 void ds_accel__elf_close(struct ds_accel__elf *elf);
-/* Check the note against what this host knows and the name the file has. */
+/* Check the note against this host's ABI and against the file's name. */
 void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
                               struct ds_accel__finding *finding);
-/* What loading the file would do to the process; a part without a reason does no harm. */
+/*
+ * The harm that loading the file would do to the process; a finding without a reason means no harm.
+ */
 struct ds_accel__elf_harm {
     struct ds_accel__finding dynamic; /* the dynamic section cannot be read as ld.so would */
     struct ds_accel__finding stack;   /* all stacks of the process would become executable */
     struct ds_accel__finding text;    /* its code would be writable while it is relocated */
-    struct ds_accel__finding paths;   /* libraries would come from the current directory */
+    struct ds_accel__finding paths;   /* libraries would be loaded from the current directory */
 };
 
-/* Read what the dynamic linker goes by. elf->is_short_of_memory: the findings mean nothing. */
+/*
+ * Read the entries that the dynamic linker uses. elf->is_short_of_memory: the findings are invalid.
+ */
 void ds_accel__elf_read_harm(struct ds_accel__elf *elf, struct ds_accel__elf_harm *harm);
 /* The first of these findings: a file with one is not loaded. */
 void ds_accel__elf_check_harm(struct ds_accel__elf *elf, struct ds_accel__finding *finding);
-/* What this host offers; a plugin that requires more is rejected. */
+/* The features of this host; a plugin that requires others is rejected. */
 #define DS_ACCEL__HOST_FEATURES \
     (DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE | DS_ACCEL_FEATURE_TOPOLOGY | \
      DS_ACCEL_FEATURE_TRACE | DS_ACCEL_FEATURE_DEMAND_ONLY | DS_ACCEL_FEATURE_SURVIVES_FORK)
@@ -70,23 +79,23 @@ struct ds_accel__elf_dynamic {
     bool has_executable_stack;
     struct ds_accel__text needed; /* names, one per line */
     struct ds_accel__text
-        run_path;                  /* where it looks for them: lists of directories, one per line */
+        run_path; /* where it searches for them: lists of directories, one per line */
     struct ds_accel__text exports; /* defined global symbols, one per line */
 };
 
 void ds_accel__elf_read_dynamic(struct ds_accel__elf *elf, struct ds_accel__elf_dynamic *dynamic);
 void ds_accel__elf_dynamic_clear(struct ds_accel__elf_dynamic *dynamic);
 
-/* What the dynamic linker goes by (library.c). */
+/* The inputs of the dynamic linker's search (library.c). */
 struct ds_accel__linker {
     const char *root;         /* borrowed */
     const char *library_path; /* LD_LIBRARY_PATH; NULL: unset */
     char *cache;              /* /etc/ld.so.cache; NULL: none */
     size_t cache_bytes;
-    bool has_directories; /* false: another machine, without its libraries */
+    bool has_directories; /* false: a recording, without libraries */
 };
 
-/* Map a library, by the name of its file, if it is one of this machine's kind. */
+/* Map the library at a path if it is a library for this kind of machine. */
 int32_t ds_accel__library_open(const char *path, struct ds_accel__elf *elf, bool *is_library_out);
 int32_t ds_accel__linker_open(const struct ds_accel__machine *machine,
                               struct ds_accel__linker *linker);

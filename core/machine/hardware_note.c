@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What hardware a plugin is for: the lines "pci 10de:03" and "node /dev/nvidiactl" of its second
- * note. */
+/*
+ * The hardware that a plugin supports: the lines "pci 10de:03" and "node /dev/nvidiactl" of its
+ * second note.
+ */
 #include "machine/hardware_note.h"
 #include "base/text.h"
 #include "base/trust.h"
@@ -13,14 +15,14 @@
 
 static const struct {
     const char *word;
-    const char *key; /* of the facts */
+    const char *key; /* in the object of facts */
     const char *(*check)(const char *text);
 } kinds[] = {
     {"pci ", "pci", ds_accel__check_pci_fact},
     {"node ", "device_nodes", ds_accel__check_node_fact},
 };
 
-/* JSON takes no other bytes than UTF-8, and people's terminals take some for orders. */
+/* JSON accepts only UTF-8, and terminals interpret some characters as commands. */
 static const char *check_text(const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -31,7 +33,9 @@ static const char *check_text(const char *text)
     return NULL;
 }
 
-/* One line into the facts, if there are any; *is_known_out: it is of a kind that this host has. */
+/*
+ * Add one line to the facts unless facts is NULL; *is_known_out: this host knows the kind of line.
+ */
 static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
                          struct ds_accel__finding *finding)
 {
@@ -60,7 +64,7 @@ static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
     return DS_ACCEL_OK;
 }
 
-/* *is_known_out: this host knows all of it. */
+/* *is_known_out: this host knows the kinds of all lines. */
 static int32_t take_lines(const char *note, json_t *facts, bool *is_known_out,
                           struct ds_accel__finding *finding)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What a plugin's note says of its hardware: hardware_note.c. */
+/* The hardware note of a plugin: hardware_note.c. */
 #ifndef DS_ACCEL_MACHINE_HARDWARE_NOTE_H
 #define DS_ACCEL_MACHINE_HARDWARE_NOTE_H
 
@@ -14,11 +14,14 @@ struct ds_accel__finding;
 /* Check the note's lines: finding->reason if one is bad. */
 int32_t ds_accel__hardware_check_note(const char *note, struct ds_accel__finding *finding);
 /*
- * A new object with the keys of the configuration; NULL if the note has a line of a kind that this
- * host does not know. ERR_NO_MEMORY.
+ * Convert the note to a new object with the keys of the configuration; NULL if the note has a line
+ * of a kind that this host does not know. ERR_NO_MEMORY.
  */
 int32_t ds_accel__hardware_read_note(const char *note, json_t **facts_out);
-/* Does a backend's object of the configuration name all that the note does? Either may be NULL. */
+/*
+ * True if the configuration's object of a backend names everything that the note names. Either may
+ * be NULL.
+ */
 bool ds_accel__hardware_note_is_in(const char *note, json_t *backend);
 
 #endif

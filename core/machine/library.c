@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Where the dynamic linker would find a library, without asking it: loading a vendor's runtime only
- * to see whether it is there starts its threads and wakes its devices. The order is that of
- * ld.so(8): the needing object's own path, LD_LIBRARY_PATH, the cache, the standard directories.
- * Like everything of the machine, all of it is below a root.
+ * Finds a library as the dynamic linker would, without loading it: loading a vendor's runtime only
+ * to check that it is installed would start its threads and wake its devices. The order is that of
+ * ld.so(8): the path in the object that needs the library, LD_LIBRARY_PATH, the cache, the standard
+ * directories. Like all access to the machine, every path is below a root.
  */
 #include "base/file.h"
 #include "base/text.h"
@@ -49,7 +49,7 @@ struct cache_header {
 
 struct cache_entry {
     int32_t flags;
-    uint32_t name; /* offsets of texts, from the header's start */
+    uint32_t name; /* offset of a text from the header's start */
     uint32_t path;
     uint32_t os_version;
     uint64_t hardware;
@@ -84,13 +84,13 @@ static bool is_done(const struct search *search)
     return search->found != NULL || search->status < 0;
 }
 
-/* Take the file at a path below the root if it is a library of this machine. */
+/* Accept the file at a path below the root if it is a library for this machine. */
 static void try_path(struct search *search, char *full)
 {
     struct ds_accel__elf elf;
     bool is_library;
 
-    assert(!is_done(search)); /* what was found would be lost */
+    assert(!is_done(search)); /* else the found path would be lost */
     if (full == NULL) {
         search->status = ds_accel__no_memory();
         return;
@@ -112,8 +112,9 @@ static void try_directory(struct search *search, const char *directory, size_t l
     }
 }
 
-/* LD_LIBRARY_PATH; an empty item is the current directory to ld.so, and nothing that should be
- * found.
+/*
+ * Search LD_LIBRARY_PATH. ld.so takes an empty item as the current directory, where no library
+ * should be found.
  */
 static void try_list(struct search *search, const char *list)
 {
@@ -127,7 +128,9 @@ static void try_list(struct search *search, const char *list)
     }
 }
 
-/* The object's own path: lines of directories, in which $ORIGIN is the object's directory. */
+/*
+ * Search the object's own path: lists of directories, in which $ORIGIN is the object's directory.
+ */
 static void try_own_path(struct search *search, const struct ds_accel__elf_dynamic *dynamic,
                          const char *object)
 {
@@ -139,7 +142,7 @@ static void try_own_path(struct search *search, const struct ds_accel__elf_dynam
         size_t skip = strncmp(at, "$ORIGIN", 7) == 0 ? 7 : strncmp(at, "${ORIGIN}", 9) == 0 ? 9 : 0;
 
         if (skip != 0) {
-            /* The object's own name has the root already. */
+            /* The object's path includes the root already. */
             try_path(search, ds_accel__format("%.*s%.*s/%s", (int)origin, object,
                                               (int)(length - skip), at + skip, search->name));
         } else {
@@ -149,14 +152,14 @@ static void try_own_path(struct search *search, const struct ds_accel__elf_dynam
     }
 }
 
-/* A text of the cache; the file's copy ends in NUL. */
+/* A text of the cache; the copy of the file is terminated by NUL. */
 static const char *cache_text(const struct ds_accel__linker *linker, size_t base, uint32_t offset)
 {
     assert(base <= linker->cache_bytes);
     return offset < linker->cache_bytes - base ? linker->cache + base + offset : "";
 }
 
-/* The header may stand behind one of the older format. */
+/* The header may follow a header of the older format. */
 static void try_cache(struct search *search)
 {
     const struct ds_accel__linker *linker = search->linker;
@@ -188,7 +191,7 @@ static void try_cache(struct search *search)
 
 static bool is_directory(const char *root, const char *directory)
 {
-    char full[4096]; /* PATH_MAX: longer ones are not directories to stat() either */
+    char full[4096]; /* PATH_MAX: stat() fails for longer paths, too */
     struct stat info;
     int length = snprintf(full, sizeof(full), "%s%s", root, directory);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The machine, as everything that looks at it sees it: files, directories, links and nodes below a
- * root, or those of a recording, which has what was there by path. Whoever reads asks by one and
- * the same path in both, so a recording need not know where links lead. While a recorder is there,
- * what is read is noted in it: so it has what readers look at, whoever they are.
+ * Access to the machine for all readers: files, directories, links and nodes below a root, or those
+ * of a recording, which stores them by path. A reader uses the same path in both cases, so a
+ * recording need not resolve links. While a recorder is set, everything that is read is added to
+ * it, so that the recording contains what any reader reads.
  */
 #include "machine/machine.h"
 #include "base/file.h"
@@ -32,16 +32,16 @@ static json_t *recorded(const struct ds_accel__machine *machine, const char *pat
     return json_object_get(json_object_get(machine->files, path), kind);
 }
 
-/* Note what was seen at a path, taking value; NULL is a failed allocation. */
+/* Record what was read at a path; takes ownership of value; NULL is a failed allocation. */
 static void note(const struct ds_accel__machine *machine, const char *path, const char *kind,
                  json_t *value)
 {
     struct ds_accel__recorder *recorder = machine->recorder;
     json_t *entry;
 
-    /* What is played back is not recorded. */
+    /* A recording that is played back is not recorded again. */
     assert(recorder != NULL && machine->files == NULL);
-    if (strncmp(path, "/etc/", 5) == 0) { /* names of users are nobody's affair */
+    if (strncmp(path, "/etc/", 5) == 0) { /* names of users stay private */
         json_decref(value);
         return;
     }
@@ -58,7 +58,7 @@ static void note(const struct ds_accel__machine *machine, const char *path, cons
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Longer ones are no paths to the kernel either. */
+/* The kernel rejects longer paths, too. */
 static bool full_path(const struct ds_accel__machine *machine, const char *path,
                       char full[static PATH_MAX])
 {

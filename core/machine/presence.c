@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a machine shows of a backend's hardware before anything is opened: the PCI devices and the
- * device nodes that the configuration's facts name. Only those files of sysfs are read that the
- * kernel answers from memory (vendor, class, power/runtime_status): reading a device's config
- * space, or opening its node, would wake it.
+ * Finds the PCI devices and device nodes of a backend, which the configuration's facts name, before
+ * any of them is opened. It reads only those files of sysfs whose contents the kernel has in memory
+ * (vendor, class, power/runtime_status): reading a device's config space or opening its node would
+ * wake the device.
  */
 #include "machine/presence.h"
 #include "base/file.h"
@@ -18,22 +18,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENTRY_LIMIT 65536u /* of a directory, looked at */
+#define ENTRY_LIMIT 65536u /* of a directory, examined */
 #define MATCH_LIMIT 1024u  /* devices and nodes of one backend, kept */
 #define BUS DS_ACCEL__PCI_BUS
 
-/* A function of the bus as the kernel's list has it: without the domain. */
+/* A function of the bus in the kernel's list, which omits the domain. */
 struct ds_accel__survey_slot {
     char vendor[8]; /* "0x10de" */
     uint8_t bus;
-    uint8_t function; /* and device */
+    uint8_t function; /* device and function number */
 };
 
 struct ds_accel__survey_device {
     char address[DS_ACCEL__PCI_ADDRESS_SIZE];
-    bool has_vendor; /* was read */
+    bool has_vendor; /* vendor was read */
     bool has_class;
-    char vendor[16]; /* "" if it can't be */
+    char vendor[16]; /* "" if it cannot be read */
     char class[16];
 };
 
@@ -88,7 +88,10 @@ static int32_t read_attribute(const struct ds_accel__survey *survey, const char 
     return ds_accel__machine_line(survey->machine, path, line, line_size);
 }
 
-/* The class is read of devices of a vendor that counts only: most of a machine's do not. */
+/*
+ * Read the class only of devices whose vendor matches: most devices of a machine have other
+ * vendors.
+ */
 static int32_t matches_pci(const struct ds_accel__survey *survey, json_t *facts,
                            struct ds_accel__survey_device *device, bool *matches_out)
 {
@@ -149,8 +152,8 @@ static size_t count_lines(const char *text)
 }
 
 /*
- * One file of /proc has all devices, "BBDD<tab>VVVVDDDD...": bus and function, vendor and device.
- * It saves a look at each of a large machine's hundreds.
+ * One file of /proc lists all devices, "BBDD<tab>VVVVDDDD...": bus and function, vendor and device.
+ * It saves reading the files of each of a large machine's hundreds of devices.
  */
 static int32_t read_slots(struct ds_accel__survey *survey)
 {
@@ -173,7 +176,7 @@ static int32_t read_slots(struct ds_accel__survey *survey)
     for (const char *line = text; *line != '\0'; line += *line == '\n') {
         struct ds_accel__survey_slot slot = {.vendor = "0x"};
         size_t length = strcspn(line, "\n");
-        char start[16]; /* sscanf() would look for the end of the whole text, at each line */
+        char start[16]; /* sscanf() would search the end of the whole text for each line */
         unsigned bus;
         unsigned function;
 
@@ -229,7 +232,9 @@ static bool is_one_of(json_t *facts, const char *vendor)
     return false;
 }
 
-/* Has the kernel's list, if there is one, a device of these vendors: any, or the one at an address?
+/*
+ * True if the kernel's list has a device of these vendors, at the address if one is given, or if
+ * there is no list.
  */
 static bool has_slot(const struct ds_accel__survey *survey, json_t *facts, const char *address)
 {
@@ -254,7 +259,7 @@ static bool has_slot(const struct ds_accel__survey *survey, json_t *facts, const
     return false;
 }
 
-/* Slots narrow the search; that a device is one of ours, sysfs decides. */
+/* Slots only narrow the search; sysfs decides whether a device matches. */
 static int32_t find_devices(struct ds_accel__survey *survey, json_t *facts,
                             struct ds_accel__presence *presence)
 {
@@ -289,8 +294,8 @@ const char *ds_accel__node_class(const char *path)
 }
 
 /*
- * Nodes of /dev/dri and /dev/accel are numbered across vendors: the class in sysfs tells whose one
- * is. One that it does not tell of counts.
+ * Nodes of /dev/dri and /dev/accel are numbered across vendors: the class in sysfs tells the vendor
+ * of a node. A node that is not in sysfs matches.
  */
 static int32_t check_vendor(const struct ds_accel__survey *survey, const char *path, json_t *pci,
                             bool *is_other_out)
@@ -321,7 +326,7 @@ static bool has_node(const struct ds_accel__presence *presence, const char *path
     return false;
 }
 
-/* What is not there, or is a directory, is no node. */
+/* An absent path or a directory is no node. */
 static int32_t check_node(const struct ds_accel__survey *survey, const char *path, json_t *pci,
                           struct ds_accel__presence *presence)
 {
@@ -344,7 +349,7 @@ static int32_t check_node(const struct ds_accel__survey *survey, const char *pat
     return DS_ACCEL_OK;
 }
 
-/* The directory of a pattern, listed once. */
+/* The listing of a pattern's directory, read once. */
 static int32_t find_directory(struct ds_accel__survey *survey, const char *pattern, size_t length,
                               const struct ds_accel__survey_directory **directory_out)
 {
@@ -382,13 +387,16 @@ static int32_t find_directory(struct ds_accel__survey *survey, const char *patte
     return DS_ACCEL_OK;
 }
 
-/* Wildcards stand in the last part of a pattern only, so that one directory is read for each. */
+/*
+ * Only the last component of a pattern has wildcards, so that one directory is read for each
+ * pattern.
+ */
 static int32_t find_nodes(struct ds_accel__survey *survey, const char *pattern, json_t *pci,
                           struct ds_accel__presence *presence)
 {
     size_t length = (size_t)(strrchr(pattern, '/') - pattern);
     const char *wanted = pattern + length + 1;
-    size_t plain = strcspn(wanted, "*?[\\"); /* most names differ in what stands before these */
+    size_t plain = strcspn(wanted, "*?[\\"); /* most names differ before the first wildcard */
     const struct ds_accel__survey_directory *directory = NULL;
     int32_t status = find_directory(survey, pattern, length, &directory);
 
@@ -429,7 +437,7 @@ static int compare_nodes(const void *a, const void *b)
     return strcmp(left->path, right->path);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- presence ------------------------------------------------------------------------------- */
 
 int32_t ds_accel__presence_read(struct ds_accel__survey *survey, json_t *backend,
                                 struct ds_accel__presence *presence)
@@ -480,7 +488,7 @@ bool ds_accel__presence_is_asleep(const struct ds_accel__presence *presence)
     return presence->device_count > 0;
 }
 
-/* FNV-1a. Fields are hashed one by one: what pads a struct is anything. */
+/* FNV-1a. Fields are hashed one by one: the padding of a struct is undefined. */
 static uint64_t hash_byte(uint64_t value, unsigned char byte)
 {
     return (value ^ byte) * UINT64_C(1099511628211);
@@ -524,7 +532,7 @@ uint64_t ds_accel__presence_fingerprint(const struct ds_accel__presence *presenc
     return value;
 }
 
-#define NAMED_DEVICES 4u /* of a machine with many, a line names the first */
+#define NAMED_DEVICES 4u /* a line names the first of many */
 
 void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
                                     struct ds_accel__finding *finding)
@@ -537,7 +545,7 @@ void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
     for (uint32_t i = 0; i < presence->device_count && named < NAMED_DEVICES; i++) {
         const struct ds_accel__pci_device *device = &presence->devices[i];
 
-        /* Awake devices are the evidence that asking wakes none that all sleep. */
+        /* Awake devices are listed as evidence that the backend's devices do not all sleep. */
         if (is_asleep || strcmp(device->runtime_status, "suspended") != 0) {
             at += (size_t)snprintf(finding->detail + at, sizeof(finding->detail) - at, "%s%s %s",
                                    named > 0 ? ", " : "", device->address, device->runtime_status);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The machine's NUMA nodes, read from /sys under a root, so that a recorded machine gives the same
- * answers as the machine itself. libnuma's own reading of /sys is not used, since it knows only the
- * machine it runs on, and takes a third of a millisecond as soon as it is loaded.
+ * The machine's NUMA nodes, read from /sys below a root, so that a recording gives the same results
+ * as the machine itself. libnuma's own reading of /sys is not used, since it reads only the machine
+ * on which it runs, and takes a third of a millisecond as soon as it is loaded.
  */
 #include "machine/topology.h"
 #include "base/text.h"
@@ -129,7 +129,7 @@ int32_t ds_accel__topology_read(const struct ds_accel__machine *machine,
     if (walk.status < 0) {
         ds_accel__topology_clear(topology);
     }
-    assert(walk.status < 0 || topology->node_count > 0); /* a machine has one at least */
+    assert(walk.status < 0 || topology->node_count > 0); /* a machine has at least one node */
     return walk.status;
 }
 
