@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The one place where a plugin's code enters the caller's process: the chosen plugin, or one that
- * the program asked for by name, is loaded and started here. Its rehearsal (start.c) showed in a
- * helper process that this works; a breadcrumb stays on disk meanwhile, so that a later process
- * learns of it if this one dies.
+ * The only file that brings a plugin's code into the caller's process: it loads and starts the
+ * chosen plugin, or one that the program requested by name. A rehearsal in a helper process
+ * (start.c) has shown that this works. Meanwhile a breadcrumb stays on disk, so that a later
+ * process notices if this one dies.
  */
 #include "host/activate.h"
 #include "base/fork.h"
@@ -21,7 +21,6 @@
 
 #include <assert.h>
 
-/* A process that this one is a forked child of has started its runtime; 0: none. */
 pid_t ds_accel__candidate_inherited_from(const struct ds_accel__candidate *candidate)
 {
     return candidate->recorded == NULL ? ds_accel__fork_starter(candidate->name) : 0;
@@ -35,8 +34,8 @@ int32_t ds_accel__candidate_fail_inherited(const struct ds_accel__candidate *can
 }
 
 /*
- * The one time that a plugin's code gets into the caller's process: it was chosen, or asked for by
- * name. Its state stays, unless it fails here.
+ * Load a plugin that was chosen or requested by name into the caller's process. The candidate's
+ * state changes only on failure.
  */
 static int32_t load_to_start(struct ds_accel__candidate *candidate)
 {
@@ -57,7 +56,7 @@ static int32_t load_to_start(struct ds_accel__candidate *candidate)
     return status;
 }
 
-/* Its rehearsal did not show it, and it cannot be undone. */
+/* Warn about a change that the rehearsal did not show and that cannot be undone. */
 static void warn_changed(void *user_data, enum ds_accel__reason_id reason, const char *detail)
 {
     const struct ds_accel__candidate *candidate = user_data;
@@ -83,7 +82,7 @@ int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
     if (ds_accel__candidate_inherited_from(candidate) != 0) {
         return ds_accel__candidate_fail_inherited(candidate);
     }
-    if (candidate->watch.is_forked) { /* its table is of stubs here */
+    if (candidate->watch.is_forked) { /* its table holds stubs here */
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "%s cannot be used in this process: " DS_ACCEL__FORKED_TEXT,
                                candidate->name, (long)candidate->watch.pid);
@@ -93,7 +92,7 @@ int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
     if (status < 0) {
         return status;
     }
-    ds_accel__crumb_drop(candidate, &crumb); /* the lock is free: nobody waits for what follows */
+    ds_accel__crumb_drop(candidate, &crumb); /* the lock is free: no process waits meanwhile */
     ds_accel__guard_take(&guard);
     status = load_to_start(candidate);
     if (status >= 0 && (candidate->table.optional_features & DS_ACCEL_FEATURE_SURVIVES_FORK) == 0) {
@@ -117,7 +116,7 @@ int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
     if (status < 0) {
         return status;
     }
-    assert(instance != NULL && candidate->start.device_count > 0); /* start_instance() saw to it */
+    assert(instance != NULL && candidate->start.device_count > 0); /* by start_instance() */
     *instance_out = instance;
     *count_out = candidate->start.device_count;
     ds_accel__verdict_loaded(candidate);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The store: records by key, in one file per user and machine. The file is read whole and written
- * anew beside itself; what cannot be read is as if it were not there: the answer takes longer. The
- * store knows no more of a record than its key and its bytes; whoever opens the store says which
- * records are worth keeping, and which file goes first when the disk is full.
+ * The store: records by key, in one file per user and machine. The file is read whole, and replaced
+ * by a new file on every write. An unreadable file is treated as absent, which only costs time. The
+ * store knows only the key and the bytes of a record; the caller that opens the store decides which
+ * records to keep, and names the file to remove first when the disk is full.
  *
- * Stamps are of CLOCK_BOOTTIME, so that a wall clock that jumps changes nothing; a stamp from the
- * future has expired.
+ * Time stamps are of CLOCK_BOOTTIME, so that a jump of the wall clock changes nothing; a stamp in
+ * the future has expired.
  *
  *     verdict.c -> cache_open -> find: key -> record                 nothing found, or expired
  *                                   |            |                        |
@@ -35,7 +35,7 @@
 #define FILE_LIMIT_BYTES (4 * 1024 * 1024u)
 #define RECORD_LIMIT 1024u
 
-/* ---- who and where this is ------------------------------------------------------------------ */
+/* ---- machine and user ----------------------------------------------------------------------- */
 
 /* Hash of a small file; *found_out stays as it is if it cannot be read. */
 static int32_t hash_file(const char *path, uint64_t *hash, bool *found_out)
@@ -51,7 +51,7 @@ static int32_t hash_file(const char *path, uint64_t *hash, bool *found_out)
     return status;
 }
 
-/* Boot, machine, user and version. *known_out: there is a boot to speak of. */
+/* Hash of boot, machine, user and version. *known_out: the boot ID is known. */
 static int32_t identify(uint64_t *machine_out, bool *known_out)
 {
     uid_t uid = geteuid();
@@ -71,7 +71,7 @@ static int32_t identify(uint64_t *machine_out, bool *known_out)
 
 /* ---- reading and writing -------------------------------------------------------------------- */
 
-/* Takes data. Records of the table borrow its texts. */
+/* Takes ownership of data. Records of the table borrow its texts. */
 int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data)
 {
     struct ds_accel__cache_file *file = malloc(sizeof(*file));
@@ -88,7 +88,7 @@ int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data)
     return DS_ACCEL_OK;
 }
 
-/* Said once each time that plugins are asked: the file is read again under the lock. */
+/* Log this once per evaluation: the file is read a second time under the lock. */
 static void leave_out(struct ds_accel__cache *cache, const char *problem)
 {
     if (!cache->has_warned) {
@@ -140,8 +140,10 @@ static bool is_full(int error)
     return error == ENOSPC || error == EDQUOT;
 }
 
-/* On a full disk in the room of the configuration, which can be read from its files; or, to forget,
- * in its own. */
+/*
+ * On a full disk, use the space of the stored configuration, which can be read from its files
+ * again; to remove records, overwrite the file itself.
+ */
 static bool write_table(const struct ds_accel__cache *cache, const struct ds_accel__text *text)
 {
     bool done = ds_accel__cache_file_write(cache->directory_fd, FILE_NAME, text);
@@ -159,7 +161,7 @@ static bool write_table(const struct ds_accel__cache *cache, const struct ds_acc
     return done;
 }
 
-/* Nothing is left to keep; a full disk does not hinder that. */
+/* Remove the file if no record is left; this works on a full disk. */
 static bool remove_table(const struct ds_accel__cache *cache)
 {
     int directory = cache->directory_fd;
@@ -168,7 +170,7 @@ static bool remove_table(const struct ds_accel__cache *cache)
            (errno == EISDIR && unlinkat(directory, FILE_NAME, AT_REMOVEDIR) == 0);
 }
 
-/* A full disk, a directory that became read-only: said once, and nothing else. */
+/* A full disk, or a directory that became read-only: log it once and go on without the store. */
 static void give_up(struct ds_accel__cache *cache, const char *name)
 {
     snprintf(cache->problem, sizeof(cache->problem), "cannot write %s/%s: %s", cache->directory,
@@ -186,7 +188,7 @@ void ds_accel__cache_write_file(struct ds_accel__cache *cache, const char *name,
     }
 }
 
-/* Records that say nothing any more, and the oldest of too many. */
+/* Remove records that are no longer useful, and the oldest of too many. */
 static void prune(struct ds_accel__cache *cache)
 {
     uint64_t now = ds_accel__boot_ms();
@@ -201,7 +203,7 @@ static void prune(struct ds_accel__cache *cache)
             table->records[kept++] = table->records[i];
         }
     }
-    /* In the order in which they were made, from the newest on. */
+    /* Walk in reverse order of creation, from the newest record. */
     for (first = kept; first > 0 && kept - first < RECORD_LIMIT; first--) {
         bytes += ds_accel__record_bytes(&table->records[first - 1]);
         if (bytes > FILE_LIMIT_BYTES) {
@@ -223,9 +225,9 @@ int32_t ds_accel__cache_store(struct ds_accel__cache *cache)
     if (!cache->is_dirty || !cache->is_writable) {
         return DS_ACCEL_OK;
     }
-    assert(cache->is_open && cache->lock_fd >= 0); /* changed only after others' were read */
+    assert(cache->is_open && cache->lock_fd >= 0); /* changed only after reading others' records */
     assert(!(cache->is_locked && cache->is_passed_by));
-    if (cache->is_passed_by) { /* what the other one finds out must not be lost for it */
+    if (cache->is_passed_by) { /* do not overwrite the results of the lock's holder */
         cache->is_dirty = false;
         return DS_ACCEL_OK;
     }
@@ -295,7 +297,7 @@ int32_t ds_accel__cache_open(struct ds_accel__cache *cache,
         cache->directory, is_private, can_make, &error, cache->problem, sizeof(cache->problem));
     if (cache->directory_fd < 0 && error == ENOENT && !can_make && cache->is_writable &&
         ds_accel__cache_directory_has_parent(cache->directory)) {
-        cache->problem[0] = '\0'; /* it will be made when there is something to remember */
+        cache->problem[0] = '\0'; /* created when there is a record to store */
         cache->has_no_directory = true;
         return DS_ACCEL_OK;
     }
@@ -336,7 +338,7 @@ int32_t ds_accel__cache_read_file(const struct ds_accel__cache_place *place, con
     if (mode != NULL && strcmp(mode, "off") == 0) {
         return DS_ACCEL_OK;
     }
-    /* What is wrong with it is said by whoever asks plugins. */
+    /* Problems of the directory are logged by the evaluation, not here. */
     status = ds_accel__cache_directory_find(place->directory, &directory, &is_private, problem,
                                             sizeof(problem));
     if (status >= 0 && problem[0] == '\0') {
@@ -359,12 +361,12 @@ void ds_accel__cache_unlock(struct ds_accel__cache *cache)
 {
     if (cache->is_open && cache->lock_fd >= 0) {
         if (cache->is_locked) {
-            flock(cache->lock_fd, LOCK_UN); /* a child that the program forked may have it too */
+            flock(cache->lock_fd, LOCK_UN); /* a forked child of the program may hold it, too */
         }
         close(cache->lock_fd);
         cache->lock_fd = -1;
         cache->is_locked = cache->is_passed_by = false;
-        cache->is_dirty = false; /* for want of memory it was not stored; never without the lock */
+        cache->is_dirty = false; /* unstored if memory was exhausted; needs the lock */
     }
 }
 

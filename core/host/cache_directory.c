@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The directory of the store: one that nobody else may write to and that no other machine sees. It
- * is the session's, for root /var/cache, else a private one in the temporary directory, where
- * anybody may have made that name before.
+ * Finds the directory of the store, which no other user may write to and no other machine sees: the
+ * session's directory, for root /var/cache, else a private one in the temporary directory, where
+ * any user may have created that name before.
  */
 #include "base/text.h"
 #include "base/trust.h"
@@ -20,11 +20,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define PRIVATE_NAME "/ds-accel-" /* and the user's number */
+#define PRIVATE_NAME "/ds-accel-" /* followed by the user ID */
 
 /*
- * Only if it is this user's own, as the XDG specification has it: su and sudo may leave another
- * user's in place, who would find a directory of ours in it that is closed to him.
+ * Use it only if it belongs to this user, as the XDG specification requires: su and sudo may leave
+ * the variable of another user, who would then find a directory there without access to it.
  */
 static char *find_runtime_dir(void)
 {
@@ -39,8 +39,8 @@ static char *find_runtime_dir(void)
 }
 
 /*
- * For a user whose session has no directory: one of this user's in the temporary one, which all
- * users share. NULL: no memory; "": none.
+ * For a user whose session has no directory: this user's own in the temporary directory, which all
+ * users share. NULL: out of memory; "": none.
  */
 static char *find_private_dir(void)
 {
@@ -54,7 +54,10 @@ static char *find_private_dir(void)
     return directory;
 }
 
-/* New string; NULL: no memory; "": none. *is_private_out: it is in a directory of all users. */
+/*
+ * A new string; NULL: out of memory; "": none. *is_private_out: it is in a directory shared by all
+ * users.
+ */
 static char *choose_directory(const char *given, bool *is_private_out)
 {
     char *runtime;
@@ -74,7 +77,7 @@ static char *choose_directory(const char *given, bool *is_private_out)
     return geteuid() == 0 ? strdup(ds_accel__built_for.cache_dir) : find_private_dir();
 }
 
-/* Of f_type in statfs(2): file systems that several machines may have at once. */
+/* Values of f_type in statfs(2): file systems that several machines can mount at once. */
 static bool is_shared(int fd)
 {
     static const uint32_t types[] = {
@@ -106,9 +109,9 @@ static bool is_shared(int fd)
 }
 
 /*
- * Of the temporary directory and those on the way to it: nobody but root and this user may put
- * another in its place. Others may add names where the sticky bit keeps them from taking away
- * what is not theirs.
+ * True if only root and this user can replace the directory: required of the temporary directory
+ * and each directory on its path. Other users may add names if the sticky bit keeps them from
+ * removing files that are not theirs.
  */
 static bool is_kept(const struct stat *info)
 {
@@ -116,7 +119,7 @@ static bool is_kept(const struct stat *info)
            ((info->st_mode & 022) == 0 || (info->st_mode & S_ISVTX) != 0);
 }
 
-/* A path that ends here. */
+/* Check one directory of the path. */
 static bool is_kept_path(const char *path)
 {
     struct stat info;
@@ -124,7 +127,7 @@ static bool is_kept_path(const char *path)
     return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && is_kept(&info);
 }
 
-/* The directory itself, and each on the way to it, which has no links. */
+/* Check the directory and each directory on its path, which has no links. */
 static bool is_kept_way(char *path)
 {
     bool passed = is_kept_path("/") && is_kept_path(path);
@@ -138,7 +141,7 @@ static bool is_kept_way(char *path)
     return passed;
 }
 
-/* NULL: it is of this machine alone. */
+/* NULL: only this machine uses the file system. */
 static const char *check_shared(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -152,8 +155,8 @@ static const char *check_shared(const char *path)
 }
 
 /*
- * The directory that the private one is in: *path becomes its way without links. *wrong_out NULL:
- * it is one to use.
+ * Check the parent of the private directory: *path becomes its path without links. *wrong_out NULL:
+ * it can be used.
  */
 static int32_t check_temporary(char **path, const char **wrong_out)
 {
@@ -191,7 +194,10 @@ static void say_owner(const char *path, const struct stat *info, bool is_private
         is_private ? "open" : "write to");
 }
 
-/* Why open() failed, which follows no link. Returns errno's number, EPERM for another user's. */
+/*
+ * Explain why open(), which follows no link, failed. Returns the errno, EPERM for another user's
+ * directory.
+ */
 static int explain_open(const char *path, bool is_private, int error, char *problem,
                         size_t problem_size)
 {
@@ -219,7 +225,7 @@ int ds_accel__cache_directory_open(const char *path, bool is_private, bool can_m
 
     *error_out = 0;
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 && errno == ENOENT && can_make) { /* it is there at most starts */
+    if (fd < 0 && errno == ENOENT && can_make) { /* most starts find it existing */
         *error_out = mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     }

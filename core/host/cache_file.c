@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Files of the store, whole: read if they are this user's alone, and written beside themselves and
- * renamed, so that a reader sees the old one or the new one. */
+/*
+ * Reads and writes whole files of the store. A file is read only if it belongs to this user and no
+ * other user may write to it; it is written under another name and renamed, so that a reader sees
+ * the old file or the new one.
+ */
 #include "base/file.h"
 #include "base/text.h"
 #include "base/trust.h"
@@ -15,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* *size: as the file said; less if it has become shorter, as the parser will see. */
+/* *size: the file's size; less if the file has become shorter, which the parser detects. */
 static int32_t read_data(int fd, size_t *size, char **data_out)
 {
     char *data = malloc(*size + 1);
@@ -41,7 +44,7 @@ static int32_t read_data(int fd, size_t *size, char **data_out)
     return DS_ACCEL_OK;
 }
 
-/* A regular file of this user that nobody else may write to. */
+/* True for a regular file of this user that no other user may write to. */
 static bool is_own_file(int fd, struct stat *info)
 {
     return fstat(fd, info) == 0 && S_ISREG(info->st_mode) &&
@@ -92,7 +95,7 @@ static bool write_data(int fd, const char *data, size_t size)
     return fsync(fd) == 0;
 }
 
-/* Put it in the file's place, also in that of a directory, if that is empty. */
+/* Replace the file by the new one; also replace an empty directory. */
 static bool put_in_place(int directory, const char *from, const char *to)
 {
     if (renameat(directory, from, directory, to) == 0) {
@@ -102,7 +105,7 @@ static bool put_in_place(int directory, const char *from, const char *to)
            renameat(directory, from, directory, to) == 0;
 }
 
-/* Errno says what went wrong. */
+/* On failure errno has the cause. */
 static bool write_fresh(int directory, const char *fresh, const char *name,
                         const struct ds_accel__text *text)
 {
@@ -133,7 +136,7 @@ bool ds_accel__cache_file_write(int directory, const char *name, const struct ds
 {
     char fresh[64];
 
-    assert(strlen(name) + 2 * sizeof(".-2147483648") <= sizeof(fresh)); /* cut, two may be one */
+    assert(strlen(name) + 2 * sizeof(".-2147483648") <= sizeof(fresh)); /* cut, two may be equal */
     snprintf(fresh, sizeof(fresh), "%s.%d.%d", name, (int)getpid(), (int)gettid());
     return write_fresh(directory, fresh, name, text);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Waiting for the lock of the store, and who holds it. */
+/* Waiting for the lock of the store, and the process ID of its holder. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "host/cache_disk.h"
@@ -17,21 +17,24 @@
 
 #define SIGNATURE_BYTES 16
 
-/* Who holds the lock, so that a waiter can see whether there is anything to wait for. Over the
- * bytes that are there, which takes no room; without room for the first ones nobody knows. */
+/*
+ * Write the process ID of the lock's holder, so that a waiter can see whether waiting makes sense.
+ * Overwriting existing bytes needs no disk space; without space for the first bytes the holder
+ * stays unknown.
+ */
 static void sign_lock(int fd)
 {
     char text[SIGNATURE_BYTES + 1];
 
     snprintf(text, sizeof(text), "%-*d\n", SIGNATURE_BYTES - 1, (int)getpid());
-    assert(strlen(text) == SIGNATURE_BYTES); /* each overwrites all of the one before it */
+    assert(strlen(text) == SIGNATURE_BYTES); /* each signature overwrites all of the previous one */
     if (!ds_accel__file_may_have(SIGNATURE_BYTES) ||
         pwrite(fd, text, SIGNATURE_BYTES, 0) != SIGNATURE_BYTES) {
-        return; /* then its waiters wait for as long as they have to */
+        return; /* then waiters wait up to their limit */
     }
 }
 
-/* The process that signed it last; 0: none. */
+/* The process that signed the lock last; 0: none. */
 static pid_t read_signature(int fd)
 {
     char text[SIGNATURE_BYTES + 1] = "";
@@ -40,11 +43,11 @@ static pid_t read_signature(int fd)
     return pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
 }
 
-/* Stopped by a signal (Ctrl-Z) or by a debugger. */
+/* True if the process is stopped by a signal (Ctrl-Z) or by a debugger. */
 static bool is_stopped(pid_t pid)
 {
     char path[32];
-    char text[512] = ""; /* the name in it has at most 64 bytes */
+    char text[512] = ""; /* the process name has at most 64 bytes */
     const char *state;
     int fd;
 

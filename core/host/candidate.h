@@ -28,10 +28,10 @@ enum ds_accel__gate {
 /* When a gate is walked. */
 enum ds_accel__gate_when {
     DS_ACCEL__WHEN_FOUND,   /* by the scan */
-    DS_ACCEL__WHEN_FILE,    /* on its open file, unless that is remembered */
-    DS_ACCEL__WHEN_CHECKED, /* its file is as it should be, or there is none */
-    DS_ACCEL__WHEN_TURN,    /* its verdict is wanted */
-    DS_ACCEL__WHEN_UNKNOWN, /* and is not remembered */
+    DS_ACCEL__WHEN_FILE,    /* on the open file, unless its results are stored */
+    DS_ACCEL__WHEN_CHECKED, /* its file passed, or it has none */
+    DS_ACCEL__WHEN_TURN,    /* its verdict is needed */
+    DS_ACCEL__WHEN_UNKNOWN, /* its verdict is needed and not stored */
     DS_ACCEL__WHEN_RUN      /* while its code runs: probe_here.c, start.c, probe_hear.c */
 };
 
@@ -42,8 +42,8 @@ enum ds_accel__gate_result {
 };
 
 /*
- * How far the evaluation of a candidate has come. Whether its plugin is loaded or started in this
- * process is independent of it.
+ * The progress of a candidate's evaluation. Whether its plugin is loaded or started in this process
+ * is independent of the phase.
  *
  *     FOUND -> CHECKED -> RECALLED | JUDGED | TENTATIVE
  *
@@ -52,7 +52,7 @@ enum ds_accel__gate_result {
  */
 enum ds_accel__phase {
     DS_ACCEL__PHASE_FOUND,     /* scanned or registered; its file was not checked */
-    DS_ACCEL__PHASE_CHECKED,   /* its file is good, and the configuration allows it */
+    DS_ACCEL__PHASE_CHECKED,   /* its file passed, and the configuration allows it */
     DS_ACCEL__PHASE_RECALLED,  /* it has the verdict that an earlier process stored */
     DS_ACCEL__PHASE_JUDGED,    /* it has a verdict of this process */
     DS_ACCEL__PHASE_TENTATIVE, /* the same, but the next attempt may differ: it is not stored */
@@ -62,8 +62,8 @@ enum ds_accel__phase {
 /* Why a candidate is evaluated. */
 enum ds_accel__wish {
     DS_ACCEL__WISH_TURN,  /* its turn came, or all are evaluated */
-    DS_ACCEL__WISH_NAMED, /* it was asked for by name: its devices may be woken */
-    DS_ACCEL__WISH_FORCED /* and no other will do: quarantine does not hold */
+    DS_ACCEL__WISH_NAMED, /* it was requested by name: its devices may be woken */
+    DS_ACCEL__WISH_FORCED /* it is forced by name: quarantine does not apply */
 };
 
 struct ds_accel__candidate;
@@ -82,41 +82,41 @@ struct ds_accel__detail {
     char text[];
 };
 
-/* What came of starting it (start.c), in this process or rehearsed in a helper. */
+/* The result of starting the plugin (start.c), in this process or rehearsed in a helper. */
 struct ds_accel__start {
-    uint32_t is_done;         /* 0: nobody has tried */
-    uint32_t is_inconclusive; /* it was busy: another time it may succeed */
+    uint32_t is_done;         /* 0: not tried yet */
+    uint32_t is_inconclusive; /* it was busy: a later attempt may succeed */
     int32_t status;
     uint32_t device_count;
-    struct ds_accel_backend_info info; /* zeroed: it did not say */
+    struct ds_accel_backend_info info; /* zeroed: not reported */
 };
 
 struct ds_accel__candidate {
     char name[DS_ACCEL__NAME_SIZE];
-    uint64_t name_hash;         /* so that hundreds are told apart quickly */
+    uint64_t name_hash;         /* compared before the name, for speed with hundreds */
     char *path;                 /* "" for a registered one */
     enum ds_accel__phase phase; /* changed by ds_accel__candidate_enter() */
     enum ds_accel__wish wish;
     bool is_ahead; /* evaluated before its turn; forgotten if its turn never comes */
     bool is_registered;
     bool is_demand_only;
-    bool has_look;          /* its hardware was looked at since the evaluation began */
+    bool has_look;          /* its hardware was examined during this evaluation */
     bool has_table;         /* loaded in this process, or registered */
-    bool has_conduct;       /* it does to its process what the configuration tolerates */
-    const json_t *recorded; /* of a recorded machine: what became of it; NULL: it is a file here */
+    bool has_conduct;       /* it shows conduct that the configuration tolerates */
+    const json_t *recorded; /* its results from a recording; NULL: it is a file here */
     uint32_t state;         /* DS_ACCEL_STATE_* */
     enum ds_accel__reason_id reason;
     const char *detail; /* one of details */
     struct ds_accel__detail *details;
     const char *stage;
     uint64_t elapsed_us;
-    uint64_t hardware;               /* fingerprint of it */
+    uint64_t hardware;               /* fingerprint of the hardware */
     bool has_hardware;               /* a device or a node that the configuration names */
     uint32_t hardware_count;         /* devices on the bus */
-    uint32_t strikes;                /* times that it crashed or hung of late */
-    struct ds_accel__finding *power; /* what the gate is to say; NULL without devices */
-    struct stat file;                /* as it was checked; zeroed: it was not */
-    struct ds_accel__key key;        /* of its record; none: nothing is remembered of the file */
+    uint32_t strikes;                /* recent crashes and hangs */
+    struct ds_accel__finding *power; /* finding of the gate power; NULL without devices */
+    struct stat file;                /* as it was checked; zeroed: not checked */
+    struct ds_accel__key key;        /* of its record; none: nothing is stored for the file */
     char vendor[64];
     char version[32];
     char abi[16];
@@ -133,16 +133,16 @@ struct ds_accel__candidate {
     struct ds_accel_plugin table; /* complete: absent slots are stubs */
     struct ds_accel_verdict verdict;
     struct ds_accel__start start;
-    const char *output; /* what it printed while it was probed; one of details, or NULL */
-    const struct ds_accel__lint_sink *lint; /* it is checked against the ABI's rules; or NULL */
-    ds_accel_plugin_instance_t *instance;   /* of the selected one */
+    const char *output; /* its output during the probe; one of details, or NULL */
+    const struct ds_accel__lint_sink *lint; /* receives results of the ABI's rules; or NULL */
+    ds_accel_plugin_instance_t *instance;   /* set while it is started */
     struct ds_accel__fork_watch watch;      /* while it is started */
-    struct ds_accel__stack *layers;         /* while it is started; NULL: none are on */
+    struct ds_accel__stack *layers;         /* while it is started; NULL: no layers */
 };
 
 /*
- * Copy a plugin's table into ours: as much as both know, absent slots as stubs. Reads no byte past
- * the plugin's struct_size. finding says what is wrong with it. DSA-H3, DSA-H4.
+ * Copy a plugin's table into the host's: the slots that both know; absent slots become stubs. Reads
+ * no byte past the plugin's struct_size. finding has the table's defect. DSA-H3, DSA-H4.
  */
 DS_ACCEL__PRIVATE void ds_accel__table_import(const struct ds_accel_plugin *theirs,
                                               const char *name, struct ds_accel_plugin *ours,
@@ -151,14 +151,17 @@ DS_ACCEL__PRIVATE void ds_accel__table_import(const struct ds_accel_plugin *thei
 DS_ACCEL__PRIVATE struct ds_accel__candidate *
 ds_accel__candidate_create(ds_accel_t *context, const char *name, const char *path);
 DS_ACCEL__PRIVATE void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate);
-/* Before init: fork() is watched from now on, until it is stopped. */
+/* Called before init: fork() is watched until the plugin is stopped. */
 DS_ACCEL__PRIVATE void ds_accel__candidate_watch(struct ds_accel__candidate *candidate);
-/* shutdown (NULL: init returned no instance); nothing in a child of the process that started it. */
+/*
+ * Call shutdown (instance NULL: init returned none); in a child of the process that started the
+ * plugin, do nothing.
+ */
 DS_ACCEL__PRIVATE void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
                                                 ds_accel_plugin_instance_t *instance);
 DS_ACCEL__PRIVATE const char *ds_accel__state_name(uint32_t state);
 DS_ACCEL__PRIVATE const char *ds_accel__gate_name(enum ds_accel__gate gate);
-/* True if its file was checked; a registered one has none. */
+/* True if its file was checked; a registered candidate has no file. */
 static inline bool ds_accel__candidate_has_file(const struct ds_accel__candidate *candidate)
 {
     return candidate->file.st_mode != 0;
@@ -170,7 +173,7 @@ static inline bool ds_accel__candidate_is_available(const struct ds_accel__candi
            candidate->state == DS_ACCEL_STATE_SELECTED;
 }
 
-/* "": there is none. */
+/* The detail; "" if there is none. */
 static inline const char *ds_accel__candidate_detail(const struct ds_accel__candidate *candidate)
 {
     return candidate->detail != NULL ? candidate->detail : "";
@@ -179,7 +182,7 @@ static inline const char *ds_accel__candidate_detail(const struct ds_accel__cand
 /* Enter a phase; asserts that the present one leads to it. */
 DS_ACCEL__PRIVATE void ds_accel__candidate_enter(struct ds_accel__candidate *candidate,
                                                  enum ds_accel__phase phase);
-/* True if evaluating it is over: it passed all gates, or failed at one. */
+/* True if the evaluation is complete: the candidate passed all gates or failed at one. */
 DS_ACCEL__PRIVATE bool ds_accel__candidate_has_verdict(const struct ds_accel__candidate *candidate);
 /* True if its verdict may be stored for later processes. */
 bool ds_accel__candidate_is_lasting(const struct ds_accel__candidate *candidate);
@@ -190,10 +193,10 @@ DS_ACCEL__PRIVATE void ds_accel__candidate_fail(struct ds_accel__candidate *cand
 DS_ACCEL__PRIVATE void ds_accel__candidate_pass(struct ds_accel__candidate *candidate,
                                                 enum ds_accel__gate gate, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same with a text that lives for ever. */
+/* The same with a text of static lifetime. */
 void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
                                     const char *evidence);
-/* Back to before load: nobody has asked it. */
+/* Reset to the state before the gate load: not probed. */
 void ds_accel__candidate_unask(struct ds_accel__candidate *candidate);
 /* State, reason and detail outside the gates: selected, deferred, not needed ... */
 DS_ACCEL__PRIVATE void ds_accel__candidate_set(struct ds_accel__candidate *candidate,
@@ -202,20 +205,23 @@ DS_ACCEL__PRIVATE void ds_accel__candidate_set(struct ds_accel__candidate *candi
     __attribute__((format(printf, 4, 5)));
 /* A copy of the text that lives as long as the candidate; NULL: no memory, and the text is lost. */
 const char *ds_accel__candidate_keep(struct ds_accel__candidate *candidate, const char *text);
-/* Look at its hardware, waking nothing, once while plugins are asked. ERR_NO_MEMORY. */
+/* Examine its hardware without waking it, once per evaluation. ERR_NO_MEMORY. */
 int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate);
-/* What it printed while it was probed, for explain. */
+/* Keep the output of the plugin during its probe, for explain. */
 DS_ACCEL__PRIVATE void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate,
                                                        const char *text);
-/* By the configuration if it says, else by the features that the plugin asks for. */
+/*
+ * Set is_demand_only by the configuration if that is set, else by the features that the plugin
+ * requires.
+ */
 DS_ACCEL__PRIVATE void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
                                                       uint64_t optional_features);
-/* gates.c: take it through the gates of one moment, until one fails. *passed_out false: one did. */
+/* gates.c: walk the gates of one moment until one fails. *passed_out false: a gate failed. */
 int32_t ds_accel__gates_walk(struct ds_accel__candidate *candidate, enum ds_accel__gate_when when,
                              bool *passed_out);
-/* The gates on its file, which is open from the first of them to the last. */
+/* Walk the gates on its file, which stays open from the first to the last. */
 int32_t ds_accel__gates_walk_file(struct ds_accel__candidate *candidate, bool *passed_out);
-/* What trust.mode makes of a file's SHA-256. */
+/* Apply trust.mode to a file's SHA-256. */
 DS_ACCEL__PRIVATE void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate,
                                                       const char *hex,
                                                       struct ds_accel__finding *finding);

@@ -13,12 +13,12 @@
 #include <assert.h>
 #include <string.h>
 
-/* Candidates to be asked together, each with the reason why it was not asked before. */
+/* Candidates to be evaluated together, each with the reason why it was not evaluated before. */
 struct batch {
     struct ds_accel__candidate *candidates[64];
     enum ds_accel__reason_id reasons[64];
     size_t count;
-    size_t width; /* how many are probed at a time */
+    size_t width; /* the number probed at a time */
 };
 
 static int32_t evaluate_batch(ds_accel_t *context, struct batch *batch)
@@ -34,7 +34,7 @@ static int32_t evaluate_batch(ds_accel_t *context, struct batch *batch)
     return status;
 }
 
-/* Through the gates; a demand-only one is run only when it was named. */
+/* Evaluate a candidate; a demand-only one only if it was named. */
 static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
                                bool is_named, bool may_wake, struct batch *batch)
 {
@@ -48,7 +48,7 @@ static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *
         candidate->wish = DS_ACCEL__WISH_NAMED;
     }
     if (is_named && may_wake && ds_accel__candidate_is_asleep(candidate)) {
-        ds_accel__candidate_forget(candidate); /* that it sleeps was a verdict for others */
+        ds_accel__candidate_forget(candidate); /* "asleep" was the verdict of another request */
         reason = DS_ACCEL__REASON_NONE;
     }
     status = ds_accel__candidate_check_file(candidate, &passed);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Nothing that a plugin starts outlives the question it was asked. A supervisor, which never runs a
- * plugin's code, has one child for each plugin (probe_serve.c) and afterwards ends what is left of
- * it: processes that left their group or session, that were started with CLONE_PARENT, that fork
- * faster than anybody can list them. There are three ways, each with less than the one before:
+ * Ensures that no process that a plugin starts outlives the plugin's probe. A supervisor, which
+ * never runs a plugin's code, has one child for each plugin (probe_serve.c) and afterwards ends the
+ * processes that the child left: those that left their group or session, that were started with
+ * CLONE_PARENT, or that fork faster than they can be listed. There are three kinds of containment,
+ * each weaker than the one before:
  *
  *   namespace  The supervisor is process 1 of a pid namespace. One kill(-1) reaches all of it, no
  *              process escapes, none can signal the supervisor, and the kernel ends all of them
  *              when the supervisor ends. Needs CAP_SYS_ADMIN, or a user namespace, in which a user
- *              maps to itself alone. Linux refuses that one in a chroot and where it was disabled.
- *   cgroup     The child is in a cgroup (version 2) below ours, and cgroup.kill ends all of it.
- *              Needs a cgroup that we may write to.
+ *              maps to itself alone. Linux refuses it in a chroot and where it was disabled.
+ *   cgroup     The child is in a cgroup (version 2) below the supervisor's, and cgroup.kill ends
+ *              all of it. Needs write access to the supervisor's cgroup.
  *   tree       The supervisor is a subreaper, so every orphan becomes its child. It stops all
  *              descendants that /proc lists until it finds no new one, then kills them. Without
  *              /proc it reaches the child's process group.
@@ -38,9 +39,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CLEAR_LIMIT_NS 1000000000ull /* until what does not end is left */
-#define PROCESS_LIMIT 65536u         /* that /proc is read for */
-#define STOP_PASSES 64               /* over processes that still fork while they are stopped */
+#define CLEAR_LIMIT_NS 1000000000ull /* until a process that does not end is abandoned */
+#define PROCESS_LIMIT 65536u         /* read from /proc */
+#define STOP_PASSES 64               /* over processes that keep forking */
 #define CGROUP_ROOT "/sys/fs/cgroup"
 
 static const char *const names[DS_ACCEL__CONTAIN_COUNT] = {"auto", "namespace", "cgroup", "tree",
@@ -80,7 +81,7 @@ static bool write_file(const char *path, const char *text)
     return done;
 }
 
-/* Each ID is its own and there is no other: no process in there can become anybody else. */
+/* Map only this user and group, to themselves: no process in the namespace can change its IDs. */
 static bool map_user(uid_t user, gid_t group)
 {
     char map[64];
@@ -96,7 +97,10 @@ static bool map_user(uid_t user, gid_t group)
     return write_file("/proc/self/gid_map", map);
 }
 
-/* What a user namespace gives is not what the user has: a driver would see a mightier process. */
+/*
+ * Drop the capabilities that a user namespace adds: with them a driver would see a process with
+ * more rights than the user has.
+ */
 static void drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -106,10 +110,13 @@ static void drop_capabilities(void)
     syscall(SYS_capset, &header, none);
 }
 
-/* What ended the one that works, where the process in between cannot end by a signal of its own. */
+/*
+ * The signal that ended the working process, for the process in between, which cannot end by a
+ * signal itself.
+ */
 static int *shared_signal;
 
-/* SIGTERM, as a descriptor: it ends what is supervised before the supervisor. */
+/* Open a descriptor for SIGTERM, so that the supervised processes end before the supervisor. */
 static int open_term(void)
 {
     sigset_t term;
@@ -120,7 +127,7 @@ static int open_term(void)
     return signalfd(-1, &term, SFD_CLOEXEC);
 }
 
-/* Until the child ends, or is killed since the caller has ended or SIGTERM came. Reaps it. */
+/* Wait until the child ends, and reap it; kill it when the caller has ended or SIGTERM arrives. */
 static void wait_for(pid_t child, int caller_fd, siginfo_t *info)
 {
     struct pollfd ends[3] = {{.fd = (int)syscall(SYS_pidfd_open, child, 0), .events = POLLIN},
@@ -149,16 +156,16 @@ static void wait_for(pid_t child, int caller_fd, siginfo_t *info)
     }
 }
 
-/* How the child ended becomes how this process ends. */
+/* End this process as the child ended. */
 static _Noreturn void end_like(const siginfo_t *info)
 {
     int signal = info->si_code == CLD_EXITED ? *shared_signal : info->si_status;
     sigset_t one;
 
     if (signal != 0 && getpid() == 1) {
-        *shared_signal = signal; /* process 1 of a namespace cannot */
+        *shared_signal = signal; /* process 1 of a namespace cannot raise it */
     } else if (signal != 0) {
-        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* its memory dump would show nothing */
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* a core dump of this process would be useless */
         sigemptyset(&one);
         sigaddset(&one, signal);
         sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
@@ -168,13 +175,16 @@ static _Noreturn void end_like(const siginfo_t *info)
     _exit(info->si_code == CLD_EXITED ? info->si_status : 1);
 }
 
-/* Its readers wait for the end of the one that works, not for ours. */
+/* Readers of these descriptors wait for the end of the working process, not of this one. */
 static void close_standard(void)
 {
     syscall(SYS_close_range, 0u, (unsigned)DS_ACCEL__CONTAIN_DESCRIPTORS - 1, 0u);
 }
 
-/* The process outside: ends with the supervisor, and the supervisor with the caller. */
+/*
+ * The process outside of the namespace: it ends with the supervisor, and the supervisor with the
+ * caller.
+ */
 static _Noreturn void keep_watch(pid_t supervisor, int caller_fd)
 {
     siginfo_t info = {0};
@@ -191,7 +201,7 @@ static bool has_ended(int pidfd)
     return pidfd >= 0 && poll(&end, 1, 0) > 0;
 }
 
-/* fork() whose child ends with its parent, also where it cannot see it. */
+/* fork() whose child ends with its parent, even if the child cannot see the parent. */
 static pid_t fork_bound(void)
 {
     int self_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
@@ -209,7 +219,10 @@ static pid_t fork_bound(void)
     return child;
 }
 
-/* The supervisor, in a namespace that this process has made for its children; it returns there. */
+/*
+ * Fork the supervisor into a namespace that this process created for its children; the function
+ * returns in the supervisor.
+ */
 static bool fork_supervisor(struct ds_accel__contained *contained)
 {
     pid_t supervisor = fork_bound();
@@ -222,8 +235,9 @@ static bool fork_supervisor(struct ds_accel__contained *contained)
 }
 
 /*
- * In a process of its own: what is left of one whose user namespace was refused half-way (its IDs
- * are mapped in a second step) is of no use. ready_fd is told once it will work.
+ * Enter a user namespace in a separate process: a process whose user namespace was refused half-way
+ * (its IDs are mapped in a second step) is useless afterwards. On success a byte is written to
+ * ready_fd.
  */
 static bool enter_user_namespace(struct ds_accel__contained *contained, int ready_fd)
 {
@@ -243,8 +257,8 @@ static bool enter_user_namespace(struct ds_accel__contained *contained, int read
 }
 
 /*
- * Root keeps what it has: a user namespace would take the rights from it that device nodes may
- * need. Somebody with two user IDs is left alone, since only one of them can be mapped.
+ * Not for root: a user namespace would remove rights that device nodes may need. Not for a process
+ * with two user IDs, since only one of them can be mapped.
  */
 static bool contain_by_user_namespace(struct ds_accel__contained *contained)
 {
@@ -286,7 +300,7 @@ static bool contain_by_namespace(struct ds_accel__contained *contained)
 
 /* ---- cgroup --------------------------------------------------------------------------------- */
 
-/* The path of our cgroup of version 2 below where it is mounted; false: there is none. */
+/* The path of this process's cgroup (version 2), including its mount; false: there is none. */
 static bool find_cgroup(char *path, size_t size)
 {
     char line[1024];
@@ -308,7 +322,10 @@ static bool find_cgroup(char *path, size_t size)
     return found;
 }
 
-/* An empty one of this name is of a process that had our number before, and was killed. */
+/*
+ * An empty cgroup of this name belongs to an earlier process with the same process ID that was
+ * killed.
+ */
 static bool make_cgroup(struct ds_accel__contained *contained)
 {
     int error = EEXIST;
@@ -370,7 +387,7 @@ static bool write_cgroup(const struct ds_accel__contained *contained, const char
 struct process {
     pid_t pid;
     pid_t parent;
-    bool is_ours; /* a descendant */
+    bool is_ours; /* it is a descendant */
 };
 
 struct processes {
@@ -378,7 +395,7 @@ struct processes {
     size_t count;
 };
 
-/* The parent in the text of a /proc/PID/stat; 0 if there is none. */
+/* The parent's process ID from the text of /proc/PID/stat; 0 if there is none. */
 static pid_t parent_of(const char *stat)
 {
     const char *end = strrchr(stat, ')');
@@ -466,7 +483,7 @@ static bool is_ours(const struct processes *processes, pid_t pid)
     return found != NULL && found->is_ours;
 }
 
-/* Mark every descendant, generation after generation. */
+/* Mark every descendant, one generation at a time. */
 static void mark_ours(struct processes *processes)
 {
     bool found = true;
@@ -493,7 +510,7 @@ static size_t signal_ours(const struct processes *processes, int signal)
     return count;
 }
 
-/* Stopped first: what forks on cannot be listed faster than it forks. */
+/* Stop all processes first: running ones can fork faster than they are listed. */
 static void kill_tree(pid_t child)
 {
     struct processes processes = {0};
@@ -515,9 +532,9 @@ static void kill_tree(pid_t child)
     free(processes.list);
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all kinds ------------------------------------------------------------------------------ */
 
-/* Above the descriptors that are closed in the processes which only watch. */
+/* Keep the pidfd above the descriptors that the watching processes close. */
 static int open_pidfd(pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -538,7 +555,10 @@ bool ds_accel__contain(struct ds_accel__contained *contained, enum ds_accel__con
 
     memset(contained, 0, sizeof(*contained));
     contained->cgroup_fd = contained->cgroup_parent_fd = -1;
-    /* The signal may have been missed: the parent may have ended before it was asked for. */
+    /*
+     * The parent may have ended before this call, and then no signal is sent: so check the parent,
+     * too.
+     */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     contained->caller_fd = open_pidfd(caller);
     if (getppid() != caller) {
@@ -593,7 +613,7 @@ void ds_accel__contain_join(const struct ds_accel__contained *contained, pid_t s
     }
 }
 
-/* Reap what has ended. True if a child lives. */
+/* Reap ended children. True if a child is alive. */
 static bool has_children(void)
 {
     pid_t pid;
@@ -643,7 +663,7 @@ void ds_accel__contain_leave(const struct ds_accel__contained *contained)
     }
 }
 
-/* ---- a program of one child ----------------------------------------------------------------- */
+/* ---- a program with one child --------------------------------------------------------------- */
 
 int ds_accel__contain_run(enum ds_accel__containment wanted, pid_t caller, int (*work)(void))
 {

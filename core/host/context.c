@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Contexts: made of options, environment, configuration and the plugins found; and the default one.
+/*
+ * Contexts, created from options, environment, configuration and the plugins found; and the default
+ * context.
  */
 #include "host/context.h"
 #include "base/file.h"
@@ -27,7 +29,7 @@
 
 ds_accel_t *ds_accel__default;
 
-/* Guards the making of the default context. */
+/* Guards the creation of the default context. */
 static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
 
 const char *ds_accel_version(void)
@@ -35,7 +37,6 @@ const char *ds_accel_version(void)
     return DS_ACCEL_VERSION;
 }
 
-/* Options as this library knows them, from a caller of any age. */
 int32_t ds_accel__options_read(const struct ds_accel_options *given,
                                struct ds_accel_options *options)
 {
@@ -64,7 +65,7 @@ static int32_t copy_text(const char *text, char **copy_out)
     return DS_ACCEL_OK;
 }
 
-/* The program's option, or the environment's; NULL: this machine. */
+/* The root from the program's option or the environment; NULL: this machine. */
 static const char *root_of(const ds_accel_t *context, const struct ds_accel_options *options)
 {
     return options->machine_root != NULL ? options->machine_root
@@ -146,7 +147,7 @@ static int32_t check_env(const struct ds_accel__env *env)
                                              env->values[variable], problem);
 }
 
-/* Add a variable's name to a list; what does not fit is left out. */
+/* Add a variable's name to a list; a name that does not fit is left out. */
 static int32_t add_name(char ***names, size_t *count, const char *backend, const char *key)
 {
     char name[128];
@@ -168,7 +169,7 @@ static int32_t add_name(char ***names, size_t *count, const char *backend, const
     return DS_ACCEL_OK;
 }
 
-/* A backend's declared options, or its prefix if none are. */
+/* Add a backend's declared options, or its prefix if none are declared. */
 static int32_t add_backend(const ds_accel_t *context, const char *backend, char ***names,
                            size_t *count)
 {
@@ -218,7 +219,7 @@ int32_t ds_accel__context_check_variables(const ds_accel_t *context,
     return status;
 }
 
-/* From the files, or as they were read last if they are still the same. */
+/* Load the configuration from the files, or the stored one if the files are unchanged. */
 static int32_t load_config(ds_accel_t *context, const struct ds_accel_options *options)
 {
     int32_t status = ds_accel__config_find(&context->config, options, &context->env);
@@ -231,7 +232,7 @@ static int32_t load_config(ds_accel_t *context, const struct ds_accel_options *o
                : ds_accel__config_read(&context->config, false);
 }
 
-/* Contexts are told apart by numbers that never return, addresses do. */
+/* Contexts are identified by numbers, which are never reused; addresses are. */
 static uint64_t next_id(void)
 {
     static uint64_t last;
@@ -297,7 +298,7 @@ static void watch(ds_accel_t *context)
     context->watch.locks[2] = &context->topology_lock;
     context->watch.locks[3] = &context->device_lock;
     context->watch.locks[4] = &context->lazy.lock;
-    assert(context->watch.table == NULL); /* contexts have none: their locks are renewed */
+    assert(context->watch.table == NULL); /* contexts have none, only locks to renew */
     ds_accel__fork_watch(&context->watch);
 }
 
@@ -359,7 +360,10 @@ ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
 
 void ds_accel_destroy(ds_accel_t *context)
 {
-    /* Memory that a tensor holds, perhaps for another library, keeps plugin and device alive. */
+    /*
+     * Memory that a tensor holds, possibly for another library, keeps the plugin and the device
+     * alive.
+     */
     if (context != NULL && !ds_accel__end_is_refused(context, "destroy") &&
         __atomic_sub_fetch(&context->storage_count, 1, __ATOMIC_ACQ_REL) < 0) {
         ds_accel__context_end(context);
@@ -370,7 +374,7 @@ void ds_accel__context_end(ds_accel_t *context)
 {
     if (context->watch.is_torn) {
         ds_accel__runtime_hooks->ended(context, true);
-        return; /* half of it is written, and its helper processes and its file are the parent's */
+        return; /* it is half written, and its helper processes and file belong to the parent */
     }
     ds_accel__fork_unwatch(&context->watch);
     ds_accel__runtime_hooks->ended(context, false);
@@ -518,7 +522,7 @@ int32_t ds_accel_set_default(ds_accel_t *context)
     return status;
 }
 
-/* ---- answers -------------------------------------------------------------------------------- */
+/* ---- results -------------------------------------------------------------------------------- */
 
 static const struct ds_accel__candidate *chosen(const ds_accel_t *context)
 {
@@ -537,7 +541,7 @@ const char *ds_accel_set_method(const ds_accel_t *context)
     return chosen(context) != NULL ? context->set_method : NULL;
 }
 
-/* One number: right also in a child whose context is torn. */
+/* A single number, which is valid even in a child whose context is torn. */
 uint32_t ds_accel_candidate_count(ds_accel_t *context)
 {
     uint32_t count;
@@ -572,7 +576,7 @@ int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
                                position);
     }
     candidate = context->registry.candidates[position];
-    /* Callers borrow it for longer than the configuration stays as it is. */
+    /* Copy the text: callers borrow it for longer than the configuration stays unchanged. */
     answer.remedy = ds_accel__candidate_keep(
         candidate, ds_accel__config_remedy(&context->config, candidate->name, candidate->reason));
     if (answer.remedy == NULL) {

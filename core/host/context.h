@@ -28,10 +28,12 @@ struct ds_accel__prober;
 struct ds_accel__trust;
 
 struct ds_accel {
-    /* Guards everything below that is not said to be otherwise. log and env never change. */
+    /* Guards everything below unless a comment names another lock. log and env never change. */
     pthread_mutex_t lock;
-    /* Plugins ask for these two from any thread, also from calls that hold the lock above: config
-     * changes only under both locks, topology under its own. */
+    /*
+     * Plugins read config and topology from any thread, also in calls made under the lock above:
+     * config changes only under both locks, topology under its own.
+     */
     pthread_mutex_t config_lock;
     pthread_mutex_t topology_lock;
     struct ds_accel__log log;
@@ -39,36 +41,36 @@ struct ds_accel {
     char *forced;         /* options.accelerator */
     char *machine_root;   /* never NULL */
     char *cache_dir;      /* from the options; NULL: by environment and user */
-    pid_t asker;          /* in a helper: the program that it works for; 0: this one */
-    bool asks_anew;       /* verdicts of earlier processes do not count: explain, list, doctor */
+    pid_t asker;          /* in a helper: the program that it works for; 0: this process */
+    bool asks_anew;       /* ignore verdicts of earlier processes: explain, list, doctor */
     bool has_no_cache;    /* by option */
-    bool has_tried_store; /* to open the store, since the evaluation began */
+    bool has_tried_store; /* tried to open the store during this evaluation */
     bool wants_helper;    /* start a helper early if nothing is stored */
     struct ds_accel__cache cache;
-    uint64_t key_base;  /* of the keys of its records, while plugins are asked */
+    uint64_t key_base;  /* base of its records' keys, during an evaluation */
     char **plugin_dirs; /* from the options */
     size_t plugin_dir_count;
     struct ds_accel__config config;
     struct ds_accel__registry registry;
     struct ds_accel__text searched;   /* directories scanned, one per line */
-    json_t *recording;                /* a recorded machine; NULL: there is one below the root */
+    json_t *recording;                /* a recorded machine; NULL: the machine below the root */
     struct ds_accel__machine machine; /* of machine_root */
-    struct ds_accel__survey survey;   /* of it; empty between calls */
+    struct ds_accel__survey survey;   /* of machine; empty between calls */
     struct ds_accel__trust *trust;    /* empty between calls: no directory stays open */
     bool has_topology;
     struct ds_accel__topology topology;
     /* Written once, with release order; read without the lock. */
     struct ds_accel__candidate *selected;
     const char *set_method;
-    /* What was decided, and is not started here: the command line's detect. */
+    /* The candidate that was chosen but not started here: the command line's detect. */
     struct ds_accel__candidate *chosen;
-    bool only_chooses;                      /* detection is to start nothing */
+    bool only_chooses;                      /* detection starts no plugin */
     uint32_t containment;                   /* of the last helper; 0: none was needed */
-    size_t turn;                            /* of the candidate that is being asked */
-    void (*meanwhile)(ds_accel_t *context); /* done while a helper works; NULL: nothing */
-    struct ds_accel__prober *prober; /* helper processes while candidates are asked; probe.c */
+    size_t turn;                            /* of the candidate that is being evaluated */
+    void (*meanwhile)(ds_accel_t *context); /* called while a helper works; NULL: nothing */
+    struct ds_accel__prober *prober;        /* helper processes during an evaluation; probe.c */
     void (*on_stage)(ds_accel_t *context,
-                     enum ds_accel__gate gate); /* in a helper: code runs now */
+                     enum ds_accel__gate gate); /* in a helper: the plugin's code starts to run */
     uint32_t device_count;                      /* of the selected one */
     uint64_t id;                                /* unique in the process */
     /* Guards opening and closing: devices[device_count], NULL while closed; NULL before the first
@@ -77,25 +79,25 @@ struct ds_accel {
     struct ds_accel__device **devices;
     uint32_t open_device_count;    /* changes under open_lock of pinned_uses.c; atomic */
     char failure[1024];            /* why the last detection failed, or "" */
-    bool has_failed;               /* the last detection did */
+    bool has_failed;               /* the last detection failed */
     struct ds_accel__known *known; /* facts; written once, read without the lock */
-    /* Guarded by its own lock: calls that wait for the accelerator. */
+    /* Guarded by their own lock: calls that wait for the accelerator. */
     struct {
         pthread_mutex_t lock;
         struct ds_accel__lazy *first;
-        struct ds_accel__lazy **last; /* NULL: there is none */
-        bool is_running;              /* a thread makes them */
-        bool is_over;                 /* there will be no more */
-        bool is_changing;             /* a child that is forked now cannot use the list; atomic */
+        struct ds_accel__lazy **last; /* NULL: the list is empty */
+        bool is_running;              /* a thread is making them */
+        bool is_over;                 /* no more calls are added */
+        bool is_changing;             /* a child forked meanwhile cannot use the list; atomic */
     } lazy;
-    char settings[2][32];  /* by enum ds_accel__setting, under lock; "": as the facts are */
-    int64_t storage_count; /* holds the context too; -1 once it is destroyed as well; atomic */
-    bool has_default_seed; /* of default generators that are made later; under device_lock */
+    char settings[2][32];  /* by enum ds_accel__setting, under lock; "": facts apply */
+    int64_t storage_count; /* holds the context, too; -1 once that is destroyed; atomic */
+    bool has_default_seed; /* of default generators created later; under device_lock */
     uint64_t default_seed;
     struct ds_accel__fork_watch watch; /* of its locks; a helper's context has none */
 };
 
-/* Where what is remembered is stored. */
+/* The location of the store of records. */
 static inline struct ds_accel__cache_place ds_accel__cache_place(const ds_accel_t *context)
 {
     return (struct ds_accel__cache_place){
@@ -111,33 +113,42 @@ static inline struct ds_accel__cache_place ds_accel__cache_place(const ds_accel_
 DS_ACCEL__PRIVATE ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env);
 /* End a context that nothing holds. */
 void ds_accel__context_end(ds_accel_t *context);
-/* For who wants to change it: ERR_INVALID where it is NULL; ERR_STATE in a forked child, where a
- * thread that the child does not have was changing it. */
+/*
+ * Check that a call may change the context: ERR_INVALID for NULL; ERR_STATE in a forked child, if a
+ * thread of the parent was changing the context at the fork.
+ */
 DS_ACCEL__PRIVATE int32_t ds_accel__context_check(const ds_accel_t *context);
-/* Around what changes it in more than one store, with the lock of that held: a child that is forked
- * in between is not to use it. They nest. */
+/*
+ * Mark a change of the context in several steps, with the lock of the changed data held: a child
+ * forked in between must not use the context. Calls nest.
+ */
 DS_ACCEL__PRIVATE void ds_accel__context_change_begin(ds_accel_t *context);
 DS_ACCEL__PRIVATE void ds_accel__context_change_end(ds_accel_t *context);
-/* Options as this library knows them, from a caller of any age; ERR_INVALID. */
+/* Read options of any version of the struct; ERR_INVALID. */
 int32_t ds_accel__options_read(const struct ds_accel_options *given,
                                struct ds_accel_options *options);
-/* Its machine, for who does not hold the lock: the recorder, which comes and goes, is not there. */
+/*
+ * A copy of the context's machine for callers without the lock: without the recorder, which is set
+ * and removed under the lock.
+ */
 struct ds_accel__machine ds_accel__context_machine(const ds_accel_t *context);
 /* The nodes of the context's machine, read once. Borrowed. */
 DS_ACCEL__PRIVATE int32_t
 ds_accel__context_topology(ds_accel_t *context, const struct ds_accel__topology **topology_out);
-/* Have the files read whose values were remembered, for who asks where one comes from. Lock held.
+/*
+ * Read the configuration's files if only their stored values were used, so that origins of values
+ * can be reported. Lock held.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__context_load_origins(ds_accel_t *context);
-/* Warn through log of each DS_ACCEL_* that nobody knows. */
+/* Warn through log of each unknown DS_ACCEL_* variable. */
 DS_ACCEL__PRIVATE int32_t ds_accel__context_check_variables(const ds_accel_t *context,
                                                             const struct ds_accel__log *log);
 /* Read the op builders' files. Lock held. */
 DS_ACCEL__PRIVATE int32_t ds_accel__context_load_ops(ds_accel_t *context);
-/* A variable of the job's environment, as the machine has it; NULL if unset. */
+/* A variable of the job's environment, or of the recording's; NULL if unset. */
 DS_ACCEL__PRIVATE const char *ds_accel__context_variable(const ds_accel_t *context,
                                                          const char *name);
-/* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */
+/* A backend's fact that the operator set (above the package layer), else NULL. Lock held. */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 
 enum ds_accel__setting {
@@ -146,7 +157,7 @@ enum ds_accel__setting {
     DS_ACCEL__SETTING_COUNT
 };
 
-/* What the program set in place of a fact of a backend; NULL: nothing. Lock held. */
+/* The value that the program set in place of a backend's fact; NULL: none. Lock held. */
 const char *ds_accel__setting(const ds_accel_t *context, const char *backend, const char *key);
 
 #endif

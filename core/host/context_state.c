@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the other files of the library ask of a context that exists: may it be used, its machine,
- * and what the configuration and the program set. How a context is made and ended is in context.c.
+ * Queries of an existing context by other files of the library: whether it may be used, its
+ * machine, and the values that the configuration and the program set. context.c creates and ends
+ * contexts.
  */
 #include "base/text.h"
 #include "config/config.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Breadcrumbs: while a plugin is loaded into the caller's process, a locked file beside the
- * verdicts names the plugin. A process that dies there leaves the file behind, unlocked, and the
- * next process that asks plugins counts a strike and removes the file (decision 0014).
+ * Breadcrumbs: while a plugin is loaded into the caller's process, a locked file next to the
+ * verdicts names the plugin. A process that dies meanwhile leaves the file behind, unlocked; the
+ * next process that evaluates plugins counts a strike and removes the file (decision 0014).
  */
 #include "host/crumb.h"
 #include "base/clock.h"
@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define CRUMB_PREFIX "loading."
-#define CRUMB_NEW "starting." /* one that is not whole yet */
+#define CRUMB_NEW "starting." /* an incomplete file */
 
 struct crumb {
     char magic[8];
@@ -37,7 +37,10 @@ struct crumb {
 };
 static const char crumb_magic[8] = "DSLOADS";
 
-/* Whole and locked before it has the name that others look for: no one sees half of it. */
+/*
+ * Write and lock the file before it gets the name that other processes search: they never see an
+ * incomplete file.
+ */
 static bool write_crumb(int directory, int fd, const struct crumb *content, const char *from,
                         const char *to)
 {
@@ -61,21 +64,21 @@ void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel
         ds_accel__key_is_none(candidate->key)) {
         return;
     }
-    assert(context->cache.lock_fd < 0); /* nobody waits for what follows */
+    assert(context->cache.lock_fd < 0); /* no process waits for what follows */
     memcpy(content.magic, crumb_magic, sizeof(crumb_magic));
     content.key = candidate->key;
     memcpy(content.name, candidate->name, sizeof(content.name));
     snprintf(content.path, sizeof(content.path), "%s", candidate->path);
     snprintf(name, sizeof(name), CRUMB_NEW "%d.%u", (int)getpid(), number);
-    /* Never in the place of a trail that is not yet read: numbers of processes come again. */
+    /* Do not overwrite a breadcrumb that was not read yet: process IDs are reused. */
     snprintf(crumb->name, sizeof(crumb->name), CRUMB_PREFIX "%d.%u.%llu", (int)getpid(), number,
              (unsigned long long)content.begin_ms);
-    unlinkat(directory, name, 0); /* of a process of another time */
+    unlinkat(directory, name, 0); /* left by an earlier process with the same ID */
     crumb->fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (crumb->fd >= 0) {
         done = write_crumb(directory, crumb->fd, &content, name, crumb->name);
     }
-    if (!done && crumb->fd >= 0) { /* a full disk: then there is no trail */
+    if (!done && crumb->fd >= 0) { /* a full disk: then there is no breadcrumb */
         unlinkat(directory, name, 0);
         ds_accel__crumb_pick(candidate, crumb);
     }
@@ -86,7 +89,7 @@ void ds_accel__crumb_pick(struct ds_accel__candidate *candidate, struct ds_accel
     const ds_accel_t *context = candidate->host.context;
 
     if (crumb->fd >= 0) {
-        assert(context->cache.is_open); /* since it was dropped: its directory is the same */
+        assert(context->cache.is_open); /* since the drop, so it is the same directory */
         unlinkat(context->cache.directory_fd, crumb->name, 0);
         close(crumb->fd);
     }
@@ -98,7 +101,9 @@ static bool is_crumb(const char *name)
     return strncmp(name, CRUMB_PREFIX, strlen(CRUMB_PREFIX)) == 0;
 }
 
-/* Read the trail of a process that died while it loaded a plugin; false: its owner still lives. */
+/*
+ * Read the breadcrumb of a process that died while it loaded a plugin; false: its owner is alive.
+ */
 static bool read_crumb(const struct ds_accel__cache *cache, const char *name, struct crumb *crumb)
 {
     int fd = openat(cache->directory_fd, name,
@@ -109,10 +114,10 @@ static bool read_crumb(const struct ds_accel__cache *cache, const char *name, st
     if (fd < 0) {
         return false;
     }
-    is_left = flock(fd, LOCK_SH | LOCK_NB) == 0; /* shared: so that who looks disturbs nobody */
+    is_left = flock(fd, LOCK_SH | LOCK_NB) == 0; /* shared: readers do not disturb each other */
     if (is_left && (read(fd, crumb, sizeof(*crumb)) != (ssize_t)sizeof(*crumb) ||
                     memcmp(crumb->magic, crumb_magic, sizeof(crumb_magic)) != 0)) {
-        crumb->machine = 0; /* not one of ours: it is only removed */
+        crumb->machine = 0; /* invalid: the file is only removed */
     }
     close(fd);
     crumb->name[sizeof(crumb->name) - 1] = '\0';
@@ -121,8 +126,8 @@ static bool read_crumb(const struct ds_accel__cache *cache, const char *name, st
 }
 
 /*
- * The strike of a trail, whose texts no candidate is there for. The ranks of one job that died
- * together, before begin_ms, are one.
+ * Record the strike of a breadcrumb; there is no candidate from which to borrow its texts. The
+ * ranks of one job that died together, before begin_ms, count as one strike.
  */
 static int32_t strike_by_crumb(struct ds_accel__cache *cache, const struct crumb *crumb,
                                uint64_t begin_ms)
@@ -134,7 +139,7 @@ static int32_t strike_by_crumb(struct ds_accel__cache *cache, const struct crumb
     assert(cache->is_locked);
     if (crumb->machine != cache->machine || crumb->begin_ms == 0 ||
         !ds_accel__is_backend_name(crumb->name)) {
-        return DS_ACCEL_OK; /* of another boot or version */
+        return DS_ACCEL_OK; /* from another boot or version */
     }
     kept = malloc(sizeof(*kept));
     if (kept == NULL) {
@@ -164,27 +169,28 @@ static int32_t strike_by_crumb(struct ds_accel__cache *cache, const struct crumb
     return DS_ACCEL_OK;
 }
 
-/* A trail, or a file that somebody has not finished. */
+/* True for a breadcrumb or an unfinished file. */
 static bool is_left_behind(const char *name)
 {
     return is_crumb(name) || strncmp(name, CRUMB_NEW, strlen(CRUMB_NEW)) == 0 ||
            strncmp(name, "verdicts.", 9) == 0 || strncmp(name, "config.", 7) == 0;
 }
 
-/* Of a process that is no more. */
+/* True if the process that created the file no longer exists. */
 static bool is_orphan(const char *name)
 {
     const char *dot = strchr(name, '.');
     long pid;
 
-    assert(dot != NULL); /* is_left_behind() takes no other */
+    assert(dot != NULL); /* is_left_behind() accepts no other name */
     pid = strtol(dot + 1, NULL, 10);
     return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
 /*
- * Under the lock, so that of all who have seen a trail one counts it; and stored before it is
- * removed, so that whoever does not see it any more reads the strike.
+ * Runs under the lock, so that only one of the processes that see a breadcrumb counts it. The
+ * strike is stored before the breadcrumb is removed, so that a process that no longer finds the
+ * file reads the strike.
  */
 static int32_t count_crumbs(struct ds_accel__cache *cache, char **names, size_t count)
 {
@@ -211,7 +217,7 @@ static int32_t count_crumbs(struct ds_accel__cache *cache, char **names, size_t 
     return status;
 }
 
-/* False: each trail is of a process that lives. Removes what those who do not have not finished. */
+/* False: each breadcrumb belongs to a live process. Removes unfinished files of ended processes. */
 static bool has_crumbs(const struct ds_accel__cache *cache, char **names, size_t count)
 {
     bool found = false;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A trail for the next process, in case this one ends while it loads a plugin: crumb.c. */
+/*
+ * Breadcrumbs: a file for later processes in case this one ends while it loads a plugin: crumb.c.
+ */
 #ifndef DS_ACCEL_HOST_CRUMB_H
 #define DS_ACCEL_HOST_CRUMB_H
 
@@ -17,12 +19,12 @@ struct ds_accel__crumb {
     char name[64];
 };
 
-/* Before the real load, and after it. */
+/* Called before and after the plugin is loaded in the caller's process. */
 void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb);
 void ds_accel__crumb_pick(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb);
 /*
- * Count a strike for each trail that a process left, before the table of records is read. It waits
- * for the lock for at most limit_ms. *is_read_out: the table was read under the lock.
+ * Count a strike for each breadcrumb that an ended process left, before the table of records is
+ * read. Waits for the lock for at most limit_ms. *is_read_out: the table was read under the lock.
  * ERR_NO_MEMORY.
  */
 int32_t ds_accel__crumbs_collect(struct ds_accel__cache *cache, uint64_t limit_ms,

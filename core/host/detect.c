@@ -11,7 +11,7 @@
  *     try_start        load and start it (activate.c); if that fails, the next one's turn comes
  *     select_candidate it is the context's accelerator
  *
- * What the caller learns of a failure or of a fallback is in outcome.c.
+ * outcome.c has the messages for a failure or a fallback.
  */
 #include "host/detect.h"
 #include "config/config.h"
@@ -45,9 +45,9 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
         if (other == NULL || other == candidate) {
             continue;
         }
-        other->is_ahead = false; /* its turn came, if only to be evaluated */
+        other->is_ahead = false; /* this evaluation is not ahead of its turn */
         status = ds_accel__candidate_check_file(other, &passed);
-        /* One that detection never chooses by itself is no reason to step back. */
+        /* Do not defer to a candidate that detection never chooses by itself. */
         if (status >= 0 && passed && !other->is_demand_only) {
             status = ds_accel__candidate_evaluate(other);
         }
@@ -65,7 +65,7 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
 static int32_t start_once(ds_accel_t *context, struct ds_accel__candidate *candidate)
 {
     assert(candidate->instance == NULL);
-    ds_accel__probe_release(context); /* its end takes time that this one needs for starting */
+    ds_accel__probe_release(context); /* the helper ends while this process starts the plugin */
     if (context->only_chooses && candidate->start.is_done != 0) {
         context->device_count = candidate->start.status == DS_ACCEL_OK
                                     ? candidate->start.device_count
@@ -75,7 +75,9 @@ static int32_t start_once(ds_accel_t *context, struct ds_accel__candidate *candi
     return ds_accel__candidate_activate(candidate, &candidate->instance, &context->device_count);
 }
 
-/* What was true in an earlier process need not be now: then it is asked again before it is judged.
+/*
+ * A stored verdict may be outdated: if the start fails, probe the candidate again before it is
+ * judged.
  */
 static int32_t start(ds_accel_t *context, struct ds_accel__candidate *candidate)
 {
@@ -109,7 +111,9 @@ static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *ca
     for (size_t i = 0; i < context->registry.count; i++) {
         if (context->registry.candidates[i]->is_ahead) {
             ds_accel__candidate_forget(context->registry.candidates[i]);
-            /* As it was: nobody is asked ahead of whom that is known. */
+            /*
+             * Reset this, too: a candidate that is known to be demand-only is not evaluated ahead.
+             */
             context->registry.candidates[i]->is_demand_only = false;
         }
     }
@@ -172,7 +176,7 @@ static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candid
         return ds_accel__no_memory();
     }
     if (status < 0 && ds_accel__candidate_inherited_from(candidate) != 0) {
-        return status; /* not another one in silence: the parent has chosen this */
+        return status; /* do not silently choose another: the parent chose this one */
     }
     if (status < 0) {
         ds_accel__warn_start_failed(candidate);
@@ -184,8 +188,8 @@ static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candid
 }
 
 /*
- * While a helper works there is time to look at the next candidate's file. What comes of it is
- * forgotten like anything else that was done ahead of a turn that never comes.
+ * Check the next candidate's file while a helper works. The result is discarded if the candidate's
+ * turn never comes.
  */
 static void look_ahead(ds_accel_t *context)
 {
@@ -200,15 +204,15 @@ static void look_ahead(ds_accel_t *context)
         }
         candidate->is_ahead = true;
         if (ds_accel__candidate_check_file(candidate, &passed) < 0) {
-            ds_accel__candidate_forget(candidate); /* its turn will show what is wrong */
+            ds_accel__candidate_forget(candidate); /* its turn will report the error */
         }
         return;
     }
 }
 
 /*
- * The verdict of the candidate at a position, and with probe.parallel those of the next ones, in
- * case their turn comes. The choice does not depend on it: it follows the order.
+ * Evaluate the candidate at a position, and with probe.parallel the next ones, in case their turn
+ * comes. This does not affect the choice, which follows the order.
  */
 static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
 {
@@ -234,7 +238,7 @@ static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
     return status;
 }
 
-/* One candidate's turn. *done_out: it was chosen. */
+/* Take one candidate's turn. *done_out: it was chosen. */
 static int32_t try_candidate(ds_accel_t *context, size_t position, bool *done_out)
 {
     struct ds_accel__candidate *candidate = context->registry.candidates[position];
@@ -272,8 +276,8 @@ static int32_t try_candidate(ds_accel_t *context, size_t position, bool *done_ou
 }
 
 /*
- * Nobody went first after all: those that stepped back come before cpu (next), unless it is cpu
- * they step back for, and before nothing (NULL).
+ * No candidate that others deferred to was chosen: try those that deferred. Called before cpu's
+ * turn (next), except for candidates that defer to cpu, and at the end (NULL).
  */
 static int32_t try_deferred(ds_accel_t *context, const struct ds_accel__candidate *next,
                             bool *done_out)
@@ -336,7 +340,7 @@ static int32_t detect_auto(ds_accel_t *context)
     return DS_ACCEL_OK;
 }
 
-/* A failed start is tried again by the next call: what stood in the way may be gone. */
+/* The next call retries a failed start: its cause may no longer exist. */
 static void forget_failures(ds_accel_t *context)
 {
     for (size_t i = 0; i < context->registry.count; i++) {
@@ -351,8 +355,8 @@ static void forget_failures(ds_accel_t *context)
 }
 
 /*
- * What was chosen without being started is started now. If that fails, all of it begins anew, as
- * after a choice that failed.
+ * Start the candidate that was chosen without a start. If that fails, detection starts again, as
+ * after a failed choice.
  */
 static int32_t start_chosen(ds_accel_t *context)
 {

@@ -11,10 +11,13 @@
 
 struct ds_accel__candidate;
 
-/* "cuda" defers "xpu": the candidate that goes first, or NULL. Evaluates what it asks about. */
+/*
+ * The available candidate to which this one defers ("defers_to"), or NULL. Evaluates the candidates
+ * that it considers.
+ */
 int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *candidate,
                               struct ds_accel__candidate **to_out);
-/* ds_accel_detect() that starts nothing in this process, where helpers have rehearsed it. */
+/* ds_accel_detect() that starts no plugin in this process if helpers have rehearsed the start. */
 int32_t ds_accel__choose(ds_accel_t *context);
 int32_t ds_accel__detect_locked(ds_accel_t *context);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * From candidates to verdicts. For each one: the gates on its file and those of its turn; then the
- * verdict that an earlier process stored; the rest are probed in helper processes, all together,
- * under the lock of the store, which other processes that want the same wait for; what came of it
- * is stored.
+ * Evaluates candidates. For each one: walk the gates on its file and those of its turn; then use
+ * the verdict that an earlier process stored. The other candidates are probed together in helper
+ * processes, under the lock of the store, for which processes with the same request wait; the
+ * results are stored.
  */
 #include "host/evaluate.h"
 #include "base/clock.h"
@@ -27,10 +27,9 @@ bool ds_accel__candidate_is_asleep(const struct ds_accel__candidate *candidate)
     return candidate->gates[DS_ACCEL__GATE_POWER].result == DS_ACCEL__GATE_FAILED;
 }
 
-/* Back to "nobody has asked"; what is loaded here already stays so. */
 void ds_accel__candidate_forget(struct ds_accel__candidate *candidate)
 {
-    assert(candidate->instance == NULL); /* one that runs is not evaluated again */
+    assert(candidate->instance == NULL); /* a started plugin is not evaluated again */
     ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_FOUND);
     candidate->is_ahead = false;
     candidate->has_conduct = false;
@@ -62,7 +61,7 @@ void ds_accel__evaluation_begin(ds_accel_t *context)
 
 void ds_accel__evaluation_end(ds_accel_t *context)
 {
-    /* Also for the configuration, which is stored, and for reports of where the store is. */
+    /* Also needed to store the configuration, and to report the location of the store. */
     ds_accel__verdicts_open(context, ds_accel__probe_is_isolated(context));
     context->wants_helper = false;
     ds_accel__verdicts_end(context);
@@ -73,8 +72,8 @@ void ds_accel__evaluation_end(ds_accel_t *context)
 }
 
 /*
- * What an earlier process found in the file, if it is still the same one. Who could have changed it
- * is looked at every time. *passed_out: that is all there is to know.
+ * Take the stored results for the file if it is unchanged. The check of who could have changed the
+ * file is repeated every time. *passed_out: no further check of the file is needed.
  */
 static int32_t recall_file(struct ds_accel__candidate *candidate, bool *passed_out)
 {
@@ -150,8 +149,8 @@ int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bo
 }
 
 /*
- * What is remembered of it. That it has no hardware here is looked at again if its note names
- * devices that the configuration does not: of those the memory's keys know nothing.
+ * Take the stored verdict. A verdict that the hardware is absent is checked again if the note names
+ * devices that the configuration does not: the key of the record does not depend on those devices.
  */
 static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
 {
@@ -181,7 +180,7 @@ static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
     return status;
 }
 
-/* Not even asked: with probe.mode in-process that would run its runtime here. */
+/* Do not probe it: with probe.mode in-process that would run its runtime in this child. */
 static bool reject_inherited(struct ds_accel__candidate *candidate)
 {
     struct ds_accel__finding finding = {0};
@@ -195,7 +194,7 @@ static bool reject_inherited(struct ds_accel__candidate *candidate)
     return true;
 }
 
-/* The gates before load; *is_open_out: it is still to be asked. */
+/* Walk the gates before load; *is_open_out: the candidate still needs a probe. */
 static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_out)
 {
     uint64_t start_ns = ds_accel__now_ns();
@@ -226,8 +225,8 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
 }
 
 /*
- * There always is cpu. Where no helper can be had for it, it is asked here, where it would be
- * loaded next: nothing comes after it.
+ * cpu is always available. If no helper can be started for it, probe it in this process, where it
+ * would be loaded next anyway: no other candidate follows it.
  */
 static int32_t probe_cpu_here(struct ds_accel__candidate *candidate)
 {
@@ -241,20 +240,20 @@ static int32_t probe_cpu_here(struct ds_accel__candidate *candidate)
     ds_accel__log(&candidate->host.context->log, "probe", DS_ACCEL_LOG_WARN,
                   "cpu is probed in this process: %s: %s", ds_accel__reason_code(candidate->reason),
                   ds_accel__candidate_detail(candidate));
-    ds_accel__probe_finish(candidate->host.context); /* descriptors may be what is short */
+    ds_accel__probe_finish(candidate->host.context); /* frees descriptors, in case they are short */
     ds_accel__candidate_unask(candidate);
     ds_accel__guard_take(&guard);
     status = ds_accel__probe_here(candidate);
     ds_accel__guard_restore(&guard, NULL, NULL);
-    if (ds_accel__candidate_has_verdict(candidate)) { /* it was not asked as the others are */
+    if (ds_accel__candidate_has_verdict(candidate)) { /* its probe was not the usual one */
         ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_TENTATIVE);
     }
     return status;
 }
 
 /*
- * Whether another process that asks plugins may find out what this one wants to know. Who has no
- * hardware here is not asked, and cpu answers at once whoever asks it.
+ * True if another process that probes plugins may produce a verdict that this one needs. A plugin
+ * without hardware is not probed, and the probe of cpu takes no time.
  */
 static bool is_worth_waiting(struct ds_accel__candidate **open, size_t count)
 {
@@ -267,8 +266,8 @@ static bool is_worth_waiting(struct ds_accel__candidate **open, size_t count)
 }
 
 /*
- * Ask those that nobody has asked of late. Whoever else asks plugins just now is waited for, and
- * may have found out what this one wants to know.
+ * Probe the candidates without a valid verdict. First wait for another process that is probing
+ * plugins now: it may store a verdict that this one needs.
  */
 static int32_t probe_open(ds_accel_t *context, struct ds_accel__candidate **open, size_t count)
 {

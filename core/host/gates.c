@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The gates that a candidate passes before its code runs, and the table of all of them (gates.def).
- * A gate's function records what it found: passed, or failed with a reason; it does neither where
- * the gate does not apply. One walk calls those of a moment in their order, until one fails.
+ * The gates that a candidate passes before its code runs, and the table of all gates (gates.def). A
+ * gate's function records the result: passed, or failed with a reason; it records neither if the
+ * gate does not apply. A walk calls the gates of one moment in order until one fails.
  */
 #include "base/text.h"
 #include "base/trust.h"
@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* What the gates of one walk share: the open file, from the first of them to the last. */
+/* State that the gates of one walk share: the file stays open from the first gate to the last. */
 struct visit {
     int fd; /* -1: none */
     bool has_elf;
@@ -55,12 +55,12 @@ static void keep_note(struct ds_accel__candidate *candidate, const struct ds_acc
     ds_accel__candidate_set_demand(candidate, candidate->note_optional);
     candidate->note_features = desc->required_features[0] | (uint64_t)desc->required_features[1]
                                                                 << 32;
-    /* Without memory for it the plugin is asked. */
+    /* If memory is exhausted here, the plugin is probed without the hardware check. */
     candidate->hardware_note =
         elf->hardware != NULL ? ds_accel__candidate_keep(candidate, elf->hardware) : NULL;
 }
 
-/* trust.sha256 of the configuration; finding says what is wrong by it. */
+/* Compare with trust.sha256 of the configuration; finding has the mismatch. */
 static void compare_hash(const struct ds_accel__candidate *candidate, const char *hex,
                          struct ds_accel__finding *finding)
 {
@@ -167,7 +167,7 @@ static int32_t check_hash(struct ds_accel__candidate *candidate, struct visit *v
     return DS_ACCEL_OK;
 }
 
-/* ---- by the configuration, the machine and what is remembered ------------------------------- */
+/* ---- on the configuration, the machine and stored records ----------------------------------- */
 
 static int32_t check_allowed(struct ds_accel__candidate *candidate, struct visit *visit)
 {
@@ -194,7 +194,7 @@ static int32_t check_allowed(struct ds_accel__candidate *candidate, struct visit
     return DS_ACCEL_OK;
 }
 
-/* Does asking wake nothing? One that was asked for by name may be woken. */
+/* Check that a probe would wake no device. A candidate requested by name may be woken. */
 static int32_t check_power(struct ds_accel__candidate *candidate, struct visit *visit)
 {
     int32_t status = DS_ACCEL_OK;
@@ -210,7 +210,7 @@ static int32_t check_power(struct ds_accel__candidate *candidate, struct visit *
         candidate->gates[DS_ACCEL__GATE_POWER].result = DS_ACCEL__GATE_SKIPPED;
         return DS_ACCEL_OK;
     }
-    assert(candidate->power != NULL); /* one with devices has */
+    assert(candidate->power != NULL); /* a candidate with devices has a finding */
     if (candidate->wish >= DS_ACCEL__WISH_NAMED) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "asked for by name");
     } else if (candidate->power->reason != DS_ACCEL__REASON_NONE) {
@@ -251,7 +251,7 @@ static const struct {
 #undef GATE
 };
 
-/* *passed_out: none of them failed. */
+/* *passed_out: no gate failed. */
 static int32_t walk(struct ds_accel__candidate *candidate, enum ds_accel__gate_when when,
                     struct visit *visit, bool *passed_out)
 {

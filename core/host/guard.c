@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The state of a process that plugins have to leave as it is (DSA-P28): taken before a plugin's
- * code runs, compared after it, and put back where the plugin runs in the caller's own process.
+ * The state of a process that plugins must not change (DSA-P28): it is taken before a plugin's code
+ * runs, compared afterwards, and restored if the plugin runs in the caller's own process.
  *
- * kinds[] has one row for each kind of change: the reason that names it, how it is seen, and how it
- * is put back. Two things have no lock and are read by the caller's other threads: the environment
- * and the umask. The umask is read from /proc where there are other threads, since umask() changes
- * it for a moment. What is left behind rather than changed (threads, processes, descriptors) is
- * probe_conduct.c's.
+ * kinds[] has one row for each kind of change: its reason, the function that detects it, and the
+ * function that restores it. The environment and the umask have no lock and are used by the
+ * caller's other threads. If there are other threads, the umask is read from /proc, since umask()
+ * changes it for a moment. probe_conduct.c handles what a plugin leaves behind (threads, processes,
+ * descriptors).
  */
 #include "host/guard.h"
 #include "base/clock.h"
@@ -29,7 +29,7 @@
 
 extern char **environ;
 
-#define ENVIRONMENT_LIMIT 65536u /* variables that are kept to be put back */
+#define ENVIRONMENT_LIMIT 65536u /* variables that are copied for restoring */
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -43,7 +43,7 @@ static uint64_t hash_environment(void)
     return sum;
 }
 
-/* False where /proc does not say. */
+/* False if /proc does not report the umask. */
 static bool read_umask_of_many(mode_t *mask_out)
 {
     char *status = NULL;
@@ -121,7 +121,10 @@ static void read_place(const char *path, uint64_t *place)
     }
 }
 
-/* Rounding, masked exceptions and how denormal numbers are treated; no flags that results leave. */
+/*
+ * Rounding, masked exceptions and the treatment of denormal numbers; not the flags that results
+ * set.
+ */
 static uint64_t read_floating_point(void)
 {
 #if defined(__x86_64__)
@@ -240,7 +243,7 @@ void ds_accel__guard_follow(struct ds_accel__guard *guard, bool has_new_capabili
 
 /* ---- comparing ------------------------------------------------------------------------------ */
 
-/* What glibc adds to whatever it sets (SA_RESTORER of the kernel's asm/signal.h). */
+/* The flag that glibc adds to every action (SA_RESTORER of the kernel's asm/signal.h). */
 #define RESTORER_FLAG 0x04000000
 
 static bool is_same_action(const struct ds_accel__guard_action *now,
@@ -410,8 +413,8 @@ static bool is_armed(const struct itimerval *timer)
     return timer->it_value.tv_sec != 0 || timer->it_value.tv_usec != 0;
 }
 
-/* One that runs has other values whenever it is looked at: armed or not, and how often, is its
- * state.
+/*
+ * A running timer has another value at each reading: compare whether it is armed, and its interval.
  */
 static bool is_same_timer(const struct itimerval *now, const struct itimerval *before)
 {
@@ -485,7 +488,7 @@ static bool compare_floating_point(const struct ds_accel__guard *guard, char *te
     return true;
 }
 
-/* ---- putting back --------------------------------------------------------------------------- */
+/* ---- restoring ------------------------------------------------------------------------------ */
 
 static bool restore_mask(const struct ds_accel__guard *guard)
 {
@@ -516,8 +519,10 @@ static bool restore_handlers(const struct ds_accel__guard *guard)
     return done;
 }
 
-/* The thread's, for handlers. Runtimes set one with their handlers and leave it; nobody is refused
- * for it. */
+/*
+ * The thread's stack for signal handlers. Runtimes set one with their handlers and leave it; no
+ * plugin is rejected for that.
+ */
 static void restore_signal_stack(const struct ds_accel__guard *guard)
 {
     stack_t now;
@@ -581,7 +586,7 @@ static bool has_name(char **entries, const char *entry)
     return false;
 }
 
-/* The first variable that was not there; NULL: none. A copy of its name. */
+/* A copy of the name of the first new variable; NULL: none. */
 static char *find_new_variable(char **before)
 {
     for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
@@ -629,7 +634,10 @@ static bool restore_environment(const struct ds_accel__guard *guard)
     return hash_environment() == guard->environment;
 }
 
-/* What is left of one that runs, less the time that has passed; the least is not "stopped". */
+/*
+ * The remaining time of a running timer, less the time that has passed; at least 1 us, since 0
+ * means "stopped".
+ */
 static struct itimerval timer_left(const struct itimerval *before, uint64_t passed_ns)
 {
     struct itimerval timer = *before;
@@ -689,7 +697,7 @@ static bool restore_floating_point(const struct ds_accel__guard *guard)
 static const struct {
     enum ds_accel__reason_id reason;
     bool (*compare)(const struct ds_accel__guard *guard, char *text, size_t size);
-    bool (*restore)(const struct ds_accel__guard *guard); /* NULL: it cannot be put back */
+    bool (*restore)(const struct ds_accel__guard *guard); /* NULL: it cannot be restored */
 } kinds[] = {
     {DS_ACCEL__REASON_CHANGES_SIGNAL_MASK, compare_mask, restore_mask},
     {DS_ACCEL__REASON_CHANGES_SIGNAL_HANDLER, compare_handlers, restore_handlers},

@@ -19,14 +19,17 @@
 #define DS_ACCEL__GUARD_TIMERS 3 /* interval timers of a process: real, virtual, profiling */
 #define DS_ACCEL__GUARD_NAMESPACES 8
 
-/* What a signal does: struct sigaction without the room for signals that no kernel has. */
+/* A signal's action: struct sigaction without the space for signals that no kernel has. */
 struct ds_accel__guard_action {
     uintptr_t handler;
     uint64_t mask;
     int flags;
 };
 
-/* What of a process only prctl() and /proc tell, and nobody but it may change (guard_rights.c). */
+/*
+ * The attributes of a process that only prctl() and /proc report and only the process itself can
+ * change (guard_rights.c).
+ */
 struct ds_accel__guard_rights {
     uid_t users[3]; /* real, effective, saved */
     gid_t groups[3];
@@ -36,12 +39,12 @@ struct ds_accel__guard_rights {
     int seccomp;              /* mode and no_new_privs */
     int dumpable;
     int death_signal;
-    uint64_t attributes; /* hash of the other ones */
+    uint64_t attributes; /* hash of the other attributes */
     uint64_t namespaces[DS_ACCEL__GUARD_NAMESPACES];
 };
 
 struct ds_accel__guard {
-    bool is_alone; /* the process has one thread and nobody else in it: also what has no lock */
+    bool is_alone; /* one thread, only for the plugin: also read state that has no lock */
     bool has_affinity;
     bool has_umask;
     uint32_t reported; /* kinds, as bits: each is reported once */
@@ -63,7 +66,7 @@ struct ds_accel__guard {
     struct ds_accel__guard_action actions[NSIG];
     struct rlimit limits[RLIM_NLIMITS];
     char locale[256];
-    void *thread_locale;  /* of the thread that took it */
+    void *thread_locale;  /* of the thread that took the guard */
     uint64_t environment; /* hash */
     char **variables;     /* copies; NULL: none */
     uint64_t taken_ns;
@@ -73,22 +76,27 @@ typedef void (*ds_accel__conduct_t)(void *user_data, enum ds_accel__reason_id re
                                     const char *detail);
 
 /*
- * What of this process a plugin has to leave as it is (DSA-P28), before its code runs. Restore it,
- * or a descriptor stays open. Short of memory the environment cannot be put back.
+ * Take, before a plugin's code runs, the state of this process that the plugin must not change
+ * (DSA-P28). Call restore afterwards, or a descriptor stays open. If memory is exhausted here, the
+ * environment cannot be restored.
  */
 DS_ACCEL__PRIVATE void ds_accel__guard_take(struct ds_accel__guard *guard);
-/* The same in a process of one thread that is there for the plugin, and is not put back. */
+/*
+ * The same in a process with one thread that exists only for the plugin; its state is not restored.
+ */
 DS_ACCEL__PRIVATE void ds_accel__guard_take_alone(struct ds_accel__guard *guard);
-/* In a child of the process that took it: what is the child's own. */
+/*
+ * Called in a child of the process that took the guard: take the state that differs in the child.
+ */
 void ds_accel__guard_follow(struct ds_accel__guard *guard, bool has_new_capabilities);
-/* Report each kind of change once. A plugin that is tolerated in one way still is in no other. */
+/* Report each kind of change once. Tolerating one kind of change tolerates no other. */
 DS_ACCEL__PRIVATE void ds_accel__guard_compare(struct ds_accel__guard *guard,
                                                ds_accel__conduct_t report, void *user_data);
-/* Put back what was taken, once. What cannot be put back is reported; report may be NULL. */
+/* Restore the state that was taken, once. Report what cannot be restored; report may be NULL. */
 DS_ACCEL__PRIVATE void ds_accel__guard_restore(struct ds_accel__guard *guard,
                                                ds_accel__conduct_t report, void *user_data);
 
-/* guard_rights.c. is_alone: namespaces and capabilities, too, which cannot be put back. */
+/* guard_rights.c. is_alone: also namespaces and capabilities, which cannot be restored. */
 void ds_accel__guard_rights_take(struct ds_accel__guard_rights *rights, bool is_alone);
 void ds_accel__guard_rights_follow(struct ds_accel__guard_rights *rights,
                                    bool has_new_capabilities);

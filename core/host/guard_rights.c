@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The part of guard.c that is about what the process may do: user and group IDs, capabilities,
- * seccomp filters, namespaces, and the attributes of prctl(). Little of it can be put back.
+ * The part of guard.c for the rights of the process: user and group IDs, capabilities, seccomp
+ * filters, namespaces, and the attributes of prctl(). Little of this can be restored.
  */
 #include "base/text.h"
 #include "host/guard.h"
@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* pid and time: those of the children to come; a process never changes its own. */
+/* pid and time: the namespaces of future children; a process never changes its own. */
 static const char *const namespaces[DS_ACCEL__GUARD_NAMESPACES] = {
     "cgroup", "ipc", "mnt", "net", "pid_for_children", "time_for_children", "user", "uts",
 };
@@ -30,7 +30,7 @@ static void read_namespaces(uint64_t *inodes)
 
     for (size_t i = 0; i < DS_ACCEL__GUARD_NAMESPACES; i++) {
         snprintf(path, sizeof(path), "/proc/self/ns/%s", namespaces[i]);
-        if (stat(path, &info) == 0) { /* else, it stays what it is */
+        if (stat(path, &info) == 0) { /* else the value stays unchanged */
             inodes[i] = info.st_ino;
         }
     }
@@ -44,7 +44,7 @@ static uint64_t hash_line(const char *status, const char *key, uint64_t seed)
     return line != NULL ? ds_accel__hash(line, strcspn(line + 1, "\n") + 1, seed) : seed;
 }
 
-/* Where /proc does not say, what there is stays as it is. */
+/* Values that /proc does not report stay unchanged. */
 static void read_status(struct ds_accel__guard_rights *rights)
 {
     static const char *const sets[] = {
@@ -71,7 +71,7 @@ static uint64_t hash_groups(void)
     return count >= 0 ? ds_accel__hash(groups, (size_t)count * sizeof(gid_t), 1) : 0;
 }
 
-/* What has no reason of its own: few plugins would know why they changed it. */
+/* Attributes that share one reason, because plugins rarely change them on purpose. */
 static uint64_t hash_attributes(void)
 {
     static const int options[] = {PR_GET_TIMERSLACK, PR_GET_THP_DISABLE, PR_GET_KEEPCAPS,
@@ -172,7 +172,7 @@ bool ds_accel__guard_compare_seccomp(const struct ds_accel__guard *guard, char *
     if (!guard->is_alone) {
         return false;
     }
-    read_status(&now); /* how many there are; a filter may keep us from reading it */
+    read_status(&now); /* a filter may also prevent reading its own count */
     if (seccomp_state() == guard->rights.seccomp &&
         now.seccomp_filters == guard->rights.seccomp_filters) {
         return false;

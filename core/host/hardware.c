@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What hardware a plugin is for, as its second note says: lines "pci 10de:03" and
- * "node /dev/nvidiactl". Where the machine shows nothing of all this, "no device" is what the
- * plugin would find out too, and it is not loaded for that: most machines have the hardware of one
- * vendor, and the plugins of all.
+ * The gate hardware. A plugin's second note names its hardware: lines "pci 10de:03" and "node
+ * /dev/nvidiactl". If the machine has none of it, the plugin would report "no device", too, so it
+ * is not loaded: most machines have the hardware of one vendor and the plugins of all.
  */
 #include "host/hardware.h"
 #include "base/text.h"
@@ -22,7 +21,7 @@
 
 /* ---- the gate ------------------------------------------------------------------------------- */
 
-/* The option "presence", as the plugin would read it, leaves the looking to the host. */
+/* True if the option "presence", as the plugin would read it, lets the host do the search. */
 static bool may_look(const struct ds_accel__candidate *candidate)
 {
     ds_accel_t *context = candidate->host.context;
@@ -61,7 +60,7 @@ static void tell_absence(json_t *facts, struct ds_accel__finding *finding)
                           at > 0 && node != NULL ? " and no " : "", node != NULL ? node : "");
 }
 
-/* The first place where this process may not look, or NULL. */
+/* The first path that this process may not read, or NULL. */
 static const char *find_closed(const struct ds_accel__machine *machine, json_t *facts,
                                char *directory, size_t directory_size)
 {
@@ -75,7 +74,7 @@ static const char *find_closed(const struct ds_accel__machine *machine, json_t *
         const char *node = json_string_value(json_array_get(nodes, i));
         bool has_wildcards = strpbrk(node, "*?[\\") != NULL;
 
-        /* Whose the nodes of a directory are that vendors share, the bus has told. */
+        /* The PCI bus has already shown the vendor of nodes in a directory that vendors share. */
         if (has_pci && ds_accel__node_class(node) != NULL) {
             continue;
         }
@@ -100,7 +99,7 @@ static void judge(struct ds_accel__candidate *candidate, json_t *facts,
                                  presence->devices[0].address);
     } else if (presence->node_count > 0) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE, "%s", presence->nodes[0].path);
-    } else if (candidate->has_hardware) { /* what the configuration names */
+    } else if (candidate->has_hardware) { /* hardware that the configuration names */
         return;
     } else if ((closed = find_closed(candidate->host.context->survey.machine, facts, directory,
                                      sizeof(directory))) != NULL) {

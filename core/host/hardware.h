@@ -11,11 +11,14 @@
 struct ds_accel__candidate;
 
 /*
- * The gate hardware, on a candidate that nobody has asked yet: it fails, as a verdict that there is
- * no device, if the machine shows nothing of what the note names. ERR_NO_MEMORY.
+ * The gate hardware, for a candidate that was not probed yet: it fails, with the verdict that there
+ * is no device, if the machine has none of the hardware that the note names. ERR_NO_MEMORY.
  */
 int32_t ds_accel__hardware_check(struct ds_accel__candidate *candidate);
-/* Does the configuration name all that its note does? The key of its record then tells changes. */
+/*
+ * True if the configuration names everything that the note names. The key of the candidate's record
+ * then changes with the hardware.
+ */
 bool ds_accel__hardware_is_configured(const struct ds_accel__candidate *candidate);
 
 #endif

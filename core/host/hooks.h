@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What rooms above the host do when something happens here, and what may answer in place of a
- * machine. The host knows these tables alone; each room sets its own when the library is loaded.
+ * Hooks that later rooms set for events in the host, and the interface of a recording in place of a
+ * machine. The host knows only these tables; each room sets its own when the library is loaded.
  */
 #ifndef DS_ACCEL_HOST_HOOKS_H
 #define DS_ACCEL_HOST_HOOKS_H
@@ -17,22 +17,25 @@ struct ds_accel__candidate;
 struct ds_accel__runtime_hooks {
     /* An accelerator was chosen and started. No lock held. */
     void (*started)(ds_accel_t *context);
-    /* The context ends: close what is open. is_torn: it is a forked child's, and stays as it is. */
+    /*
+     * The context ends: close everything that is open. is_torn: it belongs to a forked child and is
+     * left unchanged.
+     */
     void (*ended)(ds_accel_t *context, bool is_torn);
 };
 
 extern const struct ds_accel__runtime_hooks *ds_accel__runtime_hooks; /* runtime/device.c */
 
 /*
- * A recorded machine, in place of this one: a source of files and of verdicts. The context keeps
- * its tree (recording), each candidate the part of it that is about the plugin (recorded).
+ * A recorded machine in place of this one: a source of files and verdicts. The context holds its
+ * tree (recording); each candidate holds the part of the tree about its plugin (recorded).
  */
 struct ds_accel__source {
-    /* Take files, environment and configuration from the file that the options name. */
+    /* Read files, environment and configuration from the file that the options name. */
     int32_t (*open)(ds_accel_t *context, const struct ds_accel_options *options);
-    /* Make the candidates. */
+    /* Create the candidates. */
     int32_t (*scan)(ds_accel_t *context);
-    /* In place of looking at a plugin's file, of quarantine, of its probe and of its start. */
+    /* Replace the checks of a plugin's file, quarantine, its probe and its start. */
     int32_t (*check_file)(struct ds_accel__candidate *candidate, bool *passed_out);
     void (*quarantine)(struct ds_accel__candidate *candidate, bool *passed_out);
     void (*ask)(struct ds_accel__candidate *candidate);

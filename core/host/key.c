@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The key of what is remembered of a plugin: a value made of all that a verdict can depend on. The
- * base is the same for all plugins of a process: machine, boot, user and version, configuration,
- * environment, libraries and groups. The rest is the plugin's: its file as it is now, its devices,
- * and the variables that its configuration names. When any of them changes the key is another one,
- * so that its record is not found any more and the plugin is probed again.
+ * The key of a plugin's record: a value made of everything that a verdict can depend on. The base
+ * is the same for all plugins of a process: machine, boot, user and version, configuration,
+ * environment, libraries and groups. The rest is the plugin's own: its file as it is now, its
+ * devices, and the variables that its configuration names. When any of these changes, the key
+ * changes, so that the old record is not found and the plugin is probed again.
  */
 #include "host/key.h"
 #include "base/text.h"
@@ -18,7 +18,7 @@
 
 extern char **environ;
 
-/* Names that a verdict can depend on whatever the backend. */
+/* Variables on which the verdict of any backend can depend. */
 static bool is_relevant_to_all(const char *entry, size_t length, bool has_options)
 {
     return strncmp(entry, "LD_", 3) == 0 ||
@@ -28,20 +28,20 @@ static bool is_relevant_to_all(const char *entry, size_t length, bool has_option
            (length == 10 && strncmp(entry, "LOCAL_SIZE", 10) == 0);
 }
 
-/* has_options: those of plugins, DS_ACCEL_<NAME>_<KEY>, are not ignored. */
+/* has_options: plugins' options, DS_ACCEL_<NAME>_<KEY>, are not ignored. */
 static uint64_t hash_env_of_all(bool has_options)
 {
     uint64_t sum = has_options;
 
     for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
         if (is_relevant_to_all(*entry, strcspn(*entry, "="), has_options)) {
-            sum += ds_accel__hash_text(*entry, 3); /* in whatever order they stand */
+            sum += ds_accel__hash_text(*entry, 3); /* independent of their order */
         }
     }
     return sum;
 }
 
-/* A name in the configuration's list, of names or of rules that have one; NULL: it is none. */
+/* A name in the configuration's list, which holds names or rules with a name; NULL: no name. */
 static const char *name_at(json_t *names, size_t i)
 {
     json_t *item = json_array_get(names, i);
@@ -72,7 +72,10 @@ static bool begins_with_one(const char *entry, json_t *names)
     return false;
 }
 
-/* What the configuration says the backend reads or exports, and all that begins with its name. */
+/*
+ * Hash the variables that the backend reads or exports according to the configuration, and those
+ * that begin with its name.
+ */
 static uint64_t hash_env_of_backend(const char *name, json_t *facts)
 {
     json_t *visible = json_object_get(facts, "visible_devices_envs");
@@ -80,7 +83,7 @@ static uint64_t hash_env_of_backend(const char *name, json_t *facts)
     json_t *rules = json_object_get(facts, "env");
     char prefix[DS_ACCEL__NAME_SIZE + 1];
     size_t length = strcspn(name, ".");
-    bool letters[256] = {false}; /* that a variable must begin with: few of a long list do */
+    bool letters[256] = {false}; /* first letters of the names: few variables match */
     uint64_t sum = 0;
 
     for (size_t i = 0; i < length; i++) {
@@ -101,7 +104,7 @@ static uint64_t hash_env_of_backend(const char *name, json_t *facts)
     return sum;
 }
 
-/* Another number when the file is another. */
+/* A hash of the file's identity. */
 static uint64_t hash_identity(const char *path, uint64_t seed)
 {
     struct stat info;
@@ -120,7 +123,7 @@ static uint64_t hash_identity(const char *path, uint64_t seed)
     return ds_accel__hash(parts, sizeof(parts), seed);
 }
 
-/* The groups, which open device nodes. */
+/* Hash the process's groups, which can give access to device nodes. */
 static int32_t hash_groups(uint64_t *hash)
 {
     int limit = getgroups(0, NULL);
@@ -146,7 +149,10 @@ int32_t ds_accel__key_base(uint64_t machine, uint64_t configuration, bool has_op
     uint64_t base = ds_accel__hash(&configuration, sizeof(configuration), machine);
     int32_t status = hash_groups(&base);
 
-    /* The dynamic linker and vendors' libraries read theirs whatever of ours is ignored. */
+    /*
+     * The dynamic linker and vendors' libraries read their variables even when those of ds-accel
+     * are ignored.
+     */
     base += hash_env_of_all(has_options);
     *base_out = hash_identity("/etc/ld.so.cache", base);
     return status;
@@ -171,7 +177,7 @@ struct ds_accel__key ds_accel__key_of(const struct ds_accel__key_subject *subjec
     };
     uint64_t path = ds_accel__hash_text(subject->path, 7);
 
-    assert(file->st_mode != 0); /* it was looked at */
+    assert(file->st_mode != 0); /* the file was checked */
     return (struct ds_accel__key){{ds_accel__hash(&parts, sizeof(parts), path),
                                    ds_accel__hash(&parts, sizeof(parts), ~path)}};
 }

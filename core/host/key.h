@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What a record is found by: key.c. */
+/* The keys of stored records: key.c. */
 #ifndef DS_ACCEL_HOST_KEY_H
 #define DS_ACCEL_HOST_KEY_H
 
@@ -9,23 +9,23 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* A value: copied, and compared by its words. All zero: there is none. */
+/* A value: copied, and compared word by word. All zero: no key. */
 struct ds_accel__key {
     uint64_t words[2];
 };
 
-/* What a plugin's key is made of. Borrowed. */
+/* The inputs of a plugin's key. Borrowed. */
 struct ds_accel__key_subject {
     uint64_t base; /* ds_accel__key_base() */
     const char *name;
     const char *path;
     const struct stat *file;
     uint64_t hardware; /* fingerprint of its devices */
-    json_t *facts;     /* what the configuration says of the backend; NULL: nothing */
+    json_t *facts;     /* the configuration's facts of the backend; NULL: none */
 };
 
 /*
- * The part that is the same for all plugins. machine: also boot, user and version; configuration:
+ * The part that all plugins' keys share. machine: includes boot, user and version; configuration:
  * the identity of its files; has_options: plugins' options DS_ACCEL_<NAME>_<KEY> are not ignored.
  * ERR_NO_MEMORY.
  */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Where the library enters the layers between caller and plugin: hooks that core/layers fills. */
+/*
+ * Hooks through which the library calls the layers between caller and plugin; core/layers sets
+ * them.
+ */
 #ifndef DS_ACCEL_HOST_LAYERS_H
 #define DS_ACCEL_HOST_LAYERS_H
 
@@ -17,8 +20,10 @@ struct ds_accel__stream;
 
 struct ds_accel__work;
 
-/* What the layers do where the library calls them; the functions below, which go through it, say
- * what. */
+/*
+ * The layers' functions that the library calls; the inline functions below, which call them,
+ * document each.
+ */
 struct ds_accel__layer_hooks {
     int32_t (*install)(struct ds_accel__candidate *candidate);
     void (*remove)(struct ds_accel__candidate *candidate);
@@ -54,8 +59,9 @@ static inline bool ds_accel__has_layers(void)
 }
 
 /*
- * Put the layers that environment and configuration name over a table that is about to be started.
- * None: nothing is done. ERR_NO_MEMORY. A layer that cannot work is left out with a warning.
+ * Install the layers that environment and configuration name over the table of a plugin that is
+ * about to be started. Without layers, do nothing. ERR_NO_MEMORY. A layer that cannot work is
+ * skipped with a warning.
  */
 static inline int32_t ds_accel__layers_install(struct ds_accel__candidate *candidate)
 {
@@ -68,21 +74,24 @@ static inline void ds_accel__layers_remove(struct ds_accel__candidate *candidate
     ds_accel__layer_hooks->remove(candidate);
 }
 
-/* What is wrong with a list of layers, as DS_ACCEL_LAYERS has it; false: nothing. */
+/*
+ * Describe what is wrong with a list of layers in the format of DS_ACCEL_LAYERS; false: the list is
+ * valid.
+ */
 static inline bool ds_accel__layers_problem(const char *list, char *problem, size_t problem_size)
 {
     return ds_accel__layer_hooks->problem(list, problem, problem_size);
 }
 
-/* The calling thread runs a host task, which layer validate has let through. */
+/* True if the calling thread runs a host task that layer validate allowed. */
 static inline bool ds_accel__layers_in_task(void)
 {
     return ds_accel__layer_hooks->in_task();
 }
 
 /*
- * A call without a status, which ends something, is made in such a task: this says that it was left
- * out, and the caller leaves the thing as it is, to be ended later.
+ * A call that returns no status and ends an object is made in such a task: this function reports
+ * that the call was skipped, and the caller leaves the object unchanged, to be ended later.
  */
 static inline bool ds_accel__end_is_refused(const ds_accel_t *context, const char *call)
 {
@@ -90,9 +99,9 @@ static inline bool ds_accel__end_is_refused(const ds_accel_t *context, const cha
 }
 
 /*
- * Around a wait or a question of the library's own bookkeeping, which has to be answered: the
- * layers see it, so that it orders what it waits for, and layer validate does not count it among
- * the calls that a capture elsewhere forbids. Calls nest.
+ * Called around a wait or query of the library's own bookkeeping, which must not be refused: the
+ * layers see the call, so that it orders the work it waits for, but layer validate does not treat
+ * it as a call that a capture in another stream forbids. Calls nest.
  */
 static inline void ds_accel__layers_own(bool is_begun)
 {
@@ -112,15 +121,17 @@ static inline void ds_accel__layers_own_end(void)
         ds_accel__layers_own(false);
     }
 }
-/* The plugin's table below the layers: what is asked there orders nothing for the race detector. */
+/* The plugin's table below the layers: calls through it order nothing for the race detector. */
 static inline const struct ds_accel_plugin *
 ds_accel__layers_below(const struct ds_accel__candidate *candidate)
 {
     return ds_accel__layer_hooks->below(candidate);
 }
 
-/* Nothing that the library's own streams have queued uses these bytes of host memory any more: the
- * device's allocator has seen to it. */
+/*
+ * No work queued by the library's own streams uses these bytes of host memory any longer: the
+ * device's allocator has ensured it.
+ */
 static inline void ds_accel__layer_host_idle(ds_accel_plugin_device_t *device, const void *pointer,
                                              uint64_t size_bytes)
 {
@@ -129,7 +140,7 @@ static inline void ds_accel__layer_host_idle(ds_accel_plugin_device_t *device, c
     }
 }
 
-/* The library has a handle of this stream of the plugin's from now on, and asks it. */
+/* From now on the library has a handle of this plugin stream and queries it. */
 static inline void ds_accel__layer_stream_ours(ds_accel_plugin_stream_t *stream)
 {
     if (ds_accel__has_layers()) {
@@ -137,7 +148,7 @@ static inline void ds_accel__layer_stream_ours(ds_accel_plugin_stream_t *stream)
     }
 }
 
-/* Spans of a plugin's own, in the trace if there is one. */
+/* Spans that a plugin reports, for the trace if there is one. */
 static inline void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate,
                                                const char *category, const char *name)
 {
@@ -150,9 +161,10 @@ static inline void ds_accel__layers_span_end(struct ds_accel__candidate *candida
 }
 
 /*
- * An allocator gives out a part of an allocation for use on a stream (NULL: by the host), and takes
- * it back. Nothing without layers. From then on the block's bounds are checked; once it is freed,
- * its memory is refused until it is given out again, so whoever poisons it does so before.
+ * An allocator hands out a part of an allocation for use on a stream (NULL: by the host), and takes
+ * it back. Without layers, these do nothing. From the first call on, the block's bounds are
+ * checked; after the second, accesses to its memory are rejected until it is handed out again, so
+ * an allocator that poisons the memory does so before.
  */
 static inline void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
                                                uint64_t size_bytes,
@@ -171,8 +183,10 @@ static inline void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, 
     }
 }
 
-/* The private pool that memory of a stream which captures comes from, by a number that no other of
- * the device has; 0: the capture is over. It keeps what its own graphs use. */
+/*
+ * The private pool for allocations on a capturing stream, by a number that is unique for the
+ * device; 0: the capture has ended. The pool keeps the memory that its own graphs use.
+ */
 static inline void ds_accel__layer_capture_pool(ds_accel_plugin_device_t *device,
                                                 ds_accel_plugin_stream_t *stream, uint64_t pool)
 {
@@ -181,7 +195,7 @@ static inline void ds_accel__layer_capture_pool(ds_accel_plugin_device_t *device
     }
 }
 
-/* The same of pinned memory of the host; size 0: it is taken back. */
+/* The same for pinned host memory; size 0: the block is freed. */
 static inline void ds_accel__layer_host_block(ds_accel_plugin_device_t *device, void *pointer,
                                               uint64_t size_bytes)
 {
@@ -190,9 +204,9 @@ static inline void ds_accel__layer_host_block(ds_accel_plugin_device_t *device, 
     }
 }
 
-/* Bytes that host work reads or writes: a run of them at each place of a strided loop. */
+/* Bytes that host work reads or writes: a run of bytes at each position of a strided loop. */
 struct ds_accel__extent {
-    ds_accel_plugin_device_t *device; /* whose memory; NULL: the host's */
+    ds_accel_plugin_device_t *device; /* the device whose memory it is; NULL: host memory */
     const void *begin;                /* the run at index 0 of every dimension */
     uint64_t run_bytes;
     bool is_write;
@@ -202,15 +216,15 @@ struct ds_accel__extent {
 };
 
 struct ds_accel__work {
-    const char *call; /* "tensor_copy": the public function whose work it is */
+    const char *call; /* "tensor_copy": the public function that does the work */
     uint32_t count;
     struct ds_accel__extent extents[2];
 };
 
 /*
- * Queue a host task of the library's own, which the race detector sees as an access to the extents
- * by the stream, made by whoever called the library. The slot's status; ERR_STATE where races are
- * refused and it would be one.
+ * Queue a host task of the library. The race detector treats the task as an access to the extents
+ * by the stream, made by the library's caller. Returns the slot's status; ERR_STATE if the access
+ * would be a race and races are refused.
  */
 static inline int32_t ds_accel__layer_host_task(struct ds_accel__stream *stream,
                                                 ds_accel_host_task_t task, void *user_data,
@@ -220,8 +234,10 @@ static inline int32_t ds_accel__layer_host_task(struct ds_accel__stream *stream,
     return ds_accel__layer_hooks->host_task(stream, task, user_data, work, error);
 }
 
-/* The same for work that the calling thread is about to do itself; NULL: with the host's memory
- * alone. */
+/*
+ * The same for work that the calling thread is about to do itself; device NULL: on host memory
+ * only.
+ */
 static inline int32_t ds_accel__layer_host_work(struct ds_accel__device *device,
                                                 const struct ds_accel__work *work)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Opening plugin files: the only file that does. libltdl keeps the handles, with a loader of ours
- * put before its own, which says "file not found" for every bad file, binds lazily, so that a
- * missing symbol kills the process at the first call, and follows a stray .la file (measured
- * on 2.4.7). Ours opens by absolute path, binds at once, keeps symbols local, never unmaps (GPU
- * runtimes leave threads behind) and keeps the dynamic linker's own words.
+ * Opens plugin files; no other file does. libltdl keeps the handles, but ds-accel adds its own
+ * loader before libltdl's. libltdl's loader reports "file not found" for every bad file, binds
+ * lazily, so that a missing symbol kills the process at the first call, and follows a stray .la
+ * file (measured on 2.4.7). ds-accel's loader opens by absolute path, binds at once, keeps symbols
+ * local, never unmaps (GPU runtimes leave threads behind) and keeps the dynamic linker's own error
+ * text.
  *
- * The loader of libltdl stays where it is: its state is the whole process's, and a program may use
- * libltdl for modules of its own. So ours never fails, since libltdl would go on to the next
- * loader: it gives a module that holds the error. And it answers only the thread that is in
- * ds_accel__module_open(). docs/decisions/0003 has the reasons.
+ * libltdl's loader stays installed: the state of libltdl is shared by the whole process, and a
+ * program may use libltdl for modules of its own. So ds-accel's loader never fails, since libltdl
+ * would then try the next loader: it returns a module that holds the error. It also acts only for
+ * the thread that is in ds_accel__module_open(). docs/decisions/0003 has the reasons.
  */
 #include "host/loader.h"
 #include "base/fork.h"
@@ -27,11 +28,11 @@
 #include <string.h>
 
 /*
- * Guards everything of libltdl, which has state for the whole process, the variable below, and
- * entry calls: a plugin's entry is called by one thread at a time (DSA-H8).
+ * Guards libltdl, whose state is shared by the whole process, the variable below, and entry calls:
+ * one thread at a time calls a plugin's entry (DSA-H8).
  */
 static pthread_mutex_t ltdl_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool has_loader; /* libltdl is started and has our loader, for the life of the process */
+static bool has_loader; /* libltdl is started with this loader, for the life of the process */
 
 /* Guards calls of any plugin's entry (and the copying of its table), probe, init and shutdown. */
 static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,13 +41,13 @@ struct ds_accel__module {
     lt_dlhandle handle;
 };
 
-/* What libltdl keeps for us as the module. */
+/* The module that libltdl keeps for this loader. */
 struct opened {
     void *library; /* NULL: it could not be opened */
     char error[512];
 };
 
-/* What this thread's ds_accel__module_open() wants opened; taken by our loader. */
+/* The file that this thread's ds_accel__module_open() wants to open; the loader takes it. */
 static _Thread_local struct opened *wanted;
 
 static lt_module module_open(lt_user_data data, const char *filename, lt_dladvise advise)
@@ -90,8 +91,8 @@ static void *find_symbol(lt_user_data data, lt_module module, const char *name)
 static const char loader_name[] = "ds-accel";
 
 /*
- * Start libltdl and add our loader, once per process and for good: what lt_dlexit() does when
- * memory is short leaves freed loaders in its list. Lock held.
+ * Start libltdl and add the loader, once for the life of the process: lt_dlexit() leaves freed
+ * loaders in its list when memory is exhausted. Lock held.
  */
 static int32_t start_ltdl(void)
 {
@@ -105,7 +106,7 @@ static int32_t start_ltdl(void)
     if (lt_dlinit() != 0) {
         return ds_accel__no_memory();
     }
-    vtable = calloc(1, sizeof(*vtable)); /* libltdl's from then on */
+    vtable = calloc(1, sizeof(*vtable)); /* libltdl owns it afterwards */
     if (vtable == NULL) {
         return ds_accel__no_memory();
     }
@@ -122,12 +123,18 @@ static int32_t start_ltdl(void)
     return DS_ACCEL_OK;
 }
 
-/* Name the cause in the dynamic linker's words; glibc does not translate the parts looked for. */
+/*
+ * Report the cause with the dynamic linker's text; glibc does not translate the parts that are
+ * searched.
+ */
 static int32_t explain(const char *error, struct ds_accel__finding *finding)
 {
     const char *missing = strstr(error, ": cannot open shared object file");
 
-    /* Before the next: it says "cannot allocate memory", and means the plugin's wish. */
+    /*
+     * Test this before the next case: the text contains "cannot allocate memory", but the cause is
+     * the plugin's TLS size.
+     */
     if (strstr(error, "static TLS block") != NULL) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_TLS_EXHAUSTED, "%s", error);
         return DS_ACCEL_OK;
@@ -148,7 +155,7 @@ static int32_t explain(const char *error, struct ds_accel__finding *finding)
     return DS_ACCEL_OK;
 }
 
-/* Lock held. On success module->handle is set, or finding says why not. */
+/* Lock held. On success module->handle is set, or finding has a reason. */
 static int32_t open_locked(const char *path, ds_accel__module_t *module,
                            struct ds_accel__finding *finding)
 {
@@ -166,14 +173,14 @@ static int32_t open_locked(const char *path, ds_accel__module_t *module,
     assert(wanted == NULL && module->handle == NULL);
     wanted = opened;
     module->handle = lt_dlopen(path);
-    is_open_already = wanted != NULL; /* libltdl gave its handle once more, or nothing at all */
+    is_open_already = wanted != NULL; /* libltdl returned an existing handle, or NULL */
     wanted = NULL;
     if (is_open_already) {
         free(opened);
         return module->handle != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
     }
     if (module->handle == NULL) {
-        return ds_accel__no_memory(); /* libltdl closed what our loader had opened */
+        return ds_accel__no_memory(); /* libltdl closed the module that the loader had opened */
     }
     if (opened->library == NULL) {
         status = explain(opened->error, finding);
@@ -227,7 +234,7 @@ void ds_accel__module_entry(ds_accel__module_t *module, const struct ds_accel_ho
     assert(module != NULL && module->handle != NULL && has_loader);
     *table_out = NULL;
     pthread_mutex_lock(&ltdl_lock);
-    /* Newest generation first; there is one so far. */
+    /* The newest generation comes first; there is only one so far. */
     entry.address = lt_dlsym(module->handle, DS_ACCEL_ENTRY_V1_SYMBOL);
     pthread_mutex_unlock(&ltdl_lock);
     if (entry.address == NULL) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Lines that a plugin logs while it is checked by the conformance suite or by lint. The first line
- * that breaks DSA-P25 is kept, whichever call and thread it comes from.
+ * Checks the lines that a plugin logs while the conformance suite or lint checks it. The first line
+ * that breaks DSA-P25 is kept, regardless of the call and thread that logged it.
  */
 #include "base/text.h"
 #include "host/probe_child.h"

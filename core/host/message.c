@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Messages between the library and ds-accel-probe: what a helper process says, stage by stage,
- * while a plugin's code runs in it. That code can write to the descriptor too, so nothing is
- * believed that is not whole, in sequence, and sealed with a token that only the two ends were
- * told. A plugin could dig the token out of its process's memory; it would gain no more than by
- * answering "available" in the ordinary way.
+ * Messages between the library and ds-accel-probe: a helper process reports each stage while a
+ * plugin's code runs in it. That code can write to the descriptor, too, so a message is accepted
+ * only if it is complete, in sequence, and sealed with a token that only the two ends know. A
+ * plugin could find the token in its process's memory; it would gain no more than by reporting
+ * "available" in the ordinary way.
  *
- * Both ends are one build on one machine: numbers stand as they do in memory.
+ * Both ends are the same build on the same machine: numbers have their in-memory format.
  */
 #include "host/message.h"
 #include "base/text.h"
@@ -25,7 +25,7 @@ struct header {
     uint16_t kind;
     uint32_t payload_bytes;
     uint32_t sequence;
-    uint64_t checksum; /* over all the rest, keyed by the token */
+    uint64_t checksum; /* of all other bytes, keyed by the token */
 };
 DS_ACCEL_STATIC_ASSERT(sizeof(struct header) == DS_ACCEL__MESSAGE_HEAD_BYTES, "no padding");
 
@@ -71,7 +71,7 @@ void *ds_accel__message_room(struct ds_accel__message_reader *reader, size_t *ro
         reader->capacity_bytes = capacity;
     }
     *room_out = reader->capacity_bytes - reader->size_bytes;
-    assert(*room_out >= DS_ACCEL__MESSAGE_HEAD_BYTES); /* none would look like the channel's end */
+    assert(*room_out >= DS_ACCEL__MESSAGE_HEAD_BYTES); /* 0 would look like the channel's end */
     return reader->data + reader->size_bytes;
 }
 
@@ -92,7 +92,7 @@ enum ds_accel__message_result ds_accel__message_next(struct ds_accel__message_re
         return DS_ACCEL__MESSAGE_MORE;
     }
     memcpy(&header, at, left < sizeof(header) ? left : sizeof(header));
-    /* Judge what is there already: garbage need not wait for a whole header. */
+    /* Check the bytes received so far: garbage is detected before a whole header has arrived. */
     if (memcmp(&header.magic, &(uint32_t){MAGIC}, left < 4 ? left : 4) != 0) {
         return DS_ACCEL__MESSAGE_GARBLED;
     }

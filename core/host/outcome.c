@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the caller is told where detection failed or fell back to cpu: the error's text names the
- * candidate for which something can be done, with its reason and remedy.
+ * Errors and warnings when detection failed or fell back to cpu: the text names the first candidate
+ * that a remedy may help, with its reason and remedy.
  */
 #include "host/outcome.h"
 #include "base/text.h"
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Names that could have been meant: of plugins found, then of backends configured. */
+/* Collect possible names: of plugins found, then of backends configured. */
 static size_t collect_names(const ds_accel_t *context, const char **names, size_t limit,
                             struct ds_accel__text *plugins)
 {
@@ -81,7 +81,7 @@ int32_t ds_accel__fail_forced(const struct ds_accel__candidate *candidate, const
                                 candidate->reason));
 }
 
-/* In its rehearsal, or here. */
+/* The start failed in the rehearsal or in this process. */
 void ds_accel__warn_start_failed(const struct ds_accel__candidate *candidate)
 {
     ds_accel__log(&candidate->host.context->log, "detect", DS_ACCEL_LOG_WARN,
@@ -90,7 +90,7 @@ void ds_accel__warn_start_failed(const struct ds_accel__candidate *candidate)
                   ds_accel__candidate_detail(candidate));
 }
 
-/* Was it asked, or refused, and said no? A shadowed one never counts. */
+/* True if the candidate was probed or refused and is not available. A shadowed one never counts. */
 static bool is_rejected(const struct ds_accel__candidate *candidate, bool with_disabled)
 {
     return !ds_accel__candidate_is_available(candidate) &&
@@ -99,7 +99,10 @@ static bool is_rejected(const struct ds_accel__candidate *candidate, bool with_d
            candidate->state != DS_ACCEL_STATE_SHADOWED;
 }
 
-/* The first that something can be done for; then what has no hardware here; then what is denied. */
+/*
+ * The first candidate that a remedy may help; else the first without hardware here; else the first
+ * that is denied.
+ */
 static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context,
                                                        bool with_disabled)
 {
@@ -123,7 +126,7 @@ static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context
     return absent != NULL ? absent : disabled;
 }
 
-/* "xpu, npu or cuda": everybody who has no device here. Empty when there is no memory for it. */
+/* List the candidates without a device here: "xpu, npu or cuda". Empty when memory is exhausted. */
 static size_t list_absent(const ds_accel_t *context, struct ds_accel__text *names)
 {
     const char *last = NULL;
@@ -152,7 +155,7 @@ void ds_accel__warn_fallback(const ds_accel_t *context)
     struct ds_accel__text names = {0};
 
     if (!ds_accel__log_enabled(&context->log, "detect", DS_ACCEL_LOG_WARN)) {
-        return; /* the names of hundreds take a while */
+        return; /* collecting hundreds of names takes time */
     }
     if (best == NULL) {
         ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_INFO,
@@ -172,7 +175,7 @@ void ds_accel__warn_fallback(const ds_accel_t *context)
     ds_accel__text_clear(&names);
 }
 
-/* True if somebody was not asked, since no process or descriptor was left for it. */
+/* True if a candidate was not probed because no process or descriptor was left. */
 static bool was_limited(const ds_accel_t *context)
 {
     for (size_t i = 0; i < context->registry.count; i++) {
@@ -183,7 +186,7 @@ static bool was_limited(const ds_accel_t *context)
     return false;
 }
 
-/* True if all that were asked for were refused for what could have changed their files. */
+/* True if the gate trust or hash refused every candidate that was evaluated. */
 static bool all_refused(const ds_accel_t *context)
 {
     for (size_t i = 0; i < context->registry.count; i++) {
@@ -199,7 +202,6 @@ static bool all_refused(const ds_accel_t *context)
     return true;
 }
 
-/* No candidate was chosen. */
 int32_t ds_accel__fail_none(const ds_accel_t *context)
 {
     const struct ds_accel__candidate *best = best_rejected(context, true);

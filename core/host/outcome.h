@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What is reported of a detection that failed or fell back: outcome.c. */
+/* Errors and warnings for a detection that failed or fell back to cpu: outcome.c. */
 #ifndef DS_ACCEL_HOST_OUTCOME_H
 #define DS_ACCEL_HOST_OUTCOME_H
 
@@ -8,13 +8,13 @@
 
 struct ds_accel__candidate;
 
-/* name is no candidate; source: what asked for it, for the text. ERR_NOT_USABLE. */
+/* No candidate is called name; source: what requested it, for the error text. ERR_NOT_USABLE. */
 int32_t ds_accel__fail_unknown(ds_accel_t *context, const char *name, const char *source);
 /* The candidate that source forces cannot be used. ERR_NOT_USABLE. */
 int32_t ds_accel__fail_forced(const struct ds_accel__candidate *candidate, const char *source);
 /* No candidate was chosen. ERR_UNTRUSTED, ERR_LIMIT or ERR_NO_DEVICE. */
 int32_t ds_accel__fail_none(const ds_accel_t *context);
-/* Log that the next candidate's turn comes, since this one did not start. */
+/* Log that this candidate did not start, so that the next candidate's turn comes. */
 void ds_accel__warn_start_failed(const struct ds_accel__candidate *candidate);
 /* Log why cpu was chosen. */
 void ds_accel__warn_fallback(const ds_accel_t *context);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Asking plugins without letting their code into this process. Helpers (ds-accel-probe,
- * probe_serve.c) are told candidates one by one over a socket and answer with sealed messages; this
- * file watches channel, output and death of each with one poll(). Whatever happens becomes a
- * verdict: an answer, a crash with the stage it happened in, a deadline, an answer that cannot be
- * believed, or conduct that would harm the process the plugin is loaded into next.
+ * Probes plugins without running their code in this process. Helper processes (ds-accel-probe,
+ * probe_serve.c) receive candidates one by one over a socket and reply with sealed messages; this
+ * file watches the channel, output and end of each helper with one poll(). Every outcome becomes a
+ * verdict: a result, a crash with its stage, a missed deadline, an invalid result, or conduct that
+ * would harm the process into which the plugin is loaded next.
  *
- *     detect.c -> probe_all(candidates) -> ask: idle helper, else spawn   supervisor: HELLO ENDED
+ *     detect.c -> probe_all(candidates) -> ASK: idle helper, else spawn   supervisor: HELLO ENDED
  *                        ^                      |                         child: STAGE* CONDUCT*
  *                        |                poll: both channels, stdout,           RESULT END
  *                        |                stderr, pidfd, deadline
- *                        +-- verdicts <-- finish | lose -> end it, ask again
+ *                        +-- verdicts <-- finish | lose -> end it, ASK again
  *
- * probe_helper.c starts and ends helpers, probe_hear.c turns what they say into verdicts.
+ * probe_helper.c starts and ends helpers, probe_hear.c turns their messages into verdicts.
  */
 #include "host/probe.h"
 #include "base/clock.h"
@@ -32,19 +32,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CLOSED_GRACE_NS 1000000000ull /* from the channel's end to the process's */
-#define QUICK_NS 10000000ull          /* within which most answer */
-#define STOP_LIMIT_NS 5000000000ull   /* for the supervisor to end what it was told to stop */
-#define READS_AT_ONCE 16  /* of one channel, before others and deadlines are looked at */
-#define READS_AT_END 4096 /* of one whose process has ended: more than a socket holds */
+#define CLOSED_GRACE_NS 1000000000ull /* from the end of the channel to the end of the process */
+#define QUICK_NS 10000000ull          /* most plugins answer within this time */
+#define STOP_LIMIT_NS 5000000000ull   /* for the supervisor to end a process after STOP */
+#define READS_AT_ONCE 16              /* of one channel, before others and deadlines are served */
+#define READS_AT_END 4096             /* of one whose process has ended: more than a socket holds */
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
 #define POLLED (3 + DS_ACCEL__OUTPUT_COUNT) /* descriptors of one helper */
 
 /*
- * Most answer at once and then end, of which the supervisor tells. What a child says before that is
- * waited for only once it takes longer: to be woken for every stage costs more than most stages.
+ * Most children send their result at once and end, which the supervisor reports. poll() waits for a
+ * child's earlier messages only if the child takes longer: a wakeup for every stage costs more than
+ * most stages.
  */
 static bool is_quick(const struct ds_accel__helper *helper, uint64_t now_ns)
 {
@@ -63,7 +64,10 @@ static void fill_polled(const struct ds_accel__helper *helper, struct pollfd *po
     }
 }
 
-/* Milliseconds until one is to be attended to unasked, rounded up; -1 if nobody is being asked. */
+/*
+ * Milliseconds until a helper needs attention without an event, rounded up; -1 if no candidate is
+ * being probed.
+ */
 static int time_left(const struct ds_accel__prober *prober)
 {
     uint64_t now = ds_accel__now_ns();
@@ -86,7 +90,7 @@ static int time_left(const struct ds_accel__prober *prober)
     return next > 1000 ? 1000 : (int)next;
 }
 
-/* The supervisor is told to end the process that asks; until then it ends everything itself. */
+/* Have the supervisor end the process that probes, within STOP_LIMIT_NS. */
 static void stop(struct ds_accel__helper *helper, bool is_asked_first)
 {
     ds_accel__helper_stop(helper, is_asked_first);
@@ -94,7 +98,7 @@ static void stop(struct ds_accel__helper *helper, bool is_asked_first)
     helper->deadline_ns = ds_accel__now_ns() + STOP_LIMIT_NS;
 }
 
-/* After poll(): hear one helper, and judge. */
+/* Called after poll(): read the messages of one helper, and judge. */
 static int32_t attend(ds_accel_t *context, struct ds_accel__helper *helper,
                       const struct pollfd *polled)
 {
@@ -107,7 +111,7 @@ static int32_t attend(ds_accel_t *context, struct ds_accel__helper *helper,
             ds_accel__helper_take_output(&helper->output[i]);
         }
     }
-    /* What was said last may stand behind much that was logged. */
+    /* The last messages may follow many log lines. */
     status = ds_accel__helper_hear(context, helper, has_died ? READS_AT_END : READS_AT_ONCE);
     if (status < 0) {
         return status;
@@ -144,7 +148,10 @@ static bool is_asked(const struct ds_accel__prober *prober,
     return false;
 }
 
-/* True if one is available, all before it have a verdict, and all behind it were asked ahead. */
+/*
+ * True if a candidate is available, all before it have a verdict, and all after it were evaluated
+ * ahead.
+ */
 static bool is_decided(const struct ds_accel__prober *prober,
                        struct ds_accel__candidate *const *candidates, size_t count)
 {
@@ -159,7 +166,7 @@ static bool is_decided(const struct ds_accel__prober *prober,
     return false;
 }
 
-/* Those that are still asked were asked for nothing: one that hangs must not delay the choice. */
+/* The candidates still being probed are not needed: one that hangs must not delay the choice. */
 static void drop_asked(struct ds_accel__prober *prober)
 {
     for (size_t i = 0; i < prober->width; i++) {
@@ -190,8 +197,8 @@ static bool is_refused(const struct ds_accel__candidate *candidate)
 }
 
 /*
- * Ask the next ones, as many as helpers are free. Where no further helper can be started, those
- * that are there do the work.
+ * Probe the next candidates, one for each free helper. If no further helper can be started, the
+ * running ones do the work.
  */
 static int32_t ask_next(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count,
                         size_t *next)
@@ -221,7 +228,7 @@ static int32_t ask_next(ds_accel_t *context, struct ds_accel__candidate **candid
     return DS_ACCEL_OK;
 }
 
-/* Wait until one of those that are asked says or does something, and hear them. */
+/* Wait for an event of any helper, and handle the events. */
 static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
 {
     struct ds_accel__prober *prober = context->prober;
@@ -231,7 +238,7 @@ static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
     size_t count = 0;
 
     assert(prober->width <= ARRAY_SIZE(busy));
-    /* No more than there are: the limit of descriptors is one of entries as well. */
+    /* Pass no unused entries: the limit of descriptors also limits the number of entries. */
     for (size_t i = 0; i < prober->width; i++) {
         if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL) {
             fill_polled(&prober->helpers[i], &polled[count * POLLED]);
@@ -248,8 +255,8 @@ static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
 }
 
 /*
- * Ask the candidates, each in the first helper that is free, until all have a verdict, or those
- * that were asked ahead of their turn are not needed.
+ * Probe the candidates, each in the first free helper, until all have a verdict, or until those
+ * evaluated ahead of their turn are not needed.
  */
 static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count)
 {
@@ -290,7 +297,7 @@ int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **ca
     int32_t status = DS_ACCEL_OK;
     size_t left = 0;
 
-    /* What the program registered is its own code already. */
+    /* Plugins that the program registered are its own code already. */
     for (size_t i = 0; i < count && status >= 0; i++) {
         if (!isolated || candidates[i]->is_registered) {
             status = ds_accel__probe_here(candidates[i]);

@@ -15,7 +15,7 @@
 void ds_accel__host_fill(struct ds_accel__host *host, ds_accel_t *context,
                          struct ds_accel__candidate *candidate);
 
-/* probe_here.c: in this process. Load the module and take its table; then ask. */
+/* probe_here.c, in this process: load the module and copy its table; then probe. */
 int32_t ds_accel__load_here(struct ds_accel__candidate *candidate);
 int32_t ds_accel__probe_here(struct ds_accel__candidate *candidate);
 
@@ -28,24 +28,24 @@ enum ds_accel__rule_result {
 typedef void (*ds_accel__rule_t)(void *user_data, uint32_t number, uint32_t result,
                                  const char *detail);
 
-/* Who wants to know what a helper finds out about a plugin, besides its verdict. */
+/* A receiver of what a helper finds out about a plugin besides its verdict. */
 struct ds_accel__lint_sink {
     ds_accel__rule_t judge;
-    /* tolerated or not; is_started: seen once it had been started, not by its probe alone */
+    /* tolerated or not; is_started: seen after the plugin was started, not after its probe only */
     void (*conduct)(void *user_data, bool is_started, enum ds_accel__reason_id reason,
                     const char *detail);
     void *user_data;
 };
 
-/* probe_lint.c: in this process. The rules that need the plugin's code; ERR_NO_MEMORY. */
+/* probe_lint.c, in this process: check the rules that need the plugin's code; ERR_NO_MEMORY. */
 DS_ACCEL__PRIVATE int32_t ds_accel__probe_lint(struct ds_accel__candidate *candidate,
                                                ds_accel__rule_t judge_rule, void *user_data);
 
-/* probe.c: where the configuration says, by default in a process of its own (probe_serve.c). */
+/* probe.c: probe where the configuration says, by default in a separate process (probe_serve.c). */
 
 struct ds_accel__probe_setup {
     uint64_t token;
-    int64_t asker; /* the process that wants to know */
+    int64_t asker; /* the process that requests the probe */
     uint32_t ignores_env;
     uint32_t reserved;
 };
@@ -56,7 +56,7 @@ struct ds_accel__probe_hello {
 };
 
 struct ds_accel__probe_ask {
-    uint64_t token; /* of the answers to this one */
+    uint64_t token; /* of the child's answers to this ASK */
     uint32_t number;
     uint32_t reserved;
     uint64_t note_features;
@@ -74,46 +74,53 @@ struct ds_accel__probe_result {
     struct ds_accel__start start;
 };
 
-/* The process that asked a plugin has ended, and so has everything that it left. */
+/* The process that probed a plugin has ended, and so have all processes that it left. */
 struct ds_accel__probe_ended {
-    uint32_t number; /* of the ASK */
-    int32_t error;   /* errno: there was no process, since none could be forked */
+    uint32_t number; /* number of the ASK */
+    int32_t error;   /* errno if no process could be forked */
     int32_t code;    /* as of siginfo_t */
     int32_t status;
-    uint32_t was_stopped; /* as a STOP said */
-    uint32_t has_left;    /* it had started what did not end with it */
-    uint32_t is_stuck;    /* something does not end, even by SIGKILL */
-    uint32_t is_changed;  /* the supervisor is not as it was, and so would its next child be */
+    uint32_t was_stopped; /* because of a STOP */
+    uint32_t has_left;    /* it had started processes that did not end with it */
+    uint32_t is_stuck;    /* a process does not end, even by SIGKILL */
+    uint32_t is_changed; /* the supervisor's state changed, and its next child would inherit that */
 };
 
-/* All of the program ds-accel-probe; conformance: its part that runs the checks of the suite. */
+/* The main function of ds-accel-probe; conformance: the part that runs the checks of the suite. */
 int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void));
-/* Where that program is; new string, NULL: no memory. */
+/* The path of that program, a new string; NULL: out of memory. */
 DS_ACCEL__PRIVATE char *ds_accel__probe_program(void);
 
 #define DS_ACCEL__PROBE_CHANNEL 3      /* the supervisor's descriptor for messages */
-#define DS_ACCEL__PROBE_ANSWERS 4      /* that of its child */
-#define DS_ACCEL__PROBE_PASSED 3       /* descriptors that ASK brings: stdout, stderr, answers */
-#define DS_ACCEL__PROBE_EXIT_CLOSED 97 /* its exit code when that one is gone */
-#define DS_ACCEL__PROBE_EXIT_FAILED 98 /* and when it cannot go on, through no plugin's fault */
+#define DS_ACCEL__PROBE_ANSWERS 4      /* its child's descriptor for messages */
+#define DS_ACCEL__PROBE_PASSED 3       /* descriptors passed with ASK: stdout, stderr, answers */
+#define DS_ACCEL__PROBE_EXIT_CLOSED 97 /* the child's exit code when that channel is closed */
+#define DS_ACCEL__PROBE_EXIT_FAILED 98 /* its exit code for a failure that no plugin caused */
 
 /*
- * Take candidates that passed the gates before load through load, entry and probe, as many at a
- * time as probe.parallel says: fills gates, verdict and state of each, and reorders the array.
- * Those behind one that is available may be left without a verdict if all of them are asked ahead.
+ * Walk candidates that passed the gates before load through load, entry and probe, at most
+ * probe.parallel at a time: sets gates, verdict and state of each, and reorders the array.
+ * Candidates after an available one may be left without a verdict if all of them are evaluated
+ * ahead of their turn.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__probe_all(ds_accel_t *context,
                                               struct ds_accel__candidate **candidates,
                                               size_t count);
 DS_ACCEL__PRIVATE bool ds_accel__probe_is_isolated(const ds_accel_t *context);
-/* How many are asked at a time. */
+/* The number of candidates that are probed at a time. */
 size_t ds_accel__probe_width(const ds_accel_t *context);
-/* Start a helper while there is still much to read before it is asked. A failure is that one's. */
+/*
+ * Start a helper early, in parallel with the reads before its first request. A failure is reported
+ * by that request.
+ */
 void ds_accel__probe_begin(ds_accel_t *context);
-/* End the helper processes; reap them. Split, so that there is time to do something useful. */
+/*
+ * End the helper processes; reap them. Two functions, so that the caller can do other work in
+ * between.
+ */
 void ds_accel__probe_release(ds_accel_t *context);
 DS_ACCEL__PRIVATE void ds_accel__probe_finish(ds_accel_t *context);
-/* Record in a candidate what it did to its process. True: it is tolerated. */
+/* Record a plugin's conduct in its candidate. True: the conduct is tolerated. */
 DS_ACCEL__PRIVATE bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate,
                                                       enum ds_accel__reason_id reason);
 

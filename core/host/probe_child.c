@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The process in which one plugin is asked, a child of the supervisor (probe_serve.c): load, entry
- * and probe, and, where the plugin is available, a rehearsal of its start: init, the number of its
- * devices, shutdown, with no device opened. Each stage is announced before it begins, so that the
- * library knows where a plugin was when this process ended, hung or went wrong.
+ * The process that probes one plugin, a child of the supervisor (probe_serve.c): load, entry and
+ * probe, and, if the plugin is available, a rehearsal of its start: init, the number of its
+ * devices, shutdown, with no device opened. Each stage is reported before it begins, so that the
+ * library knows the stage in which this process ended, hung or failed.
  *
  * A plugin may do anything here: close or write to the descriptors, install handlers, leave threads
- * and children. So every answer is sealed (message.c), and what a crash looks like is said by a
- * handler of ours on a stack of its own.
+ * and children. So every message is sealed (message.c), and a signal handler on a stack of its own
+ * reports a crash.
  */
 #include "host/probe_child.h"
 #include "base/text.h"
@@ -37,16 +37,16 @@ static struct {
     ds_accel_t *context;
     uint64_t token;
     uint32_t sequence;
-    pid_t pid;            /* a plugin may fork, and its child is not us */
-    pthread_mutex_t lock; /* a plugin's threads log too */
-    atomic_int speaker;   /* thread that holds it; 0: none */
+    pid_t pid;            /* a plugin may fork: its child must not send */
+    pthread_mutex_t lock; /* a plugin's threads log, too */
+    atomic_int speaker;   /* thread that holds the lock; 0: none */
     bool is_plugin_running;
-    bool is_over; /* END has been said */
+    bool is_over; /* END has been sent */
     struct ds_accel__guard guard;
     struct ds_accel__left left;
 } child = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- saying --------------------------------------------------------------------------------- */
+/* ---- sending -------------------------------------------------------------------------------- */
 
 static void write_all(const void *data, size_t size)
 {
@@ -59,7 +59,7 @@ static void write_all(const void *data, size_t size)
             continue;
         }
         if (count < 0) {
-            /* A plugin closed it, or the library is gone: there is nobody to tell anything. */
+            /* A plugin closed the channel, or the library ended: no message can be sent. */
             _exit(DS_ACCEL__PROBE_EXIT_CLOSED);
         }
         at += count;
@@ -67,7 +67,7 @@ static void write_all(const void *data, size_t size)
     }
 }
 
-/* What waits to be said together with what follows: each send wakes the library once. */
+/* Messages that are sent together with later ones: each send wakes the library once. */
 static struct {
     char data[32768];
     size_t size;
@@ -133,7 +133,7 @@ static void say(uint16_t kind, const void *payload, size_t payload_bytes)
     }
 }
 
-/* From now on, until end_gathering(). A plugin that is tolerated may have threads that log. */
+/* Collect messages until end_gathering(). A tolerated plugin may have threads that log. */
 static void begin_gathering(void)
 {
     pthread_mutex_lock(&child.lock);
@@ -146,12 +146,12 @@ static void end_gathering(void)
     pthread_mutex_lock(&child.lock);
     child.speaker = gettid();
     say_gathered();
-    child.is_over = true; /* no more, also of threads that log */
+    child.is_over = true; /* no more messages, not even from threads that log */
     child.speaker = 0;
     pthread_mutex_unlock(&child.lock);
 }
 
-/* A struct, then texts, each with its NUL; what does not fit is left out. */
+/* A struct, then texts, each with its NUL; texts that do not fit are left out. */
 struct message {
     char data[16384];
     size_t size;
@@ -195,7 +195,7 @@ static void on_stage(ds_accel_t *context, enum ds_accel__gate gate)
 
     (void)context;
     if (gate == DS_ACCEL__GATE_LOAD) {
-        return; /* where every asking begins */
+        return; /* every probe begins there */
     }
     say(DS_ACCEL__MESSAGE_STAGE, &stage, sizeof(stage));
 }
@@ -230,7 +230,10 @@ static void on_exit_called(void)
     }
 }
 
-/* A message of another thread is not to be torn; one that is torn already ends no death. */
+/*
+ * Let another thread complete its message, but wait only a limited time: a message that never
+ * completes must not keep the process from ending.
+ */
 static void wait_for_speaker(void)
 {
     for (int i = 0; i < GRACE_TRIES && child.speaker != 0 && child.speaker != gettid(); i++) {
@@ -238,7 +241,7 @@ static void wait_for_speaker(void)
     }
 }
 
-/* Only what is safe in a signal handler: seal and send. */
+/* Only calls that are safe in a signal handler: seal and send. */
 static void on_signal(int signal, siginfo_t *info, void *ucontext)
 {
     struct {
@@ -248,12 +251,12 @@ static void on_signal(int signal, siginfo_t *info, void *ucontext)
     } payload = {signal, info->si_code, (uint64_t)(uintptr_t)info->si_addr};
 
     (void)ucontext;
-    /* Without the lock: this very thread may hold it. */
+    /* Send without the lock: this thread may hold it already. */
     if (child.is_plugin_running && getpid() == child.pid) {
         wait_for_speaker();
         say_now(DS_ACCEL__MESSAGE_SIGNAL, &payload, sizeof(payload));
     }
-    raise(signal); /* with its default action, as soon as this returns */
+    raise(signal); /* takes its default action when this handler returns */
 }
 
 static void watch_signals(void)
@@ -273,7 +276,10 @@ static void watch_signals(void)
 
 /* ---- the rehearsal -------------------------------------------------------------------------- */
 
-/* is_started: between init and shutdown, where what no shutdown can undo is not yet looked for. */
+/*
+ * is_started: between init and shutdown; neither leftovers nor the state that needs is_alone are
+ * checked yet.
+ */
 static void report_conduct(bool is_started)
 {
     if (!is_started) {
@@ -285,8 +291,8 @@ static void report_conduct(bool is_started)
 }
 
 /*
- * Init, the number of devices, what it says of itself, shutdown: what the process that uses it will
- * do. Between init and shutdown a runtime may have threads and descriptors of its own.
+ * Call init, device_count, the backend's information and shutdown, as the process that uses the
+ * plugin will. Between init and shutdown a runtime may have threads and descriptors of its own.
  */
 static void rehearse(struct ds_accel__candidate *candidate)
 {
@@ -311,7 +317,7 @@ static void rehearse(struct ds_accel__candidate *candidate)
     ds_accel__start_judge(candidate, text);
 }
 
-/* ---- asking --------------------------------------------------------------------------------- */
+/* ---- probing -------------------------------------------------------------------------------- */
 
 static void say_result(const struct ds_accel__candidate *candidate)
 {
@@ -358,7 +364,7 @@ static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
                      : ds_accel__probe_here(candidate);
 
     if (status >= 0 && candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
-        /* A rule that it breaks kept it from being asked: the rules say which. */
+        /* A broken rule prevented the probe: the results of the rules name it. */
         ds_accel__candidate_set(candidate, DS_ACCEL_STATE_REJECTED, DS_ACCEL__REASON_NONE, "%s",
                                 "");
     }
@@ -366,7 +372,7 @@ static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
         if (is_lint) {
             report_conduct(false);
         }
-        rehearse(candidate); /* which sees what the probe has changed, too */
+        rehearse(candidate); /* also checks what the probe has changed */
         report_conduct(false);
     } else if (status >= 0 && is_lint) {
         report_conduct(false);
@@ -416,7 +422,7 @@ _Noreturn void ds_accel__child_run(const struct ds_accel__message *message, bool
     struct ds_accel__candidate *candidate;
 
     child.pid = getpid();
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* so that it sees what it leaves */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* to see the processes that the plugin leaves */
     candidate = take_ask(message, &ask);
     if (candidate == NULL) {
         _exit(DS_ACCEL__PROBE_EXIT_FAILED);
@@ -425,7 +431,7 @@ _Noreturn void ds_accel__child_run(const struct ds_accel__message *message, bool
     ds_accel__left_take(&child.left);
     child.is_plugin_running = true;
     if (run_plugin(candidate, ask.is_lint != 0) < 0) {
-        _exit(DS_ACCEL__PROBE_EXIT_FAILED); /* out of memory, which says nothing of the plugin */
+        _exit(DS_ACCEL__PROBE_EXIT_FAILED); /* out of memory, which is no verdict on the plugin */
     }
     fflush(NULL);
     child.is_plugin_running = false;

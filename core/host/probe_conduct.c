@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a plugin has left behind in the process that asks it: children, threads, descriptors,
- * timers. Its state otherwise is guard.c's. A runtime may have all of them while it is started;
- * after the probe, and after shutdown, they are to be gone.
+ * Checks what a plugin left behind in the process that probes it: children, threads, descriptors,
+ * timers. guard.c checks the other state of the process. A runtime may have all of these while it
+ * is started; after the probe, and after shutdown, none may remain.
  */
 #include "host/guard.h"
 #include "host/probe_child.h"
@@ -30,7 +30,10 @@ static void wait_a_moment(void)
 
 /* ---- children and threads ------------------------------------------------------------------- */
 
-/* Reap what has ended. True if a child lives; as their subreaper, grandchildren count as well. */
+/*
+ * Reap ended children. True if a child is alive; this process is a subreaper, so orphaned
+ * grandchildren count, too.
+ */
 static bool has_children(const struct ds_accel__left *before)
 {
     pid_t pid;
@@ -42,7 +45,7 @@ static bool has_children(const struct ds_accel__left *before)
     return pid == 0;
 }
 
-/* The kernel counts them as links of the directory that has one for each; 0: there is no /proc. */
+/* The link count of /proc/self/task gives the number of threads; 0: there is no /proc. */
 static size_t count_threads(void)
 {
     struct stat info;
@@ -50,7 +53,9 @@ static size_t count_threads(void)
     return stat("/proc/self/task", &info) == 0 && info.st_nlink > 2 ? (size_t)info.st_nlink - 2 : 0;
 }
 
-/* What the kernel refuses a process of several threads; for one of a single thread it does nothing.
+/*
+ * Make a call that the kernel refuses in a process with several threads and that has no effect with
+ * one thread.
  */
 static bool is_many(void)
 {
@@ -85,7 +90,7 @@ static void list_open(uint8_t *is_open)
     long size;
 
     memset(is_open, 0, DS_ACCEL__DESCRIPTOR_LIMIT / 8);
-    if (dir < 0) { /* no /proc, or no descriptor free */
+    if (dir < 0) { /* no /proc, or no free descriptor */
         for (int fd = 0; fd < DS_ACCEL__DESCRIPTOR_LIMIT; fd++) {
             if (fcntl(fd, F_GETFD) >= 0) {
                 mark(is_open, fd);
@@ -120,7 +125,7 @@ static void describe_descriptor(int fd, bool is_new, char *text, size_t size)
              target[0] != '\0' ? ": " : "", target);
 }
 
-/* The first that is not as it was. */
+/* Find the first descriptor that changed. */
 static bool compare_descriptors(const struct ds_accel__left *before, char *text, size_t size)
 {
     uint8_t now[DS_ACCEL__DESCRIPTOR_LIMIT / 8];
@@ -135,7 +140,7 @@ static bool compare_descriptors(const struct ds_accel__left *before, char *text,
     return false;
 }
 
-/* Timers of timer_create(); false too where the kernel does not list them. */
+/* True if timers of timer_create() exist; also false if the kernel does not list them. */
 static bool has_timers(void)
 {
     char byte;
@@ -148,7 +153,7 @@ static bool has_timers(void)
     return found;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all kinds ------------------------------------------------------------------------------ */
 
 void ds_accel__left_take(struct ds_accel__left *left)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What helpers say to probe.c, and what becomes of it: messages fill in the candidate that is being
- * asked; the end of a helper, a deadline or nonsense becomes a reason with the stage it happened
- * in, since the messages tell how far the candidate's code had come.
+ * Evaluates the messages of helpers for probe.c: messages fill in the candidate that is being
+ * probed; the end of a helper, a missed deadline or an invalid message becomes a reason with its
+ * stage, since the messages report how far the candidate's code had come.
  */
 #include "base/clock.h"
 #include "base/text.h"
@@ -23,18 +23,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OUTPUT_FLOOD_BYTES 65536u /* more than this is conduct */
+#define OUTPUT_FLOOD_BYTES 65536u /* more output than this is conduct */
 #define LOG_LIMIT_BYTES 65536u    /* of one candidate */
 #define READS_AT_END 4096         /* of one whose process has ended: more than a socket holds */
 
-/* ---- hearing -------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 void ds_accel__helper_take_output(struct ds_accel__captured *capture)
 {
     char data[4096];
     ssize_t count = 0;
 
-    /* Never to the end of the file: a grandchild may hold the other end for ever. */
+    /* Do not wait for the end of the file: a grandchild may hold the other end forever. */
     while (capture->fd >= 0 &&
            ((count = read(capture->fd, data, sizeof(data))) > 0 || (count < 0 && errno == EINTR))) {
         size_t room = DS_ACCEL__OUTPUT_KEPT_BYTES - capture->kept_bytes;
@@ -47,7 +47,7 @@ void ds_accel__helper_take_output(struct ds_accel__captured *capture)
             capture->total_bytes += (uint64_t)count;
         }
         if (capture->total_bytes > 64 * OUTPUT_FLOOD_BYTES && count == (ssize_t)sizeof(data)) {
-            return; /* it writes as fast as this reads: deadlines come first */
+            return; /* it writes as fast as this loop reads: deadlines come first */
         }
     }
     if (capture->fd >= 0 && count == 0) {
@@ -79,7 +79,7 @@ static void note_conduct(struct ds_accel__helper *helper, enum ds_accel__reason_
         snprintf(conduct->detail, sizeof(conduct->detail), "%s", detail);
         ds_accel__sanitize(conduct->detail, sizeof(conduct->detail));
     } else {
-        /* All at once: who accepts the first would only meet the next. */
+        /* List all of them: an operator who tolerates only the first would then meet the next. */
         length = strlen(conduct->detail);
         snprintf(conduct->detail + length, sizeof(conduct->detail) - length, "%s%s",
                  conduct->has_more ? ", " : "; also ", ds_accel__reason_code(reason));
@@ -93,7 +93,7 @@ static void sanitize_info(struct ds_accel_backend_info *info)
     ds_accel__sanitize(info->compile_backend, sizeof(info->compile_backend));
 }
 
-/* The state a helper may report; any other would be a defect or a forgery. */
+/* Accept only states that a helper may report; any other is a defect or a forgery. */
 static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__message *message)
 {
     static const enum ds_accel__gate gates[] = {DS_ACCEL__GATE_LOAD, DS_ACCEL__GATE_ENTRY,
@@ -141,7 +141,7 @@ static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__
     return true;
 }
 
-/* What it logs is the caller's to print and keep: that is not without an end either. */
+/* The caller prints and stores log lines, so their total size is limited, too. */
 static void take_log(const ds_accel_t *context, struct ds_accel__helper *helper,
                      const struct ds_accel__message *message)
 {
@@ -176,7 +176,7 @@ static void take_signal(struct ds_accel__helper *helper, const struct ds_accel__
 
     if (ds_accel__message_struct(message, &payload, sizeof(payload))) {
         helper->signal = payload.signal;
-        /* Sent by a program, a signal has no address. */
+        /* A signal sent by a program has no address. */
         helper->address = payload.code > 0 ? payload.address : UINT64_MAX;
     }
 }
@@ -264,7 +264,7 @@ bool ds_accel__helper_take_supervisor_message(const ds_accel_t *context,
     return true;
 }
 
-/* What the reader holds by now. False: it is not from the other end. */
+/* Evaluate the messages that the reader holds. False: one is not from the other end. */
 static bool take_messages(ds_accel_t *context, struct ds_accel__helper *helper,
                           struct ds_accel__message_reader *reader)
 {
@@ -290,7 +290,9 @@ static bool take_messages(ds_accel_t *context, struct ds_accel__helper *helper,
     return result == DS_ACCEL__MESSAGE_MORE;
 }
 
-/* At most so many reads: one that logs as fast as this reads must not put deadlines off. */
+/*
+ * Limit the number of reads: a child that logs as fast as this loop reads must not delay deadlines.
+ */
 static int32_t hear_one(ds_accel_t *context, struct ds_accel__helper *helper, int *fd,
                         struct ds_accel__message_reader *reader, int reads)
 {
@@ -308,7 +310,7 @@ static int32_t hear_one(ds_accel_t *context, struct ds_accel__helper *helper, in
         }
         if (count > 0 && reader == &helper->from_child &&
             helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
-            continue; /* the rest of it */
+            continue; /* read the rest of the message */
         }
         if (count > 0) {
             reader->size_bytes += (size_t)count;
@@ -331,7 +333,7 @@ int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *help
     if (status >= 0) {
         status = hear_one(context, helper, &helper->channel, &helper->from_supervisor, reads);
     }
-    /* What the child said last may have come between the two. */
+    /* The child's last messages may have arrived between the two reads. */
     if (status >= 0 && helper->has_ended && !had_ended) {
         status = hear_one(context, helper, &helper->answers, &helper->from_child, READS_AT_END);
     }
@@ -340,7 +342,7 @@ int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *help
 
 /* ---- verdicts ------------------------------------------------------------------------------- */
 
-/* How a process ends while a plugin's code runs in it. */
+/* The ways in which a process can end while a plugin's code runs in it. */
 enum end {
     END_SEGV,
     END_ILL,
@@ -404,7 +406,7 @@ static enum end end_of(int signal)
                                : END_SIGNAL;
 }
 
-/* What C++ runtimes print before they give up on an exception. */
+/* True if the output has the text that C++ runtimes print for an uncaught exception. */
 static bool has_thrown(const struct ds_accel__helper *helper)
 {
     static const char *const words[] = {"terminate called after throwing",
@@ -438,8 +440,10 @@ static void judge_signal(const struct ds_accel__helper *helper, int signal,
     }
 }
 
-/* The supervisor's own end, which somebody else may have reaped: a SIGCHLD handler of the
- * program's. */
+/*
+ * Judge the end of the supervisor itself, which other code may have reaped: a SIGCHLD handler of
+ * the program.
+ */
 static void find_lost(const struct ds_accel__helper *helper, bool was_reaped, const siginfo_t *info,
                       struct ds_accel__finding *finding)
 {
@@ -465,7 +469,7 @@ static void find_lost(const struct ds_accel__helper *helper, bool was_reaped, co
     }
 }
 
-/* The process that asked the candidate ended before it said END. */
+/* Judge a process that ended before it sent END. */
 static void judge_end(const struct ds_accel__helper *helper, struct ds_accel__finding *finding)
 {
     const struct ds_accel__probe_ended *ended = &helper->ended;
@@ -531,7 +535,7 @@ static void note_floods(struct ds_accel__helper *helper)
     }
 }
 
-/* Conduct matters where the plugin would be used: in the caller's process. */
+/* Conduct is judged only for an available plugin, which would run in the caller's process. */
 void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper)
 {
     struct ds_accel__candidate *candidate = helper->candidate;
@@ -552,7 +556,7 @@ void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper)
                                  conduct->tolerated[0] != '\0' ? "tolerated: "
                                                                : "the process is as it was",
                                  conduct->tolerated);
-        candidate->stage = stage; /* where its own answer came from */
+        candidate->stage = stage; /* the stage of the plugin's own result */
     }
 }
 
@@ -561,7 +565,7 @@ static void set_elapsed(struct ds_accel__helper *helper)
     helper->candidate->elapsed_us += (ds_accel__now_ns() - helper->start_ns) / 1000;
 }
 
-/* What it had behind it when it was lost. */
+/* Mark the gates before the stage at which the process ended as passed. */
 static void pass_before(struct ds_accel__candidate *candidate, uint32_t stage)
 {
     if (stage > DS_ACCEL__GATE_LOAD) {
@@ -575,7 +579,7 @@ static void pass_before(struct ds_accel__candidate *candidate, uint32_t stage)
     }
 }
 
-/* It did not answer. */
+/* Judge a candidate that sent no valid result. */
 static void fail_candidate(struct ds_accel__helper *helper, struct ds_accel__finding *finding)
 {
     struct ds_accel__candidate *candidate = helper->candidate;
@@ -599,7 +603,7 @@ static void find_hung(const ds_accel_t *context, const struct ds_accel__helper *
                           ds_accel__probe_setting(context, "timeout_ms", 30000));
 }
 
-/* How it went wrong; false: the answer stands. */
+/* Set finding to what went wrong; false: the result is valid. */
 static bool find_end(const ds_accel_t *context, const struct ds_accel__helper *helper,
                      struct ds_accel__finding *finding)
 {
@@ -618,9 +622,9 @@ static bool find_end(const ds_accel_t *context, const struct ds_accel__helper *h
 }
 
 /*
- * In a namespace a process has another number than /proc says, and in a user namespace no program
- * with a set-user-ID bit works, by which some drivers make their device nodes. Where there is
- * hardware of the plugin's, a "no" from there may be the namespace's.
+ * In a namespace a process ID differs from the one in /proc, and in a user namespace programs with
+ * a set-user-ID bit do not work, which some drivers use to create their device nodes. If the
+ * plugin's hardware is present, the namespace may be the cause of a negative verdict.
  */
 static bool may_be_of_namespace(const ds_accel_t *context, const struct ds_accel__helper *helper)
 {
@@ -636,7 +640,7 @@ static bool may_be_of_namespace(const ds_accel_t *context, const struct ds_accel
            strcmp(ds_accel__probe_containment(context), "auto") == 0;
 }
 
-/* Then it is asked again outside, and so is all that follows. */
+/* Probe the candidate again outside of a namespace, and all later candidates, too. */
 static int32_t ask_outside(ds_accel_t *context, struct ds_accel__helper *helper)
 {
     struct ds_accel__candidate *candidate = helper->candidate;
@@ -683,9 +687,9 @@ int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *he
 }
 
 /*
- * The supervisor runs no plugin's code, but what runs beside it may have ended it, or hold it up.
- * If it has asked others before, one of them may be to blame: then the candidate is asked once
- * more, by a new one.
+ * The supervisor runs no plugin's code, but a process that a plugin started may have ended or
+ * blocked it. If the supervisor has probed other candidates before, one of those may be the cause:
+ * then a new helper probes the candidate once more.
  */
 int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *helper)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Helper processes for probe.c: started with a socket and two pipes, told which candidate to ask,
- * and ended. The program around us may have threads, children and a SIGCHLD handler of its own:
- * only what was started here is waited for and signalled, by pidfd, since its number may be another
- * process's as soon as somebody else has reaped it. A helper that even SIGKILL does not end (a
- * driver's call that never returns) is left and remembered, and reaped by a later call.
+ * Helper processes for probe.c: this file starts them with a socket and two pipes, sends them
+ * candidates, and ends them. The calling program may have threads, children and a SIGCHLD handler
+ * of its own. So this file waits for and signals only processes that it started, by pidfd, since a
+ * process ID may be reused as soon as other code has reaped the process. A helper that even SIGKILL
+ * does not end (a driver's call that never returns) is abandoned and recorded, and a later call
+ * reaps it.
  */
 #include "base/clock.h"
 #include "base/fork.h"
@@ -36,11 +37,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SAFE_DESCRIPTOR 10            /* above those that a helper is given, and stdin to stderr */
-#define START_LIMIT_NS 30000000000ull /* until a helper says hello */
+#define SAFE_DESCRIPTOR 10            /* above a helper's descriptors and stdin to stderr */
+#define START_LIMIT_NS 30000000000ull /* until a helper sends HELLO */
 #define TREE_GRACE_NS \
-    3000000000ull /* from the end of its channel, where it ends all, to SIGKILL \
-                   */
+    3000000000ull /* from the end of its channel, when it ends its processes, to SIGKILL */
 #define ABANDONED_LIMIT 16
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
 #define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
@@ -54,13 +54,16 @@ void ds_accel__probe_close(int *fd)
     *fd = -1;
 }
 
-/* Guards what is below: helpers that did not die, to be reaped when they do. */
+/* Guards the array below: helpers that did not die, to be reaped later. */
 static pthread_mutex_t abandoned_lock = PTHREAD_MUTEX_INITIALIZER;
 static int abandoned[ABANDONED_LIMIT]; /* pidfds, 0: none */
 
 /* ---- starting a helper ---------------------------------------------------------------------- */
 
-/* libexec/ds-accel/ds-accel-probe of the prefix that the library is in, or was built for. */
+/*
+ * libexec/ds-accel/ds-accel-probe below the prefix of the library, or below the prefix set at build
+ * time.
+ */
 char *ds_accel__probe_program(void)
 {
     char *library = ds_accel__library_dir();
@@ -99,7 +102,7 @@ int32_t ds_accel__prober_make(ds_accel_t *context)
     return DS_ACCEL_OK;
 }
 
-/* Two ends: ours, which does not block, and the other. */
+/* ends: this process's end, which is nonblocking, and the other process's. */
 static void close_ends(int *ends)
 {
     ds_accel__probe_close(&ends[0]);
@@ -112,7 +115,7 @@ bool ds_accel__helper_raise(int *fd)
 
     if (raised < 0) {
         if (errno == EINVAL) {
-            errno = EMFILE; /* the limit is below that */
+            errno = EMFILE; /* the descriptor limit is too low */
         }
         return false;
     }
@@ -125,9 +128,9 @@ bool ds_accel__helper_raise(int *fd)
 }
 
 /*
- * Take the numbers of stdin, stdout and stderr while descriptors are opened, if they are free: what
- * other threads of the program print there must not get into our channels. It gets nowhere: such a
- * descriptor cannot be written to.
+ * Occupy the numbers of stdin, stdout and stderr, if free, while descriptors are opened: text that
+ * other threads of the program print there must not get into the channels. The text is lost, since
+ * these descriptors cannot be written to.
  */
 static void hold_standard(int *held)
 {
@@ -162,7 +165,7 @@ static bool open_pipe(int *ends)
     return pipe2(ends, O_CLOEXEC) == 0 && prepare_ends(ends);
 }
 
-/* Where /dev/null is missing, a directory, which cannot be read either. */
+/* If /dev/null is missing, use a directory, which cannot be read either. */
 static int add_stdin(posix_spawn_file_actions_t *actions)
 {
     return access("/dev/null", R_OK) == 0
@@ -175,7 +178,7 @@ static int add_descriptors(posix_spawn_file_actions_t *actions, const int *descr
     int error = add_stdin(actions);
 
     for (int i = 0; i < count && error == 0; i++) {
-        assert(descriptors[i] > count); /* else dup2() of another one would take its place */
+        assert(descriptors[i] > count); /* else a dup2() would overwrite it */
         error = posix_spawn_file_actions_adddup2(actions, descriptors[i], i + 1);
     }
     return error != 0 ? error : posix_spawn_file_actions_addclosefrom_np(actions, count + 1);
@@ -224,13 +227,13 @@ int ds_accel__helper_spawn(pid_t *pid_out, const char *program, const char *cont
     return error;
 }
 
-/* Texts, each with its NUL, behind a struct. */
+/* Append a struct, or a text with its NUL. */
 static void put(struct ds_accel__text *text, const void *data, size_t size_bytes)
 {
     ds_accel__text_add_bytes(text, data, size_bytes);
 }
 
-/* send(), with as many descriptors as an ASK brings. */
+/* send() that also passes the descriptors of an ASK. */
 static ssize_t send_passing(int channel, const void *data, size_t size_bytes, const int *passed)
 {
     union {
@@ -249,7 +252,7 @@ static ssize_t send_passing(int channel, const void *data, size_t size_bytes, co
     return sendmsg(channel, &message, MSG_NOSIGNAL);
 }
 
-/* passed: NULL, or descriptors that the message brings with it. */
+/* passed: NULL, or descriptors to pass with the message. */
 static int32_t send_message(struct ds_accel__helper *helper, uint16_t kind,
                             const struct ds_accel__text *text, const int *passed)
 {
@@ -274,17 +277,17 @@ static int32_t send_message(struct ds_accel__helper *helper, uint16_t kind,
 
         if (count >= 0) {
             sent += (size_t)count;
-            passed = NULL; /* with the first bytes */
+            passed = NULL; /* passed with the first bytes */
         } else if (errno == EAGAIN) {
             struct pollfd wait = {.fd = helper->channel, .events = POLLOUT};
 
-            /* It reads requests while no plugin runs: a second is for ever. */
+            /* The supervisor reads requests while no plugin runs: one second is ample. */
             if (poll(&wait, 1, 1000) == 0) {
                 helper->is_deaf = true;
                 break;
             }
         } else if (errno != EINTR) {
-            break; /* it has died: its end is seen by poll() */
+            break; /* it has died, which poll() reports */
         }
     }
     ds_accel__text_clear(&message);
@@ -309,7 +312,7 @@ static int32_t send_setup(const ds_accel_t *context, struct ds_accel__helper *he
     return status;
 }
 
-/* That no process could be made says nothing of any plugin: then nobody is judged. */
+/* A start that failed for lack of memory is no verdict on a plugin: then no candidate is judged. */
 int32_t ds_accel__helper_judge_start(const char *program, int error,
                                      struct ds_accel__finding *finding)
 {
@@ -326,14 +329,14 @@ int32_t ds_accel__helper_judge_start(const char *program, int error,
     return DS_ACCEL_OK;
 }
 
-/* With raised rights, nobody but root may have made the program that asks the plugins. */
+/* With raised rights, only root may own or write to the program that probes plugins. */
 static int32_t check_program(const char *program, struct ds_accel__finding *finding)
 {
     struct ds_accel__finding why = {0};
     char *real = realpath(program, NULL);
     int32_t status;
 
-    if (real == NULL) { /* to be said when it is started */
+    if (real == NULL) { /* the start reports the error */
         return errno == ENOMEM ? ds_accel__no_memory() : DS_ACCEL_OK;
     }
     status = ds_accel__trust_if_raised(real, &why);
@@ -345,7 +348,7 @@ static int32_t check_program(const char *program, struct ds_accel__finding *find
     return status;
 }
 
-/* Start a helper. On a failure that is not a status, finding says what is missing. */
+/* Start a helper. A failure other than a negative status is in finding. */
 static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper,
                             struct ds_accel__finding *finding)
 {
@@ -385,9 +388,9 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
         ds_accel__probe_close(&output[0]);
         return ds_accel__helper_judge_start(program, error, finding);
     }
-    helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0); /* closed on exec, always */
+    helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0); /* always close-on-exec */
     if (helper->pidfd >= 0) {
-        ds_accel__helper_raise(&helper->pidfd); /* if it cannot, it stays as it is */
+        ds_accel__helper_raise(&helper->pidfd); /* on failure it keeps its number */
     }
     helper->channel = channel[0];
     helper->output[DS_ACCEL__OUTPUT_HELPER].fd = output[0];
@@ -416,10 +419,12 @@ static void signal_group(const struct ds_accel__helper *helper, int signal)
 {
     bool by_number = helper->pidfd < 0;
 
-    /* Before Linux 6.9: by the group's number, which is its own while its leader is not reaped. */
+    /*
+     * Before Linux 6.9: signal by process group ID, which is not reused until its leader is reaped.
+     */
     if (!by_number && send_signal(helper, signal, PIDFD_SIGNAL_PROCESS_GROUP) != 0) {
         by_number = errno == EINVAL;
-        send_signal(helper, signal, 0); /* it may have left its group */
+        send_signal(helper, signal, 0); /* the helper may have left its group */
     }
     if (by_number && is_ours(helper) && kill(-helper->pid, signal) != 0) {
         kill(helper->pid, signal);
@@ -435,7 +440,7 @@ bool ds_accel__helper_wait(const struct ds_accel__helper *helper, uint64_t limit
         struct pollfd wait = {.fd = helper->pidfd, .events = POLLIN};
         siginfo_t info = {0};
 
-        if (helper->pidfd < 0) { /* a kernel without pidfds: look, then look again */
+        if (helper->pidfd < 0) { /* a kernel without pidfds: poll repeatedly */
             if (waitid(P_PID, (id_t)helper->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
                 info.si_pid != 0) {
                 return true;
@@ -453,10 +458,10 @@ bool ds_accel__helper_wait(const struct ds_accel__helper *helper, uint64_t limit
 enum reaped {
     REAPED,
     REAPED_BY_OTHERS,
-    NOT_REAPED /* its tracer has not looked at it yet: waiting could last for ever */
+    NOT_REAPED /* its tracer has not waited for it yet: waiting here could block forever */
 };
 
-/* Reap one that has ended; what is known of its end goes to info. */
+/* Reap a helper that has ended; info receives its exit status if known. */
 static enum reaped reap(const struct ds_accel__helper *helper, siginfo_t *info)
 {
     idtype_t type = helper->pidfd >= 0 ? (idtype_t)P_PIDFD : P_PID;
@@ -525,9 +530,9 @@ static void clear_helper(struct ds_accel__helper *helper)
 }
 
 /*
- * Between two candidates its children are gone. One that has a cgroup has to remove it; the process
- * outside a namespace has to reap the one inside, which would be left to process 1: in a container
- * that may be the caller.
+ * Between two candidates a helper has no children. But a helper with a cgroup must remove it, and
+ * the process outside a namespace must reap the one inside, which process 1 would inherit
+ * otherwise: in a container that may be the caller.
  */
 static bool has_nothing_to_end(const struct ds_accel__helper *helper)
 {
@@ -541,9 +546,9 @@ static bool has_nothing_to_end(const struct ds_accel__helper *helper)
 }
 
 /*
- * Begin its end. The end of its channel tells it to end what it started, and then itself: SIGKILL
- * would keep it from that, and its children would become those of the next subreaper, which may be
- * the caller. A fork of the caller may have the channel, too, so closing it would not be enough.
+ * Begin to end a helper. When its channel ends, it ends what it started, and then itself; SIGKILL
+ * would prevent that, and the next subreaper, which may be the caller, would inherit its children.
+ * A forked child of the caller may hold the channel, too, so close() would not be enough.
  */
 void ds_accel__helper_dismiss(struct ds_accel__helper *helper)
 {
@@ -574,7 +579,7 @@ bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, 
     if (helper->kill_ns > now) {
         ds_accel__helper_wait(helper, helper->kill_ns - now);
     }
-    signal_group(helper, SIGKILL); /* also what is left of its group, when the leader has ended */
+    signal_group(helper, SIGKILL); /* also the rest of its group after the leader's end */
     if (ds_accel__helper_wait(helper, DS_ACCEL__KILL_GRACE_NS)) {
         reaped = reap(helper, info);
     }
@@ -586,9 +591,9 @@ bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, 
     return reaped == REAPED;
 }
 
-/* ---- asking --------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------- */
 
-/* What a plugin may ask its host for: its own part of the configuration. */
+/* The options that a plugin can read from its host: its own part of the configuration. */
 static char *dump_options(const struct ds_accel__candidate *candidate)
 {
     json_t *options =
@@ -617,8 +622,8 @@ static uint32_t log_level(const struct ds_accel__candidate *candidate)
 }
 
 /*
- * A channel and pipes of its own for each process that asks: what one does to them (shuts them
- * down, makes them not block, leaves something in them) is of no concern to the next. An errno.
+ * Open a separate channel and pipes for each process that probes: what one does to them (shut down,
+ * make nonblocking, leave data) does not affect the next. Returns an errno.
  */
 static int open_answers(struct ds_accel__helper *helper, int *passed)
 {
@@ -674,7 +679,7 @@ static int32_t send_ask(struct ds_accel__helper *helper,
     return status;
 }
 
-/* Between two candidates: something the last one left behind may have ended it. */
+/* Called between two candidates: a process that the last one left may have ended the helper. */
 static bool is_dead(const struct ds_accel__helper *helper)
 {
     struct pollfd wait = {.fd = helper->pidfd, .events = POLLIN};
@@ -699,7 +704,7 @@ static uint64_t timeout_ns(const ds_accel_t *context)
     return (uint64_t)ds_accel__probe_setting(context, "timeout_ms", 30000) * 1000000u;
 }
 
-/* What is of the candidate before is forgotten; each has answers with a seal of its own. */
+/* Reset the state of the previous candidate; each candidate's messages have their own token. */
 static bool begin(ds_accel_t *context, struct ds_accel__helper *helper,
                   struct ds_accel__candidate *candidate)
 {
@@ -726,7 +731,7 @@ static bool begin(ds_accel_t *context, struct ds_accel__helper *helper,
            (ssize_t)sizeof(helper->from_child.token);
 }
 
-/* Descriptors are given out from the lowest number on, so a new one tells how many there are. */
+/* The lowest free number is assigned, so a new descriptor shows how many are left. */
 static bool has_descriptors(unsigned count)
 {
     struct rlimit limit;
@@ -743,10 +748,10 @@ void ds_accel__helper_begin(ds_accel_t *context, struct ds_accel__helper *helper
     struct ds_accel__finding ignored = {0};
     siginfo_t info;
 
-    /* What is read before it is asked comes first where there are few. */
+    /* If few descriptors are left, reads before the first request take precedence. */
     if (helper->pid == 0 && has_descriptors(2 * SAFE_DESCRIPTOR) &&
         start_helper(context, helper, &ignored) < 0 && helper->pid != 0) {
-        ds_accel__helper_end(context, helper, &info); /* it has not got all of its setup */
+        ds_accel__helper_end(context, helper, &info); /* its setup is incomplete */
     }
 }
 
@@ -774,7 +779,7 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
         int error = open_answers(helper, passed);
 
         if (error != 0) {
-            ds_accel__helper_end(context, helper, &info); /* it has descriptors that others need */
+            ds_accel__helper_end(context, helper, &info); /* frees descriptors for others */
         }
         status = error == 0
                      ? DS_ACCEL_OK
@@ -793,7 +798,7 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
         }
     }
     if (status >= 0 && finding.reason != DS_ACCEL__REASON_NONE) {
-        helper->candidate = NULL; /* it was not asked */
+        helper->candidate = NULL; /* it was not sent */
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_ERROR, &finding);
     }
     return status;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Asking a plugin whether it is available, in this process: load, entry, probe. The process is
- * ds-accel-probe (probe_serve.c), and the caller's own for the winner, for backends that the
- * program registered, and for debugging (probe.mode).
+ * Probes a plugin in this process: load, entry, probe. The process is ds-accel-probe
+ * (probe_serve.c), or the caller's own for the chosen plugin, for backends that the program
+ * registered, and for debugging (probe.mode).
  */
 #include "base/text.h"
 #include "base/trust.h"
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* From now on it is the plugin's code that runs. */
+/* Report the gate whose code, the plugin's, starts to run. */
 static void enter(struct ds_accel__candidate *candidate, enum ds_accel__gate gate)
 {
     ds_accel_t *context = candidate->host.context;
@@ -77,7 +77,7 @@ static void take_failure(struct ds_accel_verdict *verdict, int32_t status,
     snprintf(verdict->detail, sizeof(verdict->detail), "%.255s", text);
 }
 
-/* A reason this host has no name for comes from a newer ABI: keep the plugin's own words. */
+/* A reason that is unknown to this host comes from a newer ABI: keep the plugin's own text. */
 static enum ds_accel__reason_id reason_of(const struct ds_accel_verdict *verdict)
 {
     enum ds_accel__reason_id reason = ds_accel__reason_of_verdict(verdict->reason);
@@ -129,7 +129,7 @@ static void ask(struct ds_accel__candidate *candidate)
     }
 }
 
-/* The table's features must be those of the note, which was judged before any code ran. */
+/* The table's features must equal those of the note, which was checked before any code ran. */
 static void check_features(const struct ds_accel__candidate *candidate,
                            struct ds_accel__finding *finding)
 {
@@ -143,8 +143,8 @@ static void check_features(const struct ds_accel__candidate *candidate,
 }
 
 /*
- * Open the file that was checked: by its path, since $ORIGIN, debuggers and the dynamic linker's
- * own book-keeping need it, with the file's identity compared before and after.
+ * Open the file that was checked, by its path, since $ORIGIN, debuggers and the dynamic linker's
+ * own bookkeeping need the path; the file's identity is compared before and after.
  */
 static int32_t open_module(struct ds_accel__candidate *candidate, struct ds_accel__finding *finding)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The supervisor in ds-accel-probe: takes requests from the library and has each plugin loaded and
- * asked in a child of its own (probe_child.c), forked from this process, which has never run any
- * plugin's code. So each plugin meets the same fresh process, whatever those before it did. See
- * probe.c for the other end, and contain.c for what ends the processes that plugins start.
+ * The supervisor in ds-accel-probe: it takes requests from the library and loads and probes each
+ * plugin in a separate child (probe_child.c), forked from this process, which has never run any
+ * plugin's code. So each plugin starts in the same fresh process, independent of earlier plugins.
+ * See probe.c for the other end, and contain.c for ending the processes that plugins start.
  *
  *     library               supervisor                       child
  *     SETUP, ASK  -------->  fork  ------------------------>  load, entry, probe, start
  *                            poll: child, library, caller     STAGE, LOG, RESULT, CONDUCT, END  -->
  * library STOP        -------->  TERM, KILL                       _exit
- *                 <--------  ENDED: how; what it left is gone
+ *                 <--------  ENDED: how; its processes have ended
  *
- * The child has no access to the channel of the supervisor, and answers on one of its own, with a
- * seal that the library makes for each plugin. What an earlier plugin knows is of no use in a later
- * one's time.
+ * The child has no access to the channel of the supervisor, and replies on a channel of its own,
+ * with a token that the library creates for each plugin. What one plugin's process knows is of no
+ * use during a later plugin's probe.
  */
 #include "base/clock.h"
 #include "host/contain.h"
@@ -42,7 +42,10 @@
 #define TERM_GRACE_NS 200000000ull             /* from SIGTERM to SIGKILL */
 #define KILL_GRACE_NS 1000000000ull            /* from that to "it does not end" */
 
-/* What other processes of the same user can change of this one, and forks have from it. */
+/*
+ * The attributes of this process that other processes of the same user can change and that forks
+ * inherit.
+ */
 struct traits {
     int priority;
     int scheduler;
@@ -58,9 +61,9 @@ static struct {
     uint64_t token;
     uint32_t sequence;
     struct ds_accel__message next;      /* with has_next: read while a child was there */
-    int passed[DS_ACCEL__PROBE_PASSED]; /* that came with the last ASK */
+    int passed[DS_ACCEL__PROBE_PASSED]; /* received with the last ASK */
     bool has_passed;
-    struct traits traits; /* when it began */
+    struct traits traits; /* at the start */
     bool has_next;
     bool is_library_gone;
 } server;
@@ -116,7 +119,7 @@ static void take_passed(struct msghdr *message)
     }
 }
 
-/* Read what there is. False: the library has closed its end, or what it says is no request. */
+/* Read the available bytes. False: the library has closed its end, or sent an invalid request. */
 static bool read_some(void)
 {
     union {
@@ -152,7 +155,7 @@ static enum ds_accel__message_result next_message(struct ds_accel__message *mess
     return ds_accel__message_next(&server.reader, message);
 }
 
-/* Wait for one; false: there will be none. */
+/* Wait for a message; false: there will be no more. */
 static bool read_message(struct ds_accel__message *message)
 {
     for (;;) {
@@ -202,7 +205,7 @@ static void wait_until_ended(const struct child *child, uint64_t limit_ns)
 
 static void stop(struct child *child, bool is_asked_first)
 {
-    assert(child->pid > 0); /* kill() takes 0 and -1 for many */
+    assert(child->pid > 0); /* kill() treats 0 and -1 as groups */
     child->was_stopped = true;
     if (is_asked_first) {
         kill(child->pid, SIGTERM);
@@ -214,7 +217,7 @@ static void stop(struct child *child, bool is_asked_first)
     wait_until_ended(child, KILL_GRACE_NS);
 }
 
-/* While a child is there the library says when to end it; what else it says comes later. */
+/* While a child runs, handle only STOP; keep any other request for later. */
 static void hear(struct child *child)
 {
     if (!read_some()) {
@@ -223,7 +226,7 @@ static void hear(struct child *child)
     }
     while (!server.has_next &&
            ds_accel__message_next(&server.reader, &server.next) == DS_ACCEL__MESSAGE_READY) {
-        uint32_t stop_of[2]; /* number, whether to ask it first */
+        uint32_t stop_of[2]; /* number, whether to send SIGTERM first */
 
         if (server.next.kind != DS_ACCEL__MESSAGE_STOP) {
             server.has_next = true;
@@ -289,14 +292,16 @@ static void report_end(const struct child *child, int error)
         ended.has_left = ds_accel__contain_clear(&server.contained, child->pid, &is_gone);
         ended.is_stuck = !is_gone;
         ended.is_changed = is_changed();
-        if (info.si_pid == 0) { /* its own rest, not a process that it left */
+        if (info.si_pid == 0) { /* the child itself, not a process that it left */
             ended.has_left = 0;
         }
     }
     say(DS_ACCEL__MESSAGE_ENDED, &ended, sizeof(ended));
 }
 
-/* In the child: what it prints to, and where it answers. All three are above the channel's number.
+/*
+ * Called in the child: install stdout, stderr and the channel for its messages. All three numbers
+ * are above the supervisor's channel.
  */
 static void take_descriptors(void)
 {
@@ -325,7 +330,7 @@ static void serve_ask(const struct ds_accel__message *message)
     }
     child.number = ask.number;
     child.pid = server.has_passed ? fork() : -1;
-    error = child.pid > 0 ? 0 : server.has_passed ? errno : EMFILE; /* the limit keeps them out */
+    error = child.pid > 0 ? 0 : server.has_passed ? errno : EMFILE; /* descriptor limit */
     if (child.pid == 0) {
         ds_accel__contain_join(&server.contained, supervisor);
         close(DS_ACCEL__PROBE_CHANNEL);
@@ -393,7 +398,7 @@ int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void))
     enum ds_accel__containment wanted;
     bool is_conformance = argc == 4 && strcmp(argv[3], "--conformance") == 0;
 
-    /* Of the conformance suite, in what contains that already. */
+    /* Started by the conformance suite, inside its own containment. */
     if (argc == 2 && strcmp(argv[1], "--peer") == 0 &&
         fcntl(DS_ACCEL__PROBE_CHANNEL, F_GETFD) >= 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -419,7 +424,7 @@ int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void))
             serve_setup(&message);
         } else if (server.context != NULL && message.kind == DS_ACCEL__MESSAGE_ASK) {
             serve_ask(&message);
-        } else if (message.kind != DS_ACCEL__MESSAGE_STOP) { /* one that came too late */
+        } else if (message.kind != DS_ACCEL__MESSAGE_STOP) { /* a STOP that came too late */
             break;
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the configuration says of probing: "probe" and the backend's "tolerate". */
+/* The configuration of probing: "probe" and the backend's "tolerate". */
 #include "base/text.h"
 #include "config/config.h"
 #include "config/env.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Helpers as probe.c, probe_helper.c and probe_hear.c share them. */
+/* Helper processes: declarations that probe.c, probe_helper.c and probe_hear.c share. */
 #ifndef DS_ACCEL_HOST_PROBER_H
 #define DS_ACCEL_HOST_PROBER_H
 
@@ -11,9 +11,9 @@
 #include <signal.h>
 
 #define DS_ACCEL__OUTPUT_KEPT_BYTES 2048u     /* of each stream, for explain */
-#define DS_ACCEL__KILL_GRACE_NS 1000000000ull /* from SIGKILL to giving up on it */
+#define DS_ACCEL__KILL_GRACE_NS 1000000000ull /* from SIGKILL until the wait ends */
 
-/* What is printed: by the plugin's process, which has pipes of its own, and by the helper. */
+/* Sources of output: the plugin's process, which has pipes of its own, and the helper. */
 enum ds_accel__output {
     DS_ACCEL__OUTPUT_STDOUT,
     DS_ACCEL__OUTPUT_STDERR,
@@ -29,24 +29,24 @@ struct ds_accel__captured {
 };
 
 struct ds_accel__conduct {
-    enum ds_accel__reason_id reason; /* NONE: none. The first that is not tolerated. */
+    enum ds_accel__reason_id reason; /* the first that is not tolerated; NONE: none */
     char detail[256];
     char tolerated[256]; /* codes, for the gate's evidence */
     bool has_more;       /* detail names further codes */
     bool has_process;    /* leaves_process is among them */
 };
 
-/* What came of a channel. */
+/* The result of reading a channel. */
 enum ds_accel__heard {
     DS_ACCEL__HEARD_SOMETHING,
-    DS_ACCEL__HEARD_GARBAGE, /* not from our end */
+    DS_ACCEL__HEARD_GARBAGE, /* not a message */
     DS_ACCEL__HEARD_FORGERY
 };
 
 struct ds_accel__helper {
     pid_t pid; /* 0: none */
     int pidfd;
-    int channel; /* to the supervisor; -1: it has reached its end */
+    int channel; /* to the supervisor; -1: closed */
     struct ds_accel__captured output[DS_ACCEL__OUTPUT_COUNT];
     struct ds_accel__message_reader from_supervisor;
     struct ds_accel__message_reader from_child;
@@ -55,24 +55,24 @@ struct ds_accel__helper {
     uint32_t number; /* of the last ASK */
     bool has_said_hello;
     struct ds_accel__probe_hello hello;
-    bool is_used;     /* it has asked another candidate before */
-    bool is_deaf;     /* it does not read what it is told */
+    bool is_used;     /* it has probed another candidate before */
+    bool is_deaf;     /* it does not read its requests */
     bool is_ending;   /* killed or dismissed, not yet reaped */
-    uint64_t kill_ns; /* until then a dismissed one may end by itself */
-    /* Of the candidate that is being asked. */
+    uint64_t kill_ns; /* until then a dismissed helper may end by itself */
+    /* About the candidate that is being probed. */
     struct ds_accel__candidate *candidate; /* NULL: idle */
-    int answers;                           /* from the process that asks it */
+    int answers;                           /* from the process that probes it */
     uint32_t stage;                        /* a gate */
     size_t logged_bytes;
     bool has_result;
-    bool has_end;    /* it said END */
-    bool has_ended;  /* its process has: ended says how */
+    bool has_end;    /* END was received */
+    bool has_ended;  /* its process has ended: see ended */
     bool is_stopped; /* a STOP was sent */
-    bool is_hung;    /* at its deadline */
+    bool is_hung;    /* it reached its deadline */
     bool called_exit;
-    int32_t signal; /* that it said would end it; 0: none */
+    int32_t signal; /* that would end the child, by its own message; 0: none */
     uint64_t address;
-    enum ds_accel__heard nonsense; /* what it said last that cannot be believed, or SOMETHING */
+    enum ds_accel__heard nonsense; /* an invalid message, or SOMETHING */
     struct ds_accel__probe_ended ended;
     struct ds_accel__conduct conduct;
     uint64_t start_ns;
@@ -81,9 +81,9 @@ struct ds_accel__helper {
 
 struct ds_accel__prober {
     char *program;
-    bool is_outside; /* no namespaces any more: one was in a plugin's way, or may have been */
+    bool is_outside; /* namespaces are off: one made a plugin fail, or may have */
     size_t width;
-    struct ds_accel__helper helpers[]; /* width of them */
+    struct ds_accel__helper helpers[]; /* width elements */
 };
 
 /* probe_settings.c */
@@ -91,70 +91,77 @@ struct ds_accel__prober {
 #define DS_ACCEL__PROBE_WIDTH_LIMIT 64 /* helpers at a time */
 long long ds_accel__probe_setting(const ds_accel_t *context, const char *key, long long otherwise);
 
-/* probe_helper.c: starting, ending and telling them. */
+/* probe_helper.c: starting helpers, ending them and sending requests. */
 
-/* -1 from then on; nothing if it is that already. */
+/* Close *fd and set it to -1; do nothing if it is -1 already. */
 void ds_accel__probe_close(int *fd);
 
 /*
- * Move a descriptor out of the way of those that the child gets; false with errno. The ends that
- * stay here as well: where the caller has closed stdout, what it prints all the same must not get
- * into our channel.
+ * Move a descriptor above the numbers that the child uses; false with errno. This includes the ends
+ * that stay in this process: if the caller has closed stdout, text that it prints nevertheless must
+ * not get into the library's channel.
  */
 DS_ACCEL__PRIVATE bool ds_accel__helper_raise(int *fd);
 #define DS_ACCEL__HELPER_DESCRIPTORS 3 /* stdout, stderr, channel */
 
 /*
- * Start ds-accel-probe in a process group of its own, with an empty stdin, count descriptors (all
- * raised) for stdout and those behind it, and nothing else of this process's. argument: NULL, or
- * "--conformance". An errno.
+ * Start ds-accel-probe in a process group of its own, with an empty stdin and count descriptors
+ * (all raised) as stdout and the following numbers; it inherits no other descriptor. argument:
+ * NULL, or "--conformance". Returns an errno.
  */
 DS_ACCEL__PRIVATE int ds_accel__helper_spawn(pid_t *pid_out, const char *program,
                                              const char *containment, const char *argument,
                                              const int *descriptors, int count);
-/* Why it could not be started, or a process not be forked; ERR_NO_MEMORY. */
+/*
+ * Set finding to the reason why a helper could not be started or a process not be forked;
+ * ERR_NO_MEMORY.
+ */
 int32_t ds_accel__helper_judge_start(const char *program, int error,
                                      struct ds_accel__finding *finding);
-/* What the configuration says is to contain what plugins start. */
+/* The configured containment of the processes that plugins start. */
 DS_ACCEL__PRIVATE const char *ds_accel__probe_containment(const ds_accel_t *context);
 
 int32_t ds_accel__prober_make(ds_accel_t *context);
-/* Start one that is not there yet and has nobody to ask; if that fails, it is still not there. */
+/*
+ * Start a helper that does not run yet, without a candidate; if that fails, it still does not run.
+ */
 void ds_accel__helper_begin(ds_accel_t *context, struct ds_accel__helper *helper);
-/* Give a helper its next candidate; a helper is started if there is none in this place. */
+/* Send a helper its next candidate; the helper is started first if it does not run. */
 int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helper,
                              struct ds_accel__candidate *candidate);
-/* Have the supervisor end the process that asks the candidate. */
+/* Have the supervisor end the process that probes the candidate. */
 void ds_accel__helper_stop(struct ds_accel__helper *helper, bool is_asked_first);
-/* Begin its end; it may take its time. */
+/* Begin to end a helper without waiting. */
 void ds_accel__helper_dismiss(struct ds_accel__helper *helper);
-/* Wait until it has ended, not reaping it; false if it did not in time. */
+/* Wait until it has ended, without reaping it; false if it did not end within the limit. */
 bool ds_accel__helper_wait(const struct ds_accel__helper *helper, uint64_t limit_ns);
-/* End it, with all of its group, and reap it. False: how it ended is not known, as somebody else
- * has reaped it, or even SIGKILL did not end it. */
+/*
+ * End a helper with all of its process group, and reap it. False: its exit status is unknown,
+ * because other code of the program reaped it or because SIGKILL did not end it.
+ */
 bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, siginfo_t *info);
-/* Those that were left behind, if they have ended since. */
+/* Reap abandoned helpers that have ended since. */
 void ds_accel__helpers_reap(void);
 
-/* probe_hear.c: what they say and how they end, and what that means. */
+/* probe_hear.c: evaluating messages and ends of helpers. */
 
-/* What it has printed so far. */
+/* Read the output that was printed so far. */
 void ds_accel__helper_take_output(struct ds_accel__captured *capture);
-/* Read what there is of both, with at most that many reads of each. ERR_NO_MEMORY. */
+/* Read both channels, with at most reads read calls for each. ERR_NO_MEMORY. */
 int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *helper, int reads);
-/* One message of the child's, which may say anything. */
+/* Evaluate a message of the child, whose contents are not trusted. */
 enum ds_accel__heard ds_accel__helper_take_message(ds_accel_t *context,
                                                    struct ds_accel__helper *helper,
                                                    const struct ds_accel__message *message);
-/* One of the supervisor's. False: it says what it should not. */
+/* Evaluate a message of the supervisor. False: the message is invalid. */
 bool ds_accel__helper_take_supervisor_message(const ds_accel_t *context,
                                               struct ds_accel__helper *helper,
                                               const struct ds_accel__message *message);
-/* What it did to its process, into the candidate's gates. */
+/* Enter the plugin's conduct into the candidate's gates. */
 void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper);
-/* The process that asked the candidate has ended: judge what it said, or how it ended. */
+/* The process that probed the candidate has ended: judge its result, or how it ended. */
 int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *helper);
-/* The helper itself is lost: the candidate has ended it, or is asked once more. */
+/* The helper itself ended: the candidate is judged for that, or is probed once more. */
 int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *helper);
 
 #endif

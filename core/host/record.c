@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Records as bytes. A file of them is a head and, for each record, its size, its members as they
- * are in memory and its texts, each ended by NUL. It is believed only if it is whole (checksum) and
- * of this boot, machine, user and version, and if each member of each record is within its range.
+ * Serialization of records. A file is a header and, for each record, its size, its members in their
+ * in-memory format and its texts, each terminated by NUL. A file is accepted only if it is complete
+ * (checksum), from this boot, machine, user and version, and if each member of each record is
+ * within its range.
  */
 #include "host/record.h"
 #include "base/text.h"
@@ -20,7 +21,7 @@ struct file_head {
     uint32_t format;
     uint32_t record_count;
     uint64_t machine;  /* boot, machine, user, version */
-    uint64_t checksum; /* of all that follows */
+    uint64_t checksum; /* of everything that follows */
 };
 
 static_assert(sizeof(struct file_head) == DS_ACCEL__RECORD_FILE_HEAD_BYTES, "its size is known");
@@ -67,7 +68,7 @@ void ds_accel__cache_table_clear(struct ds_accel__cache_table *table)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* The texts of a record: exactly as many as there are, each ended within its bytes. */
+/* Read the texts of a record: the exact number of them, each terminated within the record. */
 static bool take_texts(struct ds_accel__record *record, const char *at, size_t left)
 {
     for (size_t i = 0; i < DS_ACCEL__RECORD_TEXTS; i++) {
@@ -93,7 +94,7 @@ static bool is_sound(const struct ds_accel__record *record)
             return false;
         }
     }
-    /* NOT_PROBED with strikes alone; the others are not what a plugin's asking ends with. */
+    /* NOT_PROBED: the record has only strikes. No evaluation ends in the states left out here. */
     return (record->data.state == DS_ACCEL_STATE_NOT_PROBED ||
             (record->data.state >= DS_ACCEL_STATE_AVAILABLE &&
              record->data.state <= DS_ACCEL_STATE_TIMED_OUT)) &&
@@ -119,7 +120,7 @@ const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t 
         return "it is not a file of verdicts";
     }
     if (head.format != FORMAT || head.machine != machine) {
-        return ""; /* of another version, boot or machine: not worth a word */
+        return ""; /* from another version, boot or machine: not logged */
     }
     at += sizeof(head);
     size_bytes -= sizeof(head);
@@ -181,7 +182,7 @@ int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64
 {
     struct file_head head = {.format = FORMAT, .machine = machine};
 
-    assert(text->size_bytes == 0); /* the head is overwritten where it stands: at the start */
+    assert(text->size_bytes == 0); /* the header is overwritten later, at offset 0 */
     memcpy(head.magic, magic, sizeof(magic));
     ds_accel__text_add_bytes(text, &head, sizeof(head));
     for (size_t i = 0; i < table->count; i++) {
@@ -199,7 +200,7 @@ int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64
 
             ds_accel__text_add_bytes(text, value, strlen(value) + 1);
         }
-        /* Both passes over the texts agree, and padding is less than a word. */
+        /* Both passes over the texts give the same size, and padding is less than a word. */
         assert(record_head.size_bytes >= sizeof(record_head) + record_head.text_bytes);
         assert(record_head.size_bytes - sizeof(record_head) - record_head.text_bytes < 8);
         ds_accel__text_add_bytes(text, "\0\0\0\0\0\0\0",
@@ -218,7 +219,7 @@ int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64
 
 uint64_t ds_accel__record_layout(void)
 {
-    /* Builds of one version may still differ in what they store. */
+    /* Builds of the same version may differ in what they store. */
     const size_t sizes[] = {sizeof(struct record_head), DS_ACCEL__RECORD_TEXTS};
 
     return ds_accel__hash(sizes, sizeof(sizes), ds_accel__hash_text(DS_ACCEL_VERSION, FORMAT));

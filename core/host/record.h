@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What is remembered of a plugin, and its form as bytes: record.c. */
+/* The stored record of a plugin, and its serialization: record.c. */
 #ifndef DS_ACCEL_HOST_RECORD_H
 #define DS_ACCEL_HOST_RECORD_H
 
@@ -19,34 +19,34 @@ enum {
     DS_ACCEL__RECORD_VENDOR,
     DS_ACCEL__RECORD_VERSION,
     DS_ACCEL__RECORD_ABI,
-    DS_ACCEL__RECORD_HARDWARE, /* what its note says of it */
+    DS_ACCEL__RECORD_HARDWARE, /* the hardware note */
     DS_ACCEL__RECORD_REASON,
     DS_ACCEL__RECORD_DETAIL,
     DS_ACCEL__RECORD_OUTPUT,
-    DS_ACCEL__RECORD_STRIKE, /* reason of the last one */
+    DS_ACCEL__RECORD_STRIKE, /* reason of the last strike */
     DS_ACCEL__RECORD_STRIKE_DETAIL,
-    DS_ACCEL__RECORD_COMMUNICATION, /* backend, of a rehearsal; as the next one */
+    DS_ACCEL__RECORD_COMMUNICATION, /* backend, from a rehearsal; so is the next one */
     DS_ACCEL__RECORD_COMPILE,
-    DS_ACCEL__RECORD_EVIDENCE, /* of each gate */
+    DS_ACCEL__RECORD_EVIDENCE, /* evidence of each gate */
     DS_ACCEL__RECORD_TEXTS = DS_ACCEL__RECORD_EVIDENCE + DS_ACCEL__GATE_COUNT
 };
 
 struct ds_accel__record_data {
     struct ds_accel__key key;
-    uint64_t verdict_ms; /* when it was made, by ds_accel__boot_ms(); 0: there is none */
+    uint64_t verdict_ms; /* time of the verdict by ds_accel__boot_ms(); 0: no verdict */
     uint64_t strike_ms;
-    int64_t wall_s; /* for people */
+    int64_t wall_s; /* for display */
     int64_t strike_wall_s;
     uint64_t elapsed_us;
     uint64_t note_features;
     uint64_t note_optional;
     uint64_t table_optional;
     int64_t vendor_code;
-    uint64_t load_ms; /* when the load began that a strike tells of; with strike_is_load */
+    uint64_t load_ms; /* start of the load that caused the strike; with strike_is_load */
     uint32_t state;
     uint32_t stage; /* a gate */
     uint32_t strikes;
-    uint32_t strike_is_load; /* it ended its caller, not a helper */
+    uint32_t strike_is_load; /* the plugin ended its caller, not a helper */
     uint32_t device_count;
     uint32_t verdict_state;
     uint32_t verdict_reason;
@@ -69,9 +69,9 @@ struct ds_accel__cache_table {
 };
 
 /*
- * Records out of a file's bytes, whose texts they borrow. NULL, or what is wrong: "" if it is only
- * of another machine, boot, user or version, ds_accel__cache_no_memory if that is it. Clear the
- * table.
+ * Parse records from a file's bytes; the records borrow its texts. Returns NULL, or what is wrong:
+ * "" if the file belongs to another machine, boot, user or version, ds_accel__cache_no_memory if
+ * memory is exhausted. Clear the table.
  */
 const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t machine,
                                   struct ds_accel__cache_table *table);
@@ -79,14 +79,14 @@ extern const char ds_accel__cache_no_memory[];
 int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64_t machine,
                                struct ds_accel__text *text);
 void ds_accel__cache_table_clear(struct ds_accel__cache_table *table);
-/* A new record, zeroed, in the order in which they are made; NULL: no memory. */
+/* Append a new record, zeroed; NULL: out of memory. */
 struct ds_accel__record *ds_accel__cache_table_add(struct ds_accel__cache_table *table);
-/* Its size in a file. */
+/* A record's size in a file. */
 size_t ds_accel__record_bytes(const struct ds_accel__record *record);
 /* A record's text; "" if it has none. */
 DS_ACCEL__PRIVATE const char *ds_accel__record_text(const struct ds_accel__record *record,
                                                     int text);
-/* A number for the version and the layout of its records. */
+/* A number that identifies the version and its layout of records. */
 uint64_t ds_accel__record_layout(void);
 #define DS_ACCEL__RECORD_FILE_HEAD_BYTES 32u
 

@@ -52,8 +52,8 @@ void ds_accel__registry_clear(struct ds_accel__registry *registry)
 }
 
 struct rank {
-    size_t position; /* in detection_order, or after it */
-    size_t found;    /* on the search path: keeps a shadowed one behind what shadows it */
+    size_t position; /* in detection_order, or after all of it */
+    size_t found;    /* order on the search path: a shadowed one sorts after its shadower */
     struct ds_accel__candidate *candidate;
 };
 
@@ -73,7 +73,8 @@ static int compare_ranks(const void *a, const void *b)
     return left->found < right->found ? -1 : left->found > right->found;
 }
 
-/* Listed ones by their place, then the others by name, then cpu unless it is listed before another.
+/*
+ * Listed names by position, then the others by name, then cpu unless it is listed before another.
  */
 static size_t rank_of(json_t *order, const char *name)
 {

@@ -19,11 +19,11 @@ struct ds_accel__registry {
 
 DS_ACCEL__PRIVATE struct ds_accel__candidate *
 ds_accel__registry_find(const struct ds_accel__registry *registry, const char *name);
-/* Take the candidate; on failure it is destroyed. */
+/* Take ownership of the candidate; on failure it is destroyed. */
 DS_ACCEL__PRIVATE int32_t ds_accel__registry_add(struct ds_accel__registry *registry,
                                                  struct ds_accel__candidate *candidate);
 void ds_accel__registry_clear(struct ds_accel__registry *registry);
-/* Fill the registry from the search path; registered candidates are there already. */
+/* Fill the registry from the search path; registered candidates are in it already. */
 int32_t ds_accel__scan(ds_accel_t *context);
 /* Put the candidates in detection order. */
 int32_t ds_accel__registry_sort(ds_accel_t *context);

@@ -11,10 +11,13 @@
 
 struct ds_accel__candidate;
 
-/* init and device_count, into candidate->start; text: what failed. Plugin lock held. */
+/*
+ * Call init and device_count, with the result in candidate->start; text: what failed. Plugin lock
+ * held.
+ */
 void ds_accel__start_instance(struct ds_accel__candidate *candidate,
                               ds_accel_plugin_instance_t **instance_out, char *text, size_t size);
-/* What a rehearsal means for the gate. */
+/* Enter the result of a rehearsal into the gate. */
 void ds_accel__start_judge(struct ds_accel__candidate *candidate, const char *text);
 DS_ACCEL__PRIVATE void ds_accel__start_fail(struct ds_accel__candidate *candidate,
                                             const char *text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Strikes of a record: how often the plugin crashed or hung of late, and for how long it is left
- * alone therefore. The functions here know the record alone: no candidate, and no file.
+ * Strikes of a record: how often the plugin crashed or hung recently, and for how long it is
+ * therefore quarantined. These functions know only the record: no candidate and no file.
  */
 #include "host/strike.h"
 #include "base/clock.h"
@@ -14,11 +14,11 @@
 #include <stdio.h>
 #include <time.h>
 
-#define STRIKES_LAST_MS (48 * 3600000u)  /* a strike without another one after it */
-#define STRIKE_LIMIT 2u                  /* from here on it is left alone */
-#define LOADS_APART_MS (10 * 60 * 1000u) /* a strike by a breadcrumb, and the one after it */
+#define STRIKES_LAST_MS (48 * 3600000u)  /* validity of a strike if no other follows */
+#define STRIKE_LIMIT 2u                  /* the plugin is quarantined from here on */
+#define LOADS_APART_MS (10 * 60 * 1000u) /* between a strike by a breadcrumb and the next one */
 #define REPORTS_APART_MS \
-    (60 * 1000u) /* two reports that ask anew; as long as a bad verdict holds */
+    (60 * 1000u) /* between two reports that probe again; the validity of a bad verdict */
 
 uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record, uint64_t now_ms)
 {
@@ -44,9 +44,9 @@ void ds_accel__record_forgive(struct ds_accel__record *record)
 }
 
 /*
- * A breadcrumb cannot tell a plugin that ended its process from somebody who did. People and
- * schedulers seldom do so twice in a short time: one that is long ago is not added to. Strikes
- * enough to leave the plugin alone stay, so that it is left alone longer each time.
+ * A breadcrumb does not show whether the plugin or an outside signal ended the process. Users and
+ * schedulers rarely end a process twice within a short time, so a strike replaces one that is long
+ * ago. Strikes that reach the limit stay, so that each quarantine is longer than the last.
  */
 static bool is_replaced(const struct ds_accel__record *record, uint64_t at_ms)
 {
@@ -75,8 +75,8 @@ void ds_accel__strike_add(struct ds_accel__record *record, enum ds_accel__reason
 }
 
 /*
- * Reports ask whatever is remembered. Two of them within the time that a bad verdict holds for
- * others are no reason to leave the plugin alone: they count as one.
+ * Reports probe regardless of stored verdicts. Two strikes of reports within the validity of a bad
+ * verdict count as one: they are no reason for a quarantine.
  */
 bool ds_accel__strike_counts(const struct ds_accel__record *record, bool asks_anew)
 {

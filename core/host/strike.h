@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A plugin's strikes, as its record has them: strike.c. */
+/* A plugin's strikes in its record: strike.c. */
 #ifndef DS_ACCEL_HOST_STRIKE_H
 #define DS_ACCEL_HOST_STRIKE_H
 
@@ -13,22 +13,25 @@
 
 struct ds_accel__record;
 
-/* How long the plugin is still left alone. */
+/* The remaining time of the plugin's quarantine. */
 DS_ACCEL__PRIVATE uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record,
                                                            uint64_t now_ms);
-/* Back to no strikes. */
+/* Remove all strikes. */
 DS_ACCEL__PRIVATE void ds_accel__record_forgive(struct ds_accel__record *record);
-/* Are there strikes that still count? */
+/* True if there are strikes that still count. */
 bool ds_accel__strikes_last(const struct ds_accel__record *record, uint64_t now_ms);
-/* Does another strike count that a process saw now? asks_anew: the process reports. */
+/*
+ * True if another strike that a process sees now counts. asks_anew: the process reports (explain,
+ * list, doctor).
+ */
 bool ds_accel__strike_counts(const struct ds_accel__record *record, bool asks_anew);
 /*
- * Add one, whose texts the record borrows. load_ms: when the load began that ended its process; 0:
- * a helper saw the strike just now.
+ * Add a strike, whose texts the record borrows. load_ms: the start of the load that ended its
+ * process; 0: a helper saw the strike just now.
  */
 void ds_accel__strike_add(struct ds_accel__record *record, enum ds_accel__reason_id reason,
                           const char *detail, uint64_t load_ms);
-/* How many, the last one, and until when the plugin is left alone. */
+/* Describe the number of strikes, the last one, and the end of the quarantine. */
 void ds_accel__strikes_text(const struct ds_accel__record *record, uint64_t left_ms, char *text,
                             size_t size);
 

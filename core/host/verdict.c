@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is remembered of a candidate from one process to the next: its verdict for a while, how
- * often it crashed or hung (quarantine), and that somebody is loading it just now (breadcrumbs).
+ * The results of a candidate that are stored for later processes: its verdict for a limited time,
+ * how often it crashed or hung (quarantine), and that a process is loading it now (breadcrumbs).
  */
 #include "host/verdict.h"
 #include "base/clock.h"
@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GOOD_FOR_MS (60 * 60 * 1000u) /* a verdict that it is available */
+#define GOOD_FOR_MS (60 * 60 * 1000u) /* the verdict "available" */
 #define BAD_FOR_MS (60 * 1000u)       /* any other */
 
 /* ---- records -------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static struct ds_accel__key make_key(const struct ds_accel__candidate *candidate
     return ds_accel__key_of(&subject);
 }
 
-/* NULL: there is none, or the file was not looked at while there was a cache to use. */
+/* NULL: there is no record, or the file was not checked while the store was usable. */
 static struct ds_accel__record *find(const struct ds_accel__candidate *candidate)
 {
     return !ds_accel__key_is_none(candidate->key)
@@ -115,12 +115,12 @@ bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
                    ds_accel__record_text(record, DS_ACCEL__RECORD_ABI));
     candidate->hardware_note = keep_text(candidate, record, DS_ACCEL__RECORD_HARDWARE);
     candidate->note_features = record->data.note_features;
-    candidate->note_optional = record->data.note_optional; /* it may be asked and kept again */
+    candidate->note_optional = record->data.note_optional; /* it may be probed and stored again */
     ds_accel__candidate_set_demand(candidate, candidate->note_optional);
     return true;
 }
 
-/* What a rehearsal showed: it is made once for a key. */
+/* Take the stored result of a rehearsal, which is made once for each key. */
 static void take_start(struct ds_accel__start *start, const struct ds_accel__record *record)
 {
     memset(start, 0, sizeof(*start));
@@ -169,7 +169,10 @@ bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_g
     if (record == NULL || ds_accel__record_expires_in_ms(record, ds_accel__boot_ms()) == 0) {
         return false;
     }
-    /* What somebody has found out since this one began is as new as what it would find out. */
+    /*
+     * A verdict stored since this evaluation began is as new as one that this process would
+     * produce.
+     */
     if (record->data.verdict_ms <= context->cache.begin_ms &&
         (context->asks_anew || (only_good && record->data.state != DS_ACCEL_STATE_AVAILABLE))) {
         return false;
@@ -222,7 +225,10 @@ static void fill_verdict(const struct ds_accel__candidate *candidate,
     record->texts[DS_ACCEL__RECORD_OUTPUT] = candidate->output;
 }
 
-/* Lock first: others' records are read again, and only then changed. NULL: nothing can be kept. */
+/*
+ * Lock first, which reads the records of other processes again, and only then change a record.
+ * NULL: nothing can be stored.
+ */
 static struct ds_accel__record *change(struct ds_accel__candidate *candidate, int32_t *status)
 {
     ds_accel_t *context = candidate->host.context;
@@ -256,7 +262,7 @@ int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
     assert(ds_accel__candidate_has_verdict(candidate));
     if (ds_accel__reason_is_of_helper(candidate->reason) ||
         !ds_accel__candidate_is_lasting(candidate)) {
-        return DS_ACCEL_OK; /* says nothing of the plugin */
+        return DS_ACCEL_OK; /* no verdict on the plugin */
     }
     record = change(candidate, &status);
     if (record == NULL) {
@@ -271,7 +277,7 @@ int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
         ds_accel__record_forgive(record);
     }
     candidate->strikes = record->data.strikes;
-    /* Now, in case the next one hangs and somebody loses patience with all of us. */
+    /* Store a strike now, in case the next plugin hangs and a user ends the whole program. */
     return is_strike ? ds_accel__cache_store(&context->cache) : DS_ACCEL_OK;
 }
 
@@ -348,9 +354,9 @@ void ds_accel__verdict_loaded(struct ds_accel__candidate *candidate)
     candidate->strikes = 0;
 }
 
-/* ---- around the asking ---------------------------------------------------------------------- */
+/* ---- around an evaluation ------------------------------------------------------------------- */
 
-/* As long as a process may take to ask one plugin, and a little more. */
+/* The longest time in which a process may probe one plugin, and a little more. */
 static uint64_t lock_limit_ms(const ds_accel_t *context)
 {
     json_t *value = ds_accel__config_get(&context->config, "probe", "timeout_ms", NULL);
@@ -433,7 +439,7 @@ int32_t ds_accel__verdicts_store(ds_accel_t *context)
 
 void ds_accel__verdicts_end(ds_accel_t *context)
 {
-    ds_accel__verdicts_store(context); /* for want of memory nothing is remembered: no harm */
+    ds_accel__verdicts_store(context); /* out of memory, nothing is stored, which does no harm */
     ds_accel__snapshot_keep(context);
     ds_accel__cache_close(&context->cache);
 }
