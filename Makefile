@@ -371,6 +371,7 @@ QUICK ?=
 CHANGED_SINCE ?= HEAD
 ifneq ($(QUICK),)
 SHELL_TESTS := $(shell tests/tools/affected.sh shell '$(CHANGED_SINCE)')
+$(if $(SHELL_TESTS),,$(error CHANGED_SINCE is no commit))
 UNIT_FLAGS ?= --filter '$(shell tests/tools/affected.sh unit '$(CHANGED_SINCE)')'
 endif
 

@@ -10,7 +10,7 @@
 # Changed is what differs from the commit (HEAD, unless given), and what git does not know yet. A file of a room of core/
 # selects the unit tests of its room and of all rooms that follow, which can call it. Of the shell tests it selects those
 # of its room, and those of its own name: core/host/cache.c selects test_cache.sh, plugins/xpu selects test_xpu.sh. A few
-# quick tests always run. What this leaves out, whole `make check` runs: this is for the time between edits.
+# quick tests always run, and what all tests share selects them all. What this leaves out, whole `make check` runs: this is for the time between edits.
 set -eu
 cd "$(dirname "$0")/../.."
 kind=$1
@@ -32,6 +32,13 @@ tests_named() {
 
 # tests_of PATH: by the directory's names, and the file's name up to each of its underscores.
 tests_of() {
+    case $1 in
+    Makefile | *.mk | tests/tools/lib.sh | tests/tools/cli.sh | tests/tools/run_tests.sh)
+        ls tests/tools/test_*.sh tests/sim/test_*.sh
+        return
+        ;;
+    tests/sim/vendor.sh) ls tests/sim/test_*.sh ;;
+    esac
     stem=$(basename "$1")
     stem=${stem%.*}
     stem=${stem#test_}
@@ -67,7 +74,7 @@ tests_of() {
     tools/*.c) tests_named cli completion ;;
     conf/*) tests_named facts cli ;;
     *allocator* | core/*memory* | core/*oom*) tests_named memory ;;
-    core/*probe* | core/*contain* | core/*guard* | core/*frame*) tests_named faults ;;
+    core/*probe* | core/*contain* | core/*guard* | core/*message*) tests_named faults ;;
     core/*verdict* | core/*snapshot*) tests_named cache ;;
     core/*tensor* | core/*dlpack*) tests_named dlpack ;;
     tests/sim/*.[ch] | tests/sim/*.py) tests_named engine ;;
@@ -79,6 +86,7 @@ tests_of() {
 # suites_of PATH: the suites of the unit tests in the directories of tests/ whose code can see the file; * for all.
 suites_of() {
     case $1 in
+    conf/* | tests/fixtures/* | *.mk) echo '*' && return ;;
     core/*/* | tests/*/*) room=${1#*/} && room=${room%%/*} ;;
     plugins/*) room=plugins ;;
     plugin-api.h | core/* | tests/*.[ch] | Makefile) echo '*' && return ;;
@@ -95,6 +103,11 @@ suites_of() {
 
 changed() {
     { git diff --name-only "$since" && git ls-files --others --exclude-standard; } 2>/dev/null
+}
+
+git rev-parse --quiet --verify "$since^{commit}" >/dev/null || {
+    echo "affected.sh: $since is no commit" >&2
+    exit 2
 }
 
 case $kind in
