@@ -187,7 +187,7 @@ static int explain_end(const struct tool *tool, int status)
                 tool->command->name, name != NULL ? name : "?");
     } else {
         fprintf(stderr,
-                "ds-accel: %s: a plugin ended the process (exit code %d) before the answer was "
+                "ds-accel: %s: a plugin ended the process (exit code %d) before the output was "
                 "complete",
                 tool->command->name, WEXITSTATUS(status));
     }
@@ -224,9 +224,10 @@ int tool_run_apart(struct tool *tool, int argument_count, char **arguments)
     end_leftovers();
     if (has_reported) {
         if (!has_ended_itself) {
-            fprintf(stderr,
-                    "ds-accel: %s: the plugin held its process up at its end; it was killed\n",
-                    tool->command->name);
+            fprintf(
+                stderr,
+                "ds-accel: %s: the plugin kept its process from ending; the process was killed\n",
+                tool->command->name);
         }
         return code;
     }

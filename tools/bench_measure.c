@@ -179,7 +179,7 @@ static int32_t take_samples(struct bench *bench, struct bench_row *row)
         status = time_sample(bench, row->device_clock, row->repetitions, &ns);
         ns /= (double)row->repetitions;
         if (status >= 0 && ns <= 0) {
-            status = bench_fail(bench, DS_ACCEL_ERR_DRIVER, "the device's clock stood still");
+            status = bench_fail(bench, DS_ACCEL_ERR_DRIVER, "the device's clock did not advance");
         } else if (status >= 0) {
             values[row->samples++] =
                 row->test->unit == BENCH_NS ? ns : (double)row->size_bytes * NS_PER_S / ns;

@@ -172,7 +172,7 @@ static int parse_request(struct tool *tool, const char *name, struct request *re
     }
     if (name != NULL && tool->options.accelerator != NULL &&
         strcmp(name, tool->options.accelerator) != 0) {
-        return tool_usage(tool, "%s and --accelerator %s: which one?", name,
+        return tool_usage(tool, "%s and --accelerator %s: expected the same name", name,
                           tool->options.accelerator);
     }
     if (name != NULL) {
@@ -357,7 +357,7 @@ static int answer(const struct tool *tool, const struct bench *bench, const stru
     }
     if (file == NULL || fclose(file) != 0) {
         free(text);
-        tool_say("no memory for the answer");
+        tool_say("no memory for the output");
         return EXIT_INTERNAL;
     }
     for (size_t i = 0; i < bench->row_count; i++) {
@@ -433,7 +433,7 @@ const struct tool_command cmd_bench = {
         "      --size BYTES    of transfers and allocations, as in 4096, 64K or 1M,16M; may be\n"
         "                      given again; else 4K, 64K, 1M, 16M and 256M\n"
         "      --time SECONDS  spent on samples of each row; else 0.1\n"
-        "  -o, --output FILE   write the answer to a file, whole or not at all\n"
+        "  -o, --output FILE   write the output to a file, whole or not at all\n"
         "\n"
         "groups:\n"
         "  copy      host to device (h2d), device to host (d2h), within the device (d2d);\n"

@@ -34,10 +34,10 @@ static int run(struct tool *tool, int argument_count, char **arguments)
 const struct tool_command cmd_cache = {
     .name = "cache",
     .arguments = "show|clear",
-    .summary = "show or forget the verdicts of earlier probes",
-    .help = "show   prints the verdicts that are remembered, so that plugins need not be asked\n"
+    .summary = "show or clear the verdicts of earlier probes",
+    .help = "show   prints the verdicts that are remembered, so that plugins need not be probed\n"
             "       again: state, devices, age, when each expires, path and reason\n"
-            "clear  forgets them; plugins that crashed or hung stay in quarantine",
+            "clear  removes them; plugins that crashed or hung stay in quarantine",
     .least = 1,
     .most = 1,
     .run = run,

@@ -60,8 +60,8 @@ const struct tool_command cmd_conformance = {
     .summary = "check a running plugin on its device",
     .help =
         "Starts the plugin and checks on its devices the rules of docs/plugin-abi.md that can be\n"
-        "observed, each in a process that may crash or hang. What the plugin does not offer is\n"
-        "skipped. What it prints is shown. Exit code 1 if a check fails.\n\n"
+        "observed, each in a process that may crash or hang. Functions that the plugin lacks are\n"
+        "skipped. Its output is shown. Exit code 1 if a check fails.\n\n"
         "  --device N    the device to work with; if not given, or \"all\", each of them\n"
         "  --group NAME  only the checks of a group, such as stream\n"
         "  --list        list the checks, and run none\n"

@@ -25,11 +25,12 @@ static int run(struct tool *tool, int argument_count, char **arguments)
 const struct tool_command cmd_doctor = {
     .name = "doctor",
     .arguments = "",
-    .summary = "look for what stands in the way of the accelerators here",
-    .help = "Looks at plugins, vendors' libraries, device nodes and their permissions, locked\n"
-            "memory, CPUs, NUMA nodes and limits, the configuration and the quarantine, and says\n"
-            "of each finding what to do about it. Wakes no device and loads no vendor's library;\n"
-            "plugins are asked as by list. -v also shows what is in order.\n"
-            "Exit code 1 if a problem is found.",
+    .summary = "find problems that keep accelerators from being used",
+    .help =
+        "Looks at plugins, vendors' libraries, device nodes and their permissions, locked\n"
+        "memory, CPUs, NUMA nodes and limits, the configuration and the quarantine, and\n"
+        "reports what to do about each finding. Wakes no device and loads no vendor's library;\n"
+        "plugins are probed as by list. -v also shows what is in order.\n"
+        "Exit code 1 if a problem is found.",
     .run = run,
 };

@@ -11,10 +11,10 @@ static int run(struct tool *tool, int argument_count, char **arguments)
 const struct tool_command cmd_env = {
     .name = "env",
     .arguments = "[NAME]",
-    .summary = "print the variables a backend wants, as lines for eval",
+    .summary = "print a backend's environment variables as lines for eval",
     .help = "Prints the environment workarounds of a backend, by default the chosen one's, as\n"
             "lines for the shell:  eval \"$(ds-accel env hpu)\"\n"
-            "Works for a backend that is not here. A variable that is already set is left alone\n"
+            "Works for an absent backend, too. A variable that is already set is left alone\n"
             "unless its rule is \"always\" or \"unset\"; --json shows these too.",
     .most = 1,
     .run = run,

@@ -11,7 +11,7 @@ static int run(struct tool *tool, int argument_count, char **arguments)
 const struct tool_command cmd_explain = {
     .name = "explain",
     .arguments = "[NAME]",
-    .summary = "say gate by gate why each plugin was or was not chosen",
+    .summary = "show gate by gate why each plugin was or was not chosen",
     .help =
         "For each plugin, or the one named: every gate in order (name, trust, elf, note, hash,\n"
         "allow, power, quarantine, hardware, load, entry, probe, start, conduct), the first that\n"

@@ -27,19 +27,19 @@ static int run(struct tool *tool, int argument_count, char **arguments)
     }
     return name == NULL
                ? map_file(tool)
-               : tool_usage(tool, "a snapshot has its accelerator: \"%s\" is one too many", name);
+               : tool_usage(tool, "the snapshot names its accelerator: leave out \"%s\"", name);
 }
 
 const struct tool_command cmd_info = {
     .name = "info",
     .arguments = "[NAME]",
-    .summary = "show devices, memory, data types, flags and variables of one",
+    .summary = "show devices, memory, data types, flags and variables of an accelerator",
     .help =
-        "Shows all that is known of an accelerator, by default the chosen one. Works for every\n"
+        "Shows all that is known about an accelerator, by default the chosen one. Works for every\n"
         "backend that the configuration or a plugin knows; what needs the device is unknown\n"
         "(JSON null) when it is not there.\n"
         "\n"
-        "      --memory-map[=FILE]  in place of it a picture (SVG; with --json the figures) of\n"
+        "      --memory-map[=FILE]  show instead a picture (SVG; with --json the figures) of\n"
         "                           the devices' memory now, or of a snapshot of an allocator",
     .most = 1,
     .own_options = "memory-map",

@@ -14,7 +14,7 @@ static uint32_t choose_format(const struct tool *tool, int *code)
         return 0;
     }
     if ((tool->pickle || tool->pickle_segments) && tool_is_terminal(tool)) {
-        *code = tool_usage(tool, "a pickle is not for a terminal: give a file with --output");
+        *code = tool_usage(tool, "a pickle is binary: write it to a file with --output");
         return 0;
     }
     if (tool->pickle || tool->pickle_segments) {

@@ -168,14 +168,14 @@ static int take(const struct tool *tool, struct plan *plan, int argument_count, 
     struct ds_accel_note_desc *desc = &plan->note.desc;
 
     if (!is_name(arguments[0])) {
-        return tool_usage(tool, "\"%s\" is no plugin's name", arguments[0]);
+        return tool_usage(tool, "\"%s\" is not a plugin name", arguments[0]);
     }
     if (!take_text(desc->name, sizeof(desc->name), arguments[0]) ||
         !take_text(desc->vendor, sizeof(desc->vendor), arguments[1])) {
-        return tool_usage(tool, "\"%s\" is no vendor of 1 to 63 bytes", arguments[1]);
+        return tool_usage(tool, "\"%s\" is not a vendor of 1 to 63 bytes", arguments[1]);
     }
     if (!take_text(desc->version, sizeof(desc->version), arguments[2])) {
-        return tool_usage(tool, "\"%s\" is no version of 1 to 31 bytes", arguments[2]);
+        return tool_usage(tool, "\"%s\" is not a version of 1 to 31 bytes", arguments[2]);
     }
     for (int i = 3; i < argument_count; i++) {
         if (!take_value(plan, arguments[i])) {

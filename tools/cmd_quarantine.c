@@ -34,10 +34,10 @@ static int run(struct tool *tool, int argument_count, char **arguments)
 const struct tool_command cmd_quarantine = {
     .name = "quarantine",
     .arguments = "list|clear",
-    .summary = "list or forgive plugins that crashed or hung",
-    .help = "list          prints the plugins that crashed or hung: how often in a row, till when\n"
-            "              each is left alone, path and the last reason\n"
-            "clear [NAME]  forgets that, of all or of one backend's: they are asked again",
+    .summary = "list or release plugins that crashed or hung",
+    .help = "list          prints the plugins that crashed or hung: how often in a row, until\n"
+            "              when each is skipped, path and the last reason\n"
+            "clear [NAME]  releases all of them, or one backend's: they are probed again",
     .least = 1,
     .most = 2,
     .run = run,

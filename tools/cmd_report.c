@@ -48,7 +48,7 @@ static int run(struct tool *tool, int argument_count, char **arguments)
 const struct tool_command cmd_report = {
     .name = "report",
     .arguments = "",
-    .summary = "write all reports as one, for who is to help; or record the machine",
+    .summary = "write all reports as one for a support request, or record the machine",
     .help =
         "Writes every report as one JSON text: detect, list, explain, info and env of what can be\n"
         "used, doctor, topo, config. Names of host and user, home directories and network "
@@ -58,7 +58,7 @@ const struct tool_command cmd_report = {
         "      --no-redact          leave them in\n"
         "  -o, --output FILE        write to a file\n"
         "      --record FILE        record the machine: with --machine FILE, other commands\n"
-        "                           answer as they would here. Starts every plugin that can be\n"
+        "                           report what they would here. Starts every plugin that can be\n"
         "                           used; nothing is left out",
     .own_options = "no-redact output record",
     .run = run,

@@ -27,14 +27,13 @@ static int run(struct tool *tool, int argument_count, char **arguments)
 const struct tool_command cmd_topo = {
     .name = "topo",
     .arguments = "[NAME...]",
-    .summary = "show how near devices, NUMA nodes and network cards are",
+    .summary = "show how devices, NUMA nodes and network cards are connected",
     .help =
-        "Shows, for each two devices and network cards, the links between them or what they have\n"
-        "in common: a board, a PCIe switch, port or host bridge, a NUMA node. By default of the\n"
-        "accelerator that is forced (-a, DS_ACCELERATOR, the configuration's); with none, of "
-        "every\n"
-        "one that can be used; of cpu, whose devices are the NUMA nodes, if there is no other. No\n"
-        "device is opened.\n"
+        "Shows, for each pair of devices or network cards, the links between them or what both\n"
+        "share: a board, a PCIe switch, port or host bridge, a NUMA node. The default is the\n"
+        "forced accelerator (-a, DS_ACCELERATOR, the configuration's); without one, every\n"
+        "accelerator that can be used; if there is none, cpu, whose devices are the NUMA nodes.\n"
+        "No device is opened.\n"
         "\n"
         "      --svg                as a picture",
     .most = 32,

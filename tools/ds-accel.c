@@ -76,9 +76,9 @@ static const struct option long_options[] = {
 static const char common_help[] =
     "options:\n"
     "  -a, --accelerator NAME  force this accelerator, as DS_ACCELERATOR does\n"
-    "      --config FILE       a configuration file in place of the user's own\n"
+    "      --config FILE       a configuration file that replaces the user's own\n"
     "      --json              write JSON\n"
-    "      --machine FILE      answer as the recorded machine would; see report --record\n"
+    "      --machine FILE      use the machine recorded in FILE; see report --record\n"
     "      --plugin-dir DIR    search DIR for plugins first; may be given again\n"
     "      --root DIR          read /sys, /proc and /dev below DIR: another machine\n"
     "  -q, --quiet             on stderr only errors\n"
@@ -155,7 +155,7 @@ int tool_usage(const struct tool *tool, const char *format, ...)
 static int finish_output(bool failed, int code)
 {
     if (fflush(answer) != 0 || ferror(answer) || failed) {
-        tool_say("writing the answer failed: %s", strerror(errno));
+        tool_say("writing the output failed: %s", strerror(errno));
         return EXIT_PROBLEMS;
     }
     return code;
@@ -247,9 +247,10 @@ static int print_help(const struct tool_command *command)
                          command->help, common_help) < 0;
         return finish_output(failed, EXIT_OK);
     }
-    failed = fprintf(answer, "usage: ds-accel [options] COMMAND [ARGUMENTS]\n\n"
-                             "Finds this machine's accelerator through plugins, and says why.\n\n"
-                             "commands:\n") < 0;
+    failed = fprintf(answer,
+                     "usage: ds-accel [options] COMMAND [ARGUMENTS]\n\n"
+                     "Finds this machine's accelerator through plugins, and reports why.\n\n"
+                     "commands:\n") < 0;
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         failed |= fprintf(answer, "  %-11s %-14s %s\n", commands[i]->name, commands[i]->arguments,
                           commands[i]->summary) < 0;

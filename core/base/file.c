@@ -45,7 +45,7 @@ static int32_t read_all(int fd, size_t limit_bytes, char **data_out, size_t *siz
         size += (size_t)count;
         if (size > limit_bytes) {
             free(data);
-            *cause_out = "the file is larger than any sensible one";
+            *cause_out = "the file is larger than the limit";
             return DS_ACCEL_ERR_IO;
         }
         if (count == 0) {
@@ -88,7 +88,7 @@ int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_ou
         *cause_out = S_ISDIR(info.st_mode) ? "it is a directory" : "it is not a regular file";
         status = DS_ACCEL_ERR_IO;
     } else if (info.st_size > 0 && (uintmax_t)info.st_size > limit_bytes) {
-        *cause_out = "the file is larger than any sensible one";
+        *cause_out = "the file is larger than the limit";
         status = DS_ACCEL_ERR_IO;
     } else {
         status = read_all(fd, limit_bytes, data_out, size_out, cause_out);

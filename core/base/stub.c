@@ -76,8 +76,8 @@ SHARED int32_t forked(struct ds_accel_error *error)
     snprintf(text, sizeof(text),
              "this accelerator was started by process %ld before fork(), and cannot be used in "
              "a child of it: start the child by posix_spawn() or exec(), or fork before the "
-             "accelerator is started; a backend that survives it, as cpu, starts anew in a "
-             "context of the child's own",
+             "accelerator is started; a backend that survives it, such as cpu, can be started in a "
+             "new context",
              (long)parent);
     ds_accel__copy(cause.message, sizeof(cause.message), text);
     return fail(error, &cause);

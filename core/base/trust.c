@@ -182,7 +182,7 @@ static int32_t fail_lookup(const struct walk *walk, const char *name, int error)
         break;
     case EACCES:
         find_mode(walk->finding, DS_ACCEL__REASON_NOT_READABLE, directory->path, "",
-                  &directory->info, "it may not be searched");
+                  &directory->info, "the user may not search it");
         break;
     default:
         ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_NOT_READABLE, "%.300s/%.100s: %s",
@@ -297,7 +297,7 @@ static int32_t follow(struct walk *walk, const struct node *link, const char *re
     }
     if (++walk->link_count > LINK_LIMIT) {
         ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_LINK_LOOP,
-                              "%.300s: %u links and no file yet", walk->link, LINK_LIMIT);
+                              "%.300s: over %u symbolic links in a row", walk->link, LINK_LIMIT);
         return DS_ACCEL_OK;
     }
     way = ds_accel__format("%s%s%s", link->target, rest[0] != '\0' ? "/" : "", rest);
@@ -368,7 +368,7 @@ static int32_t reach(struct walk *walk, char *name)
                 status = follow(walk, &link, "");
             } else {
                 ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_FILE_CHANGED,
-                                      "%.400s was a link before", link.path);
+                                      "%.400s was a symbolic link before", link.path);
             }
             clear_node(&link);
         }
@@ -493,7 +493,7 @@ static int32_t open_file(const struct walk *walk, int *fd_out, struct stat *info
                               directory->path, walk->name, strerror(errno));
     } else if (info.st_dev != walk->info.st_dev || info.st_ino != walk->info.st_ino) {
         ds_accel__finding_set(walk->finding, DS_ACCEL__REASON_FILE_CHANGED,
-                              "%.300s/%.100s is another file now", directory->path, walk->name);
+                              "%.300s/%.100s was replaced meanwhile", directory->path, walk->name);
     } else {
         check_file(walk, &info);
     }

@@ -120,7 +120,7 @@ const char *ds_accel__check_pci_fact(const char *text)
     }
     return digits == length && (length == 4 || (has_class && (length == 7 || length == 9)))
                ? NULL
-               : "expected a PCI vendor and, if need be, a class, in lower-case hexadecimal: "
+               : "expected a PCI vendor, optionally with a class, in lower-case hexadecimal: "
                  "\"10de\", \"10de:03\" or \"10de:0302\"";
 }
 

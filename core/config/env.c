@@ -23,13 +23,13 @@ const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUN
     [DS_ACCEL__VARIABLE_PLUGIN_PATH] = {"DS_ACCEL_PLUGIN_PATH", NULL,
                                         "directories to search for plugins, separated by colons"},
     [DS_ACCEL__VARIABLE_CONFIG] = {"DS_ACCEL_CONFIG", NULL,
-                                   "a configuration file, in place of the user's own"},
+                                   "a configuration file that replaces the user's own"},
     [DS_ACCEL__VARIABLE_LOG] = {"DS_ACCEL_LOG", "warn",
                                 "LEVEL or TOPIC=LEVEL, separated by commas: off, error, warn, "
                                 "info, debug, trace"},
-    [DS_ACCEL__VARIABLE_PROBE] = {"DS_ACCEL_PROBE", NULL,
-                                  "where plugins are probed, in place of probe.mode: isolated or "
-                                  "in-process"},
+    [DS_ACCEL__VARIABLE_PROBE] =
+        {"DS_ACCEL_PROBE", NULL,
+         "where plugins are probed (overrides probe.mode): isolated or in-process"},
     [DS_ACCEL__VARIABLE_CACHE] = {"DS_ACCEL_CACHE", "rw",
                                   "verdict cache: off, ro (read only) or rw"},
     [DS_ACCEL__VARIABLE_CACHE_DIR] = {"DS_ACCEL_CACHE_DIR", NULL,
@@ -41,14 +41,14 @@ const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUN
         {"DS_ACCEL_DECISION", NULL,
          "a launcher's decision for its ranks: not used by this version"},
     [DS_ACCEL__VARIABLE_LAYERS] = {"DS_ACCEL_LAYERS", NULL,
-                                   "layers between program and plugin, in place of layers: "
+                                   "layers between program and plugin (overrides layers): "
                                    "validate, race, leak, trace, separated by commas"},
-    [DS_ACCEL__VARIABLE_TRACE_FILE] = {"DS_ACCEL_TRACE_FILE", NULL,
-                                       "where layer trace writes, in place of trace.file; %p is "
-                                       "the process"},
-    [DS_ACCEL__VARIABLE_RACE_FILE] = {"DS_ACCEL_RACE_FILE", NULL,
-                                      "where layer race adds what it finds, in place of "
-                                      "validate.file; %p is the process"},
+    [DS_ACCEL__VARIABLE_TRACE_FILE] =
+        {"DS_ACCEL_TRACE_FILE", NULL,
+         "the file that layer trace writes (overrides trace.file); %p is the process"},
+    [DS_ACCEL__VARIABLE_RACE_FILE] =
+        {"DS_ACCEL_RACE_FILE", NULL,
+         "the file to which layer race appends races (overrides validate.file); %p is the process"},
     [DS_ACCEL__VARIABLE_ROOT] = {"DS_ACCEL_ROOT", NULL,
                                  "read /sys, /proc and /dev below this directory: a recorded or "
                                  "simulated machine"},

@@ -489,11 +489,11 @@ static int32_t judge_end(struct ds_accel__suite *suite, enum ended ended, const 
     suite->pass->outcomes[suite->next].slot = slot;
     ds_accel__suite_last_line(suite, printed, sizeof(printed));
     if (ended == ENDED_LATE) {
-        set_outcome(suite, "failed", check->rule, end, "no answer within %llu ms%s%s",
+        set_outcome(suite, "failed", check->rule, end, "no result within %llu ms%s%s",
                     (unsigned long long)(suite->limit_ns / 1000000), where, printed);
     } else if (ended == ENDED_GARBLED) {
-        set_outcome(suite, "failed", 28, end, "something else wrote to the suite's channel%s%s",
-                    where, printed);
+        set_outcome(suite, "failed", 28, end, "unexpected data on the suite's channel%s%s", where,
+                    printed);
     } else {
         set_outcome(suite, "failed", rule, end, "%s%s%s", how, where, printed);
     }
@@ -544,7 +544,7 @@ static bool cannot_begin(const struct ds_accel__suite *suite, const struct ds_ac
             return true;
         }
     }
-    snprintf(why, why_size, "the plugin ends, or holds up, the process that starts it");
+    snprintf(why, why_size, "the plugin ends or blocks the process that starts it");
     return suite->broken_stage >= 0 && (int)check->stage >= suite->broken_stage;
 }
 
@@ -784,7 +784,7 @@ static int32_t take_name(struct ds_accel__suite *suite, const char *name)
 
     if (found == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
-                               "there is no plugin of the name \"%s\"; see ds-accel list", name);
+                               "there is no plugin named \"%s\"; see ds-accel list", name);
     }
     if (found->is_registered) {
         return ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED,
@@ -817,7 +817,7 @@ static int32_t open_page(struct ds_accel__suite *suite)
             mmap(NULL, sizeof(*suite->page), PROT_READ | PROT_WRITE, MAP_SHARED, suite->page_fd, 0);
     }
     if (memory == MAP_FAILED) {
-        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "memory to share with %s can't be had: %s",
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "cannot get memory to share with %s: %s",
                                suite->program, strerror(errno));
     }
     suite->page = memory;

@@ -174,8 +174,8 @@ static void check_ends(struct ds_accel__run *run, struct held *held)
             each[started].timeout_ns = timeouts_ns[k];
             ds_accel__caller_start(run, &callers[started], waits[i].wait, &each[started]);
             EXPECT(run, !ds_accel__caller_returns(&callers[started], TIMEOUT_NS),
-                   "%s with a timeout of %llu ns returned while the work was held", waits[i].slot,
-                   (unsigned long long)timeouts_ns[k]);
+                   "%s with a timeout of %llu ns returned while the work was blocked",
+                   waits[i].slot, (unsigned long long)timeouts_ns[k]);
         }
     }
     ds_accel__gate_open(&held->gate);
@@ -300,7 +300,7 @@ static void look_beside(struct ds_accel__run *run, const char *slot, ds_accel__c
         return;
     }
     if (held.event == NULL || ds_accel__prepare(run, &held.gate, "event_record", record, &held)) {
-        snprintf(what, sizeof(what), "what another thread calls beside %s", slot);
+        snprintf(what, sizeof(what), "a call of another thread during %s", slot);
         ds_accel__caller_start(run, &caller, wait, &held);
         (void)ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS); /* by now the call waits */
         ds_accel__want_prompt(run, &held.gate, DS_ACCEL_OK, what, use_others, NULL);
@@ -545,7 +545,7 @@ static const struct ds_accel__check checks[] = {
      {HELD, SLOT(event_create), SLOT(event_record), SLOT(event_query)}},
     {51,
      GROUP,
-     "a stream is told to wait, and the host does not",
+     "a stream is made to wait, and the host does not",
      DEVICE,
      0,
      check_wait_event,
@@ -559,14 +559,14 @@ static const struct ds_accel__check checks[] = {
      {HELD, SLOT(stream_wait_event), SLOT(event_record), SLOT(mem_copy_async)}},
     {126,
      GROUP,
-     "a stream beside one that is held",
+     "a stream while another one is blocked",
      DEVICE,
      0,
      check_beside,
      {HELD, SLOT(mem_alloc), SLOT(mem_fill_async), SLOT(mem_copy_async)}},
     {111,
      GROUP,
-     "copies, fills, tasks and events behind held work",
+     "copies, fills, tasks and events after blocked work",
      DEVICE,
      0,
      check_queued,
@@ -578,17 +578,17 @@ static const struct ds_accel__check checks[] = {
      0,
      check_no_time,
      {HELD, SLOT(event_create), SLOT(event_record), SLOT(event_elapsed_ms)}},
-    {27, GROUP, "other calls beside a wait", DEVICE, 0, check_beside_wait, {HELD}},
+    {27, GROUP, "other calls during a wait", DEVICE, 0, check_beside_wait, {HELD}},
     {111,
      GROUP,
-     "a copy to another device behind held work",
+     "a copy to another device after blocked work",
      DEVICE,
      0,
      check_peer_copy,
      {HELD, SLOT(mem_copy_peer_async), SLOT(mem_alloc)}},
     {111,
      GROUP,
-     "a launch behind held work",
+     "a launch after blocked work",
      DEVICE,
      0,
      check_launch,

@@ -651,7 +651,7 @@ static void check_unknown_dtype(struct ds_accel__run *run)
 
 static void want_clean(struct ds_accel__run *run, const char *what, const char *text, size_t size)
 {
-    EXPECT(run, ds_accel__is_clean_text(text, size), "%s is not one line of UTF-8 with an end",
+    EXPECT(run, ds_accel__is_clean_text(text, size), "%s is not a NUL-terminated line of UTF-8",
            what);
 }
 
@@ -735,12 +735,12 @@ static void want_supported(struct ds_accel__run *run, const struct ds_accel__tou
      * wrong. */
     if (status == DS_ACCEL_ERR_UNSUPPORTED && stop->slot == SLOT(telemetry_processes)) {
         EXPECT(run, names_library(run->error.message),
-               "%s answers DS_ACCEL_ERR_UNSUPPORTED, and names no library that it lacks: %s",
+               "%s returns DS_ACCEL_ERR_UNSUPPORTED, and names no missing library: %s",
                ds_accel__slot_name(stop->slot), run->error.message);
         return;
     }
     EXPECT(run, status != DS_ACCEL_ERR_UNSUPPORTED || run->device_count > 1,
-           "%s is in the table and answers DS_ACCEL_ERR_UNSUPPORTED on the only device",
+           "%s is in the table and returns DS_ACCEL_ERR_UNSUPPORTED on the only device",
            ds_accel__slot_name(stop->slot));
     if (status == DS_ACCEL_ERR_UNSUPPORTED) {
         ds_accel_plugin_device_t *device = run->device;
@@ -752,7 +752,7 @@ static void want_supported(struct ds_accel__run *run, const struct ds_accel__tou
         }
         run->device = device;
         EXPECT(run, status != DS_ACCEL_ERR_UNSUPPORTED,
-               "%s is in the table and answers DS_ACCEL_ERR_UNSUPPORTED on every device",
+               "%s is in the table and returns DS_ACCEL_ERR_UNSUPPORTED on every device",
                ds_accel__slot_name(stop->slot));
     }
 }
@@ -866,7 +866,7 @@ static void check_threads(struct ds_accel__run *run)
     }
     for (int i = 0; i < THREADS; i++) {
         EXPECT(run, pthread_create(&threads[i], NULL, tour_in_thread, &crews[i]) == 0,
-               "no thread can be had");
+               "no thread can be created");
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);

@@ -44,10 +44,10 @@ static void check_flags(struct ds_accel__run *run)
         for (size_t k = 0; promises[i].slots[k] != 0; k++) {
             bool is_there = ds_accel__has_slot(run, promises[i].slots[k]);
 
-            EXPECT(run, is_there || !is_promised, "%s is set, and %s is not there",
-                   promises[i].name, ds_accel__slot_name(promises[i].slots[k]));
-            EXPECT(run, !is_there || !is_denied, "%s is not set, and %s is there", promises[i].name,
+            EXPECT(run, is_there || !is_promised, "%s is set, but %s is NULL", promises[i].name,
                    ds_accel__slot_name(promises[i].slots[k]));
+            EXPECT(run, !is_there || !is_denied, "%s is not set, but %s is not NULL",
+                   promises[i].name, ds_accel__slot_name(promises[i].slots[k]));
         }
     }
 }
@@ -68,7 +68,7 @@ static void check_pairs(struct ds_accel__run *run)
 
     for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
         EXPECT(run, ds_accel__has_slot(run, pairs[i][0]) == ds_accel__has_slot(run, pairs[i][1]),
-               "of %s and %s only one is there", ds_accel__slot_name(pairs[i][0]),
+               "only one of %s and %s is not NULL", ds_accel__slot_name(pairs[i][0]),
                ds_accel__slot_name(pairs[i][1]));
     }
 }
@@ -213,7 +213,7 @@ static void check_identity(struct ds_accel__run *run)
         struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
 
         WANT(run, DS_ACCEL_OK, device_identity, run->instance, i, &identity);
-        EXPECT(run, identity.device_index == i, "device_identity of %u says index %u", i,
+        EXPECT(run, identity.device_index == i, "device_identity of %u reports index %u", i,
                identity.device_index);
         EXPECT(run,
                (identity.valid & DS_ACCEL_IDENTITY_PARENT_INDEX) == 0 ||
@@ -395,7 +395,7 @@ static void check_info(struct ds_accel__run *run)
 
     WANT(run, DS_ACCEL_OK, device_info, run->device, &info);
     align = info.allocation_align_bytes;
-    EXPECT(run, info.device_index == run->device_index, "device_info of %u says index %u",
+    EXPECT(run, info.device_index == run->device_index, "device_info of %u reports index %u",
            run->device_index, info.device_index);
     EXPECT(run, (align & (align - 1)) == 0, "allocation_align_bytes is %llu",
            (unsigned long long)align);
@@ -430,7 +430,8 @@ static void check_open_again(struct ds_accel__run *run)
         WANT(run, DS_ACCEL_OK, device_info, run->device, &info);
     }
     if (memory != NULL) {
-        ds_accel__want_pattern(run, memory, sizeof(bytes), 27, "memory beside closed handles");
+        ds_accel__want_pattern(run, memory, sizeof(bytes), 27,
+                               "memory after other handles were closed");
         ds_accel__give(run, memory);
     }
 }
@@ -490,7 +491,7 @@ static void check_current_stream(struct ds_accel__run *run)
     ds_accel__caller_start(run, &caller, set_stream_in_thread, streams[1]);
     ds_accel__want(run, DS_ACCEL_OK, "stream_set_current", ds_accel__caller_finish(run, &caller));
     WANT(run, DS_ACCEL_OK, stream_get_current, run->device, &now);
-    EXPECT(run, now == streams[0], "a stream was made current, and another one is");
+    EXPECT(run, now == streams[0], "a stream was made current, but another one is current");
     WANT(run, DS_ACCEL_OK, stream_set_current, before);
     run->table.stream_destroy(streams[0]);
     run->table.stream_destroy(streams[1]);
@@ -544,8 +545,14 @@ static const struct ds_accel__check checks[] = {
      0,
      check_index_status,
      {0}},
-    {44, GROUP, "who a device is", DEVICE, 0, check_identity, {SLOT(device_identity)}},
-    {44, GROUP, "devices beside each other", DEVICE, 0, check_apart, {SLOT(device_identity)}},
+    {44, GROUP, "the identity of a device", DEVICE, 0, check_identity, {SLOT(device_identity)}},
+    {44,
+     GROUP,
+     "devices compared with each other",
+     DEVICE,
+     0,
+     check_apart,
+     {SLOT(device_identity)}},
     {44, GROUP, "where links go", DEVICE, 0, check_links, {SLOT(links_get)}},
     {44, GROUP, "links have two ends", DEVICE, 0, check_both_ends, {SLOT(links_get)}},
     {44, GROUP, "versions", DEVICE, 0, check_versions, {SLOT(backend_info)}},

@@ -97,7 +97,7 @@ static void want_here(struct ds_accel__run *run, const void *pointer, const char
 
     CALL(run, mem_pointer_info, run->instance, run->device, pointer, &info);
     EXPECT(run, info.device_index < 0 || (uint32_t)info.device_index == run->device_index,
-           "what %s of device %u gave is memory of device %d", slot, run->device_index,
+           "%s of device %u returned memory of device %d", slot, run->device_index,
            info.device_index);
 }
 
@@ -229,7 +229,7 @@ static void check_limit(struct ds_accel__run *run)
         int32_t status = CALL(run, mem_alloc, others.devices[i], MEBIBYTE, 0, 0, &pointer);
 
         EXPECT(run, status == DS_ACCEL_OK,
-               "with a limit of one byte on device %u, mem_alloc on device %u gives %s",
+               "with a limit of one byte on device %u, mem_alloc on device %u returns %s",
                run->device_index, others.indices[i], ds_accel__status_text(status));
         WANT(run, DS_ACCEL_OK, mem_free, others.devices[i], pointer);
     }
@@ -318,7 +318,7 @@ static void check_default_streams(struct ds_accel__run *run)
 static const struct ds_accel__check checks[] = {
     {120,
      GROUP,
-     "memory is of the device that it was made on",
+     "memory belongs to the device that it was allocated on",
      DEVICE,
      ALONE,
      check_pointers,
@@ -332,7 +332,7 @@ static const struct ds_accel__check checks[] = {
      {SLOT(mem_alloc), SLOT(mem_stats)}},
     {120,
      GROUP,
-     "memory is taken from the device that it was made on",
+     "memory is taken from the device that it was allocated on",
      DEVICE,
      ALONE,
      check_available,
@@ -347,7 +347,7 @@ static const struct ds_accel__check checks[] = {
     {120, GROUP, "a device of the runtime each", DEVICE, ALONE, check_native, {SLOT(native_get)}},
     {46,
      GROUP,
-     "work is of the device that it was given to",
+     "work runs on the device that it was given to",
      DEVICE,
      ALONE,
      check_work,

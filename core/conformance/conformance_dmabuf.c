@@ -38,7 +38,7 @@ static int32_t export_memory(struct ds_accel__run *run, char *pointer, uint64_t 
         return -1;
     }
     ds_accel__want(run, DS_ACCEL_OK, "dmabuf_export", status);
-    EXPECT(run, fd >= 0 && is_open(fd), "dmabuf_export: %d is no open descriptor", fd);
+    EXPECT(run, fd >= 0 && is_open(fd), "dmabuf_export: %d is not an open descriptor", fd);
     return fd;
 }
 

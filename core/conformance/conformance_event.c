@@ -227,7 +227,8 @@ static void check_other_thread(struct ds_accel__run *run)
     ds_accel_plugin_event_t *own = ds_accel__event(run, 0);
     pthread_t thread;
 
-    EXPECT(run, pthread_create(&thread, NULL, mark_stream, &other) == 0, "no thread can be had");
+    EXPECT(run, pthread_create(&thread, NULL, mark_stream, &other) == 0,
+           "no thread can be created");
     for (int i = 0; i < ROUNDS; i++) {
         WANT(run, DS_ACCEL_OK, event_record, own, stream);
     }
@@ -256,7 +257,7 @@ static const struct ds_accel__check checks[] = {
      check_never_recorded,
      {SLOT(event_create), SLOT(event_query), SLOT(event_synchronize), SLOT(stream_wait_event),
       SLOT(stream_create)}},
-    {56, GROUP, "an event behind work", DEVICE, 0, check_reached, {TASKS, SLOT(event_query)}},
+    {56, GROUP, "an event after work", DEVICE, 0, check_reached, {TASKS, SLOT(event_query)}},
     {47, GROUP, "the timeout of an event", DEVICE, 0, check_timeout, {TASKS}},
     {57,
      GROUP,
@@ -266,7 +267,13 @@ static const struct ds_accel__check checks[] = {
      check_record_again,
      {TASKS, SLOT(event_query)}},
     {58, GROUP, "times of three events", DEVICE, 0, check_times, {TASKS, SLOT(event_elapsed_ms)}},
-    {58, GROUP, "times beside the host's", DEVICE, 0, check_unit, {TASKS, SLOT(event_elapsed_ms)}},
+    {58,
+     GROUP,
+     "times compared with the host's",
+     DEVICE,
+     0,
+     check_unit,
+     {TASKS, SLOT(event_elapsed_ms)}},
     {59,
      GROUP,
      "events without a time",

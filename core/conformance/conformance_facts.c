@@ -99,7 +99,8 @@ static void check_ranges(struct ds_accel__run *run)
     pthread_t thread;
 
     WANT(run, DS_ACCEL_OK, range_push, run->instance, "of this thread", NULL, NULL);
-    EXPECT(run, pthread_create(&thread, NULL, push_in_thread, run) == 0, "no thread can be had");
+    EXPECT(run, pthread_create(&thread, NULL, push_in_thread, run) == 0,
+           "no thread can be created");
     pthread_join(thread, NULL);
     push_and_pop(run);
     WANT(run, DS_ACCEL_OK, range_pop, run->instance, NULL);
@@ -215,8 +216,8 @@ static void check_visible(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, visible_devices_value, run->instance, variable, &index, 1, value, needed,
          NULL);
     EXPECT(run, memchr(value, '\0', needed) == value + needed - 1,
-           "%u bytes were said to be needed, and the value has another size", needed);
-    EXPECT(run, value[needed] == 0x5a, "a byte behind the value was written");
+           "%u bytes were reported as needed, but the value has another size", needed);
+    EXPECT(run, value[needed] == 0x5a, "a byte after the value was written");
     WANT(run, DS_ACCEL_OK, visible_devices_value, run->instance, variable, &index, 1, again,
          (uint32_t)sizeof(again), NULL);
     EXPECT(run, strcmp(value, again) == 0, "the value is \"%.60s\" and then \"%.60s\"", value,
@@ -237,7 +238,7 @@ static void check_variables(struct ds_accel__run *run)
         int32_t status = CALL(run, visible_devices_value, run->instance, variable, &index, 1, value,
                               (uint32_t)sizeof(value), NULL);
 
-        EXPECT(run, ds_accel__is_variable_name(variable), "\"%.60s\" is no variable's name",
+        EXPECT(run, ds_accel__is_variable_name(variable), "\"%.60s\" is not a variable name",
                variable);
         EXPECT(run, status == DS_ACCEL_OK || status == DS_ACCEL_ERR_UNSUPPORTED,
                "visible_devices_value of %.60s, which is in the list: %s: %.150s", variable,
@@ -329,7 +330,7 @@ static void check_spread(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, rng_uniform, run->stream, memory, NUMBERS, DS_ACCEL_DTYPE_FLOAT32, -1.0,
          3.0);
     ds_accel__wait(run, run->stream);
-    ds_accel__want_pattern(run, memory + NUMBERS, sizeof(edge), 26, "what lies behind the numbers");
+    ds_accel__want_pattern(run, memory + NUMBERS, sizeof(edge), 26, "memory after the numbers");
     ds_accel__get(run, numbers, memory, sizeof(numbers));
     for (size_t i = 0; i < NUMBERS; i++) {
         least = numbers[i] < least ? numbers[i] : least;
@@ -371,7 +372,7 @@ static void check_normal(struct ds_accel__run *run)
            "%u numbers of the standard deviation %g have the variance %g", NORMALS, deviation,
            squares / NORMALS);
     for (size_t i = NORMALS; i < NORMALS + 16; i++) {
-        EXPECT(run, numbers[i] == 0, "a number behind %u was written", NORMALS);
+        EXPECT(run, numbers[i] == 0, "a number after %u was written", NORMALS);
     }
     free(numbers);
     ds_accel__give(run, memory);
@@ -396,15 +397,15 @@ static void check_seed(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, rng_seed, run->device, 12345);
     if (run->table.rng_initial_seed != NULL) {
         WANT(run, DS_ACCEL_OK, rng_initial_seed, run->device, &seed);
-        EXPECT(run, seed == 12345, "the seed was 12345 and is told as %llu",
+        EXPECT(run, seed == 12345, "the seed was 12345 and is reported as %llu",
                (unsigned long long)seed);
     }
     draw(run, first);
     draw(run, second);
-    EXPECT(run, !is_same(first, second), "two draws gave the same numbers");
+    EXPECT(run, !is_same(first, second), "two draws returned the same numbers");
     WANT(run, DS_ACCEL_OK, rng_seed, run->device, 12345);
     draw(run, second);
-    EXPECT(run, is_same(first, second), "the same seed gave other numbers: %g and %g",
+    EXPECT(run, is_same(first, second), "the same seed returned different numbers: %g and %g",
            (double)first[0], (double)second[0]);
 }
 
@@ -427,7 +428,7 @@ static void check_state(struct ds_accel__run *run)
     draw(run, first);
     WANT(run, DS_ACCEL_OK, rng_set_state, run->device, state, size);
     draw(run, second);
-    EXPECT(run, is_same(first, second), "a restored state gave other numbers");
+    EXPECT(run, is_same(first, second), "a restored state returned different numbers");
     free(state);
 }
 
@@ -472,7 +473,7 @@ static const struct ds_accel__check checks[] = {
      check_profiler,
      {SLOT(profiler_start), SLOT(profiler_stop)}},
     {94, "ops", "names of builders", DEVICE, 0, check_builders, {SLOT(op_builders_get)}},
-    {94, "ops", "an op that nobody knows", DEVICE, 0, check_compatible, {SLOT(op_compatible)}},
+    {94, "ops", "an op that does not exist", DEVICE, 0, check_compatible, {SLOT(op_compatible)}},
     {95, "env", "rules", DEVICE, 0, check_rules, {SLOT(env_rules_get)}},
     {96, "env", "lists of names", DEVICE, 0, check_names, {SLOT(env_name_get)}},
     {97,
@@ -499,7 +500,7 @@ static const struct ds_accel__check checks[] = {
     {100, "rng", "one seed, twice", DEVICE, 0, check_seed, {DRAWS}},
     {101, "rng", "a state is restored", DEVICE, 0, check_state, {DRAWS, SLOT(rng_get_state)}},
     {102, "rng", "bounds", DEVICE, 0, check_bounds, {DRAWS}},
-    {102, "rng", "as many as asked for, from the whole range", DEVICE, 0, check_spread, {DRAWS}},
+    {102, "rng", "as many as requested, from the whole range", DEVICE, 0, check_spread, {DRAWS}},
     {125,
      "rng",
      "mean and deviation",

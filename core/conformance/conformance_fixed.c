@@ -52,7 +52,7 @@ static void read_facts(struct ds_accel__run *run, struct facts *facts)
 
 #define WANT_SAME(run, before, after, member, slot) \
     EXPECT(run, memcmp(&(before).member, &(after).member, sizeof((before).member)) == 0, \
-           "%s: the answer is another one than before", slot)
+           "%s: the result differs from an earlier one", slot)
 
 static void want_same_facts(struct ds_accel__run *run, const struct facts *before)
 {
@@ -132,15 +132,15 @@ static void check_opening(struct ds_accel__run *run)
     if (device != NULL) {
         run->table.device_close(device);
         EXPECT(run, memcmp(&infos[0], &infos[1], sizeof(infos[0])) == 0,
-               "backend_info: the answer is another one with an open device");
+               "backend_info: the result differs with an open device");
         EXPECT(run, !is_told || is_same_device(&identities[0], &identities[1]),
-               "device_identity: the answer is another one with an open device");
+               "device_identity: the result differs with an open device");
     }
     run->table.shutdown(instance);
 }
 
 static const struct ds_accel__check checks[] = {
-    {124, GROUP, "facts, asked again", DS_ACCEL__STAGE_DEVICE, 0, check_fixed, {0}},
+    {124, GROUP, "facts, read again", DS_ACCEL__STAGE_DEVICE, 0, check_fixed, {0}},
     {124,
      GROUP,
      "facts of the backend, with and without an open device",

@@ -154,8 +154,8 @@ static void check_non_blocking(struct ds_accel__run *run)
     order.second = ds_accel__take(run, BYTES);
     if (ds_accel__gate_close(run, &gate, order.writer)) {
         ds_accel__want_prompt(run, &gate, DS_ACCEL_OK,
-                              "work of the default stream beside a non-blocking one", use_default,
-                              &order);
+                              "work of the default stream during work of a non-blocking one",
+                              use_default, &order);
         ds_accel__gate_open(&gate);
         ds_accel__wait(run, order.writer);
     }
@@ -180,7 +180,7 @@ static void check_host_access(struct ds_accel__run *run)
     ds_accel__pattern(bytes, BYTES, 31);
     ds_accel__put(run, memory, bytes, BYTES);
     EXPECT(run, memcmp(memory, bytes, BYTES) == 0,
-           "the host sees something else than was copied to the device's memory");
+           "the host does not see what was copied to the device's memory");
     ds_accel__give(run, memory);
 }
 
@@ -195,12 +195,11 @@ static void check_unified(struct ds_accel__run *run)
     }
     memory = ds_accel__take(run, BYTES);
     WANT(run, DS_ACCEL_OK, mem_pointer_info, run->instance, NULL, memory, &info);
-    EXPECT(
-        run,
-        info.kind == DS_ACCEL_POINTER_DEVICE && info.device_index == (int32_t)run->device_index,
-        "DS_ACCEL_FLAG_UNIFIED_ADDRESSES is set, and without its device an address is told as of "
-        "kind %u, device %d",
-        info.kind, info.device_index);
+    EXPECT(run,
+           info.kind == DS_ACCEL_POINTER_DEVICE && info.device_index == (int32_t)run->device_index,
+           "DS_ACCEL_FLAG_UNIFIED_ADDRESSES is set, but without its device an address is reported "
+           "as kind %u, device %d",
+           info.kind, info.device_index);
     ds_accel__give(run, memory);
 }
 
@@ -361,7 +360,7 @@ static const struct ds_accel__check checks[] = {
      {SLOT(mem_alloc), SLOT(mem_copy)}},
     {110,
      GROUP,
-     "an address tells its device",
+     "an address identifies its device",
      DEVICE,
      0,
      check_unified,

@@ -153,7 +153,7 @@ static void want_target(struct ds_accel__run *run, struct pending *pending, cons
     EXPECT(run, bytes != NULL, "host memory is exhausted");
     ds_accel__get(run, bytes, pending->target, BYTES);
     EXPECT(run, bytes[0] == value && memcmp(bytes, bytes + 1, BYTES - 1) == 0,
-           "%s with work queued: the work did not find what it uses", slot);
+           "%s with work queued: the work no longer found its data", slot);
     free(bytes);
 }
 

@@ -44,7 +44,7 @@ void ds_accel__caller_start(struct ds_accel__run *run, struct ds_accel__caller *
     pthread_cond_init(&caller->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     EXPECT(run, pthread_create(&caller->thread, NULL, make_call, caller) == 0,
-           "no thread can be had");
+           "no thread can be created");
 }
 
 bool ds_accel__caller_returns(struct ds_accel__caller *caller, uint64_t within_ns)

@@ -234,7 +234,7 @@ static void check_broken(struct ds_accel__run *run)
     fill(run, stream, memory, 9);
     WANT(run, DS_ACCEL_ERR_STATE, stream_synchronize, stream, UINT64_MAX);
     WANT(run, DS_ACCEL_ERR_STATE, graph_capture_end, stream, &graph);
-    EXPECT(run, graph == NULL, "a broken capture gave a graph");
+    EXPECT(run, graph == NULL, "a broken capture returned a graph");
     fill(run, stream, memory, 10); /* the capture has ended: the stream works again */
     ds_accel__wait(run, stream);
     want_bytes(run, memory, 10, "a stream whose capture was broken");
@@ -273,7 +273,7 @@ static void check_asked(struct ds_accel__run *run)
             WANT(run, DS_ACCEL_OK, event_synchronize, event, UINT64_MAX);
             status = CALL(run, graph_capture_end, stream, &graph);
             EXPECT(run, status == DS_ACCEL_OK,
-                   "asking of an event broke a capture of mode %u: %s: %.150s", mode,
+                   "querying an event broke a capture of mode %u: %s: %.150s", mode,
                    ds_accel__status_text(status), run->error.message);
             run->table.graph_destroy(graph);
         } else {
@@ -423,7 +423,7 @@ static const struct ds_accel__check checks[] = {
      {SLOT(graph_capture_begin), SLOT(graph_launch), SLOT(stream_host_task)}},
     {81,
      GROUP,
-     "launches one behind another",
+     "one launch after another",
      DEVICE,
      0,
      check_launches_in_a_row,
@@ -432,7 +432,7 @@ static const struct ds_accel__check checks[] = {
     {84, GROUP, "a capture is begun twice", DEVICE, 0, check_begun_twice, {FILLS}},
     {85,
      GROUP,
-     "an event of before is asked of while capturing",
+     "an event recorded before is queried while capturing",
      DEVICE,
      0,
      check_asked,

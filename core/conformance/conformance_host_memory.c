@@ -46,8 +46,9 @@ static void check_alignment(struct ds_accel__run *run)
         if (pointer == NULL) {
             return;
         }
-        EXPECT(run, (uintptr_t)pointer % wanted == 0, "align_bytes %llu: %p is no multiple of %llu",
-               (unsigned long long)aligns[i], pointer, (unsigned long long)wanted);
+        EXPECT(run, (uintptr_t)pointer % wanted == 0,
+               "align_bytes %llu: %p is not a multiple of %llu", (unsigned long long)aligns[i],
+               pointer, (unsigned long long)wanted);
         memset(pointer, 0x42, BYTES); /* the host can access it */
         WANT(run, DS_ACCEL_OK, mem_free_pinned, run->device, pointer);
     }
@@ -103,7 +104,7 @@ static void check_registered(struct ds_accel__run *run)
         ds_accel__want(run, DS_ACCEL_OK, "mem_register", status);
         if (run->table.mem_pointer_info != NULL) {
             EXPECT(run, kind_of(run, own) == DS_ACCEL_POINTER_PINNED,
-                   "registered memory is told as of kind %u", kind_of(run, own));
+                   "registered memory is reported as kind %u", kind_of(run, own));
         }
         WANT(run, DS_ACCEL_OK, mem_unregister, run->device, own);
         for (size_t k = 0; k < BYTES; k++) {
@@ -113,7 +114,7 @@ static void check_registered(struct ds_accel__run *run)
     }
     if (run->table.mem_pointer_info != NULL) {
         EXPECT(run, kind_of(run, own) != DS_ACCEL_POINTER_PINNED,
-               "memory that was unregistered is told as pinned");
+               "unregistered memory is reported as pinned");
     }
     munmap(own, BYTES);
 }
@@ -132,12 +133,11 @@ static void check_mapped(struct ds_accel__run *run)
     EXPECT(run, address != NULL, "the device address is NULL");
     WANT(run, DS_ACCEL_OK, mem_copy, run->device, bytes, address, BYTES,
          DS_ACCEL_COPY_DEVICE_TO_HOST);
-    EXPECT(run, memcmp(bytes, pinned, BYTES) == 0,
-           "the device sees something else than the host wrote");
+    EXPECT(run, memcmp(bytes, pinned, BYTES) == 0, "the device does not see what the host wrote");
     ds_accel__pattern(bytes, BYTES, 24);
     ds_accel__put(run, address, bytes, BYTES);
     EXPECT(run, memcmp(bytes, pinned, BYTES) == 0,
-           "the host sees something else than the device was given");
+           "the host does not see what was copied to the device");
     WANT(run, DS_ACCEL_OK, mem_free_pinned, run->device, pinned);
 }
 

@@ -30,7 +30,7 @@ static void check_same_table(struct ds_accel__run *run)
 
     for (int i = 0; i < 3; i++) {
         ds_accel__module_entry(run->module, run->host, &table, &finding);
-        EXPECT(run, table == run->theirs, "call %d of the entry gave another table", i + 2);
+        EXPECT(run, table == run->theirs, "call %d of the entry returned another table", i + 2);
     }
 }
 
@@ -384,7 +384,7 @@ static void check_start(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, device_count, instance, &count);
     EXPECT(run, count > 0 && count <= DS_ACCEL__DEVICE_LIMIT, "device_count is %u", count);
     EXPECT(run, verdict.device_count == 0 || count == verdict.device_count,
-           "probe says %u devices, device_count %u", verdict.device_count, count);
+           "probe reports %u devices, device_count %u", verdict.device_count, count);
     for (uint32_t i = 0; i < count && i < OPEN_LIMIT; i++) {
         run->table.device_close(ds_accel__run_open(run, instance, i));
     }
@@ -513,7 +513,7 @@ static const struct ds_accel__check checks[] = {
      {0}},
     {9,
      GROUP,
-     "each call of the entry gives one table",
+     "each call of the entry returns the same table",
      DS_ACCEL__STAGE_TABLE,
      0,
      check_same_table,

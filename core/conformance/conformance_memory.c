@@ -28,7 +28,7 @@ static void check_alignment(struct ds_accel__run *run)
 
         WANT(run, DS_ACCEL_OK, mem_alloc, run->device, 100, align, 0, &pointer);
         EXPECT(run, wanted == 0 || (uintptr_t)pointer % wanted == 0,
-               "align_bytes %llu: %p is no multiple of %llu", (unsigned long long)align, pointer,
+               "align_bytes %llu: %p is not a multiple of %llu", (unsigned long long)align, pointer,
                (unsigned long long)wanted);
         ds_accel__give(run, pointer);
     }
@@ -80,15 +80,15 @@ static void check_huge(struct ds_accel__run *run)
     void *given = NULL;
 
     if (CALL(run, mem_alloc, run->device, HUGE_BYTES, 0, 0, &given) != DS_ACCEL_OK) {
-        ds_accel__skip(run, "more than 4 GiB cannot be had");
+        ds_accel__skip(run, "more than 4 GiB cannot be allocated");
         return;
     }
     pointer = given;
     if (run->table.mem_pointer_info != NULL) {
         WANT(run, DS_ACCEL_OK, mem_pointer_info, run->instance, run->device, pointer, &info);
         EXPECT(run, info.kind == DS_ACCEL_POINTER_UNKNOWN || info.size_bytes >= HUGE_BYTES,
-               "%llu bytes were allocated, and are told as %llu", (unsigned long long)HUGE_BYTES,
-               (unsigned long long)info.size_bytes);
+               "%llu bytes were allocated, but are reported as %llu",
+               (unsigned long long)HUGE_BYTES, (unsigned long long)info.size_bytes);
     }
     ds_accel__pattern(bytes, sizeof(bytes), 18);
     ds_accel__put(run, pointer, bytes, sizeof(bytes));
@@ -205,7 +205,7 @@ static void check_limit_is_told(struct ds_accel__run *run)
            (unsigned long long)info.available_bytes);
     WANT(run, DS_ACCEL_OK, mem_set_limit, run->device, 0);
     WANT(run, DS_ACCEL_OK, mem_info, run->device, &info);
-    EXPECT(run, info.limit_bytes != 4 * MIB, "a limit that was lifted is told");
+    EXPECT(run, info.limit_bytes != 4 * MIB, "a lifted limit is reported");
 }
 
 static void check_trim(struct ds_accel__run *run)
@@ -334,15 +334,15 @@ static void check_one_copy(struct ds_accel__run *run, unsigned char *area, size_
          DS_ACCEL_COPY_DEVICE_TO_DEVICE);
     ds_accel__get(run, back, area, AREA);
     EXPECT(run, memcmp(back, wanted, AREA) == 0,
-           "%zu bytes from the host to offset %zu: something else is there, or beside it", size,
-           offset);
+           "%zu bytes from the host to offset %zu: wrong data there, or bytes outside it changed",
+           size, offset);
     memset(back, 0x77, sizeof(back));
     ds_accel__get(run, back + offset, area + AREA + offset + 5, size);
     EXPECT(run, memcmp(back + offset, piece, size) == 0,
-           "%zu bytes to and from the device at offset %zu: something else came back", size,
+           "%zu bytes to and from the device at offset %zu: wrong data came back", size,
            offset + 5);
     EXPECT(run, (offset == 0 || back[offset - 1] == 0x77) && back[offset + size] == 0x77,
-           "%zu bytes to the host: a byte beside them was written", size);
+           "%zu bytes to the host: a byte outside them was written", size);
 }
 
 static void check_copies(struct ds_accel__run *run)
@@ -366,7 +366,7 @@ static void check_other_kinds(struct ds_accel__run *run)
     ds_accel__pattern(from, sizeof(from), 8);
     WANT(run, DS_ACCEL_OK, mem_copy, run->device, to, from, sizeof(from),
          DS_ACCEL_COPY_HOST_TO_HOST);
-    EXPECT(run, memcmp(from, to, sizeof(from)) == 0, "host to host: something else arrived");
+    EXPECT(run, memcmp(from, to, sizeof(from)) == 0, "host to host: wrong data arrived");
     WANT(run, DS_ACCEL_OK, mem_copy, run->device, memory, from, 0, DS_ACCEL_COPY_HOST_TO_DEVICE);
     if ((run->info.flags & DS_ACCEL_FLAG_UNIFIED_ADDRESSES) != 0) {
         memset(to, 0, sizeof(to));
@@ -374,7 +374,7 @@ static void check_other_kinds(struct ds_accel__run *run)
              DS_ACCEL_COPY_INFER);
         WANT(run, DS_ACCEL_OK, mem_copy, run->device, to, memory, sizeof(from),
              DS_ACCEL_COPY_INFER);
-        EXPECT(run, memcmp(from, to, sizeof(from)) == 0, "inferred: something else arrived");
+        EXPECT(run, memcmp(from, to, sizeof(from)) == 0, "inferred: wrong data arrived");
     }
     ds_accel__give(run, memory);
 }
@@ -389,7 +389,7 @@ static void check_queued_kinds(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, to, from, sizeof(from),
          DS_ACCEL_COPY_HOST_TO_HOST);
     ds_accel__wait(run, run->stream);
-    EXPECT(run, memcmp(from, to, sizeof(from)) == 0, "from host to host something else arrived");
+    EXPECT(run, memcmp(from, to, sizeof(from)) == 0, "from host to host: wrong data arrived");
     WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, to, from, 0, DS_ACCEL_COPY_HOST_TO_HOST);
     if ((run->info.flags & DS_ACCEL_FLAG_UNIFIED_ADDRESSES) != 0) {
         memory = ds_accel__take(run, sizeof(from));
@@ -400,7 +400,7 @@ static void check_queued_kinds(struct ds_accel__run *run)
              DS_ACCEL_COPY_INFER);
         ds_accel__wait(run, run->stream);
         EXPECT(run, memcmp(from, to, sizeof(from)) == 0,
-               "with a direction to infer something else arrived");
+               "with an inferred direction: wrong data arrived");
         ds_accel__give(run, memory);
     }
 }
@@ -419,8 +419,8 @@ static void check_async_copies(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, to + 1, memory + 1, sizeof(from) - 2,
          DS_ACCEL_COPY_DEVICE_TO_HOST);
     ds_accel__wait(run, run->stream);
-    EXPECT(run, memcmp(from + 1, to + 1, sizeof(from) - 2) == 0, "something else came back");
-    EXPECT(run, to[0] == 0 && to[sizeof(to) - 1] == 0, "a byte beside them was written");
+    EXPECT(run, memcmp(from + 1, to + 1, sizeof(from) - 2) == 0, "wrong data came back");
+    EXPECT(run, to[0] == 0 && to[sizeof(to) - 1] == 0, "a byte outside them was written");
     ds_accel__give(run, memory);
 }
 
@@ -449,7 +449,7 @@ static void check_pinned_copies(struct ds_accel__run *run)
         ds_accel__wait(run, run->stream);
         ds_accel__want_pattern(run, memory, size, 23, "queued from pinned memory");
         EXPECT(run, memcmp(from, to, size) == 0 && to[size] == 0,
-               "queued to pinned memory: something else is there, or behind it");
+               "queued to pinned memory: wrong data there, or bytes after it changed");
     }
     for (int i = 0; i < 2; i++) {
         if (pinned[i] != NULL) {
@@ -525,7 +525,7 @@ static void check_large(struct ds_accel__run *run, copier_t copy)
     copy(run, given + ODD, first + ODD, LARGE, DS_ACCEL_COPY_DEVICE_TO_HOST);
     want_same(run, given + ODD, wanted + ODD, LARGE, "copied to the host");
     EXPECT(run, given[ODD - 1] == 0 && given[ODD + LARGE] == 0,
-           "copied to the host: a byte beside it was written");
+           "copied to the host: a byte outside it was written");
     free(wanted);
     free(given);
     ds_accel__give(run, first);
@@ -563,7 +563,7 @@ static void check_large_fill(struct ds_accel__run *run)
     }
     ds_accel__get(run, bytes, memory + size, EDGE);
     EXPECT(run, bytes[0] == 0 && memcmp(bytes, bytes + 1, EDGE - 1) == 0,
-           "a fill of %zu bytes wrote behind them", size);
+           "a fill of %zu bytes wrote past them", size);
     ds_accel__give(run, memory);
 }
 
@@ -586,7 +586,7 @@ static void check_one_fill(struct ds_accel__run *run, unsigned char *area, uint3
     ds_accel__wait(run, run->stream);
     ds_accel__get(run, back, area, AREA);
     EXPECT(run, memcmp(back, wanted, AREA) == 0,
-           "%zu bytes with a pattern of %u: something else is there, or beside it", size,
+           "%zu bytes with a pattern of %u: wrong data there, or bytes outside it changed", size,
            pattern_bytes);
 }
 
@@ -629,20 +629,20 @@ static void check_pointer(struct ds_accel__run *run)
     EXPECT(run, first.device_index == (int32_t)run->device_index, "device_index is %d",
            first.device_index);
     EXPECT(run, first.base_address == (uintptr_t)pointer && first.size_bytes >= 1000,
-           "%p is told as 0x%llx with %llu bytes", (void *)pointer,
+           "%p is reported as 0x%llx with %llu bytes", (void *)pointer,
            (unsigned long long)first.base_address, (unsigned long long)first.size_bytes);
     EXPECT(run,
            last.kind == first.kind && last.base_address == first.base_address &&
                last.size_bytes == first.size_bytes && last.allocation_id == first.allocation_id &&
                last.device_index == first.device_index,
-           "the last byte is told as of another allocation");
+           "the last byte is reported in another allocation");
     EXPECT(run, ask(run, pointer + first.size_bytes).base_address != first.base_address,
-           "the byte past the end is told as inside");
+           "the byte past the end is reported as inside");
     EXPECT(run, first.allocation_id == 0 || first.allocation_id != ask(run, other).allocation_id,
            "two allocations have the id %llu", (unsigned long long)first.allocation_id);
     ds_accel__give(run, pointer);
     EXPECT(run, ask(run, pointer).base_address != (uintptr_t)pointer,
-           "memory that was freed is told as allocated");
+           "freed memory is reported as allocated");
     for (int i = 0; i < 8 && first.allocation_id != 0; i++) { /* often at the same address */
         void *again = ds_accel__take(run, 1000);
 
@@ -654,7 +654,7 @@ static void check_pointer(struct ds_accel__run *run)
     EXPECT(run,
            ask(run, &local).kind != DS_ACCEL_POINTER_DEVICE &&
                ask(run, &local).kind != DS_ACCEL_POINTER_PINNED,
-           "a variable of the program is told as the device's");
+           "a variable of the program is reported as device memory");
 }
 
 /* Memory of a kind that belongs to no device must be known from its first byte to its last. */
@@ -665,13 +665,13 @@ static void want_known(struct ds_accel__run *run, const char *slot, const char *
     struct ds_accel_pointer_info last = ask(run, pointer + size - 1);
 
     EXPECT(run, first.kind == kind && last.kind == kind,
-           "what %s gave is told as of kind %u, its last byte as of kind %u, expected %u", slot,
+           "memory of %s is reported as kind %u, its last byte as kind %u, expected %u", slot,
            first.kind, last.kind, kind);
     EXPECT(run, first.base_address == (uintptr_t)pointer && first.size_bytes >= size,
-           "%p of %s is told as 0x%llx with %llu bytes", (const void *)pointer, slot,
+           "%p of %s is reported as 0x%llx with %llu bytes", (const void *)pointer, slot,
            (unsigned long long)first.base_address, (unsigned long long)first.size_bytes);
     EXPECT(run, last.base_address == first.base_address && last.size_bytes == first.size_bytes,
-           "the last byte of what %s gave is told as of another allocation", slot);
+           "the last byte of memory of %s is reported in another allocation", slot);
 }
 
 #define KNOWN_BYTES 20000u
@@ -689,7 +689,7 @@ static void check_pinned_pointer(struct ds_accel__run *run)
     want_known(run, "mem_alloc_pinned", pointer, KNOWN_BYTES, DS_ACCEL_POINTER_PINNED);
     WANT(run, DS_ACCEL_OK, mem_free_pinned, run->device, pointer);
     EXPECT(run, ask(run, pointer).kind != DS_ACCEL_POINTER_PINNED,
-           "pinned memory that was freed is told as pinned");
+           "freed pinned memory is reported as pinned");
 }
 
 static void check_managed_pointer(struct ds_accel__run *run)
@@ -762,12 +762,12 @@ static void check_managed(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, mem_copy, run->device, bytes, pointer, sizeof(bytes),
          DS_ACCEL_COPY_DEVICE_TO_HOST);
     EXPECT(run, memcmp(bytes, pointer, sizeof(bytes)) == 0,
-           "the device sees something else than the host wrote");
+           "the device does not see what the host wrote");
     memset(bytes, 0x3c, sizeof(bytes));
     WANT(run, DS_ACCEL_OK, mem_copy, run->device, pointer, bytes, sizeof(bytes),
          DS_ACCEL_COPY_HOST_TO_DEVICE);
     EXPECT(run, memcmp(bytes, pointer, sizeof(bytes)) == 0,
-           "the host sees something else than was copied there");
+           "the host does not see what was copied there");
     ds_accel__give(run, pointer);
 }
 
@@ -894,7 +894,7 @@ static const struct ds_accel__check checks[] = {
      {SLOT(mem_set_limit)}},
     {66,
      MEMORY,
-     "a limit is told",
+     "a limit is reported",
      DEVICE,
      0,
      check_limit_is_told,

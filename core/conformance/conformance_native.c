@@ -28,8 +28,8 @@ static void check_apart(struct ds_accel__run *run)
         is_told = is_told && CALL(run, native_get, run->device, DS_ACCEL_NATIVE_STREAM, streams[i],
                                   &natives[i], &offset) == DS_ACCEL_OK;
     }
-    EXPECT(run, !is_told || natives[0] != natives[1], "two streams are one of the vendor's, 0x%llx",
-           (unsigned long long)natives[0]);
+    EXPECT(run, !is_told || natives[0] != natives[1],
+           "two streams have the same native handle, 0x%llx", (unsigned long long)natives[0]);
     run->table.stream_destroy(streams[0]);
     run->table.stream_destroy(streams[1]);
 }
@@ -39,11 +39,11 @@ static void check_same(struct ds_accel__run *run)
     EXPECT(run,
            native_of(run, DS_ACCEL_NATIVE_DEVICE, run->device) ==
                native_of(run, DS_ACCEL_NATIVE_DEVICE, run->device),
-           "two calls gave two handles of the device");
+           "two calls returned two handles of the device");
     EXPECT(run,
            native_of(run, DS_ACCEL_NATIVE_STREAM, run->stream) ==
                native_of(run, DS_ACCEL_NATIVE_STREAM, run->stream),
-           "two calls gave two handles of a stream");
+           "two calls returned two handles of a stream");
 }
 
 /* A handle that wraps the run's stream: its work goes to that stream, and destroying the handle
@@ -61,7 +61,7 @@ static void check_wrapped(struct ds_accel__run *run)
     }
     ds_accel__want(run, DS_ACCEL_OK, "native_wrap", status);
     EXPECT(run, native_of(run, DS_ACCEL_NATIVE_STREAM, wrapped) == native,
-           "what was wrapped is told as another handle");
+           "the wrapped object is reported with another handle");
     ds_accel__slow_start(run, &slow, wrapped);
     run->table.stream_destroy(wrapped);
     ds_accel__wait(run, run->stream);
@@ -91,7 +91,7 @@ static void check_wrapped_event(struct ds_accel__run *run)
     } else {
         ds_accel__want(run, DS_ACCEL_OK, "native_wrap", status);
         EXPECT(run, native_of(run, DS_ACCEL_NATIVE_EVENT, wrapped) == native,
-               "what was wrapped is told as another handle");
+               "the wrapped object is reported with another handle");
         WANT(run, DS_ACCEL_OK, event_synchronize, wrapped, UINT64_MAX);
         run->table.event_destroy(wrapped);
         WANT(run, DS_ACCEL_OK, event_record, event, run->stream);

@@ -222,7 +222,7 @@ bool ds_accel__run_peer(struct ds_accel__run *run, struct ds_accel__peer *peer)
     EXPECT(run, text != NULL && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0,
            "host memory is exhausted");
     EXPECT(run, spawn_with(peer->variable, peer->value, ends[1], &pid) == 0,
-           "another process can't be had");
+           "no other process can be started");
     close(ends[1]);
     EXPECT(run, send(ends[0], text, strlen(text), MSG_NOSIGNAL) == (ssize_t)strlen(text),
            "the other process does not listen");

@@ -64,7 +64,7 @@ static void check_copy(struct ds_accel__run *run)
         WANT(run, DS_ACCEL_OK, mem_copy, peer, back + i, (char *)there + i,
              BYTES - i < PIECE ? BYTES - i : PIECE, DS_ACCEL_COPY_DEVICE_TO_HOST);
     }
-    EXPECT(run, memcmp(bytes, back, BYTES) == 0, "something else arrived at the other device");
+    EXPECT(run, memcmp(bytes, back, BYTES) == 0, "wrong data arrived at the other device");
     WANT(run, DS_ACCEL_OK, mem_free, peer, there);
     ds_accel__give(run, here);
     run->table.device_close(peer);
@@ -114,7 +114,7 @@ static void check_short_handle(struct ds_accel__run *run)
     EXPECT(run, handle[0] == 0x5a && memcmp(handle, handle + 1, sizeof(handle) - 1) == 0,
            "ipc_memory_export: a handle that does not fit was written");
     WANT(run, DS_ACCEL_OK, ipc_memory_export, run->device, pointer, handle, size);
-    EXPECT(run, handle[size] == 0x5a, "ipc_memory_export: a byte behind the handle was written");
+    EXPECT(run, handle[size] == 0x5a, "ipc_memory_export: a byte after the handle was written");
     if (run->table.ipc_memory_unexport != NULL) {
         WANT(run, DS_ACCEL_OK, ipc_memory_unexport, run->device, handle, size);
     }
@@ -152,7 +152,7 @@ static void check_short_event(struct ds_accel__run *run)
     EXPECT(run, handle[0] == 0x5a && memcmp(handle, handle + 1, sizeof(handle) - 1) == 0,
            "ipc_event_export: a handle that does not fit was written");
     WANT(run, DS_ACCEL_OK, ipc_event_export, event, handle, size);
-    EXPECT(run, handle[size] == 0x5a, "ipc_event_export: a byte behind the handle was written");
+    EXPECT(run, handle[size] == 0x5a, "ipc_event_export: a byte after the handle was written");
     run->table.event_destroy(event);
 }
 

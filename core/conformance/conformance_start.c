@@ -34,7 +34,7 @@ bool ds_accel__run_load(struct ds_accel__run *run, char *why, size_t why_size)
     ds_accel__module_entry(run->module, run->host, &run->theirs, &finding);
     ds_accel__witness_leave(call, DS_ACCEL__WITNESS_ENTRY);
     if (run->theirs == NULL) {
-        snprintf(why, why_size, "%s: its entry gives no table: %s", run->path, finding.detail);
+        snprintf(why, why_size, "%s: its entry returns no table: %s", run->path, finding.detail);
         return false;
     }
     /* The size first, which every table has, then the whole slots that fit in it. */
@@ -113,7 +113,7 @@ static bool start(struct ds_accel__run *run, char *why, size_t why_size)
     }
     if (table->probe == NULL || table->init == NULL || table->shutdown == NULL ||
         table->device_count == NULL || table->device_open == NULL || table->device_close == NULL) {
-        snprintf(why, why_size, "it has not the functions to be started");
+        snprintf(why, why_size, "it lacks functions that a start needs");
         return false;
     }
     if (ds_accel__slots_are_refused(needed, ARRAY_SIZE(needed), why, why_size)) {

@@ -18,7 +18,7 @@ static void check_default(struct ds_accel__run *run)
 
     WANT(run, DS_ACCEL_OK, stream_get_default, run->device, &first);
     WANT(run, DS_ACCEL_OK, stream_get_default, run->device, &second);
-    EXPECT(run, first != NULL && first == second, "two calls gave two handles, or none");
+    EXPECT(run, first != NULL && first == second, "two calls returned two handles, or NULL");
     WANT(run, DS_ACCEL_OK, stream_synchronize, first, UINT64_MAX);
 }
 
@@ -208,12 +208,12 @@ static void wait_behind(struct ds_accel__run *run, bool is_destroyed, unsigned s
 
 static void check_wait_event(struct ds_accel__run *run)
 {
-    wait_behind(run, false, 3, "what was copied behind the event");
+    wait_behind(run, false, 3, "what was copied after the event");
 }
 
 static void check_wait_destroyed(struct ds_accel__run *run)
 {
-    wait_behind(run, true, 6, "what was copied behind an event that was destroyed");
+    wait_behind(run, true, 6, "what was copied after an event that was destroyed");
 }
 
 static void check_destroy(struct ds_accel__run *run)
@@ -297,7 +297,7 @@ static const struct ds_accel__check checks[] = {
      {SLOT(stream_create), SLOT(stream_host_task), SLOT(stream_synchronize)}},
     {51,
      GROUP,
-     "one stream behind another",
+     "one stream after another",
      DEVICE,
      0,
      check_wait_event,
@@ -305,7 +305,7 @@ static const struct ds_accel__check checks[] = {
       SLOT(mem_copy_async), SLOT(mem_alloc)}},
     {51,
      GROUP,
-     "behind an event that was destroyed",
+     "after an event that was destroyed",
      DEVICE,
      0,
      check_wait_destroyed,

@@ -113,7 +113,7 @@ static void check_short_answers(struct ds_accel__run *run)
             ds_accel__want(run, DS_ACCEL_OK, ds_accel__slot_name(structs[i].slot),
                            structs[i].ask(run, half));
             EXPECT(run, memcmp(whole + 4, half + 4, half_size - 4) == 0,
-                   "%s: a struct of %u bytes holds something else than one of %u",
+                   "%s: a struct of %u bytes has other contents than one of %u",
                    ds_accel__slot_name(structs[i].slot), half_size, size);
         }
     }
@@ -233,7 +233,7 @@ static void check_counts(struct ds_accel__run *run)
             EXPECT(run, count == whole, "%s: counts %u with room for %u, and %u with none", slot,
                    count, capacity, whole);
             EXPECT(run, bytes[(size_t)arrays[i].size * capacity] == CANARY,
-                   "%s: wrote an element behind room for %u", slot, capacity);
+                   "%s: wrote an element past a capacity of %u", slot, capacity);
             for (uint32_t k = 0; k < count && k < capacity; k++) {
                 EXPECT(run, !is_unwritten(bytes + (size_t)arrays[i].size * k, arrays[i].size),
                        "%s: of %u elements number %u was not written", slot, count, k);
@@ -257,7 +257,7 @@ static void check_stride(struct ds_accel__run *run, size_t position, uint32_t st
                k, size, stride);
     }
     for (size_t i = (size_t)stride * capacity; i < sizeof(bytes); i++) {
-        EXPECT(run, bytes[i] == CANARY, "%s: wrote behind %u elements of %u bytes", slot, capacity,
+        EXPECT(run, bytes[i] == CANARY, "%s: wrote past %u elements of %u bytes", slot, capacity,
                stride);
     }
 }

@@ -13,7 +13,7 @@
 
 static void want_clean(struct ds_accel__run *run, const char *what, const char *text, size_t size)
 {
-    EXPECT(run, ds_accel__is_clean_text(text, size), "%s is not one line of UTF-8 with an end",
+    EXPECT(run, ds_accel__is_clean_text(text, size), "%s is not a NUL-terminated line of UTF-8",
            what);
 }
 
@@ -23,7 +23,7 @@ static void want_clean(struct ds_accel__run *run, const char *what, const char *
 static void want_clean_lent(struct ds_accel__run *run, const char *what, const char *text)
 {
     EXPECT(run, text == NULL || ds_accel__is_clean_text(text, strnlen(text, 65536) + 1),
-           "%s is not one line of UTF-8 with an end", what);
+           "%s is not a NUL-terminated line of UTF-8", what);
 }
 
 /* ---- structs -------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static void check_reason(struct ds_accel__run *run)
              reason, size);
         want_clean(run, "the reason of op_compatible", reason, size);
         EXPECT(run, reason[size] == CANARY,
-               "op_compatible: a byte behind a reason of %u bytes was written", size);
+               "op_compatible: a byte after a reason of %u bytes was written", size);
     }
 }
 

@@ -214,8 +214,8 @@ static void check_stats(struct ds_accel__run *run)
     after = read_stats(run);
     if ((held.valid & DS_ACCEL_STATS_ALLOCATED) != 0) {
         EXPECT(run, held.allocated_bytes >= size / 2 && held.allocated_peak_bytes >= size / 2,
-               "with %llu bytes held %llu are allocated, at most %llu", (unsigned long long)size,
-               (unsigned long long)held.allocated_bytes,
+               "with %llu bytes in use %llu are reported as allocated, at most %llu",
+               (unsigned long long)size, (unsigned long long)held.allocated_bytes,
                (unsigned long long)held.allocated_peak_bytes);
         EXPECT(run, held.allocated_bytes <= before.allocated_bytes + 4 * size,
                "with %llu bytes more allocated_bytes went from %llu to %llu",
@@ -231,8 +231,8 @@ static void check_stats(struct ds_accel__run *run)
     }
     if ((held.valid & DS_ACCEL_STATS_RESERVED) != 0) {
         EXPECT(run, held.reserved_bytes >= size / 2 && held.reserved_peak_bytes >= size / 2,
-               "with %llu bytes held %llu are reserved, at most %llu", (unsigned long long)size,
-               (unsigned long long)held.reserved_bytes,
+               "with %llu bytes in use %llu are reported as reserved, at most %llu",
+               (unsigned long long)size, (unsigned long long)held.reserved_bytes,
                (unsigned long long)held.reserved_peak_bytes);
     }
 }
@@ -300,7 +300,7 @@ static void check_process_bytes(struct ds_accel__run *run)
 
     WANT(run, DS_ACCEL_OK, mem_info, run->device, &info);
     EXPECT(run, (info.valid & DS_ACCEL_MEMORY_PROCESS) == 0 || info.process_bytes >= size / 2,
-           "with %llu bytes held process_bytes is %llu", (unsigned long long)size,
+           "with %llu bytes in use process_bytes is %llu", (unsigned long long)size,
            (unsigned long long)info.process_bytes);
     EXPECT(run,
            (info.valid & DS_ACCEL_MEMORY_PROCESS) == 0 ||
@@ -318,7 +318,7 @@ static void check_used(struct ds_accel__run *run)
     struct ds_accel_telemetry now = read_telemetry(run);
 
     EXPECT(run, (now.valid & DS_ACCEL_TELEMETRY_MEMORY) == 0 || now.memory_used_bytes >= size / 2,
-           "with %llu bytes held memory_used_bytes is %llu", (unsigned long long)size,
+           "with %llu bytes in use memory_used_bytes is %llu", (unsigned long long)size,
            (unsigned long long)now.memory_used_bytes);
     ds_accel__give(run, memory);
 }
@@ -330,17 +330,17 @@ static const struct ds_accel__check checks[] = {
     {89, TELEMETRY, "units of sensors", DEVICE, 0, check_sensors, {SLOT(telemetry_get)}},
     {89,
      TELEMETRY,
-     "memory that is held is used",
+     "allocated memory is reported as used",
      DEVICE,
      0,
      check_used,
      {HOLDS, SLOT(telemetry_get)}},
     {89, TELEMETRY, "processes", DEVICE, 0, check_processes, {SLOT(telemetry_processes)}},
     {44, "device", "what links carry", DEVICE, 0, check_bandwidth, {SLOT(links_get)}},
-    {67, MEMORY, "bytes that are held", DEVICE, 0, check_stats, {HOLDS, SLOT(mem_stats)}},
+    {67, MEMORY, "bytes that are in use", DEVICE, 0, check_stats, {HOLDS, SLOT(mem_stats)}},
     {66,
      MEMORY,
-     "no more can be had than is available",
+     "no more can be allocated than is available",
      DEVICE,
      0,
      check_available,
@@ -355,7 +355,7 @@ static const struct ds_accel__check checks[] = {
      {SLOT(device_info), SLOT(mem_alloc)}},
     {66,
      MEMORY,
-     "the process has what it holds",
+     "the memory of the process itself is reported",
      DEVICE,
      0,
      check_process_bytes,

@@ -84,7 +84,7 @@ static void check_mapped(struct ds_accel__run *run)
     vmem = create(run, 2 * size);
     first = reserve(run, size);
     second = reserve(run, 2 * size);
-    EXPECT(run, (uintptr_t)first % size == 0, "the reserved address %p is no multiple of %llu",
+    EXPECT(run, (uintptr_t)first % size == 0, "the reserved address %p is not a multiple of %llu",
            (void *)first, (unsigned long long)size);
     ds_accel__pattern(bytes, BYTES, 30);
     map(run, first, size, vmem, size);
@@ -169,7 +169,7 @@ static void check_unfit(struct ds_accel__run *run)
     WANT_ERROR(run, vmem_map, run->device, address, size, other, 0);
     WANT_ERROR(run, vmem_release, run->device, address, 2 * size);
     WANT_ERROR(run, vmem_release, run->device, address, size);
-    ds_accel__want_pattern(run, address, BYTES, 33, "what is mapped beside calls that fail");
+    ds_accel__want_pattern(run, address, BYTES, 33, "what is mapped while other calls fail");
     WANT(run, DS_ACCEL_OK, vmem_unmap, run->device, address, size);
     WANT(run, DS_ACCEL_OK, vmem_release, run->device, address, 2 * size);
     run->table.vmem_destroy(vmem);
@@ -220,8 +220,8 @@ static void check_reserved(struct ds_accel__run *run)
                 continue;
             }
             ds_accel__want(run, DS_ACCEL_OK, "vmem_reserve", status);
-            EXPECT(run, (uintptr_t)ranges[i] % align == 0, "%p is no multiple of %llu", ranges[i],
-                   (unsigned long long)align);
+            EXPECT(run, (uintptr_t)ranges[i] % align == 0, "%p is not a multiple of %llu",
+                   ranges[i], (unsigned long long)align);
         }
         for (size_t i = 0; i < RANGES; i++) {
             if (ranges[i] != NULL) {

@@ -62,7 +62,7 @@ static void warn_changed(void *user_data, enum ds_accel__reason_id reason, const
     const struct ds_accel__candidate *candidate = user_data;
 
     ds_accel__log(&candidate->host.context->log, "detect", DS_ACCEL_LOG_WARN,
-                  "%s: %s when it was started, which could not be put back: %s", candidate->name,
+                  "%s: its start caused %s, which could not be undone: %s", candidate->name,
                   ds_accel__reason_code(reason), detail);
 }
 

@@ -93,8 +93,8 @@ static void leave_out(struct ds_accel__cache *cache, const char *problem)
 {
     if (!cache->has_warned) {
         cache->has_warned = true;
-        ds_accel__log(cache->log, "cache", DS_ACCEL_LOG_WARN, "%s/" FILE_NAME " is left out%s: %s",
-                      cache->directory, cache->is_writable ? " and made anew" : "", problem);
+        ds_accel__log(cache->log, "cache", DS_ACCEL_LOG_WARN, "%s/" FILE_NAME " is ignored%s: %s",
+                      cache->directory, cache->is_writable ? " and rebuilt" : "", problem);
     }
 }
 
@@ -348,8 +348,8 @@ int32_t ds_accel__cache_read_file(const struct ds_accel__cache_place *place, con
     if (fd >= 0) {
         status = ds_accel__cache_file_read(fd, name, limit_bytes, data_out, size_out, &wrong);
         if (wrong != NULL) {
-            ds_accel__log(place->log, "cache", DS_ACCEL_LOG_WARN, "%s/%s is left out: %s",
-                          directory, name, wrong);
+            ds_accel__log(place->log, "cache", DS_ACCEL_LOG_WARN, "%s/%s is ignored: %s", directory,
+                          name, wrong);
         }
         close(fd);
     }

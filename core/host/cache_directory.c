@@ -171,8 +171,7 @@ static int32_t check_temporary(char **path, const char **wrong_out)
         *wrong_out = strerror(errno);
         return errno == ENOMEM ? ds_accel__no_memory() : DS_ACCEL_OK;
     }
-    *wrong_out = is_kept_way(resolved) ? check_shared(resolved)
-                                       : "another user could put another directory in its place";
+    *wrong_out = is_kept_way(resolved) ? check_shared(resolved) : "another user could replace it";
     whole = ds_accel__format("%s%s", resolved[1] != '\0' ? resolved : "", name);
     free(resolved);
     if (whole == NULL) {
@@ -186,12 +185,11 @@ static int32_t check_temporary(char **path, const char **wrong_out)
 static void say_owner(const char *path, const struct stat *info, bool is_private, char *problem,
                       size_t problem_size)
 {
-    snprintf(
-        problem, problem_size,
-        "%s: it has owner %u, mode %04o; expected a directory of this user that nobody else may "
-        "%s",
-        path, (unsigned)info->st_uid, (unsigned)(info->st_mode & 07777),
-        is_private ? "open" : "write to");
+    snprintf(problem, problem_size,
+             "%s: it has owner %u, mode %04o; expected a directory that this user owns and no "
+             "other may %s",
+             path, (unsigned)info->st_uid, (unsigned)(info->st_mode & 07777),
+             is_private ? "open" : "write to");
 }
 
 /*
@@ -212,7 +210,7 @@ static int explain_open(const char *path, bool is_private, int error, char *prob
         return EPERM;
     }
     snprintf(problem, problem_size, "%s: %s", path,
-             S_ISLNK(info.st_mode) ? "it is a link" : "it is no directory");
+             S_ISLNK(info.st_mode) ? "it is a link" : "it is not a directory");
     return error;
 }
 
@@ -275,16 +273,14 @@ int32_t ds_accel__cache_directory_find(const char *given, char **directory_out,
     }
     if ((*directory_out)[0] == '\0') {
         snprintf(problem, problem_size,
-                 "a program with more rights than its caller remembers nothing, unless it is "
-                 "root's");
+                 "a program with raised rights caches nothing, unless it runs as root");
     } else if ((*directory_out)[0] != '/') {
-        snprintf(problem, problem_size, "%s is no absolute path", *directory_out);
+        snprintf(problem, problem_size, "%s is not an absolute path", *directory_out);
     } else if (*is_private_out) {
         status = check_temporary(directory_out, &wrong);
     }
     if (wrong != NULL) {
-        snprintf(problem, problem_size, "%s: the directory that it would be in: %s", *directory_out,
-                 wrong);
+        snprintf(problem, problem_size, "%s: its parent directory: %s", *directory_out, wrong);
     }
     return status;
 }

@@ -64,9 +64,9 @@ int32_t ds_accel__cache_file_read(int directory_fd, const char *name, size_t lim
         return DS_ACCEL_OK;
     }
     if (fd < 0 || !is_own_file(fd, &info)) {
-        *problem_out = "it is not a file of this user alone";
+        *problem_out = "it must be a file that this user owns and no other may write to";
     } else if (info.st_size > (off_t)limit_bytes) {
-        *problem_out = "it is larger than it can be";
+        *problem_out = "it is larger than the limit";
     } else {
         *size_out = (size_t)info.st_size;
         status = read_data(fd, size_out, data_out);

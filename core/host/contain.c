@@ -674,7 +674,7 @@ int ds_accel__contain_run(enum ds_accel__containment wanted, pid_t caller, int (
     bool is_gone;
 
     if (!ds_accel__contain(&contained, wanted, caller)) {
-        fprintf(stderr, "nothing contains what plugins start by \"%s\": %s\n",
+        fprintf(stderr, "containment of the plugins' processes by \"%s\" failed: %s\n",
                 ds_accel__containment_name(wanted), strerror(errno));
         return 1;
     }

@@ -271,7 +271,7 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
                                                : load_config(context, options);
     }
     if (status >= 0 && context->config.unread[0] != '\0') {
-        ds_accel__log(&context->log, "config", DS_ACCEL_LOG_WARN, "left out %s",
+        ds_accel__log(&context->log, "config", DS_ACCEL_LOG_WARN, "ignored %s",
                       context->config.unread);
     }
     if (status >= 0 && context->config.file_count == 0) {

@@ -23,8 +23,8 @@ int32_t ds_accel__context_check(const ds_accel_t *context)
     }
     if (context->watch.is_torn) {
         return ds_accel__error(DS_ACCEL_ERR_STATE,
-                               "a thread of process %ld was at work in this context at fork(), and "
-                               "left it half done here: make one of this process's own",
+                               "process %ld was changing this context during fork(), so it is "
+                               "incomplete here: create a new one",
                                (long)context->watch.pid);
     }
     return DS_ACCEL_OK;

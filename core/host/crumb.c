@@ -156,11 +156,10 @@ static int32_t strike_by_crumb(struct ds_accel__cache *cache, const struct crumb
     }
     record->texts[DS_ACCEL__RECORD_NAME] = kept->name;
     record->texts[DS_ACCEL__RECORD_PATH] = kept->path;
-    ds_accel__strike_add(
-        record, DS_ACCEL__REASON_START_FAILED,
-        "the process ended while the plugin was loaded and started in it; it may also have "
-        "been ended from outside",
-        kept->begin_ms);
+    ds_accel__strike_add(record, DS_ACCEL__REASON_START_FAILED,
+                         "the process ended while it loaded and started the plugin; something else "
+                         "may have ended it",
+                         kept->begin_ms);
     record->data.verdict_ms = 0;
     cache->is_dirty = true;
     ds_accel__log(cache->log, "cache", DS_ACCEL_LOG_WARN,

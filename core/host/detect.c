@@ -268,7 +268,7 @@ static int32_t try_candidate(ds_accel_t *context, size_t position, bool *done_ou
     }
     if (first != NULL) {
         ds_accel__candidate_set(candidate, DS_ACCEL_STATE_AVAILABLE, DS_ACCEL__REASON_DEFERRED,
-                                "through \"%s\" it lets %s go first", candidate->verdict.variant,
+                                "its variant \"%s\" defers to %s", candidate->verdict.variant,
                                 first->name);
         return DS_ACCEL_OK;
     }

@@ -88,7 +88,7 @@ void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate, const
     } else if (strcmp(mode, "warn") == 0) {
         ds_accel__log(&context->log, "trust", DS_ACCEL_LOG_WARN, "%s: %s: %s", candidate->path,
                       ds_accel__reason_code(finding->reason), finding->detail);
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HASH, "only warned of: %s: %s",
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HASH, "accepted with a warning: %s: %s",
                                  ds_accel__reason_code(finding->reason), finding->detail);
         *finding = (struct ds_accel__finding){0};
     }
@@ -212,7 +212,7 @@ static int32_t check_power(struct ds_accel__candidate *candidate, struct visit *
     }
     assert(candidate->power != NULL); /* a candidate with devices has a finding */
     if (candidate->wish >= DS_ACCEL__WISH_NAMED) {
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "asked for by name");
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "requested by name");
     } else if (candidate->power->reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_POWER, DS_ACCEL_STATE_UNAVAILABLE,
                                  candidate->power);

@@ -153,13 +153,13 @@ bool ds_accel__guard_compare_ids(const struct ds_accel__guard *guard, char *text
         return false;
     }
     if (hash_groups() != before->group_list) {
-        snprintf(text, size, "the supplementary groups are others");
+        snprintf(text, size, "the supplementary groups changed");
         return true;
     }
     now.capabilities = before->capabilities;
     read_status(&now);
     if (now.capabilities != before->capabilities) {
-        snprintf(text, size, "the capabilities are others");
+        snprintf(text, size, "the capabilities changed");
         return true;
     }
     return false;

@@ -103,8 +103,8 @@ static void judge(struct ds_accel__candidate *candidate, json_t *facts,
         return;
     } else if ((closed = find_closed(candidate->host.context->survey.machine, facts, directory,
                                      sizeof(directory))) != NULL) {
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE,
-                                 "no permission to look into %s", closed);
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE, "no permission to read %s",
+                                 closed);
     } else {
         tell_absence(facts, &finding);
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_HARDWARE, DS_ACCEL_STATE_UNAVAILABLE,

@@ -22,11 +22,11 @@ static const char *fault_of(uint32_t level, const char *message)
         return "is NULL";
     }
     if (level < DS_ACCEL_LOG_ERROR || level > DS_ACCEL_LOG_TRACE) {
-        return "has a level that the header does not have";
+        return "has an unknown level";
     }
     return ds_accel__is_clean_text(message, strnlen(message, LINE_LIMIT) + 1)
                ? NULL
-               : "is not one line of UTF-8 with an end";
+               : "is not a NUL-terminated line of UTF-8";
 }
 
 static void watch(const struct ds_accel_host *host, uint32_t level, const char *message)

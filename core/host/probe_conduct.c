@@ -213,6 +213,6 @@ void ds_accel__left_compare(struct ds_accel__left *left, ds_accel__conduct_t rep
         report_once(left, LEFT_DESCRIPTOR, text, report, user_data);
     }
     if (!left->has_timers && has_timers()) {
-        report_once(left, LEFT_TIMER, "one of timer_create() still runs", report, user_data);
+        report_once(left, LEFT_TIMER, "a timer of timer_create() still runs", report, user_data);
     }
 }

@@ -155,7 +155,7 @@ static void take_log(const ds_accel_t *context, struct ds_accel__helper *helper,
     helper->logged_bytes += message->payload_bytes;
     if (helper->logged_bytes > LOG_LIMIT_BYTES) {
         ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_WARN,
-                      "%s: it logs more than %u bytes: the rest is left out",
+                      "%s: it logged more than %u bytes: the rest is dropped",
                       helper->candidate->name, LOG_LIMIT_BYTES);
     } else if (ds_accel__message_struct(message, &level, sizeof(level))) {
         snprintf(topic, sizeof(topic), "%s", ds_accel__message_text(message, sizeof(level), 0));
@@ -459,7 +459,7 @@ static void find_lost(const struct ds_accel__helper *helper, bool was_reaped, co
                               info->si_status);
     } else {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_HELPER_FAILED,
-                              "its exit code was taken by this program");
+                              "this program has reaped its exit code");
     }
     if (said->kept_bytes > 0) {
         size_t length = strlen(finding->detail);
@@ -599,7 +599,7 @@ static void find_hung(const ds_accel_t *context, const struct ds_accel__helper *
                       struct ds_accel__finding *finding)
 {
     ds_accel__finding_set(finding, stage_reason(helper->stage, END_HUNG),
-                          "no answer within %lld ms",
+                          "no result within %lld ms",
                           ds_accel__probe_setting(context, "timeout_ms", 30000));
 }
 
@@ -706,8 +706,7 @@ int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *help
     was_reaped = ds_accel__helper_end(context, helper, &info);
     if (before.is_used) {
         ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_INFO,
-                      "%s: its helper, which probed others before, is lost; probing again by a new "
-                      "one",
+                      "%s: its helper, which had probed others, ended; probing again in a new one",
                       candidate->name);
         return ds_accel__helper_ask(context, helper, candidate);
     }

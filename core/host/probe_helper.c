@@ -480,10 +480,10 @@ static enum reaped reap(const struct ds_accel__helper *helper, siginfo_t *info)
 
 static void abandon(ds_accel_t *context, struct ds_accel__helper *helper)
 {
-    ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_WARN,
-                  "process %d does not end, even by SIGKILL, or is held by a debugger: it is left "
-                  "alone",
-                  (int)helper->pid);
+    ds_accel__log(
+        &context->log, "probe", DS_ACCEL_LOG_WARN,
+        "process %d does not end after SIGKILL, or a debugger holds it: not waiting for it",
+        (int)helper->pid);
     pthread_mutex_lock(&abandoned_lock);
     for (size_t i = 0; i < ABANDONED_LIMIT && helper->pidfd >= 0; i++) {
         if (abandoned[i] == 0) {

@@ -37,7 +37,7 @@ static void check_verdict(const struct ds_accel_verdict *verdict, struct ds_acce
     if (!ends(verdict->detail, sizeof(verdict->detail)) ||
         !ends(verdict->variant, sizeof(verdict->variant))) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_VERDICT,
-                              "a text of the verdict has no end");
+                              "a text of the verdict is not NUL-terminated");
     } else if (verdict->state < DS_ACCEL_PROBE_AVAILABLE || verdict->state > DS_ACCEL_PROBE_ERROR) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_VERDICT, "state %u; expected 1, 2 or 3",
                               verdict->state);

@@ -102,8 +102,8 @@ static void compare_note(const struct run *run, const struct ds_accel_plugin *ta
                               "note and table differ in features");
     } else if (table_size != note->table_size) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_BROKEN_RULE,
-                              "the note says a table of %u bytes, the table %u", note->table_size,
-                              table_size);
+                              "the note declares a table of %u bytes, the table has %u",
+                              note->table_size, table_size);
     }
 }
 
@@ -123,7 +123,7 @@ static void check_entry(struct run *run)
         ds_accel__module_entry(candidate->module, &candidate->host.abi, &second, &finding);
         if (second != run->theirs) {
             ds_accel__finding_set(&finding, DS_ACCEL__REASON_BROKEN_RULE,
-                                  "two calls gave two tables");
+                                  "two calls returned different tables");
         }
         /* Use the note's name: another rule compares it with the file's name. */
         ds_accel__table_import(run->theirs, run->note.name, &candidate->table, &table);

@@ -413,7 +413,7 @@ int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void))
         return ds_accel__contain_run(wanted, atoi(argv[1]), conformance);
     }
     if (!ds_accel__contain(&server.contained, wanted, atoi(argv[1]))) {
-        fprintf(stderr, "nothing contains what plugins start by \"%s\": %s\n",
+        fprintf(stderr, "containment of the plugins' processes by \"%s\" failed: %s\n",
                 ds_accel__containment_name(wanted), strerror(errno));
         return 1;
     }

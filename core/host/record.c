@@ -113,11 +113,11 @@ const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t 
 
     assert(table->count == 0);
     if (size_bytes < sizeof(head)) {
-        return "it is cut off";
+        return "it is truncated";
     }
     memcpy(&head, at, sizeof(head));
     if (memcmp(head.magic, magic, sizeof(magic)) != 0) {
-        return "it is not a file of verdicts";
+        return "it is not a verdict cache";
     }
     if (head.format != FORMAT || head.machine != machine) {
         return ""; /* from another version, boot or machine: not logged */
@@ -136,13 +136,13 @@ const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t 
         struct ds_accel__record *record;
 
         if (size_bytes < sizeof(record_head)) {
-            return "it ends within a record";
+            return "it ends in the middle of a record";
         }
         memcpy(&record_head, at, sizeof(record_head));
         if (record_head.size_bytes > size_bytes || record_head.size_bytes % 8 != 0 ||
             record_head.size_bytes < sizeof(record_head) ||
             record_head.text_bytes > record_head.size_bytes - sizeof(record_head)) {
-            return "a record has no sensible size";
+            return "a record has an invalid size";
         }
         record = ds_accel__cache_table_add(table);
         if (record == NULL) {
@@ -151,12 +151,12 @@ const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t 
         record->data = record_head.data;
         if (!take_texts(record, at + sizeof(record_head), record_head.text_bytes) ||
             !is_sound(record)) {
-            return "a record does not make sense";
+            return "a record has invalid values";
         }
         at += record_head.size_bytes;
         size_bytes -= record_head.size_bytes;
     }
-    return size_bytes == 0 ? NULL : "it has bytes behind its records";
+    return size_bytes == 0 ? NULL : "it has bytes after its last record";
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */

@@ -103,7 +103,7 @@ void ds_accel__strikes_text(const struct ds_accel__record *record, uint64_t left
     if (localtime_r(&until, &parts) != NULL) {
         strftime(clock, sizeof(clock), "%Y-%m-%d %H:%M:%S", &parts);
     }
-    snprintf(text, size, "%u strikes, the last: %s%s%s; left alone until %s", record->data.strikes,
+    snprintf(text, size, "%u strikes, the last: %s%s%s; skipped until %s", record->data.strikes,
              ds_accel__record_text(record, DS_ACCEL__RECORD_STRIKE), detail[0] != '\0' ? ": " : "",
              detail, clock);
 }

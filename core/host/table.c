@@ -37,16 +37,17 @@ static void check_table(const struct ds_accel_plugin *table, const char *name,
 
     if (table->abi_major != DS_ACCEL_ABI_MAJOR) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_TABLE_ABI,
-                              "the table says generation %u; expected %u", table->abi_major,
+                              "the table has generation %u; expected %u", table->abi_major,
                               DS_ACCEL_ABI_MAJOR);
     } else if (unknown >= 0) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_FEATURE_UNKNOWN,
-                              "required feature bit %d of its table is not known here", unknown);
+                              "this host does not know required feature bit %d of its table",
+                              unknown);
     } else if (table->name == NULL) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_TABLE_NO_NAME, "the table's name is NULL");
     } else if (strncmp(table->name, name, DS_ACCEL__NAME_SIZE) != 0) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_NAME_MISMATCH,
-                              "the file says \"%s\", its table \"%.31s\"", name, table->name);
+                              "the file name has \"%s\", the table \"%.31s\"", name, table->name);
     }
     for (size_t i = 0; i < ARRAY_SIZE(required_slots) && finding->reason == DS_ACCEL__REASON_NONE;
          i++) {

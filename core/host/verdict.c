@@ -326,7 +326,7 @@ int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool i
         }
         candidate->strikes = 0;
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_QUARANTINE, "%s",
-                                 "it was left alone, and is forced by name");
+                                 "it was quarantined, but is forced by name");
         return status;
     }
     candidate->output = keep_text(candidate, record, DS_ACCEL__RECORD_OUTPUT);
@@ -374,8 +374,8 @@ void ds_accel__verdicts_begin(ds_accel_t *context)
 int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated)
 {
     struct ds_accel__cache *cache = &context->cache;
-    const char *problem = context->recording != NULL         ? "a recorded machine has no cache"
-                          : context->has_no_cache            ? "the program wants no cache"
+    const char *problem = context->recording != NULL ? "a recorded machine has no cache"
+                          : context->has_no_cache    ? "the program has turned the cache off"
                           : context->machine_root[0] != '\0' ? "a recorded machine has no cache"
                           : context->config.identity == 0    ? "a configuration file has vanished"
                           : !is_isolated                     ? "plugins are probed in this process"

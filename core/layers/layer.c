@@ -189,11 +189,12 @@ bool ds_accel__hook_problem(const char *list, char *problem, size_t problem_size
         if (!is_known) {
             ds_accel__sanitize(name, sizeof(name));
             nearest = ds_accel__nearest(name, layer_names, ARRAY_SIZE(layer_names));
-            snprintf(problem, problem_size,
-                     "\"%s\" is no layer: expected \"validate\", \"race\", \"leak\" or \"trace\", "
-                     "separated by commas%s%s%s",
-                     name, nearest != NULL ? "; did you mean \"" : "",
-                     nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
+            snprintf(
+                problem, problem_size,
+                "\"%s\" is not a layer: expected \"validate\", \"race\", \"leak\" or \"trace\", "
+                "separated by commas%s%s%s",
+                name, nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
+                nearest != NULL ? "\"?" : "");
             return true;
         }
     }
@@ -283,7 +284,7 @@ static int32_t start_layers(struct ds_accel__stack *stack)
         }
         if (status < 0) {
             ds_accel__log(&stack->context->log, layer->name, DS_ACCEL_LOG_WARN,
-                          "layer %s is left out: %s", layer->name, ds_accel_last_error());
+                          "layer %s is disabled: %s", layer->name, ds_accel_last_error());
         } else {
             assert(started <= i);
             stack->layers[started++] = layer;
@@ -479,11 +480,13 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
         return status;
     }
     if (access != DS_ACCEL_ACCESS_READ && access != DS_ACCEL_ACCESS_WRITE) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "note_access: no kind of access %u", access);
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "note_access: unknown kind of access %u",
+                               access);
     }
     if ((uintptr_t)pointer > UINT64_MAX - size_bytes) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "note_access: %p with %llu bytes is no range",
-                               pointer, (unsigned long long)size_bytes);
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "note_access: %p with %llu bytes is not a valid range", pointer,
+                               (unsigned long long)size_bytes);
     }
     ds_accel__layer_lock();
     is_known = find_pair(device->handle, stream != NULL ? stream->handle : NULL, &device_object,
@@ -506,8 +509,8 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
     }
     if (is_refused) {
         return ds_accel__error(DS_ACCEL_ERR_STATE,
-                               "note_access: it would race with earlier work; the log and "
-                               "ds_accel_layer_report(\"race\") tell with which");
+                               "note_access: it would race with earlier work; see the log or "
+                               "ds_accel_layer_report(\"race\")");
     }
     return DS_ACCEL_OK; /* an accelerator without layers has nothing to record */
 }
@@ -662,7 +665,7 @@ int32_t ds_accel_layer_report(ds_accel_t *context, const char *layer, char **tex
     }
     if (strcmp(layer, "race") != 0 && strcmp(layer, "leak") != 0) {
         return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
-                               "\"%s\" is no layer that reports: expected \"race\" or \"leak\"",
+                               "\"%s\" is not a layer with a report: expected \"race\" or \"leak\"",
                                layer);
     }
     if (!has_layer(stack, layer)) {

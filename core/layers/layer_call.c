@@ -34,7 +34,7 @@ void ds_accel__layer_refuse(struct ds_accel__call *call, int32_t status, const c
     if (ds_accel__slots[call->slot].is_void && call->stack != NULL) {
         ds_accel__layer_site(call->site, site, sizeof(site));
         ds_accel__log(&call->stack->context->log, "validate", DS_ACCEL_LOG_ERROR,
-                      "%s, at %s; the call was left out", call->own.error.message, site);
+                      "%s, at %s; the call was not made", call->own.error.message, site);
     }
 }
 

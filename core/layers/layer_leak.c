@@ -134,7 +134,7 @@ char *ds_accel__leak_text(const struct ds_accel__stack *stack, const void *insta
         ds_accel__text_add(&text, ", made at %s\n", site);
     }
     if (all.failed) {
-        ds_accel__text_add(&text, "more: memory is exhausted\n");
+        ds_accel__text_add(&text, "memory is exhausted, so the rest is missing\n");
     }
     free(all.groups);
     return ds_accel__text_take(&text);

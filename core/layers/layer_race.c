@@ -615,10 +615,10 @@ static void refuse_race(struct ds_accel__call *call)
     char site[256];
 
     ds_accel__layer_site(call->site, site, sizeof(site));
-    ds_accel__layer_refuse(call, DS_ACCEL_ERR_STATE,
-                           "at %s it would race with earlier work; the log and "
-                           "ds_accel_layer_report(\"race\") tell with which",
-                           site);
+    ds_accel__layer_refuse(
+        call, DS_ACCEL_ERR_STATE,
+        "at %s it would race with earlier work; see the log or ds_accel_layer_report(\"race\")",
+        site);
 }
 
 static void race_before(struct ds_accel__call *call)
@@ -743,7 +743,7 @@ static void race_after(struct ds_accel__call *call)
     ds_accel__race_tell(call->stack);
     if (warns) {
         ds_accel__log(&call->stack->context->log, "race", DS_ACCEL_LOG_WARN,
-                      "no race is looked for any more: memory is exhausted, or more than %u "
+                      "no more races are reported: memory is exhausted, or more than %u "
                       "streams and threads have unfinished work",
                       DS_ACCEL__COMPONENT_LIMIT);
     }

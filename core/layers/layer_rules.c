@@ -42,7 +42,7 @@ bool ds_accel__hook_end_is_refused(const ds_accel_t *context, const char *call)
     ds_accel__layer_site(ds_accel__layer_caller(__builtin_return_address(0)), site, sizeof(site));
     ds_accel__log(&context->log, "validate", DS_ACCEL_LOG_ERROR,
                   "%s: a host task, which may only note accesses, made this call, at %s; the call "
-                  "was left out",
+                  "was not made",
                   call, site);
     return true;
 }
@@ -202,9 +202,8 @@ static void check_itself(struct ds_accel__call *call)
         ds_accel__layer_refuse(
             call, DS_ACCEL_ERR_STATE,
             kind == DS_ACCEL__STREAM
-                ? "the stream captures, and asking it would break the capture"
-                : "the event was recorded in a capture: nobody can ask it before "
-                  "a launch");
+                ? "the stream captures, and a query would break the capture"
+                : "the event was recorded in a capture: it cannot be queried before a launch");
     }
 }
 

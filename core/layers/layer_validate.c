@@ -196,16 +196,16 @@ static void check_number(struct ds_accel__call *call, uint32_t meaning, uint64_t
         if (number == 0 || number > SIZE_LIMIT) {
             bool is_too_much = number > 0 && call->slot != DS_ACCEL__SLOT_mem_register;
 
-            ds_accel__layer_refuse(call,
-                                   is_too_much ? DS_ACCEL_ERR_NO_MEMORY : DS_ACCEL_ERR_INVALID,
-                                   "%s is %llu: %s", name, (unsigned long long)number,
-                                   number == 0 ? "nothing has no size" : "no memory is as large");
+            ds_accel__layer_refuse(
+                call, is_too_much ? DS_ACCEL_ERR_NO_MEMORY : DS_ACCEL_ERR_INVALID, "%s is %llu: %s",
+                name, (unsigned long long)number,
+                number == 0 ? "it must be above 0" : "no machine has as much memory");
         }
         break;
     case DS_ACCEL__ALIGN:
         if ((number & (number - 1)) != 0) {
-            ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "%s is %llu, no power of two", name,
-                                   (unsigned long long)number);
+            ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "%s is %llu, not a power of two",
+                                   name, (unsigned long long)number);
         }
         break;
     case DS_ACCEL__FLAGS:
@@ -384,7 +384,7 @@ static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t
         }
         if (range != NULL ? range->stack == call->stack && is_device_range(range)
                           : owner.range != NULL && !ds_accel__layer_can_read(address, &reach)) {
-            return "is a device's, and the call says that it is the host's";
+            return "is device memory, but the call expects host memory";
         }
     }
     return judge_hosts(call->stack, address, size_bytes, grave_out);
@@ -436,7 +436,7 @@ static const char *judge_device_memory(const struct ds_accel__object *device, ui
             return "belongs to another device";
         }
         if (!is_process_memory(device) && is_host_range(range, device)) {
-            return "is the host's, and the call says that it is the device's";
+            return "is host memory, but the call expects device memory";
         }
         return judge_found(device, range->space, range, address, size_bytes);
     }
@@ -479,7 +479,7 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
             return "lies in a freed block";
         }
         return block == NULL && range->is_divided
-                   ? "lies in no block, but in an allocator's own memory"
+                   ? "lies in an allocator's memory, but in none of its blocks"
                    : judge_found(&of, range->space, range, address, size_bytes);
     }
     /* The host's own memory may reuse the addresses of freed memory. */
@@ -495,7 +495,7 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
                    (last / SMALLEST_PAGE == address / SMALLEST_PAGE ||
                     ds_accel__layer_is_readable(last))
                ? NULL
-               : "is in no memory of this process";
+               : "is not memory of this process";
 }
 
 static bool is_on(const struct ds_accel__stack *stack)
@@ -564,8 +564,9 @@ static void check_memory(struct ds_accel__call *call, const struct ds_accel__obj
         return;
     }
     if (address == 0 || size_bytes > SIZE_LIMIT || address > UINTPTR_MAX - size_bytes) {
-        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "%s 0x%llx with %llu bytes is no range",
-                               name, (unsigned long long)address, (unsigned long long)size_bytes);
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID,
+                               "%s 0x%llx with %llu bytes is not a valid range", name,
+                               (unsigned long long)address, (unsigned long long)size_bytes);
         return;
     }
     ds_accel__layer_lock();
@@ -608,7 +609,7 @@ static void check_copy(struct ds_accel__call *call, const struct ds_accel__objec
     bool is_said = kind != DS_ACCEL_COPY_INFER;
 
     if (kind < DS_ACCEL_COPY_HOST_TO_HOST || kind > DS_ACCEL_COPY_INFER) {
-        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "there is no kind %llu",
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "unknown kind %llu",
                                (unsigned long long)kind);
         return;
     }
@@ -675,11 +676,10 @@ static void check_release(struct ds_accel__call *call, const struct ds_accel__ob
         ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "0x%llx is in no live allocation",
                                (unsigned long long)address);
     } else if (range.begin != address) {
-        ds_accel__layer_refuse(
-            call, DS_ACCEL_ERR_INVALID,
-            "0x%llx is not the beginning of an allocation, but %llu bytes behind "
-            "it",
-            (unsigned long long)address, (unsigned long long)(address - range.begin));
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID,
+                               "0x%llx is not the start of an allocation, but %llu bytes after it",
+                               (unsigned long long)address,
+                               (unsigned long long)(address - range.begin));
     } else if (!ds_accel__may_free(call->slot, range.slot)) {
         ds_accel__layer_refuse(
             call, DS_ACCEL_ERR_INVALID, "0x%llx was made by %s", (unsigned long long)address,
@@ -753,7 +753,7 @@ static void check_limit(struct ds_accel__call *call, uint32_t position, uint64_t
     uint64_t number = call->arguments[position].number;
 
     if (number < least || number > most) {
-        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "there is no %s %llu",
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "unknown %s %llu",
                                ds_accel__slots[call->slot].names[position],
                                (unsigned long long)number);
     }
@@ -803,7 +803,7 @@ static void check_stream_end(struct ds_accel__call *call)
 
     if (stream.is_lent) {
         ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID,
-                               "the stream is borrowed: its device keeps it");
+                               "the stream is borrowed: only its device may destroy it");
     } else if (stream.is_capturing) {
         ds_accel__layer_refuse(call, DS_ACCEL_ERR_STATE, "the stream captures");
     }
@@ -858,9 +858,9 @@ static void check_end(struct ds_accel__call *call)
 
         ds_accel__layer_site(call->site, site, sizeof(site));
         ds_accel__log(&call->stack->context->log, "validate", DS_ACCEL_LOG_ERROR,
-                      "DSA-H18: %s with %llu %s still in use, at %s (layer leak tells of each)",
+                      "DSA-H18: %s with %llu %s still in use, at %s (layer leak lists each)",
                       ds_accel__slots[call->slot].name, (unsigned long long)census.count,
-                      is_device ? "things of the device" : "devices", site);
+                      is_device ? "objects of the device" : "devices", site);
     }
 }
 
@@ -882,7 +882,7 @@ static void check_peer_copy(struct ds_accel__call *call)
 static void check_access(struct ds_accel__call *call)
 {
     if (call->arguments[3].number == 2) {
-        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "there is no access 2");
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "unknown access 2");
     } else {
         check_limit(call, 3, DS_ACCEL_VMEM_ACCESS_NONE, DS_ACCEL_VMEM_ACCESS_READ_WRITE);
     }
@@ -1051,12 +1051,12 @@ static void take_cell(struct ds_accel__call *call, uint32_t position)
         (bytes < sizeof(empty) &&
          memcmp((const char *)&cell[1] + bytes, (const char *)&empty + bytes,
                 sizeof(empty) - bytes) != 0)) {
-        breach(call, "DSA-P14", "it wrote beside %s", name);
+        breach(call, "DSA-P14", "it wrote outside %s", name);
     }
     if (call->status == DS_ACCEL_OK && meaning >= DS_ACCEL__INSTANCE_OUT &&
         meaning <= DS_ACCEL__POINTER_OUT && (!is_written || *(void *const *)&cell[1] == NULL)) {
         breach(call, "DSA-H20", "it returned OK without a value for %s", name);
-        reject(call, "the plugin returned OK without what was asked for");
+        reject(call, "the plugin returned OK without a result");
     } else if (is_done && is_written) {
         memcpy(target, &cell[1], bytes);
     } else if (is_done && meaning != DS_ACCEL__NEEDED_OUT) {
@@ -1122,13 +1122,13 @@ static void check_status(struct ds_accel__call *call)
     }
     if (call->status > 0 && (call->status != DS_ACCEL_NOT_READY || !may_wait)) {
         breach(call, "DSA-P17", "it returned %d", call->status);
-        reject(call, "the plugin returned a status that is none");
+        reject(call, "the plugin returned an unknown status");
     } else if (call->status < DS_ACCEL_ERR_INTERNAL) {
         breach(call, "DSA-P17", "it returned %d", call->status);
     } else if (call->status < 0 && error->code != call->status) {
         breach(call, "DSA-P15", "it returned %d, and error.code is %d", call->status, error->code);
     } else if (call->status < 0 && memchr(error->message, '\0', sizeof(error->message)) == NULL) {
-        breach(call, "DSA-P25", "error.message does not end");
+        breach(call, "DSA-P25", "error.message is not NUL-terminated");
     } else if (call->status < 0 && error->message[0] == '\0') {
         breach(call, "DSA-P15", "it returned %d without a message", call->status);
     } else if (call->status < 0 && strchr(error->message, '\n') != NULL) {

@@ -119,8 +119,8 @@ int32_t ds_accel__hook_host_work(struct ds_accel__device *device, const struct d
     ds_accel__layer_unlock();
     ds_accel__race_tell(stack);
     return is_refused ? ds_accel__error(DS_ACCEL_ERR_STATE,
-                                        "%s: it would race with earlier work; the log and "
-                                        "ds_accel_layer_report(\"race\") tell with which",
+                                        "%s: it would race with earlier work; see the log or "
+                                        "ds_accel_layer_report(\"race\")",
                                         work->call)
                       : DS_ACCEL_OK;
 }

@@ -142,14 +142,14 @@ static void describe(const struct finding *finding, struct ds_accel__text *text)
     ds_accel__text_add(text, "; ");
     describe_side(&finding->second, text);
     ds_accel__text_add(text,
-                       "; %llu bytes at 0x%llx are common to both, and nothing orders them: a wait "
-                       "is missing between the two",
+                       "; %llu bytes at 0x%llx are common to both, and they are not ordered: a "
+                       "wait is missing between the two",
                        (unsigned long long)finding->size_bytes, (unsigned long long)finding->begin);
 }
 
 static void tell(const struct ds_accel__stack *stack, const struct finding *finding)
 {
-    static const char no_memory[] = "race: no memory is left to say where\n";
+    static const char no_memory[] = "race: memory is exhausted, so its places are missing\n";
     struct ds_accel__text text = {0};
 
     describe(finding, &text);

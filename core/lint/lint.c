@@ -49,13 +49,13 @@ static const struct {
     const char *title;
 } code_rules[] = {
     {6, "it loads by itself, with every symbol bound"},
-    {9, "its entry gives the same static table each time"},
-    {10, "its table is complete and says what its note says"},
+    {9, "its entry returns the same static table each time"},
+    {10, "its table is complete and agrees with its note"},
     {11, "its required functions are there"},
-    {13, "its probe gives a complete verdict"},
+    {13, "its probe returns a complete verdict"},
     {25, "Texts are UTF-8, end with a NUL, and have one line"},
-    {26, "No exception, longjmp() or thread cancellation crosses, and nothing ends the process"},
-    {28, "The process is left alone"},
+    {26, "No exception, longjmp() or thread cancellation escapes, and nothing ends the process"},
+    {28, "The process is left unchanged"},
     {30, "Instances are independent"},
     {32, "Probe leaves nothing behind and wakes no device"},
 };
@@ -165,9 +165,9 @@ static int32_t check_file(struct lint *lint)
                      (note.reason == DS_ACCEL__REASON_NONE || bad_name || bad_feature);
     judge(lint, 3, "it has one well-formed ds-accel note", lint->has_elf,
           lint->has_note ? &none : &note);
-    judge(lint, 4, "file and note say the same name",
+    judge(lint, 4, "file name and note have the same name",
           lint->has_note && ds_accel__is_backend_name(lint->name), bad_name ? &note : &none);
-    judge(lint, 12, "its required features are known here", lint->has_note,
+    judge(lint, 12, "this host knows its required features", lint->has_note,
           bad_feature ? &note : &none);
     return DS_ACCEL_OK;
 }

@@ -321,7 +321,7 @@ static int32_t take_file(int fd, struct ds_accel__elf *elf, struct ds_accel__fin
         elf->size_bytes = (size_t)info.st_size;
         elf->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
         if (elf->fd < 0) {
-            return ds_accel__error(DS_ACCEL_ERR_LIMIT, "no descriptor is left: %s",
+            return ds_accel__error(DS_ACCEL_ERR_LIMIT, "no file descriptor is available: %s",
                                    strerror(errno));
         }
         bytes_at(elf, 0, elf->size_bytes < HEAD_BYTES ? elf->size_bytes : HEAD_BYTES);
@@ -381,15 +381,15 @@ static void check_hardware(struct ds_accel__elf *elf, struct ds_accel__finding *
 {
     if (elf->hardware_count > 1) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_DUPLICATE_NOTE,
-                              "there are %u of its hardware", elf->hardware_count);
+                              "it has %u hardware notes; expected at most 1", elf->hardware_count);
     } else if (elf->hardware_bytes > HARDWARE_LIMIT_BYTES) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_NOTE_TOO_LARGE,
-                              "its hardware takes %u bytes; expected at most %u",
+                              "its hardware note has %u bytes; expected at most %u",
                               elf->hardware_bytes, HARDWARE_LIMIT_BYTES);
     } else if (elf->hardware != NULL &&
                strnlen(elf->hardware, elf->hardware_bytes) == elf->hardware_bytes) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_NOTE,
-                              "its hardware must be a NUL-terminated text");
+                              "its hardware note must be a NUL-terminated text");
     } else if (elf->hardware != NULL && ds_accel__hardware_check_note(elf->hardware, finding) < 0) {
         elf->is_short_of_memory = true;
     }
@@ -418,7 +418,7 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
                               DS_ACCEL_ABI_MAJOR);
     } else if (elf->note_count == 0) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_NO_NOTE,
-                              "there is no note of owner %s, type %u", DS_ACCEL_NOTE_NAME,
+                              "it has no note with owner %s and type %u", DS_ACCEL_NOTE_NAME,
                               DS_ACCEL_NOTE_TYPE);
     } else if (elf->note_count > 1) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_DUPLICATE_NOTE, "there are %u",
@@ -432,7 +432,7 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
                               elf->note_desc_bytes);
     } else if (desc->struct_size < needed || desc->struct_size > elf->note_desc_bytes) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_NOTE,
-                              "it says %u bytes and has %u; expected at least %u",
+                              "it declares %u bytes and has %u; expected at least %u",
                               desc->struct_size, elf->note_desc_bytes, needed);
     } else if (!is_text(desc->name, sizeof(desc->name)) ||
                !is_text(desc->version, sizeof(desc->version)) ||
@@ -441,10 +441,10 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
                               "name, version and vendor must be non-empty, NUL-terminated texts");
     } else if (strcmp(desc->name, name) != 0) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_NAME_MISMATCH,
-                              "the file says \"%s\", its note \"%s\"", name, desc->name);
+                              "the file name has \"%s\", the note \"%s\"", name, desc->name);
     } else if (ds_accel__unknown_feature(required) >= 0) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_FEATURE_UNKNOWN,
-                              "required feature bit %d is not known here",
+                              "this host does not know required feature bit %d",
                               ds_accel__unknown_feature(required));
     } else {
         check_hardware(elf, finding);

@@ -333,7 +333,7 @@ static int32_t mem_alloc(ds_accel_plugin_device_t *handle, uint64_t size_bytes,
 
     (void)flags;
     if (address == 0) {
-        return fail(error, DS_ACCEL_ERR_NO_MEMORY, "there are no addresses left");
+        return fail(error, DS_ACCEL_ERR_NO_MEMORY, "no addresses are available");
     }
     status = make_piece(device, size_bytes, &piece, error);
     if (status < 0) {
@@ -406,7 +406,7 @@ static int32_t vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_byte
     (void)hint;
     (void)flags;
     if (address == 0) {
-        return fail(error, DS_ACCEL_ERR_NO_MEMORY, "there are no addresses left");
+        return fail(error, DS_ACCEL_ERR_NO_MEMORY, "no addresses are available");
     }
     *address_out = (void *)(uintptr_t)address;
     return DS_ACCEL_OK;

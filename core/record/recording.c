@@ -272,7 +272,7 @@ static int32_t check_value(struct check *check, json_t *value, const struct shap
         return complain(check, "it is of another type than expected");
     }
     if (text != NULL && shape->values != NULL && !is_one_of(text, shape->values)) {
-        return complain(check, "\"%.64s\" is none of the words expected", text);
+        return complain(check, "\"%.64s\" is not one of the expected words", text);
     }
     if (text != NULL && shape->limit != 0 && json_string_length(value) >= shape->limit) {
         return complain(check, "a text of %zu bytes is too long", json_string_length(value));
@@ -362,13 +362,13 @@ static int32_t check_plugin(struct check *check, const json_t *plugin)
     uint64_t count = get_number(answers, "device_count");
 
     if (state_of(get_text(plugin, "state")) == STATE_COUNT) {
-        return complain(check, "there is no state \"%.32s\"", get_text(plugin, "state"));
+        return complain(check, "unknown state \"%.32s\"", get_text(plugin, "state"));
     }
     if (!ds_accel__reason_is_code(get_text(plugin, "reason"))) {
-        return complain(check, "there is no reason \"%.32s\"", get_text(plugin, "reason"));
+        return complain(check, "unknown reason \"%.32s\"", get_text(plugin, "reason"));
     }
     if (stage_of(get_text(plugin, "stage")) == NULL) {
-        return complain(check, "there is no gate \"%.32s\"", get_text(plugin, "stage"));
+        return complain(check, "unknown gate \"%.32s\"", get_text(plugin, "stage"));
     }
     if (!has_all_gates(gates)) {
         return complain(check, "its gates are not those of this version, in their order");
@@ -662,7 +662,7 @@ static void quarantine(struct ds_accel__candidate *candidate, bool *passed_out)
         recorded_result(plugin, DS_ACCEL__GATE_QUARANTINE) == DS_ACCEL__GATE_FAILED) {
         candidate->strikes = 0;
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_QUARANTINE,
-                                 "it was left alone, and is forced by name");
+                                 "it was quarantined, but is forced by name");
         *passed_out = true;
         return;
     }
@@ -775,7 +775,7 @@ static int32_t fail_start(struct ds_accel__candidate *candidate, const json_t *s
     ds_accel__candidate_set(
         candidate, DS_ACCEL_STATE_ERROR,
         is_known ? DS_ACCEL__REASON_START_FAILED : DS_ACCEL__REASON_NOT_RECORDED, "%s",
-        is_known ? get_text(start, "detail") : "what it answers once it is started");
+        is_known ? get_text(start, "detail") : "the result of its start was not recorded");
     candidate->stage = ds_accel__gate_name(DS_ACCEL__GATE_START);
     return is_known ? status : DS_ACCEL_ERR_NOT_FOUND;
 }

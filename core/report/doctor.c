@@ -127,8 +127,7 @@ static void check_choice(struct doctor *doctor)
         add(doctor, OK, "choice", context->chosen->name, "", "chosen by %s", context->set_method);
     } else {
         add(doctor, PROBLEM, "choice", "",
-            "remove what the other findings name, or ask for another accelerator", "%s",
-            context->failure);
+            "resolve the other findings, or force another accelerator", "%s", context->failure);
     }
 }
 
@@ -148,8 +147,8 @@ static void check_containment(struct doctor *doctor)
             "allow unprivileged user namespaces (sysctl user.max_user_namespaces), or give the "
             "user a "
             "cgroup of its own",
-            "a subreaper looks for the processes that plugins start while they are probed; no pid "
-            "namespace and no cgroup can be had here");
+            "a subreaper finds the processes that plugins start while they are probed; no pid "
+            "namespace and no cgroup is available");
     }
 }
 
@@ -183,7 +182,7 @@ static void check_config(struct doctor *doctor)
     }
     if (context->config.unread[0] != '\0') {
         add(doctor, WARNING, "config", "", "give the user read and search permission on it",
-            "left out %s", context->config.unread);
+            "ignored %s", context->config.unread);
     }
     is_done(doctor, ds_accel__context_check_variables(context, &log));
 }
@@ -194,15 +193,16 @@ static void check_cache(struct doctor *doctor)
     const struct ds_accel__cache *cache = &doctor->context->cache;
 
     if (cache->problem[0] == '\0' && cache->directory != NULL) {
-        add(doctor, OK, "cache", cache->directory, "", "verdicts and the quarantine are kept here");
+        add(doctor, OK, "cache", cache->directory, "",
+            "verdicts and the quarantine are stored here");
     } else if (cache->is_refused) {
         add(doctor, WARNING, "cache", cache->directory != NULL ? cache->directory : "",
             "remove it or correct its owner and mode, or name another directory of this user's in "
             "DS_ACCEL_CACHE_DIR",
-            "each start probes plugins again, and none that crashes is left alone: %s",
+            "each start probes plugins again, and none that crashes is skipped: %s",
             cache->problem);
     } else {
-        add(doctor, OK, "cache", "", "", "nothing is remembered: %s", cache->problem);
+        add(doctor, OK, "cache", "", "", "nothing is cached: %s", cache->problem);
     }
 }
 
@@ -291,8 +291,9 @@ static void add_quarantine(struct doctor *doctor, const struct ds_accel__candida
             candidate->detail != NULL ? candidate->detail : "");
     } else if (candidate->strikes > 0) {
         add(doctor, WARNING, "strike", candidate->name,
-            "install a version that does not crash or hang; ds-accel quarantine clear forgets it",
-            "%u crash%s or hang%s remembered: after the second it is left alone for a while",
+            "install a version that does not crash or hang; ds-accel quarantine clear resets the "
+            "count",
+            "%u crash%s or hang%s counted: after the second it is skipped for a while",
             candidate->strikes, candidate->strikes == 1 ? "" : "es",
             candidate->strikes == 1 ? " is" : "s are");
     }
@@ -306,8 +307,8 @@ static void check_age(struct doctor *doctor, const struct ds_accel__candidate *c
 
     if (sscanf(candidate->abi, "%d.%d", &major, &minor) == 2 && minor != DS_ACCEL_ABI_MINOR) {
         add(doctor, INFO, "plugin", candidate->name,
-            minor < DS_ACCEL_ABI_MINOR ? "none is needed: what it does not know is left out"
-                                       : "none is needed: what this host does not know is left out",
+            minor < DS_ACCEL_ABI_MINOR ? "none is needed: what the plugin does not know is not used"
+                                       : "none is needed: what this host does not know is not used",
             "built for ABI %s; this host has %d.%d", candidate->abi, DS_ACCEL_ABI_MAJOR,
             DS_ACCEL_ABI_MINOR);
     }
@@ -418,7 +419,7 @@ static int32_t find_needed(struct visit *visit, const char *name, const char *ob
     if (!has_finding(visit->doctor, visit->check, name)) {
         add(visit->doctor, visit->severity, visit->check, name,
             "install the package that has it, or name its directory in LD_LIBRARY_PATH",
-            "needed by %s, and in none of the directories that the dynamic linker knows",
+            "needed by %s, and in none of the directories that the dynamic linker searches",
             object + strlen(visit->linker->root));
     }
     return DS_ACCEL_OK;
@@ -491,7 +492,7 @@ static void check_dependencies(struct doctor *doctor)
         }
         if (check_needed(doctor, &linker, PROBLEM, "plugin_dependency", candidate->path)) {
             add(doctor, OK, "plugin_dependency", candidate->name, "",
-                "every library that it links is here");
+                "every library that it links is installed");
         }
     }
     ds_accel__linker_close(&linker);
@@ -519,7 +520,7 @@ static void check_libraries(struct doctor *doctor, const struct ds_accel__linker
                      own_remedy(doctor, backend, DS_ACCEL__REASON_LIBRARY_MISSING,
                                 "install the vendor's runtime"));
             add(doctor, severity, "library", preferred, remedy,
-                "the runtime of %s is in none of the directories that the dynamic linker knows",
+                "the runtime of %s is in none of the directories that the dynamic linker searches",
                 backend);
         }
         return;
@@ -595,7 +596,7 @@ static void check_fixed_nodes(struct doctor *doctor, const char *backend, json_t
         }
         if (!found && !has_finding(doctor, "device_node", pattern)) {
             add(doctor, WARNING, "device_node", pattern,
-                "load the part of the driver that makes it; a container must be given it too",
+                "load the driver module that creates it; if this is a container, pass it in",
                 "%s has %s, but not this one", backend, presence->nodes[0].path);
         }
     }
@@ -618,11 +619,11 @@ static void check_nodes(struct doctor *doctor, const char *backend, json_t *fact
         !has_finding(doctor, "device_node", presence->devices[0].address)) {
         char remedy[512];
 
-        snprintf(remedy, sizeof(remedy), "%s; a container must be given its nodes",
+        snprintf(remedy, sizeof(remedy), "%s; if this is a container, pass the nodes in",
                  own_remedy(doctor, backend, DS_ACCEL__REASON_NO_DRIVER,
                             "install and load the vendor's kernel driver"));
         add(doctor, severity, "device_node", presence->devices[0].address, remedy,
-            "this device is there, but no device node for %s is: its driver is not loaded",
+            "this device is present, but it has no device node for %s: its driver is not loaded",
             backend);
     }
 }
@@ -658,7 +659,7 @@ static void check_backend(struct doctor *doctor, const struct ds_accel__linker *
     }
     if (is_here && ds_accel__registry_find(&doctor->context->registry, backend) == NULL) {
         add(doctor, INFO, "plugin", backend, remedy_of(doctor, backend, DS_ACCEL__REASON_NO_PLUGIN),
-            "%s is here, but no ds_accel_%s.so",
+            "%s is present, but ds_accel_%s.so is not installed",
             presence.device_count > 0 ? presence.devices[0].address : presence.nodes[0].path,
             backend);
     }
@@ -758,8 +759,8 @@ static void check_set(struct doctor *doctor, const char *check, const char *what
         return;
     }
     add(doctor, INFO, check, source,
-        source[0] != '\0' ? "if that is not meant, change that file's group"
-                          : "if that is not meant, look at what starts this program: taskset, "
+        source[0] != '\0' ? "if this is not intended, change that file's group"
+                          : "if this is not intended, check what starts this program: taskset, "
                             "numactl or a launcher binds it",
         "%u of %u %s may be used: %s", allowed, count, what, list);
 }
@@ -813,8 +814,8 @@ static void check_memory(struct doctor *doctor)
     }
     is_tight = limit.left_bytes < limit.limit_bytes / 10;
     add(doctor, is_tight ? WARNING : INFO, "memory", limit.source,
-        is_tight ? "end what uses the memory, or raise the limit in that file's group"
-                 : "if that is not meant, raise the limit in that file's group",
+        is_tight ? "end processes that use the memory, or raise the limit in that file's group"
+                 : "if this is not intended, raise the limit in that file's group",
         "%llu of %llu MiB may be used, %llu MiB are left",
         (unsigned long long)limit.limit_bytes / 1024 / 1024,
         (unsigned long long)total / 1024 / 1024,

@@ -225,24 +225,24 @@ static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
         return *is_absent_out
                    ? DS_ACCEL_OK
                    : ds_accel__error(cache->is_refused ? DS_ACCEL_ERR_IO : DS_ACCEL_ERR_STATE,
-                                     "nothing was forgotten: %s", cache->problem);
+                                     "nothing was cleared: %s", cache->problem);
     }
     if (!cache->is_writable) {
         return ds_accel__error(cache->problem[0] != '\0' ? DS_ACCEL_ERR_IO : DS_ACCEL_ERR_STATE,
-                               "nothing was forgotten: %s",
+                               "nothing was cleared: %s",
                                cache->problem[0] != '\0' ? cache->problem : "DS_ACCEL_CACHE is ro");
     }
     if (cache->stopped_pid != 0 && !cache->is_locked) {
         return ds_accel__error(
             DS_ACCEL_ERR_BUSY,
-            "nothing was forgotten: process %d is stopped while it probes plugins, "
+            "nothing was cleared: process %d is stopped while it probes plugins, "
             "and holds %s/lock",
             cache->stopped_pid, cache->directory);
     }
     return cache->is_locked
                ? DS_ACCEL_OK
                : ds_accel__error(DS_ACCEL_ERR_BUSY,
-                                 "nothing was forgotten: another process has been probing plugins "
+                                 "nothing was cleared: another process has been probing plugins "
                                  "for too long, and holds %s/lock",
                                  cache->directory);
 }
@@ -257,7 +257,7 @@ static int32_t end_change(ds_accel_t *context, int32_t status)
     }
     if (status >= 0 && !context->cache.is_writable) {
         status =
-            ds_accel__error(DS_ACCEL_ERR_IO, "nothing was forgotten: %s", context->cache.problem);
+            ds_accel__error(DS_ACCEL_ERR_IO, "nothing was cleared: %s", context->cache.problem);
     }
     return status;
 }
@@ -327,7 +327,7 @@ int32_t ds_accel_quarantine_clear(ds_accel_t *context, const char *name)
     pthread_mutex_unlock(&context->lock);
     if (status >= 0 && count == 0 && name != NULL) {
         status = ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
-                                 "no plugin of the name \"%s\" has crashed or hung of late", name);
+                                 "no plugin named \"%s\" has crashed or hung recently", name);
     }
     return status;
 }

@@ -697,7 +697,7 @@ static void write_quarantine(struct page *page, json_t *tree)
     int until = widest(entries, "until", 5) + 2;
 
     if (json_array_size(entries) == 0) {
-        ds_accel__text_add(&page->text, "no plugin has crashed or hung of late\n");
+        ds_accel__text_add(&page->text, "no plugin has crashed or hung recently\n");
         return;
     }
     ds_accel__text_add(&page->text, "%-*s%-9s%-*s%-*s%s\n", name, "NAME", "STRIKES", until, "UNTIL",

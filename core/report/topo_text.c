@@ -453,10 +453,11 @@ static double draw_legend(struct ds_accel__text *out, double y)
                            "height=\"16\"/><text x=\"%.0f\" y=\"%.0f\">%s: %s</text>\n",
                            i, MARGIN, y, MARGIN + 24, y + 13, grades[i].code, grades[i].meaning);
     }
-    ds_accel__text_add(out,
-                       "<rect class=\"l\" x=\"%.0f\" y=\"%.0f\" width=\"16\" height=\"16\"/>"
-                       "<text x=\"%.0f\" y=\"%.0f\">links of the devices' own, so many</text>\n",
-                       MARGIN, y, MARGIN + 24, y + 13);
+    ds_accel__text_add(
+        out,
+        "<rect class=\"l\" x=\"%.0f\" y=\"%.0f\" width=\"16\" height=\"16\"/>"
+        "<text x=\"%.0f\" y=\"%.0f\">direct links between devices, with their number</text>\n",
+        MARGIN, y, MARGIN + 24, y + 13);
     return y + BOX_STEP;
 }
 

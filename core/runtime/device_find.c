@@ -103,7 +103,7 @@ int32_t ds_accel_device_name(ds_accel_t *context, int32_t device_index, char *na
                           candidate->name);
     }
     if (length < 0 || (size_t)length >= name_size) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the name needs %d bytes, there are %zu",
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the name needs %d bytes, the buffer has %zu",
                                length + 1, name_size);
     }
     return DS_ACCEL_OK;

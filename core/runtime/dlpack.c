@@ -265,8 +265,8 @@ static int32_t describe(const struct ds_accel__tensor *tensor, bool is_versioned
 
     if (status >= 0 && !is_versioned && (tensor->storage->flags & DS_ACCEL_TENSOR_READ_ONLY) != 0) {
         status = ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED,
-                                 "tensor_to_dlpack: the tensor is read-only, and DLPack without "
-                                 "versions can't say so: ask for a version, or a copy");
+                                 "tensor_to_dlpack: the tensor is read-only, and unversioned "
+                                 "DLPack cannot express this: request a version, or a copy");
     }
     if (status >= 0) {
         status = describe_memory(tensor, theirs);
@@ -450,8 +450,8 @@ static int32_t find_place(ds_accel_t *context, const DLTensor *theirs, uint32_t 
         return ds_accel__error(DS_ACCEL_ERR_INVALID,
                                "tensor_from_dlpack: device type %d, number %d: %s", type,
                                theirs->device.device_id,
-                               name == NULL ? "without a context it must be the host's"
-                                            : "the accelerator in use has another");
+                               name == NULL ? "without a context it must be host memory"
+                                            : "the accelerator in use has another type");
     }
     *place_out = DS_ACCEL_PLACE_DEVICE;
     return ds_accel_device_open(context, (uint32_t)theirs->device.device_id, device_out);

@@ -194,8 +194,9 @@ int32_t ds_accel__name_write(const char *text, char *name, size_t name_size, con
     size_t length = strlen(text);
 
     if (length >= name_size) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s: the name needs %zu bytes, there are %zu",
-                               call, length + 1, name_size);
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "%s: the name needs %zu bytes, the buffer has %zu", call, length + 1,
+                               name_size);
     }
     memcpy(name, text, length + 1);
     return DS_ACCEL_OK;
@@ -245,7 +246,7 @@ int32_t ds_accel_flag(ds_accel_t *context, uint64_t flag, uint32_t *is_set_out)
     }
     if ((known->info.flags_known & flag) == 0) {
         return ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED,
-                               "%s of %s is not known: neither plugin nor configuration say",
+                               "%s of %s is not known: neither plugin nor configuration defines it",
                                flag_name(flag), ds_accel_name(context));
     }
     *is_set_out = (known->info.flags & flag) != 0;
@@ -273,8 +274,7 @@ int32_t ds_accel_op_builder_dir(ds_accel_t *context, char *dir, size_t dir_size)
     }
     if (known->op_builder_dir[0] == '\0') {
         return ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED,
-                               "no configuration says where %s has its "
-                               "op builders",
+                               "no configuration has the directory of %s's op builders",
                                ds_accel_name(context));
     }
     return ds_accel__name_write(known->op_builder_dir, dir, dir_size, "op_builder_dir");
@@ -444,8 +444,8 @@ int32_t ds_accel_dtype_support(ds_accel_device_t *device, uint32_t dtype, uint32
 static int32_t fail_unknown(const ds_accel_t *context, const char *key)
 {
     return ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED,
-                           "%s of %s is not known: neither plugin nor configuration say", key,
-                           ds_accel_name(context));
+                           "%s of %s is not known: neither plugin nor configuration defines it",
+                           key, ds_accel_name(context));
 }
 
 int32_t ds_accel_supported_dtypes(ds_accel_t *context, uint32_t *list, uint32_t capacity,

@@ -110,8 +110,8 @@ static void wait_for_replay(struct ds_accel__graph *graph)
     if (graph->is_replaying) {
         ds_accel__describe(status, &error, text, sizeof(text));
         ds_accel__log(&device->context->log, "graph", DS_ACCEL_LOG_WARN,
-                      "device %u keeps a graph's memory until it is closed, for nothing tells when "
-                      "the latest replay is done: %s",
+                      "device %u keeps a graph's memory until it is closed, because the end of the "
+                      "latest replay is unknown: %s",
                       device->index, text);
     }
 }

@@ -31,7 +31,7 @@ static int32_t get_name(ds_accel_t *context, const char *key, uint32_t position,
     }
     text = json_string_value(json_array_get(json_object_get(known->tree, key), position));
     if (text == NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND, "%s: there is no name number %u", key,
+        return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND, "%s: there is no name at position %u", key,
                                position);
     }
     return ds_accel__name_write(text, name, name_size, key);
@@ -114,7 +114,7 @@ static int32_t check_indices(const ds_accel_t *context, const uint32_t *indices,
         /* Each index is below device_count, so a list without duplicates is at most that long. */
         for (uint32_t j = 0; j < i; j++) {
             if (indices[j] == indices[i]) {
-                return ds_accel__error(DS_ACCEL_ERR_INVALID, "device index %u is there twice",
+                return ds_accel__error(DS_ACCEL_ERR_INVALID, "device index %u is listed twice",
                                        indices[i]);
             }
         }
@@ -228,9 +228,10 @@ int32_t ds_accel_visible_devices_value(ds_accel_t *context, const char *variable
             *needed_out = (uint32_t)text.size_bytes + 1;
         }
         if (text.size_bytes >= value_size) {
-            status = ds_accel__error(DS_ACCEL_ERR_LIMIT,
-                                     "visible_devices_value: it needs %zu bytes, there are %u",
-                                     text.size_bytes + 1, value_size);
+            status = ds_accel__error(
+                DS_ACCEL_ERR_LIMIT,
+                "visible_devices_value: the value needs %zu bytes, the buffer has %u",
+                text.size_bytes + 1, value_size);
         } else {
             ds_accel__copy(value, value_size, text.data);
         }

@@ -134,8 +134,8 @@ static void put_advice(struct line *line, const struct ds_accel__oom_facts *fact
                   "whole, and is off");
         break;
     case DS_ACCEL__OOM_ADVICE_SMALLER:
-        put_size(line, "; the driver gives at most ", facts->largest_bytes,
-                 " in one allocation (max_allocation_bytes): ask for several smaller ones");
+        put_size(line, "; the driver allocates at most ", facts->largest_bytes,
+                 " in one allocation (max_allocation_bytes): make several smaller ones");
         break;
     case DS_ACCEL__OOM_ADVICE_NONE:
         if (have < facts->asked_bytes) {

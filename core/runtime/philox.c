@@ -503,7 +503,7 @@ static int32_t prepare_bits(struct ds_accel__numbers *numbers, const char *call)
         break;
     default:
         return ds_accel__error(DS_ACCEL_ERR_INVALID,
-                               "%s: dtype %u: bits fill integers and bool, nothing else", call,
+                               "%s: dtype %u: bits fill only integers and bool", call,
                                numbers->dtype);
     }
     return DS_ACCEL_OK;
@@ -513,8 +513,8 @@ static int32_t prepare_uniform(struct ds_accel__numbers *numbers, double low, do
                                const char *call)
 {
     if (!isfinite(low) || !isfinite(high) || !(low < high) || !isfinite(high - low)) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s: [%g, %g) is no finite range", call, low,
-                               high);
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s: [%g, %g) is not a finite range", call,
+                               low, high);
     }
     numbers->base = low;
     numbers->scale = high - low;
@@ -579,11 +579,11 @@ int32_t ds_accel__numbers_place(struct ds_accel__numbers *numbers, uint64_t coun
     end = start.word + count * per_element;
     if (count > UINT64_MAX / 4 / per_element || start.word == 4 ||
         (end + 3) / 4 - 1 > UINT64_MAX - start.block) {
-        return ds_accel__error(DS_ACCEL_ERR_LIMIT,
-                               "the subsequence ends at block %llu: from block %llu on there are "
-                               "no %llu elements left",
-                               (unsigned long long)UINT64_MAX, (unsigned long long)numbers->block,
-                               (unsigned long long)count);
+        return ds_accel__error(
+            DS_ACCEL_ERR_LIMIT,
+            "the subsequence ends at block %llu: from block %llu it has fewer than %llu elements",
+            (unsigned long long)UINT64_MAX, (unsigned long long)numbers->block,
+            (unsigned long long)count);
     }
     *numbers = start;
     *end_out = start;

@@ -652,7 +652,7 @@ static void add_plugin_rules(const struct ds_accel__facts *facts, json_t *array,
                      kinds[rules[i].rule], facts->candidate->path, failed);
         } else {
             ds_accel__log(&facts->context->log, facts->name, DS_ACCEL_LOG_WARN,
-                          "env rule %u of the plugin is left out: it is not well-formed", i);
+                          "env rule %u of the plugin is ignored: it is not well-formed", i);
         }
     }
 }

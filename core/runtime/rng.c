@@ -415,7 +415,7 @@ int32_t ds_accel_rng_get_state(ds_accel_rng_t *rng, void *state, uint64_t size_b
     }
     if (status >= 0 && state != NULL && size_bytes < needed) {
         status = ds_accel__error(DS_ACCEL_ERR_LIMIT,
-                                 "rng_get_state: the state needs %llu bytes, there are %llu",
+                                 "rng_get_state: the state needs %llu bytes, the buffer has %llu",
                                  (unsigned long long)needed, (unsigned long long)size_bytes);
     } else if (status >= 0 && state != NULL) {
         status = write_state(ours, state, needed);
@@ -432,11 +432,11 @@ static int32_t check_state(const unsigned char *state, uint64_t size_bytes, uint
     const char *problem = NULL;
 
     if (size_bytes < STATE_HEAD_BYTES || memcmp(state, magic, sizeof(magic)) != 0) {
-        problem = "this is no state of a generator";
+        problem = "it is not a generator state";
     } else if (get_number(state + 8, 4) != STATE_VERSION) {
-        problem = "this library does not know that version";
+        problem = "this library does not know its version";
     } else if (get_number(state + 12, 4) != kind) {
-        problem = "it is of another kind of generator";
+        problem = "it is from another kind of generator";
     } else if (kind == STATE_PHILOX && size_bytes != STATE_PHILOX_BYTES) {
         problem = "it has another size";
     } else if (kind == STATE_PHILOX &&

@@ -363,9 +363,9 @@ int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint3
                                    ds_accel__dtype_bytes(memory->dtype), &low, &high) ||
                       high > INT64_MAX + low || (uintptr_t)memory->data < -(uint64_t)low ||
                       (uint64_t)high > UINTPTR_MAX - (uintptr_t)memory->data)) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID,
-                               "tensor_from_memory: data is NULL, or shape and strides leave the "
-                               "address space");
+        return ds_accel__error(
+            DS_ACCEL_ERR_INVALID,
+            "tensor_from_memory: data is NULL, or shape and strides exceed the address space");
     }
     storage = make_storage(place, device);
     if (storage == NULL) {
@@ -404,9 +404,8 @@ static int32_t find_place(struct ds_accel__device *device, const void *data, uin
                                info.device_index, device->index);
     } else if (is_known && info.kind == DS_ACCEL_POINTER_UNKNOWN &&
                !ds_accel__device_is_host_accessible(device)) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID,
-                               "tensor_from_memory: %p is no memory that %s knows", data,
-                               device->candidate->name);
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "tensor_from_memory: %p is not memory of %s",
+                               data, device->candidate->name);
     }
     return DS_ACCEL_OK;
 }

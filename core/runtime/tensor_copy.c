@@ -387,8 +387,8 @@ static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel_
 
     if (status >= 0 && is_capturing && must_wait) {
         return ds_accel__error(DS_ACCEL_ERR_STATE,
-                               "tensor_copy: the stream captures, and ordinary host memory might "
-                               "be gone at a replay: pin it");
+                               "tensor_copy: the stream captures, and pageable host memory may be "
+                               "freed before a replay: pin it");
     }
     if (status < 0) {
         return status;
@@ -493,7 +493,7 @@ int32_t ds_accel_tensor_copy(ds_accel_tensor_t *destination, ds_accel_tensor_t *
         return status;
     }
     if (overlaps(to, from)) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "tensor_copy: the two overlap");
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "tensor_copy: source and destination overlap");
     }
     return copy(to, from, stream);
 }

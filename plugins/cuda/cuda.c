@@ -221,7 +221,7 @@ static int tell_init(struct cuda_runtime *runtime, cu_result_t code, struct vend
     case CU_MPS_MAX_CLIENTS_REACHED:
     case CU_MPS_MAX_CONNECTIONS_REACHED:
         return vendor_problem_code(problem, DS_ACCEL_REASON_DEVICE_BUSY, runtime, code, 0,
-                                   "the service MPS takes no other client now: cuInit(0)");
+                                   "the MPS service accepts no more clients now: cuInit(0)");
     case CU_SYSTEM_DRIVER_MISMATCH:
     case CU_COMPAT_NOT_SUPPORTED:
         return tell_mismatch(runtime, code, problem);

@@ -181,8 +181,8 @@ int32_t cuda_dmabuf_export(ds_accel_plugin_device_t *device, void *pointer, uint
     if ((cuda_address(pointer) | size_bytes) % page != 0) {
         return plugin_fail(
             error, DS_ACCEL_ERR_UNSUPPORTED,
-            "dmabuf_export: a dma-buf is of whole pages of %llu bytes: %llu bytes at "
-            "%p would take their neighbours along",
+            "dmabuf_export: a dma-buf has whole pages of %llu bytes, and the %llu bytes at "
+            "%p do not fill theirs",
             (unsigned long long)page, (unsigned long long)size_bytes, pointer);
     }
     CUDA_TRY(device,

@@ -29,7 +29,7 @@ int hpu_problem(struct hpu_runtime *runtime, syn_status code, const char *call,
     length = strlen(problem->detail);
     if (is_busy) {
         snprintf(problem->detail + length, sizeof(problem->detail) - length,
-                 "; hl-smi shows who has the modules");
+                 "; hl-smi shows which processes have the modules");
     }
     return -1;
 }

@@ -124,9 +124,10 @@ static int32_t refuse_busy(ds_accel_plugin_device_t *device, struct ds_accel_err
     size_t length = strnlen(error->message, sizeof(error->message));
 
     if (length < sizeof(error->message)) {
-        snprintf(error->message + length, sizeof(error->message) - length,
-                 "; a module serves one process: hl-smi or \"fuser -v %s\" shows who has it",
-                 module->node[0] != '\0' ? module->node : "/dev/accel/accel*");
+        snprintf(
+            error->message + length, sizeof(error->message) - length,
+            "; a module serves one process: hl-smi or \"fuser -v %s\" shows which process has it",
+            module->node[0] != '\0' ? module->node : "/dev/accel/accel*");
     }
     return DS_ACCEL_ERR_BUSY;
 }

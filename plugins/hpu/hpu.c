@@ -297,7 +297,7 @@ static int judge(void *state, uint32_t count, uint32_t *usable_out, char *varian
         return vendor_problem_set(
             problem, DS_ACCEL_REASON_DEVICE_BUSY,
             "module %u is held by process %d (%s), and a module serves one process; "
-            "hl-smi or \"fuser -v %s\" shows who has it",
+            "hl-smi or \"fuser -v %s\" shows which process has it",
             first->id, (int)first_pid, first_name, first->node);
     }
     return 0;

@@ -179,7 +179,7 @@ static const struct mlu_card *card_of(ds_accel_plugin_instance_t *instance, uint
 
     if (card >= runtime->card_count) {
         vendor_unsupported(error, call,
-                           runtime->card_count == 0 ? "libcndev.so is not there, or does not answer"
+                           runtime->card_count == 0 ? "libcndev.so is missing or does not respond"
                                                     : "libcndev.so has no such card");
         return NULL;
     }

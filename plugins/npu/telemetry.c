@@ -94,7 +94,7 @@ static const struct npu_chip *chip_at(ds_accel_plugin_instance_t *instance, uint
 
     if (chip == NULL) {
         vendor_unsupported(error, call,
-                           runtime->chip_count == 0 ? "libdcmi.so is not there, or refuses"
+                           runtime->chip_count == 0 ? "libdcmi.so is missing or cannot be used"
                                                     : "libdcmi.so has no such chip");
     }
     return chip;

@@ -91,9 +91,10 @@ int32_t npu_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     }
     if (align_bytes > 1 && (uintptr_t)address % align_bytes != 0) {
         acl->aclrtReleaseMemAddress(address);
-        return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
-                           "vmem_reserve: ACL gave %p, no multiple of %llu, and takes no alignment",
-                           address, (unsigned long long)align_bytes);
+        return plugin_fail(
+            error, DS_ACCEL_ERR_UNSUPPORTED,
+            "vmem_reserve: ACL returned %p, not a multiple of %llu, and accepts no alignment",
+            address, (unsigned long long)align_bytes);
     }
     *address_out = address;
     return DS_ACCEL_OK;

@@ -226,8 +226,8 @@ static int32_t unmap(ds_accel_plugin_device_t *device, void *pointer, const char
     released = cl->clReleaseMemObject(range.memory);
     if (unmapped != CL_SUCCESS || finished != CL_SUCCESS || released != CL_SUCCESS) {
         vendor_log(device->instance->host, DS_ACCEL_LOG_WARN,
-                   "%s: clEnqueueUnmapMemObject says %d, clFinish %d, clReleaseMemObject %d", call,
-                   unmapped, finished, released);
+                   "%s: clEnqueueUnmapMemObject returned %d, clFinish %d, clReleaseMemObject %d",
+                   call, unmapped, finished, released);
     }
     return DS_ACCEL_OK;
 }

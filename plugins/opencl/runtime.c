@@ -459,7 +459,7 @@ static int explain_none(const struct walk *walk, struct vendor_problem *problem)
     }
     if ((walk->other_type & CL_DEVICE_TYPE_CPU) != 0) {
         return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE,
-                                  "no GPU or accelerator; %.64s is a CPU, which is taken with "
+                                  "no GPU or accelerator; %.64s is a CPU, which is used with "
                                   "DS_ACCEL_OPENCL_DEVICE_TYPE=cpu",
                                   walk->other);
     }

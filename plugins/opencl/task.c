@@ -145,7 +145,7 @@ static void open_gate(const struct job *job, uint32_t is_silent)
     }
     if (code != CL_SUCCESS && !is_silent) {
         vendor_log(job->worker->host, DS_ACCEL_LOG_ERROR,
-                   "clSetUserEventStatus says %d: a stream will not go on", code);
+                   "clSetUserEventStatus returned %d: a stream cannot continue", code);
     }
 }
 

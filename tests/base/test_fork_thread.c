@@ -135,8 +135,7 @@ static void use_torn(void)
     char *text = NULL;
 
 #define REFUSED_AS_TORN(call) \
-    CHECK((call) == DS_ACCEL_ERR_STATE && \
-          strstr(ds_accel_last_error(), "a thread of process ") != NULL)
+    CHECK((call) == DS_ACCEL_ERR_STATE && strstr(ds_accel_last_error(), "during fork()") != NULL)
     REFUSED_AS_TORN(ds_accel_detect(context));
     REFUSED_AS_TORN(ds_accel_check(context, NULL));
     REFUSED_AS_TORN(ds_accel_set_default(context));

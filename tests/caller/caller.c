@@ -76,7 +76,7 @@ static void keep_warning(void *user_data, uint32_t level, const char *topic, con
     (void)level;
     snprintf(warnings + length, sizeof(warnings) - length, "%s: %s\n", topic, message);
     warned_bytes += strlen(message);
-    left_out += strstr(message, "the rest is left out") != NULL;
+    left_out += strstr(message, "the rest is dropped") != NULL;
     if (is_log_slow) {
         wait_ms(1);
     }

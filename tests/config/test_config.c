@@ -322,7 +322,7 @@ Test(core_config, a_users_directory_that_cannot_be_read_is_left_out_with_a_warni
     test_write("home/ds-accel", "a file in place of the directory");
     setenv("XDG_CONFIG_HOME", test_path("home"), 1);
     context = test_create_with(&options);
-    EXPECT_HAS(test_log, "config: left out ");
+    EXPECT_HAS(test_log, "config: ignored ");
     ds_accel_destroy(context);
 }
 

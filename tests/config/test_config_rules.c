@@ -131,7 +131,7 @@ Test(core_config, rejects_a_word_that_is_not_among_the_known)
 Test(core_config, rejects_facts_of_hardware_that_cannot_be_looked_for)
 {
     static const char node[] = "expected a pattern below /dev with wildcards in its last part only";
-    static const char pci[] = "expected a PCI vendor and, if need be, a class, in lower-case "
+    static const char pci[] = "expected a PCI vendor, optionally with a class, in lower-case "
                               "hexadecimal: \"10de\", \"10de:03\" or \"10de:0302\"";
     static const char library[] =
         "expected a library's soname, as in libcuda.so.1, or its absolute path";

@@ -158,8 +158,8 @@ static const struct {
       .device_free_bytes = 36 * MIB,
       .can_grow = true},
      DS_ACCEL__OOM_ADVICE_SMALLER,
-     "36 MiB of 100 MiB free; the driver gives at most 25 MiB in one allocation "
-     "(max_allocation_bytes): ask for several smaller ones"},
+     "36 MiB of 100 MiB free; the driver allocates at most 25 MiB in one allocation "
+     "(max_allocation_bytes): make several smaller ones"},
     /* The same, but the device is smaller still. */
     {{.asked_bytes = 101 * MIB, .largest_bytes = 25 * MIB, .device_total_bytes = 100 * MIB},
      DS_ACCEL__OOM_ADVICE_NONE,

@@ -69,7 +69,7 @@ Test(core_cache, a_file_cut_off_anywhere_is_made_anew, .timeout = 120)
         test_log[0] = '\0';
         expect_nothing("cut off", length);
         EXPECT_HAS(test_log, "2 cache: ");
-        EXPECT_HAS(test_log, "is left out and made anew: ");
+        EXPECT_HAS(test_log, "is ignored and rebuilt: ");
         if (length % 97 == 0) {
             expect_probes(1, "cut off");
         }
@@ -97,7 +97,7 @@ Test(core_cache, one_wrong_bit_anywhere_is_noticed, .timeout = 120)
         if ((i >= 8 && i < 12) || (i >= 16 && i < 24)) {
             cr_expect_str_eq(test_log, "");
         } else {
-            EXPECT_HAS(test_log, "is left out and made anew: ");
+            EXPECT_HAS(test_log, "is ignored and rebuilt: ");
         }
         if (i % 97 == 0) {
             expect_probes(1, "a wrong bit");
@@ -115,7 +115,7 @@ static void expect_replaced(const char *what, void (*make)(void))
     make();
     test_log[0] = '\0';
     expect_probes(1, what);
-    EXPECT_HAS(test_log, "verdicts is left out and made anew: ");
+    EXPECT_HAS(test_log, "verdicts is ignored and rebuilt: ");
 }
 
 static void make_fifo(void)
@@ -243,7 +243,7 @@ Test(core_cache, a_directory_that_others_may_write_to_is_not_used)
 Test(core_cache, a_file_in_place_of_the_directory_is_not_used)
 {
     test_write("cache", "");
-    expect_no_cache("a file", "/cache: it is no directory");
+    expect_no_cache("a file", "/cache: it is not a directory");
 }
 
 Test(core_cache, a_link_in_place_of_the_directory_is_not_used)
@@ -262,12 +262,13 @@ Test(core_cache, a_relative_path_is_not_used)
 
     cr_assert_eq(chdir(test_dir()), 0);
     snprintf(cache_dir, sizeof(cache_dir), "relative");
-    expect_no_cache("relative", "2 cache: not used: relative is no absolute path");
-    expect_report(DS_ACCEL_REPORT_CACHE,
-                  "\"directory\":null,\"file\":null,\"unused\":\"relative is no absolute path\"");
+    expect_no_cache("relative", "2 cache: not used: relative is not an absolute path");
+    expect_report(
+        DS_ACCEL_REPORT_CACHE,
+        "\"directory\":null,\"file\":null,\"unused\":\"relative is not an absolute path\"");
     cr_expect_neq(stat("relative", &info), 0, "nothing is made");
     cr_assert_eq(mkdir("relative", 0700), 0);
-    expect_no_cache("one that is there", "2 cache: not used: relative is no absolute path");
+    expect_no_cache("one that is there", "2 cache: not used: relative is not an absolute path");
 }
 
 Test(core_cache, a_directory_that_cannot_be_made_is_not_used)
@@ -339,14 +340,14 @@ Test(core_cache, clear_says_why_it_cannot)
     cr_expect_eq(ds_accel_quarantine_clear(NULL, NULL), DS_ACCEL_ERR_INVALID);
     setenv("DS_ACCEL_CACHE", "off", 1);
     cr_expect_eq(clear_cache(&options), DS_ACCEL_ERR_STATE);
-    EXPECT_HAS(ds_accel_last_error(), "nothing was forgotten: DS_ACCEL_CACHE is off");
+    EXPECT_HAS(ds_accel_last_error(), "nothing was cleared: DS_ACCEL_CACHE is off");
     setenv("DS_ACCEL_CACHE", "ro", 1);
     cr_expect_eq(clear_cache(&options), DS_ACCEL_OK, "there is no directory");
     unsetenv("DS_ACCEL_CACHE");
     expect_probes(1, "cold");
     setenv("DS_ACCEL_CACHE", "ro", 1);
     cr_expect_eq(clear_cache(&options), DS_ACCEL_ERR_STATE);
-    EXPECT_HAS(ds_accel_last_error(), "nothing was forgotten: DS_ACCEL_CACHE is ro");
+    EXPECT_HAS(ds_accel_last_error(), "nothing was cleared: DS_ACCEL_CACHE is ro");
     unsetenv("DS_ACCEL_CACHE");
     cr_assert_eq(chmod(cache_dir, 0777), 0);
     cr_expect_eq(clear_cache(&options), DS_ACCEL_ERR_IO);
@@ -356,7 +357,7 @@ Test(core_cache, clear_says_why_it_cannot)
     options.flags |= DS_ACCEL_OPTION_NO_CACHE;
     cr_expect_eq(clear_cache(&options), DS_ACCEL_ERR_STATE);
     cr_expect_eq(clear_quarantine("counted"), DS_ACCEL_ERR_NOT_FOUND);
-    EXPECT_HAS(ds_accel_last_error(), "no plugin of the name \"counted\" has crashed or hung");
+    EXPECT_HAS(ds_accel_last_error(), "no plugin named \"counted\" has crashed or hung");
     cr_expect_eq(clear_quarantine(NULL), DS_ACCEL_OK);
     expect_probes(0, "none of these forgot anything");
 }

@@ -277,7 +277,7 @@ Test(core_trust, a_file_replaced_between_check_and_open_is_not_read)
     test_add_mock("alpha");
     test_copy(ALPHA, "other.so");
     on_open = replace_on_open;
-    expect_no("file_changed", test_path(FILE_PATH), "another file now");
+    expect_no("file_changed", test_path(FILE_PATH), "was replaced meanwhile");
     cr_expect_null(on_open, "it was never opened");
     expect_yes();
 }

@@ -65,7 +65,7 @@ Test(core_races, streams_that_captured_and_ended_leave_room_for_others)
         MUST(ds_accel_graph_capture_end(captured));
         ds_accel_stream_destroy(stream);
     }
-    EXPECT_HAS_NOT(test_log, "no race is looked for any more");
+    EXPECT_HAS_NOT(test_log, "no more races are reported");
     MUST(set(first, memory, 1));
     MUST(set(second, memory, 1));
     expect_races(1, "and are still found");

@@ -230,12 +230,12 @@ Test(core_rules, a_capture_is_not_asked_for_by_its_streams_or_events)
     ASSERT_OK(table->graph_capture_begin(stream, DS_ACCEL_CAPTURE_RELAXED, &error));
     ASSERT_OK(table->event_record(event, stream, &error));
     EXPECT_FAIL(table->stream_synchronize(stream, 0, &error), DS_ACCEL_ERR_STATE,
-                "the stream captures, and asking it would break the capture");
+                "the stream captures, and a query would break the capture");
     EXPECT_FAIL(table->stream_query(stream, &error), DS_ACCEL_ERR_STATE, "the stream captures");
     EXPECT_FAIL(table->event_query(event, &error), DS_ACCEL_ERR_STATE,
-                "nobody can ask it before a launch");
+                "it cannot be queried before a launch");
     EXPECT_FAIL(table->event_synchronize(event, 0, &error), DS_ACCEL_ERR_STATE,
-                "nobody can ask it before a launch");
+                "it cannot be queried before a launch");
     EXPECT_OK(table->graph_capture_status(stream, &state, &error));
     cr_expect_eq(state, DS_ACCEL_CAPTURING_YES, "nothing of that reached the plugin");
     EXPECT_OK(table->graph_capture_end(stream, &graph, &error));

@@ -108,7 +108,7 @@ Test(core_layer, trace_that_cannot_be_written_is_left_out)
 {
     setenv("DS_ACCEL_TRACE_FILE", "/nonexistent/trace.json", 1);
     start_layers("trace,leak");
-    EXPECT_HAS(test_log, "layer trace is left out");
+    EXPECT_HAS(test_log, "layer trace is disabled");
     allocate(8);
     test_log[0] = '\0';
     stop();

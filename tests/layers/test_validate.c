@@ -77,9 +77,9 @@ Test(core_layer, validate_refuses_numbers_that_cannot_be)
     EXPECT_FAIL(table->mem_alloc(handle, 0, 0, 0, &pointer, &error), DS_ACCEL_ERR_INVALID,
                 "size_bytes is 0");
     EXPECT_FAIL(table->mem_alloc(handle, UINT64_MAX, 0, 0, &pointer, &error),
-                DS_ACCEL_ERR_NO_MEMORY, "no memory is as large");
+                DS_ACCEL_ERR_NO_MEMORY, "no machine has as much memory");
     EXPECT_FAIL(table->mem_alloc(handle, 1, 3, 0, &pointer, &error), DS_ACCEL_ERR_INVALID,
-                "no power of two");
+                "not a power of two");
     EXPECT_FAIL(table->mem_alloc(handle, 1, 0, 4, &pointer, &error), DS_ACCEL_ERR_INVALID,
                 "unknown bits 0x4");
     EXPECT_FAIL(table->mem_alloc(handle, 1, 0, 0, NULL, &error), DS_ACCEL_ERR_INVALID,
@@ -96,11 +96,11 @@ Test(core_layer, validate_refuses_numbers_that_cannot_be)
     EXPECT_FAIL(table->device_open(instance, (uint32_t)-1, &opened, &error), DS_ACCEL_ERR_INVALID,
                 "device index 4294967295");
     EXPECT_FAIL(table->mem_copy(handle, memory, host, 64, 0, &error), DS_ACCEL_ERR_INVALID,
-                "no kind 0");
+                "unknown kind 0");
     EXPECT_FAIL(table->mem_copy(handle, memory, host, 64, 6, &error), DS_ACCEL_ERR_INVALID,
-                "no kind 6");
+                "unknown kind 6");
     EXPECT_FAIL(table->mem_copy(handle, memory, host, UINT64_MAX, 2, &error), DS_ACCEL_ERR_INVALID,
-                "is no range");
+                "is not a valid range");
     EXPECT_FAIL(table->mem_copy(handle, memory, host, 65, 2, &error), DS_ACCEL_ERR_INVALID,
                 "goes past the end of its allocation");
     EXPECT_FAIL(table->mem_copy(handle, host, memory + 32, 33, 3, &error), DS_ACCEL_ERR_INVALID,
@@ -138,7 +138,7 @@ Test(core_layer, validate_knows_what_is_allocated)
     memory = allocate(64);
     EXPECT_OK(table->mem_alloc_pinned(handle, 64, 1, 0, &pinned, &error));
     EXPECT_FAIL(table->mem_free(handle, memory + 1, &error), DS_ACCEL_ERR_INVALID,
-                "not the beginning of an allocation, but 1 bytes behind it");
+                "not the start of an allocation, but 1 bytes after it");
     EXPECT_FAIL(table->mem_free(handle, host, &error), DS_ACCEL_ERR_INVALID,
                 "in no live allocation");
     EXPECT_FAIL(table->mem_free(handle, pinned, &error), DS_ACCEL_ERR_INVALID,
@@ -198,7 +198,7 @@ Test(core_layer, validate_refuses_calls_out_of_place)
     test_log[0] = '\0';
     table->graph_destroy(graph);
     ds_accel_device_close(device);
-    EXPECT_HAS(test_log, "DSA-H18: device_close with 2 things of the device still in use");
+    EXPECT_HAS(test_log, "DSA-H18: device_close with 2 objects of the device still in use");
     ds_accel_destroy(context);
 }
 

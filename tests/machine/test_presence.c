@@ -113,7 +113,7 @@ Test(core_presence, listing_and_explaining_wake_nothing)
     context = create_on(SUSPENDED);
     report = test_report(context, DS_ACCEL_REPORT_EXPLAIN, "cuda", 0);
     EXPECT_HAS(report, "asleep");
-    EXPECT_HAS(report, "remedy ask for it by name");
+    EXPECT_HAS(report, "remedy force it by name");
     expect_asleep(context, "0000:01:00.0 suspended");
     ds_accel_free_text(report);
     ds_accel_destroy(context);
@@ -239,7 +239,7 @@ Test(core_presence, named_by_option_environment_or_configuration_it_is_woken)
 
     setenv("DS_ACCELERATOR", "cuda", 1);
     context = detect_on(SUSPENDED, "cuda");
-    expect_gate(context, "power", "passed", "asked for by name");
+    expect_gate(context, "power", "passed", "requested by name");
     ds_accel_destroy(context);
     unsetenv("DS_ACCELERATOR");
     test_write("etc/ds-accel.json", "{\"accelerator\": \"cuda\"}");
@@ -261,7 +261,7 @@ Test(core_presence, named_in_a_check_it_is_woken_also_after_detection_found_it_a
     cr_expect_eq(ds_accel_check(context, "cuda"), DS_ACCEL_OK);
     cr_expect_eq(test_candidate(context, "cuda").state, DS_ACCEL_STATE_AVAILABLE);
     cr_expect_str_eq(test_candidate(context, "cuda").reason, "");
-    expect_gate(context, "power", "passed", "asked for by name");
+    expect_gate(context, "power", "passed", "requested by name");
     ds_accel_destroy(context);
 }
 

@@ -150,7 +150,7 @@ Test(core_doctor, a_machine_without_hardware_has_no_problem)
 Test(core_doctor, that_nothing_can_be_chosen_is_a_problem)
 {
     setenv("DS_ACCELERATOR", "cuda", 1);
-    expect("choice", "problem", "", "which has no plugin here", "ask for another");
+    expect("choice", "problem", "", "which has no plugin here", "force another");
     test_add_mock("cuda");
     expect("choice", "ok", "cuda", "chosen by override", "");
 }
@@ -258,7 +258,7 @@ Test(core_doctor, a_plugin_of_another_minor_version_is_worth_a_line)
           offsetof(struct ds_accel_note_desc, required_features));
     snprintf(detail, sizeof(detail), "built for ABI %d.%d; this host has %d.%d", DS_ACCEL_ABI_MAJOR,
              DS_ACCEL_ABI_MINOR + 1, DS_ACCEL_ABI_MAJOR, DS_ACCEL_ABI_MINOR);
-    expect("plugin", "info", "cuda", detail, "what this host does not know is left out");
+    expect("plugin", "info", "cuda", detail, "what this host does not know is not used");
 }
 
 Test(core_doctor, an_unknown_variable_is_a_warning)
@@ -403,7 +403,7 @@ Test(core_doctor, hardware_without_a_node_is_a_problem)
 {
     test_add_mock("cuda");
     add_gpu("0x10de");
-    expect("device_node", "problem", "0000:01:00.0", "no device node for cuda is",
+    expect("device_node", "problem", "0000:01:00.0", "no device node for cuda",
            "install and load NVIDIA's kernel driver");
     add_nodes();
     expect_fine("device_node");
@@ -412,8 +412,9 @@ Test(core_doctor, hardware_without_a_node_is_a_problem)
 Test(core_doctor, hardware_without_a_plugin_is_worth_a_line)
 {
     add_gpu("0x10de");
-    expect("device_node", "info", "0000:01:00.0", "no device node for cuda is", "driver");
-    expect("plugin", "info", "cuda", "0000:01:00.0 is here, but no ds_accel_cuda.so",
+    expect("device_node", "info", "0000:01:00.0", "no device node for cuda", "driver");
+    expect("plugin", "info", "cuda",
+           "0000:01:00.0 is present, but ds_accel_cuda.so is not installed",
            "install the vendor's plugin");
     expect_fine("device_node");
 }
@@ -424,7 +425,7 @@ Test(core_doctor, one_node_of_several_that_is_missing_is_a_warning)
     put("dev/nvidia0", "");
     put("dev/nvidia-uvm", "");
     expect("device_node", "warning", "/dev/nvidiactl", "cuda has /dev/nvidia-uvm, but not this one",
-           "a container must be given it too");
+           "if this is a container, pass it in");
     put("dev/nvidiactl", "");
     expect_fine("device_node");
 }
@@ -559,7 +560,8 @@ Test(core_doctor, a_library_that_a_plugin_links_is_named_with_the_plugin)
            "install the package that has it");
     test_copy(LIBRARY, "lib/libds_accel_absent.so.1");
     setenv("LD_LIBRARY_PATH", test_path("lib"), 1);
-    expect("plugin_dependency", "ok", "missing_library", "every library that it links is here", "");
+    expect("plugin_dependency", "ok", "missing_library", "every library that it links is installed",
+           "");
 }
 
 /* ---- limits --------------------------------------------------------------------------------- */
@@ -636,7 +638,8 @@ Test(core_doctor, a_limit_of_memory_is_told_and_a_tight_one_is_a_warning)
     expect("memory", "info", "/sys/fs/cgroup/a/b/memory.max",
            "1024 of 16384 MiB may be used, 512 MiB are left", "raise the limit");
     put("sys/fs/cgroup/a/b/memory.current", "1060000000\n");
-    expect("memory", "warning", "/sys/fs/cgroup/a/b/memory.max", "13 MiB are left", "end what");
+    expect("memory", "warning", "/sys/fs/cgroup/a/b/memory.max", "13 MiB are left",
+           "end processes");
 }
 
 /* ---- a whole machine ------------------------------------------------------------------------ */

@@ -69,8 +69,8 @@ Test(core_allocator, names_the_largest_allocation_of_the_driver)
                       DS_ACCEL_OK);
     }
     EXPECT_REFUSED(ds_accel_mem_alloc(device, NULL, 17 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY,
-                   "the driver gives at most 16.0 MiB in one allocation");
-    EXPECT_HAS(ds_accel_last_error(), "ask for several smaller ones");
+                   "the driver allocates at most 16.0 MiB in one allocation");
+    EXPECT_HAS(ds_accel_last_error(), "make several smaller ones");
     EXPECT_HAS_NOT(ds_accel_last_error(), "in pieces");
     EXPECT_REFUSED(ds_accel_mem_alloc(device, NULL, 2 * GIB, &pointer), DS_ACCEL_ERR_NO_MEMORY,
                    "more would be needed");

@@ -53,7 +53,7 @@ Test(core_allocator, puts_memory_where_it_was_taken_away_within_a_segment)
     EXPECT_HAS(strstr(text, "\"total_size\""), "\"total_size\"");
     ds_accel_free_text(text);
     EXPECT_REFUSED(ds_accel_mem_free(device, NULL, pointers[1]), DS_ACCEL_ERR_INVALID,
-                   "has gone back to the driver since");
+                   "was returned to the driver since");
     /* 60 MiB are free: three pages, of which two close the gap and one is after the end. */
     cr_expect_eq(take(device, NULL, 25 * MIB), pointers[1]);
     EXPECT_STAT(device, "reserved_bytes.all.current", 120 * MIB);

@@ -52,7 +52,8 @@ Test(core_rng, goes_where_its_state_or_place_says)
         EXPECT_STATUS(ds_accel_rng_set_state(rng, copy, needed), DS_ACCEL_ERR_INVALID);
     }
     EXPECT_REFUSED(ds_accel_rng_set_state(rng, state, needed - 1), DS_ACCEL_ERR_INVALID, "size");
-    EXPECT_REFUSED(ds_accel_rng_set_state(rng, state, 3), DS_ACCEL_ERR_INVALID, "no state");
+    EXPECT_REFUSED(ds_accel_rng_set_state(rng, state, 3), DS_ACCEL_ERR_INVALID,
+                   "not a generator state");
     EXPECT_REFUSED(ds_accel_rng_set_state(rng, NULL, 56), DS_ACCEL_ERR_INVALID, "NULL");
     ds_accel_rng_destroy(other);
     ds_accel_rng_destroy(rng);
@@ -78,7 +79,7 @@ Test(core_rng, ends_with_its_subsequence_and_does_not_begin_again)
     MUST(ds_accel_rng_create(device, 1, 0, &rng));
     MUST(ds_accel_rng_set_position(rng, &place));
     EXPECT_REFUSED(ds_accel_rng_bits(rng, NULL, words, 5, DS_ACCEL_DTYPE_INT32), DS_ACCEL_ERR_LIMIT,
-                   "elements left");
+                   "it has fewer than 5 elements");
     EXPECT_STATUS(ds_accel_rng_bits(rng, NULL, words, 3, DS_ACCEL_DTYPE_INT32), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_rng_bits(rng, NULL, words, 1, DS_ACCEL_DTYPE_INT64), DS_ACCEL_ERR_LIMIT);
     EXPECT_STATUS(ds_accel_rng_bits(rng, NULL, words, 1, DS_ACCEL_DTYPE_INT32), DS_ACCEL_OK);

@@ -172,7 +172,7 @@ fi
         "$build/sim/lib/libcuda.so.1 is present, no device: cuInit(0): CUDA_ERROR_NO_DEVICE (100), although /dev/nvidiactl is there" \
         $with_sim CUDA_VISIBLE_DEVICES=0,1
     refused "a service of MPS that takes nobody" "$dir/two" "unavailable device_busy" \
-        'the service MPS takes no other client now: cuInit(0): CUDA_ERROR_MPS_MAX_CLIENTS_REACHED (808)' $on_two SIM_FAIL=cuInit:1=808
+        'the MPS service accepts no more clients now: cuInit(0): CUDA_ERROR_MPS_MAX_CLIENTS_REACHED (808)' $on_two SIM_FAIL=cuInit:1=808
     is "an option: the library" "available : $build/sim/lib/libcuda.so.1, driver 580.65.6, 2 devices" \
         "$(verdict "$dir/two" env SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$build/sim/lib" \
             DS_ACCEL_CUDA_LIBRARY="$build/sim/lib/libcuda.so.1")"
@@ -512,7 +512,7 @@ for machine in cuda node-8gpu; do
     is "conformance on $machine: what is skipped" "DS_ACCEL_FLAG_HOST_ACCESSIBLE is not set
 DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES is not set
 DS_ACCEL_FLAG_SYNCHRONIZED is not set
-more than 4 GiB cannot be had
+more than 4 GiB cannot be allocated
 not offered: dmabuf_import
 not offered: env_rules_get
 not offered: op_builders_get

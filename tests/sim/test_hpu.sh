@@ -126,7 +126,7 @@ ln -s /dev/accel/accel1 "$dir/held/proc/4242/fd/8"
 ln -s /dev/accel/accel3 "$dir/held/proc/4242/fd/9"
 has "all are held" "$(DS_ACCEL_ROOT=$dir/held refused hpu-holes)" '4 device_busy: module 0 is held by '\
 'process 4242 (trainer), and a module serves one process; hl-smi or "fuser -v /dev/accel/accel3" '\
-'shows who has it'
+'shows which process has it'
 # The program that detects is not a holder: it shares the module with itself, even if a helper
 # process probes. The process that started the program is a holder.
 cat >"$dir/hold" <<'END'
@@ -157,7 +157,7 @@ for mode in isolated in-process; do
     has "$mode: held by who started who asks, says" "$err" "device_busy: module 0 is held by process"
 done
 has "busy, says Synapse" "$(refused hpu-holes 'SIM_FAIL=synInitialize:*=20')" \
-    "4 device_busy: synInitialize(): synDeviceAlreadyAcquired (20); hl-smi shows who has the modules"
+    "4 device_busy: synInitialize(): synDeviceAlreadyAcquired (20); hl-smi shows which processes have the modules"
 has "busy, says the count" "$(refused hpu-holes 'SIM_FAIL=synDeviceGetCount:*=22')" \
     "4 device_busy: synDeviceGetCount(): synBusy (22)"
 has "no device, says Synapse" "$(refused hpu-holes 'SIM_FAIL=synInitialize:*=8')" "4 no_device: "
@@ -301,7 +301,7 @@ is "a module, opened twice by one process" open "$(cat "$dir/busy")"
 on hpu-holes "$drive" "$plugin" work
 is "and by another" 'failed device_open: -8 20 synDeviceAlreadyAcquired: '\
 'synDeviceAcquireByModuleId(module 0): synDeviceAlreadyAcquired (20); a module serves one process: '\
-'hl-smi or "fuser -v /dev/accel/accel3" shows who has it' "$out"
+'hl-smi or "fuser -v /dev/accel/accel3" shows which process has it' "$out"
 exec 3>&-
 wait "$holder" || fail "the holder" "exit $?"
 on hpu-holes "$drive" "$plugin" work

@@ -132,7 +132,7 @@ has "sensors of the right chip" "$out" "device 1 valid 0x10cf utilization 37 mem
 variant deaf 'v["dcmi"] = "refuse"'
 drive "$dir/deaf.json" facts 0
 has "no sensors for this user: nothing is known" "$out" "device 0 valid 0x0 "
-has "no sensors for this user: why" "$out" "libdcmi.so is not there, or refuses"
+has "no sensors for this user: why" "$out" "libdcmi.so is missing or cannot be used"
 DS_ACCEL_NPU_MSTX_LIBRARY=/nowhere/libms_tools_ext.so drive npu ranges
 is "ranges that nobody looks at" "0 " "$code $out"
 SIM_RANGES=$dir/ranges drive npu ranges

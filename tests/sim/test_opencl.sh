@@ -64,7 +64,7 @@ refused "a platform without devices" no_device "Portable Computing Language has 
     "$cpu" POCL_DEVICES=none
 refused "PoCL without a cache" no_device "Portable Computing Language has no device" \
     "$cpu" POCL_CACHE_DIR=/proc/nonexistent
-refused "only a CPU" no_device "is a CPU, which is taken with DS_ACCEL_OPENCL_DEVICE_TYPE=cpu"
+refused "only a CPU" no_device "is a CPU, which is used with DS_ACCEL_OPENCL_DEVICE_TYPE=cpu"
 refused "only a CPU, by name" no_device "is a CPU" DS_ACCEL_OPENCL_DEVICE_TYPE=gpu,accelerator
 refused "no such type" bad_option 'option device_type: "tpu" is not' \
     DS_ACCEL_OPENCL_DEVICE_TYPE=cpu,tpu

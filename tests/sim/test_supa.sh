@@ -78,7 +78,7 @@ if unprivileged "a closed directory"; then
     [ "$(id -u)" = 0 ] || chmod 000 "$dir/refused/dev/biren"
     # shellcheck disable=SC2086 # words
     run env XDG_RUNTIME_DIR= $as_user env DS_ACCEL_ROOT="$dir/refused" "$reached/bin/ds-accel" explain supa
-    has "a closed directory: it is asked" "$out" "hardware passed  no permission to look into /dev/biren"
+    has "a closed directory: it is asked" "$out" "hardware passed  no permission to read /dev/biren"
     has "a closed directory: what is in the way" "$out" \
         "probe    failed  /dev/biren: no permission to read and write for user $user"
     has "a closed directory: the reason" "$out" "reason no_permission"

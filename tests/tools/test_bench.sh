@@ -243,7 +243,7 @@ refuses 2 '--only takes copy, fill, peer' bench --only frob
 refuses 2 'not ""' bench --only copy,
 refuses 2 "more than 32 sizes" bench --size "$(seq -s, 1 33)"
 refuses 2 "bench takes [NAME]" bench cpu mock
-refuses 2 "which one?" -a cpu bench mock
+refuses 2 "expected the same name" -a cpu bench mock
 refuses 2 "option of bench" detect --size 4K
 refuses 2 "option of report, bench" detect -o file
 refuses 2 "option --time needs an argument" bench --time

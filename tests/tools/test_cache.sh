@@ -102,15 +102,15 @@ ds_accel cache show
 is "show: nothing yet" "0 $cache/verdicts (rw)
 no verdict is remembered " "$code $out $err"
 ds_accel quarantine list
-is "list: nothing yet" "0 no plugin has crashed or hung of late " "$code $out $err"
+is "list: nothing yet" "0 no plugin has crashed or hung recently " "$code $out $err"
 ds_accel quarantine list --json
 from_json "list --json: nothing yet" quarantine 0 'entries/#'
 ds_accel cache clear
 is "clear: nothing yet" "0  " "$code $out $err"
 is "to look at it makes no directory" no "$([ -e "$cache" ] && echo yes || echo no)"
 (cd "$dir" && DS_ACCEL_CACHE_DIR=relative "$program" cache show >"$dir/shown" 2>&1)
-is "a relative path" "ds-accel: warning: cache: not used: relative is no absolute path
-not used: relative is no absolute path no" \
+is "a relative path" "ds-accel: warning: cache: not used: relative is not an absolute path
+not used: relative is not an absolute path no" \
     "$(cat "$dir/shown") $([ -e "$dir/relative" ] && echo yes || echo no)"
 chooses "cold" counted
 chooses "warm" counted
@@ -141,14 +141,14 @@ for arguments in "" "lists" "list x" "clear x y" "clear x"; do
     [ "$arguments" = "clear x" ] || is "usage: quarantine $arguments" "2 " "$code $out"
 done
 is "clear of one that has no strikes" \
-    "1 ds-accel: no plugin of the name \"x\" has crashed or hung of late" "$code $err"
+    "1 ds-accel: no plugin named \"x\" has crashed or hung recently" "$code $err"
 
 DS_ACCEL_CACHE=off ds_accel cache show
 is "show: off" "0 not used: DS_ACCEL_CACHE is off" "$code $out"
 DS_ACCEL_CACHE=off ds_accel cache show --json
 from_json "show --json: off" cache "null null DS_ACCEL_CACHE is off off" directory file unused mode
 DS_ACCEL_CACHE=ro ds_accel cache clear
-is "clear: ro" "1 ds-accel: nothing was forgotten: DS_ACCEL_CACHE is ro" "$code $err"
+is "clear: ro" "1 ds-accel: nothing was cleared: DS_ACCEL_CACHE is ro" "$code $err"
 ds_accel --root / cache show --json
 from_json "show --json: a recorded machine" cache "null a recorded machine has no cache" directory unused
 DS_ACCEL_CACHE_DIR='' XDG_RUNTIME_DIR="$dir" ds_accel cache show --json
@@ -164,7 +164,7 @@ if [ "$(id -u)" = 0 ]; then
     ds_accel cache clear
     is "clear: fails" 1 "$code"
     has "clear: which directory, and why" "$err" "
-ds-accel: nothing was forgotten: $cache: it has owner 0, mode 0777; expected a directory of this user"
+ds-accel: nothing was cleared: $cache: it has owner 0, mode 0777; expected a directory that this user owns"
     DS_ACCEL_LOG=error ds_accel cache show
     has "show: which directory, and why, said once" "0 $out" "0 not used: $cache: it has owner 0, mode 0777; expected"
     chmod 700 "$cache"
@@ -364,7 +364,7 @@ if [ -n "$can_shift" ]; then
     after=700
     dies
     strikes "ended twice, ten minutes apart" "1 start_failed false"
-    has "it says that it may have been ended" "$out" "it may also have been ended from outside"
+    has "it says that it may have been ended" "$out" "something else may have ended it"
     after=1200
     dies
     strikes "ended twice within ten minutes" "2 start_failed true"
@@ -468,7 +468,7 @@ in place 0
 no verdict is remembered
         probe_segv: SIGSEGV at address 0x10
 strikes 0
-no plugin has crashed or hung of late
+no plugin has crashed or hung recently
 lock" "$code $out"
 
     # Another /etc/ld.so.cache may be other libraries.

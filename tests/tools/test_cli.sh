@@ -93,7 +93,7 @@ report detect 0 env DS_ACCEL_XPU_VARIANT=driver "$program" --plugin-dir "$dir/de
 is "xpu defers" "cuda available deferred" \
     "$(at accelerator candidates/name=xpu/state candidates/name=xpu/reason)"
 run env DS_ACCEL_XPU_VARIANT=driver "$program" --plugin-dir "$dir/defer" explain
-has "explain says so" "$out" "reason deferred: another accelerator goes first"
+has "explain says so" "$out" "reason deferred: the configuration prefers another accelerator"
 answers xpu env DS_ACCEL_XPU_VARIANT=driver DS_ACCEL_CUDA_AVAILABLE=false \
     "$program" -q --plugin-dir "$dir/defer" detect
 
@@ -223,7 +223,7 @@ if [ -c /dev/full ]; then
         # shellcheck disable=SC2086 # a list of words
         "$program" $command >/dev/full 2>"$dir/stderr" || code=$?
         is "$command >/dev/full" "1" "$code"
-        has "$command >/dev/full says so" "$(cat "$dir/stderr")" "ds-accel: writing the answer failed: "
+        has "$command >/dev/full says so" "$(cat "$dir/stderr")" "ds-accel: writing the output failed: "
     done
 fi
 for command in detect "list --json" --help; do
@@ -231,7 +231,7 @@ for command in detect "list --json" --help; do
     # shellcheck disable=SC2086 # a list of words
     "$program" $command >&- 2>"$dir/stderr" || code=$?
     is "$command >&-" "1" "$code"
-    has "$command >&- says so" "$(cat "$dir/stderr")" "ds-accel: writing the answer failed: "
+    has "$command >&- says so" "$(cat "$dir/stderr")" "ds-accel: writing the output failed: "
 done
 is "stderr closed" "cpu" "$(env DS_ACCEL_CUDA_AVAILABLE=false "$program" --plugin-dir "$dir/cuda" detect 2>&-)"
 is "stdin closed" "cpu" "$("$program" detect <&-)"

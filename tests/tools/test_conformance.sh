@@ -159,7 +159,7 @@ valid "a crash"
 printf '{"probe": {"timeout_ms": 200}}\n' >"$dir/short.json"
 run env DS_ACCEL_MOCK_LAUNCH_LATENCY_NS=100000000000 "$program" --config "$dir/short.json" \
     conformance --json mock --rule DSA-P52
-is "a check that does not end" "1 no answer within 200 ms, in stream_synchronize" "$code $(at checks/0/detail)"
+is "a check that does not end" "1 no result within 200 ms, in stream_synchronize" "$code $(at checks/0/detail)"
 
 # ---- ends of the process ------------------------------------------------------------------------
 
@@ -302,7 +302,7 @@ refuses() {
 refuses 4 "mock is not available: no_driver" env DS_ACCEL_MOCK_AVAILABLE=false DS_ACCEL_MOCK_REASON=no_driver \
     "$program" conformance mock
 refuses 4 "bad_option" env DS_ACCEL_MOCK_DEVICE_COUNT=many "$program" conformance mock
-refuses 1 "no plugin of the name" "$program" conformance nosuch
+refuses 1 "no plugin named" "$program" conformance nosuch
 refuses 1 "No such file" "$program" conformance "$dir/ds_accel_none.so"
 refuses 2 "expected ds_accel_<name>.so" "$program" conformance "$dir/other.so"
 refuses 2 "or --list" "$program" conformance
@@ -313,8 +313,8 @@ refuses 2 "is not a number of a device" "$program" conformance mock --device x
 refuses 2 "option of conformance" "$program" detect --list
 broken=$build/tests/fixtures
 refuses 4 "does not load" "$program" conformance "$broken/undefined_symbol/ds_accel_undefined_symbol.so"
-refuses 4 "gives no table" "$program" conformance "$broken/entry_null/ds_accel_entry_null.so"
-refuses 4 "no_note: there is no note" "$program" conformance "$broken/no_note/ds_accel_no_note.so"
+refuses 4 "returns no table" "$program" conformance "$broken/entry_null/ds_accel_entry_null.so"
+refuses 4 "no_note: it has no note" "$program" conformance "$broken/no_note/ds_accel_no_note.so"
 run "$program" conformance "$broken/none/ds_accel_none.so"
 is "a plugin of seven functions" "0 " "$code $(broken)"
 run "$program" conformance "$broken/size_zero/ds_accel_size_zero.so"

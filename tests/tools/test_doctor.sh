@@ -90,7 +90,7 @@ put $pci/vendor 0x10de
 put $pci/class 0x030200
 put $pci/power/runtime_status active
 doctor 1
-found device_node problem 0000:01:00.0 "no device node for cuda is" "kernel driver"
+found device_node problem 0000:01:00.0 "no device node for cuda" "kernel driver"
 for node in nvidiactl nvidia-uvm nvidia0; do
     put dev/$node ""
     chmod 666 "$machine/dev/$node"

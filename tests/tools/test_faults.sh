@@ -355,7 +355,7 @@ if [ "$(id -u)" = 0 ]; then
     meet link_owner rejected link_owner
     rm "$plugins/ds_accel_faulty.so"
     ln -s "$dir/good.so" "$plugins/ds_accel_faulty.so"
-    remedied link_owner "make the link anew as root"
+    remedied link_owner "create the link again as root"
 
     fresh
     put none

@@ -106,7 +106,7 @@ for way in namespace cgroup tree; do
     put faults none
     ds_accel detect
     case $err in
-    *"nothing contains"*)
+    *"containment of the plugins' processes"*)
         echo "isolation: not tested: $way: $(printf '%s' "$err" | head -n 1)"
         continue
         ;;

@@ -200,12 +200,12 @@ refuses "no JSON" 1:1 "expected" 'x'
 refuses "cut" 1:12 "near end of file" '{"segments":'
 refuses "a key twice" 1:27 "duplicate" '{"segments": [], "segments": []}'
 refuses "a text" 1:10 "'[' or '{' expected" '"segments"'
-refuses "no segments" 1:1 'there is no "segments", a list' '{}'
+refuses "no segments" 1:1 '"segments" is missing; expected a list' '{}'
 refuses "segments that are none" 2:14 '"segments" is not a list' '{
  "segments": 3}'
 refuses "a newer one" 1:20 '"schema_version" is not 1' '{"schema_version": 2, "segments": []}'
 refuses "a segment that is none" 1:15 "expected an object, a segment" '{"segments": [3]}'
-refuses "a segment without address" 1:2 'there is no "address", a whole number' '[{"total_size": 4, "blocks": []}]'
+refuses "a segment without address" 1:2 '"address" is missing; expected a whole number' '[{"total_size": 4, "blocks": []}]'
 refuses "an address below 0" 1:14 '"address" is -1; expected at least 0' '[{"address": -1, "total_size": 4, "blocks": []}]'
 refuses "a size that is a text" 1:31 '"total_size" is not a whole number' '[{"address": 1, "total_size": "4", "blocks": []}]'
 refuses "a size past all memory" 1:31 "larger than any device" '[{"address": 1, "total_size": 9000000000000000000, "blocks": []}]'
@@ -215,7 +215,7 @@ refuses "segments past all memory" 2:31 "add up to more than any machine's memor
 refuses "a number past all numbers" 1:50 "too big integer" '[{"address": 1, "total_size": 90000000000000000000, "blocks": []}]'
 refuses "a gap" 1:44 "the blocks add up to 3 bytes, and the segment has 4" \
     '[{"address": 1, "total_size": 4, "blocks": [{"size": 3, "state": "inactive"}]}]'
-refuses "a block past the end" 1:54 "the block ends behind its segment" \
+refuses "a block past the end" 1:54 "the block ends past the end of its segment" \
     '[{"address": 1, "total_size": 4, "blocks": [{"size": 5, "state": "inactive"}]}]'
 refuses "a block elsewhere" 1:68 "does not begin where the one before it ends" \
     '[{"address": 1, "total_size": 4, "blocks": [{"size": 4, "address": 2, "state": "inactive"}]}]'
@@ -229,9 +229,9 @@ refuses "two in one place" 2:14 "the segment overlaps the one at position 0" \
     '[{"address": 1, "total_size": 4, "blocks": [{"size": 4, "state": "inactive"}]},
  {"address": 4, "total_size": 4, "blocks": [{"size": 4, "state": "inactive"}]}]'
 refuses "a trace that is none" 1:36 "the events of one device" '{"segments": [], "device_traces": [3]}'
-refuses "an event nobody knows" 1:48 '"action" is none of those known' \
+refuses "an event nobody knows" 1:48 '"action" is unknown' \
     '{"segments": [], "device_traces": [[{"action": "frobnicate"}]]}'
-refuses "an event without size" 1:37 'there is no "size"' \
+refuses "an event without size" 1:37 '"size" is missing' \
     '{"segments": [], "device_traces": [[{"action": "alloc", "addr": 1}]]}'
 refuses "statistics that are texts" 1:34 "expected a number" '{"segments": [], "stats": [{"a": "b"}]}'
 refuses "settings that are none" 1:40 '"allocator_settings" is not an object' \
@@ -268,7 +268,7 @@ usage "another command's option, before it" "--pickle is an option of memory" --
 usage "a picture of a replay" "writes a table, or JSON" memory replay --svg file
 usage "a try to show" "--try is an option of memory replay" memory show --try x=1 file
 usage "another command's try" "--try is an option of memory" list --try x=1
-usage "a name and a snapshot" "\"mock\" is one too many" info mock --memory-map=file
+usage "a name and a snapshot" "leave out \"mock\"" info mock --memory-map=file
 usage "another command's map" "--memory-map is an option of info" detect --memory-map
 usage "another command's output" "--output is an option of report, bench, memory and note" -o file list
 

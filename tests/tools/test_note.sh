@@ -104,13 +104,13 @@ refuses() {
     has "note $*" "$err" "$wanted"
 }
 refuses "note takes" example vendor
-refuses '"Example" is no plugin' Example v 1
-refuses 'is no plugin' 1a v 1
-refuses 'is no plugin' abcdefghijklmnopqrstuvwxyz012345 v 1
-refuses 'is no vendor' example "" 1
-refuses 'is no vendor' example "$(printf 'a\033[31m')" 1
-refuses 'is no vendor' example "$(printf '%064d' 0)" 1
-refuses 'is no version' example v "$(printf '%032d' 0)"
+refuses '"Example" is not a plugin name' Example v 1
+refuses 'is not a plugin name' 1a v 1
+refuses 'is not a plugin name' abcdefghijklmnopqrstuvwxyz012345 v 1
+refuses 'is not a vendor' example "" 1
+refuses 'is not a vendor' example "$(printf 'a\033[31m')" 1
+refuses 'is not a vendor' example "$(printf '%064d' 0)" 1
+refuses 'is not a version' example v "$(printf '%032d' 0)"
 refuses '"required=sound"' example v 1 required=sound
 refuses '"required="' example v 1 required=
 refuses '"optional=1,"' example v 1 optional=1,

@@ -68,7 +68,7 @@ as "$user" "$program" cache show
 has "show" "$out" "$private/verdicts (rw)"
 has "show: a verdict" "$out" "cpu"
 as "$user" "$program" doctor -v
-has "doctor" "$out" "$private: verdicts and the quarantine are kept here"
+has "doctor" "$out" "$private: verdicts and the quarantine are stored here"
 for round in 1 2; do
     as "$user" "$program" --plugin-dir "$dir/faulty" -a faulty detect
     is "it crashes, round $round" 4 "$code"
@@ -125,12 +125,12 @@ refused() {
 fresh
 as "$user" "$program" detect
 chown -R "$other" "$private"
-refused "another user's" "it has owner $other, mode 0700; expected a directory of this user"
+refused "another user's" "it has owner $other, mode 0700; expected a directory that this user owns"
 chown -R 0 "$private"
 refused "root's" "it has owner 0, mode 0700"
 chown -R "$user" "$private"
 chmod 755 "$private"
-refused "one that others may read" "mode 0755; expected a directory of this user that nobody else may open"
+refused "one that others may read" "mode 0755; expected a directory that this user owns and no other may open"
 chmod 710 "$private"
 refused "one that the group may pass" "mode 0710"
 fresh
@@ -146,10 +146,10 @@ refused "a link to nothing" "$private: it is a link"
 is "a link to nothing: stays so" no "$([ -e "$dir/nowhere" ] && echo yes || echo no)"
 fresh
 echo "not a directory" >"$private"
-refused "a file" "$private: it is no directory"
+refused "a file" "$private: it is not a directory"
 fresh
 mkfifo "$private"
-refused "a pipe" "$private: it is no directory"
+refused "a pipe" "$private: it is not a directory"
 
 # ---- the directory that it is in ---------------------------------------------------------------------
 
@@ -166,10 +166,10 @@ unfit() {
 
 fresh
 chmod 777 "$tmp"
-unfit "without the sticky bit" "unused: $private: the directory that it would be in: another user could"
+unfit "without the sticky bit" "unused: $private: its parent directory: another user could"
 fresh
 chown "$other" "$tmp"
-unfit "another user's own" "another user could put another directory in its place"
+unfit "another user's own" "another user could replace it"
 fresh
 chmod 755 "$tmp"
 unfit "closed" ""
@@ -204,7 +204,7 @@ if [ -z "${SAN:-}" ] && [ "$out" = "$other" ]; then
     is "set-uid: detect" "0 cpu" "$code $out"
     is "set-uid: nothing is made" " no" "$(ls -A "$tmp") $([ -e "/tmp/ds-accel-$other" ] && echo yes || echo no)"
     as "$user" "$prefix/bin/secure" cache show
-    has "set-uid: show" "$out" "not used: a program with more rights than its caller remembers nothing"
+    has "set-uid: show" "$out" "not used: a program with raised rights caches nothing"
 else
     echo "set-uid: not tested: this machine or directory runs no such programs"
 fi

@@ -283,9 +283,9 @@ r["plugins"][0]["gates"].append(r["plugins"][0]["gates"][-1])#/plugins/0: its ga
 r["plugins"][0]["gates"].reverse()#/plugins/0: its gates are not those of this version, in their order
 r["plugins"][0]["gates"][3]["gate"] = "later"#/plugins/0: its gates are not those of this version, in their order
 r["plugins"][0]["name"] = "x" * 32#/plugins/0/name: a text of 32 bytes is too long
-r["plugins"][0]["state"] = "fine"#there is no state "fine"
-r["plugins"][0]["reason"] = "because"#there is no reason "because"
-r["plugins"][0]["stage"] = "second"#there is no gate "second"
+r["plugins"][0]["state"] = "fine"#unknown state "fine"
+r["plugins"][0]["reason"] = "because"#unknown reason "because"
+r["plugins"][0]["stage"] = "second"#unknown gate "second"
 plugin("cpu")["answers"]["device_count"] = 0#it has 0 devices
 r["files"]["/proc/meminfo"]["text"] = 5#/files/~1proc~1meminfo/text
 r["configuration"][0]["layer"] = "top"#/configuration/0/layer

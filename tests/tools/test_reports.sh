@@ -89,7 +89,7 @@ run env DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=no_driver DS_ACCEL_CU
 is "explain" "0" "$code"
 has "the choice" "$out" "chosen: cpu (auto detect)"
 has "the failed gate" "$out" "  probe  failed  no module"
-has "the reason" "$out" "  reason no_driver: the device is there, its kernel driver is not"
+has "the reason" "$out" "  reason no_driver: the device is present, but its kernel driver is not loaded"
 has "the remedy" "$out" "  remedy install and load NVIDIA's kernel driver (Debian, non-free: nvidia-driver"
 has "what has no plugin" "$out" "without a plugin file: xpu.external, xpu, npu"
 lacks "cuda has one" "$(printf '%s\n' "$out" | grep '^without')" "cuda"

@@ -126,16 +126,16 @@ int32_t ds_accel__allocator_refuse(struct ds_accel__allocator *allocator, const 
     ds_accel__arenas_unlock(allocator);
     pthread_mutex_unlock(&allocator->lock);
     if (block == NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
-                               "%s: %p was not allocated on device %u, or its memory has gone back "
-                               "to the driver since",
-                               call, pointer, allocator->device_index);
+        return ds_accel__error(
+            DS_ACCEL_ERR_NOT_FOUND,
+            "%s: %p was not allocated on device %u, or its memory was returned to the driver since",
+            call, pointer, allocator->device_index);
     }
     if (copy.state == DS_ACCEL__BLOCK_LIVE) {
         return ds_accel__error(
             DS_ACCEL_ERR_INVALID,
             "%s: %p lies %llu bytes inside an allocation of %llu bytes on device "
-            "%u: only its start, %p, can be given",
+            "%u: pass its start, %p",
             call, pointer, (unsigned long long)(address - copy.address),
             (unsigned long long)copy.requested_bytes, allocator->device_index,
             (void *)(uintptr_t)copy.address);

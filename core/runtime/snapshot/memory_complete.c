@@ -107,7 +107,7 @@ static json_int_t get_number(struct reader *reader, json_t *object, const char *
         return fallback;
     }
     if (value == NULL) {
-        fail(reader, NULL, "there is no \"%s\", a whole number", key);
+        fail(reader, NULL, "\"%s\" is missing; expected a whole number", key);
         return 0;
     }
     if (!json_is_integer(value)) {
@@ -143,7 +143,7 @@ static const char *get_text(struct reader *reader, json_t *object, const char *k
         return fallback;
     }
     if (value == NULL) {
-        fail(reader, NULL, "there is no \"%s\", a text", key);
+        fail(reader, NULL, "\"%s\" is missing; expected a text", key);
         return "";
     }
     if (!json_is_string(value)) {
@@ -159,7 +159,7 @@ static json_t *get_array(struct reader *reader, json_t *object, const char *key,
     json_t *value = json_object_get(object, key);
 
     if (value == NULL && is_required) {
-        fail(reader, NULL, "there is no \"%s\", a list", key);
+        fail(reader, NULL, "\"%s\" is missing; expected a list", key);
     } else if (value != NULL && !json_is_array(value)) {
         fail(reader, key, "\"%s\" is not a list", key);
         return NULL;
@@ -189,7 +189,7 @@ static size_t get_choice(struct reader *reader, json_t *object, const char *key,
         }
     }
     nearest = ds_accel__nearest(text, choices, count);
-    fail(reader, key, "\"%s\" is none of those known%s%s%s", key, nearest != NULL ? "; is \"" : "",
+    fail(reader, key, "\"%s\" is unknown%s%s%s", key, nearest != NULL ? "; is \"" : "",
          nearest != NULL ? nearest : "", nearest != NULL ? "\" meant?" : "");
     return 0;
 }
@@ -304,7 +304,7 @@ static json_t *read_block(struct reader *reader, json_t *block, json_int_t addre
     }
     size = get_size(reader, block, "size", 1, REQUIRED);
     if (size > room) {
-        fail(reader, "size", "the block ends behind its segment");
+        fail(reader, "size", "the block ends past the end of its segment");
     }
     if (get_size(reader, block, "address", 0, address) != address) {
         fail(reader, "address", "the block does not begin where the one before it ends");
@@ -615,7 +615,7 @@ static json_t *read_tree(struct reader *reader, json_t *tree)
         return copy;
     }
     if (get_number(reader, tree, "schema_version", 1, 1) != 1) {
-        fail(reader, "schema_version", "\"schema_version\" is not 1: it is of a newer ds-accel");
+        fail(reader, "schema_version", "\"schema_version\" is not 1: a newer ds-accel wrote it");
     }
     segments = is_list ? tree : get_array(reader, tree, "segments", true);
     set_number(reader, copy, "schema_version", 1);

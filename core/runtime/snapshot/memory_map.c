@@ -169,7 +169,7 @@ static void add_frame(struct map *map, const json_t *block)
 
 static void draw_block(struct map *map, const json_t *segment, const struct run *run, double y)
 {
-    static const char *const states[] = {"free", "freed, a stream is not past it", "allocated"};
+    static const char *const states[] = {"free", "freed, still in use by a stream", "allocated"};
     enum ds_accel__piece_state state = ds_accel__piece_state(run->block);
     size_t colour = colour_of(map, get_number(segment, "stream"));
     double width = (double)run->bytes / map->bytes_per_unit;
@@ -302,7 +302,7 @@ static void draw_legend(struct map *map)
     }
     draw_key(map, &x, "f", "free");
     if (map->has_pending) {
-        draw_key(map, &x, "s0 p", "freed, a stream is not past it");
+        draw_key(map, &x, "s0 p", "freed, still in use by a stream");
     }
     if (map->has_run) {
         draw_key(map, &x, "m", "many small blocks");
