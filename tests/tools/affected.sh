@@ -2,26 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Print the tests that changed files can affect first: what `make check QUICK=1` runs.
+# Print the tests that the changed files are likely to affect; `make check QUICK=1` runs them.
 #
 #     affected.sh shell [COMMIT]      the shell tests
 #     affected.sh unit [COMMIT]       a pattern for the unit tests' --filter; '*' for all of them
 #
-# Changed is what differs from the commit (HEAD, unless given), and what git does not know yet. A file of a room of core/
-# selects the unit tests of its room and of all rooms that follow, which can call it. Of the shell tests it selects those
-# of its room, and those of its own name: core/host/cache.c selects test_cache.sh, plugins/xpu selects test_xpu.sh. A few
-# quick tests always run, and what all tests share selects them all. What this leaves out, whole `make check` runs: this is for the time between edits.
+# Changed files are those that differ from the commit (HEAD by default) and untracked files. A file
+# of a room of core/ selects the unit tests of its room and of all later rooms, which can call it.
+# It also selects the shell tests of its room and of its own name: core/host/cache.c selects
+# test_cache.sh, plugins/xpu selects test_xpu.sh. A few quick tests always run; a file that all
+# tests share selects all of them. `make check` runs all tests: the selection is for the time
+# between edits.
 set -eu
 cd "$(dirname "$0")/../.."
 kind=$1
 since=${2:-HEAD}
 rooms=$(sed -n 's/^\(TOOLS_\)\{0,1\}ROOMS := //p' Makefile | paste -sd ' ' -)
 
-# Under five seconds of a processor each: symbols, the order of rooms, each vendor's plugin in brief.
+# Each takes less than five seconds of processor time: symbols, the order of rooms, a brief test of
+# each vendor's plugin.
 always="tests/tools/test_symbols.sh tests/tools/test_rooms.sh tests/tools/test_note.sh tests/tools/test_private.sh
 tests/sim/test_alike.sh tests/sim/test_identity.sh"
 
-# tests_named WORD...: the shell tests of these names that there are.
+# tests_named WORD...: print the shell tests with these names that exist.
 tests_named() {
     for word in "$@"; do
         for test in tests/tools/test_"$word".sh tests/sim/test_"$word".sh; do
@@ -30,7 +33,8 @@ tests_named() {
     done
 }
 
-# tests_of PATH: by the directory's names, and the file's name up to each of its underscores.
+# tests_of PATH: print the tests named after the file's directories, the file, and each part of its
+# name up to an underscore.
 tests_of() {
     case $1 in
     Makefile | *.mk | tests/tools/lib.sh | tests/tools/cli.sh | tests/tools/run_tests.sh)
@@ -49,7 +53,7 @@ tests_of() {
     done
     # shellcheck disable=SC2046 # words
     tests_named $(dirname "$1" | tr / ' ')
-    # What each room is seen by in the command and in vendors' plugins.
+    # Shell tests that reach the room through the command or through vendors' plugins.
     case $1 in
     core/*.h | core/*.map | core/*.def) tests_named headers abi manual ;;
     core/base/* | tests/base/*) tests_named cli texts fork secure reports ;;
@@ -83,7 +87,7 @@ tests_of() {
     esac
 }
 
-# suites_of PATH: the suites of the unit tests in the directories of tests/ whose code can see the file; * for all.
+# suites_of PATH: print the suites of the unit tests that can depend on the file; "*" for all.
 suites_of() {
     case $1 in
     conf/* | tests/fixtures/* | *.mk) echo '*' && return ;;
@@ -94,7 +98,7 @@ suites_of() {
     esac
     seen=
     for directory in $rooms plugins; do
-        # A test alone is seen by no other room.
+        # No other room depends on a test.
         case $directory/$1 in "$room"/*) seen=yes ;; */tests/*) seen= ;; esac
         [ -z "$seen" ] || [ ! -d "tests/$directory" ] ||
             sed -n 's/^Test(\([a-z_0-9]*\),.*/\1/p' "tests/$directory"/test_*.c

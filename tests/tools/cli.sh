@@ -3,8 +3,8 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154 # for the scripts that source this, and from them
 #
-# What the tests of the command line share: checks of an answer, a refusal and a report, directories of
-# plugins, and configurations. Source it behind lib.sh, with $build and $source.
+# Shared by the tests of the command line: checks of output, refusals and reports, plugin
+# directories, and configurations. Source it after lib.sh, with $build and $source set.
 
 unset NO_COLOR TERM
 program=$build/bin/ds-accel
@@ -17,7 +17,7 @@ validate() {
     "${PYTHON:-/usr/bin/python3}" "$source/tests/tools/validate.py" "$@"
 }
 
-# lacks NAME TEXT PART: a text does not hold a part.
+# lacks NAME TEXT PART: check that TEXT does not contain PART.
 lacks() {
     case $2 in
     *"$3"*) fail "$1" "wanted a text without: $3
@@ -26,7 +26,7 @@ given: $2" ;;
     esac
 }
 
-# answers OUT COMMAND...: exit code 0, that on stdout, nothing on stderr.
+# answers OUT COMMAND...: check for exit code 0, OUT on stdout, nothing on stderr.
 answers() {
     wanted=$1
     shift
@@ -34,7 +34,8 @@ answers() {
     is "$*" "0 $wanted " "$code $out $err"
 }
 
-# refuses CODE PART COMMAND...: that exit code, nothing on stdout, a message with PART on stderr.
+# refuses CODE PART COMMAND...: check for exit code CODE, nothing on stdout, a message that contains
+# PART on stderr.
 refuses() {
     wanted=$1
     part=$2
@@ -45,7 +46,8 @@ refuses() {
     has "message of $*" "$err" "$part"
 }
 
-# report SCHEMA CODE COMMAND...: that exit code, and JSON of that shape on stdout, kept for `at`.
+# report SCHEMA CODE COMMAND...: check for exit code CODE and JSON of SCHEMA on stdout, which `at`
+# reads.
 report() {
     shape=$1
     wanted=$2
@@ -60,12 +62,12 @@ report() {
     fi
 }
 
-# at PATH...: values of the last report, with blanks between them.
+# at PATH...: print values of the last report, separated by spaces.
 at() {
     validate - "$@" <"$dir/json" 2>&1 | paste -sd ' ' -
 }
 
-# plugins DIRECTORY NAME...: a directory with the mock under other names.
+# plugins DIRECTORY NAME...: create a directory with copies of the mock under these names.
 plugins() {
     directory=$1
     shift
@@ -75,7 +77,7 @@ plugins() {
     done
 }
 
-# count TEXT PATTERN: lines of a text that match.
+# count TEXT PATTERN: print how many lines of TEXT match.
 count() {
     printf '%s\n' "$1" | grep -c -- "$2" || true
 }

@@ -2,12 +2,12 @@
 # Copyright (c) 2026 the ds-accel authors
 # shellcheck shell=bash
 #
-# complete.bash FILE LINE [BREAKS]: load a completion, and print what it offers at the end of a line.
-# BREAKS: characters besides blanks that end a word, as of COMP_WORDBREAKS; by default "=".
-# shellcheck disable=SC1090 # whatever is to be tested
+# complete.bash FILE LINE [BREAKS]: load a completion script and print its candidates for the end of
+# LINE. BREAKS: characters besides spaces that end a word, as in COMP_WORDBREAKS; "=" by default.
+# shellcheck disable=SC1090 # the script under test
 . "$1"
 COMP_LINE=$2
-# shellcheck disable=SC2034 # for the completion
+# shellcheck disable=SC2034 # read by the completion script
 COMP_POINT=${#COMP_LINE}
 line=$COMP_LINE
 [[ ${3-=} != = ]] || line=${line//=/ = }

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# complete.zsh DIRECTORY LINES OUT: what zsh offers at the end of each line of the file LINES, with the
-# completion in DIRECTORY: the file OUT gets "NUMBER OFFER" each, lines counted from 1. Completion works only
-# in an interactive zsh on a terminal, so this starts one on a pseudo-terminal, and in it a
-# widget sets the command line, completes, and collects what is given to compadd.
+# complete.zsh DIRECTORY LINES OUT: write zsh's candidates for the end of each line of the file
+# LINES, with the completion script in DIRECTORY, to the file OUT: one "NUMBER CANDIDATE" per line,
+# NUMBER counted from 1. Completion works only in an interactive zsh on a terminal: this script
+# starts one on a pseudo-terminal, and there a widget sets the command line, completes, and collects
+# the arguments of compadd.
 if [[ -z $COMPLETE_INSIDE ]]; then
     zmodload zsh/zpty || exit 1
     export COMPLETE_INSIDE=1 COMPLETE_DIRECTORY=$1 COMPLETE_LINES=$2 COMPLETE_OUT=$3 TERM=dumb
@@ -24,7 +25,7 @@ number=0
 compadd() {
     local -a hits
 
-    # Calls that only ask what would match; of the others, what matches is offered.
+    # With -A, -D or -O, compadd only computes matches; every other call adds candidates.
     if (( ! ${argv[(I)-[ADO]]} )); then
         builtin compadd -O hits "$@"
         (( ! $#hits )) || print -rl -- "$number "$^hits >>$COMPLETE_OUT

@@ -2,8 +2,8 @@
 # Copyright (c) 2026 the ds-accel authors
 """DLPack between the library and numpy and torch: dlpack.py LIBRARY BACKEND...
 
-Prints "ok NAME" or "FAILED NAME" for each check, and exits 1 if one failed. The backends' memory is
-the host's to reach.
+Prints "ok NAME" or "FAILED NAME" for each check, and exits 1 if a check failed. The backends'
+memory must be host memory.
 """
 import ctypes
 import gc
@@ -34,7 +34,7 @@ def check(name, good):
     failures += not good
 
 
-# ---- the library's interface ---------------------------------------------------------------------
+# ---- the library's functions ---------------------------------------------------------------------
 
 class Info(Structure):
     _fields_ = [("struct_size", c_uint32), ("dtype", c_uint32), ("place", c_uint32),
@@ -103,7 +103,8 @@ api.PyCapsule_GetPointer.restype = c_void_p
 api.PyCapsule_GetPointer.argtypes = [py_object, c_char_p]
 api.PyCapsule_SetName.argtypes = [py_object, c_char_p]
 api.PyCapsule_IsValid.argtypes = [py_object, c_char_p]
-# A capsule that dies is past being an object: these see its address.
+# The destructor receives a dying capsule, which must not become a Python object again: these
+# functions take its address.
 raw = ctypes.PyDLL(None)
 raw.PyCapsule_IsValid.argtypes = [c_void_p, c_char_p]
 raw.PyCapsule_GetPointer.argtypes = [c_void_p, c_char_p]
@@ -113,7 +114,7 @@ ended = []
 
 @DELETER
 def end_capsule(capsule):
-    """Whoever did not use the capsule leaves its tensor to us, as the protocol says."""
+    """Release the tensor of an unconsumed capsule, as the protocol requires."""
     if raw.PyCapsule_IsValid(capsule, b"dltensor"):
         managed = raw.PyCapsule_GetPointer(capsule, b"dltensor")
         ended.append(managed)
@@ -121,7 +122,7 @@ def end_capsule(capsule):
 
 
 class Tensor:
-    """One of ours, with the two methods that consumers ask."""
+    """A tensor of the library, with the two methods that consumers call."""
 
     def __init__(self, handle):
         self.handle = handle
@@ -144,7 +145,7 @@ class Tensor:
 
     @classmethod
     def take(cls, producer, give=None):
-        """From an object's capsule, which is used up by that."""
+        """Consume the capsule of an object."""
         capsule = give(producer) if give else producer.__dlpack__()
         handle = c_void_p()
         if not api.PyCapsule_IsValid(capsule, b"dltensor"):
@@ -177,11 +178,11 @@ class Tensor:
         return (1, 0)
 
 
-kept = []  # functions that C may still call
+kept = []  # callbacks that the library may still call
 
 
 def counted(dtype, shape, place=DEVICE):
-    """A tensor around memory of another of ours, and a list that grows with each release of it."""
+    """A tensor on another tensor's memory, and a list that grows with each release of it."""
     owner = Tensor.create(dtype, shape, place)
     releases = []
 
@@ -239,11 +240,11 @@ consumers = {"numpy": (to_numpy, numpy_dtypes, lambda array: array.ctypes.data),
              "torch": (to_torch, torch_dtypes, lambda tensor: tensor.data_ptr())}
 
 
-# ---- they take ours ------------------------------------------------------------------------------
+# ---- they take our tensors -----------------------------------------------------------------------
 
 def fill(tensor, count, dtype):
-    """0, 1, 2 ... written through the address; our memory is the host's. Of complex numbers, the
-    imaginary parts are half of that."""
+    """Write 0, 1, 2 ... through the address; our memory is host memory. The imaginary part of a
+    complex number is half of its real part."""
     address = tensor.info().data
     if dtype in PARTS:
         bits = (numpy.arange(2 * count) // 2 / (1 + numpy.arange(2 * count) % 2)).astype(
@@ -284,7 +285,7 @@ def writes_are_seen(name):
     at = cast(ours.info().data, POINTER(ctypes.c_float))
     at[0] = 2.25
     check(name + ": our write is theirs", float(theirs[0, 0]) == 2.25)
-    if name == "numpy" and not theirs.flags.writeable:  # numpy 1 makes all that it takes so
+    if name == "numpy" and not theirs.flags.writeable:  # numpy 1 imports every array as read-only
         theirs = take_writable(ours)
     theirs[1, 2] = 7.5
     check(name + ": their write is ours", at[5] == 7.5)
@@ -320,7 +321,7 @@ def shapes_of_all_kinds(name):
     check(name + ": empty, holds nothing", len(releases) == 1)
 
 
-# ---- we take theirs ------------------------------------------------------------------------------
+# ---- we take their tensors -----------------------------------------------------------------------
 
 def count_up(name, dtype):
     if name == "numpy":
@@ -358,7 +359,7 @@ def we_take_theirs(name):
         check(label + ": host memory", info.place == HOST)
         del theirs
         gc.collect()
-        if name == "numpy":  # torch's object is only a view of its storage
+        if name == "numpy":  # a torch.Tensor is only a view of its storage
             check(label + ": held", gone() is not None)
         check(label + ": values held", ctypes.string_at(info.data, len(want)) == want)
         ours.put()
@@ -367,7 +368,7 @@ def we_take_theirs(name):
 
 
 def storage_is_let_go():
-    """torch's storage itself: its memory is an array whose end we can watch."""
+    """torch's storage is released, too: its memory is an array with a weak reference."""
     class Watched(numpy.ndarray):
         pass
 
@@ -419,7 +420,7 @@ def strides_of_theirs():
 
 
 def conjugates():
-    """torch only notes that a tensor is conjugated, which DLPack cannot say."""
+    """torch only marks a tensor as conjugated; DLPack cannot express that mark."""
     theirs = torch.tensor([1 + 2j, 3 - 4j])
     try:
         Tensor.take(theirs.conj())
@@ -519,7 +520,7 @@ def read_only():
     except RuntimeError as problem:
         check("a dtype that we don't have is refused", "type code 1 with 16 bits" in str(problem))
     flags, releases = counted(BOOL, (4,))
-    flags.keeps = True  # numpy drops it with an exception set, in which no Python can run
+    flags.keeps = True  # released while an exception is set: no Python may run then
     must(library.ds_accel_tensor_zero(flags.handle, None))
     try:
         to_numpy(flags)
@@ -566,7 +567,7 @@ def deleters():
 
 
 def outlives_the_context():
-    """Last of all: what consumers hold stays theirs when all of ours is closed."""
+    """Runs last: consumers keep their memory after our context is destroyed."""
     ours = Tensor.create(FLOAT32, (1000,))
     fill(ours, 1000, FLOAT32)
     array = to_numpy(ours)

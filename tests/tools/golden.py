@@ -1,17 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-"""Hold what `ds-accel explain --json` said of each fault against the answer that is right.
+"""Compare the reports of `ds-accel explain --json` on each fault with the golden reports.
 
     golden.py [--write] SCHEMA REASONS GOLDEN DIR <CASES
 
-Each line of CASES is NAME STATE CODE BACKEND CHOSEN KIND, tab-separated: DIR/answers/NAME.json is the
-report. It must be of SCHEMA's shape; candidate BACKEND must have STATE and CODE there, and CHOSEN must
-have been chosen; BACKEND and the neighbour must be as in GOLDEN/NAME.json, but for what differs from
-run to run. No two cases may share a code, unless KIND is "variant", nor may a code be absent from REASONS
-(reasons.def) or be empty. --write writes the golden answers instead of comparing them.
+Each line of CASES is NAME STATE CODE BACKEND CHOSEN KIND, tab-separated: DIR/answers/NAME.json
+is the report. It must match SCHEMA; candidate BACKEND must have STATE and CODE there, and CHOSEN
+must be the chosen accelerator; BACKEND and the neighbour must equal GOLDEN/NAME.json, except for
+values that differ from run to run. No two cases may share a code, unless KIND is "variant", and
+every code must be one of REASONS (reasons.def). --write writes the golden reports instead of
+comparing them.
 
-Prints "FAILED: ..." for each thing that is wrong, and in the end "PASSED FAILED", two numbers.
+Prints "FAILED: ..." for each difference, and "PASSED FAILED", two numbers, at the end.
 """
 import difflib
 import json
@@ -26,7 +27,7 @@ OUTPUT_LIMIT = 300
 
 
 class Check:
-    """Counts, and says what is wrong."""
+    """Counts checks and prints those that fail."""
 
     def __init__(self):
         self.passed = 0
@@ -41,7 +42,7 @@ class Check:
 
 
 def steady(text, directory):
-    """A text without what differs from run to run: directories, addresses, numbers of processes."""
+    """TEXT with placeholders for what differs between runs: directories, addresses, process ids."""
     text = text.replace(directory, "DIR")
     text = re.sub(r"\b[0-9a-f]{64}\b", "HASH", text)
     text = re.sub(r"\b0x[0-9a-f]{3,}\b", "N", text)
@@ -50,18 +51,18 @@ def steady(text, directory):
     niceness = os.nice(0)
     text = text.replace(f"nice value {niceness} before, {niceness + 1} after", "nice value 0 before, 1 after")
     text = re.sub(r"\bELF machine \d+; expected \d+", "ELF machine N; expected N", text)
-    return re.sub(r"(?<![-\w.])[1-9]\d{2,}(?![\w.])", "N", text)  # not a mode, which begins with 0
+    return re.sub(r"(?<![-\w.])[1-9]\d{2,}(?![\w.])", "N", text)  # file modes begin with 0
 
 
 def steady_output(text, directory):
-    """What a plugin printed: each line once, since a flood is cut wherever it is met."""
+    """A plugin's output with each line once, since a flood of output is cut at any point."""
     lines = list(dict.fromkeys(steady(text, directory).splitlines()))
     whole = [line for line in lines if not any(other != line and line in other for other in lines)]
     return "\n".join(whole)[:OUTPUT_LIMIT]
 
 
 def shorten(candidate, directory):
-    """A candidate as the golden answers have it: gates are lines, those that were skipped are none."""
+    """A candidate in the form of the golden reports: one line per gate, without skipped gates."""
     answer = {}
     for key, value in candidate.items():
         if key == "elapsed_us":
@@ -107,7 +108,7 @@ def judge(report, case, check):
     check.that(report["accelerator"] == chosen,
                f'{name}: {report["accelerator"]} was chosen, not {chosen}')
     check.that(found != [], f"{name}: {backend} is not among the candidates")
-    for candidate in found[-1:]:  # of two with one name, the later one is the shadowed one
+    for candidate in found[-1:]:  # of two with one name, the last one is shadowed
         check.that((candidate["state"], candidate["reason"]) == (state, code),
                    f'{name}: wanted {state} {code}, given {candidate["state"]} '
                    f'{candidate["reason"]}: {candidate["detail"]}')

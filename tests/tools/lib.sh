@@ -2,24 +2,26 @@
 # Copyright (c) 2026 the ds-accel authors
 # shellcheck shell=sh
 #
-# What the shell tests share: a directory, counted checks, samples, a closing line. Source it, check, then `finish`.
+# Shared by the shell tests: a scratch directory, counted checks, samples, a last line. Source it,
+# run checks, then call `finish`.
 
 passed=0
 failed=0
 dir=$(mktemp -d "${TMPDIR:-/tmp}/ds-accel-test.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 
-# Nothing of this user's or machine's settings takes part.
+# No setting of this user or machine affects a test.
 unset DS_ACCELERATOR DS_ACCEL_PLUGIN_PATH DS_ACCEL_CONFIG DS_ACCEL_LOG DS_ACCEL_PROBE \
     DS_ACCEL_CACHE_DIR DS_ACCEL_ALLOCATOR DS_ACCEL_DECISION DS_ACCEL_LAYERS DS_ACCEL_TRACE_FILE DS_ACCEL_RACE_FILE DS_ACCEL_ROOT LOCAL_SIZE LOCAL_RANK 2>/dev/null || true
 export XDG_CONFIG_HOME="$dir/config" XDG_RUNTIME_DIR="$dir" DS_ACCEL_CACHE=off LC_ALL=C
 
-# Python by its path: a name in PATH may be a script in front of it, which takes ten times as long to start.
+# Python by its path: a python3 in PATH may be a wrapper script, which takes ten times as long to
+# start.
 python3() {
     "${PYTHON:-/usr/bin/python3}" "$@"
 }
 
-# pass NAME, fail NAME [DETAIL]
+# pass NAME, fail NAME [DETAIL]: count a check.
 pass() {
     passed=$((passed + 1))
 }
@@ -31,7 +33,7 @@ fail() {
     [ -z "${FIRST_FAILURE_ENDS:-}" ] || exit 1
 }
 
-# is NAME WANTED GIVEN: two texts are equal.
+# is NAME WANTED GIVEN: check that two texts are equal.
 is() {
     if [ "$2" = "$3" ]; then
         pass
@@ -41,7 +43,7 @@ given:  $3"
     fi
 }
 
-# has NAME TEXT PART: a text holds a part.
+# has NAME TEXT PART: check that TEXT contains PART.
 has() {
     case $2 in
     *"$3"*) pass ;;
@@ -50,7 +52,7 @@ given: $2" ;;
     esac
 }
 
-# run COMMAND...: sets $code, $out and $err.
+# run COMMAND...: run it and set $code, $out and $err.
 # shellcheck disable=SC2034 # for the scripts that source this
 run() {
     code=0
@@ -58,10 +60,11 @@ run() {
     err=$(cat "$dir/stderr")
 }
 
-# What a test has very many of is a sample in the gate, and everything with $FULL, as `make soak` has it. $SEED says
-# which of them: another commit has another sample, the same seed the same one.
+# A test with very many cases runs a sample of them in the gate, and all of them with $FULL, as in
+# `make soak`. $SEED selects the sample: the same seed selects the same cases, another commit has
+# another seed.
 #
-# taken ONE_IN: whether the next of many belongs to the sample, in which one in so many does.
+# taken ONE_IN: whether the next case belongs to the sample, which has one case in ONE_IN.
 turn=0
 taken() {
     turn=$((turn + 1))

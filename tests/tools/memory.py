@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-"""What test_memory.sh made of each snapshot, held against the snapshot.
+"""Compare the files that test_memory.sh wrote from each snapshot with the snapshot.
 
     memory.py DIRECTORY NAME...
 
-DIRECTORY has NAME.json (the snapshot), and of it NAME.out.json, NAME.svg, NAME.pickle and NAME.segments.pickle.
+DIRECTORY has NAME.json (the snapshot), and the files made from it: NAME.out.json, NAME.svg,
+NAME.pickle and NAME.segments.pickle.
 Prints a line for each check that fails, and "PASSED n" at the end.
 """
 import importlib.util
@@ -18,7 +19,7 @@ import sys
 import xml.etree.ElementTree
 
 SVG = "{http://www.w3.org/2000/svg}"
-# All that the viewer in the browser reads (pytorch, torch/utils/viz/MemoryViz.js).
+# All opcodes that the viewer in the browser reads (pytorch, torch/utils/viz/MemoryViz.js).
 BROWSER_OPCODES = set(
     "APPENDS BINGET BININT BININT1 BININT2 EMPTY_DICT EMPTY_LIST FRAME LONG1 LONG_BINGET MARK MEMOIZE PROTO "
     "SETITEMS SHORT_BINUNICODE STOP TUPLE2 APPEND NEWFALSE BINPUT BINUNICODE EMPTY_TUPLE NEWTRUE NONE BINFLOAT "
@@ -41,7 +42,7 @@ def load(path):
 
 
 def is_part(part, whole):
-    """Everything in part is in whole."""
+    """Whether WHOLE contains every key and value of PART."""
     if isinstance(part, dict):
         return isinstance(whole, dict) and all(k in whole and is_part(v, whole[k]) for k, v in part.items())
     if isinstance(part, list):
@@ -52,13 +53,13 @@ def is_part(part, whole):
 def check_json(name, given, tree):
     given = {"segments": given} if isinstance(given, list) else given
     known = {key: value for key, value in given.items() if key in tree}
-    if "external_annotations" in given:  # keys of torch's own, in events too, are left out
+    if "external_annotations" in given:  # skip keys that only torch writes, also in events
         for event in known["device_traces"][0]:
             event.pop("user_metadata")
     check(f"{name}: JSON holds all that was in the file", is_part(known, tree))
 
 
-# ---- the picture --------------------------------------------------------------------------------
+# ---- the picture ---------------------------------------------------------------------------------
 
 def check_svg(name, tree, path):
     root = xml.etree.ElementTree.parse(path).getroot()
@@ -116,12 +117,12 @@ def check_small(tree, rows, texts):
 
 
 def check_traces(texts):
-    # 20 MiB in layers, half of them freed, then 2 MiB more; two segments of 20 MiB.
+    # 20 MiB in layers, of which half is freed, then 2 MiB more; two segments of 20 MiB.
     check("traces: the peaks are those of the events",
           any(t.startswith("device 0 over 45 events: at most 20 MiB allocated, 40 MiB reserved") for t in texts), texts)
 
 
-# ---- the pickles --------------------------------------------------------------------------------
+# ---- the pickles ---------------------------------------------------------------------------------
 
 def check_pickle(name, tree, directory):
     for path, wanted in ((f"{directory}/{name}.pickle", tree), (f"{directory}/{name}.segments.pickle", tree["segments"])):
@@ -133,7 +134,7 @@ def check_pickle(name, tree, directory):
 
 
 def viewer():
-    """Debian's torch/cuda/_memory_viz.py by itself: it needs nothing of torch."""
+    """Debian's torch/cuda/_memory_viz.py alone, which imports nothing of torch."""
     for directory in ["/usr/lib/python3/dist-packages", *sys.path]:
         path = os.path.join(directory, "torch/cuda/_memory_viz.py")
         if os.path.exists(path):

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-"""A program that allocates, and writes what its allocator says of it: snapshot.py LIBRARY DIRECTORY
+"""Allocate, and write snapshots of the allocator: snapshot.py LIBRARY DIRECTORY
 
-Writes live.json, live.svg, live.text, live.pickle and live.segments of two devices of the mock.
+Writes live.json, live.svg, live.text, live.pickle and live.segments, of two devices of the mock.
 """
 import ctypes
 import os

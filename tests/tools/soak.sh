@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Run each part, whatever became of the others; all that they print goes to LOG, too. Ends with what notes need: commit,
-# seed, machine, and of each part its result, its counts and its times. Fails if a part did.
+# Run every part, even after a failure, and copy the output to LOG. The last lines are those for the
+# release notes: commit, seed, machine, and the result, counts and times of each part. Fails if a
+# part failed.
 #
-#     soak.sh LOG SEED COMMAND...     each COMMAND is one argument: words for the shell
+#     soak.sh LOG SEED COMMAND...     each COMMAND is one argument, split into words by the shell
 set -eu
 log=$1
 seed=$2
@@ -14,7 +15,7 @@ mkdir -p "$(dirname "$log")"
 : >"$log"
 failed=0
 for part in "$@"; do
-    # The status is that of the part, not of tee.
+    # Keep the exit status of the part: that of the pipeline is tee's.
     {
         echo "== $part"
         code=0

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The ABI between sides of different age: hosts, plugins and programs of every frozen version, of
-# today, and of a future minor version, each with each. docs/plugin-abi.md, "Proof", has the table.
-# test_abi.sh BUILD
+# The ABI between parts of different versions: every combination of hosts, plugins and programs of
+# each frozen version, of the current one, and of a future minor version. docs/plugin-abi.md,
+# "Proof", has the table.  test_abi.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -13,14 +13,14 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 abi=$(cd "$build/tests/abi" && pwd -P)
 frozen=$source/tests/abi
 fixtures=$build/tests/fixtures
-# A library of another age is put in front of a program's own.
+# The test sets the path: a library of another version replaces the program's own.
 unset LD_LIBRARY_PATH
 
 skip() {
     echo "test_abi: not run: $1"
 }
 
-# The directory of a host: today, future or a version.
+# host_of VERSION: print the prefix of a host: today, future or a frozen version.
 host_of() {
     case $1 in
     today) echo "$build" ;;
@@ -28,7 +28,7 @@ host_of() {
     esac
 }
 
-# call AGE LIBRARY PLUGINS NAME: what the program of that age prints, with that library.
+# call VERSION LIBRARY PLUGINS NAME: run the program of VERSION with the library of LIBRARY.
 call() {
     case $1 in
     today) program=$abi/calls ;;
@@ -37,19 +37,19 @@ call() {
     run env LD_LIBRARY_PATH="$(host_of "$2")/lib" "$program" "$3" "$4"
 }
 
-# calls_same AGE LIBRARY PLUGINS NAME WANTED
+# calls_same VERSION LIBRARY PLUGINS NAME WANTED: check that the program prints WANTED.
 calls_same() {
     call "$1" "$2" "$3" "$4"
     is "calls of $1, library of $2, $4 of $3" "0 $5 " "$code $out $err"
 }
 
-# JSON without what differs from run to run, or names a place; the same for both sides.
+# steady: filter from JSON what differs between runs and directories, and the commas at line ends.
 steady() {
     sed -e '/"path": /d' -e '/"elapsed_us": /d' -e '/"available_memory_bytes": /d' \
         -e '/"process_memory_bytes": /d' -e 's/,$//'
 }
 
-# finds HOST PLUGINS: that host, from the command line, takes mock and cpu of that directory.
+# finds HOST PLUGINS: check that the command of HOST uses mock and cpu from the directory PLUGINS.
 finds() {
     program=$(host_of "$1")/bin/ds-accel
     for name in mock cpu; do
@@ -62,7 +62,7 @@ finds() {
     done
 }
 
-# facts HOST PLUGINS NAME: `info` of a plugin, steady.
+# facts HOST PLUGINS NAME: print the report `info` of a plugin, without what differs between runs.
 facts() {
     "$(host_of "$1")/bin/ds-accel" --plugin-dir "$2" -a "$3" --json info | steady
 }
@@ -82,7 +82,7 @@ call today today "$today" cpu
 cpu_calls=$out
 is "calls of today, cpu" "0 " "$code $err"
 
-# ---- a future minor version ---------------------------------------------------------------------
+# ---- a future minor version ----------------------------------------------------------------------
 
 is "the future's minor version" "#define DS_ACCEL_ABI_MINOR 99" \
     "$(grep '^#define DS_ACCEL_ABI_MINOR' "$abi/future/plugin-api.h")"
@@ -101,7 +101,7 @@ calls_same today future "$today" mock "$mock_calls"
 run "$build/bin/ds-accel" --plugin-dir "$future" --json list
 has "the future plugin says its version" "$out" '"abi": "1.99"'
 
-# fixture HOST NAME: detect and explain with the fixture of that name alone, forced and not.
+# fixture HOST NAME: detect with the fixture NAME as the only plugin, then force it.
 fixture() {
     program=$(host_of "$1")/bin/ds-accel
     run "$program" --plugin-dir "$fixtures/$2" detect
@@ -109,7 +109,8 @@ fixture() {
     run "$program" --plugin-dir "$fixtures/$2" -a "$2" detect
 }
 
-# Chosen over cpu, and started: a longer table, an optional bit, a note of generation 2 beside ours.
+# works HOST NAME: check that HOST prefers the fixture to cpu and starts it: a longer table, an
+# optional bit, a note of generation 2 beside the current one.
 works() {
     fixture "$1" "$2"
     is "host of $1 chooses $2" "0 $2" "$free"
@@ -119,7 +120,7 @@ works() {
     has "host of $1 starts $2" "$out" "device_count                 1"
 }
 
-# refused HOST NAME REASON: by name, and the machine's cpu is there still.
+# refused HOST NAME REASON: check that HOST refuses the fixture with REASON, and still chooses cpu.
 refused() {
     fixture "$1" "$2"
     is "host of $1 goes on without $2" "0 cpu" "$free"
@@ -128,7 +129,7 @@ refused() {
     has "host of $1 refuses $2" "$err" "$3: "
 }
 
-# judges HOST: plugins made by hand, of a future that a header cannot express.
+# judges HOST: check fixtures of future plugins that a header cannot express.
 judges() {
     works "$1" long_table
     works "$1" unknown_optional_bit
@@ -140,16 +141,16 @@ judges() {
 judges today
 judges future
 
-# ---- every frozen version -----------------------------------------------------------------------
+# ---- every frozen version ------------------------------------------------------------------------
 
-# constant_names HEADER: all but those that have no value, count versions or gather all flags, and
-# the header's own, whose names end in _.
+# constant_names HEADER: print the constants of HEADER, except those without a value, version
+# counts, unions of all flags, and the header's internal names, which end in _.
 constant_names() {
     gcc -E -dM -x c "$1" | awk '$2 ~ /^DS_ACCEL_[A-Z0-9_]*$/ { print $2 }' | sort |
         grep -vxE 'DS_ACCEL_(PLUGIN_API_H|ABI_MINOR|EXPORT|INLINE|NOTE_SECTION|ENTRY_LINKAGE|FLAGS_ALL|[A-Z0-9_]*_)'
 }
 
-# constants HEADER NAMES: name, size and value of each, as the compiler has them.
+# constants HEADER NAMES: print name, size and value of each, as the compiler evaluates them.
 constants() {
     {
         echo "#include \"$1\""
@@ -175,7 +176,7 @@ PROGRAM
     fi
 }
 
-# members HEADER: how many members each struct has, "ds_accel_error 5".
+# members HEADER: print the number of members of each struct, as in "ds_accel_error 5".
 members() {
     gcc -E -P -x c "$1" | awk '
         /^struct ds_accel_[a-z_]+ \{$/ { name = $2; count = 0; next }
@@ -183,7 +184,7 @@ members() {
         name != "" { count += gsub(/;/, "") }' | sort
 }
 
-# layout HEADER LIST: the offsets of that list hold in that header.
+# layout HEADER LIST: check that the offsets of LIST are those of HEADER.
 layout() {
     cat >"$dir/layout.c" <<END
 #include "$1"
@@ -201,7 +202,7 @@ END
     is "offsets of $(basename "$2") in $1" "0 " "$code $err"
 }
 
-# header VERSION: its constants, and the offsets of its structs, are those of today.
+# header VERSION: check that its constants and the offsets of its structs are the current ones.
 header() {
     header=$frozen/$1/plugin-api.h
     layout=$source/tests/host/abi_layout_$(echo "$1" | tr . _).h
@@ -219,7 +220,8 @@ header() {
     layout "$abi/future/plugin-api.h" "$layout"
 }
 
-# reports HOST PLUGINS: later reports may have more lines; those of the older host are among them.
+# reports HOST PLUGINS: check that today's report has every line of the older host's; it may have
+# more.
 reports() {
     facts "$1" "$2" mock | sort >"$dir/older"
     facts today "$2" mock | sort >"$dir/newer"
@@ -227,7 +229,8 @@ reports() {
     is "info, host of $1, mock of $2" "" "$(comm -23 "$dir/older" "$dir/newer")"
 }
 
-# older_host VERSION: with plugins of every age; and its plugins and programs with hosts of every age.
+# older_host VERSION: check the host with plugins of every version, and its plugins and programs
+# with hosts of every version.
 older_host() {
     own=$abi/$1/build/lib/ds-accel
 
@@ -251,7 +254,7 @@ older_host() {
     done
 }
 
-# older_header PLUGINS: today's, which know no more than an older header says.
+# older_header PLUGINS: check the current plugins compiled with an older header.
 older_header() {
     for host in today future; do
         finds $host "$1"
@@ -280,29 +283,30 @@ for version in $versions; do
     fi
 done
 
-# ---- the library's interface --------------------------------------------------------------------
+# ---- the library's interface ---------------------------------------------------------------------
 
-# Functions that went to libds_accel_tools.so before 1.0: they are looked for there, in any version.
+# These functions moved to libds_accel_tools.so before 1.0: compare them there, in every version.
 moved=$(sed -n 's/^    \(ds_accel_[a-z_]*\);$/\1/p' "$source/core/ds_accel_tools.map" | paste -sd '|' -)
 printf '[suppress_function]\nname_regexp = ^(%s)$\nchange_kind = deleted-function\n' "$moved" >"$dir/moved"
 printf '[suppress_function]\nname_not_regexp = ^(%s)$\nchange_kind = deleted-function\n' "$moved" >"$dir/stayed"
 printf '[suppress_variable]\nname_regexp = .*\nchange_kind = deleted-variable\n' >>"$dir/stayed"
 
-# compare DUMP HOST: what is gone or changed in the interface; what was appended does not count.
+# compare DUMP HOST: run abidiff for removals and changes; additions are allowed.
 compare() {
     "$frozen/dump.sh" "$(host_of "$2")" "$1" >"$dir/now.abi"
     run abidiff --no-added-syms --no-show-locs --harmless --suppressions "$dir/moved" "$1" "$dir/now.abi"
 }
 
-# The same of the functions that moved.
+# compare_moved DUMP HOST: the same for the functions that moved.
 compare_moved() {
     "$frozen/dump.sh" "$(host_of "$2")" "$1" ds_accel_tools |
         sed 's/DS_ACCEL_TOOLS_0/DS_ACCEL_0/; s/libds_accel_tools\.so/libds_accel.so/' >"$dir/now.abi"
     run abidiff --no-added-syms --no-show-locs --harmless --suppressions "$dir/stayed" "$1" "$dir/now.abi"
 }
 
-# changed BITS TEXT SED: had the frozen interface been so, abidiff would refuse today's library and
-# the future one, with these bits in its exit code (4 a change, 8 an incompatible one) and TEXT.
+# changed BITS TEXT SED: change the frozen interface by SED, and check that abidiff refuses the
+# current and the future library with these bits in its exit code (4 a change, 8 an incompatible
+# one) and TEXT.
 changed() {
     sed "$3" "$dump" >"$dir/changed.abi"
     is "a change: $3" "differs" "$(cmp -s "$dump" "$dir/changed.abi" || echo differs)"
@@ -313,7 +317,8 @@ changed() {
     done
 }
 
-# refuses_changes: that abidiff would tell. Takes the first version, whose text is known here.
+# refuses_changes: check that abidiff reports changes. Uses the first version, whose text is known
+# here.
 refuses_changes() {
     dump=$frozen/1.0/libds_accel.abi
     changed 12 "ds_accel_check_all" "s/'ds_accel_check'/'ds_accel_check_all'/g"
@@ -326,7 +331,8 @@ refuses_changes() {
     compare_moved "$dir/changed.abi" today
     is "abidiff refuses a change of what moved" 4 "$((code & 15))"
     has "abidiff says what it refuses" "$out" "ds_accel_lint"
-    # Structs that may grow, and do in the future: members of another type, name, offset; inserted.
+    # Structs that may grow, and grow in the future version: a member with another type, name or
+    # offset; an inserted member.
     options="/<class-decl name='ds_accel_options'/,/<.class-decl>/"
     changed 4 "'double flags'" "$options s/\('flags' type-id=\)'[^']*'/\1'$id'/"
     changed 4 "flags_once" "$options s/<var-decl name='flags'/<var-decl name='flags_once'/"

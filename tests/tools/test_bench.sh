@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The command bench: what it measures is what the mock was told to take, its data is looked at, rows
-# are skipped and fail for what stands in their way, its JSON has its shape, its file is whole, its
-# bar stays on the terminal, Ctrl-C ends it.  test_bench.sh BUILD
+# The command bench: it measures the times that the mock is configured to take, checks the data,
+# skips or fails a row for the right reason, writes valid JSON and whole files, draws its progress
+# bar only on the terminal, and ends at Ctrl-C.  test_bench.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -19,7 +19,8 @@ validate() {
     "$python" "$source/tests/tools/validate.py" "$@"
 }
 
-# bench CODE ARGUMENT...: that exit code, nothing on stderr, JSON of that shape, kept for `at`.
+# bench CODE ARGUMENT...: check for exit code CODE, nothing on stderr, valid JSON on stdout, which
+# `at` reads.
 bench() {
     wanted=$1
     shift
@@ -31,12 +32,13 @@ bench() {
     is "bench $* has the shape of bench.json" "" "$message"
 }
 
-# at PATH...: values of the last report, with blanks between them.
+# at PATH...: print values of the last report, separated by spaces.
 at() {
     validate - "$@" <"$dir/json" 2>&1 | paste -sd ' ' -
 }
 
-# holds NAME EXPRESSION: of the last report, r its rows by "group name" or "group name size".
+# holds NAME EXPRESSION: check that EXPRESSION is true of the last report; r has its rows by "group
+# name" or "group name size".
 cat >"$dir/holds.py" <<'END'
 import json, sys
 
@@ -49,7 +51,8 @@ holds() {
     is "$1" True "$("$python" "$dir/holds.py" "$dir/json" "$2" 2>&1)"
 }
 
-# refuses CODE PART ARGUMENT...: that exit code, nothing on stdout, a message with PART on stderr.
+# refuses CODE PART ARGUMENT...: check for exit code CODE, nothing on stdout, a message that
+# contains PART on stderr.
 refuses() {
     wanted=$1
     part=$2
@@ -60,9 +63,9 @@ refuses() {
     has "message of $*" "$err" "$part"
 }
 
-# ---- figures ------------------------------------------------------------------------------------
+# ---- figures -------------------------------------------------------------------------------------
 
-# The mock takes at least as long as it was told, by its clock and by ours.
+# The mock takes at least the configured time, by its own clock and by the host's.
 rate=100000000
 export DS_ACCEL_MOCK_COPY_BYTES_PER_S=$rate
 bench 0 mock --only copy,fill,peer --size 16K --size 1000,64K
@@ -90,14 +93,14 @@ holds "a query waits for nothing" 'r["stream query"]["min"] < 100000'
 holds "hand-over ends in a wait" 'r["stream hand_over"]["min"] >= 100000'
 holds "time is asked of the host" '{x["clock"] for x in rows} == {"host"}'
 
-# A device whose clock cannot be read: the host's clock is used.
+# Where the device's clock cannot be read, the host's clock is used.
 export DS_ACCEL_MOCK_FAIL=event_elapsed_ms=unsupported
 bench 0 mock --only fill,event --size 4K
 unset DS_ACCEL_MOCK_FAIL
 holds "without the device's clock" 'r["fill fill_async 4096"]["clock"] == "host"'
 holds "and that row is skipped" 'r["event elapsed"]["state"] == "skipped"'
 
-# ---- everything, on both backends ---------------------------------------------------------------
+# ---- everything, on both backends ----------------------------------------------------------------
 
 for backend in cpu mock; do
     bench 0 $backend --size 4K,64K
@@ -125,7 +128,7 @@ print(json.load(sys.stdin)["devices"][1].get("uuid") or "1")')
 bench 0 mock --device "$uuid" --only fill --size 4K
 is "a device by its UUID" "1" "$(at device/index)"
 
-# The layers find nothing: no call that is wrong, no wait that is missing, nothing left behind.
+# The layers find nothing: no invalid call, no missing wait, no leak.
 export DS_ACCEL_LAYERS=validate,leak DS_ACCEL_CPU_ASYNC=true
 for backend in cpu mock; do
     bench 0 $backend --size 4K
@@ -133,7 +136,7 @@ for backend in cpu mock; do
 done
 unset DS_ACCEL_LAYERS DS_ACCEL_CPU_ASYNC
 
-# ---- skipped and failed -------------------------------------------------------------------------
+# ---- skipped and failed --------------------------------------------------------------------------
 
 export DS_ACCEL_MOCK_MEMORY_BYTES=67108864
 bench 0 mock --only copy,alloc --size 4K,64M,1T
@@ -162,10 +165,10 @@ holds "with the driver's words" '"MOCK_ERROR_DRIVER" in r["launch host_task"]["r
 holds "of a check too" '"MOCK_ERROR_IO" in r["fill fill_async 4096"]["reason"]'
 holds "other rows are measured" 'r["launch copy"]["state"] == "measured"'
 
-# ---- wrong data ---------------------------------------------------------------------------------
+# ---- wrong data ----------------------------------------------------------------------------------
 
-# The mock, but the last byte of each copy stays what it was.
-# mutant NAME PATTERN REPLACEMENT
+# mutant NAME PATTERN REPLACEMENT: build a variant of the mock in which the last byte of each copy
+# keeps its old value.
 mutant() {
     mkdir -p "$dir/$1" "$dir/plugins.$1"
     cp "$source"/plugins/mock/*.[ch] "$dir/$1"
@@ -185,7 +188,7 @@ holds "a short copy is seen, by every row that copies" \
 holds "also of launch" 'r["launch copy"]["state"] == "failed"'
 holds "a task copies nothing" 'r["launch host_task"]["state"] == "measured"'
 
-# ---- text ---------------------------------------------------------------------------------------
+# ---- text ----------------------------------------------------------------------------------------
 
 # shellcheck disable=SC2086 # a list of words
 run "$program" bench cpu --size 4K,1M,1000 $fast
@@ -200,7 +203,7 @@ has "sizes are named" "$out" " 1 MiB "
 is "units" "GB/s ns us" "$(printf '%s\n' "$out" | awk 'NR > 2 && !/skipped: / { print $(NF - 1) }' | sort -u | paste -sd ' ' -)"
 is "plain text has no escapes" "" "$(printf '%s\n' "$out" | tr -cd '\033')"
 
-# ---- a file -------------------------------------------------------------------------------------
+# ---- a file --------------------------------------------------------------------------------------
 
 # shellcheck disable=SC2086 # a list of words
 to_file() {
@@ -231,7 +234,7 @@ is "a device is written to" "0  c" "$code $err $(find /dev/null -printf '%y')"
 is "nothing is left beside" "link.json new.json old.json" "$(find . -type f -o -type l | sed 's/^..//' | sort | paste -sd ' ' -)"
 cd "$dir"
 
-# ---- misuse -------------------------------------------------------------------------------------
+# ---- misuse --------------------------------------------------------------------------------------
 
 for size in "" 0 -1 4Q 4KB "4K," ",4K" 65T 99999999999999999999 " 4K" 1.5K; do
     refuses 2 "--size takes bytes from 1 to 64T" bench --size "$size"
@@ -263,10 +266,10 @@ refuses 5 "acelerator" bench --config "$dir/bad.json"
 run sh -c "'$program' bench mock --only fill --size 4K $fast >/dev/full"
 is "stdout is full" "1" "$code"
 
-# ---- on a terminal ------------------------------------------------------------------------------
+# ---- on a terminal -------------------------------------------------------------------------------
 
-# terminal.py [--interrupt] [--both] COMMAND...: stderr, with --both stdout too, is a terminal. Prints
-# the exit code, what the terminal got, and stdout, as Python shows them.
+# terminal.py [--interrupt] [--both] COMMAND...: run COMMAND with stderr, and with --both also
+# stdout, on a terminal. Prints the exit code, the terminal's text and stdout, as Python literals.
 cat >"$dir/terminal.py" <<'END'
 import os, pty, signal, subprocess, sys
 
@@ -274,7 +277,7 @@ arguments = sys.argv[1:]
 interrupt = "--interrupt" in arguments
 both = "--both" in arguments
 command = [argument for argument in arguments if argument not in ("--interrupt", "--both")]
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell ignores it for what runs in its background
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell ignores it for background commands
 primary, secondary = pty.openpty()
 with open("stdout", "wb") as file:
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
@@ -298,7 +301,7 @@ print(ascii(text))
 print(ascii(open("stdout", "rb").read()))
 END
 
-# terminal ARGUMENT...: sets $code, $screen and $out.
+# terminal ARGUMENT...: run terminal.py, and set $code, $screen and $out.
 terminal() {
     code='' screen='' out=''
     {
@@ -325,8 +328,8 @@ has "the head stands out on a terminal" "$screen" '\x1b[1mGROUP'
 terminal --both env NO_COLOR=1 "$program" bench mock --only fill --size 4K --time 0.0005
 has "but not without colours" "$screen" '\r\nGROUP'
 
-# Ctrl-C: the bar goes, nothing is answered, the signal is what ended it; also while it waits for work
-# that takes a minute. Whatever was to be written is not there.
+# Ctrl-C: the bar is erased, nothing is printed, and the process ends by the signal, also while it
+# waits for work that takes a minute. The output file does not exist.
 terminal --interrupt "$program" bench mock --only fill --size 4K --time 600 -o "$dir/interrupted"
 is "Ctrl-C" "-2 b''" "$code $out"
 has "Ctrl-C leaves the terminal in order" "$screen" "\\x1b[K\\r\\x1b[K'"

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The commands cache and quarantine, and what the cache does when time passes, when the disk is full, and
-# when a plugin ends the process that uses it.  test_cache.sh BUILD
+# The commands cache and quarantine, and the cache when time passes, when the disk is full, and when
+# a plugin ends the process that uses it.  test_cache.sh BUILD
 #
 # Time passes in time namespaces, which shift CLOCK_BOOTTIME; file systems are mounted in mount
-# namespaces. Both are root's: without them these parts are skipped, and say so. No stamp is of the wall
-# clock: whatever it does, a process does not see it otherwise than in what is printed for people.
+# namespaces. Both need root: otherwise these parts are skipped with a message. No time stamp
+# depends on the wall clock, which only affects the times printed for people.
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -28,7 +28,7 @@ validate() {
     "$python" "$source/tests/tools/validate.py" "$@"
 }
 
-# fresh: no plugin but a good neighbour, an empty cache, no time passed.
+# fresh: only a good plugin, an empty cache, no time shift.
 fresh() {
     rm -rf "$plugins" "$cache" "$count"
     mkdir -p "$plugins"
@@ -37,13 +37,13 @@ fresh() {
     after=
 }
 
-# put FAULT [NAME]: one more plugin, in the place of another.
+# put FAULT [NAME]: install one more plugin, in place of an earlier one.
 put() {
     rm -f "$plugins/ds_accel_${2:-faulty}.so"
     cp "$faults/$1/ds_accel_${2:-faulty}.so" "$plugins/"
 }
 
-# ds_accel ARGUMENTS...: after as many seconds as $after says.
+# ds_accel ARGUMENTS...: run the command $after seconds later.
 after=
 ds_accel() {
     # shellcheck disable=SC2086 # a list of words
@@ -51,18 +51,19 @@ ds_accel() {
         --plugin-dir "$plugins" "$@"
 }
 
-# chooses NAME WANTED: detect gives that, and says nothing but that, where $said is empty.
+# chooses NAME WANTED: check that detect prints WANTED and succeeds.
 chooses() {
     ds_accel detect
     is "$1" "0 $2" "$code $out"
 }
 
-# probed NAME TIMES: so often was the plugin "counted" asked, in all.
+# probed NAME TIMES: check how often the plugin "counted" was probed in total.
 probed() {
     is "$1: times that it was asked" "$2" "$([ ! -f "$count" ] || wc -c <"$count" | tr -d ' ')"
 }
 
-# from_json NAME SCHEMA WANTED PATH...: parts of the last answer, which is of the schema, on one line.
+# from_json NAME SCHEMA WANTED PATH...: check the last output, JSON of SCHEMA: its values at these
+# paths, on one line.
 from_json() {
     name=$1
     schema=$2
@@ -72,7 +73,8 @@ from_json() {
         validate "$source/conf/schema/$schema.json" "$@" 2>&1 | paste -sd ' ' -)"
 }
 
-# strikes NAME WANTED: "faulty: strikes, reason, whether it is left alone", or nothing.
+# strikes NAME WANTED: check "strikes reason quarantined" of the plugin faulty, or that no plugin
+# has a strike.
 strikes() {
     ds_accel quarantine list --json
     if [ -n "$2" ]; then
@@ -94,7 +96,7 @@ can_mount=
     can_mount=yes
 [ -n "$can_mount" ] || skip "a full disk, a read-only one" "nothing can be mounted here"
 
-# ---- the commands -------------------------------------------------------------------------------
+# ---- the commands --------------------------------------------------------------------------------
 
 fresh
 put count counted
@@ -155,7 +157,7 @@ DS_ACCEL_CACHE_DIR='' XDG_RUNTIME_DIR="$dir" ds_accel cache show --json
 from_json "the directory of the session" cache "$dir/ds-accel" directory
 rm -rf "$dir/ds-accel"
 if [ "$(id -u)" = 0 ]; then
-    # As su leaves it: another user's.
+    # Another user's directory, as su leaves it.
     mkdir -m 700 "$dir/theirs"
     chown 12345 "$dir/theirs"
     DS_ACCEL_CACHE_DIR='' XDG_RUNTIME_DIR="$dir/theirs" ds_accel cache show --json
@@ -170,7 +172,7 @@ ds-accel: nothing was cleared: $cache: it has owner 0, mode 0777; expected a dir
     chmod 700 "$cache"
 fi
 
-# ---- time ---------------------------------------------------------------------------------------
+# ---- time ----------------------------------------------------------------------------------------
 
 if [ -n "$can_shift" ]; then
     fresh
@@ -184,7 +186,7 @@ if [ -n "$can_shift" ]; then
     after=3700
     chooses "good: after an hour" counted
     probed "good: after an hour" 2
-    # Written an hour on: from here on it is of the future.
+    # The cache was written an hour later: from now on its stamp is in the future.
     after=
     chooses "a stamp from the future" counted
     probed "a stamp from the future" 3
@@ -213,9 +215,10 @@ if [ -n "$can_shift" ]; then
     strikes "a report after a minute" "2 probe_segv true"
 fi
 
-# ---- quarantine ---------------------------------------------------------------------------------
+# ---- quarantine ----------------------------------------------------------------------------------
 
-# crash_again AFTER STRIKES SECONDS: asked after so many seconds, it is then left alone for so many.
+# crash_again AFTER STRIKES SECONDS: probe after AFTER seconds; the plugin then has STRIKES and is
+# quarantined for SECONDS.
 crash_again() {
     after=$1
     chooses "asked after $1 s" neighbour
@@ -283,9 +286,9 @@ ds_accel list
 strikes "asked anew, and well again" ""
 chooses "well again" faulty
 
-# ---- a plugin that ends whoever uses it ---------------------------------------------------------
+# ---- a plugin that ends the process that uses it -------------------------------------------------
 
-# A program that uses what it detects; the command's own detect starts nothing in its process.
+# A program that uses the detected plugin; the command `detect` starts no plugin in its own process.
 cat >"$dir/user.py" <<'END'
 import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
@@ -295,14 +298,14 @@ library.ds_accel_name.argtypes = [ctypes.c_void_p]
 print(library.ds_accel_name(library.ds_accel_get()).decode())
 END
 
-# dies: that program, with a shell around it, whose words about it are kept from the terminal.
+# dies: run that program in a shell, which keeps its message about the signal off the terminal.
 dies() {
     # shellcheck disable=SC2086 # a list of words
     run ${after:+unshare --time --boottime $after} sh -c '"$@"; exit $?' - env DS_ACCEL_CONFIG="$config" \
         DS_ACCEL_PLUGIN_PATH="$plugins" "$python" "$dir/user.py" "$build/lib/libds_accel.so"
 }
 
-# ends_its_user FAULT CODE
+# ends_its_user FAULT CODE: check that the end of the process becomes a strike.
 ends_its_user() {
     fresh
     put "$1"
@@ -336,7 +339,8 @@ ends_its_user() {
     chooses "$1: the repaired one" faulty
 }
 
-# The same where all were evaluated before, and the start is in an evaluation that checks no file.
+# The same when all plugins were evaluated before, so that the start is in an evaluation that checks
+# no file.
 cat >"$dir/later.py" <<'END'
 import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
@@ -356,11 +360,11 @@ ends_its_user use_segv 139
 ends_its_user use_exit 0
 
 if [ -n "$can_shift" ]; then
-    # What it was that ended the process nobody knows: twice in ten minutes is the plugin's fault.
+    # What ended the process is unknown: two ends within ten minutes count against the plugin.
     fresh
     put use_segv
     dies
-    # Found late: what counts is when it happened, not when it was found.
+    # The end is noticed late: the time when it happened counts.
     after=700
     dies
     strikes "ended twice, ten minutes apart" "1 start_failed false"
@@ -371,7 +375,7 @@ if [ -n "$can_shift" ]; then
     after=1900
     dies
     strikes "and again when it was asked again" "3 start_failed true"
-    # One of the other kind does not add to one that is long ago either.
+    # A strike of the other kind is not added to an old one, either.
     fresh
     cp "$faults/../start/sometimes/ds_accel_faulty.so" "$plugins/"
     chooses "well at first" faulty
@@ -385,7 +389,7 @@ if [ -n "$can_shift" ]; then
     after=
 fi
 
-# Who is only slow to start, or starts at the same time, has not died.
+# A process that starts slowly, or starts at the same time, is not taken for dead.
 fresh
 put count counted
 chooses "a good one" counted
@@ -400,11 +404,12 @@ is "what others left is removed" "" \
     "$(find "$cache" -mindepth 1 -printf '%f\n' | grep -e '^loading\.1' -e '\.999' || true)"
 strikes "and counts for nothing" ""
 
-# ---- file systems -------------------------------------------------------------------------------
+# ---- file systems --------------------------------------------------------------------------------
 
-# on FILE_SYSTEM_OPTIONS...: detect twice with the cache on a file system of its own; what it says.
+# on FILE_SYSTEM_OPTIONS...: detect twice with the cache on a file system of its own, and print the
+# output.
 on() {
-    # shellcheck disable=SC2016 # of the inner shell
+    # shellcheck disable=SC2016 # expanded by the inner shell
     run unshare --mount sh -c 'options=$1; cache=$2; shift 2
         mount -t tmpfs -o "$options" none "$cache" && chmod 700 "$cache" || exit 99
         [ -z "$FILL" ] || head -c 65536 /dev/zero >"$cache/full" 2>/dev/null
@@ -435,12 +440,13 @@ if [ -n "$can_mount" ]; then
     on size=64k,mode=700
     probed "in order" 7
 
-    # There is always room to forget: all of it, what is in the way of the rest, or in its own place.
+    # Clearing works on a full disk: everything is removed, or what blocks the rest, or the store is
+    # rewritten in place.
     fresh
     put probe_segv
     put count counted
     mkdir -p "$cache"
-    # shellcheck disable=SC2016 # of the inner shell
+    # shellcheck disable=SC2016 # expanded by the inner shell
     run unshare --mount sh -c 'cache=$1; shift
         mount -t tmpfs -o size=64k,mode=700 none "$cache" || exit 99
         fill() { head -c 65536 /dev/zero >"$cache/full" 2>/dev/null; }
@@ -471,13 +477,13 @@ strikes 0
 no plugin has crashed or hung recently
 lock" "$code $out"
 
-    # Another /etc/ld.so.cache may be other libraries.
+    # Another /etc/ld.so.cache may select other libraries.
     rm -rf "$cache"
     rm -f "$count"
     chooses "before ldconfig" counted
     if [ -f /etc/ld.so.cache ]; then
         cp /etc/ld.so.cache "$dir/ld.so.cache"
-        # shellcheck disable=SC2016 # of the inner shell
+        # shellcheck disable=SC2016 # expanded by the inner shell
         run unshare --mount sh -c 'mount --bind "$1" /etc/ld.so.cache && shift && "$@" && "$@"' - \
             "$dir/ld.so.cache" "$program" --config "$config" --plugin-dir "$plugins" detect
         is "after ldconfig" "0 counted counted" "$code $(printf '%s' "$out" | paste -sd ' ' -)"
@@ -485,9 +491,10 @@ lock" "$code $out"
     fi
 fi
 
-# ---- hardware that comes ------------------------------------------------------------------------
+# ---- hardware that appears -----------------------------------------------------------------------
 
-# What the note alone names is looked for each time: the memory's key has what the configuration names.
+# Hardware that only the note names is looked for each time: the key of the stored configuration
+# covers only what the configuration names.
 if [ -w /dev/shm ]; then
     node=$(mktemp -u /dev/shm/XXXXXX)
     fresh
@@ -522,11 +529,12 @@ fi
 
 # ---- the remembered configuration ----------------------------------------------------------------
 
-# What detection does not ask of it is there all the same: here a remedy, and what doctor tells.
+# Parts of the configuration that detection does not need are there all the same: here a remedy, and
+# a line of doctor.
 fresh
 printf '%s\n' '{"detection_order": ["neighbour"], "backends": {"mock": {"libraries": ["libmock_absent.so.1"],' \
     '"remedies": {"no_device": "buy one at the corner"}}}}' >"$config"
-sleep 3.1 # one that has only just been written is not remembered
+sleep 3.1 # a file written less than three seconds ago is not remembered
 forced() {
     run env DS_ACCELERATOR=mock DS_ACCEL_MOCK_AVAILABLE=false "$program" --config "$config" detect
 }

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# ds-accel as its users run it: what is chosen, the exit codes, which of the two outputs, options, and
-# where it is run. What it reports has test_reports.sh; configuration test_config.sh.  test_cli.sh BUILD
+# The command ds-accel: the chosen accelerator, exit codes, stdout and stderr, options, and the
+# directory that it runs from. Reports are tested by test_reports.sh, configuration by
+# test_config.sh.  test_cli.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,12 +13,13 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/cli.sh
 . "$(dirname "$0")/cli.sh"
 
-# ---- the validator itself -----------------------------------------------------------------------
+# ---- the validator itself ------------------------------------------------------------------------
 
-# invalid PART JSON: it is no `list --json`, and the message says why.
+# invalid PART JSON: check that the validator refuses JSON as `list --json`, with a message that
+# contains PART.
 invalid() {
     code=0
-    # shellcheck disable=SC2059 # with escapes
+    # shellcheck disable=SC2059 # the argument has escapes
     out=$(printf "$2" | validate "$schemas/list.json" 2>&1) || code=$?
     has "the validator refuses $2" "$code $out" "1 $schemas/list.json: "
     has "the validator refuses $2" "$out" "$1"
@@ -35,7 +37,7 @@ for file in "$source"/conf/*.json; do
     is "$file has the shape of config.json" "" "$(validate "$schemas/config.json" <"$file" 2>&1)"
 done
 
-# ---- detect -------------------------------------------------------------------------------------
+# ---- detect --------------------------------------------------------------------------------------
 
 answers mock "$program" -a mock detect
 is "the answer is a line" "mock
@@ -72,7 +74,7 @@ is "by the option" "mock override" "$(at accelerator set_method)"
 report detect 0 "$program" --config "$dir/mock.json" detect --json
 is "by the configuration" "mock config" "$(at accelerator set_method)"
 
-# Option, environment, configuration, detection: each beats the next.
+# An option overrides the environment, which overrides the configuration, which overrides detection.
 set -- "$program" --plugin-dir "$dir/two" --config "$dir/mock.json"
 answers cuda env DS_ACCELERATOR=cpu "$@" -a cuda detect
 answers cpu env DS_ACCELERATOR=cpu "$@" detect
@@ -87,7 +89,7 @@ report detect 0 env DS_ACCEL_NPU_FAIL=init=driver "$program" -q --plugin-dir "$d
 is "its state" "error start_failed start" \
     "$(at candidates/0/state candidates/0/reason candidates/0/stage)"
 
-# xpu through the plain driver lets a present cuda go first.
+# xpu with the plain driver defers to an available cuda.
 plugins "$dir/defer" xpu cuda
 report detect 0 env DS_ACCEL_XPU_VARIANT=driver "$program" --plugin-dir "$dir/defer" detect --json
 is "xpu defers" "cuda available deferred" \
@@ -97,7 +99,7 @@ has "explain says so" "$out" "reason deferred: the configuration prefers another
 answers xpu env DS_ACCEL_XPU_VARIANT=driver DS_ACCEL_CUDA_AVAILABLE=false \
     "$program" -q --plugin-dir "$dir/defer" detect
 
-# ---- exit codes ---------------------------------------------------------------------------------
+# ---- exit codes ----------------------------------------------------------------------------------
 
 # 3: nothing is available.
 refuses 3 "no accelerator can be used" "$program" --config "$dir/deny.json" detect
@@ -111,7 +113,7 @@ is "everything is disabled" "disabled denied allow" \
     "$(at candidates/name=cpu/state candidates/name=cpu/reason candidates/name=cpu/stage)"
 has "also said on stderr" "$err" "no accelerator can be used"
 
-# 6: nothing is available, since all of it was refused for security.
+# 6: nothing is available, because every plugin was refused for security.
 printf '{"trust": {"mode": "enforce"}}\n' >"$dir/enforce.json"
 refuses 6 "hash_unlisted" "$program" --config "$dir/enforce.json" detect
 refuses 4 "hash_unlisted" "$program" --config "$dir/enforce.json" -a cpu detect
@@ -142,7 +144,7 @@ for command in "explain cuda" "info cuda" doctor; do
 done
 run env DS_ACCELERATOR=cuda "$program" --config "$dir/remedies.json" detect
 has "a remedy that is masked" "$err" "Remedy: install the vendor's plugin"
-# The shipped configuration of each.
+# Each command with the shipped configuration.
 run "$program" config show --json
 for name in cuda rocm xpu npu hpu mlu sdaa supa opencl; do
     for reason in no_device no_driver no_permission library_missing; do
@@ -176,7 +178,7 @@ refuses 5 "$dir:1:1: cannot read it" "$program" --config "$dir" detect
 refuses 5 "DS_ACCEL_PROBE" env DS_ACCEL_PROBE=somewhere "$program" detect
 answers cpu env DS_ACCEL_CONFIG="$dir/bad.json" "$program" -q --config "$dir/mock.json" -a cpu detect
 
-# 2: usage. Each message names the help.
+# 2: usage. Each message mentions --help.
 refuses 2 "no command" "$program"
 refuses 2 'unknown command "frob"' "$program" frob
 refuses 2 "unknown option --frob" "$program" --frob detect
@@ -206,7 +208,7 @@ refuses 2 "-x" "$program" detect -xq
 lacks "an option is named, not the command" "$err" "unknown option detect"
 refuses 2 'unknown command "frob"' "$program" help frob
 
-# 1: problems, or failed.
+# 1: a problem or a failure.
 refuses 1 'did you mean "cuda"?' "$program" info cudaa
 has "what is known" "$err" "known: cuda, rocm"
 refuses 1 "frobnicate" "$program" env frobnicate
@@ -236,9 +238,9 @@ done
 is "stderr closed" "cpu" "$(env DS_ACCEL_CUDA_AVAILABLE=false "$program" --plugin-dir "$dir/cuda" detect 2>&-)"
 is "stdin closed" "cpu" "$("$program" detect <&-)"
 
-# ---- the same twice -----------------------------------------------------------------------------
+# ---- the same output twice -----------------------------------------------------------------------
 
-# Figures that time and load change are left out.
+# steady: remove figures that depend on time and load.
 steady() {
     "$program" --plugin-dir "$dir/two" "$@" --json |
         sed -E 's/"(elapsed_us|available_memory_bytes|process_memory_bytes)": [0-9]+/"\1": 0/'
@@ -250,9 +252,9 @@ for command in detect list explain "info cpu" "info mock" "env hpu" "config show
     is "$command --json twice" "$(steady $command)" "$(steady $command)"
 done
 
-# ---- talk on stderr -----------------------------------------------------------------------------
+# ---- messages on stderr --------------------------------------------------------------------------
 
-# The mock's options are not those that cuda's declares.
+# The mock's options are not those that the configuration declares for cuda.
 echo '{"backends": {"cuda": {"options": null}}}' >"$dir/undeclared.json"
 set -- "$program" --plugin-dir "$dir/cuda" --config "$dir/undeclared.json"
 warning="ds-accel: warning: detect: falling back to cpu: cuda is unavailable: no_driver: no module"
@@ -286,7 +288,7 @@ run "$@" detect --verbose --verbose
 has "--verbose twice" "$err" "ds-accel: debug: "
 unset DS_ACCEL_CUDA_AVAILABLE DS_ACCEL_CUDA_REASON DS_ACCEL_CUDA_DETAIL
 answers cuda "$@" detect
-answers cpu "$program" detect # no other has a plugin: nothing to warn of
+answers cpu "$program" detect # no other plugin is installed: no warning
 run env DS_ACCEL_PLUGINPATH=/x "$program" detect
 is "an unknown variable" \
     "0 ds-accel: warning: env: unknown variable DS_ACCEL_PLUGINPATH; did you mean DS_ACCEL_PLUGIN_PATH?" \
@@ -308,7 +310,7 @@ done
 run env DS_ACCEL_CUDA_DEVICE_NAME="$odd" "$@" info
 lacks "no escapes in a device's name" "$out" "$escape"
 
-# ---- colours ------------------------------------------------------------------------------------
+# ---- colours -------------------------------------------------------------------------------------
 
 for command in list explain info "lint $mocks/ds_accel_cuda.so" "config show --env"; do
     # shellcheck disable=SC2086 # a list of words
@@ -316,7 +318,7 @@ for command in list explain info "lint $mocks/ds_accel_cuda.so" "config show --e
     lacks "no colours in a pipe: $command" "$out$err" "$escape"
 done
 
-# terminal ASSIGNMENT: what `list` writes to a terminal.
+# terminal ASSIGNMENT: print what `list` writes to a terminal.
 terminal() {
     script -qec "env $1 '$program' list" /dev/null </dev/null
 }
@@ -331,7 +333,7 @@ if command -v script >/dev/null 2>&1 && script -qec true /dev/null </dev/null >/
         sed "s/$escape\\[[0-9;]*m//g" | tr -d '\r')"
 fi
 
-# ---- help ---------------------------------------------------------------------------------------
+# ---- help ----------------------------------------------------------------------------------------
 
 run "$program" --help
 is "--help" "0 usage: ds-accel [options] COMMAND [ARGUMENTS] " "$code $(printf '%s\n' "$out" | head -n 1) $err"
@@ -360,7 +362,7 @@ run "$program" --version
 has "--version" "$code $out$err" "0 ds-accel $version, plugin ABI "
 is "one line" "1" "$(count "$out" '')"
 
-# ---- places of options --------------------------------------------------------------------------
+# ---- places of options ---------------------------------------------------------------------------
 
 set -- "$(steady detect)"
 for order in "--json --plugin-dir $dir/two detect" "--plugin-dir=$dir/two detect --json" \
@@ -376,9 +378,9 @@ refuses 1 '"--json"' "$program" info -- --json
 refuses 2 "detect takes" "$program" detect -- --json
 answers mock "$program" -amock detect
 answers mock "$program" detect -qa mock
-answers mock "$program" -a cpu detect -a mock # the last one counts
+answers mock "$program" -a cpu detect -a mock # the last option counts
 
-# ---- where it is run ----------------------------------------------------------------------------
+# ---- where it is run -----------------------------------------------------------------------------
 
 plugins "$dir/here/plugins" cuda
 ln -s "$(realpath --relative-to="$dir/here" "$program")" "$dir/here/accel"
@@ -396,7 +398,7 @@ report list 0 "$program" --plugin-dir "$dir/directory-é" list --json
 is "a directory with a letter of two bytes" "$here/directory-é/ds_accel_cuda.so" "$(at plugins/0/path)"
 bytes=$dir/$(printf 'bytes-\377')
 plugins "$bytes" cuda
-report list 0 "$program" --plugin-dir "$bytes" list --json # bytes that are not UTF-8
+report list 0 "$program" --plugin-dir "$bytes" list --json # the path is not UTF-8
 answers cuda "$program" --plugin-dir "$bytes" detect
 for locale in tr_TR.UTF-8 C.UTF-8 de_DE.UTF-8 nonsense; do
     is "list, LC_ALL=$locale" "$(LC_ALL=C "$program" list)" "$(LC_ALL=$locale "$program" list)"
@@ -404,9 +406,9 @@ for locale in tr_TR.UTF-8 C.UTF-8 de_DE.UTF-8 nonsense; do
         "$(LC_ALL=$locale "$program" config show)"
 done
 
-# ---- another place ------------------------------------------------------------------------------
+# ---- another place -------------------------------------------------------------------------------
 
-# Plugins, helper and configuration are beside the program, wherever that is, and however called.
+# Plugins, helper and configuration are beside the program, wherever it is and however it is called.
 mkdir "$dir/moved"
 for part in bin lib libexec share; do cp -r "$build/$part" "$dir/moved"; done
 answers cpu "$dir/moved/bin/ds-accel" detect
@@ -429,7 +431,7 @@ report list 0 "$dir/apart/bin/ds-accel" list --json
 has "the library beside it is a link" "$(at 'plugins/*/path')" \
     "$here/moved/lib/ds-accel/ds_accel_mock.so"
 
-# A library in a name space of its own is found where it is, too.
+# A library in a linker namespace of its own finds them, too.
 cat >"$dir/apart.c" <<'END'
 #include <dlfcn.h>
 #include <ds_accel.h>
@@ -464,11 +466,11 @@ if [ -z "${SAN:-}" ]; then
     has "by dlmopen()" "$(at 'plugins/*/path')" "$here/moved/lib64/ds-accel/ds_accel_mock.so"
 fi
 
-# ---- raised rights ------------------------------------------------------------------------------
+# ---- raised rights -------------------------------------------------------------------------------
 
 mkdir -p "$dir/home/.config/ds-accel"
 cp "$dir/mock.json" "$dir/home/.config/ds-accel/10.json"
-# Real and effective user differ, as in a setuid program.
+# Real and effective user differ, as in a set-user-ID program.
 secure() {
     env DS_ACCELERATOR=mock DS_ACCEL_LOG=debug DS_ACCEL_MOCK_DEVICE_COUNT=1 XDG_CONFIG_HOME="$dir/home/.config" \
         setpriv --ruid 65534 --euid 0 "$secured" "$@"
@@ -483,7 +485,7 @@ if [ "$(id -u)" = 0 ] && setpriv --ruid 65534 --euid 0 true 2>/dev/null; then
     is "the user's files too" "package package" "$(at 'files/*/layer')"
     report info 0 secure info mock --json
     is "a plugin's variables too" "2" "$(at device_count)"
-    # What lies beside the program is believed as long as nobody else can have put it there.
+    # Files beside the program are trusted as long as no other user can have put them there.
     secured=$dir/moved/bin/ds-accel
     report list 0 secure list --json
     has "an own directory beside it" "$(at 'plugins/*/path')" "$here/moved/lib/ds-accel/ds_accel_mock.so"
@@ -494,10 +496,10 @@ if [ "$(id -u)" = 0 ] && setpriv --ruid 65534 --euid 0 true 2>/dev/null; then
     has "without raised rights the trust gate tells" "$(at 'plugins/*/reason')" "parent_writable"
 fi
 
-# ---- internal errors ----------------------------------------------------------------------------
+# ---- internal errors -----------------------------------------------------------------------------
 
-# A file that takes 16 MiB to parse, and less than that to be had: where the program says that memory is
-# exhausted, and it does somewhere on the way, that is 7.
+# Parsing this file takes 16 MiB, more than the memory limits below. Wherever the program reports
+# that memory is exhausted, the exit code is 7, and at some limit it reports it.
 if [ -z "${SAN:-}" ]; then
     { printf '{"deny": ["x"]}' && head -c 1000000 /dev/zero | tr '\0' ' '; } >"$dir/large.json"
     codes=

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# What bash and zsh offer at the end of a command line is what ds-accel --help lists, backends by
-# name, and files where a file is meant.  test_completion.sh BUILD
+# bash and zsh complete a command line with what ds-accel --help lists, backends by name, and files
+# where an argument is a file.  test_completion.sh BUILD
 set -eu
 build=$1
 # shellcheck source=tests/tools/lib.sh
@@ -14,7 +14,7 @@ bash_file=$build/share/bash-completion/completions/ds-accel
 zsh_folder=$build/share/zsh/site-functions
 export HOME="$dir/home" PATH="$build/bin:$PATH"
 
-# ---- what is to be offered ----------------------------------------------------------------------
+# ---- expected candidates -------------------------------------------------------------------------
 
 help=$("$program" --help)
 commands=$(printf '%s\n' "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }
@@ -26,7 +26,7 @@ has "the help lists options" "$long" "--json"
 options="$long
 $short"
 
-# Names come from the configuration and from the files in the plugin directories.
+# Backend names come from the configuration and from the files in the plugin directories.
 names() {
     {
         "$program" config show --json | "${PYTHON:-/usr/bin/python3}" -c '
@@ -53,13 +53,13 @@ with_vendor=$(names "$dir/path" "$dir/vendor")
 has "the shipped backends have names" "$on_path" "xpu.external"
 has "so have plugins on the path" "$on_path" "onpath"
 
-# ---- the cases ----------------------------------------------------------------------------------
+# ---- the cases -----------------------------------------------------------------------------------
 
 count=0
 lines=$dir/lines
 : >"$lines"
 
-# offers LINE WORDS: at the end of the line these words are offered, one on each line of WORDS.
+# offers LINE WORDS: expect these candidates at the end of LINE, one on each line of WORDS.
 offers() {
     count=$((count + 1))
     printf '%s\n' "$1" >>"$lines"
@@ -111,7 +111,7 @@ full.json" ;;
     *"|"*)
         offers "ds-accel $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
         offers "ds-accel --json $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
-        # Nothing is left but options; one of them is for config alone.
+        # Only options are left; --env is for config alone.
         offers "ds-accel $command ${argument%%|*} --" "$long$([ "$command" != config ] || echo '
 --env')"
         offers "ds-accel $command ${argument%%|*} " "$options$([ "$command" != config ] || echo '
@@ -203,11 +203,11 @@ full.json"
 offers "ds-accel detect --root fo" folder
 offers "ds-accel --root t" ""
 
-# ---- the shells ---------------------------------------------------------------------------------
+# ---- the shells ----------------------------------------------------------------------------------
 
 cd "$dir/work"
 
-# verdict SHELL NUMBER LINE GIVEN
+# verdict SHELL NUMBER LINE GIVEN: compare one line's candidates with the expected ones.
 verdict() {
     is "$1 at the end of \"$3\"" "$(cat "$dir/wanted.$2")" "$(printf '%s\n' "$4" | sed '/^$/d' | sort -u)"
 }

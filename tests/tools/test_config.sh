@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The commands env and config: what comes out of the shell, problems of files, values and their
-# origins.  test_config.sh BUILD
+# The commands env and config: the variables that the shell gets, problems of files, values and
+# their origins.  test_config.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,14 +12,14 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/cli.sh
 . "$(dirname "$0")/cli.sh"
 
-# ---- env ----------------------------------------------------------------------------------------
+# ---- env -----------------------------------------------------------------------------------------
 
-# shellcheck disable=SC2016 # for the inner shell
+# shellcheck disable=SC2016 # expanded by the inner shell
 answers "0 0 yes" sh -c 'unset PT_HPU_LAZY_ACC_PAR_MODE PT_HPU_ENABLE_REFINE_DYNAMIC_SHAPES
     eval "$("$0" env hpu)"
     echo "$PT_HPU_LAZY_ACC_PAR_MODE $PT_HPU_ENABLE_REFINE_DYNAMIC_SHAPES $(export -p |
         grep -q PT_HPU_LAZY_ACC_PAR_MODE && echo yes)"' "$program"
-# shellcheck disable=SC2016 # for the inner shell
+# shellcheck disable=SC2016 # expanded by the inner shell
 answers "1 0" sh -c 'export PT_HPU_LAZY_ACC_PAR_MODE=1; unset PT_HPU_ENABLE_REFINE_DYNAMIC_SHAPES
     eval "$("$0" env hpu)"
     echo "$PT_HPU_LAZY_ACC_PAR_MODE $PT_HPU_ENABLE_REFINE_DYNAMIC_SHAPES"' "$program"
@@ -35,7 +35,7 @@ answers "export MOCK_RUNTIME='1'" "$program" -a mock env
 report env 0 "$program" env mock --json
 has "the plugin's own" "$(at variables/0/origin)" "ds_accel_mock.so"
 
-# Any value comes out of the shell as it went into the file; rules decide.
+# The shell restores every value exactly as it is in the file; rules decide.
 cat >"$dir/env.json" <<'END'
 {"backends": {"hpu": {"env": [
   {"name": "ODD", "value": "it's \"$HOME\" `id` $(id) \\ *;\nnext  ", "rule": "always"},
@@ -44,7 +44,7 @@ cat >"$dir/env.json" <<'END'
   {"name": "TAKEN", "value": "new", "rule": "always"}
 ]}}}
 END
-# shellcheck disable=SC2016 # for the inner shell
+# shellcheck disable=SC2016 # expanded by the inner shell
 answers "it's \"\$HOME\" \`id\` \$(id) \\ *;
 next  |unset|old|new" sh -c 'export GONE=old KEPT=old TAKEN=old
     eval "$("$0" --config "$1" env hpu)"
@@ -53,7 +53,7 @@ report env 0 env KEPT=old TAKEN=old "$program" --config "$dir/env.json" env hpu 
 is "which are applied" "true false false true" "$(at 'variables/*/applied')"
 is "where from" "$dir/env.json:2 $dir/env.json:5" "$(at variables/0/origin variables/3/origin)"
 
-# ---- config -------------------------------------------------------------------------------------
+# ---- config --------------------------------------------------------------------------------------
 
 run "$program" config check
 is "config check" "0 " "$code $err"
@@ -75,14 +75,14 @@ is "a key twice" "$dir/twice.json 2" "$(at problems/0/file problems/0/line)"
 printf '{"deny": [}' >"$dir/syntax.json"
 refuses 5 "$dir/syntax.json:1:11: " "$program" --config "$dir/syntax.json" detect
 
-# Files named, as people type it.
+# Files named by relative and absolute paths.
 good=$dir/good.json
 printf '{"deny": ["x"]}\n' >"$good"
 mkdir -p "$dir/directory" "$dir/empty" "$dir/closed"
 cp "$good" "$dir/directory/a.json"
 cp "$dir/three.json" "$dir/directory/b.json"
 cp "$dir/three.json" "$dir/directory/not-one.txt"
-# checks CODE PROBLEMS FILES ARGUMENTS...: text and JSON say the same.
+# checks CODE PROBLEMS FILES ARGUMENTS...: check that text and JSON report the same.
 checks() {
     wanted="$1 $2 $3"
     shift 3
@@ -149,7 +149,8 @@ run "$program" --config "$dir/mock.json" config show
 has "as text" "$out" "# explicit $dir/mock.json"
 has "as text" "$out" "accelerator = \"mock\"  # $dir/mock.json:1"
 
-# The user's directory; a file given by name replaces it; a relative directory is as if not set.
+# The user's directory; a file given with --config replaces it; a relative XDG_CONFIG_HOME counts as
+# unset.
 mkdir -p "$XDG_CONFIG_HOME/ds-accel"
 cp "$dir/mock.json" "$XDG_CONFIG_HOME/ds-accel/10.json"
 echo '{"accelerator": "cpu"}' >"$XDG_CONFIG_HOME/ds-accel/20.json"

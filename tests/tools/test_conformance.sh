@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The conformance suite passes the mock and the cpu plugin, and finds each mistake of mutants.txt and
-# mutants_cpu.txt by its rule and by no other. Every rule that a check is about has a mutant.  test_conformance.sh BUILD
+# The mock and the cpu plugin pass the conformance suite. It finds each mistake of mutants.txt and
+# mutants_cpu.txt by its rule and by no other rule. Every rule with a check has a mutant.
+# test_conformance.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -18,7 +19,7 @@ mutants_cpu=$source/tests/fixtures/mutants_cpu.txt
 python=${PYTHON:-/usr/bin/python3}
 schema=$source/conf/schema/conformance.json
 
-# valid NAME: the last output has the shape of conformance.json.
+# valid NAME: check that the last output matches conformance.json.
 valid() {
     if message=$(printf '%s\n' "$out" | "$python" "$source/tests/tools/validate.py" "$schema" 2>&1); then
         pass
@@ -27,17 +28,17 @@ valid() {
     fi
 }
 
-# at PATH...: values of the last output.
+# at PATH...: print values of the last output.
 at() {
     printf '%s\n' "$out" | "$python" "$source/tests/tools/validate.py" - "$@" 2>&1 | paste -sd ' ' -
 }
 
-# broken: the rules that the last output, a text, says are broken.
+# broken: print the rules that the last output, a text, reports as broken.
 broken() {
     printf '%s\n' "$out" | awk '$2 == "failed" { print $1 }' | sort -u | paste -sd ' ' -
 }
 
-# ---- the list -----------------------------------------------------------------------------------
+# ---- the list ------------------------------------------------------------------------------------
 
 run "$program" conformance --list --json
 is "exit code of --list" 0 "$code"
@@ -57,7 +58,7 @@ is "--list of a group" "0 stream" "$code $(printf '%s\n' "$out" | awk '{ print $
 run "$program" conformance --list --rule DSA-P19
 is "--list of a rule" "0 DSA-P19" "$code $(printf '%s\n' "$out" | awk '{ print $1 }' | sort -u)"
 
-# ---- plugins that pass --------------------------------------------------------------------------
+# ---- plugins that pass ---------------------------------------------------------------------------
 
 for name in mock cpu async; do
     asynchronous=false
@@ -79,7 +80,7 @@ run "$program" conformance mock --group stream -v
 is "one group" "0 stream" "$code $(printf '%s\n' "$out" | sed '$d' | awk '{ print $3 }' | sort -u)"
 run "$program" conformance mock --rule DSA-P29 -v
 is "one rule" "0 DSA-P29 passed" "$code $(printf '%s\n' "$out" | sed '$d' | awk '{ print $1, $2 }')"
-# The mock holds no work and sets few flags: what it skips for that is checked on cpu.
+# The mock queues no work and sets few flags: checks that it skips for that reason run on cpu.
 skipped() {
     printf '%s\n' "$out" | awk '$2 == "skipped" && ($3 == "held" || $3 == "flags") == '"$1"
 }
@@ -89,32 +90,32 @@ is "what it skips" "DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS is not set
 DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES is not set
 DS_ACCEL_FLAG_SYNCHRONIZED is not set
 host tasks are run within the calls" "$(skipped 1 | sed 's/.*: //' | sort -u)"
-export LOCAL_SIZE=2 # devices of cpu
+export LOCAL_SIZE=2 # cpu has two devices
 run env DS_ACCEL_CPU_ASYNC=true "$program" conformance "$mutant_cpu" -v
 is "the cpu mutants' plugin without a mistake" "0  4" "$code $(broken) $(skipped 1 | wc -l)"
 unset LOCAL_SIZE
 
-# ---- mistakes -----------------------------------------------------------------------------------
+# ---- mistakes ------------------------------------------------------------------------------------
 
-# find_mistakes PLUGIN JOBS [--rule]: run the suite for each mistake that is read, as many at a time; with --rule only
-# the checks of its own rule.
+# find_mistakes PLUGIN JOBS [--rule]: run the suite for each mistake on stdin, JOBS at a time; with
+# --rule, only the checks of the mistake's own rule.
 find_mistakes() {
-    # shellcheck disable=SC2016 # the inner shell's own
+    # shellcheck disable=SC2016 # expanded by the inner shell
     xargs -r -P "$2" -L 1 sh -c '
         status=0
         MUTANT=$4 "$1" conformance "$2" ${3:+"$3" "$5"} >"$found/$4.out" 2>&1 || status=$?
         echo "$status" >"$found/$4.code"' sh "$program" "$1" "${3-}"
 }
 
-# what_broke NAME: the exit code and the rules of the last run for a mistake.
+# what_broke NAME: print the exit code and the broken rules of the run for a mistake.
 what_broke() {
     out=$(cat "$found/$1.out")
     echo "$(cat "$found/$1.code") $(broken)"
 }
 
-# mistakes PLUGIN LIST JOBS ONE_IN: each mistake of the list is found by the checks of its rule, as many runs at a time.
-# That it breaks no other rule takes the whole suite, which is run for one mistake in so many, and for the few that the
-# checks of their rule do not find by themselves.
+# mistakes PLUGIN LIST JOBS ONE_IN: check that the checks of its rule find each mistake of LIST,
+# JOBS runs at a time. Only the whole suite shows that a mistake breaks no other rule: it runs for
+# one mistake in ONE_IN, and for the few that the checks of their rule alone do not find.
 mistakes() {
     export found="$dir/found"
     rm -rf "$found"
@@ -134,7 +135,7 @@ mistakes() {
     done <"$2"
 }
 mistakes "$mutant" "$mutants" 4 16
-# Most of these wait for what does not end: all at the same time.
+# Most of these mistakes wait for work that never ends: run all of them at the same time.
 export LOCAL_SIZE=2 DS_ACCEL_CPU_ASYNC=true
 mistakes "$mutant_cpu" "$mutants_cpu" 0 4
 unset LOCAL_SIZE DS_ACCEL_CPU_ASYNC
@@ -161,14 +162,14 @@ run env DS_ACCEL_MOCK_LAUNCH_LATENCY_NS=100000000000 "$program" --config "$dir/s
     conformance --json mock --rule DSA-P52
 is "a check that does not end" "1 no result within 200 ms, in stream_synchronize" "$code $(at checks/0/detail)"
 
-# ---- ends of the process ------------------------------------------------------------------------
+# ---- ends of the process -------------------------------------------------------------------------
 
-# counts: passed, failed and skipped of the last output, a tree.
+# counts: print the passed, failed and skipped checks of the last output, JSON.
 counts() {
     at summary/passed summary/failed summary/skipped
 }
 
-# slot RULE: the first check of the rule that failed in the last output, a tree, and its slot.
+# slot RULE: print the first failed check of RULE in the last output, JSON, and its slot.
 slot() {
     printf '%s\n' "$out" | "$python" -c '
 import json, sys
@@ -201,7 +202,7 @@ run env MUTANT=hangs "$program" --config "$dir/second.json" conformance --json "
 is "a hang in one slot costs a check" "1 device_health" "$(at summary/failed) $(slot DSA-P26)"
 is "and those that are about it are skipped" 1 "$(($(at summary/skipped) <= always_skipped + 2))"
 
-# ---- what is printed ----------------------------------------------------------------------------
+# ---- what is printed -----------------------------------------------------------------------------
 
 run env MUTANT=prints_banner "$program" conformance --json "$mutant" --rule DSA-P13
 has "what is printed is shown with its check, without what controls a terminal" \
@@ -217,9 +218,10 @@ run env MUTANT=prints_support "$program" conformance --json "$mutant" --group dt
 has "of two checks in one process, each has its own" "$(at checks/0/output)" "dtype 999"
 is "of two checks in one process, each has its own" 0 "$(at checks/1/output | grep -c 'dtype 999')"
 
-# ---- lint ---------------------------------------------------------------------------------------
+# ---- lint ----------------------------------------------------------------------------------------
 
-# What the plugin prints and leaves behind breaks one rule for both; DSA-P5 is the fixture's own.
+# A plugin's output and leftovers break the same rule in lint and in conformance; DSA-P5 is a defect
+# of the fixture itself.
 for name in prints_banner prints_at_end leaves_descriptor leaves_by_init logs_two_lines logs_nothing; do
     run env MUTANT="$name" "$program" lint "$mutant"
     wanted=$(broken | sed 's/ *DSA-P5//')
@@ -236,10 +238,10 @@ has "lint of what is tolerated" "$out" "tolerated: leaves_descriptor"
 run env MUTANT=leaves_by_init "$program" --config "$dir/tolerant.json" conformance "$mutant"
 is "conformance of what is tolerated" 0 "$code"
 
-# ---- sanitizers ---------------------------------------------------------------------------------
+# ---- sanitizers ----------------------------------------------------------------------------------
 
-# sanitized KIND LIBRARY: the mutants' plugin built with a sanitizer, whose library goes to $preload;
-# false where the compiler can't, or this whole build has one.
+# sanitized KIND LIBRARY: build the mutants' plugin with a sanitizer and set $preload to its runtime
+# library; false if the compiler cannot, or if this build has a sanitizer already.
 sanitized() {
     preload=$(gcc -print-file-name="$2" 2>/dev/null || true)
     mkdir -p "$dir/$1"
@@ -271,7 +273,7 @@ else
     echo "thread: not run: $(cat "$dir/gcc" 2>/dev/null)"
 fi
 
-# ---- several devices ----------------------------------------------------------------------------
+# ---- several devices -----------------------------------------------------------------------------
 
 run "$program" conformance --json "$mutant" --rule DSA-P120
 is "each device, and the first of them in another order" "0 1 0 MOCK_VISIBLE_DEVICES 1,0" \
@@ -286,9 +288,9 @@ run "$program" conformance mock --device all --rule DSA-P120
 is "--device all" "0 mock, 2 devices, and with MOCK_VISIBLE_DEVICES=1,0" \
     "$code $(printf '%s\n' "$out" | sed -n 's/: .*//p' | tail -n 1)"
 
-# ---- what cannot be had -------------------------------------------------------------------------
+# ---- errors -------------------------------------------------------------------------
 
-# refuses CODE PART COMMAND...
+# refuses CODE PART COMMAND...: check the exit code and the message.
 refuses() {
     wanted=$1
     part=$2

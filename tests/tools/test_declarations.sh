@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# compare.py finds each kind of difference between a declaration of ours and a vendor's header, here of
-# a vendor that was made up; and each declaration of the plugins is in a table.  test_declarations.sh BUILD
-# shellcheck disable=SC2016 # sed, whose $ is a line
+# compare.py finds each kind of difference between one of our declarations and a vendor's header (an
+# invented one here), and each vendor declaration of the plugins is in a table.
+# test_declarations.sh BUILD
+# shellcheck disable=SC2016 # the $ is sed's
 set -eu
 # shellcheck source=tests/tools/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -87,11 +88,11 @@ END_OF_TABLE
 mkdir "$dir/include"
 header=$dir/include/acme.h
 
-# compared: what compare.py says of the header that is there, without its last line's directory
+# compared: print compare.py's result for the header, without the directory in its last line.
 compared() {
     run "$python" "$compare" --in "ACME_HEADERS=$dir/none $dir/include" "$dir/acme.table"
 }
-# differs WHAT SED TEXT: a header changed so has this difference, and no other
+# differs WHAT SED TEXT: check that SED makes this difference in the header and no other.
 differs() {
     sed "$2" "$dir/true.h" >"$header"
     if cmp -s "$dir/true.h" "$header"; then
@@ -156,7 +157,7 @@ acme: ACME_ERROR_VALUE: 5 has no name in $dir/names.c"
 differs "an error without a name" 's/ACME_ERROR_MEMORY }/ACME_ERROR_MEMORY, ACME_ERROR_NEW }/' \
     "ACME_ERROR_NEW: 3 has no name in $dir/names.c"
 
-# -- what is not there --
+# -- absent files --
 echo '#include "absent.h"' >"$header"
 compared
 is "a header that does not compile" "2 compare.py: acme: $header:1: 'absent.h' file not found" "$code $err"
@@ -181,7 +182,7 @@ echo "values" >>"$dir/acme.table"
 run "$python" "$compare" "$dir/acme.table"
 is "a line that is no row" "2 compare.py: $dir/acme.table:17: no row: values" "$code $err"
 
-# -- the plugins' own --
+# -- the plugins' tables --
 run "$python" "$compare" --cover "$(dirname "$compare")"/*.table
 is "each declaration of the plugins is in a table" "0 0 declarations that no table mentions" "$code $out$err"
 

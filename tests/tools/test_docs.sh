@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# docs/plugin-abi.md says what the programs do: its plugin compiles and works, its rules are those that
-# lint checks and the sources cite, its configuration is valid.  test_docs.sh BUILD
+# docs/plugin-abi.md agrees with the programs: its plugin compiles and works, its rules are those
+# that lint checks and the sources cite, its configuration is valid.  test_docs.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,19 +12,19 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 program=$build/bin/ds-accel
 abi=$source/docs/plugin-abi.md
 
-# fence LANGUAGE NUMBER: the text of a fenced block, counted from 1.
+# fence LANGUAGE NUMBER: print the text of a fenced block, counted from 1.
 fence() {
     awk -v open="\`\`\`$1" -v wanted="$2" \
         '/^```/ { inside = $0 == open && ++count == wanted; next } inside' "$abi"
 }
 
-# lines NAME TEXT COUNT PATTERN: so many lines of a text match.
+# lines NAME TEXT COUNT PATTERN: check that COUNT lines of TEXT match PATTERN.
 lines() {
     count=$(printf '%s\n' "$2" | grep -c -- "$4") || true
     is "$1" "$3" "$count"
 }
 
-# ---- the plugin ---------------------------------------------------------------------------------
+# ---- the plugin ----------------------------------------------------------------------------------
 
 link="-shared -fPIC -fvisibility=hidden -Wl,-z,defs,-z,now,-z,nodelete"
 has "the document's command has the flags used here" "$(fence sh 1)" "cc $link"
@@ -59,9 +59,9 @@ is "detect" "0 example " "$code $out $err"
 run "$program" --plugin-dir "$dir/plugins" --json info example
 has "info" "$code $out" '"available": true'
 
-# ---- the rules ----------------------------------------------------------------------------------
+# ---- the rules -----------------------------------------------------------------------------------
 
-# A rule is one item, "- **DSA-P1** title."; marks of code are left out of what is compared.
+# A rule is one item, "- **DSA-P1** title."; the comparison ignores code marks.
 rules=$(sed -n 's/^- \*\*\(DSA-[PH][0-9]*\)\*\* /\1 /p' "$abi" | tr -d '`')
 is "no rule has two items" "" "$(printf '%s\n' "$rules" | awk '{ print $1 }' | sort | uniq -d)"
 cited=$(cd "$source" && grep -rhoE 'DSA-[PH][0-9]+' core plugins tools plugin-api.h "$abi" | sort -u)
@@ -78,7 +78,7 @@ while read -r rule title; do
     is "title of $rule" "$rule $title." "$(printf '%s\n' "$rules" | grep "^$rule ")"
 done <"$dir/checked"
 
-# ---- configuration that ships with a plugin -----------------------------------------------------
+# ---- configuration that ships with a plugin ------------------------------------------------------
 
 fence json 1 >"$dir/example.json"
 fence json 2 >"$dir/example.ops.json"

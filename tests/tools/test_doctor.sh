@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Doctor as its users run it: every finding is provoked, told with a remedy, and gone when the remedy was
-# applied; exit codes; the shape of the JSON; that looking wakes and loads nothing.  test_doctor.sh BUILD
+# The command doctor: every finding is provoked, reported with a remedy, and gone after the remedy;
+# exit codes; the shape of the JSON; doctor wakes no device and loads no plugin.  test_doctor.sh
+# BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -17,7 +18,7 @@ plugins=$dir/plugins
 mkdir -p "$plugins" "$machine"
 chmod 755 "$dir"
 
-# The build directory is a prefix; another user can reach a copy of it.
+# The build directory is a prefix; other users can read a copy of it.
 mkdir "$dir/prefix"
 for part in bin lib libexec share; do
     cp -R "$build/$part" "$dir/prefix/"
@@ -27,8 +28,8 @@ validate() {
     "${PYTHON:-/usr/bin/python3}" "$source/tests/tools/validate.py" "$@"
 }
 
-# doctor CODE [COMMAND...]: that exit code, nothing but warnings on stderr, JSON of the right shape, and the
-# same problems as text. COMMAND runs the program, with other rights for one. Sets $text.
+# doctor CODE [COMMAND...]: check for exit code CODE, only warnings on stderr, valid JSON, and the
+# same problems as text. COMMAND runs the program, with other rights for example. Sets $text.
 doctor() {
     wanted=$1
     shift
@@ -48,7 +49,7 @@ doctor() {
         "$(printf '%s\n' "$text" | grep -c '^problem ')"
 }
 
-# found CHECK SEVERITY SUBJECT DETAIL REMEDY: in the last report.
+# found CHECK SEVERITY SUBJECT DETAIL REMEDY: check that the last report has this finding.
 found() {
     given=$(awk -v check="\"check\": \"$1\"," -v subject="\"subject\": \"$3\"," '
         /"check":/ { finding = "" }
@@ -73,7 +74,7 @@ put proc/meminfo "MemTotal:       16777216 kB
 MemAvailable:    8388608 kB"
 cp "$mocks/ds_accel_cuda.so" "$plugins/"
 
-# ---- nothing to say -----------------------------------------------------------------------------
+# ---- no finding ----------------------------------------------------------------------------------
 
 doctor 0
 is "in a line" "0 problems, 0 warnings" "$text"
@@ -84,7 +85,7 @@ is "no argument is taken" "2 " "$code $out"
 run "$program" doctor --help
 has "help" "$code $out" "0 usage: ds-accel doctor"
 
-# ---- device nodes -------------------------------------------------------------------------------
+# ---- device nodes --------------------------------------------------------------------------------
 
 put $pci/vendor 0x10de
 put $pci/class 0x030200
@@ -99,7 +100,7 @@ doctor 0
 put etc/group "root:x:0:
 render:x:$(id -g):"
 chmod 000 "$machine/dev/nvidia0"
-# Root may do all, so another user runs it.
+# Root may open every node, so another user runs it.
 user=
 [ "$(id -u)" != 0 ] || user="setpriv --reuid 65534 --regid 65534 --clear-groups"
 # shellcheck disable=SC2086 # a list of words
@@ -125,9 +126,9 @@ has "warnings are counted" "$text" "0 problems, 1 warning"
 put dev/nvidiactl ""
 doctor 0
 
-# ---- libraries ----------------------------------------------------------------------------------
+# ---- libraries -----------------------------------------------------------------------------------
 
-# The runtime that is looked for would end the program if it were loaded.
+# Loading the runtime would end the program: doctor only looks for the file.
 "${CC:-gcc}" -shared -fPIC -nostdlib -Wl,-soname,libcuda.so.1 -o "$dir/libcuda.so.1" -x c - <<'END'
 __attribute__((constructor)) static void die(void) { __builtin_trap(); }
 END
@@ -141,7 +142,7 @@ doctor 0 env LD_LIBRARY_PATH=/opt/cuda/lib
 found library ok libcuda.so.1 "/opt/cuda/lib/libcuda.so.1, for cuda" ""
 cp "$dir/libcuda.so.1" "$machine/usr/lib/"
 doctor 0
-# What is merely absent: one line, with -v and in JSON all of it.
+# Absent hardware takes one line; -v and JSON list all of it.
 rm -rf "$dir/merely"
 mkdir "$dir/merely" "$dir/merely/machine"
 for name in xpu npu cuda; do
@@ -152,7 +153,7 @@ merely() {
         "$program" -q --root "$dir/merely/machine" --plugin-dir "$dir/merely" doctor "$@"
 }
 merely
-# The mocks' variables have unknown names.
+# The mocks' variables are not among the known ones.
 is "merely absent: all there is to say" "0 info     hardware           no hardware of xpu, npu, cuda here; -v shows more
 0 problems, 3 warnings" "$code $(printf '%s\n' "$out" | sed '/^warning  config /,+1d')"
 merely -v
@@ -164,7 +165,7 @@ printf '%s\n' "$out" >"$dir/json"
 for name in xpu npu cuda; do
     is "merely absent: $name in JSON" 1 "$(grep -c "\"absent\": \"$name\"" "$dir/json")"
 done
-# Hardware that is there keeps its block, whatever else is absent.
+# Present hardware keeps its own lines, whatever else is absent.
 mkdir -p "$dir/merely/machine/dev"
 : >"$dir/merely/machine/dev/davinci_manager"
 merely
@@ -172,7 +173,7 @@ has "one is not absent" "$out" "no hardware of xpu, cuda here"
 has "one is not absent: its block" "$out" "npu: no_device"
 rm -rf "$dir/merely"
 
-# A library that a plugin links: told with the plugin, gone when the loader can find it.
+# A library that a plugin links: reported with the plugin, gone when the loader can find it.
 cp "$build/tests/fixtures/missing_library/ds_accel_missing_library.so" "$plugins/"
 doctor 1
 found plugin_dependency problem libds_accel_absent.so.1 \
@@ -184,7 +185,7 @@ is "the linker finds it, and so does doctor" "0 0" \
     "$code $(printf '%s\n' "$out" | grep -c libds_accel_absent)"
 rm "$plugins/ds_accel_missing_library.so"
 
-# ---- plugins ------------------------------------------------------------------------------------
+# ---- plugins -------------------------------------------------------------------------------------
 
 head -c 1000 "$mocks/ds_accel_npu.so" >"$plugins/ds_accel_npu.so"
 doctor 1
@@ -207,7 +208,8 @@ doctor 0 env DS_ACCEL_PLUGIN_PATH="$dir/more"
 found plugin warning "$(cd "$dir/more" && pwd -P)/ds_accel_cuda.so" "shadowed: by " "remove one"
 doctor 0
 
-# Asleep is no problem, and doctor does not wake it: the plugin's code would be in the trace.
+# A suspended device is no problem, and doctor does not wake it: the trace would show the plugin's
+# code.
 put $pci/power/runtime_status suspended
 doctor 0
 found plugin info cuda "asleep: 0000:01:00.0 suspended" "by name"
@@ -220,7 +222,7 @@ if command -v strace >/dev/null 2>&1 && [ -z "${SAN:-}" ] && strace -o "$dir/non
 fi
 put $pci/power/runtime_status active
 
-# ---- configuration ------------------------------------------------------------------------------
+# ---- configuration -------------------------------------------------------------------------------
 
 run env DS_ACCEL_CACH=off "$program" -q doctor
 has "an unknown variable" "$code $out" "DS_ACCEL_CACH: unknown variable DS_ACCEL_CACH; did you mean DS_ACCEL_CACHE?"
@@ -229,7 +231,7 @@ run "$program" --config "$dir/bad.json" doctor
 is "a bad configuration has its own exit code" "5 " "$code $out"
 has "and names the value" "$err" "$dir/bad.json:1:41: "
 
-# The schema takes and refuses what the program takes and refuses.
+# The schema and the program accept and reject the same values.
 while read -r key value; do
     printf '{"backends": {"x": {"%s": [%s]}}}\n' "$key" "$value" >"$dir/facts.json"
     run "$program" --config "$dir/facts.json" config check
@@ -261,9 +263,9 @@ tolerate "leaves_threads"
 tolerate "result_forged"
 END
 
-# ---- limits -------------------------------------------------------------------------------------
+# ---- limits --------------------------------------------------------------------------------------
 
-# Without the capability, the limit holds for root too.
+# Without the capability, the limit applies to root, too.
 plain=
 [ "$(id -u)" != 0 ] || plain="setpriv --reuid 65534 --regid 65534 --clear-groups"
 # shellcheck disable=SC2086

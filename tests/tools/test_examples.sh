@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The programs of docs/programming.md: compiled as C and C++ by whoever is here, run on every backend
-# that is always there, their output compared.  test_examples.sh BUILD
+# The programs of docs/programming.md: compiled as C and C++ by each installed compiler, run on
+# every backend that needs no hardware, and their output compared.  test_examples.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,7 +12,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 guide=$source/docs/programming.md
 cd "$dir"
 
-# fence LANGUAGE NUMBER: the text of a fenced block, counted from 1.
+# fence LANGUAGE NUMBER: print the text of a fenced block, counted from 1.
 fence() {
     awk -v open="\`\`\`$1" -v wanted="$2" \
         '/^```/ { inside = $0 == open && ++count == wanted; next } inside' "$guide"
@@ -41,7 +41,7 @@ cat >replay.out <<'END'
 after 4 replays: 10
 END
 
-# ds-accel.pc as it is installed, of this build directory.
+# The installed form of ds-accel.pc, for this build directory.
 cat >ds-accel.pc <<END
 Name: ds-accel
 Description: accelerators found through plugins
@@ -63,7 +63,7 @@ compile() {
     is "$2 -std=$3 $1.c" "0 " "$code $err"
 }
 
-# try PROGRAM WHAT VARIABLE=VALUE...: its output is the wanted one.
+# try PROGRAM WHAT VARIABLE=VALUE...: check the program's output.
 try() {
     program=$1
     what=$2
@@ -89,7 +89,8 @@ for program in move overlap replay; do
             try "$program" "on cpu with queues, layers $layers" DS_ACCELERATOR=cpu \
                 DS_ACCEL_CPU_ASYNC=true DS_ACCEL_LAYERS=$layers
         done
-        # The accelerator of ds_accel_get() is never destroyed: the process's end closes the array.
+        # The accelerator of ds_accel_get() is never destroyed: the end of the process closes the
+        # array.
         run "${PYTHON:-/usr/bin/python3}" -c 'import json, sys; print(len(json.load(open(sys.argv[1]))) > 3)' trace.json
         is "the trace of $program is whole" "0 True" "$code $out"
         try "$program" "on a slow mock" DS_ACCELERATOR=mock DS_ACCEL_MOCK_COPY_LATENCY_NS=300000 \
@@ -107,7 +108,7 @@ for program in move overlap replay; do
 done
 
 fence python 1 >name.py
-if [ -z "$sanitize" ]; then # which would have to be in Python too
+if [ -z "$sanitize" ]; then # Python would need the sanitizer, too
     run env DS_ACCELERATOR=mock "${PYTHON:-/usr/bin/python3}" name.py
     is "Python" "0 mock:0 " "$code $out $err"
     run env DS_ACCELERATOR=nosuch "${PYTHON:-/usr/bin/python3}" name.py

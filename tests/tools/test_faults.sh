@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Every fault that a plugin can have, beside a good plugin that must be chosen all the same: what explain
-# says of it (compared with tests/fixtures/golden), that nothing of it is left running, and that the remedy
-# that is printed is one.  test_faults.sh BUILD [--golden]: --golden writes the golden answers anew.
+# Every fault of a plugin, beside a good plugin that must still be chosen: the report of explain
+# (compared with tests/fixtures/golden), no process left running, and a remedy that works.
+# test_faults.sh BUILD [--golden]: --golden writes the golden reports instead.
 set -eu
 build=$(cd "$1" && pwd)
 golden=${2:+--write}
@@ -22,7 +22,7 @@ program=$dir/prefix/bin/ds-accel
 config=$dir/config.json
 mark=DS_TEST_RUN=$$-$(date +%s)
 
-# The build directory is a prefix; another user can reach a copy, and a copy can be damaged.
+# The build directory is a prefix; other users can read a copy, and the test can damage a copy.
 mkdir -p "$dir/prefix" "$dir/answers"
 for part in bin lib libexec share; do
     [ ! -d "$build/$part" ] || cp -R "$build/$part" "$dir/prefix/"
@@ -30,27 +30,27 @@ done
 cp "$faults/none/ds_accel_faulty.so" "$dir/good.so"
 cd "$dir"
 
-# What a plugin that hangs is given, and what all others are.
+# The time limit of plugins that hang, and of all others.
 short_ms=700
 [ -z "${SAN:-}" ] || short_ms=1500
 long_ms=10000
 timeout_ms=$long_ms
-# In front of the program: nothing, or what makes it another user's.
+# A command prefix: empty, or one that runs the program as another user.
 as_user=
 
 validate() {
     "$python" "$source/tests/tools/validate.py" "$@"
 }
 
-# ---- steps --------------------------------------------------------------------------------------
+# ---- steps ---------------------------------------------------------------------------------------
 
-# configure [MEMBERS]: the configuration, with more members.
+# configure [MEMBERS]: write the configuration, with additional members.
 configure() {
     printf '{"detection_order": %s, "probe": {"timeout_ms": %s}%s}\n' \
         '["faulty", "other", "cuda", "pocl", "neighbour"]' "$timeout_ms" "${1:+, $1}" >"$config"
 }
 
-# fresh: a plugin directory with the good neighbour in it, the usual configuration.
+# fresh: a plugin directory with the good plugin "neighbour", and the usual configuration.
 fresh() {
     rm -rf "$plugins"
     mkdir -p "$plugins"
@@ -60,37 +60,39 @@ fresh() {
     configure
 }
 
-# put FAULT: a faulty plugin beside it, in the place of another.
+# put FAULT: install a faulty plugin beside it, in place of an earlier one.
 put() {
     rm -rf "$plugins/ds_accel_faulty.so"
     cp "$faults/$1/ds_accel_faulty.so" "$plugins/"
 }
 
-# poke OFFSET BYTES: change bytes of the faulty plugin, escapes as of printf.
+# poke OFFSET BYTES: overwrite bytes of the faulty plugin; BYTES has escapes of printf.
 poke() {
-    # shellcheck disable=SC2059 # with escapes
+    # shellcheck disable=SC2059 # the argument has escapes
     printf "$2" | dd of="$plugins/ds_accel_faulty.so" bs=1 seek="$1" conv=notrunc 2>/dev/null
 }
 
-# ds_accel [NAME=VALUE...] ARGUMENTS...: run the program on those plugins.
+# ds_accel [NAME=VALUE...] ARGUMENTS...: run the program with these plugins.
 ds_accel() {
     # shellcheck disable=SC2086 # a list of words
     run $as_user env "$mark" DS_TEST_PID_FILE="$dir/pid" $with "$program" --config "$config" \
         --plugin-dir "$plugins" "$@"
 }
 
-# with NAME=VALUE...: variables of the runs that follow; none: no more.
+# with NAME=VALUE...: set variables for the following runs; without arguments, clear them.
 with=
 with() {
     with=$*
 }
 
-# of_ours: processes that the runs of this test have left. A zombie has no environment any more.
+# of_ours: print the processes that this test started and that still run. A zombie has no
+# environment.
 of_ours() {
     grep -lsaF "$mark" /proc/[0-9]*/environ || true
 }
 
-# nobody_left NAME: none is. One that was killed a moment ago may take a moment.
+# nobody_left NAME: check that none is left. A process that was killed a moment ago may take a
+# moment.
 nobody_left() {
     tries=0
     while left=$(of_ours) && [ -n "$left" ] && [ $tries -lt 100 ]; do
@@ -103,8 +105,8 @@ nobody_left() {
     done
 }
 
-# meet NAME STATE CODE [BACKEND [CHOSEN [KIND]]]: ask, keep what explain says for golden.py, which has the
-# last word; see that detect gives the neighbour, and that nothing is left.
+# meet NAME STATE CODE [BACKEND [CHOSEN [KIND]]]: run explain and keep its report for golden.py,
+# which compares it at the end; check that detect chooses the neighbour and that no process is left.
 meet() {
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "${4:-faulty}" "${5:-neighbour}" "${6:-own}" \
         >>"$dir/cases"
@@ -118,7 +120,7 @@ meet() {
     nobody_left "$1"
 }
 
-# remedied NAME WHAT [WANTED]: after that remedy, the "no" is a "yes".
+# remedied NAME WHAT [WANTED]: check that the plugin is chosen after the remedy WHAT.
 remedied() {
     ds_accel detect
     is "$1, after the remedy: $2" "0 ${3:-faulty}" "$code $out"
@@ -129,9 +131,9 @@ skip() {
     echo "faults: not tested: $1: $2"
 }
 
-# ---- what a plugin's code does ------------------------------------------------------------------
+# ---- what a plugin's code does -------------------------------------------------------------------
 
-# is_buildable FAULT: it was built, and can be committed here.
+# is_buildable FAULT: whether the fault was built, and can occur on this machine.
 is_buildable() {
     if [ ! -f "$faults/$1/ds_accel_faulty.so" ]; then
         skip "$1" "it was not built, for want of a C++ compiler"
@@ -145,14 +147,14 @@ is_buildable() {
     return 1
 }
 
-# changed_too NAME: what the kernel changes with it.
+# changed_too NAME: print what the kernel changes along with NAME.
 changed_too() {
     case $1 in
     change_ids) echo ', "changes_dumpable", "changes_death_signal"' ;;
     esac
 }
 
-# code_fault NAME STATE CODE [KIND]
+# code_fault NAME STATE CODE [KIND]: check a plugin whose code has the fault.
 code_fault() {
     is_buildable "$1" || return 0
     fresh
@@ -210,11 +212,11 @@ done <"$source/tests/fixtures/faults.txt"
 leaves_process=yes
 code_fault leave_daemon rejected leaves_process variant
 code_fault ignores_term timed_out probe_hung variant
-# The helper's own way of ending when memory is short, which is not the plugin's fault.
+# The helper exits this way by itself when memory is short; that is not the plugin's fault.
 leaves_process=no
 code_fault out_of_memory error helper_failed
 
-# Slow is no defect: more time is the remedy.
+# A slow plugin has no defect: a longer time limit is the remedy.
 fresh
 put slow
 timeout_ms=100
@@ -224,9 +226,9 @@ timeout_ms=$long_ms
 configure
 remedied slow "raise probe.timeout_ms"
 
-# ---- what kind of file it is --------------------------------------------------------------------
+# ---- what kind of file it is ---------------------------------------------------------------------
 
-# file_fault NAME STATE CODE: whatever was put there; the remedy is a right file.
+# file_fault NAME STATE CODE: check a file that is no valid plugin; the remedy is a valid file.
 file_fault() {
     meet "$1" "$2" "$3"
     put none
@@ -256,7 +258,7 @@ put none
 poke 16 '\002\000'
 file_fault program rejected elf_not_shared_object
 
-# Without its dynamic section: the program header of it (type 2) becomes one of nothing.
+# Without its dynamic section: its program header (type 2) becomes one of type 0, which is ignored.
 fresh
 put none
 poke "$("$python" -c 'import struct, sys
@@ -266,7 +268,7 @@ print(next(at + i * size for i in range(count) if struct.unpack_from("<I", head,
     "$plugins/ds_accel_faulty.so")" '\000'
 file_fault bad_dynamic rejected elf_bad_dynamic
 
-# An ELF version that our reader does not look at, and the dynamic linker does.
+# An ELF version that our reader ignores and the dynamic linker rejects.
 fresh
 put none
 poke 20 '\002\002\002\002'
@@ -304,7 +306,7 @@ meet link_loop rejected link_loop
 ln -sf "$dir/good.so" "$plugins/ds_accel_faulty.so"
 remedied link_loop "make it a link to the plugin's file"
 
-# ---- who could have changed it ------------------------------------------------------------------
+# ---- owners and modes ------------------------------------------------------------------
 
 fresh
 put none
@@ -313,8 +315,8 @@ meet file_writable rejected file_writable
 chmod go-w "$plugins/ds_accel_faulty.so"
 remedied file_writable "chmod go-w the file"
 
-# The neighbour lies elsewhere, since what is wrong with a directory is wrong with all that is in it.
-# apart: the faulty plugin in $dir/above/below, named by the configuration.
+# apart: put the faulty plugin into $dir/above/below, named by the configuration. The neighbour
+# stays elsewhere, since a fault of a directory affects all files in it.
 apart() {
     fresh
     rm -rf "$dir/above"
@@ -375,7 +377,7 @@ else
     remedied unreadable "give the user read permission"
 fi
 
-# ---- names and lists ----------------------------------------------------------------------------
+# ---- names and lists -----------------------------------------------------------------------------
 
 fresh
 cp "$faults/none/ds_accel_faulty.so" "$plugins/ds_accel_Faulty.so"
@@ -383,7 +385,7 @@ meet bad_name rejected bad_name Faulty
 mv "$plugins/ds_accel_Faulty.so" "$plugins/ds_accel_faulty.so"
 remedied bad_name "rename the file"
 
-# Both of one name; the one that comes first is broken, the good one is shadowed.
+# Two plugins of one name: the first is broken, the second is good and shadowed.
 apart
 put no_note
 meet shadowed shadowed shadowed
@@ -402,7 +404,7 @@ meet not_allowed disabled not_allowed
 configure '"allow": ["neighbour", "faulty"]'
 remedied not_allowed "add the name"
 
-# The hashes of both plugins; the detail has the one to add.
+# The hashes of both plugins; the detail has the hash to add.
 hash_of() {
     sha256sum "$1" | cut -d ' ' -f 1
 }
@@ -423,10 +425,11 @@ meet hash_mismatch rejected hash_mismatch
 enforce "\"faulty\": \"$faulty_hash\""
 remedied hash_mismatch "correct its SHA-256"
 
-# ---- the plugin's own "no" ----------------------------------------------------------------------
+# ---- the plugin's own "no" -----------------------------------------------------------------------
 
-# What explain says of each. That their remedies are some, tests/sim/test_remedies.sh sees on a machine
-# with real nodes and libraries: here it is a script that says no, and nothing that could be mended.
+# The report of explain for each reason. tests/sim/test_remedies.sh checks that their remedies work,
+# on a machine with real nodes and libraries: here a script makes the plugin report the reason, and
+# there is nothing to repair.
 fresh
 cp "$fixtures/mocks/ds_accel_cuda.so" "$plugins/"
 for reason in no_device no_driver no_permission library_missing symbol_missing driver_mismatch \
@@ -446,10 +449,10 @@ with DS_ACCEL_CUDA_DEVICE_COUNT=1
 remedied bad_option "correct the option" cuda
 with
 
-# ---- a real runtime -----------------------------------------------------------------------------
+# ---- a real runtime ------------------------------------------------------------------------------
 
-# It leaves threads, and LLVM in it takes signals: what vendors' runtimes do, too. The remedies are applied
-# as they are printed, until there is no more. Where there is no runtime, that is what it says.
+# It leaves threads, and its LLVM installs signal handlers, as vendors' runtimes do. The printed
+# remedies are applied until none is left. Without a runtime, the plugin reports that instead.
 fresh
 cp "$faults/pocl/ds_accel_pocl.so" "$plugins/"
 with POCL_CACHE_DIR="$dir/pocl"
@@ -469,14 +472,15 @@ library_missing | no_device) skip "an OpenCL runtime" "$reason" ;;
 esac
 with
 
-# ---- many at once -------------------------------------------------------------------------------
+# ---- many at once --------------------------------------------------------------------------------
 
-# renamed FAULT NAME: a faulty plugin under another name of six letters, everywhere in the file.
+# renamed FAULT NAME: install a faulty plugin under another name of six letters, replaced in the
+# whole file.
 renamed() {
     LC_ALL=C sed "s/faulty/$2/g" "$faults/$1/ds_accel_faulty.so" >"$plugins/ds_accel_$2.so"
 }
 
-# Ten plugins, of which eight are broken in different ways; two of them hang.
+# Ten plugins: eight are broken in different ways, and two of these hang.
 fresh
 renamed load_segv fault0
 renamed load_hang fault1
@@ -502,7 +506,7 @@ for parallel in 1 4; do
     # shellcheck disable=SC2086 # a list of words
     is "ten plugins, $parallel at a time" "$wanted" "$(printf '%s' "$out" |
         validate "$source/conf/schema/explain.json" $states 2>&1 | paste -sd ' ' -)"
-    # Each of the ten, at the worst, has its time and a second for being ended.
+    # In the worst case each of the ten takes its time limit, and a second to be ended.
     limit_ms=$((10 * (short_ms + 1000)))
     is "ten plugins, $parallel at a time, within $limit_ms ms" yes \
         "$([ $elapsed_ms -lt $limit_ms ] && echo yes || echo "$elapsed_ms ms")"
@@ -511,7 +515,7 @@ for parallel in 1 4; do
     nobody_left "ten plugins, $parallel at a time"
 done
 
-# ---- what explain said --------------------------------------------------------------------------
+# ---- the reports of explain ----------------------------------------------------------------------
 
 [ -z "$golden" ] || mkdir -p "$source/tests/fixtures/golden"
 # shellcheck disable=SC2086 # empty or an option
@@ -526,8 +530,8 @@ END
 passed=$((passed + more_passed))
 failed=$((failed + more_failed))
 
-# Every reason that a plugin can be given is met here, but for those that other tests meet:
-# file_changed (a race), asleep (a machine's power states), quarantined (the cache).
+# This test covers every reason of a plugin, except those of other tests: file_changed (a race),
+# asleep (a machine's power states), quarantined (the cache).
 cut -f 3 "$dir/cases" | sort -u >"$dir/met"
 sed -n '/^GATE("",/q; s/^REASON([A-Z0-9_]*, "\([a-z0-9_]*\)".*/\1/p' "$source/core/reasons.def" |
     grep -vx -e file_changed -e asleep -e quarantined | sort -u >"$dir/reasons"

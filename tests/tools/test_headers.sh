@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The public headers compile alone, in every language version they promise, without a warning; so does
-# a plugin in C and in C++. Their constants are literals, which tools of other languages read.
+# The public headers compile alone, without a warning, in every supported language version; so do
+# plugins in C and in C++. Their constants are literals, which tools of other languages can read.
 # test_headers.sh BUILD
 set -eu
 build=$1
@@ -66,7 +66,7 @@ warnings="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcas
 warnings_c="-Wmissing-prototypes -Wstrict-prototypes -Wc++-compat"
 warnings_cc="-Wold-style-cast -Wzero-as-null-pointer-constant -Wextra-semi -Wnon-virtual-dtor"
 
-# check COMPILER STANDARD FILE WARNING...: with no warning of the header
+# check COMPILER STANDARD FILE WARNING...: compile FILE; the headers cause no warning.
 check() {
     compiler=$1
     standard=$2
@@ -78,7 +78,8 @@ check() {
     is "$compiler -std=$standard $file" "0 " "$code $err"
 }
 
-# languages C C++ WARNING...: every header and plugin, in every version; the flags are for C++
+# languages C C++ WARNING...: compile every header and plugin in every version; the flags are for
+# C++.
 languages() {
     cc=$1
     cxx=$2
@@ -99,7 +100,7 @@ languages() {
 languages gcc g++ -Wuseless-cast -Wduplicated-cond -Wlogical-op
 command -v clang >/dev/null 2>&1 && languages clang clang++
 
-# A handle of the wrong kind is an error only if requested.
+# Passing a handle of the wrong kind fails to compile only with DS_ACCEL_TYPED_HANDLES.
 sed 's/ds_accel_object_of_stream(stream)/stream/' "$dir/typed.c" >"$dir/mixed.c"
 run gcc -std=c11 -Werror -I"$build/include/ds-accel" -fsyntax-only "$dir/mixed.c"
 is "typed: a stream is no object" 1 "$code"
@@ -109,7 +110,7 @@ sed -e /TYPED_HANDLES/d -e 's/const ds_accel_plugin_object_t/const void/' -e 's/
 run gcc -std=c11 -Werror -I"$build/include/ds-accel" -fsyntax-only "$dir/plain.c"
 is "plain: a stream is one" "0 " "$code $err"
 
-# A plugin compiled with typed handles, or against inline functions of its own, is the same ABI.
+# A plugin compiled with typed handles or inline functions has the same ABI.
 if command -v abidiff >/dev/null 2>&1; then
     for option in -DDS_ACCEL_PLAIN -DDS_ACCEL_TYPED_HANDLES; do
         gcc -std=c11 -g $option -I"$build/include/ds-accel" -fPIC -shared -o "$dir/lib$option.so" \
@@ -119,9 +120,9 @@ if command -v abidiff >/dev/null 2>&1; then
     is "typed: no incompatible change: $out" 0 "$((code & 8))"
 fi
 
-# ---- comments -----------------------------------------------------------------------------------
+# ---- comments ------------------------------------------------------------------------------------
 
-# Every function that one side has the other call: its contract is above it.
+# Every function that one side provides for the other has a comment with its contract.
 cat >"$dir/slots.awk" <<'AWK'
 /^struct ds_accel_(plugin|host|ext_[a-z]+) \{/ { inside = 1 }
 /^}/ { inside = 0 }
@@ -139,9 +140,9 @@ run awk '/^struct ds_accel_[a-z_]+ \{/ && previous !~ /\*\/$/ { print "no commen
     "$build/include/ds-accel/plugin-api.h"
 is "a comment above every struct" "0 " "$code $out"
 
-# ---- constants ----------------------------------------------------------------------------------
+# ---- constants -----------------------------------------------------------------------------------
 
-# A macro without parameters is a number or a text as it stands, no macro of a macro and no cast, or
+# A macro without parameters is a number or a string literal, not another macro or a cast, or it is
 # the enumerator of its own name; a family, DS_ACCEL_FLAG_*, has one type.
 cat >"$dir/constants.awk" <<'AWK'
 BEGIN {

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Install, compile a program and a vendor's plugin outside the tree with nothing but pkg-config, run
-# them, follow the installed rules as a vendor would, uninstall: nothing is left.  test_install.sh BUILD
+# Install, compile a program and a vendor's plugin outside the tree with pkg-config alone, run them,
+# follow the installed rules as a vendor would, and uninstall: no file is left.  test_install.sh
+# BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -13,11 +14,11 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 prefix=$dir/prefix
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 
-# A build directory of its own: the prefix is compiled in, into one file. The others are taken as they are.
+# A separate build directory, because one file contains the prefix. The other objects are reused.
 mkdir -p "$dir/build/obj"
 cp -a "$build/obj/core" "$build/obj/tools" "$build/obj/plugins" "$build/obj/settings" "$dir/build/obj"
 make -C "$source" BUILD="$dir/build" "$dir/build/obj/settings" >/dev/null
-touch -r "$build/obj/settings" "$dir/build/obj/settings" # warnings need not be errors here
+touch -r "$build/obj/settings" "$dir/build/obj/settings" # do not rebuild for other warnings
 run make -C "$source" install BUILD="$dir/build" PREFIX="$prefix" NO_DEPS=1
 is "make install" 0 "$code"
 [ "$code" = 0 ] || printf '%s\n' "$out" "$err"
@@ -144,14 +145,15 @@ run "$dir/consumer"
 is "the program still gets cpu" "0 cpu" "$code $out"
 rm "$plugindir/ds_accel_vendor.so"
 
-# ---- the vendor's kit ---------------------------------------------------------------------------
+# ---- the vendor's kit ----------------------------------------------------------------------------
 
-# fence FILE HEADING: the first block of commands below a heading.
+# fence FILE HEADING: print the first block of commands below a heading.
 fence() {
     awk -v heading="$2" '$0 == heading { below = 1 } below && /^```/ { if (on) exit; on = /^```sh$/; next } on' "$1"
 }
 
-# paste_in NAME DIRECTORY COMMANDS: what is pasted into a shell in that directory does its work there.
+# paste_in NAME DIRECTORY COMMANDS: check that the commands work when pasted into a shell in
+# DIRECTORY.
 paste_in() {
     mkdir -p "$2"
     printf '%s\n' "$3" >"$dir/pasted"
@@ -205,7 +207,7 @@ has "ds-accel-plugin(7) has commands" "$page" "make check"
 paste_in "ds-accel-plugin(7)'s commands" "$dir/page" "$page"
 has "ds-accel-plugin(7): info" "$out" "example: available"
 
-# Another plugin by the same Makefile, whatever directory it is copied to; also with C++ inside.
+# Another plugin with the same Makefile, in a directory of another name; also with C++.
 mkdir "$dir/mine"
 cp "$exampledir/Makefile" "$exampledir/plugin.map" "$dir/mine"
 sed 's/"example"/"mine"/; s/Example Vendor/My Vendor/' "$exampledir/example.c" >"$dir/mine/mine.c"
@@ -221,7 +223,7 @@ has "make install without ds-accel" "$err" "pkg-config finds no ds-accel"
 run make -C "$dir/mine" NAME=mine clean
 is "make clean" "Makefile mine.c plugin.map" "$(cd "$dir/mine" && echo *)"
 
-# The build directory is a prefix too, also for pkg-config, and wherever it is.
+# The build directory is a prefix, too, also for pkg-config, and can be moved.
 run env PKG_CONFIG_PATH="$build/lib/pkgconfig" pkg-config --variable=plugindir ds-accel
 is "the build directory's plugindir" "$(cd "$build/lib/ds-accel" && pwd -P)" "$(cd "$out" && pwd -P)"
 # shellcheck disable=SC2046
@@ -231,7 +233,7 @@ is "a program compiles against the build directory" "0 " "$code $err"
 run env LD_LIBRARY_PATH="$build/lib" "$dir/consumer_build"
 is "and runs" 0 "$code"
 mkdir "$dir/five_build"
-# shellcheck disable=SC2016 # the shell that it is pasted into expands it
+# shellcheck disable=SC2016 # expanded by the inner shell
 run env -C "$dir/five_build" PKG_CONFIG_PATH="$build/lib/pkgconfig" sh -euc \
     'cp $(pkg-config --variable=exampledir ds-accel)/* . && make check'
 is "the example of the build directory: $err" 0 "$code"
@@ -270,7 +272,7 @@ is "DESTDIR with a space" "0 $dir/e f/usr/bin/ds-accel" "$code $(ls "$dir/e f/us
 run make -C "$source" uninstall BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/e f"
 is "uninstall leaves nothing below it" "0 " "$code $(find "$dir/e f" ! -type d)$(find "$dir/e f" -name 'ds-accel*')"
 is "nothing is left in the sources" "$here" "$(cd "$source" && echo *)"
-# What is compiled in means the same directory wherever a program runs.
+# A compiled-in directory must not depend on the working directory: a relative PREFIX is rejected.
 run make -C "$source" -n install BUILD="$dir/build" PREFIX=here NO_DEPS=1
 has "a relative PREFIX" "$code $err" "2 Makefile"
 has "a relative PREFIX" "$err" "not an absolute path: BINDIR=here/bin LIBDIR=here/lib"
@@ -283,8 +285,8 @@ is "DESTDIR is not compiled in" "" "$(grep -rl "$dir/stage" "$dir/stage" || true
 make -C "$source" uninstall BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/stage" >/dev/null
 is "uninstall leaves nothing below DESTDIR" "" "$(find "$dir/stage" ! -type d)"
 
-# Libraries in a directory of their own: all that needs them is linked with it, and with no archive of
-# another version from elsewhere.
+# Libraries in a separate directory: programs link with that directory, and not with archives of
+# another version elsewhere.
 printf '#!/bin/sh\necho -L/elsewhere -ljansson -lnuma\n' >"$dir/pkg-config"
 chmod 755 "$dir/pkg-config"
 for file in bin/ds-accel libexec/ds-accel/ds-accel-probe; do

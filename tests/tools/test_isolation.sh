@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Whatever one plugin does, the others get the verdicts, reasons and strikes that they get without it, cpu is
-# available, nothing that it started is left, and what is remembered is right. With each way there is to
-# contain what a plugin starts.  test_isolation.sh BUILD
+# One plugin affects no other: the others get the same verdicts, reasons and strikes as without it,
+# cpu is available, no process that it started is left, and the store is right. With each kind of
+# containment.  test_isolation.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 # shellcheck source=tests/tools/lib.sh
@@ -26,7 +26,7 @@ configure() {
         "$1" "${2:-20000}" "${3:+, $3}" >"$config"
 }
 
-# put DIRECTORY FAULT: beside a good neighbour, and before it.
+# put DIRECTORY FAULT: install the fault and a good plugin, "neighbour", which comes after it.
 put() {
     rm -f "$plugins"/*
     cp "$fixtures/faults/neighbour/ds_accel_neighbour.so" "$plugins/"
@@ -37,7 +37,7 @@ ds_accel() {
     run env "$mark" DS_TEST_PID_FILE="$dir/pid" "$program" --config "$config" --plugin-dir "$plugins" "$@"
 }
 
-# others: what is said of all others, without what differs from run to run.
+# others: print the report of all other plugins, without what differs from run to run.
 others() {
     printf '%s' "$out" | "$python" -c '
 import json, sys
@@ -63,7 +63,7 @@ nobody_left() {
     done
 }
 
-# ---- a loser harms nobody ------------------------------------------------------------------------
+# ---- a plugin that is not chosen affects no other ------------------------------------------------
 
 configure auto
 put faults none
@@ -73,7 +73,8 @@ alone=$(others)
 has "alone" "$alone" "neighbour available - 0"
 has "alone" "$alone" "cpu available not_needed 0"
 
-# harmless NAME DIRECTORY FAULT LIMIT: explain asks all, detect as everybody does, and then without it.
+# harmless NAME DIRECTORY FAULT LIMIT: run explain, which probes all plugins, and detect with the
+# fault, then detect without it.
 harmless() {
     put "$2" "$3"
     rm -rf "$dir/run/ds-accel"
@@ -98,9 +99,10 @@ for directory in "$fixtures"/losers/*; do
     harmless "$fault" losers "$fault" 256
 done
 
-# ---- each way to contain what is started ---------------------------------------------------------
+# ---- each kind of containment ---------------------------------------------------------
 
-# A fork bomb whose processes leave group and session, children of the parent's, daemons of a plugin that ends.
+# A fork bomb whose processes leave group and session, children with the parent's parent, daemons of
+# a plugin that ends.
 for way in namespace cgroup tree; do
     configure "$way"
     put faults none
@@ -135,7 +137,7 @@ for way in namespace cgroup tree; do
 done
 configure auto
 
-# As process 1 of a container, where no other process reaps.
+# In process 1 of a container, where no other process reaps.
 put faults none
 rm "$plugins/ds_accel_faulty.so"
 if unshare --pid --fork --mount-proc true 2>/dev/null; then
@@ -160,9 +162,10 @@ else
     echo "isolation: not tested: process 1: no pid namespace"
 fi
 
-# ---- the command line survives what it starts ----------------------------------------------------
+# ---- the command line with a hostile chosen plugin -----------------------------------------------
 
-# No rehearsal opens a device, so this happens where info does: a line, and a proper code.
+# The start of probing opens no device, so these faults occur in info: it prints a line and exits
+# with a proper code.
 for fault in open_segv open_exit open_daemon; do
     put faults "$fault"
     ds_accel detect -q
@@ -205,7 +208,7 @@ for command in detect list explain doctor "info faulty" "topo faulty" "env fault
     nobody_left "destructor_hang: $command"
 done
 
-# What dies, exits or hangs in its start is refused before any of them would meet it.
+# A plugin that crashes, exits or hangs in its start is rejected by the probe.
 for fault in init_segv init_exit shutdown_ill shutdown_exit; do
     put faults "$fault"
     for command in detect list explain "info neighbour"; do
@@ -215,7 +218,7 @@ for fault in init_segv init_exit shutdown_ill shutdown_exit; do
     done
 done
 
-# What only init changes or leaves behind is known before anybody starts it.
+# Changes and leftovers of init alone are found by the probe.
 for directory in "$fixtures"/start-only/*; do
     fault=$(basename "$directory")
     case $fault in
@@ -240,7 +243,8 @@ done
 
 # ---- many at once, and few descriptors -----------------------------------------------------------
 
-# One device, one user: whoever finds it busy in a rehearsal refuses, strikes and remembers nothing.
+# The device admits one process: a probe that finds it busy is not a failure, and stores neither a
+# verdict nor a strike.
 put faults init_busy
 for cache in off rw; do
     rm -rf "$dir/run/ds-accel"
@@ -257,7 +261,8 @@ for cache in off rw; do
     is "32 at once, cache $cache: strikes" 0 "$with_lock"
 done
 
-# Where there is no room for a helper there still is cpu. What we were started with does not count.
+# Where too few descriptors are left for a helper, cpu is still chosen. Inherited descriptors are
+# closed first.
 rm -f "$plugins"/*
 for limit in 14 15 16 17 18 19 20 24 32; do
     run "$python" -c 'import os, resource, sys

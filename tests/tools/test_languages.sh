@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Plugins in Rust (bindgen) and C++17, and a program of cffi, made of the headers and the commands of
-# a prefix alone: built, linted, run through conformance, found.  test_languages.sh BUILD
+# Plugins in Rust (bindgen) and C++17, and a cffi program, built with only the headers and commands
+# of a prefix: built, checked by lint and conformance, found.  test_languages.sh BUILD
 set -eu
 build=$1
 here=$(cd "$(dirname "$0")/../languages" && pwd)
@@ -20,7 +20,7 @@ skip() {
     echo "test_languages: not run: $1"
 }
 
-# plugin NAME VERSION VENDOR: what any plugin is put through.
+# plugin NAME VERSION VENDOR: the checks of every plugin.
 plugin() {
     file=$dir/plugins/ds_accel_$1.so
     run "$program" lint "$file"
@@ -37,7 +37,7 @@ plugin() {
     has "info of $1" "$code $out" "device_count                 1"
 }
 
-# ---- C++17 --------------------------------------------------------------------------------------
+# ---- C++17 ---------------------------------------------------------------------------------------
 
 compilers=g++
 command -v clang++ >/dev/null 2>&1 && compilers="$compilers clang++"
@@ -53,7 +53,7 @@ for compiler in $compilers; do
     plugin cxx 1.2.3 "C++ Vendor"
 done
 
-# ---- Rust ---------------------------------------------------------------------------------------
+# ---- Rust ----------------------------------------------------------------------------------------
 
 if ! command -v bindgen >/dev/null 2>&1 || ! command -v rustc >/dev/null 2>&1; then
     skip "bindgen or rustc is not installed"
@@ -61,7 +61,7 @@ else
     run bindgen --no-rustfmt-bindings --allowlist-file '.*/plugin-api.h' -o "$dir/plugin_api.rs" "$include/plugin-api.h" -- \
         -DDS_ACCEL_NO_INLINE
     is "bindgen" "0 " "$code $err"
-    # Every constant is there, and statuses are what functions return.
+    # The binding has every constant, and functions return statuses.
     gcc -E -dM "$include/plugin-api.h" |
         sed -n 's/^#define \(DS_ACCEL_[A-Z0-9_]*[A-Z0-9]\) [-("+0-9].*/\1/p' | sort >"$dir/macros"
     grep -oE 'pub const DS_ACCEL_[A-Z0-9_]+ *: *[^=]*[^= ]' "$dir/plugin_api.rs" |
@@ -82,7 +82,7 @@ else
     plugin rust 1.2.3 "Rust Vendor"
 fi
 
-# ---- a program in Python ------------------------------------------------------------------------
+# ---- a program in Python -------------------------------------------------------------------------
 
 python=${PYTHON:-/usr/bin/python3}
 if [ -n "${SAN:-}" ]; then
@@ -90,7 +90,7 @@ if [ -n "${SAN:-}" ]; then
 elif ! "$python" -c 'import cffi' 2>/dev/null; then
     skip "cffi is not installed"
 else
-    # The declarations without what libc's headers have, then the literals.
+    # The declarations without those of libc's headers, then the literals.
     mkdir "$dir/libc"
     for header in stddef.h stdint.h string.h; do : >"$dir/libc/$header"; done
     gcc -E -P -nostdinc -I"$dir/libc" -DDS_ACCEL_NO_INLINE '-D__attribute__(x)=' "$include/ds_accel.h" >"$dir/headers"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# A program that is linked with libds_accel.so alone gets data; other reports, texts and recorded
-# machines fail with a message that names the library which has them. Linked with libds_accel_tools.so,
-# or opening it, the same program gets what the command prints. Libraries of two releases do not load
-# together.  test_libraries.sh BUILD
+# A program linked with libds_accel.so alone gets data; other reports, texts and recorded machines
+# fail with a message that names the missing library. If it links or opens libds_accel_tools.so, the
+# same program gets the output of the command. Libraries of two releases do not load together.
+# test_libraries.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -61,7 +61,7 @@ compile both ds-accel-tools
 is "one has one library" 1 "$(readelf -d "$dir/alone" | grep -c 'NEEDED.*libds_accel')"
 is "one has both" 2 "$(readelf -d "$dir/both" | grep -c 'NEEDED.*libds_accel')"
 
-# ---- data ---------------------------------------------------------------------------------------
+# ---- data ----------------------------------------------------------------------------------------
 
 # DETECT, LIST, INFO, EXPLAIN, ENV, CONFIG, CONFIG_ENV
 for report in 1 2 3 4 5 6 7; do
@@ -69,7 +69,7 @@ for report in 1 2 3 4 5 6 7; do
     has "report $report as JSON" "$code $out" '0 {'
 done
 
-# ---- what the tools have ------------------------------------------------------------------------
+# ---- reports of the tools library ----------------------------------------------------------------
 
 needs="needs libds_accel_tools.so, which is not loaded: link the program with -lds_accel_tools"
 # DOCTOR, CACHE, QUARANTINE, TOPO, BUNDLE, RECORDING, MEMORY
@@ -98,7 +98,7 @@ for format in 0 1; do
     is "explain $format, opened" "0 $command" "$code $out"
 done
 
-# ---- another release ----------------------------------------------------------------------------
+# ---- another release -----------------------------------------------------------------------------
 
 version=$(sed -n 's/^#define DS_ACCEL_VERSION "\(.*\)"$/\1/p' "$source/core/ds_accel.h")
 mkdir "$dir/mixed"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The manual pages say what the programs do. Reasons: the code uses those of core/reasons.def, all of
-# them, and the pages have them. ds-accel(1) has every command, option, variable and exit code,
-# ds-accel.json(5) every key with its range and default, ds-accel-plugin(7) what vendors meet.
-# test_manual.sh BUILD
+# The manual pages agree with the programs. Reasons: the code uses exactly those of
+# core/reasons.def, and the pages list them. ds-accel(1) has every command, option, variable and
+# exit code, ds-accel.json(5) every key with its range and default, ds-accel-plugin(7) the interface
+# for vendors.  test_manual.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -19,23 +19,23 @@ plugin_page=$build/share/man/man7/ds-accel-plugin.7
 reasons_page=$build/share/man/man7/ds-accel-reasons.7
 tab=$(printf '\t')
 
-# section NAME FILE: one section of a page.
+# section NAME FILE: print one section of a page.
 section() {
     awk -v name="$1" '/^\.Sh / { inside = $0 == ".Sh " name; next } inside' "$2"
 }
 
-# lines NAME TEXT COUNT PATTERN: so many lines of a text match.
+# lines NAME TEXT COUNT PATTERN: check that COUNT lines of TEXT match PATTERN.
 lines() {
     count=$(printf '%s\n' "$2" | grep -c -- "$4") || true
     is "$1" "$3" "$count"
 }
 
-# empty NAME TEXT: what would be wrong, one on each line, and there is none.
+# empty NAME TEXT: check that a list of problems, one per line, is empty.
 empty() {
     is "$1" "" "$(printf '%s' "$2" | tr '\n' ' ')"
 }
 
-# without TEXT WORDS: the lines of a text that are not among the words.
+# without TEXT WORDS: print the lines of TEXT that are not in WORDS.
 without() {
     printf '%s\n' "$2" | tr ' ' '\n' | sed '/^$/d' >"$dir/words"
     printf '%s\n' "$1" | sed '/^$/d' | grep -vxFf "$dir/words" || true
@@ -44,12 +44,12 @@ without() {
 if command -v mandoc >/dev/null 2>&1; then
     for page in "$manual" "$keys_page" "$plugin_page" "$reasons_page"; do
         run mandoc -T lint -W warning "$page"
-        # What it says of the machine's index of pages is the machine's affair.
+        # Ignore messages about this machine's index of pages.
         is "mandoc -T lint $(basename "$page")" "0 " "$code $out"
     done
 fi
 
-# ---- the table of reasons -----------------------------------------------------------------------
+# ---- the table of reasons ------------------------------------------------------------------------
 
 cat >"$dir/table.c" <<'END'
 #include <stdio.h>
@@ -81,10 +81,11 @@ empty "no remedy repeats its meaning" "$(printf '%s\n' "$table" | awk -F '\t' '$
 empty "an id is its code in capitals" \
     "$(printf '%s\n' "$table" | awk -F '\t' '$1 == "reason" && toupper($2) != $5 { print $2, $5 }')"
 
-# ---- reasons: the code --------------------------------------------------------------------------
+# ---- reasons: the code ---------------------------------------------------------------------------
 
-# Inside the library a reason is its id: what is no id of reasons.def does not compile. Not by their ids:
-# NONE and what the table itself adds. What lint finds is not shown by code.
+# Inside the library a reason is its id: an id that reasons.def lacks does not compile. Not looked
+# for by id: NONE and the ids that the table itself adds. Findings of lint have no code that uses
+# them.
 used=$(cd "$source" && for file in core/*/*.c core/*/*/*.c; do
     case $file in core/lint/lint.c | core/host/probe_lint.c) continue ;; esac; cat "$file"
 done | grep -oE 'DS_ACCEL__REASON_[A-Z0-9_]+' | sed 's/^DS_ACCEL__REASON_//' | tr '[:upper:]' '[:lower:]' |
@@ -102,9 +103,10 @@ import json, sys
 for gate in json.load(sys.stdin)["candidates"][0]["gates"]:
     print(gate["gate"])')"
 
-# ---- reasons: the pages -------------------------------------------------------------------------
+# ---- reasons: the pages --------------------------------------------------------------------------
 
-# The page again as the table: text lines are as they were but for dashes and sentence ends.
+# Convert the page back to the table: its text equals the table's except for dashes and sentence
+# ends.
 is "ds-accel-reasons(7) has every code, meaning and remedy" \
     "$(printf '%s\n' "$table" | awk -F '\t' '$1 == "reason" { print $2 "\t" $3 "\t" $4 }')" \
     "$(section REASONS "$reasons_page" | sed 's/\\-/-/g; s/\\e/\\/g; s/^\\&//' | awk '
@@ -134,7 +136,7 @@ is "ds-accel-plugin(7) has the codes of conduct" \
     "$(printf '%s\n' "$table" | awk -F '\t' '$1 == "gate" { gate = $2; next } gate == "conduct" { print $2 }')" \
     "$(section CONDUCT "$plugin_page" | sed -n 's/^\.It Cm //p')"
 
-# ---- ds-accel(1) --------------------------------------------------------------------------------
+# ---- ds-accel(1) ---------------------------------------------------------------------------------
 
 run "$program" --help
 help=$out
@@ -146,7 +148,7 @@ on { print $1, $2 }' >"$dir/commands"
 while read -r command argument; do
     case $argument in
     *FILE.so*) lines "$command is in the manual" "$text" 1 "^\\.It Cm $command\\b" ;;
-    *"|"*) # one item for each
+    *"|"*) # one item for each word
         for word in $(printf '%s\n' "$argument" | tr '|' ' '); do
             lines "$command $word is in the manual" "$text" 1 "^\\.It Cm $command $word\\b"
         done
@@ -176,10 +178,10 @@ exit_codes=$(sed -n 's/^ *EXIT_[A-Z_]* = \([0-9]*\),*$/\1/p' "$source/tools/tool
 is "the exit codes documented are those of tool.h" "$exit_codes" \
     "$(printf '%s\n' "$text" | sed -n 's/^\.It \([0-9]*\)$/\1/p' | sort)"
 
-# ---- ds-accel.json(5) ---------------------------------------------------------------------------
+# ---- ds-accel.json(5) ----------------------------------------------------------------------------
 
-# "subsection: key" of every object of the schema, with what its description must mention: limits,
-# values, and the default that is shipped.
+# "subsection: key" of every object of the schema, with what its description must contain: limits,
+# values, and the shipped default.
 cat >"$dir/keys.py" <<'END'
 import json, sys
 
@@ -238,7 +240,7 @@ while IFS="$tab" read -r title key words; do
     done <"$dir/needed"
 done <"$dir/keys"
 
-# Its examples, and that of ds-accel-plugin(7), are configuration that passes.
+# The examples of this page and of ds-accel-plugin(7) are valid configuration.
 examples=0
 for page in "$keys_page" "$plugin_page"; do
     for number in 1 2 3; do

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The command memory: snapshots as table, JSON, picture and pickle; which Python, an XML parser and torch's own
-# viewer read; what is refused, and where.  test_memory.sh BUILD
+# The command memory: snapshots as table, JSON, picture and pickle, read by Python, an XML parser
+# and torch's own viewer; errors and their positions.  test_memory.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -17,14 +17,14 @@ validate() {
     "$python" "$source/tests/tools/validate.py" "$@"
 }
 
-# ---- every format of every snapshot -------------------------------------------------------------
+# ---- every format of every snapshot --------------------------------------------------------------
 
 "$python" "$snapshots/make.py" "$dir"
 for file in "$snapshots"/*.json; do
     is "$(basename "$file") is what make.py writes" "" "$(cmp "$file" "$dir/$(basename "$file")" 2>&1 || true)"
 done
 "$python" "$snapshots/make.py" "$dir" large
-# And one of a program's own allocator, in every format that it writes itself.
+# Also a snapshot of a running program's allocator, in every format that the library writes.
 mkdir "$dir/live"
 run "$python" "$source/tests/tools/snapshot.py" "$build/lib/libds_accel.so" "$dir/live"
 is "a program writes its snapshot" "0 " "$code $err"
@@ -35,7 +35,7 @@ for file in "$dir"/*.json; do
     names="$names $name"
     run "$program" memory show "$file" --json --output "$dir/$name.out.json"
     is "$name: JSON into a file" "0  " "$code $out $err"
-    if [ "$name" != large ]; then # which would take jsonschema half a minute
+    if [ "$name" != large ]; then # jsonschema would take half a minute
         run validate "$source/conf/schema/memory-snapshot.json" <"$dir/$name.out.json"
         is "$name: is of its schema" "0 " "$code $err"
     fi
@@ -47,7 +47,7 @@ for file in "$dir"/*.json; do
 done
 has "large is among them" "$names" " large"
 has "the program's is among them" "$names" " live"
-# Taking a snapshot is an event of its history; the rest is the same whoever writes it.
+# Taking a snapshot is an event of its history; the other parts are the same from both writers.
 is "live: the segments alone" "$(cksum <"$dir/live.segments.pickle")" "$(cksum <"$dir/live/live.segments")"
 run "$program" memory show "$dir/live.json"
 is "live: the table" "0 $(printf '%s\n' "$out" | sed 3d)" "$code $(sed 3d "$dir/live/live.text")"
@@ -67,7 +67,7 @@ count=$(printf '%s\n' "$out" | sed -n 's/^PASSED //p')
 passed=$((passed + ${count:-0}))
 [ "${count:-0}" -gt 0 ] || fail "memory.py checks something"
 
-# ---- the table ----------------------------------------------------------------------------------
+# ---- the table -----------------------------------------------------------------------------------
 
 run "$program" memory show "$snapshots/small.json"
 cat >"$dir/table" <<'END'
@@ -86,7 +86,7 @@ has "a long table ends" "$out" "and 1000 more segments"
 run "$program" memory show "$snapshots/empty.json"
 has "an empty snapshot" "$out" "0 segments, 0 blocks: 0 B reserved"
 
-# ---- the devices as they are --------------------------------------------------------------------
+# ---- the current devices -------------------------------------------------------------------------
 
 run "$program" info mock --memory-map --json
 is "info --memory-map --json" "0 " "$code $err"
@@ -134,9 +134,9 @@ printf '{"segments": [], "device_traces": [[%s, %s, %s]]}' "$event" "$event" "$e
 run "$program" memory show --svg "$dir/huge.json"
 has "a history whose sizes add up to more than a number" "$code $out" ">device 0 over 3 events: at most 8 EiB allocated"
 
-# ---- replay -------------------------------------------------------------------------------------
+# ---- replay --------------------------------------------------------------------------------------
 
-# replay NAME ARGUMENTS...: as JSON of its schema, into $dir/replay.
+# replay NAME ARGUMENTS...: run it, check the JSON, and keep it in $dir/replay.
 replay() {
     name=$1
     shift
@@ -152,7 +152,7 @@ result() {
 }
 
 replay "traces" "$snapshots/traces.json"
-# 40 MiB are reserved at the recorded failure, and 24 MiB are left.
+# At the recorded failure 40 MiB are reserved and 24 MiB are left.
 is "the device's memory" "67108864 45 0" "$(validate - capacity_bytes events blocks_before <"$dir/replay" | xargs)"
 is "the first is the recorded one" "as recorded" "$(result 0 settings)"
 is "20 layers of 1 MiB at most" 20971520 "$(result 0 peak_allocated_bytes)"
@@ -185,9 +185,9 @@ for try in "max_split_bites=3,is \"max_split_bytes\" meant?" "gc_threshold=2,can
     has "--try ${try%%,*}: what" "$err" "${try#*,}"
 done
 
-# ---- refusals -----------------------------------------------------------------------------------
+# ---- invalid files -------------------------------------------------------------------------------
 
-# refuses NAME POSITION TEXT JSON: the message has line:column and what is wrong.
+# refuses NAME POSITION TEXT JSON: check for a message with line:column and the problem.
 refuses() {
     printf '%s' "$4" >"$dir/bad.snapshot"
     run "$program" memory show "$dir/bad.snapshot"
@@ -251,7 +251,7 @@ if [ -c /dev/full ]; then
     is "a full disk" "1 ds-accel: /dev/full: No space left on device" "$code $err"
 fi
 
-# usage NAME TEXT ARGUMENTS...
+# usage NAME TEXT ARGUMENTS...: check for exit code 2 and TEXT.
 usage() {
     name=$1
     part=$2

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# ds-accel note writes the section that DS_ACCEL_PLUGIN() and DS_ACCEL_PLUGIN_HARDWARE() write, byte
+# ds-accel note writes the same section as DS_ACCEL_PLUGIN() and DS_ACCEL_PLUGIN_HARDWARE(), byte
 # for byte, as assembler and as C.  test_note.sh BUILD
 set -eu
 build=$1
@@ -10,7 +10,8 @@ build=$1
 . "$(dirname "$0")/lib.sh"
 program=$build/bin/ds-accel
 
-# macro NAME VENDOR VERSION REQUIRED OPTIONAL [HARDWARE]: the section as the header writes it.
+# macro NAME VENDOR VERSION REQUIRED OPTIONAL [HARDWARE]: compile the section from the header's
+# macro.
 macro() {
     cat >"$dir/macro.c" <<END
 #include "plugin-api.h"
@@ -25,7 +26,8 @@ END
     objcopy -O binary --only-section=.note.ds_accel "$dir/macro.o" "$dir/macro.bin"
 }
 
-# same LANGUAGE COMPILER SUFFIX ARGUMENT...: what the command writes, compiled, is the same section.
+# same LANGUAGE COMPILER SUFFIX ARGUMENT...: check that the command's output compiles to the same
+# section.
 same() {
     language=$1
     compiler=$2
@@ -39,7 +41,7 @@ same() {
     rm -f "$dir/note.bin"
     objcopy -O binary --only-section=.note.ds_accel "$dir/note.o" "$dir/note.bin"
     is "note $* as $language: the macro's bytes" same "$(cmp -s "$dir/macro.bin" "$dir/note.bin" && echo same)"
-    # A program's stacks stay as they were, and the linker knows a note.
+    # The note does not make stacks executable, and the linker recognizes it as a note.
     has "$language: a note" "$(readelf -SW "$dir/note.o" | tr -s ' ')" ".note.ds_accel NOTE"
     has "$language: stacks" "$(readelf -SW "$dir/note.o")" ".note.GNU-stack"
 }
@@ -47,7 +49,7 @@ same() {
 compilers=gcc
 command -v clang >/dev/null 2>&1 && compilers="$compilers clang"
 
-# both ARGUMENT...
+# both ARGUMENT...: check assembler and C.
 both() {
     for compiler in $compilers; do
         same assembler "$compiler" s "$@"
@@ -75,9 +77,9 @@ gcc -c -o "$dir/note.o" "$dir/note.c"
 objcopy -O binary --only-section=.note.ds_accel "$dir/note.o" "$dir/note.bin"
 is "the size of the table" 872 "$(od -An -tu4 -j 48 -N 4 "$dir/note.bin" | tr -d ' ')"
 
-# ---- sanitizers ---------------------------------------------------------------------------------
+# ---- sanitizers ----------------------------------------------------------------------------------
 
-# Notes follow each other without a gap, which a sanitizer likes to have between variables.
+# Notes are adjacent; a sanitizer would put gaps between variables.
 macro example v 1 0 0 '"pci 1ab8:12\n" "node /dev/example[0-9]*\n"'
 run "$program" note example v 1 language=c hardware="pci 1ab8:12" hardware="node /dev/example[0-9]*" -o "$dir/note.c"
 is "note" "0 " "$code $err"
@@ -93,9 +95,9 @@ for compiler in $compilers; do
     done
 done
 
-# ---- what is no note ----------------------------------------------------------------------------
+# ---- invalid notes -------------------------------------------------------------------------------
 
-# refuses TEXT ARGUMENT...
+# refuses TEXT ARGUMENT...: check for exit code 2 and TEXT.
 refuses() {
     wanted=$1
     shift

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# docs/porting.md and the headers of programs know the same functions, but for those that have no counterpart
-# elsewhere; no method of DeepSpeed's accelerator interface is left out; docs/programming.md names
-# functions that there are.  test_porting.sh BUILD
+# docs/porting.md and the programs' headers have the same functions, except those without a
+# counterpart elsewhere; the table has every method of DeepSpeed's accelerator interface; every
+# function that docs/programming.md names exists.  test_porting.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,8 +12,9 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/lib.sh"
 table=$source/docs/porting.md
 
-# What only this library has: contexts, candidates and verdicts, reports, checking plugins, the cache
-# of verdicts, layers, other settings for a recorded trace, and what Python frees by itself.
+# Functions that only this library has: contexts, candidates and verdicts, reports, checking
+# plugins, the cache of verdicts, layers, other settings for a recorded trace, and releases that
+# Python does by itself.
 cat >"$dir/ours" <<'END'
 ds_accel_cache_clear
 ds_accel_candidate_count
@@ -40,7 +41,7 @@ ds_accel_set_method
 ds_accel_version
 END
 
-# Functions of the headers: a name that is declared or defined, not one that a comment or a body has.
+# Functions of the headers: names that are declared or defined, not names in a comment or a body.
 "${PYTHON:-/usr/bin/python3}" - "$build"/include/ds-accel/ds_accel*.h >"$dir/declared" <<'END'
 import re, sys
 text = re.sub(r"/\*.*?\*/", "", "".join(open(name, encoding="utf-8").read() for name in sys.argv[1:]), flags=re.S)
@@ -62,7 +63,7 @@ grep -o '\bds_accel_[a-z0-9][a-z0-9_]*()' "$source/docs/programming.md" | tr -d 
 has "the guide has functions" "$(cat "$dir/guide")" "ds_accel_graph_replay"
 is "every function of the guide is declared" "" "$(comm -13 "$dir/declared" "$dir/guide" | paste -sd ' ' -)"
 
-# DeepSpeed's interface, 0.19, and what 0.18 had besides.
+# The methods of DeepSpeed's interface 0.19, and those that only 0.18 has.
 methods="is_synchronized_device use_host_timers resolves_data_dependency handles_memory_backpressure
 supports_nvtx_domain communication_backend_name communication_backend_version device_name device
 set_device current_device current_device_name device_count synchronize is_available random
@@ -87,7 +88,7 @@ for method in $methods; do
     fi
 done
 
-# A row is a row: five cells, one function of ours in the fourth.
+# A row has five cells, and one function of ours in the fourth.
 is "every row has five cells" "" "$(awk -F '|' '/^\|/ && NF != 7' "$table")"
 is "every row is about a function of ours" "" "$(awk -F '|' '
 /^\|/ && $2 !~ /\*\*/ && $5 !~ /^ `ds_accel_[a-z0-9_]*\(\)` $/ && !/^\|---/ && !/^\| torch/' "$table")"

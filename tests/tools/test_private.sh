@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# A user whose session has no directory, as in a container, a batch job or after su: verdicts and the
-# quarantine are in a private directory of the temporary one, which anybody may write to and where
-# anybody may have been first.  test_private.sh BUILD
+# A user without a runtime directory, as in a container, in a batch job or after su: verdicts and
+# the quarantine are in a private directory below the temporary one, where every user may write and
+# may have created that name first.  test_private.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 # shellcheck source=tests/tools/lib.sh
@@ -20,7 +20,7 @@ command -v setpriv >/dev/null || skip "needs setpriv of util-linux"
 user=12345
 other=12346
 
-# Where every user can reach it.
+# Other users must reach the directory.
 chmod 755 "$dir"
 prefix=$dir/prefix
 mkdir -p "$prefix"
@@ -32,7 +32,7 @@ mkdir "$dir/faulty" "$dir/home"
 cp "$build/tests/fixtures/faults/probe_segv/ds_accel_faulty.so" "$dir/faulty/"
 chown "$user" "$dir/home"
 
-# as USER [SETTING...] COMMAND...: with these settings alone.
+# as USER [SETTING...] COMMAND...: run the command as USER, with these settings alone.
 as() {
     as=$1
     shift
@@ -40,7 +40,7 @@ as() {
         HOME="$dir/home" TMPDIR="$tmp" "$@"
 }
 
-# place [SETTING...]: what `cache show` says of it.
+# place [SETTING...]: print the directory, or why it is unused, from `cache show`.
 place() {
     as "$user" "$@" "$program" cache show --json
     printf '%s' "$out" | python3 -c '
@@ -55,7 +55,7 @@ fresh() {
     chmod 1777 "$tmp"
 }
 
-# ---- it is made, used, and found again ------------------------------------------------------------
+# ---- created, used, and found again --------------------------------------------------------------
 
 fresh
 is "show: where it will be" "$private" "$(place)"
@@ -96,7 +96,7 @@ mkdir "$dir/homely"
 chmod 1777 "$dir/homely"
 is "beside the home is not below it" "$dir/homely/ds-accel-$user" "$(place TMPDIR="$dir/homely/")"
 
-# Many processes that start at once make one directory.
+# Many processes that start at once create one directory.
 fresh
 for i in 1 2 3 4 5 6 7 8; do
     setpriv --reuid "$user" --regid "$user" --clear-groups env -i LC_ALL=C TMPDIR="$tmp" \
@@ -106,9 +106,10 @@ wait
 is "eight at once" "$(printf 'cpu\n%.0s' 1 2 3 4 5 6 7 8)" "$(cat "$dir"/answer.*)"
 is "eight at once: one directory" "ds-accel-$user" "$(ls -A "$tmp")"
 
-# ---- somebody else was first ----------------------------------------------------------------------
+# ---- another user created it first ---------------------------------------------------------------
 
-# refused NAME REASON: nothing is believed, written or changed there, and the answer is the same.
+# refused NAME REASON: check that nothing there is read, written or changed, and that the result is
+# the same.
 refused() {
     before=$(find "$tmp" -printf '%p %m %U %s\n' | sort)
     as "$user" "$program" detect
@@ -151,9 +152,9 @@ fresh
 mkfifo "$private"
 refused "a pipe" "$private: it is not a directory"
 
-# ---- the directory that it is in ---------------------------------------------------------------------
+# ---- the directory above it ----------------------------------------------------------------------
 
-# unfit NAME REASON [SETTING...]: the same, without a warning: it is nobody's attack.
+# unfit NAME REASON [SETTING...]: the same without a warning, since it is not a sign of an attack.
 unfit() {
     name=$1
     reason=$2
@@ -185,12 +186,13 @@ fresh
 ln -s "$tmp" "$dir/way"
 is "a link of root's to a good one" "$private" "$(place TMPDIR="$dir/way")"
 
-# ---- more rights than the caller ------------------------------------------------------------------
+# ---- more rights than the caller -----------------------------------------------------------------
 
 fresh
 objects=$(find "$build/obj/tools" -name '*.o' ! -name ds-accel-probe.o ! -name reasons.o)
 if [ -z "${SAN:-}" ]; then
-    # Linked anew: the dynamic linker takes no $ORIGIN outside of its own directories.
+    # Linked again: in a set-uid program the dynamic linker resolves no $ORIGIN outside its own
+    # directories.
     # shellcheck disable=SC2086 # a list of files
     "${CC:-gcc}" -pie -o "$prefix/bin/secure" $objects -L"$prefix/lib" -lds_accel_tools -lds_accel -Wl,-rpath,"$prefix/lib"
     cp "$(command -v id)" "$dir/id"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Recorded machines: what the program answers on one is, byte for byte and with its exit code, what it answered on
-# the machine; its plugins are gone by then. Also the bundle of reports, and recordings that are none.
-# test_record.sh BUILD
+# Recorded machines: on a recording, without the plugins, the program prints byte for byte what it
+# printed on the machine, with the same exit code. Also the bundle of reports, and invalid
+# recordings.  test_record.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -21,14 +21,14 @@ validate() {
     "$python" "$source/tests/tools/validate.py" "$@"
 }
 
-# Time passes, and the memory of this process and machine is in use; that of the mock's devices is not.
+# Mask times, and memory use of this process and machine; that of the mock's devices stays.
 same() {
     sed -E 's/"(elapsed_us|process_memory_bytes)": [0-9]+/"\1": 0/
         s/"available_memory_bytes": [0-9]+/"available_memory_bytes": 0/
         s/[0-9.]+ GiB of ([0-9.]+ GiB) available/? of \1 available/' "$1"
 }
 
-# What is asked, one command on each line, with a variable to be set after @.
+# The commands, one on each line; a variable to set follows @.
 cat >"$dir/commands" <<'END'
 detect --json
 detect
@@ -87,7 +87,7 @@ cat >"$dir/facts.json" <<'END'
 END
 echo '{"accelerators": 1}' >"$dir/bad.json"
 
-# ask LINE OPTIONS...: run one of the commands with these options: what it says, and the code.
+# ask LINE OPTIONS...: run one of the commands with these options; print its output and exit code.
 ask() {
     line=$1
     shift
@@ -106,7 +106,7 @@ ask() {
     cat "$dir/stderr"
 }
 
-# Without the variables that the plugins were told by.
+# ask_plainly LINE OPTIONS...: the same without the variables that control the plugins.
 ask_plainly() {
     for variable in $(env | sed -n 's/^\(DS_ACCEL_[A-Z_]*\)=.*/\1/p'); do
         [ "$variable" = DS_ACCEL_CACHE ] || unset "$variable"
@@ -114,7 +114,8 @@ ask_plainly() {
     ask "$@"
 }
 
-# record NAME OPTIONS...: record the machine, ask it everything, take its plugins away, and ask the recording.
+# record NAME OPTIONS...: record the machine, run every command, remove the plugins, and run every
+# command on the recording.
 record() {
     name=$1
     shift
@@ -130,7 +131,7 @@ record() {
     number=0
     while read -r line; do
         number=$((number + 1))
-        # Those who ask for it by name wake what sleeps; a recording does not.
+        # Commands that name the backend wake a suspended device; a recording cannot.
         case $name:$line in
         *:explain*) ;;
         suspended-gpu:*cuda* | suspended-gpu:*facts*) continue ;;
@@ -147,7 +148,7 @@ record() {
     mv "$plugins.gone" "$plugins"
 }
 
-# ---- machines -----------------------------------------------------------------------------------
+# ---- machines ------------------------------------------------------------------------------------
 
 record this
 cp "$mocks/ds_accel_cuda.so" "$mocks/ds_accel_rocm.so" "$mocks/ds_accel_xpu.so" "$plugins"
@@ -162,8 +163,8 @@ export DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=no_driver DS_ACCEL_CUD
 record failures --plugin-dir "$plugins"
 unset DS_ACCEL_CUDA_AVAILABLE DS_ACCEL_CUDA_REASON DS_ACCEL_CUDA_DETAIL DS_ACCEL_ROCM_FAIL DS_ACCEL_XPU_FAIL \
     DS_ACCEL_CUDA_DEVICE_COUNT DS_ACCEL_ROCM_DEVICE_NAME DS_ACCEL_ROCM_FP16 DS_ACCEL_XPU_VARIANT
-# Files that are no plugins, names that are none, one that hides another, one that others may write to, one
-# that crashes.
+# Files that are no plugins, invalid names, a plugin that shadows another, one that other users may
+# write to, one that crashes.
 mkdir "$plugins/second"
 cp "$mocks/ds_accel_cuda.so" "$plugins/second/"
 echo "no plugin" >"$plugins/ds_accel_text.so"
@@ -178,7 +179,7 @@ rm -r "$plugins"
 mkdir "$plugins"
 cp "$mocks/ds_accel_cuda.so" "$mocks/ds_accel_rocm.so" "$plugins"
 
-# The machine's own override, and variables that rules look at.
+# A forced accelerator of the machine itself, and variables that rules read.
 export DS_ACCELERATOR=rocm PT_HPU_LAZY_ACC_PAR_MODE=1
 run "$program" -q --plugin-dir "$plugins" report --record "$dir/forced.json"
 is "recorded with an override" "0 " "$code $err"
@@ -192,7 +193,7 @@ is "one of now goes before it" "0 cpu" "$code $out"
 run "$program" -q --machine "$dir/forced.json" env hpu --json
 is "variables are the machine's" "$live" "$out"
 
-# ---- time, and recordings of recordings ---------------------------------------------------------
+# ---- time, and recordings of recordings ----------------------------------------------------------
 
 run "$program" -q --machine "$dir/deference.json" explain --json
 is "elapsed times are those recorded" \
@@ -201,7 +202,7 @@ is "elapsed times are those recorded" \
 run "$program" -q --machine "$dir/deference.json" report --record "$dir/again.json"
 is "a recording recorded is itself" "0" "$code$(diff "$dir/deference.json" "$dir/again.json")"
 
-# ---- what is not done ---------------------------------------------------------------------------
+# ---- commands that need a device -----------------------------------------------------------------
 
 run env LD_DEBUG=files "$program" --machine "$dir/deference.json" info
 is "no plugin is loaded" "0" "$(printf '%s\n' "$err" | grep -c 'ds_accel_[a-z]*\.so' || true)"
@@ -228,9 +229,9 @@ has "is not known" "$err" "not_recorded: it was disabled (denied) when the machi
 run "$program" -q --machine "$dir/denied.json" --config "$dir/none.json" detect
 is "others are" "rocm" "$out"
 
-# ---- recordings that are none -------------------------------------------------------------------
+# ---- invalid recordings --------------------------------------------------------------------------
 
-# refuses NAME TEXT: the file is refused with its name and a text.
+# refuses NAME TEXT: check that the file is rejected with its name and TEXT.
 refuses() {
     run "$program" -q --machine "$dir/wrong.json" detect
     is "$1" "1 " "$code $out"
@@ -253,7 +254,7 @@ mkdir "$dir/wrong.json"
 refuses "a directory" "it is a directory"
 rmdir "$dir/wrong.json"
 
-# change EXPRESSION: a good recording, changed by Python.
+# change EXPRESSION: change a valid recording with Python.
 change() {
     "$python" - "$dir/this.json" "$dir/wrong.json" "$1" <<'END'
 import json, sys
@@ -293,11 +294,11 @@ r["environment"]["X"] = 1#/environment/X
 r["who"]["users"] = "me"#/who/users: it is of another type
 r["who"]["host"] = "h" * 256#/who/host: a text of 256 bytes is too long
 END
-# Its configuration is checked like any other.
+# The configuration in a recording is checked like any other.
 change 'r["configuration"][0]["text"] = "{\"accelerators\": 1}"'
 run "$program" -q --machine "$dir/wrong.json" detect
 is "a configuration that is wrong" "5" "$code"
-# Answers of other shapes, or none, are as if the plugin had none.
+# Malformed or missing answers of a plugin count as no answers.
 for answers in '{"device_count": 2}' '{"device_count": 70, "devices": [], "env_rules": 5, "export_envs": {}}' \
     '{"device_count": 1, "devices": [{"open": {"status": 0}, "identity": [], "memory": {"status": "x"}}]}' None; do
     change "plugin('mock')['answers'] = $answers"
@@ -308,11 +309,11 @@ for answers in '{"device_count": 2}' '{"device_count": 70, "devices": [], "env_r
             validate "$source/conf/schema/$command.json" 2>&1)"
     done
 done
-# A long list of the bus is read once, not once for each of its lines.
+# The list of the bus is parsed once, not once for each of its lines.
 change 'r["files"]["/proc/bus/pci/devices"] = {"text": "\n" * 1000000}'
 run timeout 60 "$program" -q --machine "$dir/wrong.json" detect
 is "a list of a million lines" "0 cpu" "$code $out"
-# Numbers that no sum can hold.
+# Bandwidths whose sum overflows.
 cat >"$dir/links" <<'END'
 a = plugin("cpu")["answers"]
 a["device_count"] = 2
@@ -326,7 +327,7 @@ is "links as fast as can be" "0 9223372036854775807" "$code $(printf '%s\n' "$ou
     validate - "relations/a=cpu:0/links/kind=nvlink/bandwidth_bytes_per_s")"
 is "the shape of it" "" "$(printf '%s\n' "$out" | validate "$source/conf/schema/topo.json" 2>&1)"
 
-# ---- recordings that are kept -------------------------------------------------------------------
+# ---- recordings in the tree ----------------------------------------------------------------------
 
 # FILE|COMMAND|CODE|a part of the answer
 while IFS='|' read -r file command wanted answer; do
@@ -346,7 +347,7 @@ suspended-gpu.json|explain cuda|0|reason asleep
 suspended-gpu.json|-a cuda detect|4|not_recorded
 END
 
-# ---- the bundle ---------------------------------------------------------------------------------
+# ---- the bundle ----------------------------------------------------------------------------------
 
 here=$(uname -n)
 run env USER=hermione HOME=/home/hermione DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_DETAIL="hermione, \
@@ -386,14 +387,14 @@ is "as it is" "hermione $here false" \
 run "$program" -q --machine "$dir/deference.json" report
 printf '%s\n' "$out" >"$dir/bundle"
 is "of a recorded machine" "0 true" "$code $(validate - machine/recorded <"$dir/bundle")"
-# Over a recording it is the recorded machine's names that are left out, and not those of here.
+# A bundle of a recording redacts the recorded machine's names as well as those of this machine.
 run env USER=hermione LOGNAME=hgranger HOME=/data/hermione/ DS_ACCEL_CUDA_AVAILABLE=false \
     DS_ACCEL_CUDA_DETAIL="hermione, hgranger, /data/hermione/x, ron, harry, /home/harry/lib, n7.hogwarts.example, n7x, \
 elsewhere, 192.0.2.77" "$program" -q --plugin-dir "$plugins" report --record "$dir/owl.json"
 is "who is recorded" "$here /data/hermione/ hermione hgranger" \
     "$(validate - who/host who/home who/users/0 who/users/1 <"$dir/owl.json" | paste -sd ' ' -)"
 is "the shape of it, with who it was" "" "$(validate "$source/conf/schema/recording.json" <"$dir/owl.json" 2>&1)"
-# owl CHANGE: the bundle of the recording, changed by Python, made by ron: its detail.
+# owl CHANGE: print a detail from the bundle that user ron makes of the recording changed by Python.
 owl() {
     "$python" - "$dir/owl.json" "$dir/flown.json" "$1" <<'END'
 import json, sys
@@ -417,7 +418,7 @@ is "nor the home directory of here" "" "$(grep -nF "burrow" "$dir/bundle" || tru
 has "the configuration of here" "$(cat "$dir/bundle")" '"origin": "~/ron.json'
 run env USER=ron HOME=/home/ron "$program" -q --machine "$dir/flown.json" report --no-redact
 is "the recording's host, as it is" "n7.hogwarts.example" "$(printf '%s\n' "$out" | validate - machine/host)"
-# Homes that are named often leave room for the others, and for the names of here.
+# Many names from home directories leave room for other names, those of this machine included.
 given=$(DS_ACCEL_CACHE_DIR=/var/ron/elsewhere owl 'r["searched"] = "/home/dobby/lib\n" * 70 + "/home/winky/lib\n"
 [p for p in r["plugins"] if p["name"] == "cuda"][0]["detail"] = "dobby, winky"')
 is "many homes" "USER, USER" "$given"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# What list, explain, info and lint report: the answers, the shapes of the JSON, the order of
-# precedence.  test_reports.sh BUILD
+# The reports list, explain, info and lint: contents, the shape of the JSON, precedence.
+# test_reports.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,7 +12,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/cli.sh
 . "$(dirname "$0")/cli.sh"
 
-# ---- list ---------------------------------------------------------------------------------------
+# ---- list ----------------------------------------------------------------------------------------
 
 run "$program" list
 is "list" "0 NAME STATE VERSION VENDOR ABI PATH, REASON" \
@@ -25,7 +25,7 @@ is "names" "mock cpu" "$(at 'plugins/*/name')"
 report list 0 "$program" --config "$dir/deny.json" list --json
 is "all are disabled" "disabled disabled" "$(at 'plugins/*/state')"
 
-# The operator's story: a plugin is dropped into a directory, then a file that is none.
+# An operator's steps: put a plugin into a directory, then a file that is no plugin.
 mkdir "$dir/drop"
 set -- "$program" --plugin-dir "$dir/drop"
 answers cpu "$@" -q detect
@@ -55,7 +55,7 @@ is "none of these is used" \
 rm "$dir/drop/ds_accel_cuda.so"
 answers cpu "$@" -q detect
 
-# --plugin-dir, DS_ACCEL_PLUGIN_PATH, plugin_dirs, then the directory of the library.
+# The order: --plugin-dir, DS_ACCEL_PLUGIN_PATH, plugin_dirs, the directory of the library.
 for directory in first second third fourth; do
     plugins "$dir/$directory" cuda
 done
@@ -81,7 +81,7 @@ answers cuda "$@" -q --plugin-dir "$dir/none" detect
 run "$@" --plugin-dir "$dir/none" detect
 has "a directory that is not there" "$err" "scan: $dir/none is not a directory"
 
-# ---- explain ------------------------------------------------------------------------------------
+# ---- explain -------------------------------------------------------------------------------------
 
 set -- "$program" --plugin-dir "$dir/cuda"
 run env DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=no_driver DS_ACCEL_CUDA_DETAIL="no module" \
@@ -98,7 +98,7 @@ has "why" "$out" "reason demand_only: it is chosen only by name"
 is "nothing is skipped in it" "0" "$(count "$out" skipped)"
 run "$@" explain -v
 is "-v shows what was not reached" "17" "$(count "$out" ' skipped ')"
-# What a plugin prints while it is asked, line by line and without what steers a terminal.
+# A plugin's output while it is probed, line by line and without terminal control characters.
 faults=$build/tests/fixtures/faults
 run "$program" -q --plugin-dir "$faults/print_stderr" explain faulty
 has "its output is shown" "$out" "  output "
@@ -120,7 +120,7 @@ passed passed passed" "$(at 'candidates/0/gates/*/result')"
 report explain 0 "$program" --config "$dir/deny.json" explain --json
 is "nothing was chosen" "null null" "$(at accelerator set_method)"
 
-# The one not chosen although available: why?
+# An available plugin that is not chosen: explain gives the reason.
 report explain 0 "$program" --plugin-dir "$dir/two" explain --json
 is "cuda comes after npu" "available not_needed" \
     "$(at candidates/name=cuda/state candidates/name=cuda/reason)"
@@ -130,7 +130,7 @@ is "npu was not asked for" "available not_chosen" \
 run env DS_ACCELERATOR=rocm "$program" explain
 has "why nothing was chosen" "$out$err" 'DS_ACCELERATOR is "rocm"'
 
-# The first gate that fails, for each kind of broken plugin; what comes after is not reached.
+# The first gate that fails, for each kind of broken plugin; later gates are skipped.
 while read -r defect gate reason; do
     report explain 0 "$program" -q --plugin-dir "$broken/$defect" explain "$defect" --json
     is "$defect" "$gate $gate $reason" \
@@ -155,7 +155,7 @@ probe_zero_devices probe bad_verdict
 probe_bad_reason probe newer_reason
 END
 
-# ---- info ---------------------------------------------------------------------------------------
+# ---- info ----------------------------------------------------------------------------------------
 
 for backend in cuda rocm xpu xpu.external npu hpu mlu sdaa supa mps opencl; do
     report info 0 "$program" info "$backend" --json
@@ -169,7 +169,7 @@ is "what the configuration knows" "nccl inductor true null CUDA_VISIBLE_DEVICES 
     "$(at communication_backend compile_backend graph_supported is_bf16_supported \
         'visible_devices_envs/*' 'export_envs/*')"
 has "its op builders" "$(at 'op_builders/*')" "FusedAdamBuilder"
-# What holds of a backend wherever it is, and null for what only its device knows: neither is guessed.
+# Facts that hold for a backend on every machine, and null for facts that only a device knows.
 while read -r backend facts; do
     report info 0 "$program" info "$backend" --json
     is "facts of $backend, which is not here" "$facts" \
@@ -191,7 +191,7 @@ END
 report info 0 env DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=hidden DS_ACCEL_CUDA_DETAIL=d \
     "$program" --plugin-dir "$dir/cuda" info cuda --json
 is "there, and not available" "false hidden d null" "$(at available reason detail devices)"
-# DeepSpeed's launcher takes the first of these, and fails without one; ours may stand behind it.
+# DeepSpeed's launcher uses the first variable and fails without one; ds-accel's own may follow it.
 while read -r backend wanted; do
     "$program" info "$backend" --json >"$dir/json" 2>/dev/null
     is "visible devices of $backend begin as in DeepSpeed" "$wanted" "$(at visible_devices_envs/0)"
@@ -226,7 +226,7 @@ report info 0 env DS_ACCEL_MOCK_DEVICE_COUNT=3 DS_ACCEL_MOCK_MEMORY_BYTES=4096 D
 is "as its options say" "3 4096 A  name float32 bfloat16 false" \
     "$(at device_count devices/2/total_memory_bytes devices/2/name 'supported_dtypes/*' is_fp16_supported)"
 
-# What an operator configures goes before what the plugin says.
+# The operator's configuration overrides the plugin's values.
 echo '{"backends": {"mock": {"communication_backend": "mpi", "options": {"device_count": 5}}}}' \
     >"$dir/facts.json"
 report info 0 "$program" --config "$dir/facts.json" info mock --json
@@ -262,7 +262,7 @@ else
     fail "memory of all cpu devices" "$all of $physical"
 fi
 
-# A recorded machine: two nodes of 1 and 2 GiB, a limit of 1.5 GiB on the whole.
+# A recorded machine: two nodes of 1 and 2 GiB, a limit of 1.5 GiB on the total.
 machine=$dir/machine
 for node in 0 1; do
     directory=$machine/sys/devices/system/node/node$node
@@ -310,7 +310,7 @@ report detect 0 env DS_ACCEL_ROOT="$dir/none" "$program" --root "$machine" -a cp
 is "the option goes before it" "2" "$(at device_count)"
 refuses 1 "No such file" env DS_ACCEL_ROOT="$dir/none" "$program" detect
 
-# ---- lint ---------------------------------------------------------------------------------------
+# ---- lint ----------------------------------------------------------------------------------------
 
 report lint 0 "$program" lint "$mocks/ds_accel_cuda.so" --json
 is "a good one" "true 20" "$(at ok 'rules/#')"

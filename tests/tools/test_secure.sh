@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# A program with more rights than its caller: ds-accel, set-uid root, run by another user. Nothing of
-# the caller's environment and configuration takes part; the options that the program itself gives do.
-# The same program without the bit shows that each setting would. The same again set-group, with a
-# file capability, and set-uid to a user other than root: only root's files are trusted.
-# test_secure.sh BUILD
+# A program with more rights than its caller: ds-accel, set-uid root, run by another user. Nothing
+# of the caller's environment and configuration has an effect; the options that the program itself
+# passes do. The same program without the bit shows that each setting would have an effect. The same
+# again set-group, with a file capability, and set-uid to a user other than root: only root's files
+# are trusted.  test_secure.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 # shellcheck source=tests/tools/lib.sh
@@ -23,7 +23,8 @@ command -v setpriv >/dev/null || skip "needs setpriv of util-linux"
 [ -z "${SAN:-}" ] || skip "sanitizers do not run in set-uid programs"
 chmod 755 "$dir"
 
-# Linked anew: in a set-uid program the dynamic linker takes no $ORIGIN outside of its own directories.
+# Linked again: in a set-uid program the dynamic linker resolves no $ORIGIN outside its own
+# directories.
 prefix=$dir/prefix
 mkdir -p "$prefix/bin"
 cp -R -P "$build/lib" "$build/libexec" "$build/share" "$prefix"
@@ -35,11 +36,11 @@ objects=$(find "$build/obj/tools" -name '*.o' ! -name ds-accel-probe.o ! -name r
 cp "$prefix/bin/plain" "$prefix/bin/secure"
 chmod 4755 "$prefix/bin/secure"
 
-# What a set-uid program remembers is root's, and stays only where it was before.
+# A set-uid program stores verdicts as root in this directory; remove it unless it existed before.
 system=/var/cache/ds-accel
 [ -d "$system" ] || trap 'rm -rf "$dir" "$system"' EXIT
 
-# What a caller can bring along: variables, two places of user configuration, plugins.
+# What a caller controls: variables, two directories of user configuration, plugins.
 mkdir -p "$dir/more" "$dir/theirs" "$dir/xdg/ds-accel" "$dir/home/.config/ds-accel"
 cp "$build/tests/fixtures/mocks/ds_accel_alpha.so" "$dir/more/"
 cp "$build/tests/fixtures/mocks/ds_accel_beta.so" "$dir/theirs/"
@@ -48,20 +49,20 @@ printf '%s\n' '{"accelerator": "mock"}' >"$dir/xdg/ds-accel/user.json"
 printf '%s\n' '{"accelerator": "mock"}' >"$dir/home/.config/ds-accel/user.json"
 printf '%s\n' '{"deny": ["*"]}' >"$dir/deny.json"
 
-# as SETTING... PROGRAM ARGUMENTS: as the other user, with these settings alone.
-# What it remembers would be in TMPDIR, which it may not write to.
+# as SETTING... PROGRAM ARGUMENTS: run it as the other user, with these settings alone. Its verdicts
+# would be stored in TMPDIR, where it may not write.
 as() {
     run setpriv --reuid "$stranger" --regid "$stranger" --clear-groups \
         env -i PATH="$PATH" LC_ALL=C TMPDIR="$dir" "$@"
 }
 
-# A set-uid copy of id tells whether this machine and directory run set-uid programs at all.
+# A set-uid copy of id shows whether this machine and directory run set-uid programs at all.
 cp "$(command -v id)" "$dir/id"
 chmod 4755 "$dir/id"
 as "$dir/id" -u
 [ "$code $out" = "0 0" ] || skip "this machine or directory runs no set-uid programs"
 
-# answers NAME PLAIN SECURE SETTING... -- ARGUMENTS: what the two programs say on stdout.
+# answers NAME PLAIN SECURE SETTING... -- ARGUMENTS: check what the two programs print on stdout.
 answers() {
     name=$1 plain=$2 secure=$3
     shift 3
@@ -118,14 +119,14 @@ has "a plugin's option: it takes part without the bit" "$out" '"device_count": 3
 as DS_ACCEL_MOCK_DEVICE_COUNT=3 "$prefix/bin/secure" -a mock detect --json
 has "a plugin's option: set-uid" "$out" '"device_count": 2'
 
-# What was set is shown as ignored, and its value is not repeated.
+# `config show --env` lists the variables as ignored, without their values.
 as DS_ACCELERATOR=mock DS_ACCEL_PLUGIN_PATH="$dir/more" DS_ACCEL_CONFIG="$dir/deny.json" \
     DS_ACCEL_LOG=debug "$prefix/bin/secure" config show --env
 for variable in DS_ACCELERATOR DS_ACCEL_PLUGIN_PATH DS_ACCEL_CONFIG DS_ACCEL_LOG; do
     has "$variable is shown as ignored" "$(printf '%s\n' "$out" | grep "^$variable ")" ignored
 done
 
-# What the program itself says holds.
+# The program's own options have an effect.
 as "$prefix/bin/secure" -a mock detect
 is "the option accelerator" mock "$out"
 as "$prefix/bin/secure" --plugin-dir "$dir/more" explain alpha
@@ -133,7 +134,7 @@ has "the option plugin_dirs" "$out" "alpha: selected"
 as "$prefix/bin/secure" --config "$dir/deny.json" detect
 is "the option config" 3 "$code"
 
-# The user is whom the program runs as: the caller's own plugins are a stranger's.
+# Ownership is checked against the effective user: the caller's own plugins belong to another user.
 as "$prefix/bin/plain" --plugin-dir "$dir/theirs" explain beta
 has "the caller's plugin without the bit" "$out" "beta: selected"
 as "$prefix/bin/secure" --plugin-dir "$dir/theirs" explain beta
@@ -145,9 +146,9 @@ chown 0 "$dir/theirs/ds_accel_beta.so"
 as "$prefix/bin/secure" --plugin-dir "$dir/theirs" explain beta
 has "given to root" "$out" "beta: selected"
 
-# ---- the effective user is the caller, or is not root -------------------------------------------
+# ---- the effective user is the caller, or is not root --------------------------------------------
 
-# kinds: the names of copies of the program, each with rights of another sort.
+# kinds: the names of copies of the program, each with another kind of rights.
 owner=23456
 cp "$prefix/bin/plain" "$prefix/bin/group"
 chmod 2755 "$prefix/bin/group"
@@ -162,7 +163,7 @@ else
     echo "test_secure: file capabilities are not tested: setcap does not work here"
 fi
 
-# In a sticky directory anybody can put a plugin; its owner is what counts.
+# Every user can put a plugin into a sticky directory; the file's owner decides.
 mkdir -m 1777 "$dir/sticky" "$dir/linked"
 cp "$build/tests/fixtures/mocks/ds_accel_beta.so" "$dir/sticky/"
 ln -s "$dir/more/ds_accel_alpha.so" "$dir/linked/ds_accel_alpha.so"
@@ -171,7 +172,7 @@ cp "$build/tests/fixtures/mocks/ds_accel_beta.so" "$dir/own/"
 chown -h "$stranger" "$dir/linked/ds_accel_alpha.so"
 chown "$stranger" "$dir/own"
 
-# user_of KIND: the effective user of that program.
+# user_of KIND: print the effective user of that program.
 user_of() {
     case $1 in
     other) echo "$owner" ;;
@@ -198,7 +199,7 @@ for kind in $kinds; do
     chown -h "$user" "$dir/linked/ds_accel_alpha.so"
     as "$secure" --plugin-dir "$dir/linked" explain alpha
     has "$kind: the effective user's link" "$out" link_owner
-    # What is asked to run a file that is named does not run the caller's either.
+    # Commands that run a named file do not run the caller's file, either.
     as "$secure" lint "$dir/sticky/ds_accel_beta.so"
     has "$kind: lint" "$err" file_owner
     as "$secure" conformance "$dir/sticky/ds_accel_beta.so" --rule DSA-P13
@@ -220,7 +221,7 @@ has "without the bit: an own link" "$out" "alpha: selected"
 as "$prefix/bin/plain" lint "$dir/sticky/ds_accel_beta.so"
 is "without the bit: lint" 0 "$code"
 
-# The cache that a program names is written by its effective user, who could forge what it says.
+# A cache that a program names is written by its effective user, who could forge its contents.
 cat >"$dir/remember.c" <<'END'
 #include <ds_accel.h>
 #include <stdio.h>
@@ -255,11 +256,12 @@ for kind in $kinds; do
     is "$kind: no cache of the effective user's" "cpu " "$out $(find "$dir/cache" -type f)"
 done
 
-# ---- what lies beside the command ---------------------------------------------------------------
+# ---- files beside the command --------------------------------------------------------------------
 
-# The command itself looks beside its own file. A hard link to it in a directory of the caller's finds
-# nothing of his, whatever the rights that it has more: the owner's, the group's, single ones.
-# beside NAME WANTED PROGRAM: which directory its plugins are from, if it is one of these two.
+# The command looks for files beside its own file. Through a hard link in a directory of the caller
+# it finds no file of the caller, whatever additional rights it has: the owner's, the group's,
+# capabilities.
+# beside NAME WANTED PROGRAM: check from which of these two directories its plugins come, if any.
 beside() {
     as "$3" list
     is "what lies beside it: $1" "$2" "$(printf '%s\n' "$out" |

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Texts from outside never reach a terminal as they are: each of many characters in each of many
-# places (arguments, variables, names of files, configuration, a plugin's own texts, snapshots,
+# Text from outside never reaches a terminal unescaped: each of many characters in each of many
+# places (arguments, variables, file names, configuration, a plugin's own texts, snapshots,
 # recordings), in text, JSON, pictures and messages.  test_texts.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
@@ -18,8 +18,8 @@ program = os.path.join(build, "bin", "ds-accel")
 fixtures = os.path.join(build, "tests", "fixtures")
 passed = failed = 0
 
-# One at least of every kind: controls, what moves the cursor, ends a line, turns the direction of
-# writing, shows nothing, names a language, or is not UTF-8 at all.
+# At least one of every kind: control characters, cursor movement, line ends, changes of writing
+# direction, invisible characters, language tags, invalid UTF-8.
 CODES = [0x07, 0x08, 0x0A, 0x0D, 0x1B, 0x1F, 0x7F, 0x85, 0x9B, 0x9F, 0xAD, 0x61C, 0x180E, 0x200B,
          0x200E, 0x200F, 0x2028, 0x2029, 0x202A, 0x202D, 0x202E, 0x2060, 0x2064, 0x2066, 0x2069,
          0x3164, 0xFE0F, 0xFEFF, 0xFFF9, 0xFFFE, 0xE0001, 0xE0061, 0xE01EF]
@@ -27,7 +27,7 @@ BYTES = [b"\xed\xa0\x80", b"\xc0\x9b", b"\xe0\x80\x9b", b"\xff", b"\xc3", b"\xf4
 FORGED = "ds-accel: warning: forged"
 PIECES = ([chr(code).encode() for code in CODES] + BYTES +
           [("\n" + FORGED + "\n").encode(), b"\x1b[2J\x1b]0;owned\x07", b"\r\x1b[K" + FORGED.encode()])
-# All of them at once for what takes long; without what is not UTF-8 for what has to be.
+# All of them at once for slow commands; without invalid UTF-8 where the text must be valid.
 ALL = b"a" + b"b".join(PIECES) + b"c"
 TEXT = "a" + "b".join(piece.decode() for piece in PIECES if piece not in BYTES) + "c"
 SHORT = "a\u202e\u200b\u2066\u009b2J"
@@ -43,7 +43,7 @@ def check(name, good, detail=""):
 
 
 def look(name, output, is_json=False):
-    """Nothing in it that a terminal obeys or hides; JSON is JSON."""
+    """Check that TEXT has no character that a terminal obeys or hides, and that JSON is valid."""
     try:
         text = output.decode()
     except UnicodeDecodeError as error:
@@ -84,7 +84,7 @@ def write(path, data):
     return path
 
 
-# ---- each character: where it is quick ---------------------------------------------------------
+# ---- each character in quick commands ------------------------------------------------------------
 for piece in PIECES:
     word = b"a" + piece + b"z"
     label = ascii(piece)
@@ -99,7 +99,7 @@ for piece in PIECES:
     run("file of configuration " + label, ["config", "check", "--config", word], code=5, says=b"cannot read")
     run("configuration's subcommand " + label, ["config", "check", "show", word])
 
-# ---- all at once: every command, every place ---------------------------------------------------
+# ---- all characters at once: every command, every place ------------------------------------------
 LONG = b"d/" + ALL.replace(b"/", b"")[:200]
 COMMANDS = {
     "detect": [], "list": [], "info": ["mock"], "explain": [], "env": ["mock"], "doctor": ["-v"],
@@ -135,7 +135,7 @@ for given in (["lint", LONG], ["conformance", LONG], ["conformance", "cpu", "--r
     run("%a" % given, given, says=b"ds-accel: " if given[0] != "topo" else b"")
     run("%a" % (given + ["-vv"]), given + ["-vv"])
 
-# ---- names of files ----------------------------------------------------------------------------
+# ---- file names ----------------------------------------------------------------------------------
 for piece in PIECES:
     if b"/" not in piece:
         write(b"plugins/ds_accel_a" + piece + b".so", "")
@@ -158,7 +158,7 @@ run("config check --json, odd configuration", ["config", "check", "--json"], env
 run("lint of an odd file", ["lint", os.path.join(odd, b"ds_accel_alpha.so")], code=0, says=b"keeps every rule")
 run("explain of an odd place", ["explain", "alpha", "--plugin-dir", odd, "-v"], says=b"alpha: ")
 
-# ---- values of the configuration ---------------------------------------------------------------
+# ---- values of the configuration -----------------------------------------------------------------
 config = write("values.json", json.dumps({
     "plugin_dirs": ["/" + TEXT], "deny": [TEXT], "backends": {
         "mock": {"communication_backend": SHORT, "compile_backend": SHORT,
@@ -170,7 +170,7 @@ for given in (["config", "show"], ["info", "mock"], ["env", "mock"], ["explain"]
         run("%s, values" % (given + json_option), given + json_option + ["--config", config])
         run("%s, values of a script" % (given + json_option), given + json_option + ["--config", config],
             env={"DS_ACCEL_MOCK_AVAILABLE": "false", "DS_ACCEL_MOCK_REASON": "no_device"})
-# In JSON it is the value, and the shell makes the value again.
+# JSON has the value itself, and the shell restores the value from the text.
 done = run("config show", ["config", "show", "--json", "--config", config], code=0)
 values = {value["key"]: value["value"] for value in json.loads(done.stdout)["values"]}
 check("JSON keeps the value", [value for value in values.values() if value in (TEXT, [TEXT])], ascii(values)[:500])
@@ -183,7 +183,7 @@ for key in (TEXT, "a\n" + FORGED):
     run("keys, detect", ["detect", "--config", bad], code=5, says=b"bad.json")
     run("keys, JSON", ["config", "check", "--json", "--config", bad], code=5)
 
-# ---- a plugin's own texts ----------------------------------------------------------------------
+# ---- a plugin's own texts ------------------------------------------------------------------------
 for given in (["detect"], ["list"], ["info"], ["explain", "-v"], ["doctor", "-v"], ["topo"], ["topo", "--svg"],
               ["info", "--memory-map"], ["report"], ["bench", "--only", "event", "--time", "0.001"],
               ["conformance", "mock", "--group", "device", "-v"], ["report", "--record", "kept.json"]):
@@ -196,7 +196,7 @@ for given in (["detect"], ["list"], ["info"], ["explain", "-v"], ["doctor", "-v"
             "DS_ACCELERATOR": "mock", "DS_ACCEL_MOCK_AVAILABLE": "false", "DS_ACCEL_MOCK_DETAIL": ALL,
             "DS_ACCEL_MOCK_REASON": "no_device"})
 
-# ---- snapshots and recordings ------------------------------------------------------------------
+# ---- snapshots and recordings --------------------------------------------------------------------
 snapshot = write("snapshot.json", json.dumps({
     "ds_accel": {"accelerator": TEXT, "version": TEXT}, "segments": [{
         "device": 0, "address": 4096, "total_size": 4096, "allocated_size": 512, "stream": 0,
@@ -230,7 +230,7 @@ def spots(value, path=()):
         yield path
 
 
-# One text after another, and of each kind of place only the first two.
+# The characters follow each other in one text; of each kind of place only the first two.
 seen = {}
 for path in list(spots(recorded)):
     kind = tuple(part if isinstance(part, str) and not part.startswith("/") else 0 for part in path)

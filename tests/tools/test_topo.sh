@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# ds-accel topo on machines that are laid out for it: what sysfs shows of bridges, nodes and network cards
-# against the answer, as JSON, text and picture.  test_topo.sh BUILD
+# ds-accel topo on machines made for it: bridges, nodes and network cards of sysfs against the
+# expected result, as JSON, text and picture.  test_topo.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -19,20 +19,20 @@ put() {
     printf '%s\n' "$2" >"$machine/$1"
 }
 
-# pci ADDRESS WAY NODE: a device below the bridges of WAY.
+# pci ADDRESS PATH NODE: create a device below the bridges of PATH.
 pci() {
     mkdir -p "$machine/sys/devices/$2/$1" "$machine/sys/bus/pci/devices"
     ln -sfn "../../../devices/$2/$1" "$machine/sys/bus/pci/devices/$1"
     printf '%s\n' "$3" >"$machine/sys/devices/$2/$1/numa_node"
 }
 
-# nic CLASS NAME WAY: an entry of a class, as the kernel links it.
+# nic CLASS NAME PATH: create an entry of a class, linked as the kernel links it.
 nic() {
     mkdir -p "$machine/sys/class/$1"
     ln -sfn "../../devices/$3/$1/$2" "$machine/sys/class/$1/$2"
 }
 
-# topo ARGUMENTS...: JSON of the right shape; sets $out.
+# topo ARGUMENTS...: run it, check the JSON, set $out.
 topo() {
     run "$program" -q --root "$machine" --plugin-dir "$mocks" topo --json "$@"
     is "topo $*" "0 " "$code $err"
@@ -41,7 +41,7 @@ topo() {
         "$source/conf/schema/topo.json" <"$dir/json" 2>&1)"
 }
 
-# near A B CLOSENESS [LINKS]: in the last answer.
+# near A B CLOSENESS [LINKS]: check a relation in the last report.
 near() {
     is "$1 and $2" "$3 ${4-}" "$("$python" - "$dir/json" "$1" "$2" <<'PY'
 import json, sys
@@ -53,7 +53,7 @@ PY
 )"
 }
 
-# at PATH...: values of the last answer.
+# at PATH...: print values of the last report.
 at() {
     "$python" "$source/tests/tools/validate.py" - "$@" <"$dir/json" | paste -sd ' ' -
 }
@@ -69,8 +69,9 @@ done
 put sys/devices/system/node/node0/distance "10 21"
 put sys/devices/system/node/node1/distance "21 10"
 
-# The mock's devices are 0000:e0:00.0, e1 and so on: two behind one switch, one at another port, one below
-# another host bridge of the same node, one across; the network cards each beside one of them.
+# The mock's devices are 0000:e0:00.0, e1 and so on: two behind one switch, one at another port, one
+# below another host bridge of the same node, one on the other node; each network card is beside one
+# of them.
 switch=pci0000:80/0000:80:01.0/0000:81:00.0
 pci 0000:e0:00.0 $switch/0000:82:00.0 0
 pci 0000:e1:00.0 $switch/0000:82:01.0 0
@@ -87,11 +88,11 @@ nic net eth0 pci0000:c0/0000:c0:01.0/0000:c8:00.0/virtio0
 nic net eth1 $switch/0000:82:00.0/0000:e0:00.1
 mkdir -p "$machine/sys/devices/virtual/net/lo" "$machine/sys/class/net"
 ln -sfn ../../devices/virtual/net/lo "$machine/sys/class/net/lo"
-# One whose links do not say it, as where a directory stands for a link.
+# A card whose position no link shows, as where sysfs is a copy with directories for links.
 put sys/class/net/eth2/device/uevent "DRIVER=x
 PCI_SLOT_NAME=0000:c9:00.0"
 
-# ---- how near -----------------------------------------------------------------------------------
+# ---- closeness -----------------------------------------------------------------------------------
 
 export DS_ACCEL_CUDA_DEVICE_COUNT=5
 topo cuda
@@ -112,12 +113,12 @@ near cuda:4 mlx5_0 machine
 near cuda:4 eth0 root_port
 near cuda:4 eth2 host_bridge
 near cuda:0 eth1 device
-# The mock's devices are a ring: links say more than bridges.
+# The mock's devices are a ring: their links are reported in addition to the bridges.
 near cuda:0 cuda:1 switch other:1:True
 near cuda:0 cuda:4 machine other:1:True
 near cuda:1 cuda:3 numa_node
 
-# With one node only, all are on it; the kernel's -1 says nothing.
+# With one node only, all devices are on it; the kernel's -1 means unknown.
 put sys/devices/system/node/online 0
 printf -- '-1\n' >"$machine/sys/devices/pci0000:c0/0000:c0:01.0/0000:e4:00.0/numa_node"
 topo cuda
@@ -142,7 +143,7 @@ rm -r "$machine/sys/bus/pci/devices/0000:e0:00.0" "$machine/sys/bus/pci/devices/
 pci 0000:e0:00.0 $switch/0000:82:00.0 0
 pci 0000:e1:00.0 $switch/0000:82:01.0 0
 
-# ---- whose --------------------------------------------------------------------------------------
+# ---- which accelerators --------------------------------------------------------------------------
 
 topo cuda rocm
 is "two kinds" "cuda rocm" "$(at accelerators/0/name accelerators/1/name)"
@@ -166,10 +167,11 @@ run "$program" -q --root "$machine" --plugin-dir "$dir/plugins" topo --json
 printf '%s\n' "$out" >"$dir/json"
 is "what can be used, without cpu" "1 cuda" "$(at "accelerators/#" accelerators/0/name)"
 
-# One that is forced is meant as `info` means it: it alone, or why it cannot be used. A name goes before it.
+# A forced accelerator has the same meaning as in `info`: the report has it alone, or why it cannot
+# be used. A name on the command line overrides it.
 printf '{"accelerator": "rocm"}\n' >"$dir/forced.json"
 unset DS_ACCEL_ROCM_AVAILABLE DS_ACCEL_ROCM_REASON
-# forced OPTIONS...: codes of topo and info, and whom they are of.
+# forced OPTIONS...: print the exit codes of topo and info, and the accelerators of the report.
 forced() {
     run "$program" -q --root "$machine" --plugin-dir "$mocks" "$@" info --json
     info=$code
@@ -192,7 +194,7 @@ run "$program" -q --root "$machine" --plugin-dir "$mocks" -a rocm topo cuda --js
 printf '%s\n' "$out" >"$dir/json"
 is "a name goes before what is forced" "1 cuda" "$(at "accelerators/#" accelerators/0/name)"
 
-# ---- text and picture ---------------------------------------------------------------------------
+# ---- text and picture ----------------------------------------------------------------------------
 
 run "$program" -q --root "$machine" --plugin-dir "$dir/plugins" topo
 is "text" "0 " "$code $err"

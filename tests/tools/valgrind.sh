@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Run one of make valgrind's commands; its errors are files in $BUILD/valgrind.
+# Run one of the commands of `make valgrind`; its errors are written to files in $BUILD/valgrind.
 #
 #     BUILD=... PROGRAM=... valgrind.sh "[on VENDOR] ARGUMENT..."
 set -eu

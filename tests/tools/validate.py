@@ -1,22 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-"""Read JSON with a second parser and hold it against its schema.
+"""Read JSON with a second parser and check it against its schema.
 
     validate.py SCHEMA|- [PATH...] <JSON
 
-- is no schema. Exit code 0, or 1 with a message: not UTF-8 or not JSON (NaN and Infinity are not), a key twice in one
-object, not of the schema's shape. A report (its schema has a schema_version) also has its keys in the
-schema's order, and none that the schema does not have. Each PATH is then printed on its own line, a
-text as it is, anything else as JSON: "candidates/name=cuda/state" is the state of the first candidate
-whose name is cuda, "devices/0" the first device, "devices/#" their number, "*" every item's value.
+"-" means no schema. Exit code 0, or 1 with a message: invalid UTF-8 or JSON (NaN and Infinity are
+invalid), a duplicate key in an object, or a violation of the schema. A report (its schema has a
+schema_version) must also have its keys in the schema's order, and no others. The value at each PATH
+is then printed on its own line, a text as it is, anything else as JSON: "candidates/name=cuda/state"
+is the state of the first candidate whose name is cuda, "devices/0" the first device, "devices/#"
+their number, "*" every item's value.
 """
 import json
 import sys
 
 
 class Problem(Exception):
-    """What is wrong, in one line."""
+    """A problem, described in one line."""
 
 
 def unique(pairs):
@@ -37,7 +38,7 @@ def read(text):
 
 
 def check_order(value, schema, root, where):
-    """The keys of every object that the schema describes, in its order."""
+    """Check that objects have only keys of the schema, in its order."""
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].rsplit("/", 1)[1]]
     if isinstance(value, list) and "items" in schema:
@@ -57,7 +58,7 @@ def check_order(value, schema, root, where):
 
 
 def check(value, schema):
-    import jsonschema  # takes ten times as long as all the rest
+    import jsonschema  # slow to import, and not always needed
 
     try:
         jsonschema.Draft202012Validator.check_schema(schema)
@@ -71,7 +72,7 @@ def check(value, schema):
 
 
 def find(value, path):
-    """The values at a path: one, or with a "*" in it as many as there are."""
+    """The values at a path: one, or all matches of a path with "*"."""
     values = [value]
     for step in path.split("/"):
         following = []
