@@ -3,9 +3,9 @@
 #
 # The whole build: settings, sources, rules, targets. `make help` lists the targets.
 
-# ---- settings -----------------------------------------------------------------------------------
+# ---- settings ------------------------------------------------------------------------------------
 
-# RELEASE=1: without assertions, as packages are built; in a build directory of its own.
+# RELEASE=1: without assertions, as for packages, in a separate build directory.
 RELEASE ?=
 BUILD ?= $(if $(filter 1,$(RELEASE)),build-release,build)
 PREFIX ?= /usr/local
@@ -18,10 +18,11 @@ MANDIR ?= $(DATADIR)/man
 DOCDIR ?= $(DATADIR)/doc/ds-accel
 SYSCONFDIR ?= /etc
 CACHEDIR ?= /var/cache
-# Where vendors put plugins, whatever our own prefix is.
+# The directory for vendors' plugins, independent of PREFIX.
 PLUGINDIR ?= /usr/lib/ds-accel
 DESTDIR ?=
-# The library, the command and pkg-config's file hold these: the same from every working directory.
+# These paths are in the library, the command and the .pc files: they must not depend on the working
+# directory.
 DIRECTORIES := BINDIR LIBDIR LIBEXECDIR INCLUDEDIR DATADIR MANDIR DOCDIR SYSCONFDIR CACHEDIR PLUGINDIR
 RELATIVE := $(strip $(foreach name,$(DIRECTORIES),$(if $(filter /%,$(firstword $($(name)))),,$(name)=$($(name)))))
 $(if $(RELATIVE),$(error not an absolute path: $(RELATIVE)))
@@ -38,7 +39,7 @@ PKG_CONFIG ?= pkg-config
 # Compiles the programs that the build itself runs.
 HOSTCC ?= $(CC)
 PYTHON ?= /usr/bin/python3
-# Sanitizers, as in SAN=address,undefined, and WERROR=-Werror for CI.
+# Sanitizers, such as SAN=address,undefined; WERROR=-Werror for CI.
 SAN ?=
 WERROR ?=
 # NO_DEPS=1: only list the packages that are missing.
@@ -52,16 +53,17 @@ WARNINGS := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpo
     -Wwrite-strings -Wundef $(WERROR)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP
-# clang's sanitizer runtimes are in the program, so -z defs would reject every shared object.
+# clang links its sanitizer runtimes into the program, so -z defs would reject every shared object.
 DEFS := $(if $(SAN),,-Wl,-z,defs)
 DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson libmd)
-# Where there is an archive, SHA-256 comes out of it: a shared library more is felt at every start. Libraries in
-# directories of their own are taken as they are: an archive in the compiler's may be of another version.
+# SHA-256 is linked from an archive, if there is one: each additional shared library delays every
+# start. Libraries in separate directories are linked as they are: an archive in the compiler's own
+# directory may have another version.
 DEPENDS_DIRS = $(shell $(PKG_CONFIG) --libs-only-L jansson libmd)
 archive = $(if $(if $(DEPENDS_DIRS),,$(filter /%,$(shell $(CC) -print-file-name=lib$(1).a))),-l:lib$(1).a,-l$(1))
 LIBMD = $(call archive,md)
 DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson) $(LIBMD)
-# Our own programs start many times, so they have more of it in them.
+# Our own programs start often, so they link more archives.
 PROGRAM_LIBS = $(DEPENDS_DIRS) $(call archive,ltdl) $(call archive,jansson) $(LIBMD) -lpthread -ldl
 
 # Allowed includes: each directory compiles against a staged directory with the headers it may use.
@@ -73,7 +75,7 @@ PATHS := -DDS_ACCEL_DATADIR='"$(DATADIR)"' -DDS_ACCEL_SYSCONFDIR='"$(SYSCONFDIR)
     -DDS_ACCEL_LIBDIR='"$(LIBDIR)"' -DDS_ACCEL_SONAME='"libds_accel.so.$(SOVERSION)"'
 ASSERTIONS := $(if $(filter 1,$(RELEASE)),-DNDEBUG)
 CORE_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -fno-semantic-interposition -I$(STAGE_PROGRAM) $(DEPENDS_CFLAGS) $(CFLAGS)
-# Tests of what is not exported see all rooms.
+# Tests of internal functions see all rooms.
 INSIDE_CFLAGS = $(filter-out -DNDEBUG,$(CORE_CFLAGS)) -Icore
 PLUGIN_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
 PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(LDFLAGS)
@@ -82,26 +84,27 @@ TOOL_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CF
 TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --cflags criterion) \
     -DTEST_BUILD='"$(abspath $(TESTBED))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS:-O2=-O1)
 
-# ---- sources ------------------------------------------------------------------------------------
+# ---- sources -------------------------------------------------------------------------------------
 
-# A directory with the frame of plugins/common around its vendor's runtime; mps is built on Darwin only.
+# Directories that use the frame of plugins/common; mps is built on Darwin only.
 SYSTEM := $(shell uname -s)
 VENDOR_PLUGINS := $(filter-out common cpu mock $(if $(filter Darwin,$(SYSTEM)),,mps),$(sort $(patsubst plugins/%/,%,$(wildcard plugins/*/))))
 PLUGINS := cpu mock $(VENDOR_PLUGINS)
 cpu_LIBS := -lnuma
 
-# The rooms of core/, in the order of use: each sees the headers of those before it, and its own. The first are
-# libds_accel.so, the others libds_accel_tools.so; our own programs have all of them in them.
+# The rooms of core/, in the order of use: each sees the headers of earlier rooms and its own. ROOMS
+# make up libds_accel.so, TOOLS_ROOMS libds_accel_tools.so; our own programs contain all of them.
 ROOMS := base config machine host runtime layers
 TOOLS_ROOMS := report record memtools conformance lint
 room_sources = $(sort $(foreach room,$(1),$(wildcard core/$(room)/*.c core/$(room)/*/*.c)))
 CORE_SOURCES := $(call room_sources,$(ROOMS) $(TOOLS_ROOMS))
-# Functions without state, which both libraries have: each file here is some symbols less that one exports for the other.
+# Functions without state, linked into both libraries: each saves exports from one library to the
+# other.
 STATELESS := $(addprefix core/,$(addsuffix .c,$(addprefix base/,clock file json list text) config/config_locate \
     $(addprefix machine/,cgroup elf hardware_note library machine presence topology)))
-# One is a program of its own, one is run by the build.
+# ds-accel-probe.c is a program of its own; reasons.c runs during the build.
 TOOL_SOURCES := $(sort $(filter-out tools/ds-accel-probe.c tools/reasons.c,$(wildcard tools/*.c)))
-# tests/ROOM/test_NOUN.c, and what several of them share.
+# tests/ROOM/test_NOUN.c, and files that several of them share.
 UNIT_SOURCES := $(sort $(wildcard tests/*/test_*.c))
 UNIT_SHARED := $(sort $(wildcard tests/*.c))
 CONF_FILES := $(sort $(wildcard conf/*.json))
@@ -118,7 +121,7 @@ LIBRARY_FILE := $(LIBRARY).$(VERSION)
 TOOLS_LIBRARY := $(BUILD)/lib/libds_accel_tools.so
 TOOLS_LIBRARY_FILE := $(TOOLS_LIBRARY).$(VERSION)
 LIBRARIES := $(LIBRARY) $(TOOLS_LIBRARY)
-# For tests: as pkg-config has it for ds-accel-tools.
+# For tests: the flags of ds-accel-tools.pc.
 LINK_LIBRARIES := -L$(BUILD)/lib -Wl,--no-as-needed -lds_accel_tools -lds_accel
 PROGRAM := $(BUILD)/bin/ds-accel
 HELPER := $(BUILD)/libexec/ds-accel/ds-accel-probe
@@ -130,7 +133,7 @@ MANUALS := $(foreach page,$(sort $(wildcard docs/*.[157])), \
     $(BUILD)/share/man/man7/ds-accel-reasons.7
 COMPLETIONS := $(BUILD)/share/bash-completion/completions/ds-accel \
     $(BUILD)/share/zsh/site-functions/_ds-accel
-# The vendor's kit: the rules, and the plugin that they show.
+# The vendor's kit: the rules, and the plugin of their example.
 KIT := $(addprefix $(BUILD)/share/doc/ds-accel/,plugin-abi.md example/example.c example/Makefile example/plugin.map)
 BUILD_PC := $(BUILD)/lib/pkgconfig/ds-accel.pc
 BUILD_TOOLS_PC := $(BUILD)/lib/pkgconfig/ds-accel-tools.pc
@@ -140,7 +143,7 @@ BUILD_TOOLS_PC := $(BUILD)/lib/pkgconfig/ds-accel-tools.pc
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules
 
-# ---- rules --------------------------------------------------------------------------------------
+# ---- rules ---------------------------------------------------------------------------------------
 
 $(STAGE_PLUGIN)/plugin-api.h $(STAGE_PROGRAM)/plugin-api.h $(BUILD)/include/ds-accel/plugin-api.h: plugin-api.h
 	@mkdir -p $(@D)
@@ -162,7 +165,7 @@ $(BUILD)/obj/reasons: tools/reasons.c core/reasons.def
 	@mkdir -p $(@D)
 	$(HOSTCC) -std=c11 $(WARNINGS) -Icore -o $@ $<
 
-# The reasons' page is generated from the table that the library is compiled with.
+# The page of reasons is generated from the table that is compiled into the library.
 $(BUILD)/share/man/man7/ds-accel-reasons.7: $(BUILD)/obj/reasons
 	@mkdir -p $(@D)
 	$< >$@
@@ -195,13 +198,14 @@ $(BUILD)/share/doc/ds-accel/example/%: docs/example/%
 	@mkdir -p $(@D)
 	cp $< $@
 
-# The example is the first program of the rules.
+# The example is the first program in docs/plugin-abi.md.
 $(BUILD)/share/doc/ds-accel/example/example.c: docs/plugin-abi.md
 	@mkdir -p $(@D)
 	@{ echo '/* SPDX-License-Identifier: Apache-2.0'; echo ' * Copyright (c) 2026 the ds-accel authors */'; \
 	    awk '/^```/ { if (on) exit; on = $$0 == "```c"; next } on' $<; } >$@
 
-# A change of these settings rebuilds what was compiled with them; paths are in one file alone.
+# A change of these settings rebuilds the files compiled with them; paths are compiled into one file
+# alone.
 SETTINGS := $(BUILD)/obj/settings
 $(SETTINGS): FORCE
 	@$(call write_if_changed,$(CC) $(CFLAGS) $(SAN) $(WERROR)$(ASSERTIONS:%= %))
@@ -233,7 +237,7 @@ $(foreach room,$(ROOMS) $(TOOLS_ROOMS),$(eval $(call room_rule,$(room))))
 $(BUILD)/obj/core/config/prefix.o: CORE_CFLAGS += $(PATHS)
 $(BUILD)/obj/core/config/prefix.o: $(PATH_SETTINGS)
 
-# Loops for vector instructions; no flag changes a result.
+# Vectorized loops; none of these flags changes a result.
 $(BUILD)/obj/core/runtime/philox.o: CORE_CFLAGS += -O3 -fno-math-errno -fno-trapping-math
 
 $(BUILD)/obj/tools/%.o: tools/%.c Makefile $(SETTINGS) | $(STAGED)
@@ -244,7 +248,8 @@ $(BUILD)/obj/plugins/%.o: plugins/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(PLUGIN_CFLAGS) -c -o $@ $<
 
-# Calls within a library go straight to the function; -z nodelete, since the first calls the second through tables.
+# Calls within a library are direct; -z nodelete, since libds_accel.so calls the tools library
+# through tables.
 LIBRARY_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,relro,-Bsymbolic-functions,--exclude-libs,libmd.a $(SANFLAGS) $(LDFLAGS)
 $(LIBRARY_FILE): $(LIBRARY_OBJECTS) core/ds_accel.map
 	@mkdir -p $(@D)
@@ -261,13 +266,14 @@ $(LIBRARIES): %.so: %.so.$(VERSION)
 	ln -sf $(notdir $<) $@.$(SOVERSION)
 	ln -sf $(notdir $@.$(SOVERSION)) $@
 
-# With the library's objects rather than the library, as the helper below (decision 0024).
+# Linked with the library's objects, like the helper below, rather than with the library (decision
+# 0024).
 $(PROGRAM): $(TOOL_OBJECTS) $(CORE_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $^ $(SANFLAGS) $(LDFLAGS) -Wl,-z,now,-z,relro -Wl,--as-needed $(PROGRAM_LIBS)
 
-# Bound lazily: it uses few of its symbols, and starts a tenth sooner. What could be overwritten to
-# gain something in it is anyhow within reach of the plugin it asks.
+# Lazy binding: the helper uses few of its symbols, and starts a tenth faster. Its writable GOT adds
+# no risk: the probed plugin runs in the same process anyway.
 $(HELPER): $(BUILD)/obj/tools/ds-accel-probe.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $^ $(SANFLAGS) $(LDFLAGS) -Wl,-z,lazy,-z,relro \
@@ -275,7 +281,7 @@ $(HELPER): $(BUILD)/obj/tools/ds-accel-probe.o $(CORE_OBJECTS)
 
 VENDOR_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(filter-out %/cuda_shaped.c,$(wildcard plugins/common/*.c))))
 $(foreach plugin,$(VENDOR_PLUGINS),$(eval $(plugin)_FRAME := $(VENDOR_OBJECTS)))
-# Their runtimes have functions with the arguments of CUDA's (plugins/common/cuda_shaped.h).
+# These runtimes have functions with the same arguments as CUDA's (plugins/common/cuda_shaped.h).
 $(foreach plugin,rocm sdaa supa,$(eval $(plugin)_FRAME += $(BUILD)/obj/plugins/common/cuda_shaped.o))
 
 define plugin_rule
@@ -288,7 +294,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 -include $(CORE_OBJECTS:.o=.d) $(TOOL_OBJECTS:.o=.d) $(UNIT_OBJECTS:.o=.d)
 -include $(wildcard $(BUILD)/obj/plugins/*/*.d)
 
-# ---- targets ------------------------------------------------------------------------------------
+# ---- targets -------------------------------------------------------------------------------------
 
 TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-caller test-layer test-fuzz test-shell
 .PHONY: FORCE all build bench-programs run check check-all $(TESTS) $(TESTS:%=%-built) threads-sim fuzz \
@@ -298,7 +304,7 @@ TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-calle
 all: deps  ## build everything (the build directory is a usable prefix)
 	@$(MAKE) --no-print-directory build
 
-# Printed once in a build directory.
+# The note is printed once per build directory.
 MPS_SKIPPED := $(if $(filter mps,$(PLUGINS)),,$(BUILD)/obj/mps-skipped)
 $(BUILD)/obj/mps-skipped:
 	@mkdir -p $(@D)
@@ -318,8 +324,8 @@ run: all  ## build, then say which accelerator this machine has
 
 # -- tests --
 
-# Tests of the host see two plugins, whatever else is built, and whatever this machine has: a prefix
-# of its own with cpu and mock. Tests of vendors' plugins take the build directory itself.
+# Tests of the host use a prefix with only two plugins, cpu and mock, whatever else is built or
+# installed. Tests of vendors' plugins use the build directory itself.
 TESTBED := $(BUILD)/testbed
 TESTBED_FILES := bin/ds-accel libexec/ds-accel/ds-accel-probe $(addprefix lib/,$(notdir $(LIBRARY_FILE) $(TOOLS_LIBRARY_FILE))) \
     lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so $(addprefix lib/pkgconfig/,ds-accel.pc ds-accel-tools.pc)
@@ -333,12 +339,12 @@ $(TESTBED)/complete: $(LIBRARIES) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS
 	cp -rl $(BUILD)/include $(BUILD)/share $(TESTBED)
 	for name in $(TESTBED_LINKS); do ln -s ../$$name $(TESTBED)/$$name || exit 1; done
 	touch $@
-# Test programs find the library there.
+# Run path of the test programs.
 TESTBED_RPATH := -Wl,-rpath,'$$ORIGIN/../testbed/lib'
 
 UNIT := $(BUILD)/tests/unit
 SIM_TESTS := $(sort $(wildcard tests/sim/test_*.sh))
-# Tests that call the vendors' plugins rather than detect them.
+# Tests that call the vendors' plugins directly, without detection.
 VENDOR_TESTS := $(filter-out %/test_identity.sh %/test_matrix.sh %/test_opened.sh %/test_remedies.sh %/test_replay.sh,$(SIM_TESTS))
 SHELL_TESTS := $(sort $(wildcard tests/tools/test_*.sh)) $(SIM_TESTS)
 
@@ -357,16 +363,18 @@ include tests/abi/abi.mk
 include tests/allocator/allocator.mk
 include tests/sim/sim.mk
 
-# What a test has very many of (allocations to fail, deliberate mistakes, machines) is a sample in the gate, and everything
-# with FULL=1, as `make soak` has it. SEED chooses the sample. It is the commit's: a failure comes again as often as the
-# tests are run while it is repaired, and the next commit has other samples.
+# A test with very many cases (allocations to fail, deliberate mistakes, machines) runs a sample of
+# them in the gate, and all of them with FULL=1, as in `make soak`. SEED selects the sample. It is
+# derived from the commit: a failure persists until it is repaired, and the next commit tests other
+# cases.
 ifeq ($(origin SEED),undefined)
 SEED := $(shell printf %d 0x$$(git rev-parse HEAD 2>/dev/null | cut -c 1-7 | grep . || echo 1))
 endif
 FULL ?=
 export SEED FULL
 
-# QUICK=1, between edits: the unit tests and the shell tests that the changed files can affect, and what is quick.
+# QUICK=1, between edits: the unit and shell tests that the changed files can affect, and quick
+# checks.
 QUICK ?=
 CHANGED_SINCE ?= HEAD
 ifneq ($(QUICK),)
@@ -375,10 +383,10 @@ $(if $(SHELL_TESTS),,$(error CHANGED_SINCE is no commit))
 UNIT_FLAGS ?= --filter '$(shell tests/tools/affected.sh unit '$(CHANGED_SINCE)')'
 endif
 
-# How many processes a test that has several takes, and test-shell: many of its tests wait for something.
+# The number of processes of a test that uses several, and of test-shell, whose tests often wait.
 TEST_JOBS ?= 2
 SHELL_JOBS ?= 3
-# Where make has no -j, builds take every processor, and as many tests run side by side.
+# If make runs without -j, builds and tests use every processor.
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 IN_PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 QUICK_CHECKS := unit test-caller test-layer test-fuzz test-shell
@@ -388,7 +396,7 @@ MEASURED_TEST = tests/tools/measured.sh $@
 check: deps-check  ## build and run every test, on samples; QUICK=1: what a change needs; FULL=1: without samples
 	@$(MAKE) --no-print-directory check-all
 
-# The tests that do not wait for others run side by side; those of one target have its processes. All run, whatever fails.
+# Independent tests run in parallel. All run, even after a failure.
 check-all:
 	@echo "-- check: $(if $(FULL),everything,samples by SEED=$(SEED))"
 	@tests/tools/measured.sh build $(MAKE) --no-print-directory $(IN_PARALLEL) $(CHECKS:%=%-built)
@@ -399,7 +407,7 @@ unit: unit-built
 	@$(MEASURED_TEST) $(UNIT) --jobs 2 $(UNIT_FLAGS)
 	@DS_ACCEL_CPU_ASYNC=true $(MEASURED_TEST)-async $(UNIT) --jobs 2 --filter 'plugin_cpu/*'
 
-# malloc() of its own in front of glibc's: not under sanitizers, which own malloc() themselves.
+# This test replaces glibc's malloc(): not under sanitizers, which replace it themselves.
 ALLOC := $(BUILD)/tests/alloc
 $(ALLOC): $(BUILD)/obj/tests/alloc/alloc.o $(LIBRARIES)
 	@mkdir -p $(@D)
@@ -420,10 +428,12 @@ test-threads-built: build $(TESTBED)/complete $(FIXTURES) $(THREADS)
 test-threads: test-threads-built
 	@$(MEASURED_TEST) $(THREADS) $(abspath $(TESTBED))
 
-# The same over vendors' plugins, each on its simulator, and over two devices of PoCL; mps has only macOS's own.
+# The same with vendors' plugins, each on its simulator, and with two devices of PoCL; mps needs
+# macOS.
 THREADS_VENDORS := $(filter-out mps,$(VENDOR_PLUGINS))
 ON_SIMULATOR := DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD=$(BUILD) tests/sim/ds-accel-sim
-# The thread sanitizer ends a forked child that starts threads, as the plugin's probe has PoCL do.
+# The thread sanitizer ends a forked child that starts threads, as PoCL does when the plugin probes
+# it.
 ON_POCL := TSAN_OPTIONS="$$TSAN_OPTIONS:die_after_fork=0" OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd POCL_DEVICES="pthread pthread" \
     POCL_CACHE_DIR=$(abspath $(BUILD))/sim/pocl DS_ACCEL_OPENCL_DEVICE_TYPE=cpu DS_ACCEL_CACHE=off
 test-threads-sim-built: build $(TESTBED)/complete $(SIM_FILES) $(THREADS)
@@ -445,7 +455,7 @@ test-caller-built: build $(TESTBED)/complete $(FIXTURES) $(CALLER)
 test-caller: test-caller-built
 	@$(MEASURED_TEST) $(CALLER) $(abspath $(TESTBED))
 
-# With the core's own objects: what it tests is not exported.
+# Linked with the core's objects, since the tested functions are not exported.
 BLOCKS := $(BUILD)/tests/blocks
 $(BUILD)/obj/tests/layers/blocks.o: tests/layers/blocks.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
@@ -458,7 +468,7 @@ test-layer-built: build $(TESTBED)/complete $(BLOCKS)
 test-layer: test-layer-built
 	@DS_ACCEL_PROBE=in-process $(MEASURED_TEST) $(BLOCKS) $(abspath $(TESTBED))/lib/ds-accel
 
-# The long ones first, so that the last process does not begin one when all others are through.
+# The longest tests first, so that none of them starts last and runs alone.
 LONG_TESTS := $(addprefix tests/,tools/test_conformance.sh sim/test_opencl.sh tools/test_faults.sh tools/test_isolation.sh \
     tools/test_cli.sh sim/test_xpu.sh sim/test_cuda.sh sim/test_rocm.sh sim/test_npu.sh sim/test_hpu.sh sim/test_fork.sh)
 test-shell-built: build $(TESTBED)/complete $(FIXTURES) $(SIM_FILES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
@@ -466,7 +476,7 @@ test-shell: test-shell-built
 	@SAN=$(SAN) $(MEASURED_TEST) tests/tools/run_tests.sh $(SHELL_JOBS) $(abspath $(BUILD)) $(abspath $(TESTBED)) \
 	    $(filter $(SHELL_TESTS),$(LONG_TESTS)) $(filter-out $(LONG_TESTS),$(SHELL_TESTS))
 
-# Compiles in half the time of -O2, and is what the sanitizers' authors advise.
+# -O1 compiles in half the time of -O2, and is what the sanitizers' authors recommend.
 SAN_CFLAGS ?= -O1 -g
 
 asan: deps-check  ## unit, thread, fuzz and command tests under address+undefined sanitizers
@@ -486,12 +496,12 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 
 tsan: deps-check  ## many threads at once under the thread sanitizer
-	@# libtsan takes a plugin's thread-local block for one of glibc 2.19 if its address ends in 010, and dies of it.
+	@# libtsan mistakes a plugin's thread-local block for one of glibc 2.19 if its address ends in 010, and crashes.
 	TSAN_OPTIONS="$$TSAN_OPTIONS:intercept_tls_get_addr=0" \
 	    $(MAKE) check-all CHECKS="test-threads test-threads-sim test-allocator" BUILD=$(BUILD)-tsan SAN=thread CFLAGS='$(SAN_CFLAGS)'
 
-# ASan's sibling for what it cannot see: reads of memory never written. A line is a command, behind the machine where it
-# needs one. Work on the device is done by three vendors of the sample.
+# valgrind finds reads of uninitialized memory, which ASan does not. Each line is a command, after
+# the simulated machine if it needs one. Work on the device runs for a sample of three vendors.
 VALGRIND_COMMANDS := detect list explain 'info mock' 'config show' 'env hpu' 'cache show' 'quarantine list' \
     'lint $(BUILD)/lib/ds-accel/ds_accel_mock.so'
 VALGRIND_WORK = $(if $(FULL),$(VENDOR_PLUGINS:opencl=),$(shell printf '%s\n' $(VENDOR_PLUGINS:opencl=) | \
@@ -501,11 +511,11 @@ VALGRIND_VENDORS = $(foreach vendor,$(VALGRIND_WORK),'on $(vendor) bench $(vendo
 valgrind: deps-check  ## the command line under valgrind
 	@tools/deps.sh valgrind
 	$(MAKE) build sim
-	@# A command that starts plugins does so in a child, whose errors are in a file of its own.
+	@# A command starts plugins in a child process, whose errors are in a separate file.
 	@rm -rf $(BUILD)/valgrind && mkdir -p $(BUILD)/valgrind
 	@printf '%s\n' $(VALGRIND_COMMANDS) $(VALGRIND_VENDORS) | BUILD=$(BUILD) PROGRAM=$(PROGRAM) \
 	    tests/tools/measured.sh valgrind xargs -d '\n' -n 1 -P $(TEST_JOBS) tests/tools/valgrind.sh
-	@# Errors begin with ==; -- is what valgrind says of itself, such as system calls that it does not know.
+	@# Errors begin with ==; lines with -- are about valgrind itself, such as unknown system calls.
 	@if cat $(BUILD)/valgrind/* | grep '^=='; then exit 1; fi; echo "valgrind: no error"
 
 include tests/fuzz/fuzz.mk
@@ -513,15 +523,15 @@ include tests/bench/bench.mk
 include tests/mutations/mutations.mk
 include tests/headers/headers.mk
 
-# The frozen headers stay as they were laid out.
+# The frozen headers keep their layout.
 C_FILES := $(sort $(shell git ls-files '*.c' '*.h' ':!tests/abi/*/plugin-api.h' 2>/dev/null))
 SH_FILES := $(sort $(shell git ls-files '*.sh' '*.bash' .ci/run tests/sim/ds-accel-sim 2>/dev/null))
 TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c,$(C_FILES))
 
-# Where gcc's warnings are errors; one that was built so already is not built again.
+# The build directory in which gcc's warnings are errors.
 WERROR_BUILD ?= $(BUILD)-werror
 
-# Each by itself, the longest first, side by side.
+# Each can run alone; they run in parallel, the longest first.
 LINTS := lint-tidy lint-clang lint-headers lint-format lint-shell lint-patches lint-manual
 .PHONY: $(LINTS)
 
@@ -533,8 +543,8 @@ lint:  ## clang-format, clang with -Werror, clang-tidy, vendors' headers, shellc
 lint-clang:
 	@$(MEASURED_TEST) $(MAKE) --no-print-directory build sim BUILD=$(BUILD)-clang CC=clang WERROR=-Werror CFLAGS=-O0
 
-# A file that passed is not looked at again until it, a header or the rules change; what the last commit and the edits
-# since changed comes first.
+# A file that passed is checked again only after a change of the file, a header or the rules. Files
+# changed in the last commit or since then come first.
 TIDY_CHANGED := $(filter $(TIDY_FILES),$(shell git diff --name-only HEAD~1 2>/dev/null))
 TIDY_PASSED := $(patsubst %.c,$(BUILD)/tidy/%,$(TIDY_CHANGED) $(filter-out $(TIDY_CHANGED),$(TIDY_FILES)))
 TIDY_FLAGS = -std=c11 -D_GNU_SOURCE -I$(WERROR_BUILD)/stage/program -Icore -Itools -Iplugins/common $(DEPENDS_CFLAGS)
@@ -566,14 +576,16 @@ format:  ## lay out the C files as lint wants them
 
 # -- installing --
 
-# pkg-config's files of a prefix: its prefix, bindir, libdir, includedir, docdir, and the quotes of flags: directories
-# may have spaces in their names. pcfiledir has them escaped already.
+# pc_file: the .pc file for a prefix, with arguments prefix, bindir, libdir, includedir, docdir, and
+# the quotes around flags, since directories may have spaces in their names. pcfiledir has them
+# escaped already.
 pc_file = { echo 'prefix=$(1)'; echo 'bindir=$(2)'; echo 'libdir=$(3)'; echo 'includedir=$(4)'; echo 'docdir=$(5)'; \
     echo 'exampledir=$${docdir}/example'; echo 'plugindir=$${libdir}/ds-accel'; echo 'abi=$(ABI)'; echo; \
     echo 'Name: ds-accel'; echo 'Description: accelerators found through plugins'; \
     echo 'Version: $(VERSION)'; echo 'Libs: -L$(6)$${libdir}$(6) -lds_accel'; \
     echo 'Cflags: -I$(6)$${includedir}$(6)'; } >$@
-# Prefix, libdir, quotes. A program may want what the library sets when it is loaded, and call none of its functions.
+# tools_pc_file: prefix, libdir, quotes. A program may need the hooks that the library sets when it
+# is loaded, and call none of its functions.
 tools_pc_file = { echo 'prefix=$(1)'; echo 'libdir=$(2)'; echo; \
     echo 'Name: ds-accel-tools'; echo 'Description: reports, checks and replays of ds-accel'; \
     echo 'Version: $(VERSION)'; echo 'Requires: ds-accel = $(VERSION)'; \
@@ -588,7 +600,7 @@ $(TOOLS_PC): Makefile FORCE
 	@mkdir -p $(@D)
 	@$(call tools_pc_file,$(PREFIX),$(LIBDIR),")
 
-# The build directory's own, wherever it is moved to.
+# The .pc files of the build directory, which may be moved.
 $(BUILD_PC): Makefile plugin-api.h core/ds_accel.h
 	@mkdir -p $(@D)
 	@$(call pc_file,$${pcfiledir}/../..,$${prefix}/bin,$${prefix}/lib,$${prefix}/include,$${prefix}/share/doc/ds-accel)
@@ -596,7 +608,8 @@ $(BUILD_TOOLS_PC): Makefile core/ds_accel.h
 	@mkdir -p $(@D)
 	@$(call tools_pc_file,$${pcfiledir}/../..,$${prefix}/lib)
 
-# below DIRECTORY, FILES: each in quotes. Directories may have spaces in their names, our files have none.
+# below DIRECTORY, FILES: each path in quotes. Directories may have spaces in their names, our files
+# have none.
 below = $(foreach file,$(2),'$(DESTDIR)$(1)/$(file)')
 OWN_PLUGINS := $(notdir $(PLUGIN_FILES))
 INSTALLED = $(call below,$(BINDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel/ds-accel-probe) \
@@ -606,7 +619,7 @@ INSTALLED = $(call below,$(BINDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel
     $(call below,$(DATADIR),$(patsubst $(BUILD)/share/%,%,$(SHARE) $(COMPLETIONS))) \
     $(call below,$(MANDIR),$(MANUALS:$(BUILD)/share/man/%=%)) \
     $(call below,$(DOCDIR),$(KIT:$(BUILD)/share/doc/ds-accel/%=%))
-# Only directories of our own are removed, and only when they are empty.
+# Uninstalling removes only our own directories, and only if they are empty.
 INSTALLED_DIRS = $(call below,$(DATADIR),ds-accel/schema ds-accel) $(call below,$(LIBDIR),ds-accel) \
     $(call below,$(INCLUDEDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel) $(call below,$(DOCDIR),example) '$(DESTDIR)$(DOCDIR)'
 

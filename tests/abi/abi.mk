@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# What tests/tools/test_abi.sh runs: hosts, plugins and programs of three ages. The older ones come
-# from the commits that tests/abi/VERSION/commit name, the future ones from headers that
+# The parts for tests/tools/test_abi.sh: hosts, plugins and programs of three ages. The older ones
+# are built from the commits named in tests/abi/VERSION/commit, the future ones from headers that
 # tests/abi/future.sh writes. Included by the top Makefile. In $(ABI_DIR):
 #
 #   frozen-VERSION/  today's plugins, compiled with the frozen header alone
@@ -13,21 +13,22 @@
 ABI_SOURCE := tests/abi
 ABI_DIR := $(BUILD)/tests/abi
 ABI_VERSIONS := $(patsubst $(ABI_SOURCE)/%/commit,%,$(wildcard $(ABI_SOURCE)/*/commit))
-# Those whose header is enough for today's plugins.
+# The versions whose header suffices for the current plugins.
 ABI_COMPILED := $(ABI_VERSIONS)
-# What the vendors' plugins have of the header, these two have, too.
+# These two plugins use the same parts of the header as the vendors' plugins.
 ABI_PLUGINS := cpu mock
 ABI_FUTURE := $(ABI_DIR)/future
 ABI_FROZEN := $(foreach v,$(ABI_COMPILED),$(ABI_PLUGINS:%=$(ABI_DIR)/frozen-$(v)/ds_accel_%.so))
 ABI_HOSTS := $(ABI_VERSIONS:%=$(ABI_DIR)/%/built)
 ABI_FILES := $(ABI_FROZEN) $(ABI_HOSTS) $(ABI_DIR)/calls abi-future
 
-# A build of its own: of our settings it gets those that must be the same, such as sanitizers. An ABI is the same
-# without optimization, which takes half the time to compile.
+# A separate build: it gets only the settings that must be the same, such as sanitizers. The ABI
+# does not depend on optimization; without it, compiling takes half the time.
 ABI_MAKE = MAKEFLAGS= MAKELEVEL= $(MAKE) -s -j2 BUILD=build CC='$(CC)' CFLAGS='$(CFLAGS:-O2=-O0)' SAN='$(SAN)' \
     LDFLAGS='$(LDFLAGS)' VENDOR_PLUGINS= build
 ABI_CALLS_CFLAGS = $(filter-out -MMD -MP,$(BASE_CFLAGS)) -fPIE $(CFLAGS)
-# abi_calls BUILD: `calls` for the host in that directory. It finds its library by LD_LIBRARY_PATH.
+# abi_calls BUILD: `calls` for the host in that directory. It finds its library through
+# LD_LIBRARY_PATH.
 abi_calls = $(CC) -pie $(ABI_CALLS_CFLAGS) -I$(1)/stage/program $(ABI_SOURCE)/calls.c -L$(1)/lib \
     -lds_accel $(SANFLAGS) $(LDFLAGS)
 
@@ -44,7 +45,7 @@ $(ABI_DIR)/frozen-$(1)/ds_accel_$(2).so: $(ABI_DIR)/frozen-$(1)/plugin-api.h \
 endef
 $(foreach v,$(ABI_COMPILED),$(foreach p,$(ABI_PLUGINS),$(eval $(call abi_frozen_rule,$(v),$(p)))))
 
-# Built once and kept. Without git's history there is no older host; the test says so.
+# Built once and kept. Without git's history there is no older host; the test reports that.
 $(ABI_DIR)/%/built: $(ABI_SOURCE)/%/commit $(ABI_SOURCE)/calls.c $(ABI_SOURCE)/abi.mk $(SETTINGS)
 	@rm -rf $(@D)
 	@mkdir -p $(@D)
@@ -54,7 +55,8 @@ $(ABI_DIR)/%/built: $(ABI_SOURCE)/%/commit $(ABI_SOURCE)/calls.c $(ABI_SOURCE)/a
 	    git archive -o $(@D).tar "$$commit"; tar -x -f $(@D).tar -C $(@D); rm $(@D).tar; \
 	    (cd $(@D) && $(ABI_MAKE)); $(call abi_calls,$(@D)/build) -o $(@D)/build/calls; touch $@; fi
 
-# Our own tree, but for the two headers and the list of slots; links show it what changed here since.
+# The current tree with other headers and another list of slots; symbolic links to the rest follow
+# later changes.
 .PHONY: abi-future
 abi-future:
 	@mkdir -p $(ABI_FUTURE)/core

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The caching allocator against a model: tests/allocator/model.c; and its use of memory beside torch's
-# rules: compare.c. They are linked with the library's objects, since the interface that they test is
-# not exported. Included by the top Makefile.
+# The caching allocator against a model (tests/allocator/model.c), and its use of memory compared
+# with torch's rules (compare.c). Both are linked with the library's objects, since the tested
+# interface is not exported. Included by the top Makefile.
 
 MODEL := $(BUILD)/tests/model
 MODEL_OBJECTS := $(BUILD)/obj/tests/allocator/model.o $(BUILD)/obj/tests/allocator/synthetic.o
-# The thread sanitizer makes every step dear.
+# The thread sanitizer makes every step slow.
 MODEL_OPERATIONS ?= $(if $(SAN),500000,10000000)
 
-# The tests' own headers have the names of the rooms, too, so these see the core's alone.
+# The tests' own directories have the names of rooms, too: these sources see only the rooms of
+# core/.
 $(BUILD)/obj/tests/allocator/%.o: tests/allocator/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(INSIDE_CFLAGS) -c -o $@ $<
@@ -22,8 +23,8 @@ $(MODEL): $(MODEL_OBJECTS) $(CORE_OBJECTS)
 -include $(MODEL_OBJECTS:.o=.d)
 
 
-# How much memory it needs beside torch's rules, on generated and recorded sequences. `make bench`
-# runs all seeds.
+# The allocator's use of memory compared with torch's rules, on generated and recorded sequences.
+# `make bench` runs all seeds.
 COMPARE := $(BUILD)/tests/compare
 COMPARE_OBJECTS := $(foreach f,compare rules traces synthetic,$(BUILD)/obj/tests/allocator/$(f).o)
 COMPARE_SEEDS ?= $(if $(SAN),2,10)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The benchmark: tests/bench/bench.c says what it measures. Included by the top Makefile, after
-# fixtures.mk, which has the flags and objects that a plugin under another name is made of.
+# The benchmark: tests/bench/bench.c describes what it measures. Included by the top Makefile, after
+# fixtures.mk, which has the flags and objects for a plugin under another name.
 
 BENCH_SOURCE := tests/bench
 BENCH_DIR := $(BUILD)/bench
@@ -10,10 +10,10 @@ BENCH := $(BENCH_DIR)/bench
 BENCH_OBJECTS := $(foreach f,bench process plugins report,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
 BENCH_NEEDS := $(BENCH_DIR)/bare $(BENCH_DIR)/dispatch $(BENCH_DIR)/pinned $(BENCH_DIR)/allocate \
     $(BENCH_DIR)/beside_cuda $(BENCH_DIR)/placeholder.so
-# As wide as the names that take its place: p000 and so on.
+# The same width as the names that replace it: p000 and so on.
 BENCH_PLACEHOLDER := pxxx
 
-# As a program would be compiled that uses us. The plain PLT is what calls are compared with.
+# The flags of a program that uses the library. The baseline of a call is one through the plain PLT.
 BENCH_CFLAGS = $(BASE_CFLAGS) -fPIE -fplt -I$(STAGE_PROGRAM) -I$(BENCH_SOURCE) \
     -DBENCH_PLACEHOLDER='"$(BENCH_PLACEHOLDER)"' $(CFLAGS)
 
@@ -54,8 +54,8 @@ $(BENCH_DIR)/beside_cuda: $(BUILD)/obj/$(BENCH_SOURCE)/beside_cuda.o $(LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -ldl $(SANFLAGS) $(LDFLAGS)
 
-# Without symbols and debugging information, as plugins are shipped: hundreds of copies are made. It
-# has no device, so that all of them are asked.
+# Without symbols and debugging information, as plugins are shipped: the benchmark makes hundreds of
+# copies. It has no device, so that detection probes all of them.
 $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/mock.h \
     plugins/common/plugin_util.h $(STAGE_PLUGIN)/plugin-api.h $(BENCH_SOURCE)/bench.mk
 	@mkdir -p $(@D)
@@ -64,10 +64,10 @@ $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/m
 
 -include $(wildcard $(BUILD)/obj/$(BENCH_SOURCE)/*.d)
 
-# Compiled by lint, too: who measures seldom finds out late.
+# Also compiled by lint, since the benchmark itself runs rarely.
 bench-programs: $(BENCH) $(BENCH_NEEDS)
 
-# What is installed is measured: a release build, apart from the objects with assertions.
+# The release build is measured, without assertions, as it is installed.
 ifneq ($(RELEASE),1)
 bench:  ## measure a release build, beside a bare baseline in the same run
 	@$(MAKE) --no-print-directory bench RELEASE=1 BUILD=$(BUILD)-release

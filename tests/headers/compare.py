@@ -1,16 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-"""Hold what the plugins declare of a vendor's API against the vendor's headers.
+"""Compare the plugins' declarations of a vendor's API with the vendor's headers.
 
     compare.py [--need NAME]... [--in VARIABLE=DIRECTORIES]... TABLE...
     compare.py --cover TABLE...
 
-A table (README.md has the form) names files of ours, headers of theirs, and which declaration of ours stands for which
-of theirs. Both are read by libclang. DIRECTORIES are separated by spaces or colons; a table whose headers are in none of
-them is skipped, with a line that says so, and is an error with --need NAME (the table's, without .table).
---cover needs no vendor's headers: it tells the declarations of ours that no table mentions.
-Exit code 0; 1 with a line for each difference; 2: it could not be run.
+A table (README.md has the format) names our files, the vendor's headers, and which of our
+declarations stands for which of the vendor's. libclang reads both. DIRECTORIES are separated by
+spaces or colons; a table whose headers are in none of them is skipped with a message, and is an
+error with --need NAME (the table's name without .table). --cover needs no vendor's headers: it lists
+our declarations that no table mentions. Exit code 0; 1 with a line for each difference; 2 if the
+comparison could not run.
 """
 import ctypes
 import fnmatch
@@ -33,14 +34,14 @@ FUNCTIONS = {TypeKind.FUNCTIONPROTO, TypeKind.FUNCTIONNOPROTO}
 
 
 class Problem(Exception):
-    """Why it cannot be run, in one line."""
+    """Why the comparison cannot run, in one line."""
 
 
-# ---- tables ---------------------------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------
 
 
 class Table:
-    """The rows of a file; a row has the condition it stands under, None without."""
+    """The rows of a file, each with its condition, or None."""
 
     KINDS = ("ours", "theirs", "variable", "flags", "functions", "function", "except", "maybe", "struct", "head", "value",
              "values", "names", "unnamed", "own")
@@ -74,7 +75,7 @@ class Table:
 
     @staticmethod
     def spread(words):
-        """values OURS THEIRS NAME... are so many of value OURSNAME THEIRSNAME; a prefix - is none."""
+        """Row values OURS THEIRS NAME...: a row value OURSNAME THEIRSNAME per name; - is an empty prefix."""
         if words[0] != "values":
             return [words]
         ours, theirs = ["" if prefix == "-" else prefix for prefix in words[1:3]]
@@ -87,11 +88,11 @@ class Table:
         return [word for words in self.of(kind) for word in words]
 
 
-# ---- reading C ------------------------------------------------------------------------------------------------------
+# ---- reading C -----------------------------------------------------------------------------------
 
 
 def parse(text, flags, what, is_cxx=False):
-    """A translation unit of text; the lines of errors in text itself. Errors elsewhere are a Problem."""
+    """The translation unit of TEXT, and the lines of errors in TEXT. Errors elsewhere raise Problem."""
     name = "/probe.cc" if is_cxx else "/probe.c"
     unit = Index.create().parse(name, args=["-ferror-limit=0"] + flags, unsaved_files=[(name, text)],
                                 options=TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD)
@@ -107,7 +108,7 @@ def parse(text, flags, what, is_cxx=False):
 
 
 class Side:
-    """What one side declares: by includes, with these flags."""
+    """The declarations of one side: our files or the vendor's headers."""
 
     def __init__(self, includes, flags, what, is_cxx=False):
         self.includes = "".join(f'#include "{name}"\n' for name in includes)
@@ -144,7 +145,7 @@ class Side:
         return self.types.get(name) or self.types.get("struct " + name)
 
     def evaluate(self, expressions, conditions=()):
-        """The value of each expression, None where it has none; then of each condition of the preprocessor."""
+        """The value of each expression, or None; then the value of each preprocessor condition."""
         first = self.includes.count("\n") + 1
         lines = [f"enum {{ probe_{i} = ({text}) }};" for i, text in enumerate(expressions)]
         for i, text in enumerate(conditions):
@@ -159,11 +160,11 @@ class Side:
         return values, [found.get(f"when_{i}") == 1 for i in range(len(conditions))]
 
 
-# ---- comparing types ------------------------------------------------------------------------------------------------
+# ---- comparing types -----------------------------------------------------------------------------
 
 
 def member(type_, path):
-    """Offset in bytes and type of a member like "a.b"; None: there is none."""
+    """Offset in bytes and type of a member like "a.b"; None if there is no such member."""
     bits = type_.get_offset(path.split(".")[0])
     if bits < 0:
         return None
@@ -206,13 +207,13 @@ def words(type_):
 
 
 class Types:
-    """Which types of ours stand for which of theirs."""
+    """Pairs of our types and the vendor's types."""
 
     def __init__(self, pairs):
-        self.pairs = pairs  # spelling of our canonical type: that of theirs
+        self.pairs = pairs  # from our type's spelling to those of the vendor's
 
     def differs(self, ours, theirs):
-        """None, or how they differ."""
+        """None, or a description of the difference."""
         ours, theirs = ours.get_canonical(), theirs.get_canonical()
         if is_number(ours) and is_number(theirs):
             return self.numbers_differ(ours, theirs)
@@ -229,7 +230,8 @@ class Types:
         if ours.kind == theirs.kind and (ours.kind in FLOATS or ours.kind == TypeKind.VOID):
             return None
         if theirs.kind == TypeKind.RECORD and ours.get_size() == theirs.get_size():
-            # A number, or an array, where they have a union with it, or a struct around it alone.
+            # The vendor may declare a union that has our number or array as a member, or a struct
+            # around it.
             inner = list(theirs.get_fields())
             if any(field.type.get_size() == ours.get_size() and self.differs(ours, field.type) is None for field in inner):
                 return None
@@ -243,7 +245,7 @@ class Types:
         return None
 
     def pointers_differ(self, ours, theirs):
-        """An opaque handle is a pointer to void, or to a struct without members, on either side."""
+        """Handles are opaque on either side: a pointer to void, or to a struct without members."""
         opaque = [t.kind == TypeKind.VOID or t.kind == TypeKind.RECORD and t.get_size() < 0 for t in (ours, theirs)]
         record = [t.kind == TypeKind.RECORD for t in (ours, theirs)]
         if (opaque[0] and (opaque[1] or record[1])) or (opaque[1] and record[0] and not record[1]):
@@ -281,11 +283,11 @@ class Types:
         return None
 
 
-# ---- one table ------------------------------------------------------------------------------------------------------
+# ---- one table -----------------------------------------------------------------------------------
 
 
 class Comparison:
-    """One table, with both sides read."""
+    """One table and the declarations of both sides."""
 
     def __init__(self, table, ours, theirs):
         self.table, self.ours, self.theirs = table, ours, theirs
@@ -416,7 +418,7 @@ class Comparison:
 
 
     def names(self, row, unnamed, maybe):
-        """A table of ours from numbers to names: each has its name's number, and no name of theirs is left out."""
+        """Check a table in our source from numbers to names: right numbers, and no vendor's name is missing."""
         file, prefix = row[0], "" if row[1] == "-" else row[1]
         with open(os.path.join(ROOT, file), encoding="utf-8") as source:
             found = [(number, prefix + name) for number, name in NAMED.findall(source.read())]
@@ -442,7 +444,7 @@ class Comparison:
                 self.say(f"{name}: {value} has no name in {file}")
 
 
-# ---- what no table mentions -----------------------------------------------------------------------------------------
+# ---- declarations without a row ------------------------------------------------------------------
 
 
 def our_side(table):
@@ -455,7 +457,7 @@ def our_side(table):
 
 
 def declared(side, file):
-    """Structs, and names of numbers, that the file itself has."""
+    """The structs and the named numbers that FILE itself declares."""
     path = os.path.join(ROOT, file)
 
     def is_here(cursor):
@@ -480,7 +482,7 @@ def is_macro_function(cursor):
 
 
 def cover(tables):
-    """A line for each declaration of ours that no table of its file mentions."""
+    """One line for each of our declarations that no table of its file mentions."""
     told = []
     by_file = {}
     for table in tables:
@@ -500,7 +502,7 @@ def cover(tables):
     return told
 
 
-# ---- the command ----------------------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 
 
 def directory_with(directories, header):
@@ -511,7 +513,7 @@ def directory_with(directories, header):
 
 
 def compare(table, directories, is_needed):
-    """Prints the outcome; True: no difference."""
+    """Compare and print the result; True if there is no difference."""
     headers = table.words("theirs")
     variable = table.words("variable")[0]
     absent = [header for header in headers if directory_with(directories, header) is None]

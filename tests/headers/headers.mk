@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# What the plugins declare of vendors' APIs, beside the vendors' headers (README.md).
+# Compares the plugins' declarations of vendors' APIs with the vendors' headers (README.md).
 
-# Directories with each vendor's headers, separated by spaces; a table whose header is in none of them is skipped.
+# Directories with each vendor's headers, separated by spaces; a table whose header is in none of
+# them is skipped.
 CUDA_HEADERS ?= $(wildcard /usr/local/cuda/include)
 ROCM_HEADERS ?= $(wildcard /opt/rocm/include) /usr/include
 LEVEL_ZERO_HEADERS ?= /usr/include
@@ -18,7 +19,7 @@ SUPA_HEADERS ?=
 HEADER_DIRECTORIES := CUDA_HEADERS ROCM_HEADERS LEVEL_ZERO_HEADERS OPENCL_HEADERS ITT_HEADERS CANN_HEADERS GAUDI_HEADERS \
     NEUWARE_HEADERS SDAA_HEADERS SUPA_HEADERS
 HEADER_TABLES := $(sort $(wildcard tests/headers/*.table))
-# These have Debian packages, and may not be absent.
+# Debian has packages of these headers: they must be present.
 HEADERS_NEEDED := hip rocm_smi level_zero opencl
 
 .PHONY: headers

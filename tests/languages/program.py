@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# A program that knows the library by its headers alone, read by cffi: no compiler's help at run time.
+# A program that uses the library by its headers alone, parsed by cffi, without a compiler at run
+# time.
 # program.py HEADERS LIBRARY: the declarations and constants of ds_accel.h, and libds_accel.so.
 import sys
 
@@ -42,7 +43,7 @@ check(lib.ds_accel_detect(context[0]))
 device = ffi.new("ds_accel_device_t **")
 check(lib.ds_accel_device_open(context[0], 0, device))
 
-# What C has inline is called by name.
+# C's inline functions are called by name.
 info = struct("ds_accel_device_info")
 check(lib.ds_accel_device_info(device[0], info))
 assert info.total_memory_bytes > 0
@@ -60,7 +61,7 @@ check(lib.ds_accel_mem_free(device[0], ffi.NULL, pointer[0]))
 assert lib.ds_accel_stream_query(ffi.NULL) == lib.DS_ACCEL_ERR_INVALID
 print(text(lib.ds_accel_name(context[0])), text(lib.ds_accel_version()))
 
-# The two functions that plugins use are the library's, too.
+# The library also exports the two functions that plugins use.
 verdict, known = struct("ds_accel_verdict"), struct("ds_accel_verdict")
 verdict.struct_size = 12
 known.state, known.device_count, known.reason = 1, 2, 3

@@ -7,7 +7,7 @@
 MUTATIONS := tests/mutations/run.sh --jobs $(TEST_JOBS)
 MUTATIONS_ONLY ?= *
 MUTATIONS_SAMPLE ?= 12
-# Of the sample: no other mutation begins after this time.
+# No mutation of the sample begins after this time.
 MUTATIONS_SECONDS ?= 60
 MUTATIONS_SEED ?= $(SEED)
 SOAK_FUZZ_SECONDS ?= 300
@@ -28,10 +28,11 @@ soak: deps-check  ## everything at full count, and the figures for notes: all th
 	    "$(MAKE) check-all FULL=1" "$(MAKE) lint" "$(MAKE) asan FULL=1" "$(MAKE) tsan FULL=1" "$(MAKE) valgrind FULL=1" \
 	    "$(MAKE) mutations" "$(MAKE) test-allocator MODEL_OPERATIONS=$(SOAK_OPERATIONS)" "$(MAKE) fuzz FUZZ_SECONDS=$(SOAK_FUZZ_SECONDS)"
 
-# What run.sh builds for a test before it runs the test alone.
+# run.sh builds these targets for a test, so that it can then run the test alone.
 mutant-host: build $(TESTBED)/complete $(FIXTURES)
 mutant-unit: mutant-host $(UNIT)
-# Tests are compiled for each copy, and run a few times.
+# Tests are compiled for each copy and run only a few times: optimizing them costs more than it
+# saves.
 mutant-unit: TEST_CFLAGS += -O0 -g0
 mutant-shell: mutant-host $(SIM_FILES)
 mutant-abi: mutant-shell $(ABI_FILES)

@@ -8,11 +8,11 @@
 #     run.sh [--seed N] [--sample N] [--seconds N] [--only PATTERN] [--jobs N] BUILD
 #
 # --sample runs N mutations, those with a quick test, chosen by --seed; --seconds starts no other
-# mutation after that time; --only takes the mutations whose AREA/NAME matches a shell pattern.
+# mutation after that time; --only selects the mutations whose AREA/NAME matches a shell pattern.
 #
-# Each job has a copy of the tree with a copy of BUILD, so that only what a patch touches is compiled
-# again. The named tests run first without a defect and must pass. Last line and exit status are those
-# of the other tests: `passed` counts the defects that were caught.
+# Each job has a copy of the tree and of BUILD, so that only files that depend on a patched file are
+# compiled again. The named tests first run without a defect and must pass. Last line and exit
+# status are like those of the other tests: `passed` counts the defects that were caught.
 set -eu
 
 usage() {
@@ -46,14 +46,14 @@ case $1 in /*) build=$1 ;; *) build=$PWD/$1 ;; esac
 begin=$(date +%s)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/ds-accel-mut.XXXXXX")
 scratch=$(cd "$scratch" && pwd -P)
-chmod 755 "$scratch" # tests become other users
+chmod 755 "$scratch" # tests run programs as other users
 
-# A defect may be noticed by anything that a test looks at, not only by what its sample has.
+# Any case of a test may catch a defect, not only a case of its sample.
 export FULL=1
-# A make that is started here is no part of the one that started this script.
+# A make started here must not join the jobserver of the calling make.
 unset MAKEFLAGS MFLAGS MAKELEVEL DS_ACCEL_CPU_ASYNC
 
-# end_below DIRECTORY: end every process whose program or working directory is in it, each by its id.
+# end_below DIRECTORY: kill every process whose program or working directory is below it.
 end_below() {
     for entry in /proc/[0-9]*; do
         pid=${entry#/proc/}
@@ -78,9 +78,9 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# ---- the mutations ------------------------------------------------------------------------------
+# ---- the mutations -------------------------------------------------------------------------------
 
-# field NAME PATCH: the text after "NAME: " above the first file of the patch.
+# field NAME PATCH: print the text after "NAME: " in the heading of the patch.
 field() {
     sed -n "/^--- /q; s/^$1: *//p" "$2" | head -n 1
 }
@@ -93,7 +93,7 @@ is_quick() {
 for patch in "$source"/tests/mutations/*/*.patch; do
     name=${patch#"$source"/tests/mutations/}
     name=${name%.patch}
-    # shellcheck disable=SC2254 # it is a pattern
+    # shellcheck disable=SC2254 # $only is a pattern
     case $name in $only) ;; *) continue ;; esac
     test=$(field Test "$patch")
     if [ -n "$sample" ] && ! is_quick "$test"; then continue; fi
@@ -112,13 +112,13 @@ if ! [ -s "$scratch/chosen" ]; then
 fi
 cut -f 2 "$scratch/chosen" | sort -u >"$scratch/tests"
 
-# The unit program of a copy has only the files that the chosen tests are in.
+# The unit program of a copy contains only the files with the chosen tests.
 sed -n 's/^unit \([a-z_0-9]*\).*/\1/p' "$scratch/tests" | sort -u | while read -r suite; do
     (cd "$source" && grep -lE "^(Parameterized)?Test\\((.*, )?$suite," tests/*/test_*.c)
 done >"$scratch/units"
 units=$(sort -u "$scratch/units" | tr '\n' ' ')
 
-# ---- one test -----------------------------------------------------------------------------------
+# ---- one test ------------------------------------------------------------------------------------
 
 # make_in TREE ARGUMENT...
 make_in() {
@@ -127,7 +127,7 @@ make_in() {
     make -s --no-print-directory -C "$tree" BUILD=build WERROR= UNIT_SOURCES="$units" "$@"
 }
 
-# build_for TREE TEST: everything that the test needs, and nothing is run.
+# build_for TREE TEST: build everything that the test needs, and run nothing.
 build_for() {
     case $2 in
     unit*) make_in "$1" mutant-unit ;;
@@ -142,7 +142,8 @@ build_for() {
     esac
 }
 
-# run_test TREE TEST LIMIT_S: as make check would. What hangs is ended, which has to fail the test.
+# run_test TREE TEST LIMIT_S: run it as make check does. A test that hangs is killed, which counts
+# as a failure.
 run_test() (
     cd "$1"
     limit="timeout --preserve-status -k 5 $3"
@@ -155,10 +156,10 @@ run_test() (
     esac
 )
 
-# ---- jobs ---------------------------------------------------------------------------------------
+# ---- jobs ----------------------------------------------------------------------------------------
 
-# prepare TREE: a copy of the tree and of what is built, as new as it was, so that make reuses it. The
-# unit tests' objects have paths in them.
+# prepare TREE: copy the sources and the build directory with their times, so that make reuses the
+# objects, except those of unit tests, which contain paths.
 prepare() {
     mkdir -p "$1/build" "$1.tmp"
     tar -C "$source" --exclude=./.git --exclude='./build*' -c . | tar -C "$1" -x
@@ -166,32 +167,32 @@ prepare() {
         tar -C "$build" --exclude=./tests/abi --exclude='./obj/tests/*/test_*' \
             --exclude=./obj/tests/fixture.o --exclude=./obj/tests/far.o --exclude=./obj/tests/bad.o --exclude=./tests/unit \
             --exclude=./bench -c . | tar -C "$1/build" -x
-        # Warnings need not be errors here, and that alone is no reason to compile everything.
+        # The copies build without -Werror; that alone must not recompile everything.
         make_in "$1" build/obj/settings
         touch -r "$build/obj/settings" "$1/build/obj/settings"
     fi
 }
 
-# next QUEUE: the next line of a file that all jobs read, or nothing.
+# next QUEUE: print the next line of a file that all jobs read, or nothing.
 next() {
-    # shellcheck disable=SC2016 # the inner shell's own
+    # shellcheck disable=SC2016 # expanded by the inner shell
     flock "$1" sh -c '
         at=$(cat "$1.at" 2>/dev/null || echo 0)
         echo $((at + 1)) >"$1.at"
         sed -n "$((at + 1))p" "$1"' sh "$1"
 }
 
-# safe NAME: a file's name for it.
+# safe NAME: print a file name for NAME.
 safe() {
     printf '%s' "$1" | tr -c 'A-Za-z0-9_.-' '_'
 }
 
-# say LINE...: in one piece, though jobs run side by side.
+# say LINE...: print the lines in one piece, since jobs run in parallel.
 say() {
     printf '%s\n' "$@"
 }
 
-# tests_without_a_defect TREE: each must pass; how long it took says how long is too long.
+# tests_without_a_defect TREE: run each test, which must pass; its time sets its limit.
 tests_without_a_defect() {
     while test=$(next "$scratch/tests") && [ -n "$test" ]; do
         log=$scratch/log.$(safe "$test")
@@ -213,7 +214,7 @@ tests_without_a_defect() {
     done
 }
 
-# judge TREE NAME TEST PATCH LOG: what becomes of one mutation whose patch was applied.
+# judge TREE NAME TEST PATCH LOG: run the test against an applied mutation, and record the result.
 judge() {
     if ! build_for "$1" "$3" >"$5" 2>&1; then
         say "ERROR: $2: the mutant does not build" "$(tail -n 20 "$5")"
@@ -254,7 +255,7 @@ mutate() {
     if patch -d "$1" -p1 -s -f -F0 --dry-run <"$patch" >"$log" 2>&1 && [ -n "$files" ]; then
         patch -d "$1" -p1 -s -f -F0 --no-backup-if-mismatch <"$patch" >"$log" 2>&1
         judge "$1" "$2" "$3" "$patch" "$log"
-        # As they were, but newer than what was made of the mutant.
+        # Restore the files with a newer time than the mutant's objects.
         for file in $files; do
             cp "$scratch/pristine/$file" "$1/$file"
             touch "$1/$file"
@@ -267,7 +268,8 @@ mutate() {
     mkdir "$1.tmp"
 }
 
-# in_time RUN: the first mutation of a job is always run: a busy machine is no reason to run none.
+# in_time RUN: whether a job may start another mutation; it always runs the first one, however busy
+# the machine is.
 in_time() {
     [ -z "$seconds" ] || [ "$1" = 0 ] || [ $(($(date +%s) - begin)) -lt "$seconds" ]
 }
@@ -280,7 +282,7 @@ mutations_of_job() {
     done
 }
 
-# each_job FUNCTION: in every tree at once.
+# each_job FUNCTION: call it for every tree at the same time.
 each_job() {
     pids=
     for job in $(seq "$jobs"); do

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-"""One identity: a physical device is the same one by any of its names.
+"""Identity: all names of a physical device lead to the same device.
 
     identity.py BUILD [VENDOR...]
 
-For each vendor a machine of four devices, with holes in the numbers of their nodes and no order in
-their PCI addresses. Each has another amount of memory, which tells the devices apart whatever their
-names say. The vendor's library counts them as in the file, by PCI address, the fastest first and
-shuffled; each time UUID, PCI address, index and the vendor's own number in its variable have to lead
-to the same memory. Prints one line per failure and a closing line.
+Each vendor gets a machine of four devices, with gaps in their node numbers and PCI addresses in no
+order. The amount of memory differs between the devices and identifies each independently of its
+names. The vendor's library counts them as in the file, by PCI address, the fastest first and
+shuffled; each time UUID, PCI address, index and the vendor's own number in its variable must lead to
+the same memory. Prints one line per failure and a summary.
 """
 import copy
 import json
@@ -22,18 +22,18 @@ import tempfile
 from matrix import HERE, VENDOR_VARIABLES, libraries_of
 
 MIB = 1 << 20
-# What names a device in the vendor's variable: its number before anything is hidden.
+# The vendor's variable names a device by its number before any device is hidden.
 VARIABLES = {
     "cuda": "CUDA_VISIBLE_DEVICES", "rocm": "ROCR_VISIBLE_DEVICES", "xpu": "ZE_AFFINITY_MASK",
     "npu": "ASCEND_RT_VISIBLE_DEVICES", "hpu": "HABANA_VISIBLE_MODULES", "mlu": "MLU_VISIBLE_DEVICES",
     "sdaa": "SDAA_VISIBLE_DEVICES", "supa": "SUPA_VISIBLE_DEVICES",
 }
-# What makes the vendor's own number the one that its variable means: CUDA counts the fastest first
-# there, its tools by PCI address.
+# Settings that make the tools' numbers valid in the variable: CUDA counts the fastest device first,
+# its tools count by PCI address.
 BESIDE = {"cuda": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}}
-# What a backend is told before it takes part: numbers of SUPA's headers nobody could verify.
+# Variables that enable a backend: the numbers in SUPA's headers could not be verified.
 NEEDED = {"supa": {"DS_ACCEL_SUPA_NUMBERING": "cuda"}}
-# Nobody could see how SUPA's runtime counts; its tools go by PCI address.
+# The order in which SUPA's runtime counts could not be observed; its tools count by PCI address.
 ORDERS = {"supa": ("pci",)}
 # (PCI bus, number of the node, speed) of the physical devices 0 to 3.
 PLACES = ((0x9a, 3, 20), (0x17, 0, 40), (0xc8, 6, 10), (0x2a, 1, 30))

@@ -6,16 +6,16 @@
     machine.py FILE DIR
 
 FILE is a machine of tests/sim/machines (tests/sim/README.md has its format), DIR a new or empty directory.
-The nodes of /dev are plain files: what is looked at is that they are there and who may open them.
+The nodes of /dev are plain files: the plugins only check their existence and permissions.
 """
 import json
 import os
 import sys
 
-# What each vendor's hardware and driver leave on a machine. pci: vendor, device, class; nodes and
-# files: once per machine; device_nodes and device_files: for each device. {minor}, {render}, {pci},
-# {index}, {driver_version} and {memory_bytes} are filled in; a device's or a vendor's own "files"
-# ({"/sys/...": "text"}) are added to them.
+# The files that each vendor's hardware and driver create on a machine. pci: vendor, device, class;
+# nodes and files: once per machine; device_nodes and device_files: for each device. {minor},
+# {render}, {pci}, {index}, {driver_version} and {memory_bytes} are filled in; the "files" of a
+# vendor or device ({"/sys/...": "text"}) are added.
 VENDORS = {
     "cuda": {
         "pci": ("0x10de", "0x2330", "0x030200"),
@@ -68,7 +68,7 @@ VENDORS = {
         "driver": "devdrv_device_driver",
         "nodes": ["/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"],
         "device_nodes": ["/dev/davinci{minor}"],
-        # Up to 5.10 CANN registers no memory of the caller's.
+        # Up to 5.10 CANN cannot register memory of the program.
         "files": {"/proc/sys/kernel/osrelease": "5.15.0-generic"},
         "device_files": {},
         "driver_version": "25.0.rc1",
@@ -110,7 +110,7 @@ VENDORS = {
         "device_files": {},
         "driver_version": "1.12.0",
     },
-    # Metal's device is on no bus that Linux knows.
+    # Metal's device is on no bus that Linux lists.
     "mps": {
         "pci": ("", "", ""),
         "driver": "",
@@ -166,7 +166,7 @@ class Tree:
         os.symlink(os.path.relpath(self.root + target, os.path.dirname(path)), path)
 
     def device(self, address, vendor, device, pci_class, fields):
-        """A PCI device; where it lies in /sys/devices."""
+        """Create a PCI device; return its directory in /sys/devices."""
         if address in self.slots:
             raise SystemExit(f"machine.py: two devices at {address}")
         bus = address[:7]
@@ -242,7 +242,7 @@ def locate(address):
 
 
 def counted(devices, how):
-    """Where the kernel's driver, and so the runtime on it, counts each device: by the vendor's order."""
+    """Each device's number in the kernel's driver, and so in the runtime: by the vendor's order."""
     positions = list(range(len(devices)))
     if how in ("pci", "fastest"):
         positions.sort(key=lambda i: (-devices[i].get("speed", 0) if how == "fastest" else 0, devices[i].get("pci", "")))
@@ -266,7 +266,7 @@ def write_device(tree, facts, vendor, table, device, index):
     }
     ids = table["pci"]
     place = None
-    # Several devices may be of one card (Teco): the first is the one on the bus.
+    # Several devices may share a card (Teco): the first one is on the bus.
     if device.get("pci") and not (device["pci"] in tree.slots and "card" in device):
         place = tree.device(
             device["pci"], device.get("pci_vendor", ids[0]), device.get("pci_device", ids[1]), device.get("pci_class", ids[2]), device
@@ -278,7 +278,7 @@ def write_device(tree, facts, vendor, table, device, index):
     if place is not None:
         tree.bind(place, vendor.get("kernel_driver", table["driver"]))
         if "class" in table:
-            # As the kernel has it: the class points to a directory of the device, that points back.
+            # As in the kernel: the class links to a directory of the device, which links back.
             name = fill(table["class"], facts)
             directory = f"{place}/{name.split('/')[3]}/{os.path.basename(name)}"
             os.symlink(f"../../../{os.path.basename(place)}", tree.path(directory + "/device"))
@@ -323,7 +323,7 @@ def write_nic(tree, nic):
 
 
 def write_machine(path, root):
-    """The files of the machine that the file describes, below a new or empty directory."""
+    """Write the files of the described machine below a new or empty directory."""
     with open(path, encoding="utf-8") as file:
         machine = json.load(file)
     tree = Tree(root.rstrip("/"))

@@ -9,25 +9,25 @@ TABLE.json has "machines", fragments of machine descriptions by name, and "cases
 
     {"name": "...", "machine": ["cuda", "xpu"],   fragments, merged in this order; a text names a file
                                                   of tests/sim/machines or a fragment of the table
-     "libraries": ["cuda"],                       whose simulated runtimes are installed; default: those
-                                                  of the vendors in the machine. A runtime that this
-                                                  machine really has is as if it had none
-     "env": {"NAME": "value"},                    beside an environment without any vendor's variable
-     "arguments": ["--config", "..."],            of ds-accel detect, beside --json
-     "config": {...},                             a configuration file, as --config names it
+     "libraries": ["cuda"],                       vendors whose simulated runtimes are installed;
+                                                  default: those of the vendors in the machine. A
+                                                  runtime that is really installed here is hidden
+     "env": {"NAME": "value"},                    added to an environment without vendors' variables
+     "arguments": ["--config", "..."],            of ds-accel detect, in addition to --json
+     "config": {...},                             contents of a file for --config
      "plugins": ["xpu.external"],                 mocks of these names are installed, too
-     "closed": ["/dev/nvidia0"],                  nodes that nobody may open
+     "closed": ["/dev/nvidia0"],                  nodes without any permission
      "powerless": true,                           run without the rights that let root open any file
-     "exit": 0, "accelerator": "cuda",            what has to come out; accelerator null: none
+     "exit": 0, "accelerator": "cuda",            the expected result; accelerator null: none
      "set_method": "auto detect",
      "states": {"xpu": "available"},              of candidates
      "reasons": {"xpu": "no_device"},             of candidates; null: none
      "details": {"cuda": "part of the detail"},
-     "stderr": "part of what is said"}            a text or a list of texts
+     "stderr": "part of the messages"}            a text or a list of texts
 
-Every case is run, and again with the fragments' devices in reverse order of their names, which must not
-change the answer: one case in four by $SEED, all of them with $FULL or by name. Prints one line per failure
-and a closing line.
+Every case is run twice, the second time with the fragments' devices in reverse order of their names,
+which must not change the result: one case in four by $SEED, all of them with $FULL or by name. Prints
+one line per failure and a summary.
 """
 import copy
 import json
@@ -41,14 +41,14 @@ import machine as simulated
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REVERSED_ONE_IN = 4
-# Where Python's packages may lie is this machine's, not the simulated one's.
+# Python's package directories are those of this machine, not of the simulated one.
 PYTHON_VARIABLES = ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "HOME")
 VENDOR_VARIABLES = ("VISIBLE", "AFFINITY_MASK", "ASCEND", "HABANA", "HLS_MODULE", "DS_ACCEL", "SIM_",
                     "CUDA_", "HIP_", "ROCR_", "ROCM_", "ZE_", "NEUWARE", "OCL_ICD", "POCL_")
 
 
 def merge(base, change):
-    """Objects key by key; null removes; everything else replaces."""
+    """Merge objects key by key; null removes a key; any other value replaces."""
     for key, value in change.items():
         if value is None:
             base.pop(key, None)
@@ -89,7 +89,7 @@ def libraries_of(build, vendors, directory):
 
 
 def options_of(build, case, directory):
-    """The options that make the case's configuration and plugins take part."""
+    """The options for the case's configuration and plugins."""
     options = []
     if "config" in case:
         path = os.path.join(directory, "config.json")
@@ -135,7 +135,7 @@ def run(build, table, case, is_reversed, directory):
 
 
 def differences(case, answer):
-    """What is not as the case says."""
+    """The differences from the case's expectations."""
     if answer.returncode != case.get("exit", 0):
         yield f"exit code {answer.returncode}, not {case.get('exit', 0)}: {answer.stderr.strip()}"
     said = case.get("stderr", [])

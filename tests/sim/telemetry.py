@@ -8,17 +8,17 @@
 TABLE.json has "cases". A case is
 
     {"name": "...", "backend": "cuda", "machine": "cuda",   a file of tests/sim/machines
-     "vendor": {...}, "devices": [{...}, ...],    what is changed of the vendor and of each device
-     "env": {"NAME": "value"}, "allocate": 1024,  bytes that are allocated on device 0 meanwhile
-     "expect": [{"power": 250500, ...}, ...],     all that is known of each device, and nothing else,
+     "vendor": {...}, "devices": [{...}, ...],    changes to the vendor and to each device
+     "env": {"NAME": "value"}, "allocate": 1024,  bytes allocated on device 0 during the poll
+     "expect": [{"power": 250500, ...}, ...],     all known values of each device, and no others,
                                                   under the names of tests/sim/drive/facts.c and in
                                                   the units of struct ds_accel_telemetry; "any" is
-                                                  a figure that changes with time, null a device
-                                                  that is not looked at
+                                                  a value that changes with time, null a device that
+                                                  is not checked
      "processes": [[[PID, BYTES]], []]}           of each device
 
-Two devices differ in every figure, so that the sensors of another device, two figures that are
-swapped and a wrong unit are all found. Prints one line per failure and a closing line.
+Two devices differ in every value, so that another device's sensors, swapped values and wrong units
+are all found. Prints one line per failure and a summary.
 """
 import json
 import os
@@ -28,7 +28,7 @@ import tempfile
 
 from matrix import HERE, VENDOR_VARIABLES, merge
 
-# The bits of `valid`, by the names of what they say is known.
+# The bits of `valid`, by the names of the values that they cover.
 BITS = {"utilization": 0, "memory_utilization": 1, "temperature": 2, "power": 3, "power_limit": 4, "energy": 5,
         "core_clock": 6, "memory_clock": 7, "fan": 8, "pcie_rx": 9, "pcie_tx": 9, "throttle": 10,
         "ecc_corrected": 11, "ecc_uncorrected": 11, "memory_used": 12, "memory_total": 12}
@@ -54,7 +54,7 @@ def drive(build, case, directory):
     plugin = os.path.join(build, "lib/ds-accel", f"ds_accel_{case['backend']}.so")
     command = [os.path.join(HERE, "ds-accel-sim"), description, os.path.join(build, "sim/drive"), plugin,
                "facts"]
-    # The leak checker's own tracer dies of libraries with thread-local storage that were opened late.
+    # The leak checker's tracer crashes on libraries with thread-local storage that are opened late.
     options = environment.get("ASAN_OPTIONS", "")
     environment["ASAN_OPTIONS"] = f"{options}:detect_leaks=0" if options else "detect_leaks=0"
     if "allocate" in case:
@@ -80,7 +80,7 @@ def figures_of(output):
 
 
 def differences(case, answer):
-    """What is not as the case says."""
+    """The differences from the case's expectations."""
     if answer.returncode != 0:
         yield f"exit code {answer.returncode}: {answer.stdout.strip()} {answer.stderr.strip()}"
         return

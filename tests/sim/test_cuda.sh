@@ -657,8 +657,9 @@ for copy in 1 2 3 4; do
     has "lost in copy $copy: from then on" "$out" ": device 0 was lost before"
 done
 
-# Every call of the runtime (of the sample) fails once: no crash, a status with code and text each time (call.c and
-# walk.c say what is looked at), and nothing is left but what the failing call itself should have ended.
+# Every call of the runtime (of the sample) fails once: no crash, a status with code and text each
+# time (call.c and walk.c list the checks), and no object is left except those that the failing call
+# itself should have destroyed.
 walk
 is "nothing is left" "" "$alive"
 calls=$(sed -n 's/^calls //p' "$dir/report")

@@ -232,7 +232,7 @@ for flag in resolves_data_dependency handles_memory_backpressure; do
     has "$flag" "$out" "$(printf '%-28s yes' $flag)"
 done
 
-# ---- work, with both generations of streams ---------------------------------------------------------
+# ---- work, with both generations of streams ------------------------------------------------------
 
 for library in "" "$typed"; do
     what=${library##*/}
@@ -307,7 +307,7 @@ wait "$holder" || fail "the holder" "exit $?"
 on hpu-holes "$drive" "$plugin" work
 is "and when it is free again" "0  " "$code $out $err"
 
-# ---- every call fails once ---------------------------------------------------------------------------
+# ---- every call fails once -----------------------------------------------------------------------
 
 # Each failure is complete, the process survives, and nothing is left behind but what could not be
 # given back. One run per call of the sample, until a run has no such call.
@@ -335,10 +335,10 @@ for library in "" "$typed"; do
 done
 unset SIM_MACHINE
 
-# ---- the traps ----------------------------------------------------------------------------------------
+# ---- the traps -----------------------------------------------------------------------------------
 
-# Each mistake of order or number is made, and has to be found. Not with a sanitizer's objects.
-# Of many a sample is tried.  mutant NAME FILE SED [CASE [VARIABLE=VALUE...]]
+# Each mistake in an argument's order or in a number must be detected. Not with a sanitizer's
+# objects. A sample of the mistakes is tested.  mutant NAME FILE SED [CASE [VARIABLE=VALUE...]]
 mutant() {
     name=$1
     file=$2

@@ -16,7 +16,7 @@ unset MLU_VISIBLE_DEVICES NEUWARE_HOME CNPX_LIB_PATH 2>/dev/null || true
 # shellcheck source=tests/sim/vendor.sh
 . "$here/vendor.sh"
 
-# ---- is it there? -------------------------------------------------------------------------------
+# ---- is it there? --------------------------------------------------------------------------------
 
 is "available" "available - libcnrt.so, driver 6.2.10, 2 devices" "$(verdict "$sim" mlu)"
 has "no hardware" "$(verdict "$sim" none)" "unavailable no_device "
@@ -42,7 +42,7 @@ cp "$build/sim/lib/libcnrt.so" "$dir/neuware/lib64/"
 has "by NEUWARE_HOME" "$(verdict bare env SIM_MACHINE="$machine" NEUWARE_HOME="$dir/neuware")" \
     "available - $dir/neuware/lib64/libcnrt.so"
 
-# ---- who is who ---------------------------------------------------------------------------------
+# ---- identity ------------------------------------------------------------------------------------
 
 drive mlu facts
 has "device 0" "$out" "device 0 vendor 0 pci 0000:4f:00.0 uuid cabc0590-5a10-4e02-b6d1-2f9a7c3e8d01 node /dev/cambricon_dev0 numa 0 memory 1073741824 name MLU590-M9"
@@ -64,7 +64,7 @@ for where in mlu "$dir/turned.json"; do
     done
 done
 
-# ---- facts --------------------------------------------------------------------------------------
+# ---- facts ---------------------------------------------------------------------------------------
 
 sensors="valid 0x105d utilization 37 temperature 50000 power 110000 power_limit 350000 core_clock 1000000 memory_used 67108864 memory_total 1073741824"
 drive mlu facts 67108864
@@ -94,7 +94,7 @@ run "$sim" mlu "$build/bin/ds-accel" bench mlu --json --only copy,alloc --size 6
 is "bench" 0 "$code"
 has "bench: copies" "$out" '"state": "measured"'
 
-# ---- conformance --------------------------------------------------------------------------------
+# ---- conformance ---------------------------------------------------------------------------------
 
 # Skipped are functions that CNRT lacks, or has without a certain signature: registering the
 # caller's memory, managed and virtual memory, a stream-ordered allocator, updating and showing
@@ -113,7 +113,7 @@ unset CNPX_LIB_PATH DS_ACCEL_MLU_CNDEV_LIBRARY
 drive mlu share
 has "memory and events for others" "$out" "event: 64 bytes"
 
-# ---- failures -----------------------------------------------------------------------------------
+# ---- failures ------------------------------------------------------------------------------------
 
 drive mlu memory
 has "memory is exhausted" "$out" "failed mem_alloc: -2 100100 cnrtErrorNoMem: cnrtMalloc(67108864 bytes, device 0): cnrtErrorNoMem (100100)"
@@ -167,7 +167,7 @@ done
 every_call work 'cnrtQueueDestroy|cnrtNotifierDestroy|cnrtTaskTopo(Entity)?Destroy|cnrt[SG]etDevice|cnrtQueueEndCapture' \
     ' 632015 cnrtErrorCndrvFuncCall: '
 
-# ---- what is easily got wrong -------------------------------------------------------------------
+# ---- what is easily got wrong --------------------------------------------------------------------
 
 # Each with a deliberate mistake: the simulator's prototypes and numbers are its own, so that the
 # wrong plugin fails, misuses the library (it aborts), or moves the wrong bytes. The asynchronous

@@ -85,7 +85,8 @@ is "call $n is beyond the last: nothing failed, and all went well" "0 " \
     "$code $(printf '%s\n' "$out" | grep -v '^failed [a-z_]*: -3 ' || true)"
 is "that is a lot of calls" yes "$([ $n -le 40 ] || echo yes)"
 
-# mutant NAME FILE SED: a method's argument in another place, or a number, has to be found. A sample is tried.
+# mutant NAME FILE SED: check that a method's argument in another place, or a wrong number, is
+# detected. A sample of the mistakes is tested.
 mutant() {
     name=$1
     file=$2

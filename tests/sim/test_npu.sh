@@ -16,7 +16,7 @@ unset ASCEND_RT_VISIBLE_DEVICES ASCEND_HOME_PATH ASCEND_TOOLKIT_HOME 2>/dev/null
 # shellcheck source=tests/sim/vendor.sh
 . "$here/vendor.sh"
 
-# ---- is it there? -------------------------------------------------------------------------------
+# ---- is it there? --------------------------------------------------------------------------------
 
 is "available" "available - libascendcl.so, 2 devices" "$(verdict "$sim" npu)"
 has "no hardware" "$(verdict "$sim" none)" "unavailable no_device no PCI device 19e5:12"
@@ -79,7 +79,7 @@ if [ -z "${SAN:-}" ]; then
     is "started before" "0 " "$code $out"
 fi
 
-# ---- who is who ---------------------------------------------------------------------------------
+# ---- identity ------------------------------------------------------------------------------------
 
 drive npu facts
 has "device 0" "$out" "device 0 vendor 0 pci 0000:c1:00.0 uuid c1000000-19e5-d802-0000-000000000001 node /dev/davinci0 numa 0 memory 1073741824 name Ascend910B3"
@@ -114,7 +114,7 @@ for where in npu "$dir/holes.json"; do
     done
 done
 
-# ---- facts --------------------------------------------------------------------------------------
+# ---- facts ---------------------------------------------------------------------------------------
 
 variant installed 'v["files"] = {
     "/usr/local/Ascend/ascend-toolkit/latest/x86_64-linux/ascend_toolkit_install.info":
@@ -159,7 +159,7 @@ run "$sim" npu "$build/bin/ds-accel" bench npu --json --only copy,alloc --size 6
 is "bench" 0 "$code"
 has "bench: copies" "$out" '"state": "measured"'
 
-# ---- conformance --------------------------------------------------------------------------------
+# ---- conformance ---------------------------------------------------------------------------------
 
 # Skipped are functions that ACL lacks: managed memory, device addresses of pinned memory, a
 # stream-ordered allocator, counting, showing and updating graphs.
@@ -195,7 +195,7 @@ is "neither breaks the capture" "" "$(printf '%s\n' "$out" | grep 'capture_end' 
 drive npu share
 has "memory and events for others" "$out" "event: 64 bytes"
 
-# ---- failures -----------------------------------------------------------------------------------
+# ---- failures ------------------------------------------------------------------------------------
 
 drive npu memory
 has "memory is exhausted" "$out" "failed mem_alloc: -2 207001 ACL_ERROR_RT_MEMORY_ALLOCATION: aclrtMalloc(67108864 bytes, device 0): ACL_ERROR_RT_MEMORY_ALLOCATION (207001)"
@@ -231,7 +231,7 @@ every_call work 'aclrtDestroy|aclmdlRIDestroy|aclrtSetDevice|aclrtResetDevice|Cu
 every_call vmem 'aclrtDestroy|aclrtFreePhysical|aclrtSetDevice|aclrtResetDevice|CurrentContext' \
     ' 507899 ACL_ERROR_RT_DRV_INTERNAL_ERROR: '
 
-# ---- what is easily got wrong -------------------------------------------------------------------
+# ---- what is easily got wrong --------------------------------------------------------------------
 
 # Each with a deliberate mistake: the simulator's prototypes and numbers are its own, so that the
 # wrong plugin fails, misuses the library (it aborts), or moves the wrong bytes.

@@ -50,7 +50,7 @@ refused() {
 
 cpu=DS_ACCEL_OPENCL_DEVICE_TYPE=cpu
 
-# ---- library absent; present, no device; device present -----------------------------------------
+# ---- library absent; present, no device; device present ------------------------------------------
 
 refused "no library" library_missing "/nonexistent/libOpenCL.so.1" \
     "$cpu" DS_ACCEL_OPENCL_LIBRARY=/nonexistent/libOpenCL.so.1
@@ -91,7 +91,7 @@ opencl) fail "by demand only" "$out" ;;
 *) pass ;;
 esac
 
-# ---- devices and what they have -----------------------------------------------------------------
+# ---- devices and what they have ------------------------------------------------------------------
 
 # ask EXPRESSION COMMAND...: an expression over the JSON that the command writes.
 ask() {
@@ -123,8 +123,9 @@ conforms() {
     echo "  $name: $counts"
 }
 
-# suite_on_oclgrind: each check; of the checks of held work, those of one rule of the sample. Each of them waits five
-# seconds of a processor for stream_host_task, which returns there when its task has ended, and is skipped.
+# suite_on_oclgrind: run each check; of the checks of queued work, only those of one rule of the
+# sample. Each of them takes five seconds of processor time for stream_host_task, which returns
+# there only after its task has ended, and is skipped.
 suite_on_oclgrind() {
     if [ -n "${FULL-}" ]; then
         conforms "oclgrind" 80 "$program" conformance opencl
@@ -158,8 +159,8 @@ is "memory that is freed while it is copied to another device" "0 " "$code $out"
 
 # ---- a call that fails, and a program with its own use of OpenCL ---------------------------------
 
-# A code that no specification has; a device that is lost there; a runtime without resources.
-# Of the sample, each code at other calls.
+# A code that no specification has; a code for a lost device; a runtime without resources. In a
+# sample, each code occurs at other calls.
 step=9
 [ -z "${FULL-}" ] || step=1
 first=${SEED:-0}
@@ -176,7 +177,7 @@ is "native: $err" 0 "$code"
 has "native" "$out" mixed
 printf '%s\n' "$out" | sed -n 's/^copy of/  &/p'
 
-# ---- oclgrind: OpenCL 1.2 -----------------------------------------------------------------------
+# ---- oclgrind: OpenCL 1.2 ------------------------------------------------------------------------
 
 if [ -e "$oclgrind" ]; then
     mkdir "$dir/oclgrind"

@@ -19,7 +19,7 @@ unset HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES ROCM_PATH HI
 hip6=$build/sim/lib/libamdhip64.so.6
 hip5=$build/sim/lib/rocm-5/libamdhip64.so.5
 
-# ---- is it there? -------------------------------------------------------------------------------
+# ---- is it there? --------------------------------------------------------------------------------
 
 is "available" "available - libamdhip64.so.6, driver 6.12.12, 2 devices" "$(verdict "$sim" rocm)"
 has "no hardware" "$(verdict "$sim" none)" "unavailable no_device no PCI device 1002:03 or 1002:12 and no /dev/kfd"
@@ -93,7 +93,7 @@ else
         "available - $dir/rocm/lib/libamdhip64.so.7"
 fi
 
-# ---- who is who ---------------------------------------------------------------------------------
+# ---- identity ------------------------------------------------------------------------------------
 
 drive rocm facts
 has "device 0" "$out" "device 0 vendor 0 pci 0000:0c:00.0 uuid GPU-2e5b90c71fa84d36 node /dev/dri/renderD128 numa 0 memory 1073741824 name AMD Instinct MI300X"
@@ -140,7 +140,7 @@ for name in 0000:8c:00.0 GPU-7d10c4e8b5623fa9; do
         "$code $(printf '%s' "$out" | python3 -c 'import json, sys; print(json.load(sys.stdin)["device"]["pci_address"])')"
 done
 
-# ---- facts --------------------------------------------------------------------------------------
+# ---- facts ---------------------------------------------------------------------------------------
 
 # Sensors are found by PCI address: rocm_smi ignores the variables.
 variant busy 'd = v["devices"][1]; d["utilization_percent"] = 63; d["edge_millidegrees"] = -1
@@ -260,7 +260,7 @@ run "$sim" rocm "$build/bin/ds-accel" bench rocm --json --only copy,alloc --size
 is "bench" 0 "$code"
 has "bench: copies" "$out" '"state": "measured"'
 
-# ---- conformance --------------------------------------------------------------------------------
+# ---- conformance ---------------------------------------------------------------------------------
 
 # Skipped is what HIP lacks: pictures of graphs.
 conforms "conformance" rocm "188 passed, 0 failed, 26 skipped"
@@ -314,7 +314,7 @@ DS_ACCEL_ROCM_LIBRARY=$hip5 drive rocm vmem
 is "5.2: virtual memory is refused" 1 "$code"
 has "5.2: why" "$out" "failed vmem_granularity: -3 0 -: vmem_granularity: libamdhip64 is older than ROCm 6.0, or lacks hipMemCreate"
 
-# ---- failures -----------------------------------------------------------------------------------
+# ---- failures ------------------------------------------------------------------------------------
 
 drive rocm memory
 has "out of memory" "$out" "failed mem_alloc: -2 2 hipErrorOutOfMemory: hipMalloc(67108864 bytes, device 0): hipErrorOutOfMemory (2)"
@@ -344,7 +344,7 @@ is "memory of the host beside a strict capture" "0 captured" "$code $out"
 every_call work 'Destroy|hipGetDevice|hipSetDevice|EndCapture' ' 1053 hipErrorRuntimeOther: '
 every_call vmem 'Destroy|hipGetDevice|hipSetDevice|hipMemRelease' ' 1053 hipErrorRuntimeOther: '
 
-# ---- what is easily got wrong -------------------------------------------------------------------
+# ---- what is easily got wrong --------------------------------------------------------------------
 
 # The architecture's name determines bf16.
 wrong_architecture() {

@@ -16,7 +16,7 @@ unset SDAA_VISIBLE_DEVICES SDAA_ROOT 2>/dev/null || true
 # shellcheck source=tests/sim/vendor.sh
 . "$here/vendor.sh"
 
-# ---- is it there? -------------------------------------------------------------------------------
+# ---- is it there? --------------------------------------------------------------------------------
 
 # Two cards of four devices each.
 is "available" "available - libsdaart.so, 8 devices" "$(verdict "$sim" sdaa)"
@@ -49,7 +49,7 @@ is "below SDAA_ROOT" "available - $dir/teco/lib64/libsdaart.so, 8 devices" \
 
 refused /dev/tcaicard0
 
-# ---- who is who ---------------------------------------------------------------------------------
+# ---- identity ------------------------------------------------------------------------------------
 
 drive sdaa facts
 has "device 0" "$out" "device 0 vendor 0 pci 0000:3d:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b00 node /dev/tcaicard0 numa 0 memory 1073741824 name TECO_AICARD_01"
@@ -102,7 +102,7 @@ run "$sim" sdaa "$build/bin/ds-accel" bench sdaa --json --only event --time 0.00
 is "bench of a device by its UUID" "0 5" \
     "$code $(printf '%s' "$out" | python3 -c 'import json, sys; print(json.load(sys.stdin)["device"]["index"])')"
 
-# ---- sensors and ranges -------------------------------------------------------------------------
+# ---- sensors and ranges --------------------------------------------------------------------------
 
 variant busy 'd = v["devices"][5]; d["utilization_percent"] = 44; d["memory_utilization_percent"] = 12; d["temperature_c"] = 71'
 drive "$dir/busy.json" facts 67108864
@@ -124,7 +124,7 @@ is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste 
 drive sdaa ranges
 is "ranges without TCPX" "0 " "$code $out"
 
-# ---- conformance, and it runs -------------------------------------------------------------------
+# ---- conformance, and it runs --------------------------------------------------------------------
 
 # Skipped are functions that SDAA lacks (captures, managed memory, registered memory, peer access,
 # virtual memory) or that are not verified (stream-ordered memory, memory IPC).
@@ -136,7 +136,7 @@ has "bench: copies" "$out" '"state": "measured"'
 drive sdaa opened
 is "an event between processes" "0 event: opened" "$code $out"
 
-# ---- failures -----------------------------------------------------------------------------------
+# ---- failures ------------------------------------------------------------------------------------
 
 drive sdaa memory
 has "out of memory" "$out" "failed mem_alloc: -2 2 sdaaErrorOutOfMemory: sdaaMalloc(67108864 bytes, device 0): sdaaErrorOutOfMemory (2)"
@@ -151,7 +151,7 @@ for copy in 1 2 3; do
 done
 every_call work 'Destroy|sdaaGetDevice|sdaaSetDevice' ' 1053 sdaaErrorRuntimeOther: '
 
-# ---- what is easily got wrong -------------------------------------------------------------------
+# ---- what is easily got wrong --------------------------------------------------------------------
 
 wrong_place() {
     "$sim" "$dir/place.json" "$drive" "$wrong" facts >"$dir/said" && grep -Fq "device 4 vendor 4 pci 0001:bd:05.1" "$dir/said"

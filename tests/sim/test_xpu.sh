@@ -32,7 +32,7 @@ exec "$sim" "\$where" env LD_LIBRARY_PATH="$dir/old" "\$@"
 SH
 chmod +x "$dir/on_old"
 
-# ---- is it there? -------------------------------------------------------------------------------
+# ---- is it there? --------------------------------------------------------------------------------
 
 uninitialized="ZE_RESULT_ERROR_UNINITIALIZED (2013265921)"
 is "available" "available - libze_loader.so.1, runtime 1.6.33578, 2 devices" "$(verdict "$sim" xpu)"
@@ -98,7 +98,7 @@ else
     echo "test_xpu: without Debian's libze1 1.8 its loader is not tried"
 fi
 
-# ---- three ways in ------------------------------------------------------------------------------
+# ---- three ways in -------------------------------------------------------------------------------
 
 # way MACHINE: the verdict's variant, and its consequences.
 way() {
@@ -158,7 +158,7 @@ if [ -e "$mocks/ds_accel_cuda.so" ] && [ -e "$mocks/ds_accel_xpu.external.so" ];
     is "and before IPEX" "xpu.external" "$(chosen env VIRTUAL_ENV="$dir/venv")"
 fi
 
-# ---- who is who ---------------------------------------------------------------------------------
+# ---- identity ------------------------------------------------------------------------------------
 
 first="pci 0000:29:00.0 uuid 8680d50b-2f00-0000-2900-000000000000 node /dev/dri/renderD128 numa 0"
 second="pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000000 node /dev/dri/renderD129 numa 1"
@@ -223,7 +223,7 @@ for where in xpu "$dir/shuffled.json"; do
     done
 done
 
-# ---- facts --------------------------------------------------------------------------------------
+# ---- facts ---------------------------------------------------------------------------------------
 
 # Energy grows with time.
 without_energy() {
@@ -276,7 +276,7 @@ run "$sim" xpu "$build/bin/ds-accel" bench xpu --json --only copy,alloc --size 6
 is "bench" 0 "$code"
 has "bench: copies" "$out" '"clock": "device"'
 
-# ---- conformance --------------------------------------------------------------------------------
+# ---- conformance ---------------------------------------------------------------------------------
 
 # Skipped are functions that Level Zero lacks: a current device, trimming, stream-ordered memory,
 # registering the program's memory (except for an extension that no driver was seen to have),
@@ -294,7 +294,7 @@ has "conformance of a tile" "$out" "180 passed, 0 failed, 34 skipped"
 variant narrow 'for d in v["devices"]: d["max_alloc_bytes"] = 64 << 20'
 conforms "conformance with small allocations" "$dir/narrow.json" "180 passed, 0 failed, 34 skipped"
 
-# ---- failures -----------------------------------------------------------------------------------
+# ---- failures ------------------------------------------------------------------------------------
 
 drive xpu memory
 has "memory is exhausted" "$out" "failed mem_alloc: -2 1879048195 ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY: zeMemAllocDevice(67108864 bytes, device 0): ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY (1879048195)"
@@ -314,7 +314,7 @@ done
 # A driver and a Sysman whose calls fail are treated like absent ones.
 every_call work 'NOTHING' ' 2147483646 ZE_RESULT_ERROR_UNKNOWN: '
 
-# ---- marks --------------------------------------------------------------------------------------
+# ---- marks ---------------------------------------------------------------------------------------
 
 # shellcheck disable=SC2086 # no flag is no word
 "$CC" -std=c11 -D_GNU_SOURCE -g ${SAN:+-fsanitize=$SAN} -I"$build/include" "$here/xpu/marks.c" -o "$dir/marks" \
@@ -334,7 +334,7 @@ for loader in "$sim" "$dir/on_old"; do
     is "and nothing is left" "" "$(grep '^alive' "$dir/marks_report" || true)"
 done
 
-# ---- what is easily got wrong -------------------------------------------------------------------
+# ---- what is easily got wrong --------------------------------------------------------------------
 
 wrong_marks() {
     mkdir -p "$dir/alone"
@@ -385,7 +385,7 @@ wrong "an event that is signalled twice" \
     wrong_suite
 wrong "an event that is reset while a list waits for it" 's/if (!is_reached(state, passed))/if (0)/' mark.c \
     wrong_marks
-# ---- memory between processes, and mapped ---------------------------------------------------------
+# ---- memory between processes, and mapped --------------------------------------------------------
 
 # The newest driver's handles, which name their process; older handles, whose descriptor belongs to
 # the opening process; and an old loader, without the functions that convert them.

@@ -81,9 +81,10 @@ conforms() {
     is "$1" "0 $3" "$code $figures"
 }
 
-# every_call SCENARIO ALIVE CODE: the Nth call of the vendor's libraries fails, for every N of the sample. Nothing crashes, a
-# failure is told with the vendor's code (a telemetry or range library that fails is just not
-# there), and nothing stays alive but what a failing destructor, whose name matches ALIVE, was asked for.
+# every_call SCENARIO ALIVE CODE: let the Nth call of the vendor's libraries fail, for every N of
+# the sample. Nothing crashes; a failure is reported with the vendor's code (a telemetry or range
+# library that fails counts as absent); the only objects left are those that a failing destructor,
+# whose name matches ALIVE, should have destroyed.
 every_call() {
     drive "$machine" "$1"
     is "$1: no failure" "0 " "$code $out"
@@ -93,7 +94,7 @@ every_call() {
     runs=0
     while [ "$n" -lt "$total" ]; do
         n=$((n + 1))
-        # Each scenario has one call in its sample at least, if only the last one.
+        # Each scenario has at least one call in its sample, if only the last one.
         taken 8 || { [ "$n" -eq "$total" ] && [ "$runs" -eq 0 ]; } || continue
         runs=$((runs + 1))
         DS_ACCEL_ROOT=$dir/root SIM_FAIL="*:$n" drive "$machine" "$1"
@@ -113,9 +114,9 @@ $err" ;;
     done
 }
 
-# wrong NAME SED FILE TEST...: the plugin with one mistake, made by sed in one of its files or in a
-# source of the frame, common/NAME.c, does not pass the test (a command, which finds the plugin in $wrong).
-# Of many mistakes a sample is tried.
+# wrong NAME SED FILE TEST...: build the plugin with one mistake, made by sed in one of its files or
+# in a source of the frame, common/NAME.c, and check that it fails the test (a command, which finds
+# the plugin in $wrong). A sample of the mistakes is tested.
 wrong() {
     name=$1
     edit=$2
