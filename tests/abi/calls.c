@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * calls PLUGIN_DIR NAME: choose a plugin, start it, and call what fills structs and what moves
- * data, printing the answers.
+ * calls PLUGIN_DIR NAME: choose a plugin, start it, call the functions that fill structs and move
+ * data, and print the results.
  *
- * It is compiled against headers of several ages, and run with hosts and plugins of others: what it
- * prints must not depend on that. Behind each struct that the plugin or the library fills lie bytes
- * that must stay as they are: whoever knows a longer struct must not write it.
+ * It is compiled against headers of several ABI versions, and run with hosts and plugins of others:
+ * its output must not depend on the versions. Guard bytes follow each struct that the plugin or the
+ * library fills: a plugin that knows a longer struct must not write them.
  */
 #include "ds_accel.h"
 
@@ -20,7 +20,7 @@
 #define ELEMENT_COUNT 2u
 #define BUFFER_BYTES 256u
 
-/* Where a struct is filled, and behind it the guard. */
+/* A struct that a call fills, followed by guard bytes. */
 static union {
     uint64_t align;
     unsigned char bytes[8192];
@@ -44,7 +44,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void die(const char *form
     exit(1);
 }
 
-/* A slot leaves its cause in the error that it was given, the library keeps its own. */
+/* A slot stores the cause in its error argument; the library keeps its own error. */
 static void must(const char *call, int32_t status)
 {
     const struct ds_accel_error *error = (const struct ds_accel_error *)error_room.bytes;
@@ -55,7 +55,7 @@ static void must(const char *call, int32_t status)
     }
 }
 
-/* An empty struct, or array, of that size with its guard. */
+/* Return an empty struct or array of SIZE, followed by guard bytes. */
 static void *prepare(uint32_t size, uint32_t struct_size)
 {
     memset(room.bytes, 0, size);
@@ -83,7 +83,7 @@ static void check_guard(const char *call, const unsigned char *guard)
     }
 }
 
-/* Whether the call answered; if so, nothing behind its struct and the error was touched. */
+/* Whether the call succeeded. Checks that nothing after its struct and its error was written. */
 static int answered(const char *call, int32_t status, uint32_t size, uint32_t struct_size)
 {
     uint32_t said;
@@ -100,7 +100,7 @@ static int answered(const char *call, int32_t status, uint32_t size, uint32_t st
     return status >= 0;
 }
 
-/* ASK(type, call): call fills *it, a struct of that type; the block behind it prints it. */
+/* ASK(type, call): let the call fill *it, a struct of that type; the following block prints it. */
 #if DS_ACCEL_ABI_MINOR >= 99
 #define UNKNOWN_IS_ZERO(call) \
     if (it->future_number != 0 || it->future_text[0] != '\0') \
@@ -115,7 +115,7 @@ static int answered(const char *call, int32_t status, uint32_t size, uint32_t st
         return; \
     UNKNOWN_IS_ZERO(#slot)
 
-/* The same for a slot that fills an array. The first call counts. */
+/* The same for a slot that fills an array. The first call returns the count. */
 #define ASK_ARRAY(type, slot, ...) \
     struct type *it = prepare(sizeof(*it) * ELEMENT_COUNT, sizeof(*it)); \
     struct ds_accel_error *error = empty_error(); \
@@ -126,7 +126,7 @@ static int answered(const char *call, int32_t status, uint32_t size, uint32_t st
     UNKNOWN_IS_ZERO(#slot) \
     printf("%s: %u\n", #slot, count)
 
-/* ---- what is answered without a device ------------------------------------------------------ */
+/* ---- calls without a device ----------------------------------------------------------------- */
 
 static void candidate(const char *name)
 {
@@ -223,7 +223,7 @@ static void processes(void)
     ASK_ARRAY(ds_accel_process, telemetry_processes, instance, 0);
 }
 
-/* To the device, through a stream with an event, and back. */
+/* Copy to the device, through a stream with an event, and back. */
 static void move_data(void)
 {
     struct ds_accel_error *error = empty_error();
@@ -253,7 +253,7 @@ static void move_data(void)
     printf("move_data: %s\n", memcmp(there, back, BUFFER_BYTES) == 0 ? "the same" : "damaged");
 }
 
-/* A failure's details, which the plugin writes as it knows them. */
+/* The details of a failure, as far as the plugin knows them. */
 static void failure(void)
 {
     struct ds_accel_error *error = empty_error();

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# dump.sh BUILD [FROZEN [NAME]]: print the interface of the library in a build directory, libNAME.so
-# or libds_accel.so, as abidw writes it.
-# Without places, so that it changes with the interface alone; types that the public headers do not
-# define are declarations only.
+# dump.sh BUILD [FROZEN [NAME]]: print abidw's description of the library in a build directory,
+# libNAME.so or libds_accel.so. Without source positions, so that it changes with the interface
+# alone; types that the public headers do not define are declarations only.
 #
-# With FROZEN, an older such interface, structs that begin with struct_size are cut to the length
-# that they have there, so that abidiff sees no change where members were only appended. Its own
-# has_data_member_inserted_at = end does not do: it forgives such a struct every other change too.
+# FROZEN is the description of an older version: structs that begin with struct_size are cut to
+# their length there, so that abidiff reports no change where members were only appended. abidiff's
+# own has_data_member_inserted_at = end is no substitute: it suppresses every other change of such a
+# struct, too.
 set -eu
 name=${3:-ds_accel}
 

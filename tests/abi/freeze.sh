@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# freeze.sh VERSION COMMIT: write tests/abi/VERSION, what a minor version of the ABI was when it was
-# published: the header, the commit, and the library's interface. Once per version, never again.
+# freeze.sh VERSION COMMIT: write tests/abi/VERSION, a minor version of the ABI as published: the
+# header, the commit, and the library's interface. Once per version, never again.
 set -eu
 cd "$(dirname "$0")/../.."
 version=$1

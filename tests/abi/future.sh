@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# future.sh FILE: print plugin-api.h, ds_accel.h or slots.def as a later minor version might have it, by
-# the rules of "How the ABI grows". Every struct that begins with struct_size gets two members at its
-# end, the plugin's table two slots that every plugin fills and nobody calls, and the minor version is
-# 99.
+# future.sh FILE: print plugin-api.h, ds_accel.h or slots.def as a later minor version might have
+# it, by the rules of "How the ABI grows". Every struct that begins with struct_size gets two
+# members at its end, the plugin's table gets two slots that every plugin fills and no caller uses,
+# and the minor version is 99.
 set -eu
 
 awk '
@@ -21,7 +21,7 @@ name != "" && /^    uint32_t struct_size;/ { sized = 1 }
         print "    int32_t (*future_first)(void *data, struct ds_accel_error *error);"
         print "    int32_t (*future_second)(void *data, struct ds_accel_error *error);"
     } else if (name == "ds_accel_note_desc") {
-        # Of the alignment that notes have.
+        # With the alignment of notes.
         print "    uint32_t future_words[4];"
     } else {
         print "    uint64_t future_number;"
@@ -33,7 +33,7 @@ name != "" && /^    uint32_t struct_size;/ { sized = 1 }
 }
 /^};$/ { name = "" }
 
-# The slots that came later do something, should anybody call them.
+# The additional slots have an effect, so that a call would be noticed.
 /^#define DS_ACCEL_PLUGIN\(/ {
     slot = "DS_ACCEL_INLINE int32_t ds_accel_future_slot_(void *data, struct ds_accel_error *error)"
     print slot ";"
@@ -58,6 +58,6 @@ name != "" && /^    uint32_t struct_size;/ { sized = 1 }
 sub(/== 24 \+ 160, "ABI: note layout"/, "== 24 + 176, \"ABI: note layout\"") { noted = 1 }
 { print }
 
-# A file that this script no longer fits must not pass for a future one.
+# Fail if this script no longer fits the file, rather than print an unchanged one.
 END { exit !(grown > 0 && (!is_abi || (filled && noted))) }
 ' "$1"

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * How much memory our allocator needs beside torch's rules (rules.c) for the same sequences of
- * allocating and freeing: those of twelve generators with many seeds, and recorded ones. Two
- * figures each: the most that is reserved when there is enough, and the least device on which the
- * sequence still works. Both with segments of one piece, and with ours that grow beside torch's
- * that expand.
+ * The memory that our allocator needs, compared with torch's rules (rules.c), for the same
+ * sequences of allocating and freeing: those of twelve generators with many seeds, and recorded
+ * ones. Two figures each: the peak of reserved memory when there is enough, and the smallest device
+ * on which the sequence still works. Both with ordinary segments, and with our growing segments
+ * against torch's expandable ones.
  *
  *     compare [--seeds N] [--first SEED] [--draw] [TRACE...]
  *
- * Exits with 1 if the median of a ratio is above 1.00 or one is above 1.05, or if the rules do not
- * do what they do on paper. --draw shows what part of the reserved memory is free over time.
+ * Exits with 1 if the median of a ratio is above 1.00 or a ratio is above 1.05, or if the rules do
+ * not give the results computed by hand. --draw shows what part of the reserved memory is free over
+ * time.
  */
 #include "rules.h"
 #include "synthetic.h"
@@ -22,7 +23,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 #define PLENTY (UINT64_C(1) << 40)
-#define STEP (2 * MIB) /* to which the least device is found */
+#define STEP (2 * MIB) /* precision of the smallest device */
 #define WORST 1.05
 #define MEDIAN 1.0
 #define COLUMNS 64u
@@ -30,10 +31,10 @@
 struct figures {
     uint64_t peak_bytes;
     uint64_t retry_count;
-    uint64_t split_count; /* at the end */
+    uint64_t split_count; /* after the last step */
     uint64_t split_bytes;
-    double unused[COLUMNS]; /* of what is reserved, most in each part of the time */
-    bool is_done;           /* without running out of memory */
+    double unused[COLUMNS]; /* part of the reserved memory, peak per column */
+    bool is_done;           /* the sequence did not run out of memory */
 };
 
 static void note(struct figures *figures, const struct trace *trace, size_t step, uint64_t reserved)
@@ -45,7 +46,7 @@ static void note(struct figures *figures, const struct trace *trace, size_t step
     *place = unused > *place ? unused : *place;
 }
 
-/* ---- by the rules --------------------------------------------------------------------------- */
+/* ---- torch's rules -------------------------------------------------------------------------- */
 
 static void run_rules(const struct trace *trace, bool grows, uint64_t memory_bytes,
                       struct figures *figures)
@@ -134,12 +135,13 @@ static void run_ours(const struct trace *trace, bool grows, uint64_t memory_byte
     free(blocks);
 }
 
-/* ---- the least device ----------------------------------------------------------------------- */
+/* ---- the smallest device -------------------------------------------------------------------- */
 
 typedef void (*run_t)(const struct trace *trace, bool grows, uint64_t memory_bytes,
                       struct figures *figures);
 
-/* On one as large as the peak it works; below what lives it cannot. */
+/* The sequence works on a device as large as the peak, and cannot on one smaller than its live
+ * blocks. */
 static uint64_t least_device(run_t run, const struct trace *trace, bool grows, uint64_t peak_bytes)
 {
     uint64_t high = (peak_bytes + STEP - 1) / STEP;
@@ -162,10 +164,10 @@ static uint64_t least_device(run_t run, const struct trace *trace, bool grows, u
     return high * STEP;
 }
 
-/* ---- on paper ------------------------------------------------------------------------------- */
+/* ---- computed by hand ----------------------------------------------------------------------- */
 
-/* Sizes in KiB; negative: that block is freed. What is reserved then, in MiB, and how often the
- * cache was emptied. */
+/* Sizes in KiB; -N frees block N. The expected reserved memory in MiB, how often the cache was
+ * emptied, and free parts of used segments in KiB. */
 static const struct {
     bool is_expandable;
     uint64_t memory_mib;
@@ -176,9 +178,9 @@ static const struct {
         uint64_t split_kib;
     } steps[10];
 } papers[] = {
-    /* Two requests of the small limit fill a segment; one that is larger by a little takes 20. */
+    /* Two requests of the small limit fill a segment; a slightly larger request reserves 20 MiB. */
     {false, 100, {{1024, 2, 0, 1024}, {1024, 2, 0, 0}, {1, 4, 0, 2047}, {1025, 24, 0, 21502}}},
-    /* From 10 MiB on, a segment of its own. What is left over is cut off above 1 MiB. */
+    /* From 10 MiB on, a request has its own segment. A remainder above 1 MiB is split off. */
     {false,
      200,
      {{10240, 10, 0, 0},
@@ -187,7 +189,7 @@ static const struct {
       {-2, 56, 0, 2047},
       {32 * 1024, 56, 0, 2047 + 2048},
       {2047, 56, 0, 2048}}},
-    /* The smallest that fits; the lowest of two; neighbours become one. */
+    /* Best fit: the smallest free block, then the lowest address; free neighbours merge. */
     {false,
      100,
      {{4096, 20, 0, 16384},
@@ -200,7 +202,7 @@ static const struct {
       {-1, 20, 0, 10240},
       {10240, 20, 0, 0},
       {10239, 40, 0, 10241}}},
-    /* No more from the device: what is cached goes back as a whole. */
+    /* The device has no more memory: the whole cache is released. */
     {false,
      40,
      {{20 * 1024, 20, 0, 0},
@@ -209,7 +211,7 @@ static const struct {
       {-1, 30, 1, 0},
       {512, 32, 1, 1536},
       {40 * 1024 - 2048, 40, 2, 1536}}},
-    /* Pages of 20 MiB, and of 2 MiB for small ones. */
+    /* Pages of 20 MiB, and of 2 MiB for small requests. */
     {true,
      100,
      {{21 * 1024, 40, 0, 0},
@@ -219,7 +221,7 @@ static const struct {
       {5 * 1024, 42, 0, 0},
       {17 * 1024, 62, 0, 0},
       {16 * 1024, 62, 0, 0}}},
-    /* A page in the middle goes, and is not enough: two more are needed behind the end. */
+    /* A page in the middle is released, but that is not enough: two more are mapped at the end. */
     {true,
      60,
      {{25 * 1024, 40, 0, 0},
@@ -300,7 +302,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts them. */
+/* Sort the values and return their median. */
 static double median_of(struct ratios *ratios)
 {
     qsort(ratios->values, ratios->count, sizeof(double), by_value);
@@ -320,7 +322,8 @@ static void draw(const char *who, const struct figures *figures)
     printf("| peak %llu MiB\n", (unsigned long long)(figures->peak_bytes / MIB));
 }
 
-/* One sequence: four ratios. What cannot differ if the peaks are the same is compared too. */
+/* Compare one sequence: four ratios. Figures that cannot differ if the peaks are equal are
+ * compared, too. */
 static int compare(const char *name, const struct trace *trace, struct ratios ratios[RATIOS],
                    bool is_drawn)
 {
@@ -353,7 +356,7 @@ static int compare(const char *name, const struct trace *trace, struct ratios ra
     return failed;
 }
 
-/* Median and worst of each ratio, and whether they are as they should be. */
+/* Print median and worst of each ratio, and return whether one exceeds its limit. */
 static int report(const char *name, struct ratios ratios[RATIOS])
 {
     int failed = 0;
@@ -374,7 +377,7 @@ static int report(const char *name, struct ratios ratios[RATIOS])
     return failed;
 }
 
-/* What they add to all of them. */
+/* Move the ratios of one generator into those of all. */
 static void merge(struct ratios all[RATIOS], struct ratios some[RATIOS])
 {
     for (unsigned i = 0; i < RATIOS; i++) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The caching allocator against a model of it, over a backend that only pretends: millions of
- * random calls, after each of which no two live blocks overlap and every block is aligned; again
- * and again every figure, every peak and a snapshot are the model's. Then from many threads, some
- * of whose streams come and go, while others ask for figures. Prints what it did; exits with 1 and
- * says where, if anything differs. The seed is fixed: a run can be repeated.
+ * The caching allocator against a model of it, over a backend without memory: millions of random
+ * calls. After each call no two live blocks overlap and every block is aligned; at intervals every
+ * figure, every peak and a snapshot are compared with the model's. Then many threads call the
+ * allocator; some of their streams end and begin, and other threads read figures. Prints what it
+ * did; if anything differs, prints where and exits with 1. The seed is fixed: a run can be
+ * repeated.
  *
  *     model [operations] [seed]
  */
@@ -31,7 +32,7 @@
         } \
     } while (0)
 
-/* xorshift64*: the same numbers everywhere. */
+/* xorshift64*: the same numbers on every machine. */
 static uint64_t next_random(uint64_t *state)
 {
     *state ^= *state >> 12;
@@ -44,7 +45,7 @@ static uint64_t next_random(uint64_t *state)
 
 struct live {
     uint64_t address;
-    uint64_t size_bytes; /* asked for */
+    uint64_t size_bytes; /* as requested */
     unsigned stream;
 };
 
@@ -58,7 +59,7 @@ struct model {
     struct ds_accel__allocator *allocator;
     struct ds_accel__arena *arenas[STREAMS];
     struct live live[LIVE_LIMIT];
-    uint64_t sorted[LIVE_LIMIT]; /* index by address, for what is next to an address */
+    uint64_t sorted[LIVE_LIMIT]; /* indices in the order of addresses, to find neighbours */
     size_t count;
     struct figure count_figure;
     struct figure requested;
@@ -73,7 +74,7 @@ static void figure_add(struct figure *figure, int64_t amount)
     figure->peak = figure->current > figure->peak ? figure->current : figure->peak;
 }
 
-/* The first place in sorted whose block does not begin before address. */
+/* Return the first index in sorted whose block begins at or after address. */
 static size_t lower_bound(const struct model *model, uint64_t address)
 {
     size_t first = 0;
@@ -186,7 +187,7 @@ static void compare(struct model *model)
     CHECK(stat_of(allocator, "num_ooms") == model->failures.total, "num_ooms");
 }
 
-/* Every live block is in a snapshot, as large as it was asked for, and no other. */
+/* Check that a snapshot has exactly the live blocks, with their requested sizes. */
 static void compare_snapshot(const struct model *model)
 {
     json_t *segments = json_array();
@@ -237,7 +238,7 @@ static void compare_snapshot(const struct model *model)
 
 /* ---- one thread ----------------------------------------------------------------------------- */
 
-/* Sizes as programs have them: many small ones of few kinds, some large, some odd. */
+/* Sizes as in real programs: many small ones of few kinds, some large, some odd. */
 static uint64_t random_size(uint64_t *random)
 {
     uint64_t kind = next_random(random) % 100;
@@ -314,7 +315,7 @@ static void run_model(const char *name, const struct ds_accel__allocator_options
         CHECK(model.arenas[i] != NULL, "arena");
     }
     for (uint64_t i = 0; i < operations; i++) {
-        /* Up and down, so that memory gets full and empty. */
+        /* Alternate between phases, so that memory fills and empties. */
         uint64_t wish = i / 5000 % 2 == 0 ? 60 : 40;
 
         if (model.count == 0 ||
@@ -349,7 +350,7 @@ static void run_model(const char *name, const struct ds_accel__allocator_options
 
 /* ---- many threads --------------------------------------------------------------------------- */
 
-/* Blocks that one thread allocates and another frees. */
+/* Blocks that one thread allocates and another thread frees. */
 struct exchange {
     struct ds_accel__allocator *allocator;
     struct ds_accel__arena *arenas[THREADS];
@@ -363,7 +364,7 @@ struct worker {
     uint64_t random;
 };
 
-/* What a thread does besides: its stream ends and another begins; the cache is emptied; figures. */
+/* Other operations of a thread: replace its stream, empty the cache, read figures. */
 static void do_other(struct worker *worker, uint64_t turn)
 {
     struct exchange *exchange = worker->exchange;
@@ -416,8 +417,8 @@ static void *work(void *given)
     return NULL;
 }
 
-/* A thread may be anywhere between the driver's call and its count: of each a segment is in doubt.
- */
+/* Each thread may be between the driver's call and the count of it: one segment per thread is in
+ * doubt. */
 static void expect_peak(struct ds_accel__allocator *allocator)
 {
     int64_t doubt = THREADS * (INT64_C(20) << 20);
@@ -443,7 +444,7 @@ static void run_threads(uint64_t operations)
                                      &options, &exchange.allocator) == DS_ACCEL_OK,
           "create");
     for (unsigned i = 0; i < THREADS; i++) {
-        /* Two of them share a stream. */
+        /* Two threads share a stream. */
         exchange.arenas[i] =
             i == 3 ? exchange.arenas[0]
                    : ds_accel__allocator_arena(exchange.allocator, synthetic_stream(i));

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-"""Records what true programs allocate and free, for compare.c: record.py DIRECTORY
+"""Record the allocations and frees of real programs, for compare.c: record.py DIRECTORY
 
-Debian's torch (1.13) has no CUDA, so that the tensors are the host's: their sizes and their order,
-which torch's profiler tells, are those that they would have on a device, but for what its kernels
-need for themselves. A line is a size that was allocated, or "-" and the number of what was freed.
+Debian's torch (1.13) has no CUDA, so the tensors are in host memory. torch's profiler reports their
+sizes and their order, which would be the same on a device, except for the kernels' own memory. A
+line is the size of an allocation, or "-" and the number of the freed allocation.
 """
 import sys
 

@@ -29,13 +29,13 @@ enum state {
 struct piece {
     uint64_t address;
     uint64_t size;
-    uint64_t range; /* where its expandable segment begins; 0: it is of no such one */
+    uint64_t range; /* start of its expandable segment; 0: none */
     enum state state;
     unsigned stream;
     unsigned pool;
     struct piece *left; /* neighbours in the segment */
     struct piece *right;
-    struct piece *next; /* of all pieces of the pool that are not used */
+    struct piece *next; /* in the list of its pool's unused pieces */
     struct piece *previous;
 };
 
@@ -44,7 +44,7 @@ struct rules {
     uint64_t next_address;
     bool is_expandable;
     struct rules_figures figures;
-    struct piece *pieces[RULES_STREAMS][POOLS]; /* free and unmapped ones */
+    struct piece *pieces[RULES_STREAMS][POOLS]; /* free and unmapped pieces */
     struct piece *used;
 };
 
@@ -110,7 +110,7 @@ static struct piece *make(uint64_t address, uint64_t size, unsigned stream, unsi
     return piece;
 }
 
-/* The piece, which is in no list, ends after so many bytes; the rest is in none either. */
+/* Cut a piece after size bytes and return the rest. Neither is in a list. */
 static struct piece *split(struct piece *piece, uint64_t size)
 {
     struct piece *rest =
@@ -128,7 +128,7 @@ static struct piece *split(struct piece *piece, uint64_t size)
     return rest;
 }
 
-/* Into its list, one with neighbours of its state. */
+/* Merge a piece with neighbours of the same state, and put the result into its list. */
 static struct piece *settle(struct rules *rules, struct piece *piece)
 {
     if (piece->left != NULL && piece->left->state == piece->state) {
@@ -158,7 +158,7 @@ static struct piece *settle(struct rules *rules, struct piece *piece)
     return piece;
 }
 
-/* A neighbour's figures change with it: it is taken out and put back. */
+/* Leave the list of the old state and enter that of the new one, merged with its neighbours. */
 static void set_state(struct rules *rules, struct piece *piece, enum state state)
 {
     leave(rules, piece);
@@ -208,7 +208,7 @@ static struct piece *take_segment(struct rules *rules, unsigned stream, unsigned
 
 /* ---- expandable segments -------------------------------------------------------------------- */
 
-/* Unmapped addresses, together with what is free before and behind them, that hold the size. */
+/* Find unmapped addresses that, with free pieces before and after them, hold the size. */
 static struct piece *find_addresses(struct rules *rules, unsigned stream, unsigned pool,
                                     uint64_t size)
 {
@@ -243,7 +243,7 @@ static struct piece *find_addresses(struct rules *rules, unsigned stream, unsign
     return best->left != NULL && best->left->state == FREE ? best->left : best;
 }
 
-/* Memory under the first bytes of a piece; the free one that they belong to then. */
+/* Map memory under the first bytes of a piece, and return the free piece that contains them. */
 static struct piece *map(struct rules *rules, struct piece *piece, uint64_t size)
 {
     size = up(size, page_of(piece->pool));
@@ -313,7 +313,7 @@ static void release_all(struct rules *rules)
 
                 unmap(rules, piece);
                 if (rules->figures.reserved_bytes != before) {
-                    next = rules->pieces[i / POOLS][i % POOLS]; /* the list is another */
+                    next = rules->pieces[i / POOLS][i % POOLS]; /* unmapping changed the list */
                 }
             } else if (piece->state == FREE && piece->left == NULL && piece->right == NULL) {
                 rules->figures.reserved_bytes -= piece->size;
@@ -330,8 +330,8 @@ static bool is_before(const struct piece *a, const struct piece *b)
     return a->size != b->size ? a->size < b->size : a->address < b->address;
 }
 
-/* The first free piece that holds the size and is behind another in the order of size and address.
- */
+/* Return the first free piece that holds the size and follows another, ordered by size and
+ * address. */
 static struct piece *best_fit(struct rules *rules, unsigned stream, unsigned pool, uint64_t size,
                               const struct piece *behind)
 {
@@ -407,7 +407,7 @@ void rules_free(struct rules *rules, void *given)
     set_state(rules, given, FREE);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- create and destroy --------------------------------------------------------------------- */
 
 struct rules *rules_create(uint64_t memory_bytes, bool is_expandable)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A backend that only pretends: addresses without memory, streams that are counters, events that
- * are values of them. It checks what the allocator asks of it and counts it.
+ * A backend without memory: addresses alone, streams that are counters, events that are values of
+ * these counters. It checks and counts the allocator's calls.
  */
 #ifndef DS_ACCEL_TESTS_ALLOCATOR_SYNTHETIC_H
 #define DS_ACCEL_TESTS_ALLOCATOR_SYNTHETIC_H
@@ -12,14 +12,14 @@
 #define SYNTHETIC_STREAMS 8
 
 struct ds_accel_plugin_stream {
-    uint64_t wait_count; /* of stream_wait_event; atomic */
+    uint64_t wait_count; /* calls of stream_wait_event; atomic */
 };
 
-/* The table, complete; its device has so much memory. */
+/* Return the complete table of a device with this much memory. */
 const struct ds_accel_plugin *synthetic_start(uint64_t memory_bytes);
 ds_accel_plugin_device_t *synthetic_device(void);
 ds_accel_plugin_stream_t *synthetic_stream(unsigned index);
-/* What is allocated now, and at most was since the last call of this. */
+/* The allocated bytes now, and their peak since the last call. */
 uint64_t synthetic_used(void);
 uint64_t synthetic_peak(bool is_reset);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What programs do with device memory, in the small: training with and without what makes it
- * uneven, inference, and what is made to fragment. Every number comes from the seed.
+ * Sequences of allocations like those of programs, on a small scale: training with and without
+ * irregular sizes, inference, and sequences made to fragment memory. The seed determines every
+ * number.
  */
 #include "traces.h"
 
@@ -15,15 +16,15 @@
 #define NOTHING UINT32_MAX
 #define HELD_LIMIT 1024u
 
-/* What a generator has in hand. */
+/* The state of a generator. */
 struct maker {
     struct trace *trace;
     uint64_t random;
-    uint32_t held[HELD_LIMIT]; /* blocks; NOTHING: none */
+    uint32_t held[HELD_LIMIT]; /* block numbers; NOTHING: none */
     unsigned held_count;
 };
 
-/* xorshift64*. From 0 up to, not including, the limit. */
+/* xorshift64*. Return a number from 0 up to, but not including, the limit. */
 static uint64_t pick(struct maker *maker, uint64_t limit)
 {
     maker->random ^= maker->random >> 12;
@@ -65,7 +66,7 @@ static void give(struct maker *maker, uint32_t block)
     }
 }
 
-/* A block that is there only for a moment. */
+/* Allocate a block and free it at once. */
 static void pass(struct maker *maker, uint64_t size_bytes, unsigned stream)
 {
     give(maker, take(maker, size_bytes, stream));
@@ -76,7 +77,7 @@ static void hold(struct maker *maker, uint32_t block)
     maker->held[maker->held_count++] = block;
 }
 
-/* What is held is freed, the last first. */
+/* Free the held blocks, the last first. */
 static void give_held(struct maker *maker, unsigned keep)
 {
     while (maker->held_count > keep) {
@@ -88,8 +89,8 @@ static void give_held(struct maker *maker, unsigned keep)
 
 #define LAYERS 24u
 
-/* One layer after another, backwards with gradients; the optimizer's states come in the first step.
- */
+/* One layer after another, then backwards with gradients; the first step creates the optimizer's
+ * states. */
 static void train_mlp(struct maker *maker)
 {
     unsigned layers = (unsigned)between(maker, 4, 16);
@@ -127,7 +128,7 @@ static void train_mlp(struct maker *maker)
     }
 }
 
-/* Activations of one layer of a language model, held. */
+/* Allocate and hold the activations of one layer of a language model. */
 static void attend(struct maker *maker, uint64_t tokens, uint64_t width, uint64_t heads)
 {
     uint32_t scores;
@@ -165,7 +166,7 @@ static void train_language(struct maker *maker, bool varies, bool is_checkpointe
             unsigned inner = maker->held_count;
 
             attend(maker, tokens, width, heads);
-            if (is_checkpointed) { /* only the layer's input stays */
+            if (is_checkpointed) { /* only the layer's input is kept */
                 give_held(maker, inner);
                 hold(maker, take(maker, tokens * width * 2, 0));
             }
@@ -194,13 +195,13 @@ static void train_transformer(struct maker *maker)
     train_language(maker, false, false);
 }
 
-/* Another length each step; with some seeds the activations are computed again. */
+/* Another length in each step; with some seeds the activations are computed again. */
 static void train_lengths(struct maker *maker)
 {
     train_language(maker, true, pick(maker, 2) == 0);
 }
 
-/* Buckets of gradients are reduced on a second stream while the first goes on. */
+/* Buckets of gradients are reduced on a second stream while the first continues. */
 static void train_overlap(struct maker *maker)
 {
     unsigned layers = (unsigned)between(maker, 6, 20);
@@ -228,7 +229,7 @@ static void train_overlap(struct maker *maker)
     }
 }
 
-/* Parameters are gathered ahead on a second stream, gradients scattered on a third. */
+/* Parameters are gathered ahead on a second stream, gradients are scattered on a third. */
 static void train_zero(struct maker *maker)
 {
     unsigned layers = (unsigned)between(maker, 6, 16);
@@ -264,7 +265,7 @@ static void train_zero(struct maker *maker)
 
 /* ---- inference ------------------------------------------------------------------------------ */
 
-/* Batches of all sizes; the last few answers stay for a while. */
+/* Batches of all sizes; the last few results are kept for a while. */
 static void infer_batches(struct maker *maker)
 {
     uint64_t width = between(maker, 8, 64) * 16;
@@ -289,7 +290,7 @@ static void infer_batches(struct maker *maker)
     }
 }
 
-/* Caches of keys and values that grow by copying, of sequences that begin and end at any time. */
+/* Caches of keys and values that grow by copying; their sequences begin and end at any time. */
 static void infer_cache(struct maker *maker)
 {
     uint64_t token = between(maker, 8, 64) * KIB;
@@ -319,7 +320,7 @@ static void infer_cache(struct maker *maker)
     }
 }
 
-/* Four streams, each with requests of its own, in turns that nobody orders. */
+/* Four streams with their own requests, in random order. */
 static void serve_streams(struct maker *maker)
 {
     uint32_t kept[4][6];
@@ -337,9 +338,9 @@ static void serve_streams(struct maker *maker)
     }
 }
 
-/* ---- what is hard --------------------------------------------------------------------------- */
+/* ---- hard sequences ------------------------------------------------------------------------- */
 
-/* Something allocated or freed at any place. sizes: of which there is one at a time. */
+/* Allocate or free at random places; size() returns the size of an allocation. */
 static void churn(struct maker *maker, unsigned steps, unsigned live, unsigned streams,
                   uint64_t (*size)(struct maker *maker))
 {
@@ -368,7 +369,7 @@ static void hostile_small(struct maker *maker)
     churn(maker, 3000, 400, 1, small_size);
 }
 
-/* All magnitudes alike, from 512 bytes to 64 MiB. */
+/* All orders of magnitude equally often, from 512 bytes to 64 MiB. */
 static uint64_t any_size(struct maker *maker)
 {
     uint64_t floor = UINT64_C(1) << between(maker, 9, 25);
@@ -395,7 +396,7 @@ static void hostile_edges(struct maker *maker)
     churn(maker, 1500, 40, 3, edge_size);
 }
 
-/* A comb: every other block goes, and then what is asked is a little larger than the gaps. */
+/* A comb: every other block is freed, and then requests are slightly larger than the gaps. */
 static void hostile_comb(struct maker *maker)
 {
     uint64_t size = between(maker, 100, 5000) * KIB;
@@ -421,7 +422,7 @@ static void hostile_comb(struct maker *maker)
     }
 }
 
-/* ---- by number ------------------------------------------------------------------------------ */
+/* ---- generators ----------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -440,7 +441,7 @@ const char *trace_generator_name(unsigned generator)
     return generators[generator].name;
 }
 
-/* What lives after each step, and at most. */
+/* Compute the live bytes after each step, and their peak. */
 static void find_live(struct trace *trace)
 {
     uint64_t *sizes = calloc((size_t)trace->block_count + 1, sizeof(*sizes));
@@ -473,7 +474,7 @@ void trace_generate(unsigned generator, uint64_t seed, struct trace *trace)
     maker.trace = trace;
     maker.random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) + generator;
     for (unsigned i = 0; i < 8; i++) {
-        (void)pick(&maker, 2); /* seeds that are alike make numbers that are not */
+        (void)pick(&maker, 2); /* similar seeds give different numbers */
     }
     generators[generator].make(&maker);
     find_live(trace);

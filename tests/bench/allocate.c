@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a pair of allocating and freeing costs, in nanoseconds: ours on the mock, on one stream and
- * on two streams of two threads at once, beside host allocators asked for the same size. Prints
- * "NAME NS" lines for the benchmark to read. An allocator that is not installed has no line.
+ * The time of a pair of allocation and free, in nanoseconds: our allocator on the mock, on one
+ * stream and on two streams of two threads at once, and host allocators with the same size. Prints
+ * "NAME NS" lines for the benchmark. An allocator that is not installed has no line.
  *
- * The loops run in turn, again and again. A figure is the least of several medians: the median
- * drops interrupts, the least drops the time when the host had slowed the processor down.
+ * The loops run in turn, many times. A figure is the smallest of several medians: the median
+ * removes interrupts, the minimum removes the time when the host had slowed the processor down.
  */
 #include "ds_accel.h"
 
@@ -22,7 +22,7 @@
 #define SIZE_BYTES 4096u
 #define THREADS 2u
 
-/* Where a loop begins must not depend on what stands before it. */
+/* The alignment of a loop must not depend on the code before it. */
 #define LOOP static __attribute__((noinline, aligned(64)))
 
 static ds_accel_device_t *device;
@@ -30,7 +30,7 @@ static ds_accel_stream_t *streams[THREADS];
 
 struct host {
     const char *name;
-    const char *library; /* NULL: libc's */
+    const char *library; /* NULL: libc */
     const char *alloc_name;
     const char *free_name;
     void *(*alloc)(size_t size);
@@ -91,7 +91,7 @@ static int compare(const void *a, const void *b)
 /* ---- one thread or two at a time ------------------------------------------------------------ */
 
 struct racer {
-    const struct host *host; /* NULL: ours */
+    const struct host *host; /* NULL: our allocator */
     pthread_barrier_t *start;
     unsigned index;
     double ns;
@@ -115,7 +115,7 @@ static void *race(void *given)
     return NULL;
 }
 
-/* The slower of the threads. */
+/* Return the time of the slower thread. */
 static double measure(const struct host *host, unsigned thread_count)
 {
     struct racer racers[THREADS];
@@ -168,7 +168,7 @@ static void measure_group(double best[HOST_COUNT + 1][THREADS])
     }
 }
 
-/* ---- who takes part ------------------------------------------------------------------------- */
+/* ---- contestants ---------------------------------------------------------------------------- */
 
 static void find_hosts(void)
 {

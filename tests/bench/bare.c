@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The baseline of the start: the least a program can do to learn a plugin's name.  bare FILE.so */
+/* bare FILE.so: the baseline of the start, the least work that reads a plugin's name. */
 #include "plugin-api.h"
 
 #include <dlfcn.h>

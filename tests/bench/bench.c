@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Measures what users wait for, beside a baseline in the same run:  bench BUILD
+ * Measures times that users wait for, and a baseline in the same run:  bench BUILD
  *
  *   process.c   other programs, timed        report.c     table, JSON, SVG
- *   plugins.c   directories full of plugins      dispatch.c   a program of its own: cost of a call
+ *   plugins.c   directories full of plugins      dispatch.c   a separate program: cost of a call
  *   bare.c      the baseline of the start    trivial.c    the baseline of a call
- *   allocate.c  a program of its own: device memory beside host allocators
- *   pinned.c    a program of its own: cost of pinned memory
+ *   allocate.c  a separate program: device memory compared with host allocators
+ *   pinned.c    a separate program: cost of pinned memory
  *
  * Contestants take turns (A B A B) and figures are medians, since virtual machines drift by tens of
- * per cent within minutes. Only ratios say much from one machine to the next.
+ * per cent within minutes. Only ratios can be compared between machines.
  *
  * This program stays small and does not link the library: Linux counts the memory of the process
  * that calls posix_spawn() into the peak of its child, so a larger one would hide the child's.
@@ -28,7 +28,7 @@
 #define WARM_UP 5u
 
 /*
- * DeepSpeed 0.19.6 in its fair fast case: DS_ACCELERATOR=cpu, the accelerator package alone, the
+ * DeepSpeed 0.19.6 in its best case: DS_ACCELERATOR=cpu, only the accelerator package imported, the
  * name printed. Recorded in November 2026 on a virtual machine with two AMD EPYC processors.
  */
 #define PYTHON_MS 842.0
@@ -40,8 +40,8 @@ struct bench {
     char plugin[BENCH_PATH_SIZE]; /* the file of the accelerator that detect chooses */
     char config_home[BENCH_PATH_SIZE];
     char cache[BENCH_PATH_SIZE];
-    const char *env[4];  /* nothing is remembered */
-    const char *warm[4]; /* verdicts are, in memory as $XDG_RUNTIME_DIR is */
+    const char *env[4];  /* no verdict is stored */
+    const char *warm[4]; /* verdicts are stored, in memory like $XDG_RUNTIME_DIR */
     struct bench_report report;
 };
 
@@ -59,7 +59,7 @@ static void make_dir(const char *path)
     }
 }
 
-/* ---- start to answer ------------------------------------------------------------------------ */
+/* ---- detect --------------------------------------------------------------------------------- */
 
 struct start_samples {
     double cold[START_ROUNDS];
@@ -70,7 +70,7 @@ struct start_samples {
     double bare_rss[START_ROUNDS];
 };
 
-/* cold: nothing is remembered; warm: the verdicts of an earlier run are. */
+/* cold: no verdict is stored; warm: the verdicts of an earlier run are stored. */
 static void sample_start(struct bench *bench, struct start_samples *samples)
 {
     char bare_path[BENCH_PATH_SIZE];
@@ -96,7 +96,7 @@ static void sample_start(struct bench *bench, struct start_samples *samples)
     }
 }
 
-/* Not ru_maxrss, which has the peak of whoever started this program in it. */
+/* Not ru_maxrss, which includes the peak of the process that started this program. */
 static double own_peak_mib(void)
 {
     FILE *file = fopen("/proc/self/status", "r");
@@ -207,7 +207,7 @@ static void make_directory(const struct bench *bench, struct directory *director
     format_path(directory->dir, bench->dir, name);
     format_path(placeholder, bench->dir, "placeholder.so");
     bench_make_plugins(placeholder, directory->dir, plugins);
-    /* A plugin that is refused before its probe would make the figure too good. */
+    /* A plugin that is rejected before its probe would make the figure too good. */
     bench_capture(json, bench->warm, text, sizeof(text));
     if (count_text(text, "\"unavailable\"") < plugins) {
         bench_die("%s: not all of the %u plugins were probed", directory->dir, plugins);
@@ -222,7 +222,7 @@ static void sample_directories(const struct bench *bench, struct directory *dire
                                     directories[i].dir, "-q",     NULL};
 
             directories[i].cold[round] = bench_run(detect, bench->env).ms;
-            /* Verdicts that say no hold for a minute, which this may take longer than. */
+            /* Negative verdicts expire after a minute, and these rounds may take longer. */
             if (round % 8 == 0) {
                 bench_run(detect, bench->warm);
             }
@@ -243,7 +243,7 @@ static struct bench_row *add_plugin_row(struct bench *bench, const char *name, d
     return row;
 }
 
-/* What one more plugin costs, from the smallest directory to the given one. */
+/* The cost of one more plugin, from the smallest directory to the given one. */
 static double cost_of_each(const double *ms, unsigned directory)
 {
     return (ms[directory] - ms[0]) * 1000 / (directory_plugins[directory] - directory_plugins[0]);
@@ -278,7 +278,7 @@ static void measure_plugins(struct bench *bench)
     snprintf(row->note, sizeof(row->note), "200: %.2f ms", warm[2]);
 }
 
-/* A plugin that dies in its probe, beside cpu, which is chosen all the same. */
+/* A plugin that crashes in its probe, beside cpu, which is still chosen. */
 static void measure_casualty(struct bench *bench)
 {
     static double with[DIRECTORY_ROUNDS];
@@ -322,7 +322,7 @@ static void add_call_row(struct bench *bench, const char *name, double ours, dou
     struct bench_row *row = bench_add(&bench->report);
 
     row->name = name;
-    /* Two loops that cost the same can differ either way. */
+    /* The difference of two equal loops may be negative. */
     row->ours = ours > 0 ? ours : 0;
     row->unit = "ns";
     row->baseline = plt;
@@ -334,7 +334,7 @@ static void add_call_row(struct bench *bench, const char *name, double ours, dou
 static void measure_dispatch(struct bench *bench)
 {
     char path[BENCH_PATH_SIZE];
-    char text[1024] = "\n"; /* every figure's name then follows a newline */
+    char text[1024] = "\n"; /* so that every name follows a newline */
     const char *argv[] = {path, NULL};
     const char *env[] = {bench->env[0], bench->env[1], "DS_ACCELERATOR=cpu", NULL};
     struct bench_row *row;
@@ -405,7 +405,7 @@ static void measure_pinned(struct bench *bench)
 
 /* ---- device memory -------------------------------------------------------------------------- */
 
-/* 0: it printed none, since it is not installed. */
+/* 0: the program printed no figure, because the allocator is not installed. */
 static double find_optional(const char *text, const char *name, unsigned threads)
 {
     char line[64];
@@ -448,7 +448,7 @@ static void measure_allocation(struct bench *bench)
     char path[BENCH_PATH_SIZE];
     char text[1024] = "\n";
     const char *argv[] = {path, NULL};
-    /* jemalloc wants more of the space for thread-local variables than is left by default. */
+    /* jemalloc needs more space for thread-local variables than is left by default. */
     const char *env[] = {bench->env[0], bench->env[1], "DS_ACCELERATOR=mock",
                          "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384", NULL};
 
@@ -458,7 +458,7 @@ static void measure_allocation(struct bench *bench)
     add_allocation_row(bench, text, "alloc+free, 2 threads 2 streams", 2, 35);
 }
 
-/* ---- setting up ----------------------------------------------------------------------------- */
+/* ---- setup ---------------------------------------------------------------------------------- */
 
 static void set_up(struct bench *bench, const char *build)
 {

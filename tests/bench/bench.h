@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the files of the benchmark share; bench.c explains how they fit together. */
+/* Shared by the files of the benchmark; bench.c explains how they fit together. */
 #ifndef DS_ACCEL_TESTS_BENCH_BENCH_H
 #define DS_ACCEL_TESTS_BENCH_BENCH_H
 
@@ -12,13 +12,13 @@
 
 /* ---- process.c: other programs, timed ------------------------------------------------------- */
 
-/* What one run cost, from posix_spawn() until it was waited for. */
+/* The cost of one run, from posix_spawn() to waitpid(). */
 struct bench_cost {
     double ms;
-    long rss_kib; /* the peak */
+    long rss_kib; /* peak */
 };
 
-/* Say what went wrong and exit with 1: a benchmark that cannot measure has no other answer. */
+/* Print an error and exit with 1: there is no result without a measurement. */
 void bench_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 double bench_now_ns(void);
@@ -26,10 +26,11 @@ double bench_now_ns(void);
 /* Sorts the values. */
 double bench_median(double *values, size_t count);
 
-/* argv and env end in NULL. Output goes nowhere; a program that fails ends the benchmark. */
+/* argv and env end in NULL. Output is discarded; a program that fails ends the benchmark. */
 struct bench_cost bench_run(const char *const *argv, const char *const *env);
 
-/* Run it once and keep its stdout in text, NUL-terminated; what does not fit is an error. */
+/* Run the program once and store its stdout in text, NUL-terminated; output that does not fit is an
+ * error. */
 void bench_capture(const char *const *argv, const char *const *env, char *text, size_t text_size);
 
 /* ---- plugins.c: directories full of plugins -----------------------------------------------------
@@ -47,10 +48,10 @@ struct bench_row {
     const char *name;
     double ours;
     const char *unit;
-    double baseline; /* 0: there is none */
+    double baseline; /* 0: none */
     const char *baseline_name;
-    double goal;        /* at most this */
-    bool goal_is_ratio; /* of ours to the baseline; else in the row's unit */
+    double goal;        /* upper limit */
+    bool goal_is_ratio; /* ratio to the baseline; else in the row's unit */
     char note[200];
 };
 
@@ -59,10 +60,10 @@ struct bench_report {
     size_t count;
 };
 
-/* The next row, zeroed. */
+/* Return the next row, zeroed. */
 struct bench_row *bench_add(struct bench_report *report);
 
-/* The table on stdout, dir/bench.json and dir/bench.svg. */
+/* Write the table to stdout, and dir/bench.json and dir/bench.svg. */
 void bench_write(const struct bench_report *report, const char *dir);
 
 #endif

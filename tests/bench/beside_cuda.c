@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a call through us costs beside the driver's own function, on the same device, stream and
- * memory, in turn in one run: prints "NAME OURS DRIVER UNIT" lines. The driver is opened a second
- * time here, by its soname, as any CUDA program would.
+ * The cost of a call through ds-accel compared with the driver's own function, on the same device,
+ * stream and memory, in turn in one run: prints "NAME OURS DRIVER UNIT" lines. This program opens
+ * the driver itself by its soname, as any CUDA program would.
  *
  * Host calls are timed by the host's clock, transfers from their submission to the end of the
- * stream. A figure is the median of many blocks, ours and the driver's alternating, so that a
- * change of clock speed hits both.
+ * stream. A figure is the median of many blocks, ours and the driver's in turn, so that a change of
+ * clock speed affects both.
  */
 #include "ds_accel.h"
 
@@ -48,7 +48,7 @@ static struct {
     void *other;
     void *pinned;
     void *native_stream;
-    void *native_event; /* the driver's own */
+    void *native_event; /* created by the driver */
 } bench;
 
 static void die(const char *what)
@@ -64,7 +64,7 @@ static void must(int failed, const char *what)
     }
 }
 
-/* ---- pairs: one operation, ours and the driver's -------------------------------------------- */
+/* ---- pairs: the same operation, ours and the driver's --------------------------------------- */
 
 static int our_query(void)
 {
@@ -86,7 +86,8 @@ static int its_record(void)
     return driver.record(bench.native_event, bench.native_stream) != 0;
 }
 
-/* The shortest piece of work that every device has: what a launch costs the host, and its end. */
+/* The shortest work of every device: shows the host's cost of a launch and of waiting for its
+ * end. */
 static int our_fill(void)
 {
     return ds_accel_mem_set_async(bench.stream, bench.memory, 7, FILL_BYTES) < 0;
@@ -153,8 +154,8 @@ static const struct {
     const char *name;
     int (*ours)(void);
     int (*its)(void);
-    unsigned calls;      /* of a block */
-    uint64_t size_bytes; /* 0: told in ns for a call, else in GB/s */
+    unsigned calls;      /* per block */
+    uint64_t size_bytes; /* 0: the figure is ns per call, else GB/s */
 } pairs[] = {
     {"stream_query", our_query, its_query, 20000, 0},
     {"event_record", our_record, its_record, 2000, 0},
@@ -183,7 +184,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* ns of one call; the stream is empty before and after. */
+/* Return the ns of one call; the stream is empty before and after. */
 static double time_block(int (*call)(void), unsigned calls)
 {
     double start;
@@ -232,7 +233,7 @@ static void *symbol(void *library, const char *name)
     return address;
 }
 
-/* The event is made in the primary context, which is the one that we work in. */
+/* The event is created in the primary context, which the plugin uses, too. */
 static void open_driver(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a call costs, in nanoseconds: prints "NAME NS" lines for the benchmark to read. Every loop
- * puts the result of a call into the arguments of the next, or into a sum where there are none, and
- * clobbers memory, so that the compiler can neither hoist nor drop the loads that are measured.
+ * The cost of a call, in nanoseconds: prints "NAME NS" lines for the benchmark. Every loop puts the
+ * result of a call into the arguments of the next, or into a sum if there are none, and clobbers
+ * memory, so that the compiler can neither hoist nor drop the measured loads.
  *
- * The loops run in turn, again and again. A figure is the least of several medians: the median
- * drops interrupts, the least drops the time when the host had slowed the processor down.
+ * The loops run in turn, many times. A figure is the smallest of several medians: the median
+ * removes interrupts, the minimum removes the time when the host had slowed the processor down.
  */
 #include "ds_accel.h"
 #include "trivial.h"
@@ -17,9 +17,9 @@
 
 #define GROUPS 9u
 #define BLOCKS 5u
-#define CALLS 1000000u /* of one block: 45 million of each kind in all */
+#define CALLS 1000000u /* per block: 45 million of each kind in total */
 
-/* Where a loop begins must not depend on what stands before it. */
+/* The alignment of a loop must not depend on the code before it. */
 #define LOOP static __attribute__((noinline, aligned(64)))
 
 static ds_accel_stream_t *default_stream;
@@ -51,7 +51,7 @@ LOOP uintptr_t loop_wrapper(uintptr_t device, uint32_t count)
     return device;
 }
 
-/* The plugin's own function, its address and handle in registers: what dispatch comes on top of. */
+/* The plugin's own function, its address and handle in registers: the baseline of dispatch. */
 LOOP uintptr_t loop_direct(uintptr_t given, uint32_t count)
 {
     const ds_accel_device_t *device = (const ds_accel_device_t *)given;
@@ -67,7 +67,7 @@ LOOP uintptr_t loop_direct(uintptr_t given, uint32_t count)
     return handle;
 }
 
-/* The library's copy of the inline function, by its address: who has another language, or -O0. */
+/* The library's copy of the inline function, by its address: for other languages, or -O0. */
 LOOP uintptr_t loop_exported(uintptr_t device, uint32_t count)
 {
     int32_t (*call)(ds_accel_device_t *) = ds_accel_device_synchronize;
@@ -79,7 +79,7 @@ LOOP uintptr_t loop_exported(uintptr_t device, uint32_t count)
     return device;
 }
 
-/* A second call, of the kind that programs poll with. */
+/* A query, as programs poll with. */
 LOOP uintptr_t loop_query(uintptr_t device, uint32_t count)
 {
     uintptr_t stream = (uintptr_t)default_stream;

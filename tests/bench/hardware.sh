@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# hardware.sh BUILD NAME: all that can be said of the accelerator NAME on the machine at hand, as the
-# section that belongs into docs/hardware.md: detection, identity, conformance, figures, and for cuda
-# the driver's own figures beside them. Exit code 1 if a rule is broken or the accelerator is absent.
+# hardware.sh BUILD NAME: print a section for docs/hardware.md about the accelerator NAME on this
+# machine: detection, identity, conformance, figures, and for cuda the driver's own figures beside
+# them. Exit code 1 if a rule is broken or the accelerator is absent.
 set -eu
 build=$1
 name=$2
@@ -13,7 +13,7 @@ code=0
 DS_ACCELERATOR=$name
 export DS_ACCELERATOR
 
-# section TITLE COMMAND...: its output, indented as Markdown wants it.
+# section TITLE COMMAND...: print the output of COMMAND, indented for Markdown.
 section() {
     printf '\n%s:\n\n' "$1"
     shift

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What pinned memory costs on the cpu: prints "NAME NS" lines for the benchmark to read.
+ * The cost of pinned memory on the cpu: prints "NAME NS" lines for the benchmark.
  *
- *   bytes   the size of a block: 64 MiB, or less where the kernel's limit is in the way
- *   first   a block from the runtime: nothing is kept, so that each is the first one
- *   bare    the same without us: mmap(), MADV_HUGEPAGE, mlock()
- *   pooled  a pair of allocation and free that the pool meets
+ *   bytes   the size of a block: 64 MiB, or less if the kernel's limit is lower
+ *   first   a block from the runtime: the pool is empty, so that each is the first one
+ *   bare    the same without the runtime: mmap(), MADV_HUGEPAGE, mlock()
+ *   pooled  a pair of allocation and free served by the pool
  *
- * first and bare take turns, and each gives its memory back before the other's turn. Both leave it
- * locked and present, so neither needs to touch it.
+ * first and bare take turns, and each releases its memory before the other's turn. Both leave it
+ * locked and resident, so neither needs to touch it.
  */
 #include "ds_accel.h"
 
@@ -21,7 +21,7 @@
 #define ROUNDS 31u
 #define GROUPS 9u
 #define BLOCKS 5u
-#define PAIRS 20000u /* of one block: 900,000 in all */
+#define PAIRS 20000u /* per block: 900,000 in total */
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 static double now_ns(void)
@@ -52,7 +52,7 @@ static void die(const char *what)
     exit(1);
 }
 
-/* Nanoseconds until the block is there, without giving it back; 0: it can't be had. */
+/* Return the nanoseconds of an allocation, without the release; 0: it failed. */
 static double take_bare(size_t size_bytes)
 {
     double start = now_ns();
@@ -117,7 +117,7 @@ static double time_pairs(ds_accel_device_t *device, size_t size_bytes)
     return (now_ns() - start) / PAIRS;
 }
 
-/* The least of several medians, as dispatch.c has it. */
+/* The smallest of several medians, as in dispatch.c. */
 static void measure_pooled(ds_accel_device_t *device, size_t size_bytes)
 {
     double samples[BLOCKS];

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Directories full of plugins. Linking hundreds would take a minute, so one is linked under a name
- * of fixed width, and every copy gets another name of that width wherever the bytes of the first
- * stand in it. They are copies, not hard links, which the host would take for one file.
+ * of fixed width, and every copy gets another name of that width wherever the first name occurs in
+ * the file. They are copies, not hard links, which the host would recognize as one file.
  */
 #include "bench.h"
 
@@ -18,7 +18,7 @@
 struct image {
     unsigned char *bytes;
     size_t size;
-    size_t *names; /* where the placeholder stands */
+    size_t *names; /* offsets of the placeholder */
     size_t name_count;
 };
 

@@ -52,7 +52,8 @@ static pid_t start(const char *const *argv, const char *const *env,
                    const posix_spawn_file_actions_t *actions)
 {
     pid_t pid;
-    /* POSIX takes char *const * for history's sake and writes to none of the strings. */
+    /* POSIX declares char *const * for historical reasons; posix_spawn() changes none of the
+     * strings. */
     int error = posix_spawn(&pid, argv[0], actions, NULL, (char *const *)argv, (char *const *)env);
 
     if (error != 0) {

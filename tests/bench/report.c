@@ -37,7 +37,7 @@ static double ratio_of(const struct bench_row *row)
     return row->baseline > 0 ? row->ours / row->baseline : 0;
 }
 
-/* How much of what the goal allows was used; up to 1 is met. */
+/* The used part of the goal; up to 1 the goal is met. */
 static double share_of(const struct bench_row *row)
 {
     return (row->goal_is_ratio ? ratio_of(row) : row->ours) / row->goal;
@@ -48,7 +48,7 @@ static bool is_met(const struct bench_row *row)
     return share_of(row) <= 1;
 }
 
-/* Three digits that count. */
+/* Three significant digits. */
 static void format_number(char *text, size_t size, double value)
 {
     int digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
@@ -79,7 +79,7 @@ static void format_goal(char *text, size_t size, const struct bench_row *row)
 
 /* ---- the machine ---------------------------------------------------------------------------- */
 
-/* The value of the first such line of /proc/cpuinfo; other processors than x86 have none. */
+/* The value of the first such line of /proc/cpuinfo; only x86 processors have it. */
 static void read_cpu(char *cpu, size_t size)
 {
     FILE *file = fopen("/proc/cpuinfo", "r");
@@ -264,8 +264,8 @@ static void write_json(const struct bench_report *report, const struct machine *
 #define SVG_TOP 84
 #define SVG_ROW 34
 #define SVG_BAR_LEFT 280
-#define SVG_UNIT 200  /* pixels of a bar that is exactly at its goal */
-#define SVG_LONGEST 2 /* goals that a bar can show */
+#define SVG_UNIT 200  /* pixels of a bar exactly at its goal */
+#define SVG_LONGEST 2 /* length limit of a bar, in goals */
 
 static void put_svg_text(FILE *file, int x, int y, const char *style, const char *text)
 {
@@ -300,7 +300,7 @@ static void put_svg_row(FILE *file, const struct bench_row *row, int y)
     }
     snprintf(label, sizeof(label), "%s%s, goal %s: %s", cells[row->goal_is_ratio ? 3 : 1],
              row->goal_is_ratio ? " x" : "", cells[4], is_met(row) ? "met" : "not met");
-    /* Beside the longest bar and the goal's line, so that neither crosses the text. */
+    /* To the right of the longest bar and the goal's line, so that neither crosses the text. */
     put_svg_text(file, SVG_BAR_LEFT + SVG_LONGEST * SVG_UNIT + 20, y + 16, "", label);
 }
 

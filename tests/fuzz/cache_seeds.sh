@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Write the files of verdicts that the corpus of fuzz_cache began with, made by the library: one with a
-# good verdict, one with a bad one, one with strikes. To be done again when a record has other members.
+# Write the initial files of fuzz_cache's corpus with the library: a good verdict, a bad one,
+# strikes. Run it again when the record's members change.
 #
 #     cache_seeds.sh BUILD DIRECTORY
 set -eu
@@ -16,14 +16,14 @@ export XDG_CONFIG_HOME="$dir" LC_ALL=C
 unset DS_ACCELERATOR DS_ACCEL_CONFIG DS_ACCEL_CACHE DS_ACCEL_PROBE DS_ACCEL_PLUGIN_PATH 2>/dev/null || true
 echo '{"deny": ["cpu", "mock"]}' >"$dir/only.json"
 
-# detect DIRECTORY: the plugin of that directory is the only one that is asked.
+# detect DIRECTORY: probe only the plugin in DIRECTORY.
 detect() {
     cp "$faults/$1/ds_accel_faulty.so" "$dir/plugins/"
     DS_ACCEL_CACHE_DIR=$dir/cache "$build/bin/ds-accel" --config "$dir/only.json" --plugin-dir "$dir/plugins" detect \
         >/dev/null 2>&1 || true
 }
 
-# keep NAME: what is remembered becomes a seed, and is forgotten.
+# keep NAME: make the stored file a seed, and remove it.
 keep() {
     cat "$dir/cache/verdicts" >"$directory/$1"
     rm -r "$dir/cache"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-"""Write the ELF files that the corpus of fuzz_elf began with: the smallest plugin, and what is wrong with others.
+"""Write the initial ELF files of fuzz_elf's corpus: the smallest plugin, and invalid ones.
 
     elf_seeds.py DIRECTORY
 
@@ -45,7 +45,7 @@ def noted(notes, align=4):
 
 
 def dynamic(hashed="gnu", symbols=2, repeat=1, extra=(), stack=6, library=b"libm.so.6"):
-    """A plugin with a dynamic section: needs a library, exports its entry; repeat: so many segments of it."""
+    """A plugin that needs a library and exports its entry; REPEAT dynamic segments."""
     count = 3 + repeat
     start = HEADER_BYTES + count * SEGMENT_BYTES
     ours = note()

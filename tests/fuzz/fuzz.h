@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Shared by the fuzzers. A fuzzer is one file: LLVMFuzzerTestOneInput() gives the library any bytes
- * and checks what must hold of the answer. libFuzzer calls it, or fuzz_main.c with the inputs that
- * are kept in corpus/.
+ * Shared by the fuzzers. A fuzzer is one file: LLVMFuzzerTestOneInput() passes arbitrary bytes to
+ * the library and checks properties of the result. Its callers are libFuzzer, and fuzz_main.c with
+ * the inputs in corpus/.
  */
 #ifndef DS_ACCEL_TESTS_FUZZ_FUZZ_H
 #define DS_ACCEL_TESTS_FUZZ_FUZZ_H
@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What does not hold ends the process, which both callers take for a failure of the input. */
+/* A false condition ends the process, which both callers report as a failure of the input. */
 #define FUZZ_CHECK(condition) \
     do { \
         if (!(condition)) { \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Any bytes as the file of verdicts, in three ways: as they are, with a head that makes them
- * believable, and as changes to single bytes of a file with a good, a bad and a struck record. The
- * checksum is made right in the last two, so that the records behind it are read. Files that the
- * library wrote (cache_seeds.sh) are of another machine: their own head says of which.
+ * Arbitrary bytes as the file of verdicts, in three ways: unchanged, with a valid head in front,
+ * and as changes to single bytes of a file with a good, a bad and a struck record. The last two get
+ * a valid checksum, so that the records behind it are parsed. The library's own files
+ * (cache_seeds.sh) come from another machine: their head names it.
  */
 #include "fuzz.h"
 
@@ -16,7 +16,7 @@
 
 #define MACHINE UINT64_C(0x5eed)
 
-/* As record.c writes it. */
+/* The layout that record.c writes. */
 struct head {
     char magic[8];
     uint32_t format;
@@ -32,7 +32,7 @@ static bool is_reason(const char *code)
     return code[0] == '\0' || ds_accel__reason_find(code) != DS_ACCEL__REASON_NONE;
 }
 
-/* Never longer than its kind holds, and nothing of the future. */
+/* A verdict is valid no longer than its kind allows, and never if its time is in the future. */
 static void check_verdict_times(const struct ds_accel__record *record)
 {
     uint64_t made = record->data.verdict_ms;
@@ -84,7 +84,7 @@ static void check_record(const struct ds_accel__record *record, const char *begi
     check_strike_times(record);
 }
 
-/* Records that are read, written and read again are the same. */
+/* Records that are parsed, written and parsed again are equal. */
 static void check_again(const struct ds_accel__cache_table *table)
 {
     struct ds_accel__cache_table again = {0};
@@ -121,7 +121,7 @@ static void parse(const void *data, size_t size, uint64_t machine)
     ds_accel__cache_table_clear(&table);
 }
 
-/* With the checksum of what is there. */
+/* Parse with a checksum that matches the data. */
 static void parse_sealed(uint8_t *data, size_t size)
 {
     struct head head;
@@ -135,7 +135,7 @@ static void parse_sealed(uint8_t *data, size_t size)
     parse(data, size, MACHINE);
 }
 
-/* Three records, as detection leaves them. */
+/* Write three records, as detection would. */
 static int32_t make_file(struct ds_accel__text *text)
 {
     struct ds_accel__record records[] = {
@@ -161,8 +161,8 @@ static int32_t make_file(struct ds_accel__text *text)
     return ds_accel__cache_format(&table, MACHINE, text);
 }
 
-/* Each byte behind the head in turn, whatever the input is: only those are believed that make
- * sense. */
+/* Change each byte behind the head in turn, independently of the input: the library accepts only
+ * records that make sense. */
 static void check_each_byte(void)
 {
     static const uint8_t changes[] = {0x01, 0x03, 0x08, 0x80, 0xff};
@@ -182,7 +182,7 @@ static void check_each_byte(void)
     ds_accel__text_clear(&text);
 }
 
-/* Three bytes each: where, and what stands there then. */
+/* Apply changes of three bytes each: a position of two bytes and the new value. */
 static void parse_changed(const uint8_t *data, size_t size)
 {
     struct ds_accel__text text = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Any bytes as configuration: up to four files, one layer above the other, between NUL bytes (which
- * no JSON text has). Once as files of everything, once as files of op builders.
+ * Arbitrary bytes as configuration: up to four files, one layer above the other, separated by NUL
+ * bytes, which JSON cannot contain. Once as main configuration, once as files of op builders.
  */
 #include "fuzz.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-/* The byte at a line and column, which count from 1; NULL if the text does not have them. */
+/* Return the byte at a line and column, counted from 1; NULL if the text has no such place. */
 static const char *find_place(const char *text, size_t size_bytes, int line, int column)
 {
     const char *end = text + size_bytes;
@@ -34,7 +34,7 @@ static const char *find_place(const char *text, size_t size_bytes, int line, int
     return column == 1 && line == 1 ? at : NULL;
 }
 
-/* One segment of a JSON pointer as a key; the rest of the pointer behind it. */
+/* Copy one segment of a JSON pointer to key, unescaped; return the rest of the pointer. */
 static const char *next_key(const char *pointer, char *key)
 {
     FUZZ_CHECK(*pointer == '/');
@@ -50,7 +50,7 @@ static const char *next_key(const char *pointer, char *key)
     return pointer;
 }
 
-/* The value that a pointer names, and its key; NULL if there is none. */
+/* Find the value at a pointer, and its key; NULL if there is none. */
 static json_t *find_value(json_t *value, const char *pointer, char *key)
 {
     *key = '\0';
@@ -69,7 +69,7 @@ struct recheck {
     size_t count;
 };
 
-/* The place of each problem holds the very value, or key, that its pointer names. */
+/* Check that each problem's position has exactly the value, or key, that its pointer names. */
 static int32_t check_problem(void *user_data, const char *pointer, bool is_key, const char *message)
 {
     struct recheck *recheck = user_data;
@@ -101,7 +101,7 @@ static int32_t check_problem(void *user_data, const char *pointer, bool is_key, 
     return DS_ACCEL_OK;
 }
 
-/* By jansson's judgement, since its text is what a report has to be. */
+/* Use jansson's definition, since it must accept the text in a report. */
 static bool is_utf8(const char *text)
 {
     json_t *value = json_string(text);
@@ -111,7 +111,7 @@ static bool is_utf8(const char *text)
     return is;
 }
 
-/* Problems are places in the file, and messages of one line that JSON can hold. */
+/* Check that problems are positions in the file, with messages of one line of valid UTF-8. */
 static void check_messages(const struct ds_accel__config *config, size_t from,
                            const struct ds_accel__config_file *file)
 {
@@ -170,7 +170,7 @@ static struct ds_accel__config make_config(const char *const *texts, const size_
     return config;
 }
 
-/* Every value of the merged tree comes from a place in one of the files. */
+/* Check that every value of the merged tree comes from a position in one of the files. */
 static void check_origins(const struct ds_accel__config *config, json_t *value, const char *pointer)
 {
     char *origin = *pointer != '\0' ? ds_accel__config_origin(config, pointer) : NULL;
@@ -192,7 +192,8 @@ static void check_origins(const struct ds_accel__config *config, json_t *value, 
     }
 }
 
-/* Merging changed no file's own tree, and what was merged is a configuration that says the same. */
+/* Check that merging changed no file's own tree, and that the result is a configuration with the
+ * same meaning. */
 static void check_merged(const struct ds_accel__config *config, bool is_ops)
 {
     char *text = json_dumps(config->merged, JSON_COMPACT);

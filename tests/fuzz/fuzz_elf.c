@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Any bytes as a plugin's file: its headers, its note, what loading it would do, and what lint
- * reads of its dynamic section. */
+/* Arbitrary bytes as a plugin's file: headers, note, effects of loading it, and lint's reading of
+ * the dynamic section. */
 #include "fuzz.h"
 
 #include "base/text.h"
@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define TEXT_LIMIT_BYTES (8 * 1024u) /* of the names in a dynamic section */
+#define TEXT_LIMIT_BYTES (8 * 1024u) /* for the names in a dynamic section */
 
-/* A file with these bytes, read from its beginning; -1 if the machine has no room for it. */
+/* Return a descriptor of a file with these bytes; -1 if the machine has no memory for it. */
 static int make_file(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("fuzz_elf", MFD_CLOEXEC);
@@ -26,7 +26,7 @@ static int make_file(const uint8_t *data, size_t size)
     return fd;
 }
 
-/* A finding is one that `explain` can explain, with evidence on one line. */
+/* A finding has a known reason, with evidence on one line. */
 static void check_finding(const struct ds_accel__finding *finding)
 {
     if (finding->reason != DS_ACCEL__REASON_NONE) {
@@ -42,7 +42,7 @@ static bool is_text(const char *field, size_t size)
     return field[0] != '\0' && memchr(field, '\0', size) != NULL;
 }
 
-/* What it says of hardware is one text that ends, and says the same when it is read again. */
+/* The hardware section is a terminated text, and is the same when it is read again. */
 static void check_hardware(const struct ds_accel__elf *elf)
 {
     struct ds_accel__finding finding = {0};
@@ -52,12 +52,12 @@ static void check_hardware(const struct ds_accel__elf *elf)
         FUZZ_CHECK(memchr(elf->hardware, '\0', elf->hardware_bytes) != NULL);
         FUZZ_CHECK(ds_accel__hardware_check_note(elf->hardware, &finding) == DS_ACCEL_OK);
         FUZZ_CHECK(finding.reason == DS_ACCEL__REASON_NONE);
-        /* Lines, each with its end. */
+        /* Complete lines. */
         FUZZ_CHECK(elf->hardware[0] == '\0' || elf->hardware[strlen(elf->hardware) - 1] == '\n');
     }
 }
 
-/* A note that passes is one, is ours, and its texts end. */
+/* An accepted note is terminated, and has valid texts. */
 static void check_note(struct ds_accel__elf *elf)
 {
     struct ds_accel__finding finding = {0};
@@ -96,7 +96,7 @@ static void check_same(const struct ds_accel__finding *one, const struct ds_acce
     FUZZ_CHECK(strcmp(one->detail, other->detail) == 0);
 }
 
-/* A file read in parts and a mapped file get the same verdict, and lint sees the same. */
+/* A file read in parts and a mapped file get the same verdict and the same lint result. */
 static void check_harm(struct ds_accel__elf *elf, struct ds_accel__elf *mapped)
 {
     struct ds_accel__elf_harm harm;
@@ -120,7 +120,7 @@ static void check_harm(struct ds_accel__elf *elf, struct ds_accel__elf *mapped)
                 harm.paths.reason == DS_ACCEL__REASON_NONE));
 }
 
-/* Lines of a bounded length, however large the tables say they are. */
+/* Lines of a bounded length, whatever sizes the tables claim. */
 static void check_lines(const struct ds_accel__text *text)
 {
     FUZZ_CHECK(!text->failed);
@@ -146,10 +146,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_finding(&finding);
         FUZZ_CHECK(finding.reason != DS_ACCEL__REASON_NONE || elf.size_bytes == size);
         if (finding.reason == DS_ACCEL__REASON_NONE) {
-            /* The mapping has a page's end behind the file's: a sanitizer sees past this one's. */
+            /* The end of a mapping is padded to a page; the copy lets a sanitizer detect reads past
+             * the file. */
             copy = elf;
             copy.data = data;
-            check_note(&elf); /* in parts */
+            check_note(&elf); /* read in parts */
             check_note(&copy);
             check_harm(&elf, &copy);
             ds_accel__elf_read_dynamic(&copy, &dynamic);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Any bytes on the channel of the helper process. The first byte says how they come: in steps of
- * what size, and whether what follows is raw or is cut into messages that are sealed as the helper
- * would, so that what lies behind the checksum is met too.
+ * Arbitrary bytes on the channel of the helper process. The first byte selects the size of the
+ * steps in which they arrive, and whether the rest is raw or is cut into messages with a valid
+ * checksum, so that the code behind the checksum is reached, too.
  */
 #include "fuzz.h"
 
@@ -19,7 +19,7 @@
 #define LIMIT_BYTES 512u
 #define FRAMES 64
 
-/* What was read: kinds, sizes and a hash of the payloads, and how it ended. */
+/* The messages read: kinds, sizes and a hash of the payloads, and how reading ended. */
 struct tally {
     uint64_t hash;
     size_t count;
@@ -35,7 +35,7 @@ static void check_texts(const struct ds_accel__message *message)
     for (unsigned position = 0; position < 4; position++) {
         const char *text = ds_accel__message_text(message, 8, position);
 
-        /* Inside of the payload with its NUL, or the empty text that stands for none. */
+        /* Inside the payload including its NUL, or the empty text of an absent one. */
         FUZZ_CHECK(text[0] == '\0' || (text >= begin + 8 && text + strlen(text) < end));
     }
     FUZZ_CHECK(ds_accel__message_struct(message, data, sizeof(data)) ==
@@ -59,7 +59,7 @@ static void read_all(struct ds_accel__message_reader *reader, struct tally *hear
     }
 }
 
-/* Feed it in steps; a message is a message however it arrives. */
+/* Feed the data in steps; the messages must not depend on the step size. */
 static struct tally feed(const uint8_t *data, size_t size, size_t step)
 {
     struct ds_accel__message_reader reader = {.token = TOKEN, .limit_bytes = LIMIT_BYTES};
@@ -95,7 +95,7 @@ static void feed_both(const uint8_t *data, size_t size, size_t step)
     FUZZ_CHECK(in_steps.end == at_once.end);
 }
 
-/* One message that is whole, and not the helper's: of another token, out of turn, or too large. */
+/* A complete message that is not the helper's: with another token, out of order, or too large. */
 static void feed_foreign(uint16_t kind, const uint8_t *data, uint32_t bytes, size_t step)
 {
     static const char large[LIMIT_BYTES + 1];
@@ -128,7 +128,8 @@ static void feed_foreign(uint16_t kind, const uint8_t *data, uint32_t bytes, siz
     }
 }
 
-/* Cut into pieces [kind, size, bytes...], each sealed; every one must come out as it went in. */
+/* Cut the data into pieces [kind, size, bytes...] and seal each; every one must be read
+ * unchanged. */
 static void feed_sealed(const uint8_t *data, size_t size, size_t step)
 {
     struct ds_accel__text stream = {0};
@@ -153,7 +154,7 @@ static void feed_sealed(const uint8_t *data, size_t size, size_t step)
 
         FUZZ_CHECK(heard.count == sequence);
         FUZZ_CHECK(heard.end == DS_ACCEL__MESSAGE_MORE);
-        /* One bit of the last message's seal: then it is not the helper's. */
+        /* Flip one bit of the last message's checksum: the message is then rejected. */
         stream.data[stream.size_bytes - 1] ^= 1;
         heard = feed((const uint8_t *)stream.data, stream.size_bytes, step);
         FUZZ_CHECK(heard.count == sequence - 1);
@@ -174,7 +175,7 @@ static enum ds_accel__heard take_message(ds_accel_t *context, struct ds_accel__h
                : DS_ACCEL__HEARD_FORGERY;
 }
 
-/* What the library makes of messages that are sealed, whatever they say: a verdict, or none. */
+/* Take sealed messages with arbitrary contents: the result is a verdict, or none. */
 static void judge(const uint8_t *data, size_t size)
 {
     ds_accel_t *context = ds_accel__context_bare("", true);
@@ -188,14 +189,14 @@ static void judge(const uint8_t *data, size_t size)
         ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
     }
     while (candidate != NULL && size >= 2 && heard == DS_ACCEL__HEARD_SOMETHING) {
-        /* Results are longer than what one byte can count. */
+        /* A result is longer than one byte can count. */
         size_t bytes = data[0] == DS_ACCEL__MESSAGE_RESULT ? size - 2 : data[1];
         struct ds_accel__message message = {.kind = data[0], .payload = data + 2};
 
         bytes = bytes < size - 2 ? bytes : size - 2;
         message.payload_bytes = (uint32_t)bytes;
         heard = take_message(context, &helper, &message);
-        /* The first greeting alone says by when it has to have answered. */
+        /* Only the first HELLO sets the deadline. */
         FUZZ_CHECK(helper.deadline_ns == deadline_ns ||
                    (deadline_ns == 0 && message.kind == DS_ACCEL__MESSAGE_HELLO));
         deadline_ns = helper.deadline_ns;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Any text as each kind of list: numbers of CPUs, DS_ACCEL_LOG's levels, directories of a search
- * path.
- */
+/* Arbitrary text as each kind of list: CPU numbers, levels of DS_ACCEL_LOG, directories of a search
+ * path. */
 #include "fuzz.h"
 
 #include "base/text.h"
 
-#define LINE_LIMIT 1024 /* of the log */
+#define LINE_LIMIT 1024 /* of a line of the log */
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
@@ -49,7 +48,7 @@ static void print_set(const struct set *set, struct ds_accel__text *text)
     }
 }
 
-/* A list that is read and written again has the same numbers. */
+/* A list that is parsed, written and parsed again has the same numbers. */
 static void check_numbers(const char *list)
 {
     static struct set set;
@@ -77,8 +76,8 @@ static void check_numbers(const char *list)
 
 /* ---- levels --------------------------------------------------------------------------------- */
 
-/* By jansson's judgement, since its text is what a report has to be; and none of the characters
- * that take two bytes and control a terminal. */
+/* Use jansson's definition, since it must accept the text in a report; also reject the control
+ * characters of two bytes. */
 static bool is_printable(const char *line)
 {
     json_t *value = json_string(line);
@@ -96,7 +95,7 @@ static void count_warning(void *user_data, uint32_t level, const char *topic, co
     FUZZ_CHECK(level == DS_ACCEL_LOG_WARN);
     FUZZ_CHECK(strcmp(topic, "log") == 0);
     FUZZ_CHECK(strlen(line) > 0 && strlen(line) < LINE_LIMIT);
-    FUZZ_CHECK(is_printable(line)); /* one line, whatever was set */
+    FUZZ_CHECK(is_printable(line)); /* one line for any setting */
     ++*(unsigned *)user_data;
 }
 
@@ -108,7 +107,7 @@ static const char *level_name(uint32_t level)
     return names[level];
 }
 
-/* The items that were understood, written again, are all understood and give the same log. */
+/* The valid items, written again, are all valid and configure the same log. */
 static void check_levels(const char *levels)
 {
     unsigned warned = 0;
@@ -136,7 +135,7 @@ static void check_levels(const char *levels)
     for (uint32_t i = 0; i < log.topic_count; i++) {
         bool enabled = false;
 
-        for (uint32_t j = 0; j < log.topic_count; j++) { /* the last of a name counts */
+        for (uint32_t j = 0; j < log.topic_count; j++) { /* the last item of a name counts */
             if (strcmp(log.topics[i].name, log.topics[j].name) == 0) {
                 enabled = log.topics[j].level >= DS_ACCEL_LOG_INFO;
             }
@@ -149,7 +148,7 @@ static void check_levels(const char *levels)
 /* ---- directories --------------------------------------------------------------------------------
  */
 
-/* No item is empty, none is lost, and what lies between them is separators. */
+/* No item is empty or missing, and only separators are between the items. */
 static void check_items(const char *list, char separator)
 {
     const char *rest = list;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Run a fuzzer once with each file of the directories named: what fuzzing found stays found, with
- * any compiler. A child does the work, and where it ends or hangs the next goes on behind that
- * file. fuzz_NAME DIRECTORY...
+ * fuzz_NAME DIRECTORY...: run a fuzzer once with each file of the directories, compiled by any
+ * compiler, so that every input found by fuzzing remains a test. A child process does the work; if
+ * it ends early or hangs, the next child continues after that file.
  */
 #include "fuzz.h"
 
@@ -51,7 +51,7 @@ static void add_dir(const char *dir)
     free(entries);
 }
 
-/* The bytes alone, in a block of their own: a sanitizer sees a read past them. */
+/* Copy the bytes to a block of exactly their size: a sanitizer then detects reads past them. */
 static void run_file(const char *path)
 {
     static uint8_t buffer[INPUT_LIMIT_BYTES];
@@ -75,7 +75,7 @@ static void run_file(const char *path)
     free(data);
 }
 
-/* Run the files from *at on; true if the last was reached and the process ended well. */
+/* Run the files from *at on; true if the last one was reached and the process exited with 0. */
 static int run_child(volatile size_t *at)
 {
     int status = 0;
@@ -87,7 +87,7 @@ static int run_child(volatile size_t *at)
         for (; *at < path_count; (*at)++) {
             run_file(paths[*at]);
         }
-        exit(0); /* here a sanitizer looks for leaks */
+        exit(0); /* the sanitizer checks for leaks here */
     }
     if (child < 0 || waitpid(child, &status, 0) < 0) {
         fail("fork");

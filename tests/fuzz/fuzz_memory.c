@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Any text as a snapshot of a caching allocator. */
+/* Arbitrary text as a snapshot of a caching allocator. */
 #include "fuzz.h"
 
 #include "base/json.h"
@@ -8,7 +8,7 @@
 #include "runtime/oom.h"
 #include "runtime/snapshot/memory_snapshot.h"
 
-/* What the reader promises of every segment. */
+/* Guarantees of the reader for every segment. */
 static void check_segment(json_t *segment)
 {
     struct ds_accel__memory_sums sums = {0};
@@ -39,7 +39,7 @@ static void check_formats(json_t *tree)
         size_t size = 0;
         int32_t status = ds_accel__memory_snapshot_write(tree, format, &data, &size);
 
-        /* Settings may be nested deeper than a pickle's are. */
+        /* JSON may nest settings deeper than the pickle writer allows. */
         FUZZ_CHECK(status >= 0 ||
                    (status == DS_ACCEL_ERR_LIMIT && format == DS_ACCEL_SNAPSHOT_PICKLE));
         if (status < 0) {
@@ -61,7 +61,7 @@ static void check_formats(json_t *tree)
     }
 }
 
-/* Blocks stand where their own addresses say, if the input has any; the reader gives them all. */
+/* If the input has addresses, blocks are at these addresses; the reader fills in missing ones. */
 static void check_addresses(const uint8_t *data, size_t size, json_t *tree)
 {
     json_t *input = json_loadb((const char *)data, size, 0, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is said when memory is exhausted: a table of cases, once, and any facts at all, of which the
- * advice must not be one that could not have helped.
+ * Messages about exhausted memory: a table of cases, once, and arbitrary facts, for which the
+ * advice must be able to help.
  */
 #include "fuzz.h"
 
@@ -16,7 +16,7 @@ static const struct {
     enum ds_accel__oom_advice advice;
     const char *says;
 } cases[] = {
-    /* Simply full. */
+    /* The memory is full. */
     {{.device = "mock",
       .asked_bytes = 64 * MIB,
       .allocated_bytes = 90 * MIB,
@@ -28,7 +28,7 @@ static const struct {
      "mock: out of memory: 64 MiB asked, 90 MiB allocated, 90 MiB reserved, largest free block 0 "
      "B, "
      "fragmentation 0 %, device 10 MiB of 100 MiB free; 54 MiB more would be needed"},
-    /* In pieces, and the backend has virtual memory. */
+    /* Fragmented, and the backend has virtual memory. */
     {{.device = "cuda:1",
       .asked_bytes = 20 * MIB,
       .allocated_bytes = 32 * MIB,
@@ -40,7 +40,7 @@ static const struct {
      "cuda:1: out of memory: 20 MiB asked, 32 MiB allocated, 64 MiB reserved, largest free block "
      "8 MiB, fragmentation 75 %, device 0 B of 64 MiB free; enough is free, but in pieces: "
      "growable_segments would have helped, and is off"},
-    /* In pieces, together with what the device has left. */
+    /* Fragmented, and the fragments suffice together with the device's free memory. */
     {{.asked_bytes = 34 * MIB,
       .allocated_bytes = 32 * MIB,
       .reserved_bytes = 64 * MIB,
@@ -50,7 +50,7 @@ static const struct {
       .can_grow = true},
      DS_ACCEL__OOM_ADVICE_GROWABLE,
      "the device: out of memory: 34 MiB asked"},
-    /* The pieces do not add up. */
+    /* The sum of the fragments is too small. */
     {{.asked_bytes = 40 * MIB,
       .allocated_bytes = 32 * MIB,
       .reserved_bytes = 64 * MIB,
@@ -58,7 +58,7 @@ static const struct {
       .can_grow = true},
      DS_ACCEL__OOM_ADVICE_NONE,
      "; 8 MiB more would be needed"},
-    /* It is on already. */
+    /* Virtual memory is already enabled. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 32 * MIB,
       .reserved_bytes = 64 * MIB,
@@ -67,7 +67,7 @@ static const struct {
       .is_growable = true},
      DS_ACCEL__OOM_ADVICE_NONE,
      "; enough is free, but in pieces"},
-    /* No virtual memory: large blocks may be kept whole. */
+    /* No virtual memory: the advice is to keep large blocks whole. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 32 * MIB,
       .reserved_bytes = 64 * MIB,
@@ -81,7 +81,7 @@ static const struct {
       .max_split_bytes = 16 * MIB},
      DS_ACCEL__OOM_ADVICE_NONE,
      "; enough is free, but in pieces"},
-    /* The limit stands in the way, and the device has room. */
+    /* The limit prevents the allocation; the device has free memory. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 50 * MIB,
       .reserved_bytes = 50 * MIB,
@@ -91,7 +91,7 @@ static const struct {
      DS_ACCEL__OOM_ADVICE_LIMIT,
      "limit 60 MiB, device 50 MiB of 100 MiB free; the device has room: limit_bytes of at least "
      "70 MiB would have helped"},
-    /* The same, where free pages can be used: the limit needs to rise by less. */
+    /* The same, where free pages can be used: a smaller increase of the limit suffices. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 45 * MIB,
       .reserved_bytes = 50 * MIB,
@@ -103,7 +103,7 @@ static const struct {
       .is_growable = true},
      DS_ACCEL__OOM_ADVICE_LIMIT,
      "limit_bytes of at least 65 MiB"},
-    /* A limit stands in the way, and so does the device. */
+    /* Both the limit and the device prevent it. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 50 * MIB,
       .reserved_bytes = 50 * MIB,
@@ -112,7 +112,7 @@ static const struct {
       .device_free_bytes = 15 * MIB},
      DS_ACCEL__OOM_ADVICE_NONE,
      "; 10 MiB more would be needed"},
-    /* A limit that is not in the way. */
+    /* A limit that does not prevent it. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 50 * MIB,
       .reserved_bytes = 50 * MIB,
@@ -121,7 +121,7 @@ static const struct {
       .device_free_bytes = 15 * MIB},
      DS_ACCEL__OOM_ADVICE_NONE,
      "; 5 MiB more would be needed"},
-    /* Both would help: growing needs no more memory. */
+    /* Both would help: growing segments need no additional memory. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 30 * MIB,
       .reserved_bytes = 60 * MIB,
@@ -132,7 +132,7 @@ static const struct {
       .can_grow = true},
      DS_ACCEL__OOM_ADVICE_GROWABLE,
      "growable_segments would have helped"},
-    /* What is free is not the asker's, or not yet free. */
+    /* The free memory belongs to other streams, or its free is deferred. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 10 * MIB,
       .reserved_bytes = 60 * MIB,
@@ -147,7 +147,7 @@ static const struct {
       .can_grow = true},
      DS_ACCEL__OOM_ADVICE_NONE,
      "50 MiB waiting for streams, 60 MiB reserved"},
-    /* More than the driver gives at a time: neither pieces nor a limit are in the way. */
+    /* More than the driver allocates at a time: neither fragments nor a limit prevent it. */
     {{.asked_bytes = 40 * MIB,
       .allocated_bytes = 32 * MIB,
       .reserved_bytes = 64 * MIB,
@@ -164,7 +164,7 @@ static const struct {
     {{.asked_bytes = 101 * MIB, .largest_bytes = 25 * MIB, .device_total_bytes = 100 * MIB},
      DS_ACCEL__OOM_ADVICE_NONE,
      "; 101 MiB more would be needed"},
-    /* Nobody has as much. */
+    /* No device has as much memory. */
     {{.asked_bytes = UINT64_MAX,
       .allocated_bytes = 1,
       .reserved_bytes = 2,
@@ -194,7 +194,7 @@ static void check_cases(void)
     }
 }
 
-/* Three bytes each: a mantissa and where it stands, so that sizes of all magnitudes occur. */
+/* Three bytes each: a mantissa and a shift, so that sizes of all magnitudes occur. */
 static uint64_t take(const uint8_t **data, size_t *size)
 {
     uint64_t value = 0;

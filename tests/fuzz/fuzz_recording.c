@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Any text as a recorded machine: what the reader lets through, contexts and reports take as it is.
+ * Arbitrary text as a recorded machine: a recording that the reader accepts works in contexts and
+ * reports.
  */
 #include "fuzz.h"
 
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Whatever the reports say, they end, and their JSON is JSON. */
+/* Any report ends, and is valid JSON. */
 static void check_report(ds_accel_t *context, uint32_t report, const char *name)
 {
     char *text = NULL;
@@ -74,7 +75,7 @@ static bool is_state(const char *name)
     return false;
 }
 
-/* The gates of this version in their order; hardware may be missing. */
+/* The gates are those of this version, in order; hardware may be absent. */
 static void check_gates(const json_t *gates)
 {
     size_t position = 0;
@@ -91,7 +92,7 @@ static void check_gates(const json_t *gates)
     FUZZ_CHECK(position == json_array_size(gates));
 }
 
-/* What the rest of the library takes for granted of a recording that was accepted. */
+/* Properties of an accepted recording that the rest of the library relies on. */
 static void check_plugin(const json_t *plugin)
 {
     const json_t *answers = json_object_get(plugin, "answers");

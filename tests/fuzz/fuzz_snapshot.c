@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Any bytes as the remembered configuration: as they are, and behind a head that makes them
- * believable.
+ * Arbitrary bytes as the stored configuration: unchanged, and with a valid head in front.
  */
 #include "fuzz.h"
 
@@ -11,7 +10,7 @@
 
 #define IDENTITY UINT64_C(0x1d)
 
-/* As snapshot.c writes it. */
+/* The layout that snapshot.c writes. */
 struct head {
     char magic[8];
     uint64_t identity;
@@ -19,7 +18,7 @@ struct head {
     uint64_t checksum;
 };
 
-/* Of a backend there is what detection asks for; of all else everything. */
+/* The early part has what detection needs of a backend, and all other keys unchanged. */
 static void check_early(const json_t *early, const json_t *tree)
 {
     const json_t *backends = json_object_get(tree, "backends");
@@ -43,7 +42,7 @@ static void check_early(const json_t *early, const json_t *tree)
 
 #define DEPTH_LIMIT 16
 
-/* What is kept is a configuration: of a bounded depth, and its texts have no NUL in them. */
+/* The stored value is a configuration: of bounded depth, and without NUL in texts. */
 static void check_tree(json_t *value, int depth)
 {
     const char *key;
@@ -78,7 +77,7 @@ static void parse(const void *data, size_t size)
         FUZZ_CHECK(again != NULL);
         check_early(early, tree);
         json_decref(early);
-        /* NaN is not equal to itself, and no JSON. */
+        /* NaN is not equal to itself, and is not JSON. */
         FUZZ_CHECK(json_equal(tree, again) == json_equal(tree, tree));
         json_decref(again);
     }
@@ -97,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         head.checksum = ds_accel__hash(sealed + sizeof(head), size, 1);
         memcpy(sealed, &head, sizeof(head));
         parse(sealed, sizeof(head) + size);
-        /* One bit that the checksum covers: it is not the same file. */
+        /* Flip one bit that the checksum covers: the file is then invalid. */
         if (size > 0) {
             json_t *tree;
 

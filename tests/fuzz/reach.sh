@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Does each fuzzer, with what is in its corpus, reach the functions that reach.txt names? An input that
-# stops at a check of its first bytes tests nothing that lies behind.
+# Check that each fuzzer, with its corpus, reaches the functions listed in reach.txt. An input that
+# fails a check of its first bytes tests nothing after that check.
 #
 #     reach.sh BUILD FUZZER...
 #
-# BUILD has the replays, compiled and linked with --coverage.
+# BUILD contains the fuzzers, compiled and linked with --coverage.
 set -eu
 source=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$1" && pwd)
@@ -15,7 +15,7 @@ shift
 passed=0
 failed=0
 
-# reached FILE: the functions of core/*/FILE.c of which a line was run.
+# reached FILE: print the functions of core/*/FILE.c with at least one executed line.
 reached() {
     counters=$(cd "$build" && find obj/core -name "$1.gcda")
     (cd "$build" && gcov -n -f -o "$(dirname "$counters")" "$counters" 2>/dev/null) |
