@@ -433,7 +433,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_instance(ds_accel_t *context,
 DS_ACCEL_EXPORT int32_t ds_accel_stream_create(ds_accel_device_t *device, uint32_t flags,
                                                int32_t priority, ds_accel_stream_t **stream_out);
 
-/** Work that is queued is done all the same. NULL and the default stream are ignored. */
+/** Queued work still completes. NULL and the default stream are ignored. */
 DS_ACCEL_EXPORT void ds_accel_stream_destroy(ds_accel_stream_t *stream);
 
 /** @param[out] least_out the lowest urgency   @param[out] greatest_out the highest: <= *least_out
@@ -735,7 +735,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_available_memory(ds_accel_device_t *device, uin
  *
  * @param[in]  key        "allocated_bytes.all.current"
  * @param[out] value_out  bytes or a count
- * @return DS_ACCEL_OK; ERR_NOT_FOUND there is none of that name, with the nearest; ERR_INVALID
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND no such name, the error has the nearest one; ERR_INVALID
  * @threads any; a consistent snapshot of the figures, without operations that have not returned
  */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_stat(ds_accel_device_t *device, const char *key,
@@ -1200,8 +1200,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_on_accelerator(const ds_accel_tensor_t *tensor,
                                                 uint32_t *is_on_out);
 
 /**
- * The tensor in page-locked memory: a new reference if it is already there and so aligned, else a
- * contiguous copy.
+ * The tensor in page-locked memory: a new reference if its memory is already page-locked and has
+ * this alignment, else a contiguous copy.
  * @param[in] align_bytes as ds_accel_mem_alloc_pinned()
  * @return also ERR_INVALID the tensor is on a device
  * @source DeepSpeed pin_memory(tensor, align_bytes)
@@ -1300,7 +1300,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_backend_info(ds_accel_t *context,
 #define DS_ACCEL_CAPABILITY_EVENT_TIMING 0x4ull
 #define DS_ACCEL_CAPABILITY_GRAPHS 0x8ull
 #define DS_ACCEL_CAPABILITY_PINNED 0x10ull
-#define DS_ACCEL_CAPABILITY_REGISTER 0x20ull /**< pinning memory of the caller's */
+#define DS_ACCEL_CAPABILITY_REGISTER 0x20ull /**< pinning the caller's memory */
 #define DS_ACCEL_CAPABILITY_POINTER_INFO 0x40ull
 #define DS_ACCEL_CAPABILITY_STREAM_ORDERED 0x80ull
 #define DS_ACCEL_CAPABILITY_VIRTUAL_MEMORY 0x100ull
@@ -1313,7 +1313,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_backend_info(ds_accel_t *context,
 #define DS_ACCEL_CAPABILITY_MEMORY_IPC 0x8000ull
 #define DS_ACCEL_CAPABILITY_EVENT_IPC 0x10000ull
 #define DS_ACCEL_CAPABILITY_DMABUF 0x20000ull
-#define DS_ACCEL_CAPABILITY_RNG 0x40000ull /**< a generator of the vendor's */
+#define DS_ACCEL_CAPABILITY_RNG 0x40000ull /**< the vendor's generator */
 #define DS_ACCEL_CAPABILITY_NATIVE_HANDLES 0x80000ull
 
 /** @param[out] capabilities_out DS_ACCEL_CAPABILITY_* */
@@ -1625,7 +1625,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_pinned_stats(ds_accel_device_t *device,
  *
  * @param[in]  key        "active_bytes.current"
  * @param[out] value_out  bytes, a count or microseconds
- * @return DS_ACCEL_OK; ERR_NOT_FOUND there is none of that name, with the nearest; ERR_INVALID
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND no such name, the error has the nearest one; ERR_INVALID
  * @threads any; the figures of one moment
  */
 DS_ACCEL_EXPORT int32_t ds_accel_host_memory_stat(ds_accel_device_t *device, const char *key,

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/* ---- what is remembered --------------------------------------------------------------------- */
+/* ---- stored verdicts ------------------------------------------------------------------------ */
 
 /**
  * Delete this user's stored verdicts; strikes stay. A context keeps the verdicts that it already

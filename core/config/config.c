@@ -58,7 +58,7 @@ static bool is_shipped(const char *name)
     return strcmp(name, "ds-accel.json") == 0 || strcmp(name, "ops.json") == 0;
 }
 
-/* Takes path, which may be NULL after a failed allocation. */
+/* Takes ownership of path, which may be NULL after a failed allocation. */
 static int32_t add_file(struct ds_accel__config *config, char *path,
                         enum ds_accel__config_layer layer)
 {

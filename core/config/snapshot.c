@@ -12,8 +12,10 @@
  * until they are needed (ds_accel__config_get()).
  *
  *     value   := 'n' | 't' | 'f' | 'i' int64 | 'r' double | 's' text | 'a' count value*
- *              | 'o' members | 'p' members size members      a backend; the size bytes are late
- * facts members := count (text value)* text    := length bytes NUL count, length, size: uint32_t
+ *              | 'o' members | 'p' members size members      a backend; the size bytes have the
+ *                                                            facts that detection skips
+ *     members := count (text value)*
+ *     text    := length bytes NUL                             count, length, size: uint32_t
  */
 #include "config/snapshot.h"
 #include "base/text.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Conformance checks: what holds for every call. Each check goes through one of two collections:
- * the refusals, calls that must fail, with their outputs filled with a pattern before; and the
- * tour, a valid call of each slot.
+ * Conformance checks: rules for every call. Each check runs one of two collections: the refusals,
+ * calls that must fail, with a pattern in their outputs before; and the tour, a valid call of each
+ * slot.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -179,7 +179,7 @@ static int32_t no_time(struct ds_accel__run *run, bool *is_touched_out)
     return status;
 }
 
-/* A variable that shows no devices. */
+/* A variable that does not select devices. */
 static int32_t other_variable(struct ds_accel__run *run, bool *is_touched_out)
 {
     struct {

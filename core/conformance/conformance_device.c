@@ -52,7 +52,7 @@ static void check_flags(struct ds_accel__run *run)
     }
 }
 
-/* What a slot makes, another slot can destroy. */
+/* For every slot that creates an object there is a slot that destroys it. */
 static void check_pairs(struct ds_accel__run *run)
 {
     static const size_t pairs[][2] = {

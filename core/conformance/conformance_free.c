@@ -242,7 +242,7 @@ static int32_t copy_and_free(struct ds_accel__run *run, void *user_data)
     return status;
 }
 
-/* Allocated on another stream, which is not held and writes other bytes there. */
+/* Allocate on another stream, which is not held, and write other bytes to the memory. */
 static int32_t take_async(struct ds_accel__run *run, void *user_data)
 {
     struct pending *pending = user_data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Held work for the conformance suite, and calls that another thread makes meanwhile. */
+/* Held work for the conformance suite, and calls of another thread while it is held. */
 #include "conformance/conformance.h"
 
 #include <stdio.h>

@@ -186,7 +186,7 @@ static void check_openings(struct ds_accel__run *run)
     want_no_growth(run, "a device opened, used and closed", open_and_close);
 }
 
-/* Calls that programs repeat, such as the figures of a monitor. */
+/* Calls that programs repeat, such as a monitor that reads figures. */
 static void ask_all(struct ds_accel__run *run)
 {
     ds_accel__tour(run, NULL, NULL);
@@ -204,14 +204,14 @@ static void report_change(void *user_data, enum ds_accel__reason_id reason, cons
     ds_accel__check_fail(user_data, "%s: %s", ds_accel__reason_code(reason), detail);
 }
 
-/* For slots that no other check calls in a process that continues. */
+/* The life of an instance, from init to shutdown, changes nothing in the process. */
 static void check_life(struct ds_accel__run *run)
 {
     live(run);
     ds_accel__guard_compare(run->guard, report_change, run);
 }
 
-/* For all slots called in this process so far. */
+/* Check the changes and output of all slots called in this process so far. */
 static void check_all(struct ds_accel__run *run)
 {
     ds_accel__guard_compare(run->guard, report_change, run);

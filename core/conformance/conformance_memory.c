@@ -166,7 +166,7 @@ static void check_limit(struct ds_accel__run *run)
     ds_accel__give(run, ds_accel__take(run, 4 * MIB));
 }
 
-/* For each allocating slot, if the device supports the kind of memory. */
+/* An allocation beyond the limit fails, or the device does not support this kind of memory. */
 static void want_beyond(struct ds_accel__run *run, const char *slot, int32_t status)
 {
     if (status != DS_ACCEL_ERR_UNSUPPORTED) {
@@ -461,7 +461,7 @@ static void check_pinned_copies(struct ds_accel__run *run)
 
 /* ---- several MiB ---------------------------------------------------------------------------- */
 
-/* More than a runtime stages at once, and not a multiple of a round size. */
+/* Larger than a runtime's staging buffer, and not a multiple of the page size. */
 #define LARGE (3 * MIB + 4093)
 #define EDGE 4096u /* on both sides, less the odd offset */
 #define ODD 13u

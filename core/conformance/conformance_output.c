@@ -25,7 +25,7 @@ int ds_accel__suite_open_output(void)
 {
     int fd = memfd_create("ds_accel_output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    /* Without seals the file has no limit, and works all the same. */
+    /* Without seals the file has no size limit, but otherwise works. */
     if (fd >= 0 && ftruncate(fd, OUTPUT_BYTES) == 0) {
         fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
     }

@@ -87,7 +87,7 @@ static const char *missing_slot(const struct ds_accel__run *run,
     return NULL;
 }
 
-/* The check needs a slot that is no longer called. */
+/* Whether the check needs a slot that the suite no longer calls. */
 static bool is_refused(const struct ds_accel__check *check, char *why, size_t why_size)
 {
     size_t count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: every text that a plugin writes into a field of the caller's. */
+/* Conformance checks: every text that a plugin writes into a caller's field. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 

@@ -14,7 +14,7 @@
 #define MIB (UINT64_C(1) << 20)
 #define FEW 64u
 
-#define CLOCK_LOW_KHZ 5000u      /* below are whole MHz of a device that idles, or MHz for kHz */
+#define CLOCK_LOW_KHZ 5000u      /* lower values: an idle device, or MHz instead of kHz */
 #define CLOCK_MOST_KHZ 50000000u /* 50 GHz */
 #define LIMIT_LEAST_MW 2000u     /* 2 W */
 #define POWER_MOST_MW 100000000u /* 100 kW */

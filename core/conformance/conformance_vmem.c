@@ -176,7 +176,7 @@ static void check_unfit(struct ds_accel__run *run)
     run->table.vmem_destroy(other);
 }
 
-/* Two memories side by side are one range. */
+/* Two memories mapped at adjacent addresses are one range. */
 static void check_side_by_side(struct ds_accel__run *run)
 {
     uint64_t size = granularity(run);

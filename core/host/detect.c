@@ -3,7 +3,7 @@
 /*
  * The choice. ds_accel_detect() reads from its bottom to its top:
  *
- *     decide           once per context; a detection that failed starts anew
+ *     decide           once per context; a failed detection starts again
  *     detect_locked    an override, the configuration, or the detection order
  *     detect_forced    that candidate is used, or the call fails
  *     detect_auto      each candidate's turn, in order; then those that deferred to another
@@ -204,7 +204,7 @@ static void look_ahead(ds_accel_t *context)
         }
         candidate->is_ahead = true;
         if (ds_accel__candidate_check_file(candidate, &passed) < 0) {
-            ds_accel__candidate_forget(candidate); /* its turn will report the error */
+            ds_accel__candidate_forget(candidate); /* the error is reported when its turn comes */
         }
         return;
     }

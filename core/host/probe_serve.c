@@ -9,7 +9,7 @@
  *     library               supervisor                       child
  *     SETUP, ASK  -------->  fork  ------------------------>  load, entry, probe, start
  *                            poll: child, library, caller     STAGE, LOG, RESULT, CONDUCT, END  -->
- * library STOP        -------->  TERM, KILL                       _exit
+ *     STOP        -------->  TERM, KILL                       _exit
  *                 <--------  ENDED: how; its processes have ended
  *
  * The child has no access to the channel of the supervisor, and replies on a channel of its own,

@@ -200,7 +200,7 @@ struct ds_accel__call {
     size_t depth; /* layers whose before has run */
     bool is_refused;
     bool capture_goes_on; /* graph_capture_end failed, and the stream captures as before */
-    struct ds_accel__object *spare_object; /* for what the call makes: allocated in advance */
+    struct ds_accel__object *spare_object; /* for what the call creates: allocated in advance */
     struct ds_accel__range *spare_range;
     struct ds_accel__range removed; /* removed by this call; size 0: nothing */
     struct {
@@ -374,8 +374,8 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
                                      struct ds_accel__range *grave_out,
                                      enum ds_accel__reach *reach);
 
-/* Is all memory that the library's own work touches valid, as far as layer validate, if it is
- * on, can tell? False: the text describes what is wrong. No lock held. */
+/* Check the memory that the library's own work accesses, if layer validate is on. False: the text
+ * describes the error. No lock held. */
 bool ds_accel__validate_work(const struct ds_accel__stack *stack, const struct ds_accel__work *work,
                              char *text, size_t text_size);
 /* layer_work.c: the memory that the host task touches which this thread is queueing, once; NULL:

@@ -299,7 +299,7 @@ static void wait_event(const struct ds_accel__call *call)
             ds_accel__clock_join(&race->in_capture, mark->in_capture);
         }
     } else if (mark->recorded_in != 0 && mark->capture != NULL && !mark->capture->is_over) {
-        race->capture = mark->capture; /* the event draws the stream into the capture */
+        race->capture = mark->capture; /* waiting for the event adds the stream to the capture */
         race->capture->references++;
         race->in_capture = ds_accel__clock_get(mark->in_capture);
     } else if (mark->recorded_in == 0) {
@@ -645,7 +645,7 @@ static void race_before(struct ds_accel__call *call)
     }
 }
 
-/* A call that succeeded in the plugin. Lock held. */
+/* Update the clocks after a call that succeeded in the plugin. Lock held. */
 static void follow(struct ds_accel__call *call)
 {
     switch (call->slot) {

@@ -32,7 +32,7 @@ static struct ds_accel__object *buckets[BUCKET_COUNT];
 static uint64_t object_count;
 static uint64_t range_count;
 static struct ranges registers[DS_ACCEL__REGISTER_COUNT];
-/* What ended recently: rings. */
+/* Rings of recently ended objects and ranges. */
 static struct grave graves[GRAVE_COUNT];
 static size_t next_grave;
 static struct ds_accel__range freed[GRAVE_COUNT];
@@ -156,7 +156,7 @@ void ds_accel__object_remove(struct ds_accel__object *object, const void *site)
 
 /* ---- ranges: lock held ---------------------------------------------------------------------- */
 
-/* Position of the first range that begins behind the address. */
+/* Position of the first range that begins after the address. */
 static size_t position_behind(const struct ranges *ranges, uint64_t space, uint64_t address)
 {
     size_t low = 0;

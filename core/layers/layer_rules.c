@@ -104,7 +104,7 @@ void ds_accel__rules_stop(struct ds_accel__stack *stack)
     }
 }
 
-/* ---- calls beside a capture ----------------------------------------------------------------- */
+/* ---- calls during a capture ----------------------------------------------------------------- */
 
 /*
  * Calls that cannot be part of a graph, and break a capture. ANYWHERE is what CUDA calls unsafe: a

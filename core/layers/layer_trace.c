@@ -87,7 +87,7 @@ static void append(struct ds_accel__trace_file *file, const char *line, size_t l
     }
 }
 
-/* Takes path on success. */
+/* Takes ownership of path on success. */
 static int32_t open_file(char *path, struct ds_accel__trace_file **file_out)
 {
     static const char head[] = "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%ld,\"tid\":0,"
@@ -113,7 +113,7 @@ static int32_t open_file(char *path, struct ds_accel__trace_file **file_out)
     return DS_ACCEL_OK;
 }
 
-/* Share a file that this process has already open. Takes path. */
+/* Share a file that this process has already open. Takes ownership of path. */
 static int32_t take_file(char *path, struct ds_accel__trace_file **file_out)
 {
     struct ds_accel__trace_file *file = files;

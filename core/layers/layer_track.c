@@ -121,7 +121,7 @@ static void keep_range(struct ds_accel__call *call, enum ds_accel__register in, 
     ds_accel__range_add(in, &range, &call->spare_range);
 }
 
-/* Memory of another process or of the vendor's: its size as the plugin reports it. No lock held. */
+/* The size of another process's or the vendor's memory, as the plugin reports it. No lock held. */
 static uint64_t ask_size(const struct ds_accel__call *call, const void *pointer)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
@@ -256,8 +256,8 @@ static uint64_t recorded_native(const struct ds_accel__call *call, const void **
     return event != NULL ? event->native : 0;
 }
 
-/* Some backends make a new event of the vendor's for each record, and another event may get the
- * value of the old one. No lock held. */
+/* Some backends create a new vendor event for each recording, and the old one's handle value may
+ * then be reused for another event. No lock held. */
 static void forget_native(const struct ds_accel__call *call, const void *device, uint64_t native)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

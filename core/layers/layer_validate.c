@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Checks both sides. The caller: layer validate checks what plugins should not have to, by the
- * meaning that slots.def gives each argument and by the checks of single slots below; a wrong call
- * is refused with a status and a message, and does not reach the plugin. The plugin: outputs point
+ * Checks both sides. The caller: layer validate checks arguments so that plugins need not, by the
+ * meaning of each argument in slots.def and by the checks of single slots below; a wrong call is
+ * rejected with a status and a message, and does not reach the plugin. The plugin: outputs point
  * to memory of this library while the plugin runs, between guard bytes that it must not write, and
  * are copied to the caller only after DS_ACCEL_OK; a broken rule is logged with its number
  * (docs/plugin-abi.md).
@@ -308,7 +308,7 @@ static void find_owner(void *user_data, const struct ds_accel__range *range)
     }
 }
 
-/* Memory that the host cannot touch, unless the device works on the process's own. */
+/* Device memory: the host can access it only if the device works on the process's memory. */
 static bool is_device_range(const struct ds_accel__range *range)
 {
     return range->slot == DS_ACCEL__SLOT_mem_alloc ||

@@ -59,7 +59,7 @@ struct ds_accel__capture {
 };
 
 struct ds_accel__race_object {
-    uint32_t references; /* handles of one stream of the vendor's share it */
+    uint32_t references; /* handles of one vendor stream share it */
     uint32_t component;  /* of a stream */
     race_clock_t *clock; /* stream, event, executable graph; device: of its ended streams */
     struct ds_accel__capture *capture; /* stream, event: the one it is in; graph: its contents */
@@ -130,7 +130,7 @@ void ds_accel__race_clocks_close(void);
 
 /* ---- race_memory.c -------------------------------------------------------------------------- */
 
-/* A copy on the heap; NULL: blind from now on. */
+/* A copy on the heap; NULL: out of memory, and the detector stops. */
 struct ds_accel__access *ds_accel__access_make(const struct ds_accel__access *pattern);
 void ds_accel__access_put(struct ds_accel__access *access);
 bool ds_accel__access_is_before(const struct ds_accel__access *a, const struct ds_accel__access *b);
@@ -166,7 +166,7 @@ void ds_accel__race_natives_forget(void);
 extern _Thread_local const struct ds_accel__race_task
     *ds_accel__race_task; /* runs on this thread; NULL: none */
 
-/* Takes the item's access. */
+/* Takes ownership of the item's access. */
 void ds_accel__capture_add(struct ds_accel__capture *capture,
                            const struct ds_accel__capture_item *item);
 void ds_accel__capture_access(struct ds_accel__race_object *race,

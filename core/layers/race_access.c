@@ -69,7 +69,7 @@ void ds_accel__race_access(const struct ds_accel__access *pattern)
     }
 }
 
-/* Takes the item's access. */
+/* Takes ownership of the item's access. */
 void ds_accel__capture_add(struct ds_accel__capture *capture,
                            const struct ds_accel__capture_item *item)
 {

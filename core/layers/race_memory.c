@@ -49,7 +49,7 @@ struct ds_accel__race_findings {
     struct ds_accel__race_findings *next;
     struct finding *items;
     size_t count;
-    size_t told; /* that were logged */
+    size_t told; /* items already logged */
     uint64_t total;
     int fd; /* descriptor of the file; -1: none */
 };
@@ -221,7 +221,7 @@ static void end_stretch(size_t position)
             (stretch_count - position) * sizeof(struct stretch *));
 }
 
-/* The first stretch that ends behind an address. */
+/* The first stretch that ends after an address. */
 static size_t first_stretch(uint64_t space, uint64_t address)
 {
     size_t low = 0;

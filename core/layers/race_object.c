@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The race detector's data of an object: made on first use, shared by the handles that stand for
- * one stream of the vendor's, and freed with the last of them. All of it is guarded by the layers'
- * lock.
+ * The race detector's data of an object: created on first use, shared by all handles of one vendor
+ * stream, and freed with the last of them. The layers' lock guards all of it.
  */
 #include "layers/layer.h"
 #include "layers/race.h"
@@ -52,8 +51,7 @@ void ds_accel__capture_put(struct ds_accel__capture *capture)
 
 #define NATIVE_COUNT 64u
 
-/* Streams of the vendor's whose last handle has ended while they live on: a program may wrap one
- * again. A ring. */
+/* Vendor streams that outlive their last handle, in a ring: a program may wrap one again. */
 static struct native {
     uint64_t stack; /* its id */
     uint64_t native;

@@ -66,7 +66,7 @@
 #define LIST_LIMIT_BYTES (64 * 1024u)    /* one list of directories */
 #define NAME_BUDGET_BYTES (256 * 1024u)  /* total of library names and lists of directories */
 #define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* each thread of the process allocates it */
-#define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* a plugin, not a runtime */
+#define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* far above any plugin's size */
 
 int ds_accel__unknown_feature(uint64_t required_features)
 {

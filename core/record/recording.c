@@ -319,8 +319,8 @@ static uint32_t state_of(const char *name)
     return state;
 }
 
-/* A gate's name in static storage; NULL if there is no such gate. "init" is where starting
- * fails. */
+/* A gate's name in static storage; NULL if there is no such gate. "init" is the stage of a
+ * failed start. */
 static const char *stage_of(const char *name)
 {
     for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {

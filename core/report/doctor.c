@@ -384,7 +384,7 @@ static bool is_new_name(struct visit *visit, const char *name)
     return true;
 }
 
-/* Takes path. */
+/* Takes ownership of path. */
 static int32_t push_object(struct visit *visit, char *path)
 {
     char **paths;

@@ -35,7 +35,7 @@ static bool mark(uint32_t *counted, uint32_t process)
     return __atomic_exchange_n(counted, process, __ATOMIC_SEQ_CST) == captures.process;
 }
 
-/* ---- who captures --------------------------------------------------------------------------- */
+/* ---- captures ------------------------------------------------------------------------------- */
 
 uint32_t ds_accel__captures_begin(void)
 {
@@ -86,7 +86,7 @@ bool ds_accel__captures_are_foreign(void)
     return get(&captures.foreign) != 0;
 }
 
-/* ---- who asks ------------------------------------------------------------------------------- */
+/* ---- queries -------------------------------------------------------------------------------- */
 
 bool ds_accel__captures_hold(void)
 {

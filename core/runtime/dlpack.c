@@ -285,7 +285,7 @@ static int32_t describe(const struct ds_accel__tensor *tensor, bool is_versioned
     return DS_ACCEL_OK;
 }
 
-/* Takes the tensor's reference on success. */
+/* Takes over the tensor's reference on success. */
 static int32_t export_tensor(struct ds_accel__tensor *tensor, uint32_t flags, int64_t consumer,
                              void **managed_out)
 {

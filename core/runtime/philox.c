@@ -424,7 +424,7 @@ void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t fi
     make_anywhere(numbers, first, count, out);
 }
 
-/* ---- what is asked for ---------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------- */
 
 /* The next number up or down of a type whose sign is this bit; not of an infinity outwards. */
 static uint64_t step_bits(uint64_t bits, uint64_t sign, int step)

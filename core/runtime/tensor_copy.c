@@ -248,7 +248,7 @@ static int32_t queue_fill(void *user_data, void *destination, const void *source
                                    route->plan->pattern_bytes, route->plan->run_bytes);
 }
 
-/* ---- what is asked for ---------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------- */
 
 /* Whether several elements share one address, so that the tensor can only be read. */
 static bool repeats_elements(const struct ds_accel__tensor *tensor)

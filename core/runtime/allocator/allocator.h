@@ -21,7 +21,7 @@ struct ds_accel__slab;
 #define DS_ACCEL__UNIT UINT64_C(512) /* blocks begin at, and measure, multiples of it */
 #define DS_ACCEL__UNIT_SHIFT 9
 
-/* ---- a lock that is cheap when nobody else wants it (allocator_lock.c) ---------------------- */
+/* ---- a lock that is cheap without contention (allocator_lock.c) ----------------------------- */
 
 struct ds_accel__latch {
     uint32_t is_taken;
@@ -31,7 +31,7 @@ struct ds_accel__latch {
 void ds_accel__latch_wait(struct ds_accel__latch *latch);
 void ds_accel__latch_wake(struct ds_accel__latch *latch);
 
-/* Is it anybody's? For assertions of who has it. */
+/* Whether any thread holds the lock; for assertions. */
 static inline bool ds_accel__latch_is_taken(const struct ds_accel__latch *latch)
 {
     return __atomic_load_n(&latch->is_taken, __ATOMIC_RELAXED) != 0;
@@ -175,8 +175,8 @@ struct ds_accel__block {
     uint8_t origin;    /* enum ds_accel__origin */
     uint32_t before;   /* the arena's stamps before and after its allocation: allocator_lists.c */
     uint32_t after;    /* 0: undoing the allocation does not restore the earlier state */
-    struct ds_accel__block *link_next;     /* in a list, by state; in a tree the larger blocks */
-    struct ds_accel__block *link_previous; /* the smaller blocks */
+    struct ds_accel__block *link_next;     /* in a list; in a tree: child with larger blocks */
+    struct ds_accel__block *link_previous; /* in a list; in a tree: child with smaller blocks */
     struct ds_accel__block *next;          /* neighbours in the segment */
     struct ds_accel__block *previous;
     struct ds_accel__segment *segment;

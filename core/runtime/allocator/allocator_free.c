@@ -120,7 +120,7 @@ int32_t ds_accel__free_slowly(struct ds_accel__allocator *allocator,
     __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
     /* Memory of a graph is neither released nor filled; while a stream captures, no memory is. */
     if (allocator->options.mode != DS_ACCEL__ALLOCATOR_CACHING && home->owner == NULL &&
-        /* Nor is a part of what was freed while one captured: its other parts go on. */
+        /* Nor is a part of a block that was split: its other parts are still in use. */
         (allocator->options.mode != DS_ACCEL__ALLOCATOR_OFF || !ds_accel__block_is_split(block)) &&
         (__atomic_load_n(&allocator->special, __ATOMIC_ACQUIRE) & DS_ACCEL__SPECIAL_POOLS) == 0) {
         ds_accel__latch_release(&home->latch);

@@ -69,7 +69,7 @@ static json_int_t get_number(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
-/* ---- what is drawn -------------------------------------------------------------------------- */
+/* ---- drawing -------------------------------------------------------------------------------- */
 
 static int compare_sizes(const void *a, const void *b)
 {
