@@ -247,7 +247,7 @@ CUDA_VERB(range_pop, ds_accel_plugin_instance_t *instance, const char *domain);
 CUDA_VERB(profiler_start, ds_accel_plugin_instance_t *instance);
 CUDA_VERB(profiler_stop, ds_accel_plugin_instance_t *instance);
 
-/* ---- calls beside a capture ----------------------------------------------------------------- */
+/* ---- calls during a capture ----------------------------------------------------------------- */
 
 static inline void cuda_relax(const struct cuda_api *api, int *mode)
 {

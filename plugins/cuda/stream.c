@@ -89,7 +89,7 @@ int32_t cuda_stream_host_task(ds_accel_plugin_device_t *device, void *native,
     return DS_ACCEL_OK;
 }
 
-/* ---- events: to ask or to wait for one breaks no capture ------------------------------------- */
+/* ---- events: queries and waits break no capture ---------------------------------------------- */
 
 int32_t cuda_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
                           struct ds_accel_error *error)

@@ -357,7 +357,7 @@ int32_t hpu_fill_async(ds_accel_plugin_device_t *device, void *native_stream, vo
     pthread_mutex_lock(&card->lock);
     code = hpu_stream_turn(runtime, native_stream, HPU_LANE_WITHIN, &native);
     if (code != SYN_SUCCESS) {
-        /* said below */
+        /* reported below */
     } else if (pattern_bytes == 1) {
         code = runtime->syn.synMemsetD8Async(address, (unsigned char)pattern, count, native);
     } else if (pattern_bytes == 2) {

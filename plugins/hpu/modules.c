@@ -329,7 +329,7 @@ int hpu_modules_list(struct hpu_runtime *runtime, uint32_t count, struct vendor_
     return 0;
 }
 
-/* ---- who holds a module --------------------------------------------------------------------- */
+/* ---- the holder of a module ----------------------------------------------------------------- */
 
 /*
  * Returns true if a descriptor of the process leads to the node; 0 also if its descriptors may not

@@ -61,7 +61,7 @@ static void forget(struct mock_known *known)
     memset(known, 0, sizeof(*known));
 }
 
-/* ---- who is in a capture -------------------------------------------------------------------- */
+/* ---- streams of a capture ------------------------------------------------------------------- */
 
 static void put(struct mock_capture *capture)
 {
@@ -184,7 +184,7 @@ void mock_capture_drop(struct mock_queue *queue)
     }
 }
 
-/* ---- what it is given ----------------------------------------------------------------------- */
+/* ---- captured work -------------------------------------------------------------------------- */
 
 void mock_mark_uncapture(struct mock_mark *mark)
 {

@@ -113,8 +113,8 @@ int32_t mps_commit(struct mps_stream *stream,
                    void *argument, struct ds_accel_error *error);
 
 /*
- * Queues work for the host. If the stream fails before a copy, the copy is dropped: its memory may
- * be freed.
+ * Queues call(argument) for the host. If the stream fails first, drop(argument) runs instead,
+ * unless drop is NULL: a copy must not run then, since its memory may be freed.
  */
 int32_t mps_stream_work(struct mps_stream *stream, void (*call)(void *argument),
                         void (*drop)(void *argument), void *argument, struct ds_accel_error *error);

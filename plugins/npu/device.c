@@ -238,7 +238,7 @@ int npu_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *to
                                                                                               : -1;
 }
 
-/* ---- who reaches whom ----------------------------------------------------------------------- */
+/* ---- peer access ---------------------------------------------------------------------------- */
 
 /*
  * ACL keeps peer access for a device, regardless of which code opened the device, and does not

@@ -233,7 +233,7 @@ int32_t npu_capture_end(ds_accel_plugin_device_t *device, void *stream, void **n
     return status;
 }
 
-/* The status has the ABI's numbers too: no 0, yes 1, broken 2. */
+/* ACL's status has the same numbers as the ABI's: no 0, yes 1, broken 2. */
 int32_t npu_capture_status(ds_accel_plugin_device_t *device, void *stream, uint32_t *status_out,
                            struct ds_accel_error *error)
 {

@@ -361,7 +361,7 @@ static int32_t keep(const struct opencl_stream *stream, const struct opencl_node
                : DS_ACCEL_OK;
 }
 
-/* ---- doing what a node says ----------------------------------------------------------------- */
+/* ---- executing a node ----------------------------------------------------------------------- */
 
 /* The stream is locked. */
 static int32_t perform(struct opencl_stream *stream, const struct opencl_node *node,

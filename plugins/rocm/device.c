@@ -60,7 +60,7 @@ void rocm_describe(void *runtime, int64_t code, int32_t *status_out, const char 
     *name_out = rocm->hip.hipGetErrorName((hip_error_t)code);
 }
 
-/* -- who -- */
+/* -- identity -- */
 
 int rocm_architecture(const struct rocm *rocm, uint32_t index, char *text, size_t text_size)
 {

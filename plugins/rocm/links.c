@@ -168,7 +168,7 @@ static int read_pci_link(const struct ds_accel_host *host, const char *pci_addre
     return 1;
 }
 
-/* -- all of a device's -- */
+/* -- all links of a device -- */
 
 static void take_link(struct ds_accel_link *links, uint32_t capacity, uint32_t *count,
                       const struct ds_accel_link *link)

@@ -3,7 +3,7 @@
 /*
  * The rocm plugin: AMD's GPUs through HIP, libamdhip64.
  *
- *   hip.h       the functions, numbers and layouts of it that the plugin uses
+ *   hip.h       HIP's functions, numbers and layouts that the plugin uses
  *   device.c    codes, count, identity, facts, peers
  *   stream.c    streams' priorities and host tasks, updates of graphs
  *   memory.c    managed and pooled memory, fills, sharing

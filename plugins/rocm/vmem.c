@@ -85,7 +85,7 @@ int32_t rocm_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
     return status;
 }
 
-/* -- what is noted of addresses -- */
+/* -- notes about addresses -- */
 
 /* Listed in struct rocm, because runtimes of 6.x crash on an address that they do not know. */
 struct rocm_note {
