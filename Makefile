@@ -246,7 +246,7 @@ $(BUILD)/obj/tools/%.o: tools/%.c Makefile $(SETTINGS) | $(STAGED)
 
 $(BUILD)/obj/plugins/%.o: plugins/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
-	$(CC) $(PLUGIN_CFLAGS) -c -o $@ $<
+	$(CC) $(PLUGIN_CFLAGS) -ffunction-sections -fdata-sections -c -o $@ $<
 
 # Calls within a library are direct; -z nodelete, since libds_accel.so calls the tools library
 # through tables.
@@ -284,10 +284,11 @@ $(foreach plugin,$(VENDOR_PLUGINS),$(eval $(plugin)_FRAME := $(VENDOR_OBJECTS)))
 # These runtimes have functions with the same arguments as CUDA's (plugins/common/cuda_shaped.h).
 $(foreach plugin,rocm sdaa supa,$(eval $(plugin)_FRAME += $(BUILD)/obj/plugins/common/cuda_shaped.o))
 
+# A plugin leaves out the functions of the frame that it does not call.
 define plugin_rule
 $(BUILD)/lib/ds-accel/ds_accel_$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard plugins/$(1)/*.c))) $$($(1)_FRAME)
 	@mkdir -p $$(@D)
-	$$(CC) $$(PLUGIN_LDFLAGS) -o $$@ $$^ $$($(1)_LIBS) -lpthread -ldl
+	$$(CC) $$(PLUGIN_LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$($(1)_LIBS) -lpthread -ldl
 endef
 $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
