@@ -386,7 +386,7 @@ endif
 
 # The number of processes of a test that uses several, and of test-shell, whose tests often wait.
 TEST_JOBS ?= 2
-SHELL_JOBS ?= 3
+SHELL_JOBS ?= 4
 # If make runs without -j, builds and tests use every processor.
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 IN_PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
@@ -432,7 +432,7 @@ test-threads: test-threads-built
 # The same with vendors' plugins, each on its simulator, and with two devices of PoCL; mps needs
 # macOS.
 THREADS_VENDORS := $(filter-out mps,$(VENDOR_PLUGINS))
-ON_SIMULATOR := DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD=$(BUILD) tests/sim/ds-accel-sim
+ON_SIMULATOR := ASAN_OPTIONS="$$ASAN_OPTIONS:detect_leaks=0" DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD=$(BUILD) tests/sim/ds-accel-sim
 # The thread sanitizer ends a forked child that starts threads, as PoCL does when the plugin probes
 # it.
 ON_POCL := TSAN_OPTIONS="$$TSAN_OPTIONS:die_after_fork=0" OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd POCL_DEVICES="pthread pthread" \
@@ -485,14 +485,8 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	@mkdir -p $(BUILD)-asan/reports
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) check-all CHECKS="$(filter-out test-alloc test-threads-sim,$(CHECKS))" BUILD=$(BUILD)-asan SAN=address,undefined CFLAGS='$(SAN_CFLAGS)' \
-	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh tests/tools/test_doctor.sh tests/tools/test_faults.sh \
-	        tests/tools/test_config.sh tests/tools/test_record.sh tests/tools/test_reports.sh"
-	@# The leak checker's tracer crashes on device memory, which nobody may read; valgrind looks there.
-	ASAN_OPTIONS=detect_leaks=0:log_path=$(abspath $(BUILD)-asan)/reports/asan \
-	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) check-all CHECKS="test-threads-sim test-shell" BUILD=$(BUILD)-asan SAN=address,undefined CFLAGS='$(SAN_CFLAGS)' \
-	        SHELL_TESTS="$(VENDOR_TESTS)"
+	    $(MAKE) check-all CHECKS="$(filter-out test-alloc,$(CHECKS))" BUILD=$(BUILD)-asan SAN=address,undefined CFLAGS='$(SAN_CFLAGS)' \
+	    SHELL_TESTS="$(addprefix tests/tools/test_,$(addsuffix .sh,cli docs doctor faults config record reports)) $(VENDOR_TESTS)"
 	@# A leak found when a test's process ends does not fail the test: it is a report, and fails here.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 

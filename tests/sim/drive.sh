@@ -7,9 +7,6 @@
 
 unset SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT SIM_RANGES DS_ACCEL_ROOT 2>/dev/null || true
 : "${CC:=gcc}"
-# The leak checker's tracer crashes on libraries with thread-local storage that are opened late; the
-# simulator reports the objects that a plugin leaves alive.
-[ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 export SIM_BUILD="$build"
 drive=$build/sim/drive
 

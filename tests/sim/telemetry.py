@@ -54,9 +54,6 @@ def drive(build, case, directory):
     plugin = os.path.join(build, "lib/ds-accel", f"ds_accel_{case['backend']}.so")
     command = [os.path.join(HERE, "ds-accel-sim"), description, os.path.join(build, "sim/drive"), plugin,
                "facts"]
-    # The leak checker's tracer crashes on libraries with thread-local storage that are opened late.
-    options = environment.get("ASAN_OPTIONS", "")
-    environment["ASAN_OPTIONS"] = f"{options}:detect_leaks=0" if options else "detect_leaks=0"
     if "allocate" in case:
         command.append(str(case["allocate"]))
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)

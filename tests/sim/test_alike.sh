@@ -13,8 +13,6 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 . "$source/tests/tools/lib.sh"
 : "${CC:=gcc}"
 export SIM_BUILD="$build" LD_LIBRARY_PATH="$build/lib"
-# The leak checker's tracer crashes on libraries with thread-local storage that are opened late.
-[ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 
 # compile PROGRAM: compiles a program of tests/sim/alike.
 compile() {

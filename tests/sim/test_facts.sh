@@ -17,8 +17,6 @@ conf=$here/../../conf/ds-accel.json
 : "${CC:=gcc}"
 # Directories from the environment are not in the file.
 unset ROCM_PATH HIP_PATH ASCEND_HOME_PATH ASCEND_TOOLKIT_HOME NEUWARE_HOME SDAA_ROOT BIREN_HOME 2>/dev/null || true
-# The program ends within open(): the memory that open() holds is not a leak of the plugin.
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 
 # compare FILE NAME: prints each difference between the file and the plugin's facts.
 compare() {

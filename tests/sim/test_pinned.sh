@@ -11,8 +11,6 @@ here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/../tools/lib.sh"
 : "${CC:=gcc}"
 unset SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT 2>/dev/null || true
-# The leak checker's tracer crashes on libraries with thread-local storage that are opened late.
-[ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 export SIM_BUILD="$build" DS_ACCEL_SUPA_NUMBERING=cuda DS_ACCEL_CPU_ASYNC=true
 sim=$here/ds-accel-sim
 

@@ -14,7 +14,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../tools/lib.sh"
 : "${CC:=gcc}"
 unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER HABANA_VISIBLE_MODULES HLS_MODULE_ID LD_LIBRARY_PATH 2>/dev/null || true
-[ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 program=$build/bin/ds-accel
 root=$dir/root
 libs=$dir/libs

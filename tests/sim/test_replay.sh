@@ -14,8 +14,6 @@ source=$(cd "$here/../.." && pwd)
 # shellcheck source=tests/tools/lib.sh
 . "$here/../tools/lib.sh"
 unset SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT SIM_RANGES 2>/dev/null || true
-# The leak checker's tracer crashes on libraries with thread-local storage that are opened late.
-[ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 export SIM_BUILD="$build"
 program=$build/bin/ds-accel
 python=${PYTHON:-/usr/bin/python3}
