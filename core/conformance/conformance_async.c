@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Conformance checks: calls while held work is pending. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "conformance/conformance.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #define GROUP "held"
 #define BYTES 5003u
@@ -113,14 +113,6 @@ static int32_t copy_peer(struct ds_accel__run *run, void *user_data)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Waits with a timeout of zero, of less than a runtime's unit, and of a short time. False:
  * skipped. */
 static bool check_deadlines(struct ds_accel__run *run, struct held *held, const char *slot,
@@ -131,14 +123,14 @@ static bool check_deadlines(struct ds_accel__run *run, struct held *held, const 
 
     for (size_t i = 0; i < ARRAY_SIZE(timeouts_ns); i++) {
         held->timeout_ns = timeouts_ns[i];
-        start_ns = now_ns();
+        start_ns = ds_accel__now_ns();
         if (!ds_accel__want_prompt(run, &held->gate, DS_ACCEL_ERR_TIMEOUT, slot, wait, held)) {
             return false;
         }
     }
-    EXPECT(run, now_ns() - start_ns >= TIMEOUT_NS - TIMEOUT_NS / 10,
+    EXPECT(run, ds_accel__now_ns() - start_ns >= TIMEOUT_NS - TIMEOUT_NS / 10,
            "%s with a timeout of %llu ns: DS_ACCEL_ERR_TIMEOUT after %llu ns", slot,
-           (unsigned long long)TIMEOUT_NS, (unsigned long long)(now_ns() - start_ns));
+           (unsigned long long)TIMEOUT_NS, (unsigned long long)(ds_accel__now_ns() - start_ns));
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Conformance checks: events. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -89,22 +90,14 @@ struct timed_task {
     atomic_bool has_ended;
 };
 
-static double now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
 static void take_time(void *user_data, int32_t status)
 {
     struct timed_task *task = user_data;
 
     (void)status;
-    task->begin_ms = now_ms();
+    task->begin_ms = (double)ds_accel__now_ns() / 1e6;
     nanosleep(&(struct timespec){.tv_nsec = 5 * DS_ACCEL__SLOW_NS}, NULL);
-    task->end_ms = now_ms();
+    task->end_ms = (double)ds_accel__now_ns() / 1e6;
     atomic_store(&task->has_ended, true);
 }
 
@@ -119,7 +112,7 @@ static void check_unit(struct ds_accel__run *run)
     ds_accel_plugin_event_t *first = ds_accel__event(run, DS_ACCEL_EVENT_TIMING);
     ds_accel_plugin_event_t *last = ds_accel__event(run, DS_ACCEL_EVENT_TIMING);
     struct timed_task task = {0};
-    double begin_ms = now_ms();
+    double begin_ms = (double)ds_accel__now_ns() / 1e6;
     double elapsed = -1;
     double around;
     double within;
@@ -131,7 +124,7 @@ static void check_unit(struct ds_accel__run *run)
     is_early = run->table.event_query != NULL && CALL(run, event_query, last) == DS_ACCEL_OK;
     is_early = is_early && !atomic_load(&task.has_ended);
     ds_accel__wait(run, stream);
-    around = now_ms() - begin_ms;
+    around = (double)ds_accel__now_ns() / 1e6 - begin_ms;
     within = task.end_ms - task.begin_ms;
     WANT(run, DS_ACCEL_OK, event_elapsed_ms, first, last, &elapsed);
     EXPECT(run, is_early || (elapsed >= within / 2 && elapsed <= 2 * around + 1),

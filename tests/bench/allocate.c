@@ -8,13 +8,13 @@
  * The loops run in turn, many times. A figure is the smallest of several medians: the median
  * removes interrupts, the minimum removes the time when the host had slowed the processor down.
  */
+#include "clock.h"
 #include "ds_accel.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define GROUPS 7u
 #define BLOCKS 5u
@@ -72,14 +72,6 @@ LOOP void loop_host(const struct host *host, uint32_t count)
     }
 }
 
-static double now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -100,18 +92,18 @@ struct racer {
 static void *race(void *given)
 {
     struct racer *racer = given;
-    double start;
+    uint64_t start_ns;
 
     if (racer->start != NULL) {
         pthread_barrier_wait(racer->start);
     }
-    start = now_ns();
+    start_ns = now_ns();
     if (racer->host != NULL) {
         loop_host(racer->host, CALLS);
     } else {
         loop_ours(streams[racer->index], CALLS);
     }
-    racer->ns = (now_ns() - start) / CALLS;
+    racer->ns = elapsed_ns(start_ns) / CALLS;
     return NULL;
 }
 

@@ -16,6 +16,7 @@
  * that calls posix_spawn() into the peak of its child, so a larger one would hide the child's.
  */
 #include "bench.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -501,7 +502,7 @@ static void remove_cache(const struct bench *bench)
 int main(int argc, char **argv)
 {
     static struct bench bench;
-    double start_ns = bench_now_ns();
+    uint64_t start_ns = now_ns();
 
     if (argc != 2) {
         fputs("usage: bench BUILD\n", stderr);
@@ -516,6 +517,6 @@ int main(int argc, char **argv)
     measure_pinned(&bench);
     bench_write(&bench.report, bench.dir);
     remove_cache(&bench);
-    printf("%.0f s\n", (bench_now_ns() - start_ns) / 1e9);
+    printf("%.0f s\n", elapsed_ns(start_ns) / 1e9);
     return 0;
 }

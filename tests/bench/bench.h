@@ -21,8 +21,6 @@ struct bench_cost {
 /* Print an error and exit with 1: there is no result without a measurement. */
 void bench_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-double bench_now_ns(void);
-
 /* Sorts the values. */
 double bench_median(double *values, size_t count);
 

@@ -14,7 +14,7 @@ BENCH_NEEDS := $(BENCH_DIR)/bare $(BENCH_DIR)/dispatch $(BENCH_DIR)/pinned $(BEN
 BENCH_PLACEHOLDER := pxxx
 
 # The flags of a program that uses the library. The baseline of a call is one through the plain PLT.
-BENCH_CFLAGS = $(BASE_CFLAGS) -fPIE -fplt -I$(STAGE_PROGRAM) -I$(BENCH_SOURCE) \
+BENCH_CFLAGS = $(BASE_CFLAGS) -fPIE -fplt -I$(STAGE_PROGRAM) -I$(BENCH_SOURCE) -Itests \
     -DBENCH_PLACEHOLDER='"$(BENCH_PLACEHOLDER)"' $(CFLAGS)
 
 $(BUILD)/obj/$(BENCH_SOURCE)/%.o: $(BENCH_SOURCE)/%.c $(BENCH_SOURCE)/bench.mk Makefile \

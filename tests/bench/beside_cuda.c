@@ -9,12 +9,12 @@
  * stream. A figure is the median of many blocks, ours and the driver's in turn, so that a change of
  * clock speed affects both.
  */
+#include "clock.h"
 #include "ds_accel.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define BLOCKS 41u
 #define TRANSFER_BYTES (UINT64_C(64) << 20)
@@ -168,14 +168,6 @@ static const struct {
 
 /* ---- measuring ------------------------------------------------------------------------------ */
 
-static double now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -187,17 +179,17 @@ static int compare(const void *a, const void *b)
 /* Return the ns of one call; the stream is empty before and after. */
 static double time_block(int (*call)(void), unsigned calls)
 {
-    double start;
-    double end;
+    uint64_t start_ns;
+    double ns;
 
     must(ds_accel_stream_synchronize(bench.stream) < 0, "synchronize");
-    start = now_ns();
+    start_ns = now_ns();
     for (unsigned i = 0; i < calls; i++) {
         must(call(), "call");
     }
-    end = now_ns();
+    ns = elapsed_ns(start_ns);
     must(ds_accel_stream_synchronize(bench.stream) < 0, "synchronize");
-    return (end - start) / calls;
+    return ns / calls;
 }
 
 static void measure(size_t pair)

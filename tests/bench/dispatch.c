@@ -8,12 +8,12 @@
  * The loops run in turn, many times. A figure is the smallest of several medians: the median
  * removes interrupts, the minimum removes the time when the host had slowed the processor down.
  */
+#include "clock.h"
 #include "ds_accel.h"
 #include "trivial.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define GROUPS 9u
 #define BLOCKS 5u
@@ -131,14 +131,6 @@ static const struct {
 };
 #define LOOP_COUNT (sizeof(loops) / sizeof(loops[0]))
 
-static double now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -153,10 +145,10 @@ static void measure_group(uintptr_t device, double *best)
 
     for (unsigned block = 0; block < BLOCKS; block++) {
         for (size_t i = 0; i < LOOP_COUNT; i++) {
-            double start = now_ns();
+            uint64_t start_ns = now_ns();
             uintptr_t last = loops[i].run(device, CALLS);
 
-            samples[i][block] = (now_ns() - start) / CALLS;
+            samples[i][block] = elapsed_ns(start_ns) / CALLS;
             __asm__ volatile("" : : "r"(last));
         }
     }

@@ -11,26 +11,18 @@
  * first and bare take turns, and each releases its memory before the other's turn. Both leave it
  * locked and resident, so neither needs to touch it.
  */
+#include "clock.h"
 #include "ds_accel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #define ROUNDS 31u
 #define GROUPS 9u
 #define BLOCKS 5u
 #define PAIRS 20000u /* per block: 900,000 in total */
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
-
-static double now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
 
 static int compare(const void *a, const void *b)
 {
@@ -55,7 +47,7 @@ static void die(const char *what)
 /* Return the nanoseconds of an allocation, without the release; 0: it failed. */
 static double take_bare(size_t size_bytes)
 {
-    double start = now_ns();
+    uint64_t start_ns = now_ns();
     size_t mapped_bytes = size_bytes + HUGE_PAGE_BYTES;
     char *mapping =
         mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -67,21 +59,21 @@ static double take_bare(size_t size_bytes)
     }
     block = mapping + (-(uintptr_t)mapping & (HUGE_PAGE_BYTES - 1));
     madvise(block, size_bytes, MADV_HUGEPAGE);
-    ns = mlock(block, size_bytes) == 0 ? now_ns() - start : 0;
+    ns = mlock(block, size_bytes) == 0 ? elapsed_ns(start_ns) : 0;
     munmap(mapping, mapped_bytes);
     return ns;
 }
 
 static double take_ours(ds_accel_device_t *device, size_t size_bytes)
 {
-    double start = now_ns();
+    uint64_t start_ns = now_ns();
     void *block = NULL;
     double ns;
 
     if (ds_accel_mem_alloc_pinned(device, size_bytes, 0, DS_ACCEL_PINNED_HUGE_PAGES, &block) < 0) {
         return 0;
     }
-    ns = now_ns() - start;
+    ns = elapsed_ns(start_ns);
     ds_accel_mem_free_pinned(device, block);
     return ns;
 }
@@ -105,7 +97,7 @@ static void measure_first(ds_accel_device_t *device, size_t size_bytes)
 
 static double time_pairs(ds_accel_device_t *device, size_t size_bytes)
 {
-    double start = now_ns();
+    uint64_t start_ns = now_ns();
     void *block;
 
     for (unsigned i = 0; i < PAIRS; i++) {
@@ -114,7 +106,7 @@ static double time_pairs(ds_accel_device_t *device, size_t size_bytes)
             die(ds_accel_last_error());
         }
     }
-    return (now_ns() - start) / PAIRS;
+    return elapsed_ns(start_ns) / PAIRS;
 }
 
 /* The smallest of several medians, as in dispatch.c. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 #include "bench.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 void bench_die(const char *format, ...)
@@ -24,14 +24,6 @@ void bench_die(const char *format, ...)
     va_end(arguments);
     fputc('\n', stderr);
     exit(1);
-}
-
-double bench_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
 static int compare(const void *a, const void *b)
@@ -83,16 +75,16 @@ struct bench_cost bench_run(const char *const *argv, const char *const *env)
     posix_spawn_file_actions_t actions;
     struct bench_cost cost;
     struct rusage usage;
-    double start_ns;
+    uint64_t start_ns;
 
     if (posix_spawn_file_actions_init(&actions) != 0 ||
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) != 0 ||
         posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO) != 0) {
         bench_die("posix_spawn_file_actions: %s", strerror(ENOMEM));
     }
-    start_ns = bench_now_ns();
+    start_ns = now_ns();
     wait_for(start(argv, env, &actions), argv, &usage);
-    cost.ms = (bench_now_ns() - start_ns) / 1e6;
+    cost.ms = elapsed_ns(start_ns) / 1e6;
     cost.rss_kib = usage.ru_maxrss;
     posix_spawn_file_actions_destroy(&actions);
     return cost;

@@ -6,6 +6,7 @@
  * at their limits, and when they are killed. A plain program, since Criterion has threads and
  * handlers of its own. Each part runs in a process of its own.  caller BUILD [PART]
  */
+#include "clock.h"
 #include "ds_accel.h"
 #include "state.h"
 
@@ -215,14 +216,6 @@ static bool judged(const char *fault, const char *reason, int timeout_ms)
     }
     ds_accel_destroy(context);
     return right;
-}
-
-static double now_s(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 /* ---- the caller is as it was ---------------------------------------------------------------- */
@@ -729,7 +722,7 @@ static bool helper_failed(void)
 static bool helper_deaf(void)
 {
     static char more[400000];
-    double start = now_s();
+    uint64_t start_ns = now_ns();
     int length =
         snprintf(more, sizeof(more),
                  ", \"allow\": [\"faulty\"], \"backends\": {\"faulty\": {\"options\": {\"x\": \"");
@@ -738,7 +731,7 @@ static bool helper_deaf(void)
     strcpy(more + sizeof(more) - 8, "\"}}}");
     options_to_send = more;
     return fails_clearly(DS_ACCEL_ERR_NO_DEVICE, "does not read") &&
-           (now_s() - start < 2 * GRACE_S || fail("the helper", "was waited for"));
+           (elapsed_ns(start_ns) / 1e9 < 2 * GRACE_S || fail("the helper", "was waited for"));
 }
 
 /* ---- callers that end, helpers that do not --------------------------------------------------- */
@@ -879,27 +872,28 @@ static bool daemon_of_one_that_is_dropped(void)
                               .parallel = 4,
                               .order = "\"slow1\", \"leave_hang\"",
                               .more = ", \"allow\": [\"slow1\", \"leave_hang\"]"};
-    double start = now_s();
+    uint64_t start_ns = now_ns();
     bool right;
     pid_t left;
 
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     right = detect(&setting, "slow1", NULL);
     left = wait_for_pid(path);
-    return right && (now_s() - start < GRACE_S || fail("the hanging one", "was waited for")) &&
+    return right &&
+           (elapsed_ns(start_ns) / 1e9 < GRACE_S || fail("the hanging one", "was waited for")) &&
            ((left > 0 && is_gone(left)) || fail("what it started", "is still there"));
 }
 
 static bool endless_log(void)
 {
-    double start = now_s();
+    uint64_t start_ns = now_ns();
     bool right;
 
     is_log_slow = true;
     right = judged("log_forever", "probe_hung", SHORT_MS);
 
-    return right &&
-           (now_s() - start < SHORT_MS / 1000.0 + GRACE_S || fail("a log", "put the deadline off"));
+    return right && (elapsed_ns(start_ns) / 1e9 < SHORT_MS / 1000.0 + GRACE_S ||
+                     fail("a log", "put the deadline off"));
 }
 
 static bool long_log(void)
@@ -966,7 +960,7 @@ static bool unkillable(void)
 {
     int held[2];
     int let_go[2];
-    double start;
+    uint64_t start_ns;
     double elapsed;
     char text[64];
     char *before;
@@ -982,9 +976,9 @@ static bool unkillable(void)
     close(held[1]);
     close(let_go[0]);
     warnings[0] = '\0';
-    start = now_s();
+    start_ns = now_ns();
     right = judged("ignores_term", "probe_hung", 1500);
-    elapsed = now_s() - start;
+    elapsed = elapsed_ns(start_ns) / 1e9;
     if (read(held[0], &helper, sizeof(helper)) != sizeof(helper)) {
         puts("caller: not tested: an unkillable helper: nothing can be traced here");
         return true;

@@ -4,11 +4,11 @@
 #ifndef DS_ACCEL_TESTS_PLUGINS_MOCK_H
 #define DS_ACCEL_TESTS_PLUGINS_MOCK_H
 
+#include "clock.h"
 #include "fixture.h"
 #include "table.h"
 
 #include <ctype.h>
-#include <time.h>
 
 #define MIB (UINT64_C(1) << 20)
 #define MS UINT64_C(1000000)
@@ -109,14 +109,6 @@ static inline ds_accel_plugin_event_t *make_event(void)
 
     ASSERT_OK(table->event_create(handle, DS_ACCEL_EVENT_TIMING, &event, &error));
     return event;
-}
-
-static inline uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 static inline void do_nothing(void *user_data, int32_t status)

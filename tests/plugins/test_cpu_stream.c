@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The cpu plugin: streams and events. */
+#include "clock.h"
 #include "cpu.h"
 
 #include <time.h>
@@ -37,20 +38,13 @@ Test(plugin_cpu, streams_are_made_used_and_destroyed)
     close_cpu();
 }
 
-static double milliseconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
 Test(plugin_cpu, events_measure_real_milliseconds)
 {
     const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
     ds_accel_plugin_stream_t *stream;
     ds_accel_plugin_event_t *start;
     ds_accel_plugin_event_t *end;
+    uint64_t start_ns;
     double elapsed = 0;
     double between;
 
@@ -63,9 +57,9 @@ Test(plugin_cpu, events_measure_real_milliseconds)
     EXPECT_OK(table->event_synchronize(start, UINT64_MAX, &error));
     EXPECT_FAIL(table->event_elapsed_ms(start, end, &elapsed, &error), DS_ACCEL_ERR_STATE,
                 "the end event was never recorded");
-    between = milliseconds();
+    start_ns = now_ns();
     nanosleep(&pause, NULL);
-    between = milliseconds() - between;
+    between = elapsed_ns(start_ns) / 1e6;
     EXPECT_OK(table->event_record(end, stream, &error));
     EXPECT_OK(table->event_synchronize(end, UINT64_MAX, &error));
     EXPECT_OK(table->event_elapsed_ms(start, end, &elapsed, &error));

@@ -2,18 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /* The caching allocator and stream order: which streams wait before a block is reused. */
 #include "allocator.h"
-
-#include <time.h>
+#include "clock.h"
 
 /* ---- the order of streams ------------------------------------------------------------------- */
-
-static double now_s(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 Test(core_allocator, leaves_memory_to_its_stream_while_the_driver_has_some)
 {
@@ -42,7 +33,7 @@ Test(core_allocator, does_not_wait_within_one_stream)
     ds_accel_t *context;
     ds_accel_stream_t *a;
     void *pointer;
-    double before;
+    uint64_t start_ns;
 
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
     /* Creating an event would fail: nothing is recorded, waited for or synchronized. */
@@ -51,13 +42,13 @@ Test(core_allocator, does_not_wait_within_one_stream)
     context = test_start("mock", &device);
     a = make_stream(device);
     pointer = take(device, a, 30 * MIB);
-    before = now_s();
+    start_ns = now_ns();
     occupy(a, pointer);
     for (int i = 0; i < 100; i++) {
         EXPECT_STATUS(ds_accel_mem_free(device, i % 2 == 0 ? a : NULL, pointer), DS_ACCEL_OK);
         cr_expect_eq(take(device, a, 30 * MIB), pointer);
     }
-    cr_expect(now_s() - before > 0.35 || ds_accel_stream_query(a) == DS_ACCEL_NOT_READY);
+    cr_expect(elapsed_ns(start_ns) / 1e9 > 0.35 || ds_accel_stream_query(a) == DS_ACCEL_NOT_READY);
     test_finish(context, device);
 }
 

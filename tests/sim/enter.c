@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* "NAME:N=CODE" of SIM_FAIL, "NAME=US" of SIM_LATENCY_US, "DEVICE@NAME:N" of SIM_LOSE. */
@@ -78,14 +77,6 @@ void *sim_grow(void *memory, size_t count, size_t element_bytes)
         sim_misuse("the simulator itself has no memory for %zu elements", count);
     }
     return memory;
-}
-
-uint64_t sim_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 void sim_locked(void)

@@ -5,6 +5,7 @@
  * works that reach it keep it, even after the event is destroyed. All but the exported functions
  * run with sim_lock held.
  */
+#include "clock.h"
 #include "inside.h"
 
 #include <stdlib.h>
@@ -57,7 +58,7 @@ void sim_mark_reach(struct sim_mark *mark, bool is_lost)
     }
     mark->is_reached = true;
     mark->is_lost = is_lost;
-    mark->time_ns = sim_now_ns();
+    mark->time_ns = now_ns();
     if (mark->shared != NULL && atomic_load(&mark->shared->reached) < mark->shared_number) {
         atomic_store(&mark->shared->time_ns, mark->time_ns);
         atomic_store(&mark->shared->reached, mark->shared_number);

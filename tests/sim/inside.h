@@ -32,7 +32,6 @@ void sim_unlocked(void);
  * The engine does not work in a child of the process that used it: its threads do not exist there.
  */
 bool sim_is_child(void);
-uint64_t sim_now_ns(void);
 /* Memory of the engine itself; when out of memory, the simulator reports it and aborts. */
 void *sim_zalloc(size_t size_bytes);
 void *sim_grow(void *memory, size_t count, size_t element_bytes);

@@ -11,7 +11,7 @@
 # is the program that calls a plugin's table directly (tests/sim/drive).
 
 SIM_DIR := $(BUILD)/sim/lib
-SIM_CFLAGS = -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP -Itests/sim \
+SIM_CFLAGS = -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP -Itests/sim -Itests \
     $(shell $(PKG_CONFIG) --cflags jansson) $(CFLAGS)
 SIM_LDFLAGS = -shared -Wl,-z,now -Wl,-rpath,'$$ORIGIN' $(SANFLAGS) $(LDFLAGS)
 SIM_ENGINE := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard tests/sim/*.c)))

@@ -11,6 +11,7 @@
  * A lost device's works are dropped, except for steps, which only release objects; their marks are
  * reached as lost, so that no thread waits forever.
  */
+#include "clock.h"
 #include "inside.h"
 
 #include <errno.h>
@@ -35,9 +36,9 @@ uint64_t sim_stamp(void)
 
 uint64_t sim_deadline(uint64_t timeout_ns)
 {
-    uint64_t now_ns = sim_now_ns();
+    uint64_t time_ns = now_ns();
 
-    return timeout_ns >= UINT64_MAX - now_ns ? UINT64_MAX : now_ns + timeout_ns;
+    return timeout_ns >= UINT64_MAX - time_ns ? UINT64_MAX : time_ns + timeout_ns;
 }
 
 bool sim_wait_changed(uint64_t deadline_ns, bool polls)
@@ -46,7 +47,7 @@ bool sim_wait_changed(uint64_t deadline_ns, bool polls)
     struct timespec time;
 
     if (polls) {
-        uint64_t next_ns = sim_now_ns() + 200000;
+        uint64_t next_ns = now_ns() + 200000;
 
         until_ns = next_ns < deadline_ns ? next_ns : deadline_ns;
     }

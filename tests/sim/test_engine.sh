@@ -19,7 +19,7 @@ compile() {
     name=$1
     shift
     # shellcheck disable=SC2046 # flags
-    "$CC" -std=c11 -D_GNU_SOURCE -g -O1 -I"$here" "$@" $(pkg-config --cflags jansson) \
+    "$CC" -std=c11 -D_GNU_SOURCE -g -O1 -I"$here" -I"$here/.." "$@" $(pkg-config --cflags jansson) \
         "$here"/*.c "$here/self/self.c" -o "$dir/$name" $(pkg-config --libs jansson) -lpthread
 }
 

@@ -63,7 +63,7 @@ for backend in cuda rocm xpu npu hpu mlu sdaa supa opencl; do
     done)
     # shellcheck disable=SC2086 # no flag is no word; a list
     "$CC" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror ${SAN:+-fsanitize=$SAN} \
-        -I"$build/include/ds-accel" -I"$here/../../plugins/common" -I"$here" -o "$dir/$backend" \
+        -I"$build/include/ds-accel" -I"$here/../../plugins/common" -I"$here" -I"$here/.." -o "$dir/$backend" \
         "$here/facts/facts.c" "$here/drive/host.c" $objects \
         -Wl,--wrap=vendor_lib_open -lpthread -ldl
     run env "DS_ACCEL_$(echo "$backend" | tr '[:lower:]' '[:upper:]')_PRESENCE=off" "$dir/$backend"

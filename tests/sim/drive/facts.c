@@ -15,6 +15,7 @@
  *
  * Then profiler ranges, and the devices that a child sees.
  */
+#include "clock.h"
 #include "drive.h"
 
 #include <stdlib.h>
@@ -160,14 +161,6 @@ void drive_facts(struct run *run)
     if (memory != NULL) {
         RELEASE(run, mem_free, run->device, memory);
     }
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /*

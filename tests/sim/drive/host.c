@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* A minimal host: warnings on stderr, options only from the environment, no extension. */
+#include "clock.h"
 #include "drive.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static void host_log(const struct ds_accel_host *host, uint32_t level, const char *message)
 {
@@ -51,11 +51,8 @@ static int32_t host_config_get(const struct ds_accel_host *host, const char *key
 
 static uint64_t host_clock_ns(const struct ds_accel_host *host)
 {
-    struct timespec now;
-
     (void)host;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return now_ns();
 }
 
 static const void *host_extension(const struct ds_accel_host *host, const char *id)

@@ -9,6 +9,7 @@
  *
  * Fact of the device: "max_buffer_bytes".
  */
+#include "clock.h"
 #include "object.h"
 
 #include <pthread.h>
@@ -359,14 +360,6 @@ static void run_wait(void *argument)
 
 /* -- running them -- */
 
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* A waiter holds the buffer too; once it sees the completion, no other reference remains. */
 static void complete(void *argument)
 {
@@ -376,7 +369,7 @@ static void complete(void *argument)
     pthread_mutex_lock(&lock);
     self->status = sim_is_lost(0) ? STATUS_ERROR : STATUS_COMPLETED;
     self->code = sim_is_lost(0) ? ERROR_DEVICE_REMOVED : 0;
-    self->end_time = seconds_now();
+    self->end_time = (double)now_ns() / 1e9;
     is_held = atomic_load(&self->object.count) > 1;
     if (is_held) {
         objc_release(self);

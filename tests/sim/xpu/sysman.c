@@ -9,11 +9,11 @@
  * "memory_clock_mhz", "throttle" (flags), "process_pid", "process_bytes", "port_peer" (position of
  * the card at the other end), "sysman" (0: zesInit fails).
  */
+#include "clock.h"
 #include "shim.h"
 
 #include <pthread.h>
 #include <stdio.h>
-#include <time.h>
 
 #define CARD_MAGIC 0x7a636172u
 #define SENSOR_MAGIC 0x7a73656eu
@@ -241,14 +241,6 @@ static ze_bool_t on_tile(const struct sensor *sensor, uint32_t *tile_out)
     return sensor->number < sensor->card->tile_count;
 }
 
-static uint64_t now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 #define ENUMERATE(name, kind) \
     SIM_EXPORT ze_result_t name(void *device, uint32_t *count, struct sensor **list); \
     SIM_EXPORT ze_result_t name(void *device, uint32_t *count, struct sensor **list) \
@@ -346,7 +338,7 @@ SIM_EXPORT ze_result_t zesEngineGetActivity(struct sensor *engine, zes_engine_st
     ENTER();
     busy = (uint64_t)sim_number(facts_of(sensor_card(engine, ENGINE, __func__)),
                                 "utilization_percent", 37);
-    stats->timestamp = now_us() / 100 * 100; /* so that the quotient is a whole number */
+    stats->timestamp = now_ns() / 100000 * 100; /* so that the quotient is a whole number */
     stats->activeTime = stats->timestamp / 100 * busy;
     return ZE_RESULT_SUCCESS;
 }
@@ -433,7 +425,7 @@ SIM_EXPORT ze_result_t zesPowerGetEnergyCounter(struct sensor *domain,
     if (on_tile(domain, &tile)) {
         milliwatts /= card->tile_count;
     }
-    energy->timestamp = now_us() / 1000 * 1000;
+    energy->timestamp = now_ns() / 1000000 * 1000;
     energy->energy = energy->timestamp / 1000 * milliwatts +
                      (uint64_t)sim_number(facts_of(card), "energy_microjoules", 0);
     return ZE_RESULT_SUCCESS;
