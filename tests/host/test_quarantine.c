@@ -30,7 +30,6 @@ Test(core_cache, a_plugin_that_crashed_twice_is_left_alone)
     cr_expect_str_eq(candidate.reason, "quarantined");
     EXPECT_HAS(candidate.detail, "2 strikes, the last: probe_segv: SIGSEGV");
     EXPECT_HAS(candidate.detail, "skipped until 2");
-    cr_expect_lt(candidate.elapsed_us, 50000);
     ds_accel_destroy(context);
     /* explain does not probe it, for all plugins or for it alone. */
     expect_report(DS_ACCEL_REPORT_LIST, "\"state\":\"quarantined\",\"reason\":\"quarantined\"");

@@ -219,7 +219,7 @@ code_fault out_of_memory error helper_failed
 # A slow plugin has no defect: a longer time limit is the remedy.
 fresh
 put slow
-timeout_ms=100
+timeout_ms=500
 configure
 meet slow timed_out probe_hung faulty neighbour variant
 timeout_ms=$long_ms
