@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* Fill *error and return status, for `return plugin_fail(error, DS_ACCEL_ERR_..., "...", ...)`. */
 __attribute__((format(printf, 3, 4), unused)) static int32_t
@@ -26,6 +27,14 @@ plugin_fail(struct ds_accel_error *error, int32_t status, const char *format, ..
     va_end(arguments);
     ds_accel_write(error, &details, sizeof(details));
     return status;
+}
+
+__attribute__((unused)) static uint64_t plugin_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* Parse a whole decimal number; 0 on success, -1 for anything else or out of range. */

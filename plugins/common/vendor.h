@@ -11,8 +11,8 @@
  * newer hosts, native handles, visible devices. So a rule of docs/plugin-abi.md is kept in one
  * place for every vendor, and a backend's file reads like its vendor's manual.
  *
- *      host -> slot (vendor_*.c) -> checks -> enter(device) -> backend's function -> vendor's
- * library leave(device) <-  status  <- vendor_check(code)
+ *      host -> slot (vendor_*.c) -> checks -> enter(device) -> backend's function -> library
+ *                                            leave(device) <-  status  <- vendor_check(code)
  *
  * A function that is NULL makes its slots NULL, so that the host reports "not supported". A
  * function that depends on an optional symbol of the library returns vendor_unsupported().

@@ -164,23 +164,15 @@ int32_t vendor_fail_lost(ds_accel_plugin_device_t *device, const char *slot,
 #define SHORTEST_SLEEP_NS UINT64_C(10000)
 #define LONGEST_SLEEP_NS UINT64_C(1000000)
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 int32_t vendor_poll(int32_t (*ask)(void *subject, struct ds_accel_error *error), void *subject,
                     uint64_t timeout_ns, const char *slot, struct ds_accel_error *error)
 {
-    uint64_t start_ns = now_ns();
+    uint64_t start_ns = plugin_now_ns();
     uint64_t sleep_ns = SHORTEST_SLEEP_NS;
 
     for (;;) {
         int32_t status = ask(subject, error);
-        uint64_t waited_ns = now_ns() - start_ns;
+        uint64_t waited_ns = plugin_now_ns() - start_ns;
         struct timespec pause = {0};
 
         if (status != DS_ACCEL_NOT_READY) {

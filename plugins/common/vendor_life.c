@@ -153,10 +153,7 @@ static void ask(const struct ds_accel_host *host, struct ds_accel_verdict *answe
 
 static int64_t now_ms(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)(plugin_now_ns() / 1000000);
 }
 
 /* Read at most size_bytes, until the end of file or the time limit; the program's signals

@@ -307,7 +307,6 @@ void cpu_place_thread(const ds_accel_plugin_device_t *device, pthread_attr_t *at
 
 #define CPU_NEVER UINT64_MAX
 
-uint64_t cpu_now_ns(void);
 /* The deadline of an ABI timeout, CLOCK_MONOTONIC. */
 uint64_t cpu_deadline_ns(uint64_t timeout_ns);
 /* Called once before the first worker; 0, or an errno. */

@@ -99,7 +99,7 @@ static void replace(ds_accel_plugin_event_t *event, struct cpu_recording recordi
 
 void cpu_event_set_reached(ds_accel_plugin_event_t *event)
 {
-    replace(event, (struct cpu_recording){.recorded_ns = cpu_now_ns()});
+    replace(event, (struct cpu_recording){.recorded_ns = plugin_now_ns()});
 }
 
 void cpu_event_set_mark(ds_accel_plugin_event_t *event, struct cpu_mark *mark)

@@ -64,17 +64,9 @@ struct cpu_queue {
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-uint64_t cpu_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 uint64_t cpu_deadline_ns(uint64_t timeout_ns)
 {
-    const uint64_t now = cpu_now_ns();
+    const uint64_t now = plugin_now_ns();
 
     return timeout_ns < CPU_NEVER - now ? now + timeout_ns : CPU_NEVER;
 }
@@ -346,7 +338,7 @@ int cpu_mark_is_of(const struct cpu_mark *mark, const struct cpu_queue *queue)
 
 void cpu_mark_reach(struct cpu_mark *mark)
 {
-    atomic_store(&mark->reached_ns, cpu_now_ns());
+    atomic_store(&mark->reached_ns, plugin_now_ns());
     pthread_mutex_lock(&mark->queue->lock);
     pthread_cond_broadcast(&mark->queue->progress);
     pthread_mutex_unlock(&mark->queue->lock);

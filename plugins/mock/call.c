@@ -125,14 +125,6 @@ uint64_t mock_max_u64(uint64_t a, uint64_t b)
 }
 
 /* Not the host's clock: waiting needs the clock that clock_nanosleep() takes. */
-uint64_t mock_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 void mock_sleep_until(uint64_t when_ns)
 {
     const struct timespec when = {.tv_sec = (time_t)(when_ns / UINT64_C(1000000000)),
@@ -148,7 +140,7 @@ void mock_sleep_until(uint64_t when_ns)
 
 void mock_wait_until(const ds_accel_plugin_instance_t *instance, const char *what, uint64_t when_ns)
 {
-    if (when_ns <= mock_now_ns()) {
+    if (when_ns <= plugin_now_ns()) {
         return;
     }
     if (instance->trace != NULL) {
@@ -163,7 +155,7 @@ void mock_wait_until(const ds_accel_plugin_instance_t *instance, const char *wha
 int32_t mock_wait_for(const ds_accel_plugin_instance_t *instance, const char *slot,
                       uint64_t done_ns, uint64_t timeout_ns, struct ds_accel_error *error)
 {
-    uint64_t now_ns = mock_now_ns();
+    uint64_t now_ns = plugin_now_ns();
     uint64_t when_ns = mock_max_u64(now_ns, done_ns) + instance->options.sync_latency_ns;
 
     if (when_ns - now_ns > timeout_ns) {

@@ -159,7 +159,7 @@ static int32_t mock_event_query(ds_accel_plugin_event_t *event, struct ds_accel_
     if (status < 0) {
         return status;
     }
-    return done_ns <= mock_now_ns() ? DS_ACCEL_OK : DS_ACCEL_NOT_READY;
+    return done_ns <= plugin_now_ns() ? DS_ACCEL_OK : DS_ACCEL_NOT_READY;
 }
 
 static int32_t mock_event_synchronize(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
@@ -183,7 +183,7 @@ static int32_t mock_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_pl
     const char *slot = "event_elapsed_ms";
     uint64_t start_ns = 0;
     uint64_t end_ns = 0;
-    uint64_t now_ns = mock_now_ns();
+    uint64_t now_ns = plugin_now_ns();
     int32_t status = mock_enter_event(start, slot, error);
 
     if (status < 0) {

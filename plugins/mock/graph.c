@@ -241,7 +241,7 @@ static int32_t mock_graph_launch(ds_accel_plugin_graph_exec_t *exec,
     }
     instance = stream->device->instance;
     pthread_mutex_lock(&instance->lock);
-    mock_queue_advance(stream, mock_now_ns(), instance->options.launch_latency_ns);
+    mock_queue_advance(stream, plugin_now_ns(), instance->options.launch_latency_ns);
     pthread_mutex_unlock(&instance->lock);
     for (size_t i = 0; i < exec->works.count; i++) {
         mock_work_run(stream, &exec->works.items[i]);

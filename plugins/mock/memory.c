@@ -137,7 +137,7 @@ static int32_t alloc_device_memory(ds_accel_plugin_device_t *device, uint64_t si
                            (unsigned long long)align_bytes, flags);
     }
     mock_wait_until(device->instance, slot,
-                    mock_now_ns() + device->instance->options.alloc_latency_ns);
+                    plugin_now_ns() + device->instance->options.alloc_latency_ns);
     pointer = take_device_memory(device, size_bytes, align_bytes, kind);
     if (pointer == NULL) {
         return mock_usage_refuse(device, size_bytes, slot, error);
@@ -240,7 +240,7 @@ static int32_t mock_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t s
         return mock_usage_refuse(stream->device, size_bytes, slot, error);
     }
     pthread_mutex_lock(&stream->device->instance->lock);
-    mock_queue_advance(stream, mock_now_ns(), stream->device->instance->options.alloc_latency_ns);
+    mock_queue_advance(stream, plugin_now_ns(), stream->device->instance->options.alloc_latency_ns);
     pthread_mutex_unlock(&stream->device->instance->lock);
     *pointer_out = pointer;
     return DS_ACCEL_OK;

@@ -120,7 +120,7 @@ static int32_t mock_probe(const struct ds_accel_host *host, struct ds_accel_verd
         return DS_ACCEL_OK;
     }
     if (options.probe_latency_ms > 0) {
-        mock_sleep_until(mock_now_ns() + options.probe_latency_ms * UINT64_C(1000000));
+        mock_sleep_until(plugin_now_ns() + options.probe_latency_ms * UINT64_C(1000000));
     }
     status = mock_script_count(&options.script, "probe");
     if (status < 0) {

@@ -224,7 +224,6 @@ int32_t mock_check_peer(const ds_accel_plugin_device_t *device,
                         struct ds_accel_error *error);
 __attribute__((format(printf, 3, 4))) void mock_log(const struct ds_accel_host *host,
                                                     uint32_t level, const char *format, ...);
-uint64_t mock_now_ns(void);
 /* Both take a time of CLOCK_MONOTONIC. what names the span in a trace, static storage. */
 void mock_sleep_until(uint64_t when_ns);
 void mock_wait_until(const ds_accel_plugin_instance_t *instance, const char *what,

@@ -217,7 +217,7 @@ static int32_t mock_stream_query(ds_accel_plugin_stream_t *stream, struct ds_acc
     if (status < 0) {
         return status;
     }
-    return queue_done_ns(stream) <= mock_now_ns() ? DS_ACCEL_OK : DS_ACCEL_NOT_READY;
+    return queue_done_ns(stream) <= plugin_now_ns() ? DS_ACCEL_OK : DS_ACCEL_NOT_READY;
 }
 
 static int32_t mock_stream_wait_event(ds_accel_plugin_stream_t *stream,

@@ -201,7 +201,7 @@ static uint64_t cost_ns(const struct mock_options *options, const struct mock_wo
 void mock_work_run(ds_accel_plugin_stream_t *stream, const struct mock_work *work)
 {
     ds_accel_plugin_instance_t *instance = stream->device->instance;
-    uint64_t start_ns = mock_now_ns();
+    uint64_t start_ns = plugin_now_ns();
 
     perform(work);
     pthread_mutex_lock(&instance->lock);
@@ -276,7 +276,7 @@ static int32_t mock_mem_copy(ds_accel_plugin_device_t *device, void *destination
                                    .destination = destination,
                                    .source = source,
                                    .size_bytes = size_bytes};
-    uint64_t start_ns = mock_now_ns();
+    uint64_t start_ns = plugin_now_ns();
     int32_t status = mock_enter_device(device, "mem_copy", error);
 
     if (status == DS_ACCEL_OK) {

@@ -309,18 +309,10 @@ int32_t opencl_stream_synchronize(ds_accel_plugin_device_t *device, void *native
     return opencl_worker_failure(stream, error);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* The status of a new mark, which the stream keeps. */
 static int32_t ask_anew(struct opencl_stream *stream, struct ds_accel_error *error)
 {
-    uint64_t end_ns = atomic_load(&stream->is_shared) ? now_ns() + FRESH_NS : 0;
+    uint64_t end_ns = atomic_load(&stream->is_shared) ? plugin_now_ns() + FRESH_NS : 0;
     cl_event mark = NULL;
     int32_t status = opencl_mark(stream, &mark, error);
 
@@ -333,7 +325,7 @@ static int32_t ask_anew(struct opencl_stream *stream, struct ds_accel_error *err
     stream->mark = mark;
     stream->marked = atomic_load(&stream->place);
     while ((status = opencl_status_of(stream->device, mark, error)) == DS_ACCEL_NOT_READY &&
-           end_ns != 0 && now_ns() < end_ns) {
+           end_ns != 0 && plugin_now_ns() < end_ns) {
         sched_yield();
     }
     return status;
