@@ -1194,9 +1194,7 @@ struct ds_accel_plugin {
                              uint32_t *compatible_out, char *reason, uint32_t reason_size,
                              struct ds_accel_error *error);
 
-    /* -- environment
-     * --------------------------------------------------------------------------------------------
-     */
+    /* -- environment --------------------------------------------------------------------------- */
 
     /** Rules in addition to the configuration's. Array and count as in telemetry_processes. */
     int32_t (*env_rules_get)(ds_accel_plugin_instance_t *instance, struct ds_accel_env_rule *rules,

@@ -680,8 +680,7 @@ int32_t ds_accel_layer_report(ds_accel_t *context, const char *layer, char **tex
     return DS_ACCEL_OK;
 }
 
-/* ---- hooks --------------------------------------------------------------------------------------
- */
+/* ---- hooks ----------------------------------------------------------------------------------- */
 
 static const struct ds_accel__layer_hooks hooks = {
     .install = ds_accel__hook_install,

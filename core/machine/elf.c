@@ -734,8 +734,7 @@ void ds_accel__elf_check_harm(struct ds_accel__elf *elf, struct ds_accel__findin
                                                             : harm.paths;
 }
 
-/* ---- names, for lint and doctor ----------------------------------------------------------------
- */
+/* ---- names, for lint and doctor -------------------------------------------------------------- */
 
 /* The GNU hash table has no symbol count: its last chain determines the count. */
 static uint32_t count_by_gnu_hash(struct ds_accel__elf *elf, uint64_t address)

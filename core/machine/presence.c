@@ -59,8 +59,8 @@ void ds_accel__survey_clear(struct ds_accel__survey *survey)
 
 /* ---- PCI devices ---------------------------------------------------------------------------- */
 
-/* "10de:03" names the vendor 0x10de and the classes 0x03xxxx; the kernel writes both in lower case.
- */
+/* "10de:03" names the vendor 0x10de and the classes 0x03xxxx; the kernel writes both in lower
+ * case. */
 static bool is_vendor(const char *fact, const char *vendor)
 {
     return strncmp(vendor, "0x", 2) == 0 && strncmp(fact, vendor + 2, 4) == 0;

@@ -46,8 +46,8 @@ static int32_t add_node(struct ds_accel__topology *topology, uint32_t id, const 
     }
     node.cpu_count = ds_accel__list_count(node.cpus);
     node.total_memory_bytes = ds_accel__meminfo_value(meminfo, "MemTotal");
-    /* The kernel gives MemAvailable for the machine only; this is its estimate without watermarks.
-     */
+    /* The kernel gives MemAvailable for the machine only; this is its estimate without
+     * watermarks. */
     available = ds_accel__meminfo_value(meminfo, "MemAvailable");
     if (available == 0) {
         available = ds_accel__meminfo_value(meminfo, "MemFree") +

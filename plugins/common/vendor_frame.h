@@ -94,8 +94,8 @@ static inline void vendor_end(ds_accel_plugin_device_t *device, uint64_t saved)
             (status) = (call); \
         } \
     } while (0)
-/* The same for a function that returns nothing; it is called even if the device can't be entered.
- */
+/* The same for a function that returns nothing; it is called even if the device can't be
+ * entered. */
 #define VENDOR_DESTROY(device, call) \
     do { \
         struct ds_accel_error vendor_ignored_ = {.struct_size = sizeof(vendor_ignored_)}; \
@@ -231,8 +231,7 @@ void vendor_usage_give(struct vendor_usage *usage, uint64_t size_bytes); /* it w
 int32_t vendor_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *slot,
                             struct ds_accel_error *error);
 
-/* ---- streams, tasks and what captures keep (vendor_stream.c, vendor_task.c) -------------------
- */
+/* ---- streams, tasks and what captures keep (vendor_stream.c, vendor_task.c) ------------------ */
 
 /* stream->frame */
 struct vendor_stream {

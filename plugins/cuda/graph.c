@@ -134,8 +134,7 @@ int32_t cuda_graph_node_count(ds_accel_plugin_device_t *device, void *native, ui
     return DS_ACCEL_OK;
 }
 
-/* ---- the picture: the driver writes it to a path, which here is memory ------------------------
- */
+/* ---- the picture: the driver writes it to a path, which here is memory ----------------------- */
 
 static int32_t pass_on(int fd, ds_accel_text_sink_t sink, void *user_data)
 {

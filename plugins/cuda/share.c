@@ -5,8 +5,7 @@
 
 #include <unistd.h>
 
-/* ---- peers: enabled in the current context, towards the other one -----------------------------
- */
+/* ---- peers: enabled in the current context, towards the other one ---------------------------- */
 
 int32_t cuda_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                              uint32_t *can_out, struct ds_accel_error *error)
@@ -71,8 +70,7 @@ int32_t cuda_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_devi
     return DS_ACCEL_OK;
 }
 
-/* ---- between processes: handles are passed by value -------------------------------------------
- */
+/* ---- between processes: handles are passed by value ------------------------------------------ */
 
 static int32_t check_ipc(const struct cuda_api *api, const char *slot, struct ds_accel_error *error)
 {
@@ -165,8 +163,7 @@ int32_t cuda_ipc_event_open(ds_accel_plugin_device_t *device, const void *handle
     return DS_ACCEL_OK;
 }
 
-/* ---- dma-bufs: whole pages of the host --------------------------------------------------------
- */
+/* ---- dma-bufs: whole pages of the host ------------------------------------------------------- */
 
 int32_t cuda_dmabuf_export(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                            int32_t *fd_out, uint64_t *offset_out, struct ds_accel_error *error)

@@ -638,8 +638,8 @@ static int32_t detect_quarantined(void)
     return detect_with(&options);
 }
 
-/* What a process leaves in the cache that a plugin ends while it is started: its size; 0: nothing.
- */
+/* What a process leaves in the cache that a plugin ends while it is started: its size; 0:
+ * nothing. */
 static size_t make_trail(char *trail, size_t trail_size)
 {
     const char *dirs[] = {ending};
@@ -755,8 +755,8 @@ static int32_t report_config(void)
     return report(DS_ACCEL_REPORT_CONFIG_ENV, NULL, DS_ACCEL_FORMAT_JSON);
 }
 
-/* A rejected plugin is a problem, and a machine with hardware has nodes and libraries to look at.
- */
+/* A rejected plugin is a problem, and a machine with hardware has nodes and libraries to look
+ * at. */
 static int32_t report_doctor(void)
 {
     struct ds_accel_options options = make_options();
@@ -1349,8 +1349,8 @@ static bool is_right(size_t scenario, unsigned long nth)
     return difference == NULL;
 }
 
-/* Run with the Nth allocation failing; true if all of it went right. *reached_out: it has an Nth.
- */
+/* Run with the Nth allocation failing; true if all of it went right. *reached_out: it has an
+ * Nth. */
 static bool run_once(size_t scenario, unsigned long nth, bool *reached_out)
 {
     int32_t status;

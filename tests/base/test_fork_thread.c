@@ -225,8 +225,7 @@ Test(core_fork, context_that_nobody_was_using_is_the_childs_too)
     detect_here();
 }
 
-/* ---- a context that another thread reads ------------------------------------------------------
- */
+/* ---- a context that another thread reads ----------------------------------------------------- */
 
 static bool reads_no_more; /* atomic */
 

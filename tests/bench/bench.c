@@ -173,8 +173,7 @@ static void measure_start(struct bench *bench)
     add_rss_row(bench, &samples);
 }
 
-/* ---- directories full of plugins ----------------------------------------------------------------
- */
+/* ---- directories full of plugins ------------------------------------------------------------- */
 
 #define DIRECTORIES 3u
 static const unsigned directory_plugins[DIRECTORIES] = {10, 50, 200};

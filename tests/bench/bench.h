@@ -31,8 +31,7 @@ struct bench_cost bench_run(const char *const *argv, const char *const *env);
  * error. */
 void bench_capture(const char *const *argv, const char *const *env, char *text, size_t text_size);
 
-/* ---- plugins.c: directories full of plugins -----------------------------------------------------
- */
+/* ---- plugins.c: directories full of plugins -------------------------------------------------- */
 
 /*
  * Fill dir with count copies of the placeholder plugin, which has no device, under the names p000,

@@ -247,8 +247,8 @@ static bool all_at_once(void)
     return right;
 }
 
-/* One after the other: also those whose file or table is broken, which have no name of their own.
- */
+/* One after the other: also those whose file or table is broken, which have no name of their
+ * own. */
 static bool one_by_one(void)
 {
     char path[600];

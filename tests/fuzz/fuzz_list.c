@@ -145,8 +145,7 @@ static void check_levels(const char *levels)
     ds_accel__text_clear(&text);
 }
 
-/* ---- directories --------------------------------------------------------------------------------
- */
+/* ---- directories ----------------------------------------------------------------------------- */
 
 /* No item is empty or missing, and only separators are between the items. */
 static void check_items(const char *list, char separator)

@@ -209,8 +209,7 @@ Test(core_cache, verdicts_that_others_may_write_to_are_not_believed)
     expect_probes(1, "everybody's");
 }
 
-/* ---- a directory that is not to be used --------------------------------------------------------
- */
+/* ---- a directory that is not to be used ------------------------------------------------------ */
 
 /* The right result each time, from a probe. */
 static void expect_no_cache(const char *what, const char *said)

@@ -97,8 +97,8 @@ Test(core_rules, a_graph_is_not_replayed_over_a_block_that_its_allocator_took_ba
     stop();
 }
 
-/* Memory of a pool that is destroyed stays for graphs that were captured with it, not for others.
- */
+/* Memory of a pool that is destroyed stays for graphs that were captured with it, not for
+ * others. */
 Test(core_rules, memory_that_a_capture_gets_may_be_freed_and_is_there_for_its_graph)
 {
     ds_accel_stream_t *ours = NULL;

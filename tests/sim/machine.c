@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The machine's description: SIM_MACHINE, read once for the one vendor of this copy of the engine.
- */
+/* The machine's description: SIM_MACHINE, read once for the one vendor of this copy of the
+ * engine. */
 #include "inside.h"
 
 #include <jansson.h>

@@ -42,8 +42,7 @@ static void count_split(struct ds_accel__change *changes, const struct ds_accel_
     }
 }
 
-/* ---- a tree of one class ----------------------------------------------------------------------
- */
+/* ---- a tree of one class --------------------------------------------------------------------- */
 
 /* link_previous leads to smaller blocks, link_next to larger blocks. */
 

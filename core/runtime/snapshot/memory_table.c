@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Snapshots as a table for terminals, and the sums that the table and the picture have in common.
- */
+/* Snapshots as a table for terminals, and the sums that the table and the picture have in
+ * common. */
 #include "base/json.h"
 #include "base/text.h"
 #include "runtime/oom.h"
@@ -55,8 +55,8 @@ void ds_accel__memory_sum(const json_t *segment, struct ds_accel__memory_sums *s
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* '#' is full, '.' is free, '~' waits for streams more than it is allocated, '+' is anything else.
- */
+/* '#' is full, '.' is free, '~' waits for streams more than it is allocated, '+' is anything
+ * else. */
 static char cell_mark(const double parts[3])
 {
     if (parts[DS_ACCEL__PIECE_ALLOCATED] + parts[DS_ACCEL__PIECE_PENDING] == 0) {

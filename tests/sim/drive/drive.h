@@ -47,8 +47,8 @@ struct run {
 
 /* ---- host.c --------------------------------------------------------------------------------- */
 
-/* The host that plugins see, with options from DS_ACCEL_<PLUGIN>_<KEY> and the root DS_ACCEL_ROOT.
- */
+/* The host that plugins see, with options from DS_ACCEL_<PLUGIN>_<KEY> and the root
+ * DS_ACCEL_ROOT. */
 const struct ds_accel_host *drive_host(const char *plugin);
 
 /* ---- call.c --------------------------------------------------------------------------------- */
