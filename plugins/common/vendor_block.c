@@ -59,7 +59,7 @@ void vendor_register_destroy(struct vendor_register *blocks)
         struct vendor_block *block = blocks->all;
 
         vendor_block_remove(blocks, block);
-        vendor_block_free(block);
+        vendor_block_destroy(block);
     }
     pthread_mutex_destroy(&blocks->lock);
     free(blocks);
@@ -174,7 +174,7 @@ struct vendor_block *vendor_block_create(ds_accel_plugin_device_t *device,
     return block;
 }
 
-void vendor_block_free(struct vendor_block *block)
+void vendor_block_destroy(struct vendor_block *block)
 {
     if (block != NULL) {
         assert(block->next == NULL && block->previous == NULL); /* in no register */
@@ -198,7 +198,7 @@ int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
     if (result == 0) {
         return DS_ACCEL_OK;
     }
-    vendor_block_free(block);
+    vendor_block_destroy(block);
     if (result == -2) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory for the register", slot);
     }
@@ -250,6 +250,6 @@ void vendor_block_put_back(struct vendor_block *block)
         vendor_log(block->device->instance->host, DS_ACCEL_LOG_WARN,
                    "%p with %llu bytes is no longer known: no memory for the register",
                    (void *)block->base, (unsigned long long)block->size_bytes);
-        vendor_block_free(block);
+        vendor_block_destroy(block);
     }
 }

@@ -5,7 +5,7 @@
 
 /* ---- the frames ----------------------------------------------------------------------------- */
 
-void vendor_devices_release(ds_accel_plugin_instance_t *instance)
+void vendor_devices_destroy(ds_accel_plugin_instance_t *instance)
 {
     for (uint32_t i = 0; instance->devices != NULL && i < instance->device_count; i++) {
         ds_accel_plugin_device_t *device = &instance->devices[i];
@@ -22,7 +22,7 @@ void vendor_devices_release(ds_accel_plugin_instance_t *instance)
     instance->devices = NULL;
 }
 
-int vendor_devices_make(ds_accel_plugin_instance_t *instance)
+int vendor_devices_create(ds_accel_plugin_instance_t *instance)
 {
     instance->devices = calloc(instance->device_count, sizeof(*instance->devices));
     if (instance->devices == NULL) {
@@ -39,7 +39,7 @@ int vendor_devices_make(ds_accel_plugin_instance_t *instance)
         if (frame == NULL || device->usage == NULL) {
             free(frame);
             device->frame = NULL;
-            vendor_devices_release(instance);
+            vendor_devices_destroy(instance);
             return -1;
         }
         pthread_mutex_init(&frame->lock, NULL);
@@ -271,13 +271,13 @@ static void stop_device(ds_accel_plugin_device_t *device)
     uint32_t left;
 
     finish_tasks(device);
-    vendor_copiers_release(device);
-    vendor_streams_release(device);
+    vendor_copiers_destroy(device);
+    vendor_streams_destroy(device);
     vendor_stream_close_default(device);
-    left = vendor_memory_release(device, &left_bytes);
+    left = vendor_memory_free_all(device, &left_bytes);
     was_lost = vendor_is_lost(device);
     vendor_backend.device_close(device);
-    vendor_tasks_release(device);
+    vendor_tasks_destroy(device);
     device->native_context = 0;
     device->state = NULL;
     /* Memory of a lost device could not be freed, so that no leak is reported. */

@@ -12,8 +12,8 @@
 #define EVENT_FLAGS \
     (DS_ACCEL_EVENT_TIMING | DS_ACCEL_EVENT_BLOCKING_SYNC | DS_ACCEL_EVENT_INTERPROCESS)
 
-ds_accel_plugin_event_t *vendor_event_make(ds_accel_plugin_device_t *device, uint32_t flags,
-                                           void *native)
+ds_accel_plugin_event_t *vendor_event_handle_create(ds_accel_plugin_device_t *device,
+                                                    uint32_t flags, void *native)
 {
     ds_accel_plugin_event_t *event = calloc(1, sizeof(*event));
 
@@ -26,7 +26,7 @@ ds_accel_plugin_event_t *vendor_event_make(ds_accel_plugin_device_t *device, uin
     return event;
 }
 
-void vendor_event_drop(ds_accel_plugin_event_t *event)
+void vendor_event_handle_destroy(ds_accel_plugin_event_t *event)
 {
     pthread_mutex_destroy(&event->lock);
     free(event);
@@ -68,7 +68,7 @@ static int32_t vendor_event_create(ds_accel_plugin_device_t *device, uint32_t fl
     if (status < 0) {
         return status;
     }
-    event = vendor_event_make(device, flags, native);
+    event = vendor_event_handle_create(device, flags, native);
     if (event == NULL) {
         VENDOR_DESTROY(device, vendor_backend.event_destroy(device, native));
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "event_create: no memory");
@@ -88,7 +88,7 @@ static void vendor_event_destroy(ds_accel_plugin_event_t *event)
         VENDOR_DESTROY(event->device, vendor_backend.native_unwrap(
                                           event->device, DS_ACCEL_NATIVE_EVENT, event->native));
     }
-    vendor_event_drop(event);
+    vendor_event_handle_destroy(event);
 }
 
 int32_t vendor_check_captured(const ds_accel_plugin_event_t *event, const char *slot,

@@ -139,8 +139,8 @@ struct vendor_device {
 /* Fill the facts that sysfs has and the backend did not fill. */
 int32_t vendor_device_identify(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 /* Create and destroy the frames of the instance's devices; -1: no memory. */
-int vendor_devices_make(ds_accel_plugin_instance_t *instance);
-void vendor_devices_release(ds_accel_plugin_instance_t *instance);
+int vendor_devices_create(ds_accel_plugin_instance_t *instance);
+void vendor_devices_destroy(ds_accel_plugin_instance_t *instance);
 /* "/dev/dri/renderD128" of a PCI device, if the pattern has such a node; "" otherwise. */
 void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                      const char *pci_address, char *path, size_t path_size);
@@ -205,7 +205,7 @@ struct vendor_block *vendor_block_any(const struct vendor_register *blocks,
 /* A zeroed block with an id; NULL: no memory. */
 struct vendor_block *vendor_block_create(ds_accel_plugin_device_t *device,
                                          enum vendor_source source, uint32_t kind);
-void vendor_block_free(struct vendor_block *block);
+void vendor_block_destroy(struct vendor_block *block);
 /* Insert under the lock; a failure fills the error and frees the block. */
 int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
                            struct ds_accel_error *error);
@@ -222,10 +222,10 @@ struct vendor_usage *vendor_usage_create(void);
 void vendor_usage_destroy(struct vendor_usage *usage);
 void vendor_usage_reset(struct vendor_usage *usage);
 /* Reserve the bytes for an allocation: 0, or -1 if they would exceed the limit. */
-int vendor_usage_take(struct vendor_usage *usage, uint64_t size_bytes);
+int vendor_usage_add(struct vendor_usage *usage, uint64_t size_bytes);
 void vendor_usage_succeed(struct vendor_usage *usage); /* the allocation was made */
 void vendor_usage_fail(struct vendor_usage *usage, uint64_t size_bytes, int32_t status);
-void vendor_usage_give(struct vendor_usage *usage, uint64_t size_bytes); /* it was freed */
+void vendor_usage_subtract(struct vendor_usage *usage, uint64_t size_bytes); /* it was freed */
 /* ERR_NO_MEMORY because of the limit or an impossible size; counts the failure and reports the
  * figures. */
 int32_t vendor_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *slot,
@@ -251,8 +251,10 @@ struct vendor_keep {
     struct vendor_task *items;
 };
 
-ds_accel_plugin_stream_t *vendor_stream_make(ds_accel_plugin_device_t *device, void *native);
-void vendor_stream_drop(ds_accel_plugin_stream_t *stream); /* the handle, not the native stream */
+ds_accel_plugin_stream_t *vendor_stream_handle_create(ds_accel_plugin_device_t *device,
+                                                      void *native);
+/* The handle only, not the native stream. */
+void vendor_stream_handle_destroy(ds_accel_plugin_stream_t *stream);
 /* Make and destroy the default stream. */
 int32_t vendor_stream_open_default(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 void vendor_stream_close_default(ds_accel_plugin_device_t *device);
@@ -272,7 +274,7 @@ int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin
 int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 /* Release destroyed streams whose work is complete; none during a capture. */
 void vendor_streams_reap(ds_accel_plugin_device_t *device);
-void vendor_streams_release(ds_accel_plugin_device_t *device);
+void vendor_streams_destroy(ds_accel_plugin_device_t *device);
 
 /* Queue a function; if captured, the function runs with each launch and is kept until the graph is
  * destroyed. */
@@ -285,7 +287,7 @@ int32_t vendor_task_submit(ds_accel_plugin_stream_t *stream, ds_accel_host_task_
  * the task.
  */
 struct vendor_task *vendor_task_holding(ds_accel_plugin_device_t *device, void *memory);
-void vendor_task_drop(struct vendor_task *task); /* no work was queued */
+void vendor_task_destroy(struct vendor_task *task); /* no work was queued */
 int32_t vendor_task_keep(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                          struct ds_accel_error *error);
 int32_t vendor_task_hold(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
@@ -300,8 +302,8 @@ void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status);
 void vendor_tasks_settle(ds_accel_plugin_device_t *device, const ds_accel_plugin_stream_t *stream,
                          uint64_t timeout_ns);
 int vendor_tasks_are_pending(ds_accel_plugin_device_t *device);
-void vendor_tasks_release(ds_accel_plugin_device_t *device); /* the runtime calls no task any
-                                                                more */
+/* The runtime calls no task any more. */
+void vendor_tasks_destroy(ds_accel_plugin_device_t *device);
 
 struct vendor_keep *vendor_keep_create(ds_accel_plugin_device_t *device);
 void vendor_keep_get(struct vendor_keep *keep);
@@ -325,21 +327,21 @@ int32_t vendor_keep_until_passed(struct vendor_keep *keep, ds_accel_plugin_strea
 #define VENDOR_EVENT_RECORDED 1u
 #define VENDOR_EVENT_CAPTURED 2u
 
-ds_accel_plugin_event_t *vendor_event_make(ds_accel_plugin_device_t *device, uint32_t flags,
-                                           void *native);
-void vendor_event_drop(ds_accel_plugin_event_t *event);
+ds_accel_plugin_event_t *vendor_event_handle_create(ds_accel_plugin_device_t *device,
+                                                    uint32_t flags, void *native);
+void vendor_event_handle_destroy(ds_accel_plugin_event_t *event);
 uint32_t vendor_event_state(ds_accel_plugin_event_t *event);
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
 /* Return the memory of a block that was taken out of the register to the runtime, and destroy the
  * block. */
-int32_t vendor_memory_give(struct vendor_block *block, struct ds_accel_error *error);
+int32_t vendor_memory_free(struct vendor_block *block, struct ds_accel_error *error);
 /* Free the remaining blocks of a device; returns their number. */
-uint32_t vendor_memory_release(ds_accel_plugin_device_t *device, uint64_t *bytes_out);
+uint32_t vendor_memory_free_all(ds_accel_plugin_device_t *device, uint64_t *bytes_out);
 void vendor_share_withdraw(struct vendor_block *block);
 void vendor_vmem_put(ds_accel_plugin_vmem_t *vmem);
-void vendor_copiers_release(ds_accel_plugin_device_t *device);
+void vendor_copiers_destroy(ds_accel_plugin_device_t *device);
 
 /* ---- the slots ------------------------------------------------------------------------------ */
 

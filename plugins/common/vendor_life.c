@@ -384,7 +384,7 @@ static int32_t make_instance(ds_accel_plugin_instance_t *instance, struct ds_acc
     }
     instance->flags = info.flags;
     instance->blocks = vendor_register_create();
-    if (instance->blocks == NULL || vendor_devices_make(instance) != 0) {
+    if (instance->blocks == NULL || vendor_devices_create(instance) != 0) {
         vendor_register_destroy(instance->blocks);
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "init: no memory for %u devices",
                            instance->device_count);
@@ -433,7 +433,7 @@ static void vendor_shutdown(ds_accel_plugin_instance_t *instance)
         return;
     }
     vendor_register_destroy(instance->blocks);
-    vendor_devices_release(instance);
+    vendor_devices_destroy(instance);
     vendor_backend.close(instance->runtime);
     pthread_mutex_destroy(&instance->lock);
     free(instance);

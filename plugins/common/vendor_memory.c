@@ -99,7 +99,7 @@ static int32_t alloc_block(const struct request *request, void **pointer_out,
     int32_t status;
 
     if (request->size_bytes > (uint64_t)INT64_MAX - MAX_ALIGN_BYTES ||
-        vendor_usage_take(device->usage, request->size_bytes) != 0) {
+        vendor_usage_add(device->usage, request->size_bytes) != 0) {
         return vendor_usage_refuse(device, request->size_bytes, request->slot, error);
     }
     block = vendor_block_create(device, VENDOR_SOURCE_ALLOC, request->kind);
@@ -110,7 +110,7 @@ static int32_t alloc_block(const struct request *request, void **pointer_out,
     block->is_async = request->stream != NULL;
     status = fill_block(request, block, error);
     if (status < 0) {
-        vendor_block_free(block);
+        vendor_block_destroy(block);
         vendor_usage_fail(device->usage, request->size_bytes, status);
         return status;
     }
@@ -213,7 +213,7 @@ static int is_pinned(const struct vendor_block *block)
     return block->source == VENDOR_SOURCE_PINNED || block->source == VENDOR_SOURCE_REGISTERED;
 }
 
-int32_t vendor_memory_give(struct vendor_block *block, struct ds_accel_error *error)
+int32_t vendor_memory_free(struct vendor_block *block, struct ds_accel_error *error)
 {
     ds_accel_plugin_device_t *device = block->device;
     int32_t status = DS_ACCEL_OK;
@@ -250,11 +250,11 @@ int32_t vendor_memory_give(struct vendor_block *block, struct ds_accel_error *er
         return status;
     }
     if (block->source == VENDOR_SOURCE_ALLOC) {
-        vendor_usage_give(device->usage, block->size_bytes);
+        vendor_usage_subtract(device->usage, block->size_bytes);
     } else if (block->source == VENDOR_SOURCE_MAPPED) {
         vendor_vmem_put(block->vmem);
     }
-    vendor_block_free(block);
+    vendor_block_destroy(block);
     return status;
 }
 
@@ -262,7 +262,7 @@ static int32_t give_or_put_back(struct vendor_block *block, struct ds_accel_erro
 {
     int is_lost;
     ds_accel_plugin_device_t *device = block->device;
-    int32_t status = vendor_memory_give(block, error);
+    int32_t status = vendor_memory_free(block, error);
 
     is_lost = vendor_is_lost(device);
     if (status < 0 && !is_lost) {
@@ -312,7 +312,7 @@ static void close_openings(struct vendor_block *block)
 
 /* Free the blocks that remain when the device is closed. Blocks inside other blocks' ranges need no
    order: mappings keep their memory, and reservations are released after them. */
-uint32_t vendor_memory_release(ds_accel_plugin_device_t *device, uint64_t *bytes_out)
+uint32_t vendor_memory_free_all(ds_accel_plugin_device_t *device, uint64_t *bytes_out)
 {
     struct vendor_register *blocks = device->instance->blocks;
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -333,10 +333,10 @@ uint32_t vendor_memory_release(ds_accel_plugin_device_t *device, uint64_t *bytes
         count++;
         *bytes_out += is_pinned(block) ? 0 : block->size_bytes;
         close_openings(block);
-        if (vendor_memory_give(block, &ignored) < 0 && !vendor_is_lost(device)) {
-            vendor_usage_give(device->usage,
-                              block->source == VENDOR_SOURCE_ALLOC ? block->size_bytes : 0);
-            vendor_block_free(block);
+        if (vendor_memory_free(block, &ignored) < 0 && !vendor_is_lost(device)) {
+            vendor_usage_subtract(device->usage,
+                                  block->source == VENDOR_SOURCE_ALLOC ? block->size_bytes : 0);
+            vendor_block_destroy(block);
         }
     }
 }
@@ -421,8 +421,8 @@ static int32_t free_behind(ds_accel_plugin_stream_t *stream, struct vendor_block
         vendor_block_put_back(block);
         return status;
     }
-    vendor_usage_give(device->usage, block->size_bytes);
-    vendor_block_free(block);
+    vendor_usage_subtract(device->usage, block->size_bytes);
+    vendor_block_destroy(block);
     return status;
 }
 
@@ -555,7 +555,7 @@ static int32_t vendor_mem_alloc_pinned(ds_accel_plugin_device_t *device, uint64_
     block->size_bytes = size_bytes;
     status = fill_pinned(block, align, error);
     if (status < 0) {
-        vendor_block_free(block);
+        vendor_block_destroy(block);
         return status;
     }
     made = *block;
@@ -630,7 +630,7 @@ static int32_t vendor_mem_register(ds_accel_plugin_device_t *device, void *point
     VENDOR_CALL(device, error, status,
                 vendor_backend.host_register(device, pointer, size_bytes, flags, error));
     if (status < 0) {
-        vendor_block_free(vendor_block_take(device, pointer, SOURCE(REGISTERED)));
+        vendor_block_destroy(vendor_block_take(device, pointer, SOURCE(REGISTERED)));
     }
     return tell_limit(status, size_bytes, "mem_register", error);
 }

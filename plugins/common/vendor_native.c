@@ -111,7 +111,7 @@ static int32_t wrap_stream(ds_accel_plugin_device_t *device, uint64_t handle, vo
     if (status < 0) {
         return status;
     }
-    stream = vendor_stream_make(device, native);
+    stream = vendor_stream_handle_create(device, native);
     if (stream == NULL) {
         unwrap_handle(device, DS_ACCEL_NATIVE_STREAM, native);
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "native_wrap: no memory");
@@ -135,7 +135,7 @@ static int32_t wrap_event(ds_accel_plugin_device_t *device, uint64_t handle, voi
     if (status < 0) {
         return status;
     }
-    event = vendor_event_make(device, 0, native);
+    event = vendor_event_handle_create(device, 0, native);
     if (event == NULL) {
         unwrap_handle(device, DS_ACCEL_NATIVE_EVENT, native);
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "native_wrap: no memory");
@@ -164,7 +164,7 @@ static int32_t wrap_memory(ds_accel_plugin_device_t *device, uint64_t handle, vo
                 vendor_backend.native_memory_wrap(device, handle, &block->start, &block->size_bytes,
                                                   error));
     if (status < 0) {
-        vendor_block_free(block);
+        vendor_block_destroy(block);
         return status;
     }
     start = block->start;

@@ -274,7 +274,7 @@ static int32_t enter_import(struct vendor_block *block, const char *slot,
     }
     vendor_register_unlock(blocks);
     if (is_known || result != 0) {
-        vendor_block_free(block);
+        vendor_block_destroy(block);
     }
     if (result == -2) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory for the register", slot);
@@ -296,7 +296,7 @@ static struct vendor_block *make_import(ds_accel_plugin_device_t *device, const 
         block->open_count = 1;
         block->handle = malloc(head->vendor_bytes);
         if (block->handle == NULL) {
-            vendor_block_free(block);
+            vendor_block_destroy(block);
             return NULL;
         }
         memcpy(block->handle, vendors_part(handle), head->vendor_bytes);
@@ -319,7 +319,7 @@ static int32_t open_memory(ds_accel_plugin_device_t *device, const void *handle,
                 vendor_backend.ipc_memory_open(device, block->handle, head->size_bytes,
                                                &block->start, error));
     if (status < 0) {
-        vendor_block_free(block);
+        vendor_block_destroy(block);
         return status;
     }
     base = block->start;
@@ -401,7 +401,7 @@ static int32_t close_memory(ds_accel_plugin_device_t *device, const struct openi
             vendor_backend.ipc_memory_close(device, opening->handle, opening->start, error));
         return status;
     }
-    status = vendor_memory_give(opening->last, error);
+    status = vendor_memory_free(opening->last, error);
     if (status < 0 && !vendor_is_lost(device)) {
         vendor_block_put_back(opening->last);
     }
@@ -480,7 +480,7 @@ static int32_t vendor_ipc_event_open(ds_accel_plugin_device_t *device, const voi
     if (status < 0) {
         return status;
     }
-    event = vendor_event_make(device, DS_ACCEL_EVENT_INTERPROCESS, native);
+    event = vendor_event_handle_create(device, DS_ACCEL_EVENT_INTERPROCESS, native);
     if (event == NULL) {
         VENDOR_DESTROY(device, vendor_backend.event_destroy(device, native));
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory", slot);

@@ -18,7 +18,8 @@ struct whole_stream {
     struct vendor_stream frame;
 };
 
-ds_accel_plugin_stream_t *vendor_stream_make(ds_accel_plugin_device_t *device, void *native)
+ds_accel_plugin_stream_t *vendor_stream_handle_create(ds_accel_plugin_device_t *device,
+                                                      void *native)
 {
     struct vendor_device *frame = device->frame;
     struct whole_stream *whole = calloc(1, sizeof(*whole));
@@ -72,7 +73,7 @@ static void unlist(ds_accel_plugin_stream_t *stream)
     pthread_mutex_unlock(&frame->lock);
 }
 
-void vendor_stream_drop(ds_accel_plugin_stream_t *stream)
+void vendor_stream_handle_destroy(ds_accel_plugin_stream_t *stream)
 {
     unlist(stream);
     free(stream);
@@ -92,7 +93,7 @@ static int32_t create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t 
     if (status < 0) {
         return status;
     }
-    stream = vendor_stream_make(device, native);
+    stream = vendor_stream_handle_create(device, native);
     if (stream == NULL) {
         VENDOR_DESTROY(device, vendor_backend.stream_destroy(device, native));
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "stream_create: no memory");
@@ -305,7 +306,7 @@ static void vendor_stream_destroy(ds_accel_plugin_stream_t *stream)
     vendor_streams_reap(device);
 }
 
-void vendor_streams_release(ds_accel_plugin_device_t *device)
+void vendor_streams_destroy(ds_accel_plugin_device_t *device)
 {
     struct vendor_device *frame = device->frame;
     ds_accel_plugin_stream_t *stream = frame->streams;
@@ -335,7 +336,7 @@ int32_t vendor_stream_open_default(ds_accel_plugin_device_t *device, struct ds_a
     if (vendor_backend.stream_default != NULL) {
         VENDOR_CALL(device, error, status, vendor_backend.stream_default(device, &native, error));
         if (status == DS_ACCEL_OK) {
-            stream = vendor_stream_make(device, native);
+            stream = vendor_stream_handle_create(device, native);
             if (stream == NULL) {
                 status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "device_open: no memory");
             }
@@ -359,7 +360,7 @@ void vendor_stream_close_default(ds_accel_plugin_device_t *device)
         return;
     }
     if (vendor_backend.stream_default != NULL) {
-        vendor_stream_drop(stream);
+        vendor_stream_handle_destroy(stream);
     } else {
         destroy(stream);
     }

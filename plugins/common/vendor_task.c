@@ -307,7 +307,7 @@ int vendor_tasks_are_pending(ds_accel_plugin_device_t *device)
     return answer;
 }
 
-void vendor_tasks_release(ds_accel_plugin_device_t *device)
+void vendor_tasks_destroy(ds_accel_plugin_device_t *device)
 {
     struct vendor_device *frame = device->frame;
 
@@ -465,7 +465,7 @@ struct vendor_task *vendor_task_holding(ds_accel_plugin_device_t *device, void *
     return task;
 }
 
-void vendor_task_drop(struct vendor_task *task)
+void vendor_task_destroy(struct vendor_task *task)
 {
     free_task(task);
 }

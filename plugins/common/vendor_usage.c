@@ -63,7 +63,7 @@ void vendor_usage_reset(struct vendor_usage *usage)
     pthread_mutex_unlock(&usage->lock);
 }
 
-int vendor_usage_take(struct vendor_usage *usage, uint64_t size_bytes)
+int vendor_usage_add(struct vendor_usage *usage, uint64_t size_bytes)
 {
     int result = -1;
 
@@ -95,7 +95,7 @@ void vendor_usage_fail(struct vendor_usage *usage, uint64_t size_bytes, int32_t 
     pthread_mutex_unlock(&usage->lock);
 }
 
-void vendor_usage_give(struct vendor_usage *usage, uint64_t size_bytes)
+void vendor_usage_subtract(struct vendor_usage *usage, uint64_t size_bytes)
 {
     pthread_mutex_lock(&usage->lock);
     usage->allocated_bytes -= size_bytes;

@@ -139,7 +139,7 @@ void vendor_vmem_put(ds_accel_plugin_vmem_t *vmem)
         return;
     }
     VENDOR_DESTROY(vmem->device, vendor_backend.vmem_destroy(vmem->device, vmem->native));
-    vendor_usage_give(vmem->device->usage, vmem->size_bytes);
+    vendor_usage_subtract(vmem->device->usage, vmem->size_bytes);
     free(vmem->frame);
     free(vmem);
 }
@@ -150,7 +150,7 @@ static int32_t create(ds_accel_plugin_device_t *device, uint64_t size_bytes, uin
     ds_accel_plugin_vmem_t *vmem;
     int32_t status;
 
-    if (size_bytes > INT64_MAX || vendor_usage_take(device->usage, size_bytes) != 0) {
+    if (size_bytes > INT64_MAX || vendor_usage_add(device->usage, size_bytes) != 0) {
         return vendor_usage_refuse(device, size_bytes, "vmem_create", error);
     }
     vmem = make_vmem(device, size_bytes);
@@ -214,7 +214,7 @@ static int32_t map(ds_accel_plugin_device_t *device, struct vendor_block *block,
         device, error, status,
         vendor_backend.vmem_map(device, address, size_bytes, vmem->native, offset_bytes, error));
     if (status < 0) {
-        vendor_block_free(vendor_block_take(vmem->device, address, 1u << VENDOR_SOURCE_MAPPED));
+        vendor_block_destroy(vendor_block_take(vmem->device, address, 1u << VENDOR_SOURCE_MAPPED));
         return status;
     }
     assert(atomic_load(references_of(vmem)) > 0);
@@ -330,7 +330,7 @@ static int32_t vendor_vmem_unmap(ds_accel_plugin_device_t *device, void *address
                                "vmem_unmap: another thread unmapped %p", (void *)position);
         }
         position += block->size_bytes;
-        status = vendor_memory_give(block, error);
+        status = vendor_memory_free(block, error);
         if (status < 0 && !vendor_is_lost(device)) {
             vendor_block_put_back(block);
         }

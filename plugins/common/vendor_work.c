@@ -77,7 +77,7 @@ static void give_copier(ds_accel_plugin_device_t *device, struct vendor_copier *
     pthread_mutex_unlock(&frame->lock);
 }
 
-void vendor_copiers_release(ds_accel_plugin_device_t *device)
+void vendor_copiers_destroy(ds_accel_plugin_device_t *device)
 {
     struct vendor_device *frame = device->frame;
 
@@ -298,7 +298,7 @@ static int32_t queue_piece(ds_accel_plugin_stream_t *stream, void *destination, 
             queue_copy(stream, destination, piece, size_bytes, DS_ACCEL_COPY_HOST_TO_DEVICE, error);
     }
     if (status < 0) {
-        vendor_task_drop(task);
+        vendor_task_destroy(task);
         return status;
     }
     return vendor_task_hold(stream, task, error);
