@@ -1142,7 +1142,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_reshape(ds_accel_tensor_t *tensor, uint3
                                                 const int64_t *shape,
                                                 ds_accel_tensor_t **tensor_out);
 
-/** Elements start, start + step ... below stop of one dimension.
+/** A view of the elements start, start + step, ... of one dimension, up to but excluding stop.
  * @return ERR_INVALID unless 0 <= start <= stop <= size and step > 0 */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_slice(ds_accel_tensor_t *tensor, uint32_t dim,
                                               int64_t start, int64_t stop, int64_t step,

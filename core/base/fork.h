@@ -37,7 +37,7 @@ struct ds_accel__fork_watch {
     pthread_mutex_t *locks[5];     /* reinitialized; NULL: none */
     pid_t pid;                     /* the process that started or created it */
     bool is_forked;    /* this process is a forked child of pid; only set with a table */
-    uint32_t changing; /* changes in progress to what the locks guard; atomic */
+    uint32_t changing; /* number of changes in progress to the guarded data; atomic */
     bool is_torn;      /* a change was in progress at fork(): the guarded data is half written */
 };
 

@@ -92,7 +92,7 @@ bool ds_accel__is_backend_name(const char *name);
 uint64_t ds_accel__hash(const void *data, size_t size_bytes, uint64_t seed);
 uint64_t ds_accel__hash_text(const char *text, uint64_t seed);
 
-#define DS_ACCEL__LIST_LIMIT 65536u /* no machine numbers its CPUs or nodes higher */
+#define DS_ACCEL__LIST_LIMIT 65536u /* CPU and node numbers are below it */
 
 typedef bool (*ds_accel__list_visit_t)(void *user_data, uint32_t first, uint32_t last);
 /* Visit the ranges of "0-3,8,10-11"; false if the text is no such list, or visit returned false. */

@@ -51,7 +51,7 @@ struct ds_accel__config_problem {
 struct ds_accel__config_later {
     char *data; /* snapshot.c */
     size_t size_bytes;
-    json_t *whole; /* NULL: the rest has not been needed yet */
+    json_t *whole; /* the whole configuration; NULL: not parsed yet */
 };
 
 struct ds_accel__config {

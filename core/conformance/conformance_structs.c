@@ -262,8 +262,8 @@ static void check_stride(struct ds_accel__run *run, size_t position, uint32_t st
     }
 }
 
-/* An element of a newer host is longer, and the next one begins later. An element of an older
- * host is shorter. */
+/* A newer host passes larger elements and a larger stride; an older host passes smaller elements
+ * and a smaller stride. */
 static void check_strides(struct ds_accel__run *run)
 {
     for (size_t i = 0; i < ARRAY_SIZE(arrays); i++) {

@@ -190,8 +190,9 @@ static struct ds_accel_memory_stats read_stats(struct ds_accel__run *run)
 
 #define CYCLES 4
 
-/* Live memory counts, and no more than that; freed memory does not. On the host the figure may
- * be the process's, which keeps freed memory, and reuses it. */
+/* Live memory must be reported as allocated, without large excess; freed memory must not. A plugin
+ * with host-accessible memory may report the memory of the whole process, which keeps and reuses
+ * freed memory: there the statistic must only not grow with each cycle. */
 static void check_stats(struct ds_accel__run *run)
 {
     const uint64_t size = some_size(run);

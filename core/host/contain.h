@@ -14,7 +14,7 @@
 /* From the strongest to the kind that always works. Values are part of messages: only append. */
 enum ds_accel__containment {
     DS_ACCEL__CONTAIN_AUTO,
-    DS_ACCEL__CONTAIN_NAMESPACE, /* a pid namespace: the kernel ends all of it at once */
+    DS_ACCEL__CONTAIN_NAMESPACE, /* a pid namespace: the kernel kills all its processes */
     DS_ACCEL__CONTAIN_CGROUP,    /* a cgroup of their own, ended at once; else as TREE */
     DS_ACCEL__CONTAIN_TREE,      /* a subreaper that finds its descendants in /proc */
     DS_ACCEL__CONTAIN_OUTSIDE,   /* no namespace: CGROUP or TREE */

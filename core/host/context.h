@@ -90,8 +90,10 @@ struct ds_accel {
         bool is_over;                 /* no more calls are added */
         bool is_changing;             /* a child forked meanwhile cannot use the list; atomic */
     } lazy;
-    char settings[2][32];  /* by enum ds_accel__setting, under lock; "": facts apply */
-    int64_t storage_count; /* holds the context, too; -1 once that is destroyed; atomic */
+    char settings[2][32]; /* by enum ds_accel__setting, under lock; "": facts apply */
+    /* Tensor storages that keep the context alive; atomic. ds_accel_destroy() subtracts 1, and the
+     * context is freed when the count drops to -1. */
+    int64_t storage_count;
     bool has_default_seed; /* of default generators created later; under device_lock */
     uint64_t default_seed;
     struct ds_accel__fork_watch watch; /* of its locks; a helper's context has none */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Breadcrumbs: a file for later processes in case this one ends while it loads a plugin: crumb.c.
+ * A breadcrumb is a file that names the plugin being loaded. If this process dies during the load,
+ * later processes find the file (crumb.c).
  */
 #ifndef DS_ACCEL_HOST_CRUMB_H
 #define DS_ACCEL_HOST_CRUMB_H

@@ -100,8 +100,8 @@ static bool is_rejected(const struct ds_accel__candidate *candidate, bool with_d
 }
 
 /*
- * The first candidate that a remedy may help; else the first without hardware here; else the first
- * that is denied.
+ * The first candidate rejected for a reason other than no_device; else the first rejected with
+ * no_device; else the first that "allow" or "deny" disables.
  */
 static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context,
                                                        bool with_disabled)

@@ -81,7 +81,8 @@ struct ds_accel__helper {
 
 struct ds_accel__prober {
     char *program;
-    bool is_outside; /* namespaces are off: one made a plugin fail, or may have */
+    /* Start helpers without a pid namespace: a plugin failed in one, perhaps because of it. */
+    bool is_outside;
     size_t width;
     struct ds_accel__helper helpers[]; /* width elements */
 };

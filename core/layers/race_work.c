@@ -71,7 +71,7 @@ static void find_runs(const struct ds_accel__extent *extent, struct runs *runs)
         uint64_t size = (uint64_t)extent->sizes[i];
         int64_t stride = extent->strides[i];
 
-        if (stride < 0) { /* begin at its other end */
+        if (stride < 0) { /* start at the lowest address */
             runs->begin -= (size - 1) * (0 - (uint64_t)stride);
             stride = -stride;
         }

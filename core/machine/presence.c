@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENTRY_LIMIT 65536u /* of a directory, examined */
-#define MATCH_LIMIT 1024u  /* devices and nodes of one backend, kept */
+#define ENTRY_LIMIT 65536u /* entries of a directory that are examined */
+#define MATCH_LIMIT 1024u  /* devices and nodes of a backend that are kept */
 #define BUS DS_ACCEL__PCI_BUS
 
 /* A function of the bus in the kernel's list, which omits the domain. */

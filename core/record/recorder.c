@@ -347,8 +347,8 @@ static int32_t read_nodes(const struct ds_accel__machine *machine, const char *d
     return status;
 }
 
-/* Read the files behind limits, NUMA nodes and network cards by running the reports that use
- * them. */
+/* Run the reports that read the files on limits, NUMA nodes and network cards, so that these files
+ * are recorded. */
 static int32_t read_as_reports(ds_accel_t *context)
 {
     struct ds_accel__topology topology;

@@ -419,7 +419,8 @@ static int32_t check_tree(const char *path, json_t *root)
 int32_t ds_accel__recording_parse(const char *path, const char *text, size_t size_bytes,
                                   json_t **root_out)
 {
-    void *headroom = malloc(16 * size_bytes + 65536); /* see config.c: jansson needs it */
+    /* Check that jansson will have enough memory: see has_headroom() in config.c. */
+    void *headroom = malloc(16 * size_bytes + 65536);
     json_error_t error;
     json_t *root;
     int32_t status;

@@ -153,8 +153,8 @@ void ds_accel__private_put(struct ds_accel__allocator *allocator, struct ds_acce
  * or does not use this one. */
 int32_t ds_accel__private_use(struct ds_accel__allocator *allocator, struct ds_accel__private *pool,
                               bool is_begun);
-/* The stream begins, and has ended, a capture with memory of the pool. False: the stream already
- * captures. */
+/* A capture on the stream begins, and allocates from the pool. False: the stream is already
+ * capturing. */
 bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
                                        struct ds_accel__private *pool);
 bool ds_accel__allocator_is_capturing(struct ds_accel__arena *arena);

@@ -19,7 +19,7 @@ struct ds_accel__device *ds_accel__device_check(ds_accel_device_t *device, const
     return (struct ds_accel__device *)device;
 }
 
-/* A separate function, so that successful calls do not clear an error first. */
+/* A separate function, so that successful calls do not clear a struct ds_accel_error. */
 static __attribute__((noinline)) int32_t refuse_forked(const struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

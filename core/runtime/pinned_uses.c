@@ -296,8 +296,8 @@ void ds_accel__pinned_unmark(struct ds_accel__pinned *pool, struct ds_accel__pin
     }
 }
 
-/* Mark the streams of a device: the streams known to use the block, or all other streams, except
- * idle ones if they may be queried. */
+/* Mark streams of a device. are_known: the streams known to use the block; else all others.
+ * may_ask: skip streams that stream_query() reports as idle. */
 static void mark_streams(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
                          struct ds_accel__device *device, bool are_known, bool may_ask)
 {

@@ -145,7 +145,8 @@ struct vendor_visible {
     uint32_t is_unset_if_empty; /* the runtime treats an empty value as unset */
     uint32_t is_empty_if_repeated; /* and treats a value that names a device twice as empty */
 };
-/* "CUDA_VISIBLE_DEVICES=\"\" hides every device"; NULL if no variable is set. text: storage. */
+/* "CUDA_VISIBLE_DEVICES=\"\" hides every device", written to text; NULL if no variable's
+ * value hides every device. */
 const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uint32_t count,
                                      char *text, size_t text_size);
 /*

@@ -30,7 +30,7 @@ struct vendor_task {
     struct vendor_task *chain; /* next of the tasks that vendor_tasks_abandon() calls */
     ds_accel_plugin_device_t *device;
     const ds_accel_plugin_stream_t *stream; /* the stream it was queued on; only compared */
-    ds_accel_host_task_t call;              /* NULL: only held, in a keep */
+    ds_accel_host_task_t call;              /* NULL: the task only owns memory */
     void *user_data;
     void *memory;             /* freed with it */
     struct vendor_keep *held; /* put with it */

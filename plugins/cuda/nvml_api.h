@@ -31,7 +31,7 @@ typedef struct {
     unsigned long long used_bytes; /* all ones: not known */
     unsigned int gpu_instance;
     unsigned int compute_instance;
-} nvml_process_t; /* of _v3 */
+} nvml_process_t; /* nvmlProcessInfo_t of nvmlDeviceGetComputeRunningProcesses_v3() */
 typedef struct {
     char short_address[16];
     unsigned int domain;

@@ -49,7 +49,8 @@ struct mps_task {
     uint64_t turn;    /* the task may run when the stream has reached this value */
     objc_id boundary; /* the command buffer that signals it; retained */
     void (*call)(void *argument);
-    void (*drop)(void *argument); /* instead, if the stream failed; NULL: call it anyway */
+    /* Replaces call if the stream failed; NULL: call runs then, too. */
+    void (*drop)(void *argument);
     void *argument;
 };
 

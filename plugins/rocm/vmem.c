@@ -351,7 +351,8 @@ int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
                            (unsigned long long)size_bytes, (unsigned long long)offset_bytes,
                            (unsigned long long)piece);
     }
-    free(take_note(rocm, &rocm->half_unmapped, address)); /* of a lost device */
+    /* Drop the note of an earlier mapping here whose unmap failed because its device was lost. */
+    free(take_note(rocm, &rocm->half_unmapped, address));
     while (done < size_bytes && code == HIP_SUCCESS) {
         code = HIP_OF(device)->hipMemMap((char *)address + done, piece, 0,
                                          memory->pieces[(offset_bytes + done) / piece], 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs, by the extension of specification 1.17: the driver returns its functions by name. Without
- * all of these functions, or with a loader without the host functions of 1.17, the plugin has no
- * graphs. Signatures are those of ze_api.h v1.32; no driver was seen to have the functions:
- * unverified on hardware.
+ * Graphs, by the extension of specification 1.17: the driver returns its functions by name. If any
+ * of them is missing, or the loader lacks zeCommandListAppendHostFunction (1.17), the plugin does
+ * not support graphs. Signatures are those of ze_api.h v1.32. Unverified on hardware: no tested
+ * driver provides the functions.
  *
  * Level Zero itself orders the launches of one executable graph, on any streams. It requires a
  * graph to outlive its executable graphs: the plugin counts references. Level Zero rejects waiting

@@ -591,8 +591,8 @@ uint64_t ds_accel__segments_idle_bytes(const struct ds_accel__allocator *allocat
 
 /* ---- allocator_pending.c -------------------------------------------------------------------- */
 
-/* Move pending blocks whose waits are over to the free lists. The arena's lock is held. busy: for a
- * pass over many arenas, else NULL. */
+/* Move each pending block to the free lists if its waits are done. The arena's lock is held. busy:
+ * shared by one pass over several arenas, or NULL. */
 void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__busy *busy,
                                struct ds_accel__change *changes);
 /* Deferred blocks for which marks can now be made become pending. No lock is held. */
@@ -602,8 +602,8 @@ int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__
 /* A taken block that no stream uses counts as freed, but is not reused yet. */
 void ds_accel__free_to_hold(struct ds_accel__block *block);
 /*
- * Defer a taken block until marks can be made: a capture has ended, or the streams can be queried
- * again. No lock is held.
+ * Defer freeing a taken block until marks can be recorded, that is, until a capture has ended or
+ * the streams can be queried again. No lock is held.
  */
 void ds_accel__block_defer(struct ds_accel__block *block, struct ds_accel__arena *freeing);
 /* No stream but its home's uses the block. Its home's lock is held. */

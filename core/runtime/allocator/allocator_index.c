@@ -210,7 +210,8 @@ struct ds_accel__block *ds_accel__index_add(struct ds_accel__index *index, uint6
     if (block != NULL) {
         struct ds_accel__arena *home = NULL;
 
-        /* A late search may read the block: the members that it reads are written atomically. */
+        /* A search without the lock may still read the block, so the members that a search reads
+         * are written atomically. */
         __atomic_store_n(&block->home, home, __ATOMIC_RELAXED);
         __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
         __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);

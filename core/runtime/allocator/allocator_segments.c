@@ -587,8 +587,8 @@ static void settle_all(struct ds_accel__allocator *allocator)
     }
 }
 
-/* The segment that has been free the longest, if more than the argument is reserved. All locks are
- * held. */
+/* If more than *keep_bytes are reserved, the segment that has been idle the longest; else NULL. All
+ * locks are held. */
 static struct ds_accel__segment *find_oldest(struct ds_accel__allocator *allocator,
                                              const void *keep_bytes)
 {
