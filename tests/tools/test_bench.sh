@@ -74,7 +74,10 @@ is "sizes" "16384 1000 65536" "$(at 'sizes_bytes/*')"
 holds "every transfer is measured at every size" \
     'len(rows) == 36 and {x["state"] for x in rows} == {"measured"}'
 holds "no sample is above the scripted rate" "max(x['max'] for x in rows) <= $rate"
-holds "the medians are not far below" "min(x['median'] for x in rows) > $rate / 100"
+# A row whose best sample is 500 times too slow has a wrong unit. A busy machine does not do that:
+# every copy of 64 KiB would have to take 300 ms.
+holds "the best samples are not in a smaller unit" \
+    "min(x['max'] for x in rows if x['size_bytes'] == 65536) > $rate / 500"
 holds "their order" 'all(x["min"] <= x["median"] <= x["max"] for x in rows)'
 holds "they are spread no wider than they are" \
     'all(x["median_deviation"] <= x["max"] - x["min"] for x in rows)'
