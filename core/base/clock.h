@@ -6,11 +6,11 @@
 
 #include <stdint.h>
 
-/* For durations and deadlines. */
+/* Monotonic time in nanoseconds, for durations and deadlines. */
 uint64_t ds_accel__now_ns(void);
-/* Milliseconds since boot, including suspended time: the same in every process. */
+/* Milliseconds since boot, including suspended time. All processes read the same clock. */
 uint64_t ds_accel__boot_ms(void);
-/* For displayed times and comparison with other programs' times: microseconds since 1970. */
+/* Microseconds since 1970, for displayed times and for comparison with other programs' times. */
 uint64_t ds_accel__wall_us(void);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Room for a few lines of configuration problems; longer texts are truncated, never allocated. */
+/* Large enough for a few lines of configuration problems. Longer texts are truncated. */
 static _Thread_local char last_error[4096];
 
 const char *ds_accel_last_error(void)
@@ -24,7 +24,9 @@ int32_t ds_accel__error(int32_t status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(last_error, sizeof(last_error), format, arguments);
     va_end(arguments);
-    /* The message contains names and paths of any origin, and is printed on terminals. */
+    /*
+     * The message contains names and paths from outside the library, and is printed on terminals.
+     */
     ds_accel__sanitize(last_error, sizeof(last_error));
     return status;
 }

@@ -20,7 +20,7 @@ static int32_t fail_errno(int error, const char **cause_out)
     return error == ENOENT || error == ENOTDIR ? DS_ACCEL_ERR_NOT_FOUND : DS_ACCEL_ERR_IO;
 }
 
-/* Read to the end and grow the buffer; files of /proc report size 0 and are longer. */
+/* Read to the end of the file. Grow the buffer: fstat() reports size 0 for files of /proc. */
 static int32_t read_all(int fd, size_t limit_bytes, char **data_out, size_t *size_out,
                         const char **cause_out)
 {
@@ -31,7 +31,7 @@ static int32_t read_all(int fd, size_t limit_bytes, char **data_out, size_t *siz
     while (data != NULL) {
         ssize_t count;
 
-        assert(size + 1 < capacity); /* read() into no space would look like the end of the file */
+        assert(size + 1 < capacity); /* a read of 0 bytes would look like the end of the file */
         count = read(fd, data + size, capacity - size - 1);
         if (count < 0 && errno == EINTR) {
             continue;
@@ -77,7 +77,7 @@ int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_ou
     int fd;
 
     *cause_out = "";
-    /* Nonblocking: opening a pipe that has no writer must not hang. */
+    /* O_NONBLOCK: opening a FIFO that has no writer must not hang. */
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return fail_errno(errno, cause_out);

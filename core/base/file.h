@@ -11,16 +11,20 @@
 
 /*
  * Read a regular file of at most limit_bytes into a new, NUL-terminated buffer.
- * DS_ACCEL_OK; ERR_NOT_FOUND; ERR_IO with the cause, such as "Is a directory", in *cause_out
- * (static or strerror's); ERR_NO_MEMORY. Files of /proc and /sys, which have no size, work too.
+ * DS_ACCEL_OK; ERR_NOT_FOUND; ERR_IO with the cause, such as "it is a directory", in *cause_out (a
+ * static text or strerror()'s); ERR_NO_MEMORY. Files of /proc and /sys, which report size 0, are
+ * read, too.
  */
 int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_out, size_t *size_out,
                             const char **cause_out);
-/* The names in a directory that pass the filter, sorted byte-wise; none if it does not exist. */
+/*
+ * List the names in a directory that pass the filter, sorted bytewise. No names if the directory
+ * does not exist.
+ */
 int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), char ***names_out,
                            size_t *count_out, const char **cause_out);
 void ds_accel__names_free(char **names, size_t count);
-/* False: a file of that size would exceed RLIMIT_FSIZE, and SIGXFSZ would end the process. */
+/* False if a file of size_bytes would exceed RLIMIT_FSIZE: SIGXFSZ would then kill the process. */
 bool ds_accel__file_may_have(size_t size_bytes);
 
 #endif

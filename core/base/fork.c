@@ -4,20 +4,20 @@
  * Handling of fork(). No vendor's runtime survives fork(), and a call into one may hang forever. In
  * the child, therefore, every slot of every accelerator that was started before fork() fails with
  * an error, and locks held by threads that the child does not have are reinitialized. The parent
- * pays nothing: the child writes its own copies of the tables, once, in the handler that fork()
- * calls.
+ * pays nothing: the child overwrites its own copies of the tables, once, in the pthread_atfork()
+ * handler.
  *
  * A lock that was held may have guarded data that was being changed; the child sees that data half
  * written. The child therefore reinitializes only the locks of calls that must return, and never
  * closes a module that was opened before fork(). A held lock does not prove a change, since readers
  * hold locks, too: changes of a context are marked while they are in progress
- * (ds_accel__context_change_begin()). A context that was being changed is torn: the child neither
- * changes nor ends it, since the helper processes and the file that a detection uses belong to the
- * parent.
+ * (ds_accel__context_change_begin()). A context that was being changed at fork() is torn: the child
+ * neither changes nor destroys it, since the helper processes and the file that a detection uses
+ * belong to the parent.
  *
  * Most runtimes cannot be started again in the child either: they abort, hang, or do nothing. The
- * names of started plugins are recorded, so that a new context in the child refuses them before it
- * probes or loads anything; a plugin with DS_ACCEL_FEATURE_SURVIVES_FORK is not recorded.
+ * names of started plugins are recorded, so that a new context in the child rejects these plugins
+ * before it probes or loads anything; a plugin with DS_ACCEL_FEATURE_SURVIVES_FORK is not recorded.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -40,11 +40,12 @@ static size_t hook_count;
 
 /*
  * A plugin that was started in this process or in an ancestor and does not survive a fork. Entries
- * are never removed, since no vendor's library is unloaded. Under the lock; a child adds entries.
+ * are never removed, since no vendor's library is unloaded. Guarded by fork_lock. A child adds its
+ * own entries before those that it inherited.
  */
 struct started {
     struct started *next;
-    pid_t pid; /* of the process that started it */
+    pid_t pid; /* process that started the plugin */
     bool is_inherited;
     char name[DS_ACCEL__NAME_SIZE];
 };
@@ -64,7 +65,9 @@ static void in_parent(void)
     pthread_mutex_unlock(&fork_lock);
 }
 
-/* A thread that only read under a lock left nothing half written. */
+/*
+ * A thread that only read under a lock leaves no data half written, so only changes tear a watch.
+ */
 static void renew(struct ds_accel__fork_watch *watch)
 {
     watch->is_torn = watch->is_torn || __atomic_load_n(&watch->changing, __ATOMIC_SEQ_CST) != 0;
@@ -91,7 +94,7 @@ static void in_child(void)
         ds_accel__stub_set_parent(parent);
         watch->is_forked = true;
         ds_accel__table_fill(watch->table, DS_ACCEL__STUB_FORKED);
-        *place = watch->next; /* a child of this process finds the stubs, too */
+        *place = watch->next; /* a child of this process inherits the stubs */
     }
     for (size_t i = 0; i < lock_count; i++) {
         pthread_mutex_init(locks[i], NULL);
@@ -129,7 +132,7 @@ void ds_accel__fork_renew(pthread_mutex_t *lock)
     if (i == lock_count && lock_count < LOCK_LIMIT) {
         locks[lock_count++] = lock;
     }
-    assert(i < lock_count); /* else LOCK_LIMIT is too small: a child would find the lock held */
+    assert(i < lock_count); /* else increase LOCK_LIMIT: a child would find the lock held */
     pthread_mutex_unlock(&fork_lock);
 }
 
@@ -145,13 +148,13 @@ void ds_accel__fork_hook(ds_accel__fork_hook_t hook)
     if (i == hook_count && hook_count < HOOK_LIMIT) {
         hooks[hook_count++] = hook;
     }
-    assert(i < hook_count); /* else HOOK_LIMIT is too small */
+    assert(i < hook_count); /* else increase HOOK_LIMIT */
     pthread_mutex_unlock(&fork_lock);
 }
 
 /*
- * The link that points to the watch; the last link, which is NULL, if it is not in the list. Lock
- * held.
+ * The link that points to the watch; if the watch is not in the list, the last link, which is NULL.
+ * Caller holds fork_lock.
  */
 static struct ds_accel__fork_watch **find_watch(const struct ds_accel__fork_watch *watch)
 {
@@ -192,7 +195,7 @@ pid_t ds_accel__fork_parent(void)
     return parent;
 }
 
-/* The newest entry of a name; NULL: none. Lock held. */
+/* The newest entry with this name; NULL if there is none. Caller holds fork_lock. */
 static struct started *find_started(const char *name)
 {
     struct started *entry = all_started;
@@ -233,7 +236,7 @@ pid_t ds_accel__fork_starter(const char *name)
 
     pthread_mutex_lock(&fork_lock);
     entry = find_started(name);
-    /* In a child created without the handlers, only the process ID differs. */
+    /* A child created without the fork handlers differs only in its process ID. */
     if (entry != NULL && (entry->is_inherited || entry->pid != getpid())) {
         pid = entry->pid;
     }

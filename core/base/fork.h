@@ -19,23 +19,24 @@ enum ds_accel__stub {
 };
 
 /*
- * Put a stub into every slot; UNSUPPORTED: only into slots that are NULL. Safe in a forked child.
+ * Fill every slot of the table with a stub. Kind UNSUPPORTED fills only the slots that are NULL.
+ * Safe in a forked child.
  */
 DS_ACCEL__PRIVATE void ds_accel__table_fill(struct ds_accel_plugin *table,
                                             enum ds_accel__stub kind);
-/* Set the process that the errors of FORKED stubs name. */
+/* Set the process ID that the error messages of FORKED stubs contain. */
 void ds_accel__stub_set_parent(pid_t pid);
-/* True if the slot at this offset holds the UNSUPPORTED stub. */
+/* True if the table's slot at this offset contains the UNSUPPORTED stub. */
 bool ds_accel__slot_is_absent(const struct ds_accel_plugin *table, size_t offset);
-/* The table of destroyed handles: static storage, every slot is a DESTROYED stub. */
+/* The table of destroyed handles, in static storage: every slot is a DESTROYED stub. */
 const struct ds_accel_plugin *ds_accel__table_destroyed(void);
 
-/* What fork() changes in a child for a context, or for an accelerator started in this process. */
+/* What a forked child must change for a context, or for an accelerator started in this process. */
 struct ds_accel__fork_watch {
     struct ds_accel__fork_watch *next;
-    struct ds_accel_plugin *table; /* filled with FORKED stubs; NULL for a context */
-    pthread_mutex_t *locks[5];     /* reinitialized; NULL: none */
-    pid_t pid;                     /* the process that started or created it */
+    struct ds_accel_plugin *table; /* the child fills it with FORKED stubs; NULL for a context */
+    pthread_mutex_t *locks[5];     /* locks that the child reinitializes; NULL: unused entry */
+    pid_t pid;                     /* process that created the context or started the accelerator */
     bool is_forked;    /* this process is a forked child of pid; only set with a table */
     uint32_t changing; /* number of changes in progress to the guarded data; atomic */
     bool is_torn;      /* a change was in progress at fork(): the guarded data is half written */
@@ -43,19 +44,23 @@ struct ds_accel__fork_watch {
 
 void ds_accel__fork_watch(struct ds_accel__fork_watch *watch);
 void ds_accel__fork_unwatch(struct ds_accel__fork_watch *watch);
-/* Reinitialize a static lock in every child. */
+/* Have every forked child reinitialize a static lock. */
 DS_ACCEL__PRIVATE void ds_accel__fork_renew(pthread_mutex_t *lock);
-/* Call a function in every child, before fork() returns there. */
+/* Have every forked child call a function before fork() returns in the child. */
 typedef void (*ds_accel__fork_hook_t)(void);
 void ds_accel__fork_hook(ds_accel__fork_hook_t hook);
-/* The process that started the accelerators that this process inherited; 0: it inherited none. */
+/*
+ * The process that started the accelerators which this process inherited; 0 if it inherited none.
+ */
 pid_t ds_accel__fork_parent(void);
 /*
  * Record, for the life of the process, that a plugin is about to be started whose runtime does not
  * survive a fork. ERR_NO_MEMORY.
  */
 int32_t ds_accel__fork_started(const char *name);
-/* The process that started such a plugin and of which this one is a forked child; 0: none. */
+/*
+ * The ancestor process that started this plugin, if its runtime does not survive a fork; 0: none.
+ */
 pid_t ds_accel__fork_starter(const char *name);
 
 #endif

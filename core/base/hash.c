@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A fast 64-bit hash for checksums and cache keys. It gives no protection against forgery. */
+/* A fast 64-bit hash for checksums and cache keys. It does not protect against forgery. */
 #include "base/text.h"
 
 #include <assert.h>

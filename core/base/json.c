@@ -93,8 +93,8 @@ void ds_accel__xml_add(struct ds_accel__text *out, const char *text)
             break;
         default:
             /*
-             * XML does not allow control characters, and a picture's source is also shown on
-             * terminals.
+             * XML does not allow control characters, and the source of an SVG picture is also shown
+             * on terminals.
              */
             assert(length < sizeof(character));
             memcpy(character, c, length);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Lists in one line of text: the kernel's numbers, "0-3,8", and items between separators. */
+/*
+ * Lists in one line of text: the kernel's number lists, such as "0-3,8", and items between
+ * separators.
+ */
 #include "base/text.h"
 
 #include <assert.h>

@@ -21,7 +21,10 @@ static bool parse_level(const char *text, size_t length, uint32_t *level_out)
     return false;
 }
 
-/* One item, "debug" or "cuda=debug": its level, and the length of its topic (0: none). */
+/*
+ * Parse one item, "debug" or "cuda=debug", into its level and the length of its topic (0: no
+ * topic).
+ */
 static bool parse_item(const char *item, size_t length, uint32_t *level_out, size_t *topic_out)
 {
     const char *equals = memchr(item, '=', length);
@@ -71,7 +74,7 @@ void ds_accel__log_set_levels(struct ds_accel__log *log, const char *levels)
             bad[bad_count++].length = length < 64 ? length : 64;
         }
     }
-    /* Warn after the loop: only now is the level for warnings known. */
+    /* Warn after the loop, when the level for warnings is known. */
     for (size_t i = 0; i < bad_count; i++) {
         ds_accel__log(log, "log", DS_ACCEL_LOG_WARN,
                       "log level \"%.*s\" is not understood: expected LEVEL or TOPIC=LEVEL, with "

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Reasons: the table of reasons.def, looked up by id, by code and by a plugin's number. */
+/*
+ * The reasons of reasons.def, and lookup by id, by code and by a plugin's DS_ACCEL_REASON_* number.
+ */
 #include "base/reason.h"
 #include "base/text.h"
 
@@ -32,7 +34,7 @@ const char *ds_accel__reason_code(enum ds_accel__reason_id id)
 enum ds_accel__reason_id ds_accel__reason_find(const char *code)
 {
     for (size_t i = 0; code[0] != '\0' && i < DS_ACCEL__REASON_COUNT; i++) {
-        /* Most codes differ in the first two letters. */
+        /* Compare two letters first: most codes already differ there. */
         if (reasons[i].code[0] == code[0] && reasons[i].code[1] == code[1] &&
             strcmp(reasons[i].code, code) == 0) {
             return (enum ds_accel__reason_id)i;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Why a candidate was not chosen: an id inside the library, text at its edge (reason.c). */
+/*
+ * Why a candidate was not chosen: an enum inside the library, text in results and reports
+ * (reason.c).
+ */
 #ifndef DS_ACCEL_BASE_REASON_H
 #define DS_ACCEL_BASE_REASON_H
 
@@ -16,7 +19,7 @@ enum ds_accel__reason_id {
 #undef REASON
 #undef GATE
     DS_ACCEL__REASON_COUNT,
-    DS_ACCEL__REASON_BROKEN_RULE = DS_ACCEL__REASON_COUNT /* for lint, which prints only the text */
+    DS_ACCEL__REASON_BROKEN_RULE = DS_ACCEL__REASON_COUNT /* used only by lint */
 };
 
 struct ds_accel__reason {
@@ -25,9 +28,9 @@ struct ds_accel__reason {
     const char *remedy;
 };
 
-/* The texts of a reason; all are "" for NONE. */
+/* The texts of a reason; all three are "" for NONE. */
 DS_ACCEL__PRIVATE const struct ds_accel__reason *ds_accel__reason(enum ds_accel__reason_id id);
-/* Only its code: "no_device". */
+/* The code of a reason, such as "no_device". */
 DS_ACCEL__PRIVATE const char *ds_accel__reason_code(enum ds_accel__reason_id id);
 /* The reason with that code; NONE for "" and for an unknown code. */
 DS_ACCEL__PRIVATE enum ds_accel__reason_id ds_accel__reason_find(const char *code);

@@ -6,7 +6,7 @@
 #ifndef DS_ACCEL_BASE_SLOTS_H
 #define DS_ACCEL_BASE_SLOTS_H
 
-/* Apply a macro to each of n arguments of a row, separated by commas. */
+/* Apply a macro to each of the n arguments of a row of slots.def, separated by commas. */
 #define DS_ACCEL__EACH_1(apply, a) apply(a)
 #define DS_ACCEL__EACH_2(apply, a, b) apply(a), apply(b)
 #define DS_ACCEL__EACH_3(apply, a, b, c) DS_ACCEL__EACH_2(apply, a, b), apply(c)
@@ -18,12 +18,12 @@
 
 #define DS_ACCEL__PARAMETER_(storage, meaning, type, name) type name
 #define DS_ACCEL__NAME_(storage, meaning, type, name) name
-/* The declaration and the name of one argument of a row. */
+/* The declaration, and the name, of one argument of a row. */
 #define DS_ACCEL__PARAMETER(argument) DS_ACCEL__PARAMETER_ argument
 #define DS_ACCEL__NAME(argument) DS_ACCEL__NAME_ argument
-/* The parameters of a row's function, without the error parameter that ends those of a CALL row. */
+/* The parameters of a row's function; excludes the final error parameter of a CALL row. */
 #define DS_ACCEL__PARAMETERS(n, ...) DS_ACCEL__EACH_##n(DS_ACCEL__PARAMETER, __VA_ARGS__)
-/* The same as arguments of a call. */
+/* The names of these parameters, as the arguments of a call. */
 #define DS_ACCEL__NAMES(n, ...) DS_ACCEL__EACH_##n(DS_ACCEL__NAME, __VA_ARGS__)
 
 #endif

@@ -23,7 +23,7 @@ DS_ACCEL_STATIC_ASSERT(sizeof(slot_t) == sizeof(void *), "slots are pointers");
 DS_ACCEL_STATIC_ASSERT(FIRST_SLOT + SLOT_COUNT * sizeof(void *) == sizeof(struct ds_accel_plugin),
                        "nothing but slots from probe on");
 
-/* A member for each row of slots.def. */
+/* One member for each row of slots.def, to check the order of the rows. */
 struct rows {
 #define CALL(name, ...) slot_t name;
 #define DROP(name, ...) slot_t name;
@@ -46,12 +46,12 @@ void ds_accel__stub_set_parent(pid_t pid)
     parent = pid;
 }
 
-/* ---- what they return ----------------------------------------------------------------------- */
+/* ---- what the stubs return ------------------------------------------------------------------ */
 
-/* One function for all slots: inlining would create a hundred copies. */
+/* One shared function for all slots: inlining would create a hundred copies. */
 #define SHARED __attribute__((noinline)) static
 
-/* Programs also call slots directly, and some pass no error. */
+/* error may be NULL: programs also call slots directly, and some pass no error. */
 static int32_t fail(struct ds_accel_error *error, const struct ds_accel_error *cause)
 {
     if (error != NULL) {
@@ -91,7 +91,7 @@ SHARED int32_t destroyed(struct ds_accel_error *error)
     return fail(error, &cause);
 }
 
-/* ---- one function per slot and kind --------------------------------------------------------- */
+/* ---- one stub per slot and kind ------------------------------------------------------------- */
 
 #define IGNORE(argument) (void)DS_ACCEL__NAME(argument)
 #define CALL_STUB(kind, name, n, ...) \
@@ -117,7 +117,7 @@ SHARED int32_t destroyed(struct ds_accel_error *error)
     DROP_STUB(destroyed, name, __VA_ARGS__)
 #include "slots.def"
 
-/* A stub of a type other than its slot's causes a warning here, which is an error in CI. */
+/* A stub whose type differs from its slot's causes a compiler warning here, an error in CI. */
 #define HEAD \
     .struct_size = sizeof(struct ds_accel_plugin), .abi_major = DS_ACCEL_ABI_MAJOR, \
     .abi_minor = DS_ACCEL_ABI_MINOR, .name = "", .vendor = "", .version = ""

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Growing texts, and checks of names. */
+/* Growing texts, and checks of names and characters. */
 #include "base/text.h"
 
 #include <assert.h>
@@ -78,7 +78,7 @@ static int add_piece(const char *piece, size_t size_bytes, void *text)
 
 void ds_accel__text_add_json(struct ds_accel__text *text, const json_t *value, size_t flags)
 {
-    /* The text records pieces that it failed to add: jansson ignores some of these failures. */
+    /* jansson ignores some failures of add_piece(), but the text records them. */
     if (json_dump_callback(value, add_piece, text, flags) != 0) {
         text->failed = true;
     }
@@ -156,7 +156,7 @@ void ds_accel__copy(char *to, size_t to_size, const char *text)
     to[length] = '\0';
 }
 
-/* Levenshtein distance of two short names; larger than any limit for long ones. */
+/* Levenshtein distance of two short names; SIZE_MAX if a name is too long for the row. */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[48];
@@ -200,7 +200,7 @@ const char *ds_accel__nearest(const char *name, const char *const *names, size_t
     return nearest;
 }
 
-/* The number of bytes of the UTF-8 character that a text begins with; 0 if it is invalid. */
+/* The number of bytes of the UTF-8 character at the start of a text; 0 if it is invalid. */
 static size_t character_bytes(const unsigned char *c)
 {
     size_t length = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
@@ -210,7 +210,7 @@ static size_t character_bytes(const unsigned char *c)
             return 0;
         }
     }
-    /* An overlong form, a surrogate, past the last code point. */
+    /* Reject overlong forms, surrogates, and values past the last code point. */
     if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] >= 0xa0) ||
         (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] >= 0x90) || c[0] > 0xf4) {
         return 0;
@@ -302,12 +302,11 @@ void ds_accel__sanitize(char *text, size_t text_size)
             to += length;
         } else {
             /*
-             * A control character or line end becomes a blank; an invisible character becomes
-             * visible.
+             * A control character or line end becomes a space, an invisible character becomes '?'.
              */
             *to++ = code < 0xa0 || code == 0x2028 || code == 0x2029 ? ' ' : '?';
         }
-        assert(to <= from + length); /* no text grows */
+        assert(to <= from + length); /* the text never grows */
     }
     *to = '\0';
 }
@@ -319,7 +318,7 @@ void ds_accel_sanitize_text(char *text, size_t text_size)
     }
 }
 
-/* A character of a JSON string as \uXXXX, or as a surrogate pair. */
+/* Add a character of a JSON string as \uXXXX, or as a surrogate pair. */
 static void add_escaped(struct ds_accel__text *text, uint32_t code)
 {
     assert(code <= 0x10ffff && (code & 0xfffff800) != 0xd800); /* not a surrogate */
@@ -333,15 +332,15 @@ static void add_escaped(struct ds_accel__text *text, uint32_t code)
 
 void ds_accel__text_add_printable_json(struct ds_accel__text *text, const char *json)
 {
-    const char *begin = json; /* of the bytes that are not yet added */
+    const char *begin = json; /* start of the bytes that are not yet added */
     uint32_t code;
     size_t length;
 
     for (; *json != '\0'; json += length) {
         length = 1;
         /*
-         * A lower byte can only be a line end of the JSON layout: a writer escapes them within
-         * strings.
+         * A byte below 0x20 can only be layout of the JSON text: inside strings, JSON writers
+         * escape such bytes.
          */
         if ((unsigned char)*json < 0x7f) {
             continue;

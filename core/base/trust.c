@@ -2,16 +2,16 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Checks which users could have changed a plugin's file, before any of its code runs. The path is
- * walked from "/" down, one name at a time; each name is looked up once, relative to a directory
+ * resolved from "/" down, one name at a time; each name is looked up once, relative to a directory
  * that was checked, so that its meaning cannot change between the check and the use. Symbolic links
  * are resolved here, so that their targets are checked in the same way. Every directory, link and
  * file must belong to root or to the effective user, and no other user may be able to write to it.
- * A process with more rights than its effective user trusts only root's files: in set-group and
+ * A process with more rights than its effective user trusts only root's files: in set-group-ID and
  * file-capability programs the effective user is the unprivileged caller. In a directory with the
- * sticky bit other users can add names, but not replace those of root and the caller, so the
- * directory passes; each entry is judged by its own owner. Directories stay open while a context
- * probes its plugins: many plugins of one directory cost one walk. docs/decisions/0011 has the
- * reasons.
+ * sticky bit, other users can add names, but cannot replace names of root and the caller, so the
+ * directory passes; each entry is checked by its own owner. Directories stay open while a context
+ * probes its plugins, so that many plugins of one directory need one path walk. docs/decisions/0011
+ * explains the reasons.
  */
 #include "base/trust.h"
 #include "base/text.h"
@@ -25,41 +25,39 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#define LINK_LIMIT 40u                       /* as many as the kernel follows */
-#define MEMO_LIMIT 64u                       /* directories and links; a walk may exceed it */
-#define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* the same limit as in elf.c */
-#define HASH_STEP_BYTES 4096                 /* on the stack, which may be small */
+#define LINK_LIMIT 40u /* the kernel's own limit of followed links */
+#define MEMO_LIMIT 64u /* directories and links in the memo; one walk may exceed it */
+#define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* also the limit in elf.c */
+#define HASH_STEP_BYTES 4096                 /* buffer on the stack, which may be small */
 #define EXPECTED_MODE "expected no write permission for group and others"
 
-/* A directory or a link on the path. */
+/* A directory or a symbolic link on the path. */
 struct node {
     size_t parent; /* index into nodes: the directory that contains the name */
     char *name;
-    char *path;   /* without symbolic links; "" for the root */
+    char *path;   /* path without symbolic links; "" for the root */
     char *target; /* target of a link; NULL: a directory */
-    int fd;       /* of a directory, O_PATH; -1: a link */
+    int fd;       /* open directory, O_PATH; -1: a link */
     struct stat info;
 };
 
 struct ds_accel__trust {
-    struct node *nodes; /* the first is the root */
+    struct node *nodes; /* the memo of checked directories and links; the first is the root */
     size_t count;
-    /*
-     * The directory of the last file that was found and is not a link itself: most files share it.
-     */
-    char *last_dir;        /* as spelled in the path, with its slash; NULL: none */
+    /* The directory of the last checked file, if its path had no links: most files share it. */
+    char *last_dir; /* directory as spelled in the path, with a slash at its end; NULL: none */
     size_t last_directory; /* index into nodes */
 };
 
 struct walk {
     struct ds_accel__trust *trust;
-    size_t directory; /* index into nodes: where the walk is now */
+    size_t directory; /* index into nodes: the current directory of the walk */
     char *way;        /* the path, with links replaced by targets; owned */
     char *rest;       /* points into way: the part that is still to be walked */
     char *name;       /* points into way: the file's name, after a successful walk */
     char *link;       /* the first link followed; NULL: none */
     uint32_t link_count;
-    struct stat info; /* of the file */
+    struct stat info; /* status of the file */
     struct ds_accel__finding *finding;
 };
 
@@ -67,7 +65,7 @@ struct walk {
 
 /*
  * AT_SECURE stays set for the life of the process, even after the program dropped its rights. User
- * IDs that differ mean that the process dropped its rights temporarily: loaded code can regain
+ * IDs that differ mean that the process dropped its rights only temporarily: loaded code can regain
  * them.
  */
 bool ds_accel__has_raised_rights(void)
@@ -90,7 +88,10 @@ static bool is_own(const struct stat *info)
     return info->st_uid == 0 || info->st_uid == ds_accel__trusted_user();
 }
 
-/* A group whose only member is its owner: root's, or the caller's private group of the same ID. */
+/*
+ * True if the owner is the group's only member: root's group, or the user's private group with the
+ * same ID.
+ */
 static bool is_private_group(const struct stat *info)
 {
     uid_t user = ds_accel__trusted_user();
@@ -105,7 +106,7 @@ static bool is_writable_by_others(const struct stat *info)
            ((info->st_mode & S_IWGRP) != 0 && !is_private_group(info));
 }
 
-/* The evidence names the object that the remedy changes. */
+/* The evidence contains the path of the object whose owner or mode must be corrected. */
 static void find_mode(struct ds_accel__finding *finding, enum ds_accel__reason_id reason,
                       const char *dir, const char *name, const struct stat *info,
                       const char *expected)
@@ -191,7 +192,7 @@ static int32_t fail_lookup(const struct walk *walk, const char *name, int error)
     return DS_ACCEL_OK;
 }
 
-/* The target of the link that fd refers to, a new string; NULL with errno. */
+/* Return the target of the link that fd refers to, as a new string; NULL with errno. */
 static char *read_target(int fd)
 {
     char text[PATH_MAX];
@@ -215,8 +216,9 @@ static void clear_node(struct node *node)
 }
 
 /*
- * Look up a name: the node is an open directory, or a link with its target, and the caller owns it.
- * DS_ACCEL_OK with *node_out cleared: finding has the reason.
+ * Look up a name in the walk's directory. The node is an open directory, or a link with its target;
+ * the caller owns it. If the lookup fails, DS_ACCEL_OK with a reason in finding and *node_out
+ * unchanged; ERR_NO_MEMORY; ERR_LIMIT: out of descriptors.
  */
 static int32_t look_up(const struct walk *walk, const char *name, struct node *node_out)
 {
@@ -249,7 +251,7 @@ static int32_t look_up(const struct walk *walk, const char *name, struct node *n
     return DS_ACCEL_OK;
 }
 
-/* The index of the memo's node for a directory and name; count if there is none. */
+/* The index of the memo's node for a directory and name; trust->count if there is none. */
 static size_t find_node(const struct ds_accel__trust *trust, size_t parent, const char *name)
 {
     size_t i = 1;
@@ -261,7 +263,7 @@ static size_t find_node(const struct ds_accel__trust *trust, size_t parent, cons
     return i;
 }
 
-/* Add the node to the memo. */
+/* Add the node to the memo, which takes ownership of it. */
 static int32_t keep_node(struct ds_accel__trust *trust, struct node *node)
 {
     struct node *larger = realloc(trust->nodes, (trust->count + 1) * sizeof(*larger));
@@ -277,13 +279,13 @@ static int32_t keep_node(struct ds_accel__trust *trust, struct node *node)
 
 /* ---- the walk ------------------------------------------------------------------------------- */
 
-/* True if only the file's name is left: the current directory is the plugin's own. */
+/* True if only the file's name is left, so the current directory is the plugin directory. */
 static bool is_last_directory(const char *rest)
 {
     return strchr(rest, '/') == NULL;
 }
 
-/* Continue at a link's target. rest: the path after the link's name. */
+/* Continue at a link's target. rest is the part of the path after the link's name. */
 static int32_t follow(struct walk *walk, const struct node *link, const char *rest)
 {
     char *way;
@@ -315,7 +317,7 @@ static int32_t follow(struct walk *walk, const struct node *link, const char *re
     return DS_ACCEL_OK;
 }
 
-/* Walk a name that is not the last: a directory or a link to one, looked up once. */
+/* Walk a name in the middle of the path: a directory or a link to one. */
 static int32_t enter(struct walk *walk, const char *name, char *rest)
 {
     struct ds_accel__trust *trust = walk->trust;
@@ -350,7 +352,7 @@ static enum ds_accel__reason_id kind_reason(mode_t mode)
                             : DS_ACCEL__REASON_NOT_REGULAR_FILE;
 }
 
-/* Walk the last name: the file or a link to it. Sets walk->name when the file is reached. */
+/* Walk the last name: the file or a link to it. Set walk->name when the file is reached. */
 static int32_t reach(struct walk *walk, char *name)
 {
     const struct node *directory = &walk->trust->nodes[walk->directory];
@@ -385,7 +387,7 @@ static int32_t reach(struct walk *walk, char *name)
     return DS_ACCEL_OK;
 }
 
-/* Walk one name. Sets walk->name when the file is reached. */
+/* Walk one name of the path. Set walk->name when the file is reached. */
 static int32_t step(struct walk *walk)
 {
     char *name = walk->rest + strspn(walk->rest, "/");
@@ -434,8 +436,8 @@ static int32_t open_root(struct ds_accel__trust *trust)
 }
 
 /*
- * Walk to the file: afterwards walk->name in walk->directory is the file, or finding has the
- * reason.
+ * Walk to the file. On success walk->name in walk->directory is the file; otherwise finding
+ * contains the reason.
  */
 static int32_t walk_path(struct walk *walk, const char *path)
 {
@@ -506,7 +508,7 @@ static int32_t open_file(const struct walk *walk, int *fd_out, struct stat *info
     return DS_ACCEL_OK;
 }
 
-/* ---- for the other files -------------------------------------------------------------------- */
+/* ---- interface (trust.h) -------------------------------------------------------------------- */
 
 struct ds_accel__trust *ds_accel__trust_create(void)
 {
@@ -547,12 +549,12 @@ int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, in
     return status;
 }
 
-/* Check a further file of the directory that was walked last: true if this check is sufficient. */
+/* Check another file of the directory that was walked last. True if this quick check suffices. */
 static bool stat_beside(struct ds_accel__trust *trust, const char *path, struct stat *info_out)
 {
     size_t length = trust->last_dir != NULL ? strlen(trust->last_dir) : 0;
 
-    /* A file that fails here takes the slow path, which reports the reason. */
+    /* A file that fails here is checked again on the slow path, which reports the reason. */
     return length > 0 && strncmp(path, trust->last_dir, length) == 0 &&
            strchr(path + length, '/') == NULL &&
            fstatat(trust->nodes[trust->last_directory].fd, path + length, info_out,
@@ -560,7 +562,7 @@ static bool stat_beside(struct ds_accel__trust *trust, const char *path, struct 
            S_ISREG(info_out->st_mode) && is_own(info_out) && !is_writable_by_others(info_out);
 }
 
-/* Out of memory, the next file takes the slow path, too. */
+/* Remember the file's directory. If memory is exhausted, the next file takes the slow path. */
 static void keep_last(struct ds_accel__trust *trust, const struct walk *walk, const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Findings of the gates; checks of who can modify a file: trust.c, trust_raised.c. */
+/* Findings of the gates, and checks of which users can modify a file: trust.c, trust_raised.c. */
 #ifndef DS_ACCEL_BASE_TRUST_H
 #define DS_ACCEL_BASE_TRUST_H
 
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-/* A failure of a gate: its reason and evidence. */
+/* The finding of a gate that rejects a candidate: reason and evidence. */
 struct ds_accel__finding {
     enum ds_accel__reason_id reason; /* NONE: no failure */
     char detail[512];
@@ -23,44 +23,52 @@ struct ds_accel__finding {
  * rights that the effective user does not have by itself (trust.c).
  */
 uid_t ds_accel__trusted_user(void);
-/* True if the process has such rights: set-user, set-group and file-capability programs. */
+/*
+ * True if the process has more rights than its effective user: set-user-ID, set-group-ID and
+ * file-capability programs.
+ */
 bool ds_accel__has_raised_rights(void);
 
 DS_ACCEL__PRIVATE void ds_accel__finding_set(struct ds_accel__finding *finding,
                                              enum ds_accel__reason_id reason, const char *format,
                                              ...) __attribute__((format(printf, 3, 4)));
 
-/* Checked directories, kept open while a context probes its plugins (trust.c). */
+/* Directories that passed the check, kept open while a context probes its plugins (trust.c). */
 struct ds_accel__trust;
 
-struct ds_accel__trust *ds_accel__trust_create(void); /* NULL: no memory */
+struct ds_accel__trust *ds_accel__trust_create(void); /* NULL: memory is exhausted */
 void ds_accel__trust_destroy(struct ds_accel__trust *trust);
-/* Close and forget every directory: the next call walks the path again. */
+/* Close every directory: the next check walks its path again from the root. */
 void ds_accel__trust_reset(struct ds_accel__trust *trust);
 /*
  * Check every directory and link of an absolute path and open the file. DS_ACCEL_OK with
- * finding->reason set: the file is refused, and *fd_out is -1. ERR_NO_MEMORY; ERR_LIMIT: out of
+ * finding->reason set: the file is rejected, and *fd_out is -1. ERR_NO_MEMORY; ERR_LIMIT: out of
  * descriptors.
  */
 int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, int *fd_out,
                              struct stat *info_out, struct ds_accel__finding *finding);
-/* The same checks without opening the file: one fstatat() for one more file of a directory. */
+/*
+ * Like ds_accel__trust_open(), without opening the file. Each further file of a directory costs one
+ * fstatat().
+ */
 int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, struct stat *info_out,
                              struct ds_accel__finding *finding);
 /*
- * With raised rights: refuse a file that a user other than root could have changed. Without them:
- * do nothing, as the caller named the file. path: absolute. ERR_NO_MEMORY; ERR_LIMIT.
+ * In a process with raised rights, reject a file that a user other than root could have changed. In
+ * other processes do nothing, since the caller chose the file. path is absolute. ERR_NO_MEMORY;
+ * ERR_LIMIT.
  */
 int32_t ds_accel__trust_if_raised(const char *path, struct ds_accel__finding *finding);
 /*
- * The same for a plugin that the caller names (lint, conformance). Without raised rights such a
- * plugin runs regardless of its owner. ERR_NOT_USABLE with the finding.
+ * Like ds_accel__trust_if_raised(), for a plugin that the caller chose by its path (lint,
+ * conformance). Without raised rights such a plugin runs regardless of its owner. ERR_NOT_USABLE
+ * with the finding as error message.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__trust_named_file(const char *path);
 /* Set the reason file_changed if the path no longer leads to the file that was checked. */
 void ds_accel__trust_compare(const char *path, const struct stat *checked,
                              struct ds_accel__finding *finding);
-/* SHA-256 of an open file, in lower-case digits; ERR_IO with the cause. */
+/* SHA-256 of an open file in lower-case hexadecimal digits; ERR_IO with the cause. */
 DS_ACCEL__PRIVATE int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Files that the caller names, in a process with raised rights: only root may own or write to them.
+ * Checks of files that the caller chose, in a process with raised rights: only root may own such a
+ * file or write to it.
  */
 #include "base/text.h"
 #include "base/trust.h"

@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* The shipped files together have 100 KiB. */
+/* The shipped files together need 100 KiB. */
 #define FILE_LIMIT_BYTES (1024 * 1024)
 
 const char *ds_accel__config_layer_name(enum ds_accel__config_layer layer)
@@ -36,7 +36,7 @@ const char *ds_accel__config_layer_name(enum ds_accel__config_layer layer)
     return names[layer];
 }
 
-/* ---- which files ---------------------------------------------------------------------------- */
+/* ---- finding the files ---------------------------------------------------------------------- */
 
 static bool is_json(const char *name)
 {
@@ -58,7 +58,7 @@ static bool is_shipped(const char *name)
     return strcmp(name, "ds-accel.json") == 0 || strcmp(name, "ops.json") == 0;
 }
 
-/* Takes ownership of path, which may be NULL after a failed allocation. */
+/* Append a file. Takes ownership of path, which may be NULL after a failed allocation. */
 static int32_t add_file(struct ds_accel__config *config, char *path,
                         enum ds_accel__config_layer layer)
 {
@@ -132,9 +132,7 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir,
         return status;
     }
     if (status < 0 && layer == DS_ACCEL__CONFIG_LAYER_USER) {
-        /*
-         * The HOME of a service may be another user's, for example: this is no configuration error.
-         */
+        /* Not a configuration error: a service's HOME, for example, may belong to another user. */
         snprintf(config->unread, sizeof(config->unread), "%.200s: %.50s", dir, cause);
         return DS_ACCEL_OK;
     }
@@ -159,7 +157,9 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir,
     return status;
 }
 
-/* PREFIX/share/ds-accel of the running library if it exists, else the path set at build time. */
+/*
+ * PREFIX/share/ds-accel of the running library if it exists, else the directory set at build time.
+ */
 static char *package_dir(void)
 {
     char *library = ds_accel__library_dir();
@@ -208,7 +208,8 @@ static int32_t find_files(struct ds_accel__config *config, const struct ds_accel
     }
     status = add_dir(config, package, DS_ACCEL__CONFIG_LAYER_PACKAGE);
     free(package);
-    if (status >= 0 && lstat(path, &info) == 0) { /* also a dangling link: an error */
+    /* Use lstat() to add a dangling link, too, so that reading it reports an error. */
+    if (status >= 0 && lstat(path, &info) == 0) {
         status = add_file(config, path, DS_ACCEL__CONFIG_LAYER_SYSTEM);
         path = NULL;
     }
@@ -248,9 +249,9 @@ static int32_t on_problem(void *user_data, const char *pointer, bool is_key, con
 }
 
 /*
- * jansson's lexer does not check whether its own buffer could grow (2.14): out of memory, it would
- * truncate a text or fail its own assertion. So first allocate more than it can need, and fail if
- * that is not possible.
+ * jansson's lexer does not check whether its own buffer could grow (2.14): if memory is exhausted,
+ * it truncates a text or fails its own assertion. Allocate more than the lexer can need in advance,
+ * and fail if that is not possible.
  */
 static bool has_headroom(size_t size_bytes)
 {
@@ -300,7 +301,7 @@ static int32_t read_file(struct ds_accel__config *config, struct ds_accel__confi
     if (file->is_given) {
         return ds_accel__config_parse(config, file);
     }
-    free(file->text); /* of an earlier attempt */
+    free(file->text); /* text of an earlier attempt */
     file->text = NULL;
     status =
         ds_accel__file_read(file->path, FILE_LIMIT_BYTES, &file->text, &file->size_bytes, &cause);
@@ -321,7 +322,7 @@ static int32_t read_file(struct ds_accel__config *config, struct ds_accel__confi
     return ds_accel__config_parse(config, file);
 }
 
-/* True if a package declares the option, or no package declares any option of this backend. */
+/* True if a package declares the option, or if no package declares any option of this backend. */
 static bool is_declared(const struct ds_accel__config *config, const char *backend, const char *key,
                         const char **names, size_t limit, size_t *count_out)
 {
@@ -405,7 +406,7 @@ static int32_t check_options(struct ds_accel__config *config)
 
 /* ---- merging -------------------------------------------------------------------------------- */
 
-/* Objects are copied, so that merging never changes a file's own tree; the rest is shared. */
+/* Copy objects, so that merging never changes a file's own tree. Other values are shared. */
 static json_t *copy_objects(json_t *value)
 {
     json_t *copy;
@@ -452,8 +453,8 @@ static int merge_object(json_t *into, json_t *from)
 }
 
 /*
- * The only file that was read, which needs neither merging nor copying; NULL if there is not
- * exactly one.
+ * The tree of the only file that was read: it needs neither merging nor copying. NULL if there is
+ * not exactly one such file.
  */
 static json_t *only_root(const struct ds_accel__config *config)
 {
@@ -510,7 +511,7 @@ int32_t ds_accel__config_merge(struct ds_accel__config *config)
         struct ds_accel__text text = {0};
 
         for (size_t i = 0; i < config->file_count; i++) {
-            if (config->files[i].is_ops) { /* the next attempt reads it again */
+            if (config->files[i].is_ops) { /* the next attempt reads the file again */
                 json_decref(config->files[i].root);
                 config->files[i].root = NULL;
             }
@@ -549,7 +550,7 @@ int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char
     return add_problem(config, source, 1, 1, message);
 }
 
-/* True if the file is already listed, as a file of a package. */
+/* True if the file is already listed, such as a file of a package. */
 static bool is_found(const struct ds_accel__config *config, const struct stat *info)
 {
     struct stat other;
@@ -621,7 +622,7 @@ int32_t ds_accel__config_load_ops(struct ds_accel__config *config)
     if (config->has_ops) {
         return DS_ACCEL_OK;
     }
-    forget_problems(config); /* of an earlier attempt */
+    forget_problems(config); /* problems of an earlier attempt */
     return ds_accel__config_read(config, true);
 }
 
@@ -668,7 +669,10 @@ static json_t *present(json_t *value)
     return json_is_null(value) ? NULL : value;
 }
 
-/* The whole configuration; NULL: out of memory. Any thread may be the first to need it. */
+/*
+ * The whole configuration; NULL if memory is exhausted. Several threads may call it at once: the
+ * first tree that is stored is used by all.
+ */
 static json_t *whole_of(const struct ds_accel__config *config)
 {
     struct ds_accel__config_later *later = config->later;
@@ -684,7 +688,7 @@ static json_t *whole_of(const struct ds_accel__config *config)
         whole = ds_accel__snapshot_parse(later->data, later->size_bytes, config->identity, false);
         if (whole != NULL && !__atomic_compare_exchange_n(&later->whole, &other, whole, false,
                                                           __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            assert(other != NULL); /* another thread has stored its tree first */
+            assert(other != NULL); /* another thread stored its tree first */
             json_decref(whole);
             whole = other;
         }
@@ -698,7 +702,8 @@ int32_t ds_accel__config_complete(const struct ds_accel__config *config)
 }
 
 /*
- * The tree in which to look up a path: its first keys determine whether detection reads the value.
+ * Choose the tree for a path of keys: config->merged if detection reads the value, else the whole
+ * configuration.
  */
 static json_t *tree_of(const struct ds_accel__config *config, va_list keys)
 {
@@ -766,12 +771,12 @@ const char *ds_accel__config_string(const struct ds_accel__config *config, const
     return json_string_value(ds_accel__config_get(config, key, NULL));
 }
 
-/* The value at a JSON pointer, or NULL. */
+/* Return the value at a JSON pointer, or NULL. */
 static json_t *resolve(json_t *value, const char *pointer)
 {
     while (value != NULL && *pointer == '/') {
         size_t length = strcspn(++pointer, "/");
-        char key[256]; /* checked files have no longer key */
+        char key[256]; /* checked files have no longer keys */
         size_t at = 0;
 
         for (size_t i = 0; i < length && at + 1 < sizeof(key); i++) {
@@ -789,7 +794,7 @@ static json_t *resolve(json_t *value, const char *pointer)
     return value;
 }
 
-/* The topmost file that sets the value at a JSON pointer, or NULL. */
+/* The file of the highest layer that sets the value at a JSON pointer, or NULL. */
 static const struct ds_accel__config_file *find_origin(const struct ds_accel__config *config,
                                                        const char *pointer)
 {

@@ -17,24 +17,24 @@ struct ds_accel__env;
 struct ds_accel__text;
 
 /*
- * Check a hardware fact such as "10de:03" or "/dev/nvidia[0-9]*": NULL, or a text that describes
- * the expected form.
+ * Check the form of a hardware fact: a PCI ID such as "10de:03", or a pattern of device nodes such
+ * as "/dev/nvidia[0-9]*". Return NULL, or static text that describes the expected form.
  */
 DS_ACCEL__PRIVATE const char *ds_accel__check_pci_fact(const char *text);
 DS_ACCEL__PRIVATE const char *ds_accel__check_node_fact(const char *text);
 
 enum ds_accel__config_layer {
-    DS_ACCEL__CONFIG_LAYER_PACKAGE, /* files from packages: PREFIX/share/ds-accel */
+    DS_ACCEL__CONFIG_LAYER_PACKAGE, /* files of packages: PREFIX/share/ds-accel */
     DS_ACCEL__CONFIG_LAYER_SYSTEM,  /* /etc/ds-accel */
     DS_ACCEL__CONFIG_LAYER_USER,    /* $XDG_CONFIG_HOME/ds-accel */
-    DS_ACCEL__CONFIG_LAYER_EXPLICIT /* DS_ACCEL_CONFIG or an option; replaces the user's */
+    DS_ACCEL__CONFIG_LAYER_EXPLICIT /* DS_ACCEL_CONFIG or an option; replaces the user's files */
 };
 
 struct ds_accel__config_file {
     char *path;
     enum ds_accel__config_layer layer;
-    bool is_ops;   /* only op builders, read on demand */
-    bool is_given; /* text is set before reading: from a recording */
+    bool is_ops;   /* contains only op builders, read on demand */
+    bool is_given; /* text was set before reading, from a recording */
     char *text;    /* NULL until read */
     size_t size_bytes;
     json_t *root; /* NULL until read */
@@ -47,9 +47,12 @@ struct ds_accel__config_problem {
     char *message;
 };
 
-/* A stored configuration; merged holds only the part that detection reads. */
+/*
+ * The rest of a stored configuration, whose merged tree contains only the part that detection
+ * reads.
+ */
 struct ds_accel__config_later {
-    char *data; /* snapshot.c */
+    char *data; /* the stored text (snapshot.c) */
     size_t size_bytes;
     json_t *whole; /* the whole configuration; NULL: not parsed yet */
 };
@@ -61,101 +64,108 @@ struct ds_accel__config {
     bool has_ops;
     struct ds_accel__config_problem *problems;
     size_t problem_count;
-    uint64_t identity; /* of the current files; 0: unknown (snapshot.c) */
+    uint64_t identity; /* identity of the current files; 0: unknown (snapshot.c) */
     bool is_settled;   /* no file changed in the last two seconds */
-    bool is_snapshot;  /* merged was stored by an earlier process: no file has a root */
-    struct ds_accel__config_later *later; /* set with is_snapshot until cleared; else NULL */
-    bool is_kept;                         /* it was stored for later processes */
+    bool is_snapshot;  /* merged was stored by an earlier process; no file has a root */
+    struct ds_accel__config_later *later; /* NULL unless is_snapshot */
+    bool is_kept;                         /* the configuration was stored for later processes */
     char unread[256]; /* the user's directory and why it was skipped; "" if it was read */
 };
 
-/* Sizes of names returned to programs, including NUL: a setting, a directory of op builders. */
+/* Sizes, including NUL, of names that programs receive: a setting, a directory of op builders. */
 #define DS_ACCEL__SETTING_SIZE 32
 #define DS_ACCEL__OP_BUILDER_DIR_SIZE 64
 
-/* List the files of every layer. ERR_NO_MEMORY. Clear the configuration in every case. */
+/*
+ * List the files of every layer. ERR_NO_MEMORY. The caller clears the configuration, also after an
+ * error.
+ */
 int32_t ds_accel__config_find(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
                               const struct ds_accel__env *env);
 /*
- * List the packages' files, and the files named or in the directories named; texts[i] replaces the
- * text of the i-th path.
+ * List the packages' files, the files in paths, and the files of the directories in paths.
+ * texts[i], if not NULL, replaces the contents of the i-th path; texts may be NULL.
  */
 int32_t ds_accel__config_find_named(struct ds_accel__config *config,
                                     const struct ds_accel_options *options,
                                     const char *const *paths, const char *const *texts,
                                     uint32_t count);
-/* Append a file; text: its contents, NULL: the file is read when needed. ERR_NO_MEMORY. */
+/* Append a file. text: its contents; NULL: the file is read when it is needed. ERR_NO_MEMORY. */
 DS_ACCEL__PRIVATE int32_t ds_accel__config_add_file(struct ds_accel__config *config,
                                                     const char *path,
                                                     enum ds_accel__config_layer layer,
                                                     const char *text);
 /*
- * Read, check and merge the files. DS_ACCEL_OK; ERR_CONFIG: config->problems has the reasons and
+ * Read, check and merge the files. DS_ACCEL_OK; ERR_CONFIG: config->problems lists the defects and
  * nothing is merged; ERR_NO_MEMORY.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops);
 /*
- * The two halves of loading, for files whose text is set: check one file and add its defects to the
- * problems; merge the checked files. OK; ERR_CONFIG (merge), as above; ERR_NO_MEMORY.
+ * The two steps of ds_accel__config_read(), for files whose text is set: parse one file and add its
+ * defects to the problems; merge the checked files. DS_ACCEL_OK; ERR_CONFIG (merge only);
+ * ERR_NO_MEMORY.
  */
 int32_t ds_accel__config_parse(struct ds_accel__config *config, struct ds_accel__config_file *file);
 int32_t ds_accel__config_merge(struct ds_accel__config *config);
-/* A problem outside of the files, such as a variable's value. */
+/* Add a problem whose source is no file, such as the value of a variable. */
 int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char *source,
                                      const char *message);
-/* Read the op builders too, if not yet done. */
+/* Read the files of op builders, too, unless they were already read. */
 int32_t ds_accel__config_load_ops(struct ds_accel__config *config);
 void ds_accel__config_clear(struct ds_accel__config *config);
-/* One line per problem: file:line:column: message. */
+/* Add one line per problem: "FILE:LINE:COLUMN: MESSAGE". */
 void ds_accel__config_problems_text(const struct ds_accel__config *config,
                                     struct ds_accel__text *text);
-/* The merged value at a path of keys ending in NULL; NULL if absent or masked by null. Borrowed. */
+/*
+ * Borrow the merged value at a path of keys ending in NULL; NULL if it is absent or masked by null.
+ */
 DS_ACCEL__PRIVATE json_t *ds_accel__config_get(const struct ds_accel__config *config, ...)
     __attribute__((sentinel));
 /*
- * The facts of a backend that detection reads (ds_accel__snapshot_is_early()), and possibly more;
- * backend NULL: the facts of all backends. As above.
+ * Borrow the facts of a backend that detection reads (ds_accel__snapshot_is_early()), possibly with
+ * other facts. backend NULL: the facts of all backends.
  */
 json_t *ds_accel__config_facts(const struct ds_accel__config *config, const char *backend);
-/* Make the whole configuration available. ERR_NO_MEMORY: some values may seem absent. */
+/* Make the whole configuration available. ERR_NO_MEMORY: some values may then seem absent. */
 int32_t ds_accel__config_complete(const struct ds_accel__config *config);
 DS_ACCEL__PRIVATE json_t *ds_accel__config_backend(const struct ds_accel__config *config,
                                                    const char *backend, const char *key);
 const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key);
 /*
- * The topmost file that sets the value at a JSON pointer, as "file:line" in a new string; or NULL.
+ * The file of the highest layer that sets the value at a JSON pointer, as a new string "FILE:LINE";
+ * or NULL.
  */
 char *ds_accel__config_origin(const struct ds_accel__config *config, const char *pointer);
-/* False if a file above the package layer sets the value. */
+/* False if a file of a higher layer than the packages' sets the value. */
 bool ds_accel__config_is_package(const struct ds_accel__config *config, const char *pointer);
 /*
- * The remedy for a reason: from the configuration's facts of the backend, else from the table of
- * reasons; "" for no reason. Borrowed.
+ * Borrow the remedy for a reason: from the configuration's facts of the backend, else from the
+ * table of reasons; "" for DS_ACCEL__REASON_NONE.
  */
 DS_ACCEL__PRIVATE const char *ds_accel__config_remedy(const struct ds_accel__config *config,
                                                       const char *backend,
                                                       enum ds_accel__reason_id reason);
 DS_ACCEL__PRIVATE const char *ds_accel__config_layer_name(enum ds_accel__config_layer layer);
 
-/* Called for each problem: the JSON pointer of the value, or of the key if is_key. */
+/* Called for each problem with the JSON pointer of the value, or of its key if is_key. */
 typedef int32_t (*ds_accel__problem_t)(void *user_data, const char *pointer, bool is_key,
                                        const char *message);
 /*
- * Check a file's tree against the table of keys. DS_ACCEL_OK, or the first negative status that
- * report returned.
+ * Check a file's tree against the table of keys. DS_ACCEL_OK, or the first negative status that the
+ * callback returned.
  */
 int32_t ds_accel__config_check_tree(json_t *root, bool is_ops, ds_accel__problem_t report,
                                     void *user_data);
-/* Append "/key", escaped, to a JSON pointer in a buffer; false if it does not fit. */
+/* Append "/" and the escaped key to a JSON pointer in a buffer. False if it does not fit. */
 bool ds_accel__pointer_append(char *pointer, size_t pointer_size, const char *key);
-/* Find the value (or its key) at a JSON pointer in a text that is known to be valid JSON. */
+/* Find the position of the value (or of its key) at a JSON pointer in a valid JSON text. */
 bool ds_accel__config_locate(const char *text, size_t size_bytes, const char *pointer, bool is_key,
                              int *line_out, int *column_out);
 
 /*
- * The length of the part of a backend's name that names its devices: devices of xpu.external are
- * named xpu.
+ * The length of the prefix of a backend's name that its device names begin with: the devices of
+ * xpu.external are named xpu.
  */
 static inline int ds_accel__device_name_length(const char *backend)
 {

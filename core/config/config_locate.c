@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Finds the position of a value in a file. jansson reads the values and finds every syntax error,
- * but keeps no positions. So that a message about a well-formed but invalid value can name its line
- * and column, this file walks the text again, only when there is such a message. The text is known
- * to be valid JSON no deeper than jansson's own limit, so the walk checks only for the end of the
+ * but stores no positions. So that a message about a well-formed but invalid value can contain its
+ * line and column, this file parses the text again, only for such a message. The text is known to
+ * be valid JSON no deeper than jansson's own limit, so the parser checks only for the end of the
  * text.
  */
 #include "config/config.h"
@@ -18,7 +18,7 @@ struct walk {
     const char *found_value;
 };
 
-/* A NUL between values is a blank, too: jansson skips it. */
+/* Skip white space. A NUL between values is skipped, too, as jansson does: strchr() finds it. */
 static void skip_blanks(struct walk *walk)
 {
     while (walk->at < walk->end && strchr(" \t\r\n", *walk->at) != NULL) {
@@ -38,7 +38,7 @@ static void skip_string(struct walk *walk)
     }
 }
 
-/* True if the string token at [from, to) spells the pointer segment of the given length. */
+/* True if the string token at [from, to) decodes to the pointer segment of the given length. */
 static bool key_matches(const char *from, const char *to, const char *segment, size_t length)
 {
     json_t *key = json_loadb(from, (size_t)(to - from), JSON_DECODE_ANY, NULL);
@@ -65,7 +65,9 @@ static bool key_matches(const char *from, const char *to, const char *segment, s
 
 static void walk_value(struct walk *walk, const char *pointer);
 
-/* Walk the members or elements; pointer is NULL when the wanted value is not below this one. */
+/*
+ * Walk the members or elements. pointer is NULL if the wanted value is not in this object or array.
+ */
 static void walk_members(struct walk *walk, const char *pointer, char close)
 {
     const char *segment = pointer != NULL && *pointer == '/' ? pointer + 1 : NULL;
@@ -81,7 +83,7 @@ static void walk_members(struct walk *walk, const char *pointer, char close)
             skip_string(walk);
             below = segment != NULL && key_matches(key, walk->at, segment, length);
             skip_blanks(walk);
-            walk->at += walk->at < walk->end; /* the colon */
+            walk->at += walk->at < walk->end; /* skip the colon */
             skip_blanks(walk);
         } else {
             char *end;
@@ -170,7 +172,7 @@ bool ds_accel__config_locate(const char *text, size_t size_bytes, const char *po
             (*line_out)++;
             *column_out = 1;
         } else if (((unsigned char)*c & 0xc0) != 0x80) {
-            (*column_out)++; /* characters, not bytes */
+            (*column_out)++; /* a column counts characters, not bytes */
         }
     }
     return true;

@@ -24,24 +24,24 @@ enum {
 };
 
 /*
- * The limit of any key. A pointer through a freely chosen key must fit even if each byte is
- * escaped, or a message about a value below it could not name the position.
+ * The limit of any key. A JSON pointer through a freely chosen key must fit its buffer even if each
+ * byte is escaped; otherwise a message about a value below the key could not contain its position.
  */
 #define KEY_LIMIT_BYTES 255
 
-/* Returns a description of what is wrong with a text, or NULL. */
+/* Return a description of what is wrong with a text, or NULL. */
 typedef const char *(*text_check_t)(const char *text);
 
 struct rule {
-    const char *key; /* NULL: any key, or an array's element */
+    const char *key; /* NULL: any key, or an element of an array */
     unsigned types;
-    long long minimum, maximum;                 /* of a number; checked if maximum != 0 */
-    const char *const *values;                  /* of STRING, ending in NULL */
-    text_check_t check;                         /* of STRING */
-    text_check_t check_key;                     /* of a map's keys */
-    const struct rule *members;                 /* of OBJECT with fixed keys, ending in types 0 */
-    const char *(*check_whole)(json_t *object); /* of OBJECT, after its members have passed */
-    const struct rule *element;                 /* of ARRAY, and of OBJECT as a map */
+    long long minimum, maximum;                 /* limits of a number; checked if maximum != 0 */
+    const char *const *values;                  /* valid values of a STRING, ending in NULL */
+    text_check_t check;                         /* check of a STRING */
+    text_check_t check_key;                     /* check of the keys of a map */
+    const struct rule *members;                 /* fixed keys of an OBJECT, ending in types 0 */
+    const char *(*check_whole)(json_t *object); /* check of an OBJECT, after its members */
+    const struct rule *element;                 /* rule of the elements of an ARRAY or map */
 };
 
 static const char *check_backend_name(const char *text)
@@ -50,7 +50,9 @@ static const char *check_backend_name(const char *text)
                                            : "expected a backend's name, [a-z][a-z0-9_.]{0,30}";
 }
 
-/* The limit is the size in the public structs: a truncated name would be a different name. */
+/*
+ * The limit is the size of the member of the public struct: a truncated name would be another name.
+ */
 static const char *check_library_name(const char *text)
 {
     return text[0] != '\0' && strlen(text) < DS_ACCEL__SETTING_SIZE
@@ -90,7 +92,7 @@ static const char *check_absolute(const char *text)
     return text[0] == '/' ? NULL : "expected an absolute path";
 }
 
-/* Device nodes are searched in one directory only: see presence.c. */
+/* Wildcards only in the last part: presence.c searches device nodes in one directory only. */
 const char *ds_accel__check_node_fact(const char *text)
 {
     static const char expected[] = "expected a pattern below /dev with wildcards in its last part "
@@ -142,7 +144,7 @@ static const char *check_reason(const char *text)
                : "expected the code of a reason, as in no_device: ds-accel-reasons(7) lists them";
 }
 
-/* A remedy is printed in the middle of a line, after the reason. */
+/* A remedy is printed within a line, after the reason. */
 static const char *check_remedy(const char *text)
 {
     return text[0] != '\0' && strlen(text) <= 400 && strpbrk(text, "\n\t") == NULL
@@ -352,7 +354,7 @@ static const struct rule root_members[] = {
 };
 static const struct rule root_rule = {.types = OBJECT, .members = root_members};
 
-/* A file of op builders may hold nothing else, so that not every start needs to read it. */
+/* A file of op builders must contain nothing else: most starts do not read such a file. */
 static const struct rule ops_backend_members[] = {
     {.key = "op_builders", .types = OBJECT | NUL, .element = &op_element},
     {.types = 0},
@@ -364,17 +366,19 @@ static const struct rule ops_root_members[] = {
 };
 static const struct rule ops_root_rule = {.types = OBJECT, .members = ops_root_members};
 
-/* The path to a value, innermost key first: it is turned into a pointer only for a problem. */
+/*
+ * The path to a value, innermost key first. It is converted to a JSON pointer only for a problem.
+ */
 struct step {
     const struct step *up;
     const char *key;
-    size_t position; /* of an array's element, for which key is NULL */
+    size_t position; /* index of an array's element, whose key is NULL */
 };
 
 struct check {
     ds_accel__problem_t report;
     void *user_data;
-    const struct step *at; /* the current value; NULL: the whole file */
+    const struct step *at; /* the value being checked; NULL: the whole file */
 };
 
 static unsigned type_of(const json_t *value)
@@ -399,7 +403,7 @@ static unsigned type_of(const json_t *value)
     return 0;
 }
 
-/* "a text or null" for a set of types. */
+/* Write the names of a set of types, such as "a text or null". */
 static void type_names(unsigned types, char *names, size_t names_size)
 {
     static const struct {
@@ -441,7 +445,7 @@ static int32_t complain(struct check *check, bool is_key, const char *format, ..
 
 static int32_t complain(struct check *check, bool is_key, const char *format, ...)
 {
-    char pointer[1024] = ""; /* no valid value is deeper */
+    char pointer[1024] = ""; /* large enough for any valid value */
     char message[512];
     va_list arguments;
 
@@ -523,13 +527,13 @@ static int32_t check_object(struct check *check, json_t *object, const struct ru
     return DS_ACCEL_OK;
 }
 
-#define LIST_SHOWN_BYTES 200 /* of valid values, besides the closest one */
+#define LIST_SHOWN_BYTES 200 /* a longer list of valid values is replaced by the closest value */
 
 static int32_t check_string(struct check *check, const char *name, const char *text,
                             const struct rule *rule)
 {
     const char *wrong = rule->check != NULL ? rule->check(text) : NULL;
-    char all[800] = ""; /* values that do not fit are left out */
+    char all[800] = ""; /* values that do not fit are omitted */
     size_t at = 0;
     size_t count = 0;
     const char *nearest;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The environment: only this file reads it, and it has the table of ds-accel's own variables. When
- * the program runs with more rights than its caller (AT_SECURE), each of these variables is treated
- * as unset.
+ * The environment. Only this file reads it, and it contains the table of ds-accel's own variables.
+ * If the program runs with more rights than its caller (AT_SECURE), each of these variables is
+ * treated as unset.
  */
 #include "config/env.h"
 #include "base/text.h"
@@ -64,7 +64,10 @@ int32_t ds_accel__env_read(struct ds_accel__env *env, bool ignore)
         assert(ds_accel__variables[i].name != NULL); /* each enumerator has a row */
         value = secure_getenv(ds_accel__variables[i].name);
 
-        /* An empty value is treated as unset; an empty override is rejected, as in DeepSpeed. */
+        /*
+         * An empty value is treated as unset, but an empty DS_ACCELERATOR is rejected, as in
+         * DeepSpeed.
+         */
         if (value != NULL && value[0] == '\0' && i != DS_ACCEL__VARIABLE_ACCELERATOR) {
             value = NULL;
         }
@@ -223,7 +226,7 @@ char *ds_accel__env_user_config_dir(void)
     const char *dir = secure_getenv("XDG_CONFIG_HOME");
     const char *home = secure_getenv("HOME");
 
-    /* The XDG specification requires that a relative path is ignored. */
+    /* The XDG specification requires that relative paths are ignored. */
     if (dir != NULL && dir[0] == '/') {
         return strdup(dir);
     }
@@ -243,14 +246,17 @@ char *ds_accel__env_temporary_dir(void)
     const char *home = secure_getenv("HOME");
     size_t length = home != NULL ? strlen(home) : 0;
 
-    /* The process would trust a file there that the caller may have written. */
+    /* The process would trust a file in a directory that its unprivileged caller can choose. */
     if (getauxval(AT_SECURE) != 0) {
         return strdup("");
     }
     while (length > 1 && home[length - 1] == '/') {
         length--;
     }
-    /* A relative path depends on the working directory, and machines may share a home directory. */
+    /*
+     * Reject a relative path, which depends on the working directory, and the home directory, which
+     * several machines may share.
+     */
     if (dir == NULL || dir[0] != '/' ||
         (length > 1 && strncmp(dir, home, length) == 0 &&
          (dir[length] == '/' || dir[length] == '\0'))) {

@@ -35,53 +35,62 @@ struct ds_accel__variable_info {
     const char *help;
 };
 
-/* A copy of the DS_* variables, taken when the context is created. */
+/* A copy of ds-accel's own variables, made when the context is created. */
 struct ds_accel__env {
     char *values[DS_ACCEL__VARIABLE_COUNT]; /* NULL: unset or ignored */
-    bool ignored;                           /* by option, or because the program is set-uid */
+    bool ignored;                           /* set by an option, or because of AT_SECURE */
 };
 
 extern const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUNT];
 
 int32_t ds_accel__env_read(struct ds_accel__env *env, bool ignore);
 void ds_accel__env_clear(struct ds_accel__env *env);
-/* DS_ACCEL_<NAME>_<KEY>, a plugin's option; NULL if unset or ignored. */
+/* The value of DS_ACCEL_<NAME>_<KEY>, an option of a plugin; NULL if it is unset or ignored. */
 const char *ds_accel__env_option(const struct ds_accel__env *env, const char *backend,
                                  const char *key);
-/* The name of that variable: "DS_ACCEL_XPU_EXTERNAL_KEY"; false if it does not fit. */
+/*
+ * The name of an option's variable, such as "DS_ACCEL_XPU_EXTERNAL_KEY". False if it does not fit.
+ */
 bool ds_accel__env_option_name(const char *backend, const char *key, char *name, size_t name_size);
-/* A description of an invalid value, and its variable; NULL if all values are valid. */
+/* Describe the first invalid value and set its variable; NULL if all values are valid. */
 const char *ds_accel__env_problem(const struct ds_accel__env *env,
                                   enum ds_accel__variable *variable_out);
-/* Any variable of the job's environment, for env rules; NULL if unset. */
+/* The value of any variable of the job's environment, for env rules; NULL if it is unset. */
 DS_ACCEL__PRIVATE const char *ds_accel__env_job(const char *name);
 /* True if the name is a valid variable name: [A-Z_][A-Z0-9_]*. */
 DS_ACCEL__PRIVATE bool ds_accel__is_variable_name(const char *name);
 /*
- * True if configuration and plugins may set the variable: neither LD_* nor a variable of ds-accel.
+ * True if configuration and plugins may set the variable: not LD_*, and not a variable of ds-accel.
  */
 bool ds_accel__is_settable_variable(const char *name);
 /*
- * Warn about each DS_ACCEL_* variable that is neither in the table nor one of the names, and does
- * not begin with one of the names that end in '_' (backends without declared options).
+ * Warn about each DS_ACCEL_* variable that is not in the table of variables and matches none of the
+ * names. A name that ends in '_' matches every variable that begins with it (backends without
+ * declared options).
  */
 void ds_accel__env_warn_unknown(const struct ds_accel__env *env, const struct ds_accel__log *log,
                                 char *const *names, size_t name_count);
-/* True if a DS_ACCEL_* variable is not in the table: an option of a backend, or a mistake. */
+/*
+ * True if a DS_ACCEL_* variable is set that is not in the table: an option of a backend, or a
+ * typing error.
+ */
 bool ds_accel__env_has_others(const struct ds_accel__env *env);
 /*
- * The user's configuration directory, without ds-accel; a new string, NULL if there is none or the
- * program is set-uid.
+ * The user's configuration directory, the parent of the directory ds-accel, as a new string; NULL
+ * if there is none, in a program with raised rights (AT_SECURE), or if memory is exhausted.
  */
 char *ds_accel__env_user_config_dir(void);
 /*
- * $TMPDIR unless it is below the home directory, else /tmp. A new string, "" in a set-uid program;
- * NULL when memory is exhausted.
+ * $TMPDIR unless it is relative or below the home directory, else /tmp, as a new string; "" in a
+ * program with raised rights (AT_SECURE); NULL if memory is exhausted.
  */
 char *ds_accel__env_temporary_dir(void);
-/* $XDG_RUNTIME_DIR; a new string, NULL if there is none or the program is set-uid. */
+/*
+ * $XDG_RUNTIME_DIR as a new string; NULL if there is none or the program has raised rights
+ * (AT_SECURE).
+ */
 char *ds_accel__env_runtime_dir(void);
-/* True if the name of this length is in the table. */
+/* True if the name of this length is in the table of ds-accel's variables. */
 bool ds_accel__env_is_ours(const char *name, size_t length);
 
 #endif

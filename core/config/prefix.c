@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The paths of this installation: plugins, helper and configuration are found relative to the
- * directory of the library. The command is linked with the library's objects, so a lookup of the
- * library's own file finds the command; the command then uses the library beside it, as
- * $ORIGIN/../lib would name it. Only this file has the paths set at build time.
+ * The paths of this installation. Plugins, helper and configuration are found relative to the
+ * directory of the library. The command ds-accel is linked with the library's objects, so a lookup
+ * of the file that contains this function finds the command; the command then uses the library
+ * beside it, at $ORIGIN/../lib. Only this file contains the paths set at build time.
  */
 #include "config/prefix.h"
 #include "base/text.h"
@@ -49,7 +49,7 @@ const struct ds_accel__built_for ds_accel__built_for = {
     .helper = DS_ACCEL_LIBEXECDIR "/ds-accel/ds-accel-probe",
 };
 
-/* Remove count names from the end; false if there are fewer. */
+/* Remove the last count names from a path; false if it has fewer. */
 static bool cut_names(char *path, int count)
 {
     char *slash = path;
@@ -63,18 +63,18 @@ static bool cut_names(char *path, int count)
     return slash != NULL;
 }
 
-/* The file's path without symbolic links; NULL: out of memory. */
+/* Return the file's path without symbolic links, as a new string; NULL if memory is exhausted. */
 static char *resolve(const char *path)
 {
     char *resolved = realpath(path, NULL);
 
-    /* If this user may not search a directory on the path, keep the path as given. */
+    /* Use the path as given if this user may not search a directory on it. */
     return resolved == NULL && errno != ENOMEM ? strdup(path) : resolved;
 }
 
 /*
- * True if the object is the program: it is first in the list and has no soname. A library is first
- * only in a namespace created by dlmopen().
+ * True if the object is the program: the program is first in the list and has no soname. A library
+ * is first only in a namespace created by dlmopen().
  */
 static bool is_program(const struct link_map *map)
 {
@@ -87,8 +87,8 @@ static bool is_program(const struct link_map *map)
 }
 
 /*
- * The program's own file: from the kernel, unless the program was started as an argument of the
- * dynamic linker. name: as returned by dladdr().
+ * Find the program's own file: /proc/self/exe, or name if the program was started as an argument of
+ * the dynamic linker. name: as returned by dladdr().
  */
 static char *find_program(const char *name)
 {
@@ -103,8 +103,9 @@ static char *find_program(const char *name)
 }
 
 /*
- * A hard link to a program with raised rights, in a directory of the caller, must not find files
- * that the caller put beside it: only root may own and write to the files there (trust.c).
+ * False if a user other than root could have changed the file and the process has raised rights: a
+ * hard link to such a program, in a directory of the caller, must not use files that the caller put
+ * beside it.
  */
 static bool is_beyond_doubt(const char *path)
 {
@@ -114,7 +115,7 @@ static bool is_beyond_doubt(const char *path)
            finding.reason == DS_ACCEL__REASON_NONE;
 }
 
-/* The directory of the library beside the program, or the path set at build time. */
+/* The directory of the library beside the program, else the directory set at build time. */
 static char *find_beside(const char *name)
 {
     char *program = find_program(name);
@@ -132,7 +133,7 @@ static char *find_beside(const char *name)
     }
     free(program);
     if (library != NULL && stat(library, &info) == 0 && is_beyond_doubt(library)) {
-        resolved = resolve(library); /* the same path that programs linked with the library find */
+        resolved = resolve(library); /* programs linked with the library find this path, too */
         free(library);
         cut_names(resolved, 1);
         return resolved;
@@ -165,7 +166,7 @@ static char *find_library_dir(void)
 
 char *ds_accel__library_dir(void)
 {
-    static char *found; /* kept for the life of the process: it does not change */
+    static char *found; /* allocated once; the directory never changes */
     char *dir = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
 
     if (dir == NULL) {

@@ -5,11 +5,11 @@
 #define DS_ACCEL_CONFIG_PREFIX_H
 
 /*
- * The directory of the library, or of the program into which its objects are linked. The caller
- * frees the string; NULL when memory is exhausted.
+ * The directory of the library, or of the program that contains its objects. A new string, freed by
+ * the caller; NULL if memory is exhausted.
  */
 char *ds_accel__library_dir(void);
-/* The paths set at build time, used when nothing is found relative to the library's directory. */
+/* The paths set at build time, used if nothing is found relative to the library's directory. */
 struct ds_accel__built_for {
     const char *plugin_dir;
     const char *data_dir;

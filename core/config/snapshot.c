@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Stores the merged configuration next to the verdicts: parsing and checking the files is the
- * largest part of a start, and the files rarely change. A snapshot is valid for exactly the files
- * from which it was made (path, device, inode, size, times), and only if no file had changed in the
- * last two seconds, so that a second change within one clock tick is not missed. Callers that need
- * the origin of a value have the files read anyway (ds_accel__config_read()).
+ * Stores the merged configuration next to the cached verdicts: parsing and checking the files is
+ * the largest part of a start, and the files rarely change. A snapshot is valid for exactly the
+ * files from which it was made (path, device, inode, size, times), and only if no file had changed
+ * in the last two seconds, so that a second change within one clock tick is not missed. Callers
+ * that need the origin of a value read the files nevertheless (ds_accel__config_read()).
  *
- * Building a tree takes longer than reading its bytes, and detection needs a third of it. So the
- * facts of a backend that detection does not read are stored after its other facts, and are skipped
- * until they are needed (ds_accel__config_get()).
+ * Building a tree takes longer than reading its bytes, and detection needs a third of the tree. The
+ * facts of a backend that detection does not read (late facts) are therefore stored after its other
+ * facts (early facts), and are skipped until they are needed (ds_accel__config_get()).
  *
  *     value   := 'n' | 't' | 'f' | 'i' int64 | 'r' double | 's' text | 'a' count value*
- *              | 'o' members | 'p' members size members      a backend; the size bytes have the
- *                                                            facts that detection skips
+ *              | 'o' members | 'p' members size members      a backend; the size bytes contain the
+ *                                                            late facts
  *     members := count (text value)*
  *     text    := length bytes NUL                             count, length, size: uint32_t
  */
@@ -29,19 +29,19 @@
 
 #define FORMAT 1u
 #define DEPTH_LIMIT 16
-#define SETTLED_S 2 /* a younger file may change again within its own time stamp */
+#define SETTLED_S 2 /* a younger file may change again without a new time stamp */
 static const char magic[8] = "DSCONFG";
 
 struct head {
     char magic[8];
     uint64_t identity;
-    uint64_t size_bytes; /* of what follows */
-    uint64_t checksum;   /* of what follows */
+    uint64_t size_bytes; /* size of the data after this head */
+    uint64_t checksum;   /* hash of the data after this head */
 };
 
 /*
- * The facts of a backend that detection reads or that decide something: if memory is exhausted
- * later, such a fact must not fall back to its default.
+ * The early facts: those that detection reads, and those that must not fall back to a default if
+ * memory is exhausted later.
  */
 static const char *const early_keys[] = {
     "pci",
@@ -136,7 +136,7 @@ static void put_value(struct ds_accel__text *text, json_t *value)
     }
 }
 
-/* Write the early members of a backend, or the others. */
+/* Write the early members of a backend, or its other members. */
 static void put_members(struct ds_accel__text *text, json_t *backend, bool is_early)
 {
     const char *key;
@@ -258,7 +258,7 @@ static bool take_count(struct input *input, uint32_t *count)
     return bytes != NULL;
 }
 
-/* A text that is terminated by NUL and contains no other NUL. */
+/* Read a text that is terminated by NUL and contains no other NUL. */
 static const char *take_text(struct input *input, size_t *length_out)
 {
     uint32_t length;
@@ -326,7 +326,7 @@ static bool take_later(struct input *input, json_t *object, int depth)
                            : take_members(input, object, depth) && input->left == left;
 }
 
-/* A backend has two parts if it has late facts. */
+/* Read an object. The object of a backend (tag 'p') is followed by its late facts. */
 static json_t *take_object(struct input *input, char tag, int depth)
 {
     json_t *object = json_object();
@@ -418,7 +418,7 @@ uint64_t ds_accel__snapshot_identify(const struct ds_accel__config *config, bool
     uint64_t identity = ds_accel__hash_text(DS_ACCEL_VERSION, FORMAT);
     time_t now = time(NULL);
 
-    /* Builds of the same version may differ in which facts are early. */
+    /* Builds of the same version may treat different facts as early. */
     for (size_t i = 0; i < ARRAY_SIZE(early_keys); i++) {
         identity = ds_accel__hash_text(early_keys[i], identity);
     }

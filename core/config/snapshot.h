@@ -13,16 +13,16 @@ struct ds_accel__config;
 struct ds_accel__text;
 
 /*
- * is_early: leave out the facts of a backend that detection does not read. NULL: out of memory, or
- * the data is invalid.
+ * Parse a snapshot of this identity into a new tree. is_early: skip the facts of a backend that
+ * detection does not read. NULL if the data is invalid or memory is exhausted.
  */
 json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity,
                                  bool is_early);
 bool ds_accel__snapshot_is_early(const char *key);
 int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text);
 /*
- * A hash of the files' identities; 0 if a file cannot be read. *settled_out: no file changed in the
- * last two seconds.
+ * A hash of the files' identities; 0 if a file cannot be accessed. *settled_out is set to true if
+ * no file changed in the last two seconds.
  */
 uint64_t ds_accel__snapshot_identify(const struct ds_accel__config *config, bool *settled_out);
 

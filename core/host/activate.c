@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The only file that brings a plugin's code into the caller's process: it loads and starts the
- * chosen plugin, or one that the program requested by name. A rehearsal in a helper process
- * (start.c) has shown that this works. Meanwhile a breadcrumb stays on disk, so that a later
- * process notices if this one dies.
+ * chosen plugin, or a plugin that the program requested by name. A rehearsal in a helper process
+ * (start.c) has shown that this works. During the start a breadcrumb stays on disk, so that a later
+ * process detects that this process crashed.
  */
 #include "host/activate.h"
 #include "base/fork.h"
@@ -34,7 +34,7 @@ int32_t ds_accel__candidate_fail_inherited(const struct ds_accel__candidate *can
 }
 
 /*
- * Load a plugin that was chosen or requested by name into the caller's process. The candidate's
+ * Load a plugin that was chosen, or requested by name, into the caller's process. The candidate's
  * state changes only on failure.
  */
 static int32_t load_to_start(struct ds_accel__candidate *candidate)
@@ -56,7 +56,7 @@ static int32_t load_to_start(struct ds_accel__candidate *candidate)
     return status;
 }
 
-/* Warn about a change that the rehearsal did not show and that cannot be undone. */
+/* Warn about a change to the process that the rehearsal did not show and that cannot be undone. */
 static void warn_changed(void *user_data, enum ds_accel__reason_id reason, const char *detail)
 {
     const struct ds_accel__candidate *candidate = user_data;
@@ -82,7 +82,7 @@ int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
     if (ds_accel__candidate_inherited_from(candidate) != 0) {
         return ds_accel__candidate_fail_inherited(candidate);
     }
-    if (candidate->watch.is_forked) { /* its table holds stubs here */
+    if (candidate->watch.is_forked) { /* the table contains only stubs in this process */
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "%s cannot be used in this process: " DS_ACCEL__FORKED_TEXT,
                                candidate->name, (long)candidate->watch.pid);
@@ -92,7 +92,8 @@ int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
     if (status < 0) {
         return status;
     }
-    ds_accel__crumb_drop(candidate, &crumb); /* the lock is free: no process waits meanwhile */
+    /* The store is not locked now, so no other process waits during the start. */
+    ds_accel__crumb_drop(candidate, &crumb);
     ds_accel__guard_take(&guard);
     status = load_to_start(candidate);
     if (status >= 0 && (candidate->table.optional_features & DS_ACCEL_FEATURE_SURVIVES_FORK) == 0) {
@@ -116,7 +117,8 @@ int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
     if (status < 0) {
         return status;
     }
-    assert(instance != NULL && candidate->start.device_count > 0); /* by start_instance() */
+    /* ds_accel__start_instance() ensures both. */
+    assert(instance != NULL && candidate->start.device_count > 0);
     *instance_out = instance;
     *count_out = candidate->start.device_count;
     ds_accel__verdict_loaded(candidate);

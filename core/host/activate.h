@@ -13,16 +13,16 @@ struct ds_accel__candidate;
 
 /*
  * Load and start the candidate's plugin, and count its devices. On failure the status is negative
- * and the candidate's state has the reason. Context's lock held.
+ * and the candidate's state contains the reason. Caller holds context->lock.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
                                                        ds_accel_plugin_instance_t **instance_out,
                                                        uint32_t *count_out);
 /*
- * The process that started the plugin's runtime and of which this one is a forked child; 0: none.
+ * The process that started the plugin's runtime, if this process is a forked child of it; 0: none.
  */
 pid_t ds_accel__candidate_inherited_from(const struct ds_accel__candidate *candidate);
-/* ERR_STATE, with an error text that includes the remedy. */
+/* Return ERR_STATE, with an error text that contains the remedy. */
 int32_t ds_accel__candidate_fail_inherited(const struct ds_accel__candidate *candidate);
 #define DS_ACCEL__FORKED_TEXT \
     "its runtime was started by process %ld before fork(), and does not survive that: start the " \

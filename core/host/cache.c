@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The store: records by key, in one file per user and machine. The file is read whole, and replaced
- * by a new file on every write. An unreadable file is treated as absent, which only costs time. The
- * store knows only the key and the bytes of a record; the caller that opens the store decides which
- * records to keep, and names the file to remove first when the disk is full.
+ * The store: records by key, in one file per user and machine. The file is read as a whole, and
+ * replaced by a new file on every write. An unreadable file is treated as absent, which only costs
+ * time. The store interprets only the key of a record; the caller that opens the store decides
+ * which records are useful, and specifies the file to remove first when the disk is full.
  *
  * Time stamps are of CLOCK_BOOTTIME, so that a jump of the wall clock changes nothing; a stamp in
  * the future has expired.
@@ -37,7 +37,10 @@
 
 /* ---- machine and user ----------------------------------------------------------------------- */
 
-/* Hash of a small file; *found_out stays as it is if it cannot be read. */
+/*
+ * Hash a small file and set *found_out to true; if the file cannot be read, *found_out is
+ * unchanged.
+ */
 static int32_t hash_file(const char *path, uint64_t *hash, bool *found_out)
 {
     char *text;
@@ -51,7 +54,7 @@ static int32_t hash_file(const char *path, uint64_t *hash, bool *found_out)
     return status;
 }
 
-/* Hash of boot, machine, user and version. *known_out: the boot ID is known. */
+/* Hash boot, machine, user and version. *known_out is true if the boot ID could be read. */
 static int32_t identify(uint64_t *machine_out, bool *known_out)
 {
     uid_t uid = geteuid();
@@ -71,7 +74,10 @@ static int32_t identify(uint64_t *machine_out, bool *known_out)
 
 /* ---- reading and writing -------------------------------------------------------------------- */
 
-/* Takes ownership of data. Records of the table borrow its texts. */
+/*
+ * Keep the data of a file until the store is closed, because records borrow its texts. Takes
+ * ownership of data.
+ */
 int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data)
 {
     struct ds_accel__cache_file *file = malloc(sizeof(*file));
@@ -88,7 +94,7 @@ int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data)
     return DS_ACCEL_OK;
 }
 
-/* Log this once per evaluation: the file is read a second time under the lock. */
+/* Log an invalid file once per evaluation: the file is read a second time under the lock. */
 static void leave_out(struct ds_accel__cache *cache, const char *problem)
 {
     if (!cache->has_warned) {
@@ -141,8 +147,8 @@ static bool is_full(int error)
 }
 
 /*
- * On a full disk, use the space of the stored configuration, which can be read from its files
- * again; to remove records, overwrite the file itself.
+ * Write the records. If the disk is full, first use the space of the stored configuration, which
+ * can be read from its files again; if records are only removed, overwrite the file in place.
  */
 static bool write_table(const struct ds_accel__cache *cache, const struct ds_accel__text *text)
 {
@@ -161,7 +167,7 @@ static bool write_table(const struct ds_accel__cache *cache, const struct ds_acc
     return done;
 }
 
-/* Remove the file if no record is left; this works on a full disk. */
+/* Remove the file when no record is left; this works on a full disk. */
 static bool remove_table(const struct ds_accel__cache *cache)
 {
     int directory = cache->directory_fd;
@@ -170,7 +176,9 @@ static bool remove_table(const struct ds_accel__cache *cache)
            (errno == EISDIR && unlinkat(directory, FILE_NAME, AT_REMOVEDIR) == 0);
 }
 
-/* A full disk, or a directory that became read-only: log it once and go on without the store. */
+/*
+ * Log once that the disk is full or the directory became read-only, and continue without writing.
+ */
 static void give_up(struct ds_accel__cache *cache, const char *name)
 {
     snprintf(cache->problem, sizeof(cache->problem), "cannot write %s/%s: %s", cache->directory,
@@ -188,7 +196,7 @@ void ds_accel__cache_write_file(struct ds_accel__cache *cache, const char *name,
     }
 }
 
-/* Remove records that are no longer useful, and the oldest of too many. */
+/* Remove records that are no longer useful, and the oldest records beyond the limits. */
 static void prune(struct ds_accel__cache *cache)
 {
     uint64_t now = ds_accel__boot_ms();
@@ -203,7 +211,7 @@ static void prune(struct ds_accel__cache *cache)
             table->records[kept++] = table->records[i];
         }
     }
-    /* Walk in reverse order of creation, from the newest record. */
+    /* Count from the newest record, in reverse order of creation. */
     for (first = kept; first > 0 && kept - first < RECORD_LIMIT; first--) {
         bytes += ds_accel__record_bytes(&table->records[first - 1]);
         if (bytes > FILE_LIMIT_BYTES) {
@@ -225,7 +233,8 @@ int32_t ds_accel__cache_store(struct ds_accel__cache *cache)
     if (!cache->is_dirty || !cache->is_writable) {
         return DS_ACCEL_OK;
     }
-    assert(cache->is_open && cache->lock_fd >= 0); /* changed only after reading others' records */
+    /* Other processes' records were read before the table was changed. */
+    assert(cache->is_open && cache->lock_fd >= 0);
     assert(!(cache->is_locked && cache->is_passed_by));
     if (cache->is_passed_by) { /* do not overwrite the results of the lock's holder */
         cache->is_dirty = false;
@@ -245,7 +254,7 @@ int32_t ds_accel__cache_store(struct ds_accel__cache *cache)
     return status;
 }
 
-/* ---- opening, locking ----------------------------------------------------------------------- */
+/* ---- opening and locking -------------------------------------------------------------------- */
 
 int32_t ds_accel__cache_open(struct ds_accel__cache *cache,
                              const struct ds_accel__cache_place *place)
@@ -338,7 +347,7 @@ int32_t ds_accel__cache_read_file(const struct ds_accel__cache_place *place, con
     if (mode != NULL && strcmp(mode, "off") == 0) {
         return DS_ACCEL_OK;
     }
-    /* Problems of the directory are logged by the evaluation, not here. */
+    /* An evaluation logs problems of the directory, so they are not logged here. */
     status = ds_accel__cache_directory_find(place->directory, &directory, &is_private, problem,
                                             sizeof(problem));
     if (status >= 0 && problem[0] == '\0') {
@@ -361,12 +370,13 @@ void ds_accel__cache_unlock(struct ds_accel__cache *cache)
 {
     if (cache->is_open && cache->lock_fd >= 0) {
         if (cache->is_locked) {
-            flock(cache->lock_fd, LOCK_UN); /* a forked child of the program may hold it, too */
+            /* Unlock explicitly: a forked child of the program may have the file open, too. */
+            flock(cache->lock_fd, LOCK_UN);
         }
         close(cache->lock_fd);
         cache->lock_fd = -1;
         cache->is_locked = cache->is_passed_by = false;
-        cache->is_dirty = false; /* unstored if memory was exhausted; needs the lock */
+        cache->is_dirty = false; /* set only if memory was exhausted; storing needs the lock */
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Finds the directory of the store, which no other user may write to and no other machine sees: the
- * session's directory, for root /var/cache, else a private one in the temporary directory, where
- * any user may have created that name before.
+ * Finds the directory of the store, which no other user may write to and no other machine may
+ * access: the session's runtime directory; for root /var/cache; else a private directory in the
+ * temporary directory, where any user may have created a directory of that name before.
  */
 #include "base/text.h"
 #include "base/trust.h"
@@ -23,8 +23,9 @@
 #define PRIVATE_NAME "/ds-accel-" /* followed by the user ID */
 
 /*
- * Use it only if it belongs to this user, as the XDG specification requires: su and sudo may leave
- * the variable of another user, who would then find a directory there without access to it.
+ * Return the session's runtime directory only if it belongs to this user, as the XDG specification
+ * requires: su and sudo may leave the variable of another user, who would then find a directory
+ * there without access to it. NULL if there is none.
  */
 static char *find_runtime_dir(void)
 {
@@ -39,8 +40,8 @@ static char *find_runtime_dir(void)
 }
 
 /*
- * For a user whose session has no directory: this user's own in the temporary directory, which all
- * users share. NULL: out of memory; "": none.
+ * Return the private directory, for a user whose session has no runtime directory: it is in the
+ * temporary directory, which all users share. NULL if memory is exhausted; "" if there is none.
  */
 static char *find_private_dir(void)
 {
@@ -55,8 +56,8 @@ static char *find_private_dir(void)
 }
 
 /*
- * A new string; NULL: out of memory; "": none. *is_private_out: it is in a directory shared by all
- * users.
+ * Return the path of the store's directory as a new string; "" if there is none; NULL if memory is
+ * exhausted. *is_private_out is true if the directory is in a directory shared by all users.
  */
 static char *choose_directory(const char *given, bool *is_private_out)
 {
@@ -77,7 +78,7 @@ static char *choose_directory(const char *given, bool *is_private_out)
     return geteuid() == 0 ? strdup(ds_accel__built_for.cache_dir) : find_private_dir();
 }
 
-/* Values of f_type in statfs(2): file systems that several machines can mount at once. */
+/* True if several machines can mount the file system at once, by its f_type (statfs(2)). */
 static bool is_shared(int fd)
 {
     static const uint32_t types[] = {
@@ -87,7 +88,7 @@ static bool is_shared(int fd)
         0xfe534d42, /* SMB2 */
         0x73757245, /* Coda */
         0x5346414f, /* AFS */
-        0x6b414653, /* AFS of the kernel */
+        0x6b414653, /* AFS implementation of the kernel */
         0x00c36400, /* Ceph */
         0x0bd00bd0, /* Lustre */
         0x47504653, /* GPFS */
@@ -109,9 +110,9 @@ static bool is_shared(int fd)
 }
 
 /*
- * True if only root and this user can replace the directory: required of the temporary directory
- * and each directory on its path. Other users may add names if the sticky bit keeps them from
- * removing files that are not theirs.
+ * True if only root and this user can replace the directory. Required of the temporary directory
+ * and each directory on its path. Other users may add names if the sticky bit prevents them from
+ * removing files of other users.
  */
 static bool is_kept(const struct stat *info)
 {
@@ -119,7 +120,7 @@ static bool is_kept(const struct stat *info)
            ((info->st_mode & 022) == 0 || (info->st_mode & S_ISVTX) != 0);
 }
 
-/* Check one directory of the path. */
+/* True if path is a directory, not a link, that only root and this user can replace. */
 static bool is_kept_path(const char *path)
 {
     struct stat info;
@@ -127,7 +128,7 @@ static bool is_kept_path(const char *path)
     return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && is_kept(&info);
 }
 
-/* Check the directory and each directory on its path, which has no links. */
+/* Check the directory and each directory on its path, which contains no links. */
 static bool is_kept_way(char *path)
 {
     bool passed = is_kept_path("/") && is_kept_path(path);
@@ -141,7 +142,7 @@ static bool is_kept_way(char *path)
     return passed;
 }
 
-/* NULL: only this machine uses the file system. */
+/* Return why the directory must not be used, or NULL if only this machine uses the file system. */
 static const char *check_shared(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -155,8 +156,8 @@ static const char *check_shared(const char *path)
 }
 
 /*
- * Check the parent of the private directory: *path becomes its path without links. *wrong_out NULL:
- * it can be used.
+ * Check the parent of the private directory, and replace the parent in *path by its path without
+ * links. *wrong_out is NULL if the parent can be used.
  */
 static int32_t check_temporary(char **path, const char **wrong_out)
 {
@@ -193,8 +194,8 @@ static void say_owner(const char *path, const struct stat *info, bool is_private
 }
 
 /*
- * Explain why open(), which follows no link, failed. Returns the errno, EPERM for another user's
- * directory.
+ * Explain why open(), which follows no link, failed. Return the errno, or EPERM for a directory of
+ * another user.
  */
 static int explain_open(const char *path, bool is_private, int error, char *problem,
                         size_t problem_size)
@@ -223,7 +224,7 @@ int ds_accel__cache_directory_open(const char *path, bool is_private, bool can_m
 
     *error_out = 0;
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 && errno == ENOENT && can_make) { /* most starts find it existing */
+    if (fd < 0 && errno == ENOENT && can_make) { /* most starts find an existing directory */
         *error_out = mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     }

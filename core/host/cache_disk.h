@@ -12,40 +12,45 @@
 struct ds_accel__text;
 
 /*
- * Find the directory: given, or if that is NULL, chosen by user and environment; "" if there is
- * none. *directory_out: a new string, also when the call fails, or NULL. *is_private_out: it is
- * inside a directory that users share. problem: why the directory must not be used, or ""; a
- * relative path, for example, would depend on the working directory. ERR_NO_MEMORY.
+ * Find the directory of the store: given, or if that is NULL, chosen by user and environment.
+ * *directory_out is a new string, also when the call fails, "" if there is no directory, or NULL.
+ * *is_private_out is true if the directory is inside a directory that users share. problem explains
+ * why the directory must not be used (a relative path, for example, would depend on the working
+ * directory), or is "". ERR_NO_MEMORY.
  */
 int32_t ds_accel__cache_directory_find(const char *given, char **directory_out,
                                        bool *is_private_out, char *problem, size_t problem_size);
 /*
- * Open the directory, and create it first if needed and can_make. It must belong to this user (to
- * root if the process has raised rights: results that the caller wrote must not be trusted), and no
- * other user may write to it, or read it if it is private. -1: problem has the reason, and
- * *error_out is ENOENT if there is no directory.
+ * Open the directory. If it does not exist and can_make is true, create it first. It must belong to
+ * this user (to root if the process has raised rights: results that the caller wrote must not be
+ * trusted), and no other user may write to it, or read it if it is private. Returns -1 with the
+ * reason in problem; *error_out is then ENOENT if there is no directory.
  */
 int ds_accel__cache_directory_open(const char *path, bool is_private, bool can_make, int *error_out,
                                    char *problem, size_t problem_size);
-/* True if the directory could be created. */
+/* True if this user may create the directory in its parent directory. */
 bool ds_accel__cache_directory_has_parent(const char *path);
 
-/* *data_out NULL: there is no file, or *problem_out says why it is invalid. ERR_NO_MEMORY. */
+/*
+ * Read a file. *data_out is NULL if there is no file, or if *problem_out explains why it is
+ * invalid. ERR_NO_MEMORY.
+ */
 int32_t ds_accel__cache_file_read(int directory_fd, const char *name, size_t limit_bytes,
                                   char **data_out, size_t *size_out, const char **problem_out);
-/* Write under another name and rename; on failure errno has the cause. */
+/* Write a file under another name and rename it. False with errno on failure. */
 bool ds_accel__cache_file_write(int directory, const char *name, const struct ds_accel__text *text);
 /*
- * Overwrite the existing bytes, which needs no disk space. A half-written file is invalid and is
- * created again later.
+ * Overwrite the bytes of an existing file, which needs no disk space. A half-written file is
+ * invalid and is created again later.
  */
 bool ds_accel__cache_file_overwrite(int directory, const char *name,
                                     const struct ds_accel__text *text);
 
 /*
- * Wait for other processes that probe plugins, but at most limit_ms: a process may hang. A stopped
- * holder makes no progress: then the wait ends, and *stopped_out is that process. It has to be seen
- * stopped twice, because the present holder may not have written its process ID yet.
+ * Wait until no other process that probes plugins holds the lock, but at most limit_ms, because a
+ * process may hang. A stopped holder makes no progress: the wait ends early, and *stopped_out is
+ * set to that process. The holder must be seen stopped twice, because a new holder may not have
+ * written its process ID yet.
  */
 bool ds_accel__cache_lock_within(int fd, uint64_t limit_ms, pid_t *stopped_out);
 

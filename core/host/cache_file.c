@@ -18,7 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* *size: the file's size; less if the file has become shorter, which the parser detects. */
+/*
+ * Read *size bytes, the file's size. *size is reduced if the file has become shorter, which the
+ * parser detects.
+ */
 static int32_t read_data(int fd, size_t *size, char **data_out)
 {
     char *data = malloc(*size + 1);
@@ -95,7 +98,7 @@ static bool write_data(int fd, const char *data, size_t size)
     return fsync(fd) == 0;
 }
 
-/* Replace the file by the new one; also replace an empty directory. */
+/* Replace the file, or an empty directory in its place, by the new file. */
 static bool put_in_place(int directory, const char *from, const char *to)
 {
     if (renameat(directory, from, directory, to) == 0) {
@@ -105,7 +108,7 @@ static bool put_in_place(int directory, const char *from, const char *to)
            renameat(directory, from, directory, to) == 0;
 }
 
-/* On failure errno has the cause. */
+/* Write a new file and rename it. False with errno on failure. */
 static bool write_fresh(int directory, const char *fresh, const char *name,
                         const struct ds_accel__text *text)
 {
@@ -136,7 +139,8 @@ bool ds_accel__cache_file_write(int directory, const char *name, const struct ds
 {
     char fresh[64];
 
-    assert(strlen(name) + 2 * sizeof(".-2147483648") <= sizeof(fresh)); /* cut, two may be equal */
+    /* A truncated name might not be unique. */
+    assert(strlen(name) + 2 * sizeof(".-2147483648") <= sizeof(fresh));
     snprintf(fresh, sizeof(fresh), "%s.%d.%d", name, (int)getpid(), (int)gettid());
     return write_fresh(directory, fresh, name, text);
 }

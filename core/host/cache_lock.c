@@ -18,23 +18,24 @@
 #define SIGNATURE_BYTES 16
 
 /*
- * Write the process ID of the lock's holder, so that a waiter can see whether waiting makes sense.
- * Overwriting existing bytes needs no disk space; without space for the first bytes the holder
- * stays unknown.
+ * Write the process ID of the lock's holder, so that a waiter can check whether the holder is
+ * stopped. Overwriting existing bytes needs no disk space. If the disk is full and the file is
+ * still empty, waiters do not know the holder.
  */
 static void sign_lock(int fd)
 {
     char text[SIGNATURE_BYTES + 1];
 
     snprintf(text, sizeof(text), "%-*d\n", SIGNATURE_BYTES - 1, (int)getpid());
-    assert(strlen(text) == SIGNATURE_BYTES); /* each signature overwrites all of the previous one */
+    /* Each signature overwrites the previous one completely. */
+    assert(strlen(text) == SIGNATURE_BYTES);
     if (!ds_accel__file_may_have(SIGNATURE_BYTES) ||
         pwrite(fd, text, SIGNATURE_BYTES, 0) != SIGNATURE_BYTES) {
-        return; /* then waiters wait up to their limit */
+        return; /* waiters then wait up to their limit */
     }
 }
 
-/* The process that signed the lock last; 0: none. */
+/* Return the process that signed the lock last; 0 if there is none. */
 static pid_t read_signature(int fd)
 {
     char text[SIGNATURE_BYTES + 1] = "";
@@ -47,7 +48,7 @@ static pid_t read_signature(int fd)
 static bool is_stopped(pid_t pid)
 {
     char path[32];
-    char text[512] = ""; /* the process name has at most 64 bytes */
+    char text[512] = ""; /* large enough: the process name has at most 64 bytes */
     const char *state;
     int fd;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A candidate: the results of one plugin that was found, gate by gate, and its phase. */
+/* A candidate: a plugin that was found, the results of its gates, and its phase. */
 #include "host/candidate.h"
 #include "base/fork.h"
 #include "base/text.h"
@@ -92,7 +92,7 @@ void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
     if (candidate->watch.is_forked) {
         /*
          * Handles that must not be destroyed in this child still call the table, so its module
-         * stays.
+         * stays loaded.
          */
         ds_accel__module_abandon(candidate->module);
         return;
@@ -148,8 +148,8 @@ int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate)
 }
 
 /*
- * Copy the text into storage that lives as long as the candidate: callers borrow details, including
- * those of an earlier verdict. NULL when memory is exhausted.
+ * Copy the text into storage that is freed with the candidate: callers borrow details, including
+ * those of an earlier verdict. NULL if memory is exhausted.
  */
 const char *ds_accel__candidate_keep(struct ds_accel__candidate *candidate, const char *text)
 {
@@ -177,8 +177,8 @@ void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, cons
 }
 
 /*
- * These texts only explain: when memory is exhausted they are left out (NULL), and the verdict is
- * still valid.
+ * Set state, reason and detail. The detail only explains: it is omitted (NULL) if memory is
+ * exhausted, and the verdict is still valid.
  */
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
                              enum ds_accel__reason_id reason, const char *format, ...)
@@ -196,11 +196,14 @@ void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t sta
 }
 
 #define FROM(phase) (1u << DS_ACCEL__PHASE_##phase)
-/* A helper may send another result, which replaces the previous one. */
+/*
+ * Phases that have a result of this process. A helper may send another result, which replaces the
+ * previous one.
+ */
 #define RESULTS (FROM(JUDGED) | FROM(TENTATIVE))
 #define FROM_ANY ((1u << DS_ACCEL__PHASE_COUNT) - 1)
 
-/* The phases that lead to a phase, and what follows from it. */
+/* For each phase, the phases from which it can be entered, and its properties. */
 static const struct {
     unsigned from;
     bool has_verdict;

@@ -25,14 +25,14 @@ enum ds_accel__gate {
     DS_ACCEL__GATE_COUNT
 };
 
-/* When a gate is walked. */
+/* The moment at which a gate is checked. */
 enum ds_accel__gate_when {
-    DS_ACCEL__WHEN_FOUND,   /* by the scan */
-    DS_ACCEL__WHEN_FILE,    /* on the open file, unless its results are stored */
-    DS_ACCEL__WHEN_CHECKED, /* its file passed, or it has none */
-    DS_ACCEL__WHEN_TURN,    /* its verdict is needed */
-    DS_ACCEL__WHEN_UNKNOWN, /* its verdict is needed and not stored */
-    DS_ACCEL__WHEN_RUN      /* while its code runs: probe_here.c, start.c, probe_hear.c */
+    DS_ACCEL__WHEN_FOUND,   /* when the scan finds the candidate */
+    DS_ACCEL__WHEN_FILE,    /* when the file is open, unless its results are stored */
+    DS_ACCEL__WHEN_CHECKED, /* after the file's gates, or without a file */
+    DS_ACCEL__WHEN_TURN,    /* when the verdict is needed */
+    DS_ACCEL__WHEN_UNKNOWN, /* when the verdict is needed and is not stored */
+    DS_ACCEL__WHEN_RUN      /* while the plugin runs: probe_here.c, start.c, probe_hear.c */
 };
 
 enum ds_accel__gate_result {
@@ -47,102 +47,102 @@ enum ds_accel__gate_result {
  *
  *     FOUND -> CHECKED -> RECALLED | JUDGED | TENTATIVE
  *
- * A gate that fails makes it JUDGED. A candidate that is evaluated again goes back to FOUND, or to
- * CHECKED where its file need not be checked again.
+ * A candidate that fails at a gate becomes JUDGED. A candidate that is evaluated again returns to
+ * FOUND, or to CHECKED if its file need not be checked again.
  */
 enum ds_accel__phase {
-    DS_ACCEL__PHASE_FOUND,     /* scanned or registered; its file was not checked */
-    DS_ACCEL__PHASE_CHECKED,   /* its file passed, and the configuration allows it */
-    DS_ACCEL__PHASE_RECALLED,  /* it has the verdict that an earlier process stored */
-    DS_ACCEL__PHASE_JUDGED,    /* it has a verdict of this process */
-    DS_ACCEL__PHASE_TENTATIVE, /* the same, but the next attempt may differ: it is not stored */
+    DS_ACCEL__PHASE_FOUND,     /* scanned or registered; the file was not checked */
+    DS_ACCEL__PHASE_CHECKED,   /* the file passed, and the configuration allows it */
+    DS_ACCEL__PHASE_RECALLED,  /* has the verdict that an earlier process stored */
+    DS_ACCEL__PHASE_JUDGED,    /* has a verdict of this process */
+    DS_ACCEL__PHASE_TENTATIVE, /* as JUDGED, but not stored: the next attempt may differ */
     DS_ACCEL__PHASE_COUNT
 };
 
-/* Why a candidate is evaluated. */
+/* Why a candidate is evaluated, from the weakest to the strongest request. */
 enum ds_accel__wish {
-    DS_ACCEL__WISH_TURN,  /* its turn came, or all are evaluated */
-    DS_ACCEL__WISH_NAMED, /* it was requested by name: its devices may be woken */
-    DS_ACCEL__WISH_FORCED /* it is forced by name: quarantine does not apply */
+    DS_ACCEL__WISH_TURN,  /* its turn came, or all candidates are evaluated */
+    DS_ACCEL__WISH_NAMED, /* requested by name: its devices may be woken */
+    DS_ACCEL__WISH_FORCED /* forced by name: quarantine does not apply */
 };
 
 struct ds_accel__candidate;
 struct ds_accel__lint_sink;
 
-/* The host table that one candidate's plugin sees. */
+/* The host table that the plugin of one candidate receives. */
 struct ds_accel__host {
     struct ds_accel_host abi;
     ds_accel_t *context;
     struct ds_accel__candidate *candidate;
 };
 
-/* A text that callers may have borrowed. */
+/* A text that callers may have borrowed, so it is freed only with the candidate. */
 struct ds_accel__detail {
     struct ds_accel__detail *next;
     char text[];
 };
 
-/* The result of starting the plugin (start.c), in this process or rehearsed in a helper. */
+/* The result of starting the plugin (start.c), in this process or in a rehearsal by a helper. */
 struct ds_accel__start {
     uint32_t is_done;         /* 0: not tried yet */
-    uint32_t is_inconclusive; /* it was busy: a later attempt may succeed */
+    uint32_t is_inconclusive; /* the plugin was busy: a later attempt may succeed */
     int32_t status;
     uint32_t device_count;
-    struct ds_accel_backend_info info; /* zeroed: not reported */
+    struct ds_accel_backend_info info; /* zeroed: the plugin reported none */
 };
 
 struct ds_accel__candidate {
     char name[DS_ACCEL__NAME_SIZE];
-    uint64_t name_hash;         /* compared before the name, for speed with hundreds */
-    char *path;                 /* "" for a registered one */
+    uint64_t name_hash;         /* compared before the name, for speed */
+    char *path;                 /* "" for a registered candidate */
     enum ds_accel__phase phase; /* changed by ds_accel__candidate_enter() */
     enum ds_accel__wish wish;
-    bool is_ahead; /* evaluated before its turn; forgotten if its turn never comes */
+    bool is_ahead; /* evaluated before its turn; reset if its turn never comes */
     bool is_registered;
     bool is_demand_only;
-    bool has_look;          /* its hardware was examined during this evaluation */
-    bool has_table;         /* loaded in this process, or registered */
-    bool has_conduct;       /* it shows conduct that the configuration tolerates */
-    const json_t *recorded; /* its results from a recording; NULL: it is a file here */
+    bool has_look;          /* the hardware was examined during this evaluation */
+    bool has_table;         /* the plugin is loaded in this process, or registered */
+    bool has_conduct;       /* the plugin showed conduct that the configuration tolerates */
+    const json_t *recorded; /* results from a recording; NULL: a plugin of this machine */
     uint32_t state;         /* DS_ACCEL_STATE_* */
     enum ds_accel__reason_id reason;
-    const char *detail; /* one of details */
+    const char *detail; /* NULL, or the text of one of details */
     struct ds_accel__detail *details;
     const char *stage;
     uint64_t elapsed_us;
     uint64_t hardware;               /* fingerprint of the hardware */
-    bool has_hardware;               /* a device or a node that the configuration names */
-    uint32_t hardware_count;         /* devices on the bus */
-    uint32_t strikes;                /* recent crashes and hangs */
+    bool has_hardware;               /* a device or node that the configuration lists exists */
+    uint32_t hardware_count;         /* number of devices on the PCI bus */
+    uint32_t strikes;                /* number of recent crashes and hangs */
     struct ds_accel__finding *power; /* finding of the gate power; NULL without devices */
-    struct stat file;                /* as it was checked; zeroed: not checked */
-    struct ds_accel__key key;        /* of its record; none: nothing is stored for the file */
+    struct stat file;                /* metadata at the check; zeroed: not checked */
+    struct ds_accel__key key;        /* key of its record; zero: nothing is stored for the file */
     char vendor[64];
     char version[32];
     char abi[16];
-    const char *hardware_note; /* lines, one of details; NULL: none */
-    uint64_t note_features;    /* required ones */
-    uint64_t note_optional;
-    uint64_t optional_features; /* of the table */
+    const char *hardware_note;  /* lines of the note, one of details; NULL: none */
+    uint64_t note_features;     /* required features of the note */
+    uint64_t note_optional;     /* optional features of the note */
+    uint64_t optional_features; /* optional features of the table */
     struct {
         enum ds_accel__gate_result result;
-        const char *evidence; /* NULL: none; one of details */
+        const char *evidence; /* one of details, or static; NULL: none */
     } gates[DS_ACCEL__GATE_COUNT];
     struct ds_accel__host host;
     ds_accel__module_t *module;
-    struct ds_accel_plugin table; /* complete: absent slots are stubs */
+    struct ds_accel_plugin table; /* complete: absent slots contain stubs */
     struct ds_accel_verdict verdict;
     struct ds_accel__start start;
-    const char *output; /* its output during the probe; one of details, or NULL */
+    const char *output; /* output of the plugin during the probe, one of details; or NULL */
     const struct ds_accel__lint_sink *lint; /* receives results of the ABI's rules; or NULL */
-    ds_accel_plugin_instance_t *instance;   /* set while it is started */
-    struct ds_accel__fork_watch watch;      /* while it is started */
-    struct ds_accel__stack *layers;         /* while it is started; NULL: no layers */
+    ds_accel_plugin_instance_t *instance;   /* NULL: not started */
+    struct ds_accel__fork_watch watch;      /* registered while the plugin is started */
+    struct ds_accel__stack *layers;         /* set while the plugin is started; NULL: no layers */
 };
 
 /*
- * Copy a plugin's table into the host's: the slots that both know; absent slots become stubs. Reads
- * no byte past the plugin's struct_size. finding has the table's defect. DSA-H3, DSA-H4.
+ * Copy a plugin's table into the host's: the slots that both have. Absent slots become stubs. Reads
+ * no byte past the plugin's struct_size. finding is set if the table has a defect. DSA-H3, DSA-H4.
  */
 DS_ACCEL__PRIVATE void ds_accel__table_import(const struct ds_accel_plugin *theirs,
                                               const char *name, struct ds_accel_plugin *ours,
@@ -151,17 +151,17 @@ DS_ACCEL__PRIVATE void ds_accel__table_import(const struct ds_accel_plugin *thei
 DS_ACCEL__PRIVATE struct ds_accel__candidate *
 ds_accel__candidate_create(ds_accel_t *context, const char *name, const char *path);
 DS_ACCEL__PRIVATE void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate);
-/* Called before init: fork() is watched until the plugin is stopped. */
+/* Watch fork() from now until the plugin is stopped. Called before init. */
 DS_ACCEL__PRIVATE void ds_accel__candidate_watch(struct ds_accel__candidate *candidate);
 /*
- * Call shutdown (instance NULL: init returned none); in a child of the process that started the
- * plugin, do nothing.
+ * Call the plugin's shutdown, unless instance is NULL because init returned none. In a forked child
+ * of the process that started the plugin, shutdown is not called.
  */
 DS_ACCEL__PRIVATE void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
                                                 ds_accel_plugin_instance_t *instance);
 DS_ACCEL__PRIVATE const char *ds_accel__state_name(uint32_t state);
 DS_ACCEL__PRIVATE const char *ds_accel__gate_name(enum ds_accel__gate gate);
-/* True if its file was checked; a registered candidate has no file. */
+/* True if the candidate's file was checked. A registered candidate has no file. */
 static inline bool ds_accel__candidate_has_file(const struct ds_accel__candidate *candidate)
 {
     return candidate->file.st_mode != 0;
@@ -173,18 +173,18 @@ static inline bool ds_accel__candidate_is_available(const struct ds_accel__candi
            candidate->state == DS_ACCEL_STATE_SELECTED;
 }
 
-/* The detail; "" if there is none. */
+/* Return the detail; "" if there is none. */
 static inline const char *ds_accel__candidate_detail(const struct ds_accel__candidate *candidate)
 {
     return candidate->detail != NULL ? candidate->detail : "";
 }
 
-/* Enter a phase; asserts that the present one leads to it. */
+/* Enter a phase. Asserts that the current phase leads to it. */
 DS_ACCEL__PRIVATE void ds_accel__candidate_enter(struct ds_accel__candidate *candidate,
                                                  enum ds_accel__phase phase);
 /* True if the evaluation is complete: the candidate passed all gates or failed at one. */
 DS_ACCEL__PRIVATE bool ds_accel__candidate_has_verdict(const struct ds_accel__candidate *candidate);
-/* True if its verdict may be stored for later processes. */
+/* True if the verdict may be stored for later processes. */
 bool ds_accel__candidate_is_lasting(const struct ds_accel__candidate *candidate);
 /* Record that a gate failed: result, evidence, state, reason, detail and stage at once. */
 DS_ACCEL__PRIVATE void ds_accel__candidate_fail(struct ds_accel__candidate *candidate,
@@ -193,35 +193,36 @@ DS_ACCEL__PRIVATE void ds_accel__candidate_fail(struct ds_accel__candidate *cand
 DS_ACCEL__PRIVATE void ds_accel__candidate_pass(struct ds_accel__candidate *candidate,
                                                 enum ds_accel__gate gate, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same with a text of static lifetime. */
+/* Like ds_accel__candidate_pass(), for a text of static lifetime. */
 void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
                                     const char *evidence);
 /* Reset to the state before the gate load: not probed. */
 void ds_accel__candidate_unask(struct ds_accel__candidate *candidate);
-/* State, reason and detail outside the gates: selected, deferred, not needed ... */
+/* Set state, reason and detail outside of the gates: selected, deferred, not needed ... */
 DS_ACCEL__PRIVATE void ds_accel__candidate_set(struct ds_accel__candidate *candidate,
                                                uint32_t state, enum ds_accel__reason_id reason,
                                                const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* A copy of the text that lives as long as the candidate; NULL: no memory, and the text is lost. */
+/* Return a copy of the text that is freed with the candidate; NULL if memory is exhausted. */
 const char *ds_accel__candidate_keep(struct ds_accel__candidate *candidate, const char *text);
-/* Examine its hardware without waking it, once per evaluation. ERR_NO_MEMORY. */
+/* Examine the candidate's hardware without waking it, once per evaluation. ERR_NO_MEMORY. */
 int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate);
-/* Keep the output of the plugin during its probe, for explain. */
+/* Store the output of the plugin during its probe, for the command explain. */
 DS_ACCEL__PRIVATE void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate,
                                                        const char *text);
 /*
- * Set is_demand_only by the configuration if that is set, else by the features that the plugin
- * requires.
+ * Set is_demand_only: by the configuration if it contains the fact, else by the plugin's features.
  */
 DS_ACCEL__PRIVATE void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
                                                       uint64_t optional_features);
-/* gates.c: walk the gates of one moment until one fails. *passed_out false: a gate failed. */
+/*
+ * Check the gates of one moment until one fails (gates.c). *passed_out is false if a gate failed.
+ */
 int32_t ds_accel__gates_walk(struct ds_accel__candidate *candidate, enum ds_accel__gate_when when,
                              bool *passed_out);
-/* Walk the gates on its file, which stays open from the first to the last. */
+/* Check the gates on the candidate's file, which is opened once for all of them. */
 int32_t ds_accel__gates_walk_file(struct ds_accel__candidate *candidate, bool *passed_out);
-/* Apply trust.mode to a file's SHA-256. */
+/* Apply trust.mode to the SHA-256 of a candidate's file. */
 DS_ACCEL__PRIVATE void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate,
                                                       const char *hex,
                                                       struct ds_accel__finding *finding);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * ds_accel_check(): the verdict of every candidate, or of one, without a choice. Candidates are
- * evaluated in batches as wide as probe.parallel allows.
+ * ds_accel_check(): the verdict of every candidate, or of the candidates with one name, without a
+ * choice. Candidates are evaluated in batches as wide as probe.parallel allows.
  */
 #include "host/context.h"
 
@@ -13,12 +13,12 @@
 #include <assert.h>
 #include <string.h>
 
-/* Candidates to be evaluated together, each with the reason why it was not evaluated before. */
+/* Candidates to be evaluated together. Each has the reason why it was not evaluated before. */
 struct batch {
     struct ds_accel__candidate *candidates[64];
     enum ds_accel__reason_id reasons[64];
     size_t count;
-    size_t width; /* the number probed at a time */
+    size_t width; /* number of candidates probed at a time */
 };
 
 static int32_t evaluate_batch(ds_accel_t *context, struct batch *batch)
@@ -34,7 +34,10 @@ static int32_t evaluate_batch(ds_accel_t *context, struct batch *batch)
     return status;
 }
 
-/* Evaluate a candidate; a demand-only one only if it was named. */
+/*
+ * Add a candidate to the batch. A demand-only candidate is evaluated only if it was requested by
+ * name.
+ */
 static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
                                bool is_named, bool may_wake, struct batch *batch)
 {
@@ -48,7 +51,7 @@ static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *
         candidate->wish = DS_ACCEL__WISH_NAMED;
     }
     if (is_named && may_wake && ds_accel__candidate_is_asleep(candidate)) {
-        ds_accel__candidate_forget(candidate); /* "asleep" was the verdict of another request */
+        ds_accel__candidate_forget(candidate); /* "asleep" was the verdict of an earlier request */
         reason = DS_ACCEL__REASON_NONE;
     }
     status = ds_accel__candidate_check_file(candidate, &passed);

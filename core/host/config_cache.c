@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The merged configuration as config/snapshot.c writes it, in a file beside the verdicts. */
+/* The merged configuration in the format of config/snapshot.c, in a file beside the verdicts. */
 #include "base/text.h"
 #include "config/config.h"
 #include "config/snapshot.h"
@@ -37,7 +37,7 @@ int32_t ds_accel__snapshot_take(ds_accel_t *context)
                                    : NULL;
     config->is_snapshot = config->merged != NULL;
     if (!config->is_snapshot) {
-        /* Fall back to the files; if memory is exhausted, reading them reports it. */
+        /* Fall back to the files; if memory is exhausted, reading them reports that. */
         free(data);
         free(later);
         return DS_ACCEL_OK;

@@ -2,20 +2,21 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Ensures that no process that a plugin starts outlives the plugin's probe. A supervisor, which
- * never runs a plugin's code, has one child for each plugin (probe_serve.c) and afterwards ends the
- * processes that the child left: those that left their group or session, that were started with
- * CLONE_PARENT, or that fork faster than they can be listed. There are three kinds of containment,
- * each weaker than the one before:
+ * never runs a plugin's code, has one child for each plugin (probe_serve.c). After a child has
+ * exited, the supervisor kills the processes that the child left: those that left their group or
+ * session, that were started with CLONE_PARENT, or that fork faster than they can be listed. There
+ * are three kinds of containment, each weaker than the previous one:
  *
- *   namespace  The supervisor is process 1 of a pid namespace. One kill(-1) reaches all of it, no
- *              process escapes, none can signal the supervisor, and the kernel ends all of them
- *              when the supervisor ends. Needs CAP_SYS_ADMIN, or a user namespace, in which a user
- *              maps to itself alone. Linux refuses it in a chroot and where it was disabled.
- *   cgroup     The child is in a cgroup (version 2) below the supervisor's, and cgroup.kill ends
- *              all of it. Needs write access to the supervisor's cgroup.
+ *   namespace  The supervisor is process 1 of a pid namespace. One kill(-1) reaches all of its
+ *              processes, no process escapes, none can signal the supervisor, and the kernel kills
+ *              all of them when the supervisor exits. Needs CAP_SYS_ADMIN, or a user namespace, in
+ *              which a user maps to itself alone. Linux refuses it in a chroot and where it was
+ *              disabled.
+ *   cgroup     The child is in a cgroup (version 2) below the supervisor's, and cgroup.kill kills
+ *              all processes in it. Needs write access to the supervisor's cgroup.
  *   tree       The supervisor is a subreaper, so every orphan becomes its child. It stops all
  *              descendants that /proc lists until it finds no new one, then kills them. Without
- *              /proc it reaches the child's process group.
+ *              /proc it reaches only the child's process group.
  */
 #include "host/contain.h"
 #include "base/clock.h"
@@ -39,9 +40,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CLEAR_LIMIT_NS 1000000000ull /* until a process that does not end is abandoned */
-#define PROCESS_LIMIT 65536u         /* read from /proc */
-#define STOP_PASSES 64               /* over processes that keep forking */
+#define CLEAR_LIMIT_NS 1000000000ull /* time until a process that does not exit is abandoned */
+#define PROCESS_LIMIT 65536u         /* maximum number of processes read from /proc */
+#define STOP_PASSES 64               /* maximum number of passes over processes that keep forking */
 #define CGROUP_ROOT "/sys/fs/cgroup"
 
 static const char *const names[DS_ACCEL__CONTAIN_COUNT] = {"auto", "namespace", "cgroup", "tree",
@@ -81,7 +82,10 @@ static bool write_file(const char *path, const char *text)
     return done;
 }
 
-/* Map only this user and group, to themselves: no process in the namespace can change its IDs. */
+/*
+ * Map only this user and group, to themselves, so that no process in the namespace can change its
+ * IDs.
+ */
 static bool map_user(uid_t user, gid_t group)
 {
     char map[64];
@@ -111,12 +115,15 @@ static void drop_capabilities(void)
 }
 
 /*
- * The signal that ended the working process, for the process in between, which cannot end by a
- * signal itself.
+ * The signal that killed the working process, in shared memory: process 1 of a namespace cannot
+ * raise this signal on itself, so it passes the signal to the process outside of the namespace.
  */
 static int *shared_signal;
 
-/* Open a descriptor for SIGTERM, so that the supervised processes end before the supervisor. */
+/*
+ * Open a descriptor for SIGTERM, so that the supervised processes are killed before the supervisor
+ * exits.
+ */
 static int open_term(void)
 {
     sigset_t term;
@@ -127,7 +134,9 @@ static int open_term(void)
     return signalfd(-1, &term, SFD_CLOEXEC);
 }
 
-/* Wait until the child ends, and reap it; kill it when the caller has ended or SIGTERM arrives. */
+/*
+ * Wait until the child exits, and reap it. Kill the child if the caller exits or SIGTERM arrives.
+ */
 static void wait_for(pid_t child, int caller_fd, siginfo_t *info)
 {
     struct pollfd ends[3] = {{.fd = (int)syscall(SYS_pidfd_open, child, 0), .events = POLLIN},
@@ -156,14 +165,14 @@ static void wait_for(pid_t child, int caller_fd, siginfo_t *info)
     }
 }
 
-/* End this process as the child ended. */
+/* Terminate this process as the child terminated: with its exit status or by its signal. */
 static _Noreturn void end_like(const siginfo_t *info)
 {
     int signal = info->si_code == CLD_EXITED ? *shared_signal : info->si_status;
     sigset_t one;
 
     if (signal != 0 && getpid() == 1) {
-        *shared_signal = signal; /* process 1 of a namespace cannot raise it */
+        *shared_signal = signal; /* process 1 of a namespace cannot raise a signal */
     } else if (signal != 0) {
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* a core dump of this process would be useless */
         sigemptyset(&one);
@@ -175,15 +184,15 @@ static _Noreturn void end_like(const siginfo_t *info)
     _exit(info->si_code == CLD_EXITED ? info->si_status : 1);
 }
 
-/* Readers of these descriptors wait for the end of the working process, not of this one. */
+/* Close the descriptors whose readers wait until the working process closes them. */
 static void close_standard(void)
 {
     syscall(SYS_close_range, 0u, (unsigned)DS_ACCEL__CONTAIN_DESCRIPTORS - 1, 0u);
 }
 
 /*
- * The process outside of the namespace: it ends with the supervisor, and the supervisor with the
- * caller.
+ * Run the process outside of the namespace: it exits when the supervisor exits, and kills the
+ * supervisor when the caller exits.
  */
 static _Noreturn void keep_watch(pid_t supervisor, int caller_fd)
 {
@@ -201,7 +210,10 @@ static bool has_ended(int pidfd)
     return pidfd >= 0 && poll(&end, 1, 0) > 0;
 }
 
-/* fork() whose child ends with its parent, even if the child cannot see the parent. */
+/*
+ * fork() a child that is killed when its parent exits, even if the child cannot see the parent's
+ * process ID.
+ */
 static pid_t fork_bound(void)
 {
     int self_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
@@ -220,8 +232,8 @@ static pid_t fork_bound(void)
 }
 
 /*
- * Fork the supervisor into a namespace that this process created for its children; the function
- * returns in the supervisor.
+ * Fork the supervisor into the pid namespace that this process created for its children. Returns
+ * only in the supervisor, or false if fork() failed.
  */
 static bool fork_supervisor(struct ds_accel__contained *contained)
 {
@@ -235,8 +247,8 @@ static bool fork_supervisor(struct ds_accel__contained *contained)
 }
 
 /*
- * Enter a user namespace in a separate process: a process whose user namespace was refused half-way
- * (its IDs are mapped in a second step) is useless afterwards. On success a byte is written to
+ * Enter a user namespace, in a child process: if the namespace is refused halfway (its IDs are
+ * mapped in a second step), the process is of no further use. On success a byte is written to
  * ready_fd.
  */
 static bool enter_user_namespace(struct ds_accel__contained *contained, int ready_fd)
@@ -257,8 +269,9 @@ static bool enter_user_namespace(struct ds_accel__contained *contained, int read
 }
 
 /*
- * Not for root: a user namespace would remove rights that device nodes may need. Not for a process
- * with two user IDs, since only one of them can be mapped.
+ * Contain by a user namespace. Not for root: a user namespace would remove rights that device nodes
+ * may require. Not for a process with two different user IDs, because only one of them can be
+ * mapped.
  */
 static bool contain_by_user_namespace(struct ds_accel__contained *contained)
 {
@@ -300,7 +313,9 @@ static bool contain_by_namespace(struct ds_accel__contained *contained)
 
 /* ---- cgroup --------------------------------------------------------------------------------- */
 
-/* The path of this process's cgroup (version 2), including its mount; false: there is none. */
+/*
+ * Find the path of this process's cgroup (version 2), including its mount. False if there is none.
+ */
 static bool find_cgroup(char *path, size_t size)
 {
     char line[1024];
@@ -323,8 +338,8 @@ static bool find_cgroup(char *path, size_t size)
 }
 
 /*
- * An empty cgroup of this name belongs to an earlier process with the same process ID that was
- * killed.
+ * Create a cgroup for the plugin's processes. An empty cgroup of the same name was left by an
+ * earlier process with the same process ID that was killed, and is removed.
  */
 static bool make_cgroup(struct ds_accel__contained *contained)
 {
@@ -387,7 +402,7 @@ static bool write_cgroup(const struct ds_accel__contained *contained, const char
 struct process {
     pid_t pid;
     pid_t parent;
-    bool is_ours; /* it is a descendant */
+    bool is_ours; /* is a descendant of this process */
 };
 
 struct processes {
@@ -395,12 +410,13 @@ struct processes {
     size_t count;
 };
 
-/* The parent's process ID from the text of /proc/PID/stat; 0 if there is none. */
+/* Return the parent's process ID from the text of /proc/PID/stat; 0 if the text is malformed. */
 static pid_t parent_of(const char *stat)
 {
     const char *end = strrchr(stat, ')');
 
-    return end != NULL && strlen(end) >= 5 ? (pid_t)atoi(end + 4) : 0; /* ") S 123" */
+    /* The text is ") S 123 ...". */
+    return end != NULL && strlen(end) >= 5 ? (pid_t)atoi(end + 4) : 0;
 }
 
 static pid_t read_parent(const char *pid)
@@ -428,7 +444,7 @@ static bool add_process(struct processes *processes, pid_t pid, pid_t parent)
     if (count == PROCESS_LIMIT) {
         return false;
     }
-    if ((count & (count - 1)) == 0) { /* a power of two, or none */
+    if ((count & (count - 1)) == 0) { /* the count is 0 or a power of two */
         struct process *larger =
             realloc(processes->list, (count > 0 ? 2 * count : 64) * sizeof(*larger));
 
@@ -483,7 +499,7 @@ static bool is_ours(const struct processes *processes, pid_t pid)
     return found != NULL && found->is_ours;
 }
 
-/* Mark every descendant, one generation at a time. */
+/* Mark every descendant of this process, one generation at a time. */
 static void mark_ours(struct processes *processes)
 {
     bool found = true;
@@ -510,7 +526,10 @@ static size_t signal_ours(const struct processes *processes, int signal)
     return count;
 }
 
-/* Stop all processes first: running ones can fork faster than they are listed. */
+/*
+ * Kill all descendants. They are stopped first, because running processes can fork faster than they
+ * are listed.
+ */
 static void kill_tree(pid_t child)
 {
     struct processes processes = {0};
@@ -532,9 +551,9 @@ static void kill_tree(pid_t child)
     free(processes.list);
 }
 
-/* ---- all kinds ------------------------------------------------------------------------------ */
+/* ---- all kinds of containment --------------------------------------------------------------- */
 
-/* Keep the pidfd above the descriptors that the watching processes close. */
+/* Open a pidfd above the descriptors that close_standard() closes. */
 static int open_pidfd(pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -556,7 +575,7 @@ bool ds_accel__contain(struct ds_accel__contained *contained, enum ds_accel__con
     memset(contained, 0, sizeof(*contained));
     contained->cgroup_fd = contained->cgroup_parent_fd = -1;
     /*
-     * The parent may have ended before this call, and then no signal is sent: so check the parent,
+     * PR_SET_PDEATHSIG sends no signal if the parent exited before this call, so check the parent,
      * too.
      */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -613,7 +632,7 @@ void ds_accel__contain_join(const struct ds_accel__contained *contained, pid_t s
     }
 }
 
-/* Reap ended children. True if a child is alive. */
+/* Reap children that have exited. True if a child is still alive. */
 static bool has_children(void)
 {
     pid_t pid;
@@ -663,7 +682,7 @@ void ds_accel__contain_leave(const struct ds_accel__contained *contained)
     }
 }
 
-/* ---- a program with one child --------------------------------------------------------------- */
+/* ---- program with one child ----------------------------------------------------------------- */
 
 int ds_accel__contain_run(enum ds_accel__containment wanted, pid_t caller, int (*work)(void))
 {

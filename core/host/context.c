@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Contexts, created from options, environment, configuration and the plugins found; and the default
- * context.
+ * Contexts, which are created from options, environment, configuration and the plugins that were
+ * found; and the default context.
  */
 #include "host/context.h"
 #include "base/file.h"
@@ -65,7 +65,7 @@ static int32_t copy_text(const char *text, char **copy_out)
     return DS_ACCEL_OK;
 }
 
-/* The root from the program's option or the environment; NULL: this machine. */
+/* Return the root from the program's option or the environment; NULL: this machine. */
 static const char *root_of(const ds_accel_t *context, const struct ds_accel_options *options)
 {
     return options->machine_root != NULL ? options->machine_root
@@ -147,7 +147,7 @@ static int32_t check_env(const struct ds_accel__env *env)
                                              env->values[variable], problem);
 }
 
-/* Add a variable's name to a list; a name that does not fit is left out. */
+/* Add a variable's name to a list. A name that does not fit is omitted. */
 static int32_t add_name(char ***names, size_t *count, const char *backend, const char *key)
 {
     char name[128];
@@ -169,7 +169,9 @@ static int32_t add_name(char ***names, size_t *count, const char *backend, const
     return DS_ACCEL_OK;
 }
 
-/* Add a backend's declared options, or its prefix if none are declared. */
+/*
+ * Add the variables of a backend's declared options, or their common prefix if none are declared.
+ */
 static int32_t add_backend(const ds_accel_t *context, const char *backend, char ***names,
                            size_t *count)
 {
@@ -219,7 +221,7 @@ int32_t ds_accel__context_check_variables(const ds_accel_t *context,
     return status;
 }
 
-/* Load the configuration from the files, or the stored one if the files are unchanged. */
+/* Load the configuration from its files, or the stored configuration if the files are unchanged. */
 static int32_t load_config(ds_accel_t *context, const struct ds_accel_options *options)
 {
     int32_t status = ds_accel__config_find(&context->config, options, &context->env);
@@ -232,7 +234,7 @@ static int32_t load_config(ds_accel_t *context, const struct ds_accel_options *o
                : ds_accel__config_read(&context->config, false);
 }
 
-/* Contexts are identified by numbers, which are never reused; addresses are. */
+/* Return a number that identifies a context. Numbers are never reused, whereas addresses are. */
 static uint64_t next_id(void)
 {
     static uint64_t last;
@@ -298,7 +300,7 @@ static void watch(ds_accel_t *context)
     context->watch.locks[2] = &context->topology_lock;
     context->watch.locks[3] = &context->device_lock;
     context->watch.locks[4] = &context->lazy.lock;
-    assert(context->watch.table == NULL); /* contexts have none, only locks to renew */
+    assert(context->watch.table == NULL); /* contexts have no table, only locks */
     ds_accel__fork_watch(&context->watch);
 }
 
@@ -361,8 +363,8 @@ ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
 void ds_accel_destroy(ds_accel_t *context)
 {
     /*
-     * Memory that a tensor holds, possibly for another library, keeps the plugin and the device
-     * alive.
+     * A tensor's memory, which another library may use, keeps the plugin and the device alive until
+     * it is freed.
      */
     if (context != NULL && !ds_accel__end_is_refused(context, "destroy") &&
         __atomic_sub_fetch(&context->storage_count, 1, __ATOMIC_ACQ_REL) < 0) {
@@ -374,7 +376,7 @@ void ds_accel__context_end(ds_accel_t *context)
 {
     if (context->watch.is_torn) {
         ds_accel__runtime_hooks->ended(context, true);
-        return; /* it is half written, and its helper processes and file belong to the parent */
+        return; /* the context is half written; its helpers and file belong to the parent */
     }
     ds_accel__fork_unwatch(&context->watch);
     ds_accel__runtime_hooks->ended(context, false);
@@ -483,7 +485,7 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
     return status;
 }
 
-/* ---- the default context -------------------------------------------------------------------- */
+/* ---- default context ------------------------------------------------------------------------ */
 
 ds_accel_t *ds_accel__get_first(void)
 {
@@ -541,7 +543,7 @@ const char *ds_accel_set_method(const ds_accel_t *context)
     return chosen(context) != NULL ? context->set_method : NULL;
 }
 
-/* A single number, which is valid even in a child whose context is torn. */
+/* Return the count also in a child whose context is torn: a single number is always valid. */
 uint32_t ds_accel_candidate_count(ds_accel_t *context)
 {
     uint32_t count;
@@ -576,7 +578,7 @@ int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
                                position);
     }
     candidate = context->registry.candidates[position];
-    /* Copy the text: callers borrow it for longer than the configuration stays unchanged. */
+    /* Copy the text: callers borrow it for longer than the configuration is unchanged. */
     answer.remedy = ds_accel__candidate_keep(
         candidate, ds_accel__config_remedy(&context->config, candidate->name, candidate->reason));
     if (answer.remedy == NULL) {

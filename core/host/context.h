@@ -28,78 +28,86 @@ struct ds_accel__prober;
 struct ds_accel__trust;
 
 struct ds_accel {
-    /* Guards everything below unless a comment names another lock. log and env never change. */
+    /*
+     * Guards all members below unless a comment specifies another lock. log and env never change.
+     */
     pthread_mutex_t lock;
     /*
-     * Plugins read config and topology from any thread, also in calls made under the lock above:
-     * config changes only under both locks, topology under its own.
+     * Plugins read config and topology from any thread, also in calls made while the lock above is
+     * held: config changes only while both locks are held, topology while its own lock is held.
      */
     pthread_mutex_t config_lock;
     pthread_mutex_t topology_lock;
     struct ds_accel__log log;
     struct ds_accel__env env;
-    char *forced;         /* options.accelerator */
-    char *machine_root;   /* never NULL */
-    char *cache_dir;      /* from the options; NULL: by environment and user */
-    pid_t asker;          /* in a helper: the program that it works for; 0: this process */
-    bool asks_anew;       /* ignore verdicts of earlier processes: explain, list, doctor */
-    bool has_no_cache;    /* by option */
+    char *forced;       /* value of options.accelerator */
+    char *machine_root; /* never NULL */
+    char *cache_dir;    /* directory from the options; NULL: chosen by environment and user */
+    pid_t asker; /* in a helper: process of the program it serves; 0: this process is no helper */
+    bool asks_anew;       /* ignore stored verdicts of earlier processes: explain, list, doctor */
+    bool has_no_cache;    /* set by an option */
     bool has_tried_store; /* tried to open the store during this evaluation */
     bool wants_helper;    /* start a helper early if nothing is stored */
     struct ds_accel__cache cache;
-    uint64_t key_base;  /* base of its records' keys, during an evaluation */
-    char **plugin_dirs; /* from the options */
+    uint64_t key_base;  /* base of the records' keys, during an evaluation */
+    char **plugin_dirs; /* directories from the options */
     size_t plugin_dir_count;
     struct ds_accel__config config;
     struct ds_accel__registry registry;
-    struct ds_accel__text searched;   /* directories scanned, one per line */
-    json_t *recording;                /* a recorded machine; NULL: the machine below the root */
-    struct ds_accel__machine machine; /* of machine_root */
-    struct ds_accel__survey survey;   /* of machine; empty between calls */
+    struct ds_accel__text searched; /* directories scanned, one per line */
+    json_t *recording; /* tree of a recorded machine; NULL: the machine below the root */
+    struct ds_accel__machine machine; /* the machine below machine_root */
+    struct ds_accel__survey survey;   /* survey of machine; empty between calls */
     struct ds_accel__trust *trust;    /* empty between calls: no directory stays open */
     bool has_topology;
     struct ds_accel__topology topology;
-    /* Written once, with release order; read without the lock. */
+    /* The accelerator that was started. Written once, with release order; read without a lock. */
     struct ds_accel__candidate *selected;
     const char *set_method;
-    /* The candidate that was chosen but not started here: the command line's detect. */
+    /* The candidate that was chosen, even if it was not started here (the command detect). */
     struct ds_accel__candidate *chosen;
-    bool only_chooses;                      /* detection starts no plugin */
-    uint32_t containment;                   /* of the last helper; 0: none was needed */
-    size_t turn;                            /* of the candidate that is being evaluated */
+    bool only_chooses;    /* detection starts no plugin */
+    uint32_t containment; /* kind used by the last helper; 0: no helper was needed */
+    size_t turn;          /* position of the candidate being evaluated */
     void (*meanwhile)(ds_accel_t *context); /* called while a helper works; NULL: nothing */
     struct ds_accel__prober *prober;        /* helper processes during an evaluation; probe.c */
     void (*on_stage)(ds_accel_t *context,
-                     enum ds_accel__gate gate); /* in a helper: the plugin's code starts to run */
-    uint32_t device_count;                      /* of the selected one */
+                     enum ds_accel__gate gate); /* in a helper, before the plugin's code runs */
+    uint32_t device_count;                      /* number of devices of selected */
     uint64_t id;                                /* unique in the process */
-    /* Guards opening and closing: devices[device_count], NULL while closed; NULL before the first
-     * opening. */
+    /*
+     * Guards the opening and closing of devices, and devices: an array of device_count elements,
+     * NULL for a closed device. The array itself is NULL before the first opening.
+     */
     pthread_mutex_t device_lock;
     struct ds_accel__device **devices;
-    uint32_t open_device_count;    /* changes under open_lock of pinned_uses.c; atomic */
+    uint32_t open_device_count;    /* guarded by open_lock in pinned_uses.c; atomic */
     char failure[1024];            /* why the last detection failed, or "" */
     bool has_failed;               /* the last detection failed */
     struct ds_accel__known *known; /* facts; written once, read without the lock */
-    /* Guarded by their own lock: calls that wait for the accelerator. */
+    /* Calls that are queued until the accelerator has started; guarded by lazy.lock. */
     struct {
         pthread_mutex_t lock;
         struct ds_accel__lazy *first;
         struct ds_accel__lazy **last; /* NULL: the list is empty */
-        bool is_running;              /* a thread is making them */
+        bool is_running;              /* a thread is making the queued calls */
         bool is_over;                 /* no more calls are added */
-        bool is_changing;             /* a child forked meanwhile cannot use the list; atomic */
+        bool is_changing; /* a child forked while it is set cannot use the list; atomic */
     } lazy;
-    char settings[2][32]; /* by enum ds_accel__setting, under lock; "": facts apply */
+    char settings[2][32]; /* values by enum ds_accel__setting; guarded by lock; "": facts apply */
     /* Tensor storages that keep the context alive; atomic. ds_accel_destroy() subtracts 1, and the
      * context is freed when the count drops to -1. */
     int64_t storage_count;
-    bool has_default_seed; /* of default generators created later; under device_lock */
+    /*
+     * True if default generators created later use default_seed. Guarded by device_lock, as
+     * default_seed.
+     */
+    bool has_default_seed;
     uint64_t default_seed;
-    struct ds_accel__fork_watch watch; /* of its locks; a helper's context has none */
+    struct ds_accel__fork_watch watch; /* watch of the locks; not used in a helper's context */
 };
 
-/* The location of the store of records. */
+/* Return the location of the store of records. */
 static inline struct ds_accel__cache_place ds_accel__cache_place(const ds_accel_t *context)
 {
     return (struct ds_accel__cache_place){
@@ -111,46 +119,52 @@ static inline struct ds_accel__cache_place ds_accel__cache_place(const ds_accel_
     };
 }
 
-/* A context without configuration and plugins, for the helper process; NULL: no memory. */
+/*
+ * Create a context without configuration and plugins, for a helper process; NULL if memory is
+ * exhausted.
+ */
 DS_ACCEL__PRIVATE ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env);
-/* End a context that nothing holds. */
+/* Free a context to which no handle and no tensor refers. */
 void ds_accel__context_end(ds_accel_t *context);
 /*
- * Check that a call may change the context: ERR_INVALID for NULL; ERR_STATE in a forked child, if a
- * thread of the parent was changing the context at the fork.
+ * Check that a call may change the context. ERR_INVALID for NULL; ERR_STATE in a forked child, if a
+ * thread of the parent was changing the context during fork().
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__context_check(const ds_accel_t *context);
 /*
- * Mark a change of the context in several steps, with the lock of the changed data held: a child
- * forked in between must not use the context. Calls nest.
+ * Mark the begin and end of a change of the context in several steps: a child forked in between
+ * must not use the context. The caller holds the lock of the changed data. Calls nest.
  */
 DS_ACCEL__PRIVATE void ds_accel__context_change_begin(ds_accel_t *context);
 DS_ACCEL__PRIVATE void ds_accel__context_change_end(ds_accel_t *context);
-/* Read options of any version of the struct; ERR_INVALID. */
+/* Read options of any version of the struct. ERR_INVALID. */
 int32_t ds_accel__options_read(const struct ds_accel_options *given,
                                struct ds_accel_options *options);
 /*
- * A copy of the context's machine for callers without the lock: without the recorder, which is set
- * and removed under the lock.
+ * Return a copy of the context's machine for callers without context->lock. The copy excludes the
+ * recorder, which is set and removed under that lock.
  */
 struct ds_accel__machine ds_accel__context_machine(const ds_accel_t *context);
-/* The nodes of the context's machine, read once. Borrowed. */
+/* Borrow the NUMA nodes of the context's machine, which are read once. */
 DS_ACCEL__PRIVATE int32_t
 ds_accel__context_topology(ds_accel_t *context, const struct ds_accel__topology **topology_out);
 /*
- * Read the configuration's files if only their stored values were used, so that origins of values
- * can be reported. Lock held.
+ * Read the configuration's files if only their stored values were used, so that the origins of
+ * values can be reported. Caller holds context->lock.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__context_load_origins(ds_accel_t *context);
-/* Warn through log of each unknown DS_ACCEL_* variable. */
+/* Log a warning for each unknown DS_ACCEL_* variable. */
 DS_ACCEL__PRIVATE int32_t ds_accel__context_check_variables(const ds_accel_t *context,
                                                             const struct ds_accel__log *log);
-/* Read the op builders' files. Lock held. */
+/* Read the files of op builders. Caller holds context->lock. */
 DS_ACCEL__PRIVATE int32_t ds_accel__context_load_ops(ds_accel_t *context);
-/* A variable of the job's environment, or of the recording's; NULL if unset. */
+/* Return a variable of the job's environment, or of the recording's; NULL if unset. */
 DS_ACCEL__PRIVATE const char *ds_accel__context_variable(const ds_accel_t *context,
                                                          const char *name);
-/* A backend's fact that the operator set (above the package layer), else NULL. Lock held. */
+/*
+ * Return a backend's fact if the operator set it (above the package layer), else NULL. Caller holds
+ * context->lock.
+ */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 
 enum ds_accel__setting {
@@ -159,7 +173,10 @@ enum ds_accel__setting {
     DS_ACCEL__SETTING_COUNT
 };
 
-/* The value that the program set in place of a backend's fact; NULL: none. Lock held. */
+/*
+ * Return the value that the program set instead of a backend's fact; NULL if it set none. Caller
+ * holds context->lock.
+ */
 const char *ds_accel__setting(const ds_accel_t *context, const char *backend, const char *key);
 
 #endif

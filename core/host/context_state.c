@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Queries of an existing context by other files of the library: whether it may be used, its
- * machine, and the values that the configuration and the program set. context.c creates and ends
- * contexts.
+ * Queries of an existing context, for other files of the library: whether it may be used, its
+ * machine, and the values that configuration and program set. context.c creates and frees contexts.
  */
 #include "base/text.h"
 #include "config/config.h"

@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Breadcrumbs: while a plugin is loaded into the caller's process, a locked file next to the
- * verdicts names the plugin. A process that dies meanwhile leaves the file behind, unlocked; the
- * next process that evaluates plugins counts a strike and removes the file (decision 0014).
+ * verdicts contains the plugin's name and path. If the process dies during the load, the file
+ * stays, unlocked; the next process that evaluates plugins counts a strike and removes the file
+ * (docs/decisions/0014).
  */
 #include "host/crumb.h"
 #include "base/clock.h"
@@ -25,7 +26,7 @@
 #include <unistd.h>
 
 #define CRUMB_PREFIX "loading."
-#define CRUMB_NEW "starting." /* an incomplete file */
+#define CRUMB_NEW "starting." /* prefix of an incomplete file */
 
 struct crumb {
     char magic[8];
@@ -38,8 +39,8 @@ struct crumb {
 static const char crumb_magic[8] = "DSLOADS";
 
 /*
- * Write and lock the file before it gets the name that other processes search: they never see an
- * incomplete file.
+ * Write and lock the file, then rename it to the name that other processes search for, so that they
+ * never see an incomplete file.
  */
 static bool write_crumb(int directory, int fd, const struct crumb *content, const char *from,
                         const char *to)
@@ -64,7 +65,7 @@ void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel
         ds_accel__key_is_none(candidate->key)) {
         return;
     }
-    assert(context->cache.lock_fd < 0); /* no process waits for what follows */
+    assert(context->cache.lock_fd < 0); /* no other process waits for the lock during the load */
     memcpy(content.magic, crumb_magic, sizeof(crumb_magic));
     content.key = candidate->key;
     memcpy(content.name, candidate->name, sizeof(content.name));
@@ -73,12 +74,12 @@ void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel
     /* Do not overwrite a breadcrumb that was not read yet: process IDs are reused. */
     snprintf(crumb->name, sizeof(crumb->name), CRUMB_PREFIX "%d.%u.%llu", (int)getpid(), number,
              (unsigned long long)content.begin_ms);
-    unlinkat(directory, name, 0); /* left by an earlier process with the same ID */
+    unlinkat(directory, name, 0); /* file of an earlier process with the same ID */
     crumb->fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (crumb->fd >= 0) {
         done = write_crumb(directory, crumb->fd, &content, name, crumb->name);
     }
-    if (!done && crumb->fd >= 0) { /* a full disk: then there is no breadcrumb */
+    if (!done && crumb->fd >= 0) { /* the disk is full: no breadcrumb */
         unlinkat(directory, name, 0);
         ds_accel__crumb_pick(candidate, crumb);
     }
@@ -89,7 +90,7 @@ void ds_accel__crumb_pick(struct ds_accel__candidate *candidate, struct ds_accel
     const ds_accel_t *context = candidate->host.context;
 
     if (crumb->fd >= 0) {
-        assert(context->cache.is_open); /* since the drop, so it is the same directory */
+        assert(context->cache.is_open); /* open since the drop: the same directory */
         unlinkat(context->cache.directory_fd, crumb->name, 0);
         close(crumb->fd);
     }
@@ -102,7 +103,8 @@ static bool is_crumb(const char *name)
 }
 
 /*
- * Read the breadcrumb of a process that died while it loaded a plugin; false: its owner is alive.
+ * Read the breadcrumb of a process that died while it loaded a plugin. False if the breadcrumb's
+ * process is alive.
  */
 static bool read_crumb(const struct ds_accel__cache *cache, const char *name, struct crumb *crumb)
 {
@@ -114,7 +116,8 @@ static bool read_crumb(const struct ds_accel__cache *cache, const char *name, st
     if (fd < 0) {
         return false;
     }
-    is_left = flock(fd, LOCK_SH | LOCK_NB) == 0; /* shared: readers do not disturb each other */
+    /* A shared lock, so that readers do not disturb each other. */
+    is_left = flock(fd, LOCK_SH | LOCK_NB) == 0;
     if (is_left && (read(fd, crumb, sizeof(*crumb)) != (ssize_t)sizeof(*crumb) ||
                     memcmp(crumb->magic, crumb_magic, sizeof(crumb_magic)) != 0)) {
         crumb->machine = 0; /* invalid: the file is only removed */
@@ -126,8 +129,9 @@ static bool read_crumb(const struct ds_accel__cache *cache, const char *name, st
 }
 
 /*
- * Record the strike of a breadcrumb; there is no candidate from which to borrow its texts. The
- * ranks of one job that died together, before begin_ms, count as one strike.
+ * Record a strike for a breadcrumb. The record borrows texts from a copy of the breadcrumb, because
+ * there is no candidate. Several processes of one job that died before begin_ms count as one
+ * strike.
  */
 static int32_t strike_by_crumb(struct ds_accel__cache *cache, const struct crumb *crumb,
                                uint64_t begin_ms)
@@ -139,7 +143,7 @@ static int32_t strike_by_crumb(struct ds_accel__cache *cache, const struct crumb
     assert(cache->is_locked);
     if (crumb->machine != cache->machine || crumb->begin_ms == 0 ||
         !ds_accel__is_backend_name(crumb->name)) {
-        return DS_ACCEL_OK; /* from another boot or version */
+        return DS_ACCEL_OK; /* the breadcrumb is from another boot or version */
     }
     kept = malloc(sizeof(*kept));
     if (kept == NULL) {
@@ -168,7 +172,7 @@ static int32_t strike_by_crumb(struct ds_accel__cache *cache, const struct crumb
     return DS_ACCEL_OK;
 }
 
-/* True for a breadcrumb or an unfinished file. */
+/* True for the name of a breadcrumb or of an unfinished file. */
 static bool is_left_behind(const char *name)
 {
     return is_crumb(name) || strncmp(name, CRUMB_NEW, strlen(CRUMB_NEW)) == 0 ||
@@ -187,9 +191,9 @@ static bool is_orphan(const char *name)
 }
 
 /*
- * Runs under the lock, so that only one of the processes that see a breadcrumb counts it. The
- * strike is stored before the breadcrumb is removed, so that a process that no longer finds the
- * file reads the strike.
+ * Count the breadcrumbs and remove them. Caller holds the store's lock, so that only one of the
+ * processes that see a breadcrumb counts it. The strikes are stored before the breadcrumbs are
+ * removed, so that a process that no longer finds a breadcrumb reads its strike.
  */
 static int32_t count_crumbs(struct ds_accel__cache *cache, char **names, size_t count)
 {
@@ -216,7 +220,10 @@ static int32_t count_crumbs(struct ds_accel__cache *cache, char **names, size_t 
     return status;
 }
 
-/* False: each breadcrumb belongs to a live process. Removes unfinished files of ended processes. */
+/*
+ * True if a breadcrumb was left by a dead process. Also removes the unfinished files of dead
+ * processes.
+ */
 static bool has_crumbs(const struct ds_accel__cache *cache, char **names, size_t count)
 {
     bool found = false;

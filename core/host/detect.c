@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The choice. ds_accel_detect() reads from its bottom to its top:
+ * The choice of the accelerator. The call graph of ds_accel_detect(), from the bottom of this file
+ * to its top:
  *
  *     decide           once per context; a failed detection starts again
  *     detect_locked    an override, the configuration, or the detection order
- *     detect_forced    that candidate is used, or the call fails
- *     detect_auto      each candidate's turn, in order; then those that deferred to another
- *     try_candidate    evaluate it (evaluate.c: gates, store, probe), see whether it defers
- *     try_start        load and start it (activate.c); if that fails, the next one's turn comes
- *     select_candidate it is the context's accelerator
+ *     detect_forced    the forced candidate is used, or the call fails
+ *     detect_auto      each candidate's turn, in order; then candidates that deferred to another
+ *     try_candidate    evaluate it (evaluate.c: gates, store, probe), check whether it defers
+ *     try_start        load and start it (activate.c); if that fails, try the next candidate
+ *     select_candidate make it the context's accelerator
  *
- * outcome.c has the messages for a failure or a fallback.
+ * outcome.c contains the messages for a failure or a fallback.
  */
 #include "host/detect.h"
 #include "config/config.h"
@@ -45,9 +46,9 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
         if (other == NULL || other == candidate) {
             continue;
         }
-        other->is_ahead = false; /* this evaluation is not ahead of its turn */
+        other->is_ahead = false; /* needed now, not ahead of its turn */
         status = ds_accel__candidate_check_file(other, &passed);
-        /* Do not defer to a candidate that detection never chooses by itself. */
+        /* Do not defer to a demand-only candidate, because detection never chooses one. */
         if (status >= 0 && passed && !other->is_demand_only) {
             status = ds_accel__candidate_evaluate(other);
         }
@@ -65,7 +66,7 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
 static int32_t start_once(ds_accel_t *context, struct ds_accel__candidate *candidate)
 {
     assert(candidate->instance == NULL);
-    ds_accel__probe_release(context); /* the helper ends while this process starts the plugin */
+    ds_accel__probe_release(context); /* let the helper exit while this process starts the plugin */
     if (context->only_chooses && candidate->start.is_done != 0) {
         context->device_count = candidate->start.status == DS_ACCEL_OK
                                     ? candidate->start.device_count
@@ -76,8 +77,8 @@ static int32_t start_once(ds_accel_t *context, struct ds_accel__candidate *candi
 }
 
 /*
- * A stored verdict may be outdated: if the start fails, probe the candidate again before it is
- * judged.
+ * Start the candidate. Its stored verdict may be outdated: if the start fails, probe the candidate
+ * again before it is rejected.
  */
 static int32_t start(ds_accel_t *context, struct ds_accel__candidate *candidate)
 {
@@ -167,7 +168,7 @@ static int32_t detect_forced(ds_accel_t *context, const char *name, const char *
     return context->chosen != NULL ? DS_ACCEL_OK : ds_accel__fail_forced(candidate, source);
 }
 
-/* Start an available candidate. *done_out: it was chosen. */
+/* Start an available candidate. *done_out is set to true if it was chosen. */
 static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candidate, bool *done_out)
 {
     int32_t status = start(context, candidate);
@@ -176,7 +177,7 @@ static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candid
         return ds_accel__no_memory();
     }
     if (status < 0 && ds_accel__candidate_inherited_from(candidate) != 0) {
-        return status; /* do not silently choose another: the parent chose this one */
+        return status; /* the parent chose this candidate: do not silently choose another */
     }
     if (status < 0) {
         ds_accel__warn_start_failed(candidate);
@@ -188,8 +189,8 @@ static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candid
 }
 
 /*
- * Check the next candidate's file while a helper works. The result is discarded if the candidate's
- * turn never comes.
+ * Check the file of the next candidate while a helper works. The result is discarded if the
+ * candidate's turn never comes.
  */
 static void look_ahead(ds_accel_t *context)
 {
@@ -204,15 +205,15 @@ static void look_ahead(ds_accel_t *context)
         }
         candidate->is_ahead = true;
         if (ds_accel__candidate_check_file(candidate, &passed) < 0) {
-            ds_accel__candidate_forget(candidate); /* the error is reported when its turn comes */
+            ds_accel__candidate_forget(candidate); /* the error is reported in its turn */
         }
         return;
     }
 }
 
 /*
- * Evaluate the candidate at a position, and with probe.parallel the next ones, in case their turn
- * comes. This does not affect the choice, which follows the order.
+ * Evaluate the candidate at a position. With probe.parallel, also evaluate the next candidates, in
+ * case their turn comes. This does not affect the choice, which follows the detection order.
  */
 static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
 {
@@ -238,7 +239,7 @@ static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
     return status;
 }
 
-/* Take one candidate's turn. *done_out: it was chosen. */
+/* Evaluate one candidate in its turn, and start it. *done_out is set to true if it was chosen. */
 static int32_t try_candidate(ds_accel_t *context, size_t position, bool *done_out)
 {
     struct ds_accel__candidate *candidate = context->registry.candidates[position];
@@ -276,8 +277,9 @@ static int32_t try_candidate(ds_accel_t *context, size_t position, bool *done_ou
 }
 
 /*
- * No candidate that others deferred to was chosen: try those that deferred. Called before cpu's
- * turn (next), except for candidates that defer to cpu, and at the end (NULL).
+ * Try the candidates that deferred, if no candidate to which they deferred was chosen. Called
+ * before the turn of cpu (next) for candidates that do not defer to cpu, and at the end with next
+ * NULL.
  */
 static int32_t try_deferred(ds_accel_t *context, const struct ds_accel__candidate *next,
                             bool *done_out)
@@ -340,7 +342,10 @@ static int32_t detect_auto(ds_accel_t *context)
     return DS_ACCEL_OK;
 }
 
-/* The next call retries a failed start: its cause may no longer exist. */
+/*
+ * Reset the candidates, so that the next call retries a failed start, whose cause may no longer
+ * exist.
+ */
 static void forget_failures(ds_accel_t *context)
 {
     for (size_t i = 0; i < context->registry.count; i++) {
@@ -355,8 +360,8 @@ static void forget_failures(ds_accel_t *context)
 }
 
 /*
- * Start the candidate that was chosen without a start. If that fails, detection starts again, as
- * after a failed choice.
+ * Start the candidate that was chosen without a start. If that fails, reset the choice, so that
+ * detection starts again.
  */
 static int32_t start_chosen(ds_accel_t *context)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Choosing: detect.c. */
+/* The choice of the accelerator: detect.c. */
 #ifndef DS_ACCEL_HOST_DETECT_H
 #define DS_ACCEL_HOST_DETECT_H
 
@@ -12,12 +12,14 @@
 struct ds_accel__candidate;
 
 /*
- * The available candidate to which this one defers ("defers_to"), or NULL. Evaluates the candidates
- * that it considers.
+ * Find the available candidate to which a candidate defers ("defers_to"); NULL if there is none.
+ * Evaluates the candidates listed there.
  */
 int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *candidate,
                               struct ds_accel__candidate **to_out);
-/* ds_accel_detect() that starts no plugin in this process if helpers have rehearsed the start. */
+/*
+ * Like ds_accel_detect(), but starts no plugin in this process if helpers have rehearsed the start.
+ */
 int32_t ds_accel__choose(ds_accel_t *context);
 int32_t ds_accel__detect_locked(ds_accel_t *context);
 

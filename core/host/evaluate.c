@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Evaluates candidates. For each one: walk the gates on its file and those of its turn; then use
- * the verdict that an earlier process stored. The other candidates are probed together in helper
- * processes, under the lock of the store, for which processes with the same request wait; the
- * results are stored.
+ * Evaluates candidates. Each candidate passes the gates on its file and the gates of its turn; then
+ * the verdict that an earlier process stored is used. The candidates without such a verdict are
+ * probed together in helper processes, under the lock of the store, so that processes with the same
+ * request wait; the results are stored.
  */
 #include "host/evaluate.h"
 #include "base/clock.h"
@@ -61,7 +61,10 @@ void ds_accel__evaluation_begin(ds_accel_t *context)
 
 void ds_accel__evaluation_end(ds_accel_t *context)
 {
-    /* Also needed to store the configuration, and to report the location of the store. */
+    /*
+     * Open the store even if no candidate needs it: to store the configuration, and to report the
+     * store's location.
+     */
     ds_accel__verdicts_open(context, ds_accel__probe_is_isolated(context));
     context->wants_helper = false;
     ds_accel__verdicts_end(context);
@@ -72,8 +75,9 @@ void ds_accel__evaluation_end(ds_accel_t *context)
 }
 
 /*
- * Take the stored results for the file if it is unchanged. The check of who could have changed the
- * file is repeated every time. *passed_out: no further check of the file is needed.
+ * Use the stored results for the file if it is unchanged. The check of which users could have
+ * changed the file is repeated every time. *passed_out is true if no further check of the file is
+ * needed.
  */
 static int32_t recall_file(struct ds_accel__candidate *candidate, bool *passed_out)
 {
@@ -149,8 +153,9 @@ int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bo
 }
 
 /*
- * Take the stored verdict. A verdict that the hardware is absent is checked again if the note names
- * devices that the configuration does not: the key of the record does not depend on those devices.
+ * Use the stored verdict. A verdict that the hardware is absent is checked again if the note lists
+ * devices that the configuration does not, because the record's key does not depend on those
+ * devices.
  */
 static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
 {
@@ -169,7 +174,7 @@ static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
     status = ds_accel__gates_walk(candidate, DS_ACCEL__WHEN_UNKNOWN, &passed);
     *found_out = ds_accel__candidate_has_verdict(candidate);
     if (*found_out) {
-        /* The same verdict as before. */
+        /* The hardware is still absent: the stored verdict remains valid. */
         ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
         ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_RECALLED);
     } else {
@@ -180,7 +185,10 @@ static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
     return status;
 }
 
-/* Do not probe it: with probe.mode in-process that would run its runtime in this child. */
+/*
+ * Reject a plugin whose runtime was started before fork(). It is not probed: with probe.mode
+ * in-process, a probe would run the runtime in this child.
+ */
 static bool reject_inherited(struct ds_accel__candidate *candidate)
 {
     struct ds_accel__finding finding = {0};
@@ -194,7 +202,9 @@ static bool reject_inherited(struct ds_accel__candidate *candidate)
     return true;
 }
 
-/* Walk the gates before load; *is_open_out: the candidate still needs a probe. */
+/*
+ * Check the gates before the gate load. *is_open_out is true if the candidate still needs a probe.
+ */
 static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_out)
 {
     uint64_t start_ns = ds_accel__now_ns();
@@ -225,8 +235,8 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
 }
 
 /*
- * cpu is always available. If no helper can be started for it, probe it in this process, where it
- * would be loaded next anyway: no other candidate follows it.
+ * Probe cpu in this process if no helper could be started for it. cpu is always available and is
+ * the last candidate, so it would be loaded in this process next anyway.
  */
 static int32_t probe_cpu_here(struct ds_accel__candidate *candidate)
 {
@@ -240,19 +250,20 @@ static int32_t probe_cpu_here(struct ds_accel__candidate *candidate)
     ds_accel__log(&candidate->host.context->log, "probe", DS_ACCEL_LOG_WARN,
                   "cpu is probed in this process: %s: %s", ds_accel__reason_code(candidate->reason),
                   ds_accel__candidate_detail(candidate));
-    ds_accel__probe_finish(candidate->host.context); /* frees descriptors, in case they are short */
+    /* Frees descriptors, in case too few are left. */
+    ds_accel__probe_finish(candidate->host.context);
     ds_accel__candidate_unask(candidate);
     ds_accel__guard_take(&guard);
     status = ds_accel__probe_here(candidate);
     ds_accel__guard_restore(&guard, NULL, NULL);
-    if (ds_accel__candidate_has_verdict(candidate)) { /* its probe was not the usual one */
+    if (ds_accel__candidate_has_verdict(candidate)) { /* not stored: this was not the usual probe */
         ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_TENTATIVE);
     }
     return status;
 }
 
 /*
- * True if another process that probes plugins may produce a verdict that this one needs. A plugin
+ * True if another process that probes plugins may store a verdict that this process needs. A plugin
  * without hardware is not probed, and the probe of cpu takes no time.
  */
 static bool is_worth_waiting(struct ds_accel__candidate **open, size_t count)
@@ -267,7 +278,7 @@ static bool is_worth_waiting(struct ds_accel__candidate **open, size_t count)
 
 /*
  * Probe the candidates without a valid verdict. First wait for another process that is probing
- * plugins now: it may store a verdict that this one needs.
+ * plugins, because it may store a verdict that this process needs.
  */
 static int32_t probe_open(ds_accel_t *context, struct ds_accel__candidate **open, size_t count)
 {
@@ -354,7 +365,8 @@ int32_t ds_accel__candidate_evaluate_named(struct ds_accel__candidate *candidate
     if (candidate->wish < DS_ACCEL__WISH_NAMED) {
         candidate->wish = DS_ACCEL__WISH_NAMED;
     }
-    if (ds_accel__candidate_is_asleep(candidate)) { /* that it sleeps was a verdict for others */
+    /* "asleep" was the verdict of a request that may not wake it. */
+    if (ds_accel__candidate_is_asleep(candidate)) {
         ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
     }
     return ds_accel__candidate_evaluate(candidate);

@@ -13,28 +13,34 @@
 struct ds_accel__candidate;
 
 /*
- * Called around all calls that evaluate candidates: begin forgets what was read from the machine;
- * end stores the results and leaves no file open and no helper running. Context's lock held.
+ * Called around all calls that evaluate candidates. begin discards what was read from the machine;
+ * end stores the results, closes all files and stops the helpers. Caller holds context->lock.
  */
 DS_ACCEL__PRIVATE void ds_accel__evaluation_begin(ds_accel_t *context);
 DS_ACCEL__PRIVATE void ds_accel__evaluation_end(ds_accel_t *context);
-/* Bring the candidate to the phase CHECKED. *passed_out false: a gate failed. */
+/* Bring the candidate to the phase CHECKED. *passed_out is false if a gate failed. */
 DS_ACCEL__PRIVATE int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate,
                                                          bool *passed_out);
 /*
- * Walk all gates once for each candidate. ERR_NO_MEMORY, else DS_ACCEL_OK regardless of the
- * verdicts.
+ * Evaluate candidates: check all gates of each once. ERR_NO_MEMORY, else DS_ACCEL_OK regardless of
+ * the verdicts.
  */
 int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
                                       size_t count);
 DS_ACCEL__PRIVATE int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate);
-/* The same for a candidate that was requested by name, whose devices may be woken. */
+/*
+ * Like ds_accel__candidate_evaluate(), for a candidate that was requested by name and whose devices
+ * may be woken.
+ */
 int32_t ds_accel__candidate_evaluate_named(struct ds_accel__candidate *candidate);
-/* Return to the phase FOUND; a plugin that is loaded in this process stays loaded. */
+/* Return the candidate to the phase FOUND. A plugin that is loaded in this process stays loaded. */
 void ds_accel__candidate_forget(struct ds_accel__candidate *candidate);
-/* True if its devices sleep and its evaluation would wake them. */
+/* True if the candidate's devices are asleep and its evaluation would wake them. */
 bool ds_accel__candidate_is_asleep(const struct ds_accel__candidate *candidate);
-/* check.c: ds_accel_check() that wakes no device unless may_wake, even for a single name. */
+/*
+ * Like ds_accel_check(), but wakes no device unless may_wake is true, even for a single name
+ * (check.c).
+ */
 DS_ACCEL__PRIVATE int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake);
 
 #endif

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The gates that a candidate passes before its code runs, and the table of all gates (gates.def). A
- * gate's function records the result: passed, or failed with a reason; it records neither if the
- * gate does not apply. A walk calls the gates of one moment in order until one fails.
+ * gate's function records the result: passed, or failed with a reason; if the gate does not apply,
+ * it records neither. walk() calls the gates of one moment in order until one fails.
  */
 #include "base/text.h"
 #include "base/trust.h"
@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* State that the gates of one walk share: the file stays open from the first gate to the last. */
+/* State shared by the gates of one walk. The file stays open from the first gate to the last. */
 struct visit {
     int fd; /* -1: none */
     bool has_elf;
@@ -30,7 +30,7 @@ struct visit {
         finding; /* with a reason: the gate failed, and the plugin is rejected */
 };
 
-/* The first of an array's patterns that matches, or NULL. */
+/* Return the first pattern of an array that matches the name, or NULL. */
 static const char *match(json_t *patterns, const char *name)
 {
     for (size_t i = 0; i < json_array_size(patterns); i++) {
@@ -60,7 +60,7 @@ static void keep_note(struct ds_accel__candidate *candidate, const struct ds_acc
         elf->hardware != NULL ? ds_accel__candidate_keep(candidate, elf->hardware) : NULL;
 }
 
-/* Compare with trust.sha256 of the configuration; finding has the mismatch. */
+/* Compare a file's SHA-256 with trust.sha256 of the configuration. A mismatch is set in finding. */
 static void compare_hash(const struct ds_accel__candidate *candidate, const char *hex,
                          struct ds_accel__finding *finding)
 {
@@ -94,7 +94,7 @@ void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate, const
     }
 }
 
-/* ---- on the file ---------------------------------------------------------------------------- */
+/* ---- gates on the file ---------------------------------------------------------------------- */
 
 static int32_t check_trust(struct ds_accel__candidate *candidate, struct visit *visit)
 {
@@ -116,7 +116,7 @@ static int32_t check_elf(struct ds_accel__candidate *candidate, struct visit *vi
 {
     int32_t status;
 
-    assert(visit->fd >= 0 && !visit->has_elf); /* gate trust has opened the file */
+    assert(visit->fd >= 0 && !visit->has_elf); /* the gate trust has opened the file */
     status = ds_accel__elf_open(visit->fd, &visit->elf, &visit->finding);
     visit->has_elf = true;
     if (status >= 0 && visit->finding.reason == DS_ACCEL__REASON_NONE) {
@@ -132,7 +132,7 @@ static int32_t check_elf(struct ds_accel__candidate *candidate, struct visit *vi
 
 static int32_t check_note(struct ds_accel__candidate *candidate, struct visit *visit)
 {
-    assert(visit->has_elf); /* gate elf has read the file */
+    assert(visit->has_elf); /* the gate elf has read the file */
     ds_accel__elf_check_note(&visit->elf, candidate->name, &visit->finding);
     if (visit->elf.is_short_of_memory) {
         return ds_accel__no_memory();
@@ -167,7 +167,7 @@ static int32_t check_hash(struct ds_accel__candidate *candidate, struct visit *v
     return DS_ACCEL_OK;
 }
 
-/* ---- on the configuration, the machine and stored records ----------------------------------- */
+/* ---- gates on the configuration, the machine and stored records ----------------------------- */
 
 static int32_t check_allowed(struct ds_accel__candidate *candidate, struct visit *visit)
 {
@@ -194,7 +194,10 @@ static int32_t check_allowed(struct ds_accel__candidate *candidate, struct visit
     return DS_ACCEL_OK;
 }
 
-/* Check that a probe would wake no device. A candidate requested by name may be woken. */
+/*
+ * Check that a probe would wake no device. The devices of a candidate requested by name may be
+ * woken.
+ */
 static int32_t check_power(struct ds_accel__candidate *candidate, struct visit *visit)
 {
     int32_t status = DS_ACCEL_OK;
@@ -210,7 +213,7 @@ static int32_t check_power(struct ds_accel__candidate *candidate, struct visit *
         candidate->gates[DS_ACCEL__GATE_POWER].result = DS_ACCEL__GATE_SKIPPED;
         return DS_ACCEL_OK;
     }
-    assert(candidate->power != NULL); /* a candidate with devices has a finding */
+    assert(candidate->power != NULL); /* set for a candidate with devices */
     if (candidate->wish >= DS_ACCEL__WISH_NAMED) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "requested by name");
     } else if (candidate->power->reason != DS_ACCEL__REASON_NONE) {
@@ -240,7 +243,7 @@ static int32_t check_hardware(struct ds_accel__candidate *candidate, struct visi
     return ds_accel__hardware_check(candidate);
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
+/* ---- table of gates ------------------------------------------------------------------------- */
 
 static const struct {
     int32_t (*check)(struct ds_accel__candidate *candidate, struct visit *visit);
@@ -251,7 +254,7 @@ static const struct {
 #undef GATE
 };
 
-/* *passed_out: no gate failed. */
+/* Call the gates of one moment. *passed_out is true if no gate failed. */
 static int32_t walk(struct ds_accel__candidate *candidate, enum ds_accel__gate_when when,
                     struct visit *visit, bool *passed_out)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The state of a process that plugins must not change (DSA-P28): it is taken before a plugin's code
- * runs, compared afterwards, and restored if the plugin runs in the caller's own process.
+ * The state of a process that plugins must not change (DSA-P28). It is read before a plugin's code
+ * runs and compared afterwards, and restored if the plugin runs in the caller's own process.
  *
  * kinds[] has one row for each kind of change: its reason, the function that detects it, and the
- * function that restores it. The environment and the umask have no lock and are used by the
+ * function that restores the state. The environment and the umask have no lock and are used by the
  * caller's other threads. If there are other threads, the umask is read from /proc, since umask()
- * changes it for a moment. probe_conduct.c handles what a plugin leaves behind (threads, processes,
- * descriptors).
+ * changes it for a moment. probe_conduct.c handles the threads, processes and descriptors that a
+ * plugin leaves.
  */
 #include "host/guard.h"
 #include "base/clock.h"
@@ -29,7 +29,7 @@
 
 extern char **environ;
 
-#define ENVIRONMENT_LIMIT 65536u /* variables that are copied for restoring */
+#define ENVIRONMENT_LIMIT 65536u /* maximum number of variables copied */
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -43,7 +43,7 @@ static uint64_t hash_environment(void)
     return sum;
 }
 
-/* False if /proc does not report the umask. */
+/* Read the umask in a process with other threads. False if /proc does not report it. */
 static bool read_umask_of_many(mode_t *mask_out)
 {
     char *status = NULL;
@@ -122,8 +122,8 @@ static void read_place(const char *path, uint64_t *place)
 }
 
 /*
- * Rounding, masked exceptions and the treatment of denormal numbers; not the flags that results
- * set.
+ * Read the control bits: rounding, masked exceptions and the treatment of denormal numbers.
+ * Excludes the flags that results of operations set.
  */
 static uint64_t read_floating_point(void)
 {
@@ -167,7 +167,7 @@ static void read_scheduling(int *policy, int *priority)
     *priority = sched_getparam(0, &param) == 0 ? param.sched_priority : 0;
 }
 
-/* ---- taking --------------------------------------------------------------------------------- */
+/* ---- taking the state ----------------------------------------------------------------------- */
 
 static char **copy_environment(void)
 {
@@ -414,7 +414,8 @@ static bool is_armed(const struct itimerval *timer)
 }
 
 /*
- * A running timer has another value at each reading: compare whether it is armed, and its interval.
+ * Compare only whether a timer is armed, and its interval: the remaining time of a running timer
+ * differs at each reading.
  */
 static bool is_same_timer(const struct itimerval *now, const struct itimerval *before)
 {
@@ -520,8 +521,8 @@ static bool restore_handlers(const struct ds_accel__guard *guard)
 }
 
 /*
- * The thread's stack for signal handlers. Runtimes set one with their handlers and leave it; no
- * plugin is rejected for that.
+ * Restore the thread's stack for signal handlers. Runtimes set a stack for their handlers and do
+ * not remove it; no plugin is rejected for that.
  */
 static void restore_signal_stack(const struct ds_accel__guard *guard)
 {
@@ -586,7 +587,7 @@ static bool has_name(char **entries, const char *entry)
     return false;
 }
 
-/* A copy of the name of the first new variable; NULL: none. */
+/* Return a copy of the name of the first new variable; NULL if there is none. */
 static char *find_new_variable(char **before)
 {
     for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
@@ -635,8 +636,8 @@ static bool restore_environment(const struct ds_accel__guard *guard)
 }
 
 /*
- * The remaining time of a running timer, less the time that has passed; at least 1 us, since 0
- * means "stopped".
+ * Reduce the remaining time of a running timer by the time that has passed. At least 1 us remains,
+ * since 0 would mean "stopped".
  */
 static struct itimerval timer_left(const struct itimerval *before, uint64_t passed_ns)
 {
@@ -692,7 +693,7 @@ static bool restore_floating_point(const struct ds_accel__guard *guard)
     return true;
 }
 
-/* ---- the kinds ------------------------------------------------------------------------------ */
+/* ---- kinds of change ------------------------------------------------------------------------ */
 
 static const struct {
     enum ds_accel__reason_id reason;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The state of the process around a plugin's code: guard.c, guard_rights.c. */
+/* The state of the process before and after a plugin's code: guard.c, guard_rights.c. */
 #ifndef DS_ACCEL_HOST_GUARD_H
 #define DS_ACCEL_HOST_GUARD_H
 
@@ -19,7 +19,7 @@
 #define DS_ACCEL__GUARD_TIMERS 3 /* interval timers of a process: real, virtual, profiling */
 #define DS_ACCEL__GUARD_NAMESPACES 8
 
-/* A signal's action: struct sigaction without the space for signals that no kernel has. */
+/* A signal's action: struct sigaction with space only for signals that Linux has. */
 struct ds_accel__guard_action {
     uintptr_t handler;
     uint64_t mask;
@@ -27,15 +27,15 @@ struct ds_accel__guard_action {
 };
 
 /*
- * The attributes of a process that only prctl() and /proc report and only the process itself can
- * change (guard_rights.c).
+ * Attributes of a process that only prctl() and /proc report and only the process itself can change
+ * (guard_rights.c).
  */
 struct ds_accel__guard_rights {
     uid_t users[3]; /* real, effective, saved */
     gid_t groups[3];
     uint64_t group_list;      /* hash of the supplementary groups */
-    uint64_t capabilities;    /* hash of the five sets */
-    uint64_t seccomp_filters; /* hash of their number */
+    uint64_t capabilities;    /* hash of the five capability sets */
+    uint64_t seccomp_filters; /* hash of the number of filters */
     int seccomp;              /* mode and no_new_privs */
     int dumpable;
     int death_signal;
@@ -44,11 +44,15 @@ struct ds_accel__guard_rights {
 };
 
 struct ds_accel__guard {
-    bool is_alone; /* one thread, only for the plugin: also read state that has no lock */
+    /*
+     * The process has one thread and exists only for the plugin, so state that no lock guards is
+     * read, too.
+     */
+    bool is_alone;
     bool has_affinity;
     bool has_umask;
-    uint32_t reported; /* kinds, as bits: each is reported once */
-    int directory_fd;  /* -1: none. The working directory, however long its name is. */
+    uint32_t reported; /* bits of the kinds already reported: each is reported once */
+    int directory_fd;  /* the working directory, however long its path; -1: none */
     int priority;
     int policy;
     int policy_priority;
@@ -62,13 +66,13 @@ struct ds_accel__guard {
     stack_t signal_stack;
     struct itimerval timers[DS_ACCEL__GUARD_TIMERS];
     struct ds_accel__guard_rights rights;
-    cpu_set_t affinity[8]; /* 8192 CPUs */
+    cpu_set_t affinity[8]; /* 8192 bits, one per CPU */
     struct ds_accel__guard_action actions[NSIG];
     struct rlimit limits[RLIM_NLIMITS];
     char locale[256];
-    void *thread_locale;  /* of the thread that took the guard */
-    uint64_t environment; /* hash */
-    char **variables;     /* copies; NULL: none */
+    void *thread_locale;  /* locale of the thread that took the state */
+    uint64_t environment; /* hash of the environment */
+    char **variables;     /* copies of the variables; NULL: none */
     uint64_t taken_ns;
 };
 
@@ -76,27 +80,35 @@ typedef void (*ds_accel__conduct_t)(void *user_data, enum ds_accel__reason_id re
                                     const char *detail);
 
 /*
- * Take, before a plugin's code runs, the state of this process that the plugin must not change
- * (DSA-P28). Call restore afterwards, or a descriptor stays open. If memory is exhausted here, the
- * environment cannot be restored.
+ * Take the state of this process that a plugin must not change (DSA-P28), before the plugin's code
+ * runs. Call ds_accel__guard_restore() afterwards; otherwise a descriptor stays open. If memory is
+ * exhausted here, the environment cannot be restored.
  */
 DS_ACCEL__PRIVATE void ds_accel__guard_take(struct ds_accel__guard *guard);
 /*
- * The same in a process with one thread that exists only for the plugin; its state is not restored.
+ * Like ds_accel__guard_take(), in a process with one thread that exists only for the plugin. The
+ * state is not restored.
  */
 DS_ACCEL__PRIVATE void ds_accel__guard_take_alone(struct ds_accel__guard *guard);
 /*
- * Called in a child of the process that took the guard: take the state that differs in the child.
+ * Take the state that differs in a forked child of the process that took the guard. Called in the
+ * child.
  */
 void ds_accel__guard_follow(struct ds_accel__guard *guard, bool has_new_capabilities);
-/* Report each kind of change once. Tolerating one kind of change tolerates no other. */
+/* Report each kind of change once. A kind that the configuration tolerates hides no other kind. */
 DS_ACCEL__PRIVATE void ds_accel__guard_compare(struct ds_accel__guard *guard,
                                                ds_accel__conduct_t report, void *user_data);
-/* Restore the state that was taken, once. Report what cannot be restored; report may be NULL. */
+/*
+ * Restore the state that was taken, once. Report each kind that cannot be restored; report may be
+ * NULL.
+ */
 DS_ACCEL__PRIVATE void ds_accel__guard_restore(struct ds_accel__guard *guard,
                                                ds_accel__conduct_t report, void *user_data);
 
-/* guard_rights.c. is_alone: also namespaces and capabilities, which cannot be restored. */
+/*
+ * Functions of guard_rights.c. is_alone: also take namespaces and capabilities, which cannot be
+ * restored.
+ */
 void ds_accel__guard_rights_take(struct ds_accel__guard_rights *rights, bool is_alone);
 void ds_accel__guard_rights_follow(struct ds_accel__guard_rights *rights,
                                    bool has_new_capabilities);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The part of guard.c for the rights of the process: user and group IDs, capabilities, seccomp
- * filters, namespaces, and the attributes of prctl(). Little of this can be restored.
+ * The part of guard.c for the rights of a process: user and group IDs, capabilities, seccomp
+ * filters, namespaces, and the attributes of prctl(). Most of them cannot be restored.
  */
 #include "base/text.h"
 #include "host/guard.h"
@@ -18,7 +18,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* pid and time: the namespaces of future children; a process never changes its own. */
+/*
+ * For pid and time these are the namespaces of future children, because a process never changes its
+ * own.
+ */
 static const char *const namespaces[DS_ACCEL__GUARD_NAMESPACES] = {
     "cgroup", "ipc", "mnt", "net", "pid_for_children", "time_for_children", "user", "uts",
 };
@@ -30,13 +33,13 @@ static void read_namespaces(uint64_t *inodes)
 
     for (size_t i = 0; i < DS_ACCEL__GUARD_NAMESPACES; i++) {
         snprintf(path, sizeof(path), "/proc/self/ns/%s", namespaces[i]);
-        if (stat(path, &info) == 0) { /* else the value stays unchanged */
+        if (stat(path, &info) == 0) { /* otherwise the value stays unchanged */
             inodes[i] = info.st_ino;
         }
     }
 }
 
-/* The value of a line of /proc/self/status; 0 if there is none. */
+/* Hash a line of /proc/self/status; returns seed if there is no such line. */
 static uint64_t hash_line(const char *status, const char *key, uint64_t seed)
 {
     const char *line = strstr(status, key);
@@ -44,7 +47,7 @@ static uint64_t hash_line(const char *status, const char *key, uint64_t seed)
     return line != NULL ? ds_accel__hash(line, strcspn(line + 1, "\n") + 1, seed) : seed;
 }
 
-/* Values that /proc does not report stay unchanged. */
+/* Read values of /proc/thread-self/status. A value that /proc does not report stays unchanged. */
 static void read_status(struct ds_accel__guard_rights *rights)
 {
     static const char *const sets[] = {
@@ -71,7 +74,7 @@ static uint64_t hash_groups(void)
     return count >= 0 ? ds_accel__hash(groups, (size_t)count * sizeof(gid_t), 1) : 0;
 }
 
-/* Attributes that share one reason, because plugins rarely change them on purpose. */
+/* Hash attributes that share one reason, because plugins rarely change them on purpose. */
 static uint64_t hash_attributes(void)
 {
     static const int options[] = {PR_GET_TIMERSLACK, PR_GET_THP_DISABLE, PR_GET_KEEPCAPS,

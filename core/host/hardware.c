@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The gate hardware. A plugin's second note names its hardware: lines "pci 10de:03" and "node
- * /dev/nvidiactl". If the machine has none of it, the plugin would report "no device", too, so it
- * is not loaded: most machines have the hardware of one vendor and the plugins of all.
+ * The gate hardware. A plugin's second note lists its hardware in lines such as "pci 10de:03" and
+ * "node /dev/nvidiactl". If the machine has none of it, the plugin would report "no device", too,
+ * so it is not loaded: most machines have the hardware of one vendor and the plugins of all
+ * vendors.
  */
 #include "host/hardware.h"
 #include "base/text.h"
@@ -19,9 +20,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---- the gate ------------------------------------------------------------------------------- */
+/* ---- gate ----------------------------------------------------------------------------------- */
 
-/* True if the option "presence", as the plugin would read it, lets the host do the search. */
+/*
+ * True if the option "presence", as the plugin would read it, allows the host to search for the
+ * hardware.
+ */
 static bool may_look(const struct ds_accel__candidate *candidate)
 {
     ds_accel_t *context = candidate->host.context;
@@ -44,7 +48,7 @@ bool ds_accel__hardware_is_configured(const struct ds_accel__candidate *candidat
         ds_accel__config_facts(&candidate->host.context->config, candidate->name));
 }
 
-/* "no PCI device 1002:03 or 1002:12 and no /dev/kfd" */
+/* Describe the absence: "no PCI device 1002:03 or 1002:12 and no /dev/kfd". */
 static void tell_absence(json_t *facts, struct ds_accel__finding *finding)
 {
     json_t *pci = json_object_get(facts, "pci");
@@ -60,7 +64,7 @@ static void tell_absence(json_t *facts, struct ds_accel__finding *finding)
                           at > 0 && node != NULL ? " and no " : "", node != NULL ? node : "");
 }
 
-/* The first path that this process may not read, or NULL. */
+/* Return the first path that this process may not read, or NULL. */
 static const char *find_closed(const struct ds_accel__machine *machine, json_t *facts,
                                char *directory, size_t directory_size)
 {
@@ -74,7 +78,10 @@ static const char *find_closed(const struct ds_accel__machine *machine, json_t *
         const char *node = json_string_value(json_array_get(nodes, i));
         bool has_wildcards = strpbrk(node, "*?[\\") != NULL;
 
-        /* The PCI bus has already shown the vendor of nodes in a directory that vendors share. */
+        /*
+         * The PCI bus has already shown whether a node in a directory shared by vendors is of this
+         * vendor.
+         */
         if (has_pci && ds_accel__node_class(node) != NULL) {
             continue;
         }
@@ -99,7 +106,7 @@ static void judge(struct ds_accel__candidate *candidate, json_t *facts,
                                  presence->devices[0].address);
     } else if (presence->node_count > 0) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE, "%s", presence->nodes[0].path);
-    } else if (candidate->has_hardware) { /* hardware that the configuration names */
+    } else if (candidate->has_hardware) { /* hardware that the configuration lists */
         return;
     } else if ((closed = find_closed(candidate->host.context->survey.machine, facts, directory,
                                      sizeof(directory))) != NULL) {

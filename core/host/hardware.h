@@ -11,13 +11,14 @@
 struct ds_accel__candidate;
 
 /*
- * The gate hardware, for a candidate that was not probed yet: it fails, with the verdict that there
- * is no device, if the machine has none of the hardware that the note names. ERR_NO_MEMORY.
+ * Check the gate hardware for a candidate that was not probed yet. The gate fails, with the verdict
+ * that there is no device, if the machine has none of the hardware that the note lists.
+ * ERR_NO_MEMORY.
  */
 int32_t ds_accel__hardware_check(struct ds_accel__candidate *candidate);
 /*
- * True if the configuration names everything that the note names. The key of the candidate's record
- * then changes with the hardware.
+ * True if the configuration lists all hardware that the note lists. The key of the candidate's
+ * record then changes with the hardware.
  */
 bool ds_accel__hardware_is_configured(const struct ds_accel__candidate *candidate);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The tables through which the host and the runtime reach rooms above them. */
+/*
+ * Tables of functions through which host and runtime call parts of the library that depend on them.
+ */
 #include "host/hooks.h"
 #include "base/text.h"
 #include "host/layers.h"

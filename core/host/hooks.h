@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Hooks that later rooms set for events in the host, and the interface of a recording in place of a
- * machine. The host knows only these tables; each room sets its own when the library is loaded.
+ * Hooks that later rooms (docs/architecture.md) set for events in the host, and the interface of a
+ * recording that replaces a machine. The host depends only on these tables; each room sets its own
+ * table when the library is loaded.
  */
 #ifndef DS_ACCEL_HOST_HOOKS_H
 #define DS_ACCEL_HOST_HOOKS_H
@@ -15,11 +16,11 @@
 struct ds_accel__candidate;
 
 struct ds_accel__runtime_hooks {
-    /* An accelerator was chosen and started. No lock held. */
+    /* An accelerator was chosen and started. Called without a lock. */
     void (*started)(ds_accel_t *context);
     /*
-     * The context ends: close everything that is open. is_torn: it belongs to a forked child and is
-     * left unchanged.
+     * The context is being freed: close everything that is open. is_torn: the context is that of a
+     * forked child and is left unchanged.
      */
     void (*ended)(ds_accel_t *context, bool is_torn);
 };
@@ -27,11 +28,12 @@ struct ds_accel__runtime_hooks {
 extern const struct ds_accel__runtime_hooks *ds_accel__runtime_hooks; /* runtime/device.c */
 
 /*
- * A recorded machine in place of this one: a source of files and verdicts. The context holds its
- * tree (recording); each candidate holds the part of the tree about its plugin (recorded).
+ * A recorded machine that replaces this machine: a source of files and verdicts. The context
+ * contains the whole tree (recording); each candidate contains the part of the tree about its
+ * plugin (recorded).
  */
 struct ds_accel__source {
-    /* Read files, environment and configuration from the file that the options name. */
+    /* Read files, environment and configuration from the file specified in the options. */
     int32_t (*open)(ds_accel_t *context, const struct ds_accel_options *options);
     /* Create the candidates. */
     int32_t (*scan)(ds_accel_t *context);
@@ -47,7 +49,10 @@ struct ds_accel__source {
 /* Set by record/recording.c. */
 DS_ACCEL__PRIVATE extern const struct ds_accel__source *ds_accel__recorded_source;
 
-/* ERR_UNSUPPORTED: libds_accel_tools.so has this and is not loaded. what: begins the message. */
+/*
+ * Return ERR_UNSUPPORTED: the function is in libds_accel_tools.so, which is not loaded. what is the
+ * subject of the message.
+ */
 int32_t ds_accel__tools_missing(const char *what);
 
 #endif

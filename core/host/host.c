@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The host table for plugins: logging, options, clock, the machine. It calls no later room. */
+/*
+ * The host table for plugins: logging, options, clock, the machine. It calls no later room
+ * (docs/architecture.md).
+ */
 #include "base/clock.h"
 #include "base/text.h"
 #include "config/config.h"
@@ -40,7 +43,7 @@ static int32_t host_log_enabled(const struct ds_accel_host *abi, uint32_t level,
     return DS_ACCEL_OK;
 }
 
-/* Copy a text if all of it fits; report the size that it needs in any case. */
+/* Copy a text if it fits completely. Report the size that it needs in any case. */
 static int32_t give_text(const char *text, size_t length, char *value, uint32_t value_size,
                          uint32_t *needed_out)
 {
@@ -64,7 +67,9 @@ static int32_t give_option(json_t *option, char *value, uint32_t value_size, uin
         return give_text(json_string_value(option), json_string_length(option), value, value_size,
                          needed_out);
     }
-    /* Numbers and booleans in JSON's format, independent of the program's locale. */
+    /*
+     * Write numbers and booleans in JSON's format, which does not depend on the program's locale.
+     */
     length = json_dumpb(option, text, sizeof(text), JSON_ENCODE_ANY);
     return length == 0 || length > sizeof(text)
                ? DS_ACCEL_ERR_INVALID

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The key of a plugin's record: a value made of everything that a verdict can depend on. The base
- * is the same for all plugins of a process: machine, boot, user and version, configuration,
- * environment, libraries and groups. The rest is the plugin's own: its file as it is now, its
- * devices, and the variables that its configuration names. When any of these changes, the key
- * changes, so that the old record is not found and the plugin is probed again.
+ * The key of a plugin's record: a hash of everything on which a verdict can depend. The base is
+ * common to all plugins of a process: machine, boot, user and version, configuration, environment,
+ * libraries and groups. The other inputs are the plugin's: its current file, its devices, and the
+ * variables that its configuration lists. When any of these changes, the key changes, so that the
+ * old record is not found and the plugin is probed again.
  */
 #include "host/key.h"
 #include "base/text.h"
@@ -18,7 +18,7 @@
 
 extern char **environ;
 
-/* Variables on which the verdict of any backend can depend. */
+/* True for a variable on which the verdict of any backend can depend. */
 static bool is_relevant_to_all(const char *entry, size_t length, bool has_options)
 {
     return strncmp(entry, "LD_", 3) == 0 ||
@@ -28,20 +28,23 @@ static bool is_relevant_to_all(const char *entry, size_t length, bool has_option
            (length == 10 && strncmp(entry, "LOCAL_SIZE", 10) == 0);
 }
 
-/* has_options: plugins' options, DS_ACCEL_<NAME>_<KEY>, are not ignored. */
+/* Hash these variables. has_options: include the plugins' options DS_ACCEL_<NAME>_<KEY>. */
 static uint64_t hash_env_of_all(bool has_options)
 {
     uint64_t sum = has_options;
 
     for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
         if (is_relevant_to_all(*entry, strcspn(*entry, "="), has_options)) {
-            sum += ds_accel__hash_text(*entry, 3); /* independent of their order */
+            sum += ds_accel__hash_text(*entry, 3); /* a sum, so independent of the order */
         }
     }
     return sum;
 }
 
-/* A name in the configuration's list, which holds names or rules with a name; NULL: no name. */
+/*
+ * Return the name of an element of a list in the configuration: a name, or a rule with a name.
+ * NULL: none.
+ */
 static const char *name_at(json_t *names, size_t i)
 {
     json_t *item = json_array_get(names, i);
@@ -83,7 +86,7 @@ static uint64_t hash_env_of_backend(const char *name, json_t *facts)
     json_t *rules = json_object_get(facts, "env");
     char prefix[DS_ACCEL__NAME_SIZE + 1];
     size_t length = strcspn(name, ".");
-    bool letters[256] = {false}; /* first letters of the names: few variables match */
+    bool letters[256] = {false}; /* first letters of the names, a quick filter */
     uint64_t sum = 0;
 
     for (size_t i = 0; i < length; i++) {
@@ -104,7 +107,7 @@ static uint64_t hash_env_of_backend(const char *name, json_t *facts)
     return sum;
 }
 
-/* A hash of the file's identity. */
+/* Return a hash of the file's identity. */
 static uint64_t hash_identity(const char *path, uint64_t seed)
 {
     struct stat info;
@@ -123,7 +126,7 @@ static uint64_t hash_identity(const char *path, uint64_t seed)
     return ds_accel__hash(parts, sizeof(parts), seed);
 }
 
-/* Hash the process's groups, which can give access to device nodes. */
+/* Hash the process's groups, which can grant access to device nodes. */
 static int32_t hash_groups(uint64_t *hash)
 {
     int limit = getgroups(0, NULL);
@@ -150,8 +153,8 @@ int32_t ds_accel__key_base(uint64_t machine, uint64_t configuration, bool has_op
     int32_t status = hash_groups(&base);
 
     /*
-     * The dynamic linker and vendors' libraries read their variables even when those of ds-accel
-     * are ignored.
+     * These variables are hashed even if ds-accel's own variables are ignored, because the dynamic
+     * linker and vendors' libraries read them.
      */
     base += hash_env_of_all(has_options);
     *base_out = hash_identity("/etc/ld.so.cache", base);

@@ -9,25 +9,25 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* A value: copied, and compared word by word. All zero: no key. */
+/* A key: copied, and compared word by word. All words zero: no key. */
 struct ds_accel__key {
     uint64_t words[2];
 };
 
-/* The inputs of a plugin's key. Borrowed. */
+/* The inputs of a plugin's key. The pointers are borrowed. */
 struct ds_accel__key_subject {
-    uint64_t base; /* ds_accel__key_base() */
+    uint64_t base; /* from ds_accel__key_base() */
     const char *name;
     const char *path;
     const struct stat *file;
-    uint64_t hardware; /* fingerprint of its devices */
+    uint64_t hardware; /* fingerprint of the plugin's devices */
     json_t *facts;     /* the configuration's facts of the backend; NULL: none */
 };
 
 /*
- * The part that all plugins' keys share. machine: includes boot, user and version; configuration:
- * the identity of its files; has_options: plugins' options DS_ACCEL_<NAME>_<KEY> are not ignored.
- * ERR_NO_MEMORY.
+ * Compute the base common to the keys of all plugins. machine is a hash that includes boot, user
+ * and version; configuration is the identity of the configuration's files; has_options is true if
+ * plugins' options DS_ACCEL_<NAME>_<KEY> are not ignored. ERR_NO_MEMORY.
  */
 int32_t ds_accel__key_base(uint64_t machine, uint64_t configuration, bool has_options,
                            uint64_t *base_out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Hooks through which the library calls the layers between caller and plugin; core/layers sets
+ * Hooks through which the library calls the layers between caller and plugin. core/layers sets
  * them.
  */
 #ifndef DS_ACCEL_HOST_LAYERS_H
@@ -21,8 +21,8 @@ struct ds_accel__stream;
 struct ds_accel__work;
 
 /*
- * The layers' functions that the library calls; the inline functions below, which call them,
- * document each.
+ * The layers' functions that the library calls. The inline functions below call them and document
+ * each.
  */
 struct ds_accel__layer_hooks {
     int32_t (*install)(struct ds_accel__candidate *candidate);
@@ -50,7 +50,7 @@ struct ds_accel__layer_hooks {
     int32_t (*host_work)(struct ds_accel__device *device, const struct ds_accel__work *work);
 };
 
-/* Set when the library is loaded: layers/layer.c. */
+/* Set by layers/layer.c when the library is loaded. */
 extern const struct ds_accel__layer_hooks *ds_accel__layer_hooks;
 
 static inline bool ds_accel__has_layers(void)
@@ -59,7 +59,7 @@ static inline bool ds_accel__has_layers(void)
 }
 
 /*
- * Install the layers that environment and configuration name over the table of a plugin that is
+ * Install the layers that environment and configuration specify over the table of a plugin that is
  * about to be started. Without layers, do nothing. ERR_NO_MEMORY. A layer that cannot work is
  * skipped with a warning.
  */
@@ -75,7 +75,7 @@ static inline void ds_accel__layers_remove(struct ds_accel__candidate *candidate
 }
 
 /*
- * Describe what is wrong with a list of layers in the format of DS_ACCEL_LAYERS; false: the list is
+ * Describe the error in a list of layers in the format of DS_ACCEL_LAYERS. False if the list is
  * valid.
  */
 static inline bool ds_accel__layers_problem(const char *list, char *problem, size_t problem_size)
@@ -83,15 +83,15 @@ static inline bool ds_accel__layers_problem(const char *list, char *problem, siz
     return ds_accel__layer_hooks->problem(list, problem, problem_size);
 }
 
-/* True if the calling thread runs a host task that layer validate allowed. */
+/* True if the calling thread runs a host task and layer validate is on. */
 static inline bool ds_accel__layers_in_task(void)
 {
     return ds_accel__layer_hooks->in_task();
 }
 
 /*
- * A call that returns no status and ends an object is made in such a task: this function reports
- * that the call was skipped, and the caller leaves the object unchanged, to be ended later.
+ * True if a call that returns no status and destroys an object was made in such a task. Reports
+ * that the call was skipped; the caller leaves the object unchanged, to be destroyed later.
  */
 static inline bool ds_accel__end_is_refused(const ds_accel_t *context, const char *call)
 {
@@ -99,9 +99,9 @@ static inline bool ds_accel__end_is_refused(const ds_accel_t *context, const cha
 }
 
 /*
- * Called around a wait or query of the library's own bookkeeping, which must not be refused: the
- * layers see the call, so that it orders the work it waits for, but layer validate does not treat
- * it as a call that a capture in another stream forbids. Calls nest.
+ * Called around a wait or query of the library's own bookkeeping, which must not be rejected: the
+ * layers see the call, so that it orders the work that it waits for, but layer validate does not
+ * treat it as a call that a capture in another stream forbids. Calls nest.
  */
 static inline void ds_accel__layers_own(bool is_begun)
 {
@@ -121,7 +121,9 @@ static inline void ds_accel__layers_own_end(void)
         ds_accel__layers_own(false);
     }
 }
-/* The plugin's table below the layers: calls through it order nothing for the race detector. */
+/*
+ * Return the plugin's table below the layers. Calls through it order nothing for the race detector.
+ */
 static inline const struct ds_accel_plugin *
 ds_accel__layers_below(const struct ds_accel__candidate *candidate)
 {
@@ -129,8 +131,8 @@ ds_accel__layers_below(const struct ds_accel__candidate *candidate)
 }
 
 /*
- * No work queued by the library's own streams uses these bytes of host memory any longer: the
- * device's allocator has ensured it.
+ * Report that no work queued by the library's own streams uses these bytes of host memory any
+ * longer. The device's allocator has ensured that.
  */
 static inline void ds_accel__layer_host_idle(ds_accel_plugin_device_t *device, const void *pointer,
                                              uint64_t size_bytes)
@@ -140,7 +142,7 @@ static inline void ds_accel__layer_host_idle(ds_accel_plugin_device_t *device, c
     }
 }
 
-/* From now on the library has a handle of this plugin stream and queries it. */
+/* Report that the library now has a handle of this plugin stream and queries it. */
 static inline void ds_accel__layer_stream_ours(ds_accel_plugin_stream_t *stream)
 {
     if (ds_accel__has_layers()) {
@@ -148,7 +150,7 @@ static inline void ds_accel__layer_stream_ours(ds_accel_plugin_stream_t *stream)
     }
 }
 
-/* Spans that a plugin reports, for the trace if there is one. */
+/* Begin, and end, a span that a plugin reports. It is recorded if there is a trace. */
 static inline void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate,
                                                const char *category, const char *name)
 {
@@ -161,10 +163,10 @@ static inline void ds_accel__layers_span_end(struct ds_accel__candidate *candida
 }
 
 /*
- * An allocator hands out a part of an allocation for use on a stream (NULL: by the host), and takes
- * it back. Without layers, these do nothing. From the first call on, the block's bounds are
- * checked; after the second, accesses to its memory are rejected until it is handed out again, so
- * an allocator that poisons the memory does so before.
+ * Report that an allocator hands out a block, a part of an allocation, for use on a stream (NULL:
+ * by the host), and that it gets the block back. Without layers, do nothing. From the first call
+ * on, the block's bounds are checked; after the second call, accesses to its memory are rejected
+ * until it is handed out again, so an allocator that poisons the memory does so before that call.
  */
 static inline void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
                                                uint64_t size_bytes,
@@ -184,8 +186,8 @@ static inline void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, 
 }
 
 /*
- * The private pool for allocations on a capturing stream, by a number that is unique for the
- * device; 0: the capture has ended. The pool keeps the memory that its own graphs use.
+ * Report the private pool for allocations on a capturing stream, as a number that is unique for the
+ * device; 0: the capture has ended. The pool reserves the memory that its own graphs use.
  */
 static inline void ds_accel__layer_capture_pool(ds_accel_plugin_device_t *device,
                                                 ds_accel_plugin_stream_t *stream, uint64_t pool)
@@ -195,7 +197,7 @@ static inline void ds_accel__layer_capture_pool(ds_accel_plugin_device_t *device
     }
 }
 
-/* The same for pinned host memory; size 0: the block is freed. */
+/* Report that a block of pinned host memory is handed out; size 0: that it is freed. */
 static inline void ds_accel__layer_host_block(ds_accel_plugin_device_t *device, void *pointer,
                                               uint64_t size_bytes)
 {
@@ -204,10 +206,10 @@ static inline void ds_accel__layer_host_block(ds_accel_plugin_device_t *device, 
     }
 }
 
-/* Bytes that host work reads or writes: a run of bytes at each position of a strided loop. */
+/* Bytes that host work reads or writes: one run of bytes at each position of a strided loop. */
 struct ds_accel__extent {
-    ds_accel_plugin_device_t *device; /* the device whose memory it is; NULL: host memory */
-    const void *begin;                /* the run at index 0 of every dimension */
+    ds_accel_plugin_device_t *device; /* device that has the memory; NULL: host memory */
+    const void *begin;                /* run at index 0 of every dimension */
     uint64_t run_bytes;
     bool is_write;
     uint32_t ndim;
@@ -216,7 +218,7 @@ struct ds_accel__extent {
 };
 
 struct ds_accel__work {
-    const char *call; /* "tensor_copy": the public function that does the work */
+    const char *call; /* public function that does the work, such as "tensor_copy" */
     uint32_t count;
     struct ds_accel__extent extents[2];
 };
@@ -224,7 +226,7 @@ struct ds_accel__work {
 /*
  * Queue a host task of the library. The race detector treats the task as an access to the extents
  * by the stream, made by the library's caller. Returns the slot's status; ERR_STATE if the access
- * would be a race and races are refused.
+ * would be a race and races are rejected.
  */
 static inline int32_t ds_accel__layer_host_task(struct ds_accel__stream *stream,
                                                 ds_accel_host_task_t task, void *user_data,
@@ -235,8 +237,8 @@ static inline int32_t ds_accel__layer_host_task(struct ds_accel__stream *stream,
 }
 
 /*
- * The same for work that the calling thread is about to do itself; device NULL: on host memory
- * only.
+ * Report work that the calling thread is about to do itself, like ds_accel__layer_host_task().
+ * device NULL: the work uses only host memory.
  */
 static inline int32_t ds_accel__layer_host_work(struct ds_accel__device *device,
                                                 const struct ds_accel__work *work)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Opens plugin files; no other file does. libltdl keeps the handles, but ds-accel adds its own
+ * Opens plugin files; no other file does. libltdl manages the handles, but ds-accel adds its own
  * loader before libltdl's. libltdl's loader reports "file not found" for every bad file, binds
  * lazily, so that a missing symbol kills the process at the first call, and follows a stray .la
- * file (measured on 2.4.7). ds-accel's loader opens by absolute path, binds at once, keeps symbols
- * local, never unmaps (GPU runtimes leave threads behind) and keeps the dynamic linker's own error
- * text.
+ * file (measured on 2.4.7). ds-accel's loader opens by absolute path, binds at once, makes symbols
+ * local, never unmaps a file (GPU runtimes leave threads running) and preserves the dynamic
+ * linker's error text.
  *
  * libltdl's loader stays installed: the state of libltdl is shared by the whole process, and a
- * program may use libltdl for modules of its own. So ds-accel's loader never fails, since libltdl
- * would then try the next loader: it returns a module that holds the error. It also acts only for
- * the thread that is in ds_accel__module_open(). docs/decisions/0003 has the reasons.
+ * program may use libltdl for modules of its own. ds-accel's loader therefore never fails, since
+ * libltdl would then try the next loader: it returns a module that contains the error. It also acts
+ * only for the thread that is in ds_accel__module_open(). docs/decisions/0003 explains the reasons.
  */
 #include "host/loader.h"
 #include "base/fork.h"
@@ -28,26 +28,32 @@
 #include <string.h>
 
 /*
- * Guards libltdl, whose state is shared by the whole process, the variable below, and entry calls:
- * one thread at a time calls a plugin's entry (DSA-H8).
+ * Guards libltdl, whose state is shared by the whole process, and has_loader. The entry of a plugin
+ * is called under plugin_lock.
  */
 static pthread_mutex_t ltdl_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool has_loader; /* libltdl is started with this loader, for the life of the process */
+static bool has_loader; /* libltdl was started with this loader, for the life of the process */
 
-/* Guards calls of any plugin's entry (and the copying of its table), probe, init and shutdown. */
+/*
+ * Guards calls of any plugin's entry (including the copying of its table), probe, init and
+ * shutdown: one thread at a time (DSA-H8).
+ */
 static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct ds_accel__module {
     lt_dlhandle handle;
 };
 
-/* The module that libltdl keeps for this loader. */
+/* The module that libltdl stores for this loader. */
 struct opened {
-    void *library; /* NULL: it could not be opened */
+    void *library; /* NULL: the file could not be opened */
     char error[512];
 };
 
-/* The file that this thread's ds_accel__module_open() wants to open; the loader takes it. */
+/*
+ * The request of this thread's ds_accel__module_open(); the loader sets it to NULL when it serves
+ * the request.
+ */
 static _Thread_local struct opened *wanted;
 
 static lt_module module_open(lt_user_data data, const char *filename, lt_dladvise advise)
@@ -91,8 +97,8 @@ static void *find_symbol(lt_user_data data, lt_module module, const char *name)
 static const char loader_name[] = "ds-accel";
 
 /*
- * Start libltdl and add the loader, once for the life of the process: lt_dlexit() leaves freed
- * loaders in its list when memory is exhausted. Lock held.
+ * Start libltdl and add the loader, once for the life of the process: if memory is exhausted,
+ * lt_dlexit() leaves freed loaders in its list. Caller holds ltdl_lock.
  */
 static int32_t start_ltdl(void)
 {
@@ -106,7 +112,7 @@ static int32_t start_ltdl(void)
     if (lt_dlinit() != 0) {
         return ds_accel__no_memory();
     }
-    vtable = calloc(1, sizeof(*vtable)); /* libltdl owns it afterwards */
+    vtable = calloc(1, sizeof(*vtable)); /* lt_dlloader_add() takes ownership */
     if (vtable == NULL) {
         return ds_accel__no_memory();
     }
@@ -124,16 +130,16 @@ static int32_t start_ltdl(void)
 }
 
 /*
- * Report the cause with the dynamic linker's text; glibc does not translate the parts that are
- * searched.
+ * Report the cause with the dynamic linker's text. glibc does not translate the parts of the text
+ * that are searched for here.
  */
 static int32_t explain(const char *error, struct ds_accel__finding *finding)
 {
     const char *missing = strstr(error, ": cannot open shared object file");
 
     /*
-     * Test this before the next case: the text contains "cannot allocate memory", but the cause is
-     * the plugin's TLS size.
+     * Test this case first: the text also contains "cannot allocate memory", but the cause is the
+     * plugin's TLS size.
      */
     if (strstr(error, "static TLS block") != NULL) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_TLS_EXHAUSTED, "%s", error);
@@ -155,7 +161,7 @@ static int32_t explain(const char *error, struct ds_accel__finding *finding)
     return DS_ACCEL_OK;
 }
 
-/* Lock held. On success module->handle is set, or finding has a reason. */
+/* On success module->handle is set, or finding contains a reason. Caller holds ltdl_lock. */
 static int32_t open_locked(const char *path, ds_accel__module_t *module,
                            struct ds_accel__finding *finding)
 {
@@ -234,7 +240,7 @@ void ds_accel__module_entry(ds_accel__module_t *module, const struct ds_accel_ho
     assert(module != NULL && module->handle != NULL && has_loader);
     *table_out = NULL;
     pthread_mutex_lock(&ltdl_lock);
-    /* The newest generation comes first; there is only one so far. */
+    /* A newer generation would be looked up first; there is only one so far. */
     entry.address = lt_dlsym(module->handle, DS_ACCEL_ENTRY_V1_SYMBOL);
     pthread_mutex_unlock(&ltdl_lock);
     if (entry.address == NULL) {

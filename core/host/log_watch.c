@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Checks the lines that a plugin logs while the conformance suite or lint checks it. The first line
- * that breaks DSA-P25 is kept, regardless of the call and thread that logged it.
+ * that breaks DSA-P25 is stored, regardless of the call and thread that logged it.
  */
 #include "base/text.h"
 #include "host/probe_child.h"

@@ -3,11 +3,12 @@
 /*
  * Messages between the library and ds-accel-probe: a helper process reports each stage while a
  * plugin's code runs in it. That code can write to the descriptor, too, so a message is accepted
- * only if it is complete, in sequence, and sealed with a token that only the two ends know. A
- * plugin could find the token in its process's memory; it would gain no more than by reporting
+ * only if it is complete, in sequence, and sealed with a token known only to sender and receiver. A
+ * plugin could find the token in its process's memory, but it would gain no more than by reporting
  * "available" in the ordinary way.
  *
- * Both ends are the same build on the same machine: numbers have their in-memory format.
+ * Sender and receiver are of the same build on the same machine, so numbers have their in-memory
+ * format.
  */
 #include "host/message.h"
 #include "base/text.h"
@@ -25,7 +26,7 @@ struct header {
     uint16_t kind;
     uint32_t payload_bytes;
     uint32_t sequence;
-    uint64_t checksum; /* of all other bytes, keyed by the token */
+    uint64_t checksum; /* hash of all other bytes, keyed by the token */
 };
 DS_ACCEL_STATIC_ASSERT(sizeof(struct header) == DS_ACCEL__MESSAGE_HEAD_BYTES, "no padding");
 
@@ -71,7 +72,8 @@ void *ds_accel__message_room(struct ds_accel__message_reader *reader, size_t *ro
         reader->capacity_bytes = capacity;
     }
     *room_out = reader->capacity_bytes - reader->size_bytes;
-    assert(*room_out >= DS_ACCEL__MESSAGE_HEAD_BYTES); /* 0 would look like the channel's end */
+    /* Reading 0 bytes would look like the channel's end. */
+    assert(*room_out >= DS_ACCEL__MESSAGE_HEAD_BYTES);
     return reader->data + reader->size_bytes;
 }
 
@@ -92,7 +94,10 @@ enum ds_accel__message_result ds_accel__message_next(struct ds_accel__message_re
         return DS_ACCEL__MESSAGE_MORE;
     }
     memcpy(&header, at, left < sizeof(header) ? left : sizeof(header));
-    /* Check the bytes received so far: garbage is detected before a whole header has arrived. */
+    /*
+     * Check the bytes received so far, so that garbage is detected before a whole header has
+     * arrived.
+     */
     if (memcmp(&header.magic, &(uint32_t){MAGIC}, left < 4 ? left : 4) != 0) {
         return DS_ACCEL__MESSAGE_GARBLED;
     }

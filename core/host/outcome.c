@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Errors and warnings when detection failed or fell back to cpu: the text names the first candidate
- * that a remedy may help, with its reason and remedy.
+ * Errors and warnings if detection failed or fell back to cpu. The text describes the best rejected
+ * candidate: its name, reason and remedy.
  */
 #include "host/outcome.h"
 #include "base/text.h"
@@ -12,7 +12,10 @@
 
 #include <string.h>
 
-/* Collect possible names: of plugins found, then of backends configured. */
+/*
+ * Collect possible names: first those of the plugins that were found, then those of the configured
+ * backends.
+ */
 static size_t collect_names(const ds_accel_t *context, const char **names, size_t limit,
                             struct ds_accel__text *plugins)
 {
@@ -81,7 +84,7 @@ int32_t ds_accel__fail_forced(const struct ds_accel__candidate *candidate, const
                                 candidate->reason));
 }
 
-/* The start failed in the rehearsal or in this process. */
+/* Log that the start failed, in the rehearsal or in this process. */
 void ds_accel__warn_start_failed(const struct ds_accel__candidate *candidate)
 {
     ds_accel__log(&candidate->host.context->log, "detect", DS_ACCEL_LOG_WARN,
@@ -90,7 +93,10 @@ void ds_accel__warn_start_failed(const struct ds_accel__candidate *candidate)
                   ds_accel__candidate_detail(candidate));
 }
 
-/* True if the candidate was probed or refused and is not available. A shadowed one never counts. */
+/*
+ * True if the candidate was probed or rejected, and is not available. A shadowed candidate never
+ * counts.
+ */
 static bool is_rejected(const struct ds_accel__candidate *candidate, bool with_disabled)
 {
     return !ds_accel__candidate_is_available(candidate) &&
@@ -100,8 +106,8 @@ static bool is_rejected(const struct ds_accel__candidate *candidate, bool with_d
 }
 
 /*
- * The first candidate rejected for a reason other than no_device; else the first rejected with
- * no_device; else the first that "allow" or "deny" disables.
+ * Find the first candidate rejected for a reason other than no_device; else the first candidate
+ * rejected with no_device; else the first candidate disabled by "allow" or "deny".
  */
 static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context,
                                                        bool with_disabled)
@@ -126,7 +132,10 @@ static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context
     return absent != NULL ? absent : disabled;
 }
 
-/* List the candidates without a device here: "xpu, npu or cuda". Empty when memory is exhausted. */
+/*
+ * List the candidates that have no device on this machine, as in "xpu, npu or cuda". Returns 0 if
+ * memory is exhausted.
+ */
 static size_t list_absent(const ds_accel_t *context, struct ds_accel__text *names)
 {
     const char *last = NULL;
@@ -175,7 +184,7 @@ void ds_accel__warn_fallback(const ds_accel_t *context)
     ds_accel__text_clear(&names);
 }
 
-/* True if a candidate was not probed because no process or descriptor was left. */
+/* True if a candidate was not probed because no process or descriptor was available. */
 static bool was_limited(const ds_accel_t *context)
 {
     for (size_t i = 0; i < context->registry.count; i++) {
@@ -186,7 +195,7 @@ static bool was_limited(const ds_accel_t *context)
     return false;
 }
 
-/* True if the gate trust or hash refused every candidate that was evaluated. */
+/* True if the gate trust or hash rejected every candidate that was evaluated. */
 static bool all_refused(const ds_accel_t *context)
 {
     for (size_t i = 0; i < context->registry.count; i++) {

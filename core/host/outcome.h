@@ -8,13 +8,16 @@
 
 struct ds_accel__candidate;
 
-/* No candidate is called name; source: what requested it, for the error text. ERR_NOT_USABLE. */
+/*
+ * Report that no candidate has this name. source describes what requested the name, for the error
+ * text. ERR_NOT_USABLE.
+ */
 int32_t ds_accel__fail_unknown(ds_accel_t *context, const char *name, const char *source);
-/* The candidate that source forces cannot be used. ERR_NOT_USABLE. */
+/* Report that the candidate forced by source cannot be used. ERR_NOT_USABLE. */
 int32_t ds_accel__fail_forced(const struct ds_accel__candidate *candidate, const char *source);
-/* No candidate was chosen. ERR_UNTRUSTED, ERR_LIMIT or ERR_NO_DEVICE. */
+/* Report that no candidate was chosen. ERR_UNTRUSTED, ERR_LIMIT or ERR_NO_DEVICE. */
 int32_t ds_accel__fail_none(const ds_accel_t *context);
-/* Log that this candidate did not start, so that the next candidate's turn comes. */
+/* Log that this candidate did not start, so that the next candidate is tried. */
 void ds_accel__warn_start_failed(const struct ds_accel__candidate *candidate);
 /* Log why cpu was chosen. */
 void ds_accel__warn_fallback(const ds_accel_t *context);

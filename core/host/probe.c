@@ -3,7 +3,7 @@
 /*
  * Probes plugins without running their code in this process. Helper processes (ds-accel-probe,
  * probe_serve.c) receive candidates one by one over a socket and reply with sealed messages; this
- * file watches the channel, output and end of each helper with one poll(). Every outcome becomes a
+ * file watches the channel, output and exit of each helper with one poll(). Every outcome becomes a
  * verdict: a result, a crash with its stage, a missed deadline, an invalid result, or conduct that
  * would harm the process into which the plugin is loaded next.
  *
@@ -11,9 +11,9 @@
  *                        ^                      |                         child: STAGE* CONDUCT*
  *                        |                poll: both channels, stdout,           RESULT END
  *                        |                stderr, pidfd, deadline
- *                        +-- verdicts <-- finish | lose -> end it, ASK again
+ *                        +-- verdicts <-- finish | lose -> stop it, ASK again
  *
- * probe_helper.c starts and ends helpers, probe_hear.c turns their messages into verdicts.
+ * probe_helper.c starts and stops helpers, probe_hear.c converts their messages to verdicts.
  */
 #include "host/probe.h"
 #include "base/clock.h"
@@ -32,20 +32,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CLOSED_GRACE_NS 1000000000ull /* from the end of the channel to the end of the process */
-#define QUICK_NS 10000000ull          /* most plugins answer within this time */
-#define STOP_LIMIT_NS 5000000000ull   /* for the supervisor to end a process after STOP */
-#define READS_AT_ONCE 16              /* of one channel, before others and deadlines are served */
-#define READS_AT_END 4096             /* of one whose process has ended: more than a socket holds */
+#define CLOSED_GRACE_NS 1000000000ull /* time from end of channel to exit of process */
+#define QUICK_NS 10000000ull          /* most plugins reply within this time */
+#define STOP_LIMIT_NS 5000000000ull   /* time for the supervisor to stop a process after STOP */
+#define READS_AT_ONCE 16  /* maximum reads of one channel before other channels and deadlines */
+#define READS_AT_END 4096 /* reads from an exited process: more than a socket can store */
 
-/* ---- the loop ------------------------------------------------------------------------------- */
+/* ---- event loop ----------------------------------------------------------------------------- */
 
-#define POLLED (3 + DS_ACCEL__OUTPUT_COUNT) /* descriptors of one helper */
+#define POLLED (3 + DS_ACCEL__OUTPUT_COUNT) /* number of descriptors of one helper */
 
 /*
- * Most children send their result at once and end, which the supervisor reports. poll() waits for a
- * child's earlier messages only if the child takes longer: a wakeup for every stage costs more than
- * most stages.
+ * True if the helper's child started so recently that poll() need not wait for its messages: most
+ * children send their result at once and exit, which the supervisor reports. A wakeup for every
+ * stage costs more than most stages.
  */
 static bool is_quick(const struct ds_accel__helper *helper, uint64_t now_ns)
 {
@@ -65,8 +65,8 @@ static void fill_polled(const struct ds_accel__helper *helper, struct pollfd *po
 }
 
 /*
- * Milliseconds until a helper needs attention without an event, rounded up; -1 if no candidate is
- * being probed.
+ * Return the milliseconds until a helper needs attention without an event, rounded up; -1 if no
+ * candidate is being probed.
  */
 static int time_left(const struct ds_accel__prober *prober)
 {
@@ -90,7 +90,7 @@ static int time_left(const struct ds_accel__prober *prober)
     return next > 1000 ? 1000 : (int)next;
 }
 
-/* Have the supervisor end the process that probes, within STOP_LIMIT_NS. */
+/* Request that the supervisor stop the process that probes, within STOP_LIMIT_NS. */
 static void stop(struct ds_accel__helper *helper, bool is_asked_first)
 {
     ds_accel__helper_stop(helper, is_asked_first);
@@ -98,7 +98,10 @@ static void stop(struct ds_accel__helper *helper, bool is_asked_first)
     helper->deadline_ns = ds_accel__now_ns() + STOP_LIMIT_NS;
 }
 
-/* Called after poll(): read the messages of one helper, and judge. */
+/*
+ * Handle one helper after poll(): read its messages and output, and check its exit and its
+ * deadline.
+ */
 static int32_t attend(ds_accel_t *context, struct ds_accel__helper *helper,
                       const struct pollfd *polled)
 {
@@ -111,7 +114,7 @@ static int32_t attend(ds_accel_t *context, struct ds_accel__helper *helper,
             ds_accel__helper_take_output(&helper->output[i]);
         }
     }
-    /* The last messages may follow many log lines. */
+    /* Read more from a helper that exited: its last messages may follow many log lines. */
     status = ds_accel__helper_hear(context, helper, has_died ? READS_AT_END : READS_AT_ONCE);
     if (status < 0) {
         return status;
@@ -149,8 +152,8 @@ static bool is_asked(const struct ds_accel__prober *prober,
 }
 
 /*
- * True if a candidate is available, all before it have a verdict, and all after it were evaluated
- * ahead.
+ * True if a candidate is available, all candidates before it have a verdict, and all candidates
+ * after it were evaluated ahead of their turn.
  */
 static bool is_decided(const struct ds_accel__prober *prober,
                        struct ds_accel__candidate *const *candidates, size_t count)
@@ -166,7 +169,10 @@ static bool is_decided(const struct ds_accel__prober *prober,
     return false;
 }
 
-/* The candidates still being probed are not needed: one that hangs must not delay the choice. */
+/*
+ * Stop probing the remaining candidates, which are not needed: a plugin that hangs must not delay
+ * the choice.
+ */
 static void drop_asked(struct ds_accel__prober *prober)
 {
     for (size_t i = 0; i < prober->width; i++) {
@@ -197,8 +203,8 @@ static bool is_refused(const struct ds_accel__candidate *candidate)
 }
 
 /*
- * Probe the next candidates, one for each free helper. If no further helper can be started, the
- * running ones do the work.
+ * Probe the next candidates, one in each free helper. If no further helper can be started, the
+ * running helpers probe the remaining candidates.
  */
 static int32_t ask_next(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count,
                         size_t *next)
@@ -228,7 +234,7 @@ static int32_t ask_next(ds_accel_t *context, struct ds_accel__candidate **candid
     return DS_ACCEL_OK;
 }
 
-/* Wait for an event of any helper, and handle the events. */
+/* Wait for an event of any helper, and handle all events. */
 static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
 {
     struct ds_accel__prober *prober = context->prober;
@@ -255,8 +261,8 @@ static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
 }
 
 /*
- * Probe the candidates, each in the first free helper, until all have a verdict, or until those
- * evaluated ahead of their turn are not needed.
+ * Probe each candidate in the first free helper, until all candidates have a verdict, or until the
+ * candidates evaluated ahead of their turn are not needed.
  */
 static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count)
 {
@@ -284,7 +290,7 @@ static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates,
             return status;
         }
         if (left < 0) {
-            continue; /* no helper could be started for the last one */
+            continue; /* no helper could be started for the last candidate */
         }
         status = wait_and_attend(context, left);
     }
@@ -297,14 +303,14 @@ int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **ca
     int32_t status = DS_ACCEL_OK;
     size_t left = 0;
 
-    /* Plugins that the program registered are its own code already. */
+    /* Plugins that the program registered are part of the program, so they are probed here. */
     for (size_t i = 0; i < count && status >= 0; i++) {
         if (!isolated || candidates[i]->is_registered) {
             status = ds_accel__probe_here(candidates[i]);
         } else {
             struct ds_accel__candidate *candidate = candidates[i];
 
-            candidates[i] = candidates[left]; /* each stays in the array once */
+            candidates[i] = candidates[left]; /* keeps each candidate in the array once */
             candidates[left++] = candidate;
         }
     }

@@ -15,7 +15,7 @@
 void ds_accel__host_fill(struct ds_accel__host *host, ds_accel_t *context,
                          struct ds_accel__candidate *candidate);
 
-/* probe_here.c, in this process: load the module and copy its table; then probe. */
+/* Load the module into this process and copy its table; then probe (probe_here.c). */
 int32_t ds_accel__load_here(struct ds_accel__candidate *candidate);
 int32_t ds_accel__probe_here(struct ds_accel__candidate *candidate);
 
@@ -28,24 +28,30 @@ enum ds_accel__rule_result {
 typedef void (*ds_accel__rule_t)(void *user_data, uint32_t number, uint32_t result,
                                  const char *detail);
 
-/* A receiver of what a helper finds out about a plugin besides its verdict. */
+/* A receiver of what a helper reports about a plugin besides its verdict. */
 struct ds_accel__lint_sink {
     ds_accel__rule_t judge;
-    /* tolerated or not; is_started: seen after the plugin was started, not after its probe only */
+    /*
+     * Conduct, tolerated or not. is_started: found after the plugin was started, not only after its
+     * probe.
+     */
     void (*conduct)(void *user_data, bool is_started, enum ds_accel__reason_id reason,
                     const char *detail);
     void *user_data;
 };
 
-/* probe_lint.c, in this process: check the rules that need the plugin's code; ERR_NO_MEMORY. */
+/* Check in this process the rules that need the plugin's code (probe_lint.c). ERR_NO_MEMORY. */
 DS_ACCEL__PRIVATE int32_t ds_accel__probe_lint(struct ds_accel__candidate *candidate,
                                                ds_accel__rule_t judge_rule, void *user_data);
 
-/* probe.c: probe where the configuration says, by default in a separate process (probe_serve.c). */
+/*
+ * Probes as specified by the configuration, by default in a separate process: probe.c,
+ * probe_serve.c.
+ */
 
 struct ds_accel__probe_setup {
     uint64_t token;
-    int64_t asker; /* the process that requests the probe */
+    int64_t asker; /* process that requests the probe */
     uint32_t ignores_env;
     uint32_t reserved;
 };
@@ -56,7 +62,7 @@ struct ds_accel__probe_hello {
 };
 
 struct ds_accel__probe_ask {
-    uint64_t token; /* of the child's answers to this ASK */
+    uint64_t token; /* token of the child's replies to this ASK */
     uint32_t number;
     uint32_t reserved;
     uint64_t note_features;
@@ -74,40 +80,40 @@ struct ds_accel__probe_result {
     struct ds_accel__start start;
 };
 
-/* The process that probed a plugin has ended, and so have all processes that it left. */
+/* Sent when the process that probed a plugin, and all processes that it left, have exited. */
 struct ds_accel__probe_ended {
     uint32_t number; /* number of the ASK */
     int32_t error;   /* errno if no process could be forked */
-    int32_t code;    /* as of siginfo_t */
+    int32_t code;    /* si_code of siginfo_t */
     int32_t status;
-    uint32_t was_stopped; /* because of a STOP */
-    uint32_t has_left;    /* it had started processes that did not end with it */
-    uint32_t is_stuck;    /* a process does not end, even by SIGKILL */
-    uint32_t is_changed; /* the supervisor's state changed, and its next child would inherit that */
+    uint32_t was_stopped; /* stopped because of a STOP */
+    uint32_t has_left;    /* it had started processes that outlived it */
+    uint32_t is_stuck;    /* a process does not exit, even by SIGKILL */
+    uint32_t is_changed;  /* the supervisor's state changed; its next child would inherit that */
 };
 
-/* The main function of ds-accel-probe; conformance: the part that runs the checks of the suite. */
+/* The main function of ds-accel-probe. conformance runs the checks of the conformance suite. */
 int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void));
-/* The path of that program, a new string; NULL: out of memory. */
+/* Return the path of ds-accel-probe as a new string; NULL if memory is exhausted. */
 DS_ACCEL__PRIVATE char *ds_accel__probe_program(void);
 
 #define DS_ACCEL__PROBE_CHANNEL 3      /* the supervisor's descriptor for messages */
-#define DS_ACCEL__PROBE_ANSWERS 4      /* its child's descriptor for messages */
-#define DS_ACCEL__PROBE_PASSED 3       /* descriptors passed with ASK: stdout, stderr, answers */
-#define DS_ACCEL__PROBE_EXIT_CLOSED 97 /* the child's exit code when that channel is closed */
-#define DS_ACCEL__PROBE_EXIT_FAILED 98 /* its exit code for a failure that no plugin caused */
+#define DS_ACCEL__PROBE_ANSWERS 4      /* the child's descriptor for messages */
+#define DS_ACCEL__PROBE_PASSED 3       /* number of descriptors in ASK: stdout, stderr, answers */
+#define DS_ACCEL__PROBE_EXIT_CLOSED 97 /* the child's exit code if its channel is closed */
+#define DS_ACCEL__PROBE_EXIT_FAILED 98 /* its exit code for a failure not caused by the plugin */
 
 /*
- * Walk candidates that passed the gates before load through load, entry and probe, at most
- * probe.parallel at a time: sets gates, verdict and state of each, and reorders the array.
- * Candidates after an available one may be left without a verdict if all of them are evaluated
- * ahead of their turn.
+ * Probe candidates that passed the gates before load: check the gates load, entry and probe of at
+ * most probe.parallel candidates at a time. Sets gates, verdict and state of each, and reorders the
+ * array. Candidates after an available one may be left without a verdict if all of them are
+ * evaluated ahead of their turn.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__probe_all(ds_accel_t *context,
                                               struct ds_accel__candidate **candidates,
                                               size_t count);
 DS_ACCEL__PRIVATE bool ds_accel__probe_is_isolated(const ds_accel_t *context);
-/* The number of candidates that are probed at a time. */
+/* Return the number of candidates that are probed at a time. */
 size_t ds_accel__probe_width(const ds_accel_t *context);
 /*
  * Start a helper early, in parallel with the reads before its first request. A failure is reported
@@ -115,12 +121,12 @@ size_t ds_accel__probe_width(const ds_accel_t *context);
  */
 void ds_accel__probe_begin(ds_accel_t *context);
 /*
- * End the helper processes; reap them. Two functions, so that the caller can do other work in
- * between.
+ * Stop the helper processes, and reap them. Two functions, so that the caller can do other work
+ * between the calls.
  */
 void ds_accel__probe_release(ds_accel_t *context);
 DS_ACCEL__PRIVATE void ds_accel__probe_finish(ds_accel_t *context);
-/* Record a plugin's conduct in its candidate. True: the conduct is tolerated. */
+/* True if the configuration tolerates this conduct of the candidate's plugin. */
 DS_ACCEL__PRIVATE bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate,
                                                       enum ds_accel__reason_id reason);
 

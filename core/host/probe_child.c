@@ -4,11 +4,11 @@
  * The process that probes one plugin, a child of the supervisor (probe_serve.c): load, entry and
  * probe, and, if the plugin is available, a rehearsal of its start: init, the number of its
  * devices, shutdown, with no device opened. Each stage is reported before it begins, so that the
- * library knows the stage in which this process ended, hung or failed.
+ * library knows the stage in which this process exited, hung or failed.
  *
  * A plugin may do anything here: close or write to the descriptors, install handlers, leave threads
- * and children. So every message is sealed (message.c), and a signal handler on a stack of its own
- * reports a crash.
+ * and children. Every message is therefore sealed (message.c), and a signal handler on its own
+ * stack reports a crash.
  */
 #include "host/probe_child.h"
 #include "base/text.h"
@@ -30,7 +30,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define GRACE_TRIES 40 /* milliseconds for another thread's message */
+#define GRACE_TRIES 40 /* milliseconds to wait for another thread's message */
 #define SIGNAL_STACK_BYTES 65536
 
 static struct {
@@ -38,7 +38,7 @@ static struct {
     uint64_t token;
     uint32_t sequence;
     pid_t pid;            /* a plugin may fork: its child must not send */
-    pthread_mutex_t lock; /* a plugin's threads log, too */
+    pthread_mutex_t lock; /* a plugin's threads also log */
     atomic_int speaker;   /* thread that holds the lock; 0: none */
     bool is_plugin_running;
     bool is_over; /* END has been sent */
@@ -59,7 +59,9 @@ static void write_all(const void *data, size_t size)
             continue;
         }
         if (count < 0) {
-            /* A plugin closed the channel, or the library ended: no message can be sent. */
+            /*
+             * A plugin closed the channel, or the library's process exited: no message can be sent.
+             */
             _exit(DS_ACCEL__PROBE_EXIT_CLOSED);
         }
         at += count;
@@ -67,7 +69,7 @@ static void write_all(const void *data, size_t size)
     }
 }
 
-/* Messages that are sent together with later ones: each send wakes the library once. */
+/* Messages that are sent together with later messages, because each send wakes the library once. */
 static struct {
     char data[32768];
     size_t size;
@@ -133,7 +135,10 @@ static void say(uint16_t kind, const void *payload, size_t payload_bytes)
     }
 }
 
-/* Collect messages until end_gathering(). A tolerated plugin may have threads that log. */
+/*
+ * Gather messages until end_gathering(). The lock is needed because a tolerated plugin may have
+ * threads that log.
+ */
 static void begin_gathering(void)
 {
     pthread_mutex_lock(&child.lock);
@@ -146,12 +151,15 @@ static void end_gathering(void)
     pthread_mutex_lock(&child.lock);
     child.speaker = gettid();
     say_gathered();
-    child.is_over = true; /* no more messages, not even from threads that log */
+    child.is_over = true; /* no further messages, even from threads that log */
     child.speaker = 0;
     pthread_mutex_unlock(&child.lock);
 }
 
-/* A struct, then texts, each with its NUL; texts that do not fit are left out. */
+/*
+ * The payload of a message: a struct, then texts, each with its NUL. Texts that do not fit are
+ * truncated or omitted.
+ */
 struct message {
     char data[16384];
     size_t size;
@@ -221,7 +229,7 @@ static void on_rule(void *user_data, uint32_t number, uint32_t result, const cha
     say(DS_ACCEL__MESSAGE_RULE, message.data, message.size);
 }
 
-/* ---- ends ----------------------------------------------------------------------------------- */
+/* ---- exits and crashes ---------------------------------------------------------------------- */
 
 static void on_exit_called(void)
 {
@@ -231,8 +239,8 @@ static void on_exit_called(void)
 }
 
 /*
- * Let another thread complete its message, but wait only a limited time: a message that never
- * completes must not keep the process from ending.
+ * Wait until another thread has completed its message, but only a limited time: a message that
+ * never completes must not prevent the process from exiting.
  */
 static void wait_for_speaker(void)
 {
@@ -241,7 +249,7 @@ static void wait_for_speaker(void)
     }
 }
 
-/* Only calls that are safe in a signal handler: seal and send. */
+/* Report a crash. Uses only calls that are safe in a signal handler: seal and send. */
 static void on_signal(int signal, siginfo_t *info, void *ucontext)
 {
     struct {
@@ -256,7 +264,7 @@ static void on_signal(int signal, siginfo_t *info, void *ucontext)
         wait_for_speaker();
         say_now(DS_ACCEL__MESSAGE_SIGNAL, &payload, sizeof(payload));
     }
-    raise(signal); /* takes its default action when this handler returns */
+    raise(signal); /* the default action follows when this handler returns */
 }
 
 static void watch_signals(void)
@@ -274,11 +282,11 @@ static void watch_signals(void)
     }
 }
 
-/* ---- the rehearsal -------------------------------------------------------------------------- */
+/* ---- rehearsal of the start ----------------------------------------------------------------- */
 
 /*
- * is_started: between init and shutdown; neither leftovers nor the state that needs is_alone are
- * checked yet.
+ * Report the plugin's conduct. is_started: the call is between init and shutdown, so neither
+ * leftovers nor the state that requires is_alone are checked yet.
  */
 static void report_conduct(bool is_started)
 {
@@ -291,8 +299,8 @@ static void report_conduct(bool is_started)
 }
 
 /*
- * Call init, device_count, the backend's information and shutdown, as the process that uses the
- * plugin will. Between init and shutdown a runtime may have threads and descriptors of its own.
+ * Call init, device_count, backend_info and shutdown, as the process that uses the plugin will.
+ * Between init and shutdown a runtime may have its own threads and descriptors.
  */
 static void rehearse(struct ds_accel__candidate *candidate)
 {
@@ -364,7 +372,7 @@ static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
                      : ds_accel__probe_here(candidate);
 
     if (status >= 0 && candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
-        /* A broken rule prevented the probe: the results of the rules name it. */
+        /* A broken rule prevented the probe; the results of the rules contain it. */
         ds_accel__candidate_set(candidate, DS_ACCEL_STATE_REJECTED, DS_ACCEL__REASON_NONE, "%s",
                                 "");
     }
@@ -372,7 +380,7 @@ static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
         if (is_lint) {
             report_conduct(false);
         }
-        rehearse(candidate); /* also checks what the probe has changed */
+        rehearse(candidate); /* also checks the changes made by the probe */
         report_conduct(false);
     } else if (status >= 0 && is_lint) {
         report_conduct(false);
@@ -422,7 +430,7 @@ _Noreturn void ds_accel__child_run(const struct ds_accel__message *message, bool
     struct ds_accel__candidate *candidate;
 
     child.pid = getpid();
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* to see the processes that the plugin leaves */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans of the plugin become children of this process */
     candidate = take_ask(message, &ask);
     if (candidate == NULL) {
         _exit(DS_ACCEL__PROBE_EXIT_FAILED);
@@ -431,7 +439,7 @@ _Noreturn void ds_accel__child_run(const struct ds_accel__message *message, bool
     ds_accel__left_take(&child.left);
     child.is_plugin_running = true;
     if (run_plugin(candidate, ask.is_lint != 0) < 0) {
-        _exit(DS_ACCEL__PROBE_EXIT_FAILED); /* out of memory, which is no verdict on the plugin */
+        _exit(DS_ACCEL__PROBE_EXIT_FAILED); /* memory is exhausted: no verdict on the plugin */
     }
     fflush(NULL);
     child.is_plugin_running = false;
@@ -439,5 +447,5 @@ _Noreturn void ds_accel__child_run(const struct ds_accel__message *message, bool
     say_result(candidate);
     say(DS_ACCEL__MESSAGE_END, "", 0);
     end_gathering();
-    _exit(0); /* no destructor of a plugin's library runs: some hang */
+    _exit(0); /* run no destructors of the plugin's libraries: some hang */
 }

@@ -9,38 +9,41 @@
 
 struct ds_accel__message;
 
-/* Called once in the supervisor: prepare what all children share. */
+/* Prepare what all children share. Called once in the supervisor. */
 void ds_accel__child_prepare(ds_accel_t *context);
-/* Called in a child: execute an ASK, and exit. */
+/* Execute an ASK, and exit. Called in a child. */
 _Noreturn void ds_accel__child_run(const struct ds_accel__message *message,
                                    bool has_user_namespace);
 
-/* probe_conduct.c: what a plugin leaves behind in its process (DSA-P32). */
+/*
+ * The threads, processes, descriptors and timers that a plugin leaves in its process (DSA-P32):
+ * probe_conduct.c.
+ */
 
 #define DS_ACCEL__DESCRIPTOR_LIMIT 1024
 
 struct ds_accel__left {
     size_t thread_count;
-    bool has_threads; /* used where /proc has no count */
+    bool has_threads; /* used if /proc has no thread count */
     bool has_timers;
-    uint32_t reported; /* kinds, as bits: each is reported once */
+    uint32_t reported; /* bits of the kinds already reported: each is reported once */
     uint8_t is_open[DS_ACCEL__DESCRIPTOR_LIMIT / 8];
 };
 
 /* Record what exists before the plugin's code runs. */
 DS_ACCEL__PRIVATE void ds_accel__left_take(struct ds_accel__left *left);
-/* Report what exists in addition, after a short wait for threads and processes that are ending. */
+/* Report what exists in addition, after a short wait for threads and processes that are exiting. */
 DS_ACCEL__PRIVATE void ds_accel__left_compare(struct ds_accel__left *left,
                                               ds_accel__conduct_t report, void *user_data);
 
 #define DS_ACCEL__LOG_OFFENCE_SIZE 160
 
 /*
- * Check the lines that are logged through the host from now on (log_watch.c). One host at a time in
- * a process, for the life of the process.
+ * Check the lines that are logged through the host from now on (log_watch.c). One host in a
+ * process, for the life of the process.
  */
 DS_ACCEL__PRIVATE void ds_accel__log_watch(struct ds_accel_host *host);
-/* True if a line broke DSA-P25; text: that line. */
+/* True if a line broke DSA-P25. text describes that line. */
 DS_ACCEL__PRIVATE bool ds_accel__log_offence(char *text, size_t text_size);
 
 #endif

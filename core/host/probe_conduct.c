@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Checks what a plugin left behind in the process that probes it: children, threads, descriptors,
- * timers. guard.c checks the other state of the process. A runtime may have all of these while it
- * is started; after the probe, and after shutdown, none may remain.
+ * Checks what a plugin left in the process that probes it: children, threads, descriptors, timers.
+ * guard.c checks the other state of the process. A runtime may have all of these while it is
+ * started; after the probe, and after shutdown, none may remain.
  */
 #include "host/guard.h"
 #include "host/probe_child.h"
@@ -31,8 +31,8 @@ static void wait_a_moment(void)
 /* ---- children and threads ------------------------------------------------------------------- */
 
 /*
- * Reap ended children. True if a child is alive; this process is a subreaper, so orphaned
- * grandchildren count, too.
+ * Reap children that have exited. True if a child is still alive. This process is a subreaper, so
+ * orphaned grandchildren count, too.
  */
 static bool has_children(const struct ds_accel__left *before)
 {
@@ -45,7 +45,7 @@ static bool has_children(const struct ds_accel__left *before)
     return pid == 0;
 }
 
-/* The link count of /proc/self/task gives the number of threads; 0: there is no /proc. */
+/* Return the number of threads, from the link count of /proc/self/task; 0 if there is no /proc. */
 static size_t count_threads(void)
 {
     struct stat info;
@@ -54,8 +54,8 @@ static size_t count_threads(void)
 }
 
 /*
- * Make a call that the kernel refuses in a process with several threads and that has no effect with
- * one thread.
+ * True if the process has several threads. The kernel rejects this call in such a process; with one
+ * thread the call has no effect.
  */
 static bool is_many(void)
 {
@@ -140,7 +140,7 @@ static bool compare_descriptors(const struct ds_accel__left *before, char *text,
     return false;
 }
 
-/* True if timers of timer_create() exist; also false if the kernel does not list them. */
+/* True if timers of timer_create() exist. False also if the kernel does not list them. */
 static bool has_timers(void)
 {
     char byte;
@@ -153,7 +153,7 @@ static bool has_timers(void)
     return found;
 }
 
-/* ---- all kinds ------------------------------------------------------------------------------ */
+/* ---- all kinds of leftovers ----------------------------------------------------------------- */
 
 void ds_accel__left_take(struct ds_accel__left *left)
 {

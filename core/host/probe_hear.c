@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Evaluates the messages of helpers for probe.c: messages fill in the candidate that is being
- * probed; the end of a helper, a missed deadline or an invalid message becomes a reason with its
- * stage, since the messages report how far the candidate's code had come.
+ * Evaluates the messages of helpers for probe.c. Messages fill in the candidate that is being
+ * probed. The exit of a helper, a missed deadline or an invalid message becomes a reason with its
+ * stage, because the messages report which stage the candidate's code had reached.
  */
 #include "base/clock.h"
 #include "base/text.h"
@@ -23,9 +23,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OUTPUT_FLOOD_BYTES 65536u /* more output than this is conduct */
-#define LOG_LIMIT_BYTES 65536u    /* of one candidate */
-#define READS_AT_END 4096         /* of one whose process has ended: more than a socket holds */
+#define OUTPUT_FLOOD_BYTES 65536u /* more output than this is bad conduct */
+#define LOG_LIMIT_BYTES 65536u    /* limit of one candidate's log lines */
+#define READS_AT_END 4096         /* reads from an exited process: more than a socket can store */
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -34,7 +34,7 @@ void ds_accel__helper_take_output(struct ds_accel__captured *capture)
     char data[4096];
     ssize_t count = 0;
 
-    /* Do not wait for the end of the file: a grandchild may hold the other end forever. */
+    /* Do not wait for the end of the file: a grandchild may hold the other end open forever. */
     while (capture->fd >= 0 &&
            ((count = read(capture->fd, data, sizeof(data))) > 0 || (count < 0 && errno == EINTR))) {
         size_t room = DS_ACCEL__OUTPUT_KEPT_BYTES - capture->kept_bytes;
@@ -47,7 +47,7 @@ void ds_accel__helper_take_output(struct ds_accel__captured *capture)
             capture->total_bytes += (uint64_t)count;
         }
         if (capture->total_bytes > 64 * OUTPUT_FLOOD_BYTES && count == (ssize_t)sizeof(data)) {
-            return; /* it writes as fast as this loop reads: deadlines come first */
+            return; /* output arrives as fast as this loop reads: deadlines come first */
         }
     }
     if (capture->fd >= 0 && count == 0) {
@@ -79,7 +79,10 @@ static void note_conduct(struct ds_accel__helper *helper, enum ds_accel__reason_
         snprintf(conduct->detail, sizeof(conduct->detail), "%s", detail);
         ds_accel__sanitize(conduct->detail, sizeof(conduct->detail));
     } else {
-        /* List all of them: an operator who tolerates only the first would then meet the next. */
+        /*
+         * List every kind of conduct: otherwise an operator who tolerates the first kind would meet
+         * the next.
+         */
         length = strlen(conduct->detail);
         snprintf(conduct->detail + length, sizeof(conduct->detail) - length, "%s%s",
                  conduct->has_more ? ", " : "; also ", ds_accel__reason_code(reason));
@@ -93,7 +96,7 @@ static void sanitize_info(struct ds_accel_backend_info *info)
     ds_accel__sanitize(info->compile_backend, sizeof(info->compile_backend));
 }
 
-/* Accept only states that a helper may report; any other is a defect or a forgery. */
+/* Accept only a result that a helper may report: any other result is a defect or a forgery. */
 static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__message *message)
 {
     static const enum ds_accel__gate gates[] = {DS_ACCEL__GATE_LOAD, DS_ACCEL__GATE_ENTRY,
@@ -141,7 +144,10 @@ static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__
     return true;
 }
 
-/* The caller prints and stores log lines, so their total size is limited, too. */
+/*
+ * Log a line of the plugin. The total size of a candidate's lines is limited, because the caller
+ * prints and stores them.
+ */
 static void take_log(const ds_accel_t *context, struct ds_accel__helper *helper,
                      const struct ds_accel__message *message)
 {
@@ -264,7 +270,9 @@ bool ds_accel__helper_take_supervisor_message(const ds_accel_t *context,
     return true;
 }
 
-/* Evaluate the messages that the reader holds. False: one is not from the other end. */
+/*
+ * Evaluate the complete messages in the reader. False if a message is not from the other process.
+ */
 static bool take_messages(ds_accel_t *context, struct ds_accel__helper *helper,
                           struct ds_accel__message_reader *reader)
 {
@@ -291,7 +299,8 @@ static bool take_messages(ds_accel_t *context, struct ds_accel__helper *helper,
 }
 
 /*
- * Limit the number of reads: a child that logs as fast as this loop reads must not delay deadlines.
+ * Read and evaluate messages from one descriptor. The number of reads is limited, because a child
+ * that logs as fast as this loop reads must not delay deadlines.
  */
 static int32_t hear_one(ds_accel_t *context, struct ds_accel__helper *helper, int *fd,
                         struct ds_accel__message_reader *reader, int reads)
@@ -342,7 +351,7 @@ int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *help
 
 /* ---- verdicts ------------------------------------------------------------------------------- */
 
-/* The ways in which a process can end while a plugin's code runs in it. */
+/* The ways in which a process can terminate while a plugin's code runs in it. */
 enum end {
     END_SEGV,
     END_ILL,
@@ -406,7 +415,7 @@ static enum end end_of(int signal)
                                : END_SIGNAL;
 }
 
-/* True if the output has the text that C++ runtimes print for an uncaught exception. */
+/* True if the output contains the text that C++ runtimes print for an uncaught exception. */
 static bool has_thrown(const struct ds_accel__helper *helper)
 {
     static const char *const words[] = {"terminate called after throwing",
@@ -441,8 +450,8 @@ static void judge_signal(const struct ds_accel__helper *helper, int signal,
 }
 
 /*
- * Judge the end of the supervisor itself, which other code may have reaped: a SIGCHLD handler of
- * the program.
+ * Describe how the supervisor itself terminated. Other code, such as a SIGCHLD handler of the
+ * program, may have reaped it.
  */
 static void find_lost(const struct ds_accel__helper *helper, bool was_reaped, const siginfo_t *info,
                       struct ds_accel__finding *finding)
@@ -469,7 +478,7 @@ static void find_lost(const struct ds_accel__helper *helper, bool was_reaped, co
     }
 }
 
-/* Judge a process that ended before it sent END. */
+/* Describe how a process terminated that did not send END. */
 static void judge_end(const struct ds_accel__helper *helper, struct ds_accel__finding *finding)
 {
     const struct ds_accel__probe_ended *ended = &helper->ended;
@@ -535,7 +544,10 @@ static void note_floods(struct ds_accel__helper *helper)
     }
 }
 
-/* Conduct is judged only for an available plugin, which would run in the caller's process. */
+/*
+ * Judge the conduct only of an available plugin, because only such a plugin would run in the
+ * caller's process.
+ */
 void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper)
 {
     struct ds_accel__candidate *candidate = helper->candidate;
@@ -556,7 +568,7 @@ void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper)
                                  conduct->tolerated[0] != '\0' ? "tolerated: "
                                                                : "the process is as it was",
                                  conduct->tolerated);
-        candidate->stage = stage; /* the stage of the plugin's own result */
+        candidate->stage = stage; /* restore the stage of the plugin's own result */
     }
 }
 
@@ -565,7 +577,7 @@ static void set_elapsed(struct ds_accel__helper *helper)
     helper->candidate->elapsed_us += (ds_accel__now_ns() - helper->start_ns) / 1000;
 }
 
-/* Mark the gates before the stage at which the process ended as passed. */
+/* Mark as passed the gates before the stage in which the process terminated. */
 static void pass_before(struct ds_accel__candidate *candidate, uint32_t stage)
 {
     if (stage > DS_ACCEL__GATE_LOAD) {
@@ -579,7 +591,7 @@ static void pass_before(struct ds_accel__candidate *candidate, uint32_t stage)
     }
 }
 
-/* Judge a candidate that sent no valid result. */
+/* Reject a candidate that sent no valid result. */
 static void fail_candidate(struct ds_accel__helper *helper, struct ds_accel__finding *finding)
 {
     struct ds_accel__candidate *candidate = helper->candidate;
@@ -603,7 +615,7 @@ static void find_hung(const ds_accel_t *context, const struct ds_accel__helper *
                           ds_accel__probe_setting(context, "timeout_ms", 30000));
 }
 
-/* Set finding to what went wrong; false: the result is valid. */
+/* Set finding to what went wrong. False if the result is valid. */
 static bool find_end(const ds_accel_t *context, const struct ds_accel__helper *helper,
                      struct ds_accel__finding *finding)
 {
@@ -622,9 +634,9 @@ static bool find_end(const ds_accel_t *context, const struct ds_accel__helper *h
 }
 
 /*
- * In a namespace a process ID differs from the one in /proc, and in a user namespace programs with
- * a set-user-ID bit do not work, which some drivers use to create their device nodes. If the
- * plugin's hardware is present, the namespace may be the cause of a negative verdict.
+ * True if the namespace may be the cause of a negative verdict although the plugin's hardware is
+ * present: in a namespace a process ID differs from the process ID in /proc, and in a user
+ * namespace set-user-ID programs, by which some drivers create their device nodes, do not work.
  */
 static bool may_be_of_namespace(const ds_accel_t *context, const struct ds_accel__helper *helper)
 {
@@ -640,7 +652,7 @@ static bool may_be_of_namespace(const ds_accel_t *context, const struct ds_accel
            strcmp(ds_accel__probe_containment(context), "auto") == 0;
 }
 
-/* Probe the candidate again outside of a namespace, and all later candidates, too. */
+/* Probe the candidate again outside of a namespace, and all later candidates as well. */
 static int32_t ask_outside(ds_accel_t *context, struct ds_accel__helper *helper)
 {
     struct ds_accel__candidate *candidate = helper->candidate;
@@ -687,9 +699,10 @@ int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *he
 }
 
 /*
- * The supervisor runs no plugin's code, but a process that a plugin started may have ended or
- * blocked it. If the supervisor has probed other candidates before, one of those may be the cause:
- * then a new helper probes the candidate once more.
+ * Handle a supervisor that terminated or does not respond. The supervisor runs no plugin's code,
+ * but a process that a plugin started may have killed or blocked it. If the supervisor has probed
+ * other candidates before, one of them may be the cause: a new helper then probes this candidate
+ * once more.
  */
 int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *helper)
 {

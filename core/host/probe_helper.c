@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Helper processes for probe.c: this file starts them with a socket and two pipes, sends them
- * candidates, and ends them. The calling program may have threads, children and a SIGCHLD handler
- * of its own. So this file waits for and signals only processes that it started, by pidfd, since a
- * process ID may be reused as soon as other code has reaped the process. A helper that even SIGKILL
- * does not end (a driver's call that never returns) is abandoned and recorded, and a later call
- * reaps it.
+ * Helper processes for probe.c: this file starts them with a socket and a pipe, sends them
+ * candidates, and stops them. The calling program may have its own threads, children and SIGCHLD
+ * handler. This file therefore waits for and signals only processes that it started, by pidfd,
+ * since a process ID may be reused as soon as other code has reaped the process. A helper that even
+ * SIGKILL does not terminate (a driver's call that never returns) is abandoned and recorded, and a
+ * later call reaps it.
  */
 #include "base/clock.h"
 #include "base/fork.h"
@@ -37,10 +37,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SAFE_DESCRIPTOR 10            /* above a helper's descriptors and stdin to stderr */
-#define START_LIMIT_NS 30000000000ull /* until a helper sends HELLO */
+#define SAFE_DESCRIPTOR 10            /* above a helper's descriptors and above stdin to stderr */
+#define START_LIMIT_NS 30000000000ull /* time until a helper sends HELLO */
 #define TREE_GRACE_NS \
-    3000000000ull /* from the end of its channel, when it ends its processes, to SIGKILL */
+    3000000000ull /* time from the end of its channel, when it kills its processes, to SIGKILL */
 #define ABANDONED_LIMIT 16
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
 #define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
@@ -54,15 +54,15 @@ void ds_accel__probe_close(int *fd)
     *fd = -1;
 }
 
-/* Guards the array below: helpers that did not die, to be reaped later. */
+/* Guards abandoned[]: helpers that did not exit, to be reaped later. */
 static pthread_mutex_t abandoned_lock = PTHREAD_MUTEX_INITIALIZER;
-static int abandoned[ABANDONED_LIMIT]; /* pidfds, 0: none */
+static int abandoned[ABANDONED_LIMIT]; /* pidfds; 0: unused entry */
 
 /* ---- starting a helper ---------------------------------------------------------------------- */
 
 /*
- * libexec/ds-accel/ds-accel-probe below the prefix of the library, or below the prefix set at build
- * time.
+ * Return the path of libexec/ds-accel/ds-accel-probe below the prefix of the library, or else below
+ * the prefix set at build time.
  */
 char *ds_accel__probe_program(void)
 {
@@ -102,7 +102,10 @@ int32_t ds_accel__prober_make(ds_accel_t *context)
     return DS_ACCEL_OK;
 }
 
-/* ends: this process's end, which is nonblocking, and the other process's. */
+/*
+ * Close both ends of a channel: ends[0] is this process's nonblocking end, ends[1] the other
+ * process's.
+ */
 static void close_ends(int *ends)
 {
     ds_accel__probe_close(&ends[0]);
@@ -128,9 +131,9 @@ bool ds_accel__helper_raise(int *fd)
 }
 
 /*
- * Occupy the numbers of stdin, stdout and stderr, if free, while descriptors are opened: text that
- * other threads of the program print there must not get into the channels. The text is lost, since
- * these descriptors cannot be written to.
+ * Occupy the numbers of stdin, stdout and stderr, if they are free, while descriptors are opened:
+ * text that other threads of the program print must not get into the channels. Such text is lost,
+ * because the occupying descriptors cannot be written to.
  */
 static void hold_standard(int *held)
 {
@@ -165,7 +168,7 @@ static bool open_pipe(int *ends)
     return pipe2(ends, O_CLOEXEC) == 0 && prepare_ends(ends);
 }
 
-/* If /dev/null is missing, use a directory, which cannot be read either. */
+/* Add /dev/null as stdin. If it is missing, use a directory, which cannot be read either. */
 static int add_stdin(posix_spawn_file_actions_t *actions)
 {
     return access("/dev/null", R_OK) == 0
@@ -178,7 +181,7 @@ static int add_descriptors(posix_spawn_file_actions_t *actions, const int *descr
     int error = add_stdin(actions);
 
     for (int i = 0; i < count && error == 0; i++) {
-        assert(descriptors[i] > count); /* else a dup2() would overwrite it */
+        assert(descriptors[i] > count); /* otherwise a dup2() would overwrite it */
         error = posix_spawn_file_actions_adddup2(actions, descriptors[i], i + 1);
     }
     return error != 0 ? error : posix_spawn_file_actions_addclosefrom_np(actions, count + 1);
@@ -227,7 +230,7 @@ int ds_accel__helper_spawn(pid_t *pid_out, const char *program, const char *cont
     return error;
 }
 
-/* Append a struct, or a text with its NUL. */
+/* Append a struct, or a text including its NUL. */
 static void put(struct ds_accel__text *text, const void *data, size_t size_bytes)
 {
     ds_accel__text_add_bytes(text, data, size_bytes);
@@ -252,7 +255,7 @@ static ssize_t send_passing(int channel, const void *data, size_t size_bytes, co
     return sendmsg(channel, &message, MSG_NOSIGNAL);
 }
 
-/* passed: NULL, or descriptors to pass with the message. */
+/* Send a message. passed: descriptors to pass with the message, or NULL. */
 static int32_t send_message(struct ds_accel__helper *helper, uint16_t kind,
                             const struct ds_accel__text *text, const int *passed)
 {
@@ -277,17 +280,17 @@ static int32_t send_message(struct ds_accel__helper *helper, uint16_t kind,
 
         if (count >= 0) {
             sent += (size_t)count;
-            passed = NULL; /* passed with the first bytes */
+            passed = NULL; /* already passed, with the first bytes */
         } else if (errno == EAGAIN) {
             struct pollfd wait = {.fd = helper->channel, .events = POLLOUT};
 
-            /* The supervisor reads requests while no plugin runs: one second is ample. */
+            /* The supervisor reads requests while no plugin runs, so one second is ample. */
             if (poll(&wait, 1, 1000) == 0) {
                 helper->is_deaf = true;
                 break;
             }
         } else if (errno != EINTR) {
-            break; /* it has died, which poll() reports */
+            break; /* the helper exited, which poll() reports */
         }
     }
     ds_accel__text_clear(&message);
@@ -312,7 +315,10 @@ static int32_t send_setup(const ds_accel_t *context, struct ds_accel__helper *he
     return status;
 }
 
-/* A start that failed for lack of memory is no verdict on a plugin: then no candidate is judged. */
+/*
+ * Set the reason for a failed start. A start that failed because memory is exhausted is no verdict
+ * on a plugin: ERR_NO_MEMORY, and no candidate is judged.
+ */
 int32_t ds_accel__helper_judge_start(const char *program, int error,
                                      struct ds_accel__finding *finding)
 {
@@ -329,7 +335,9 @@ int32_t ds_accel__helper_judge_start(const char *program, int error,
     return DS_ACCEL_OK;
 }
 
-/* With raised rights, only root may own or write to the program that probes plugins. */
+/*
+ * Check the program that probes plugins: with raised rights, only root may own it or write to it.
+ */
 static int32_t check_program(const char *program, struct ds_accel__finding *finding)
 {
     struct ds_accel__finding why = {0};
@@ -348,7 +356,7 @@ static int32_t check_program(const char *program, struct ds_accel__finding *find
     return status;
 }
 
-/* Start a helper. A failure other than a negative status is in finding. */
+/* Start a helper. finding contains the reason of a failure that has no negative status. */
 static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper,
                             struct ds_accel__finding *finding)
 {
@@ -388,9 +396,10 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
         ds_accel__probe_close(&output[0]);
         return ds_accel__helper_judge_start(program, error, finding);
     }
-    helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0); /* always close-on-exec */
+    /* Pidfds are always close-on-exec. */
+    helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0);
     if (helper->pidfd >= 0) {
-        ds_accel__helper_raise(&helper->pidfd); /* on failure it keeps its number */
+        ds_accel__helper_raise(&helper->pidfd); /* on failure the pidfd keeps its number */
     }
     helper->channel = channel[0];
     helper->output[DS_ACCEL__OUTPUT_HELPER].fd = output[0];
@@ -400,7 +409,7 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
     return send_setup(context, helper);
 }
 
-/* ---- ending a helper ------------------------------------------------------------------------ */
+/* ---- stopping a helper ---------------------------------------------------------------------- */
 
 static bool is_ours(const struct ds_accel__helper *helper)
 {
@@ -420,7 +429,7 @@ static void signal_group(const struct ds_accel__helper *helper, int signal)
     bool by_number = helper->pidfd < 0;
 
     /*
-     * Before Linux 6.9: signal by process group ID, which is not reused until its leader is reaped.
+     * Before Linux 6.9, signal by process group ID, which is not reused until its leader is reaped.
      */
     if (!by_number && send_signal(helper, signal, PIDFD_SIGNAL_PROCESS_GROUP) != 0) {
         by_number = errno == EINVAL;
@@ -440,7 +449,7 @@ bool ds_accel__helper_wait(const struct ds_accel__helper *helper, uint64_t limit
         struct pollfd wait = {.fd = helper->pidfd, .events = POLLIN};
         siginfo_t info = {0};
 
-        if (helper->pidfd < 0) { /* a kernel without pidfds: poll repeatedly */
+        if (helper->pidfd < 0) { /* the kernel has no pidfds: poll repeatedly */
             if (waitid(P_PID, (id_t)helper->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
                 info.si_pid != 0) {
                 return true;
@@ -458,10 +467,10 @@ bool ds_accel__helper_wait(const struct ds_accel__helper *helper, uint64_t limit
 enum reaped {
     REAPED,
     REAPED_BY_OTHERS,
-    NOT_REAPED /* its tracer has not waited for it yet: waiting here could block forever */
+    NOT_REAPED /* a tracer has not waited for it yet: waiting here could block forever */
 };
 
-/* Reap a helper that has ended; info receives its exit status if known. */
+/* Reap a helper that has exited. info receives its exit status if it is known. */
 static enum reaped reap(const struct ds_accel__helper *helper, siginfo_t *info)
 {
     idtype_t type = helper->pidfd >= 0 ? (idtype_t)P_PIDFD : P_PID;
@@ -530,9 +539,10 @@ static void clear_helper(struct ds_accel__helper *helper)
 }
 
 /*
- * Between two candidates a helper has no children. But a helper with a cgroup must remove it, and
- * the process outside a namespace must reap the one inside, which process 1 would inherit
- * otherwise: in a container that may be the caller.
+ * True if the helper can be killed at once. Between two candidates a helper has no children, but a
+ * helper with a cgroup must remove the cgroup, and the process outside of a namespace must reap the
+ * process inside, which process 1 would inherit otherwise: in a container, process 1 may be the
+ * caller.
  */
 static bool has_nothing_to_end(const struct ds_accel__helper *helper)
 {
@@ -546,9 +556,10 @@ static bool has_nothing_to_end(const struct ds_accel__helper *helper)
 }
 
 /*
- * Begin to end a helper. When its channel ends, it ends what it started, and then itself; SIGKILL
- * would prevent that, and the next subreaper, which may be the caller, would inherit its children.
- * A forked child of the caller may hold the channel, too, so close() would not be enough.
+ * Begin to stop a helper. When its channel ends, the helper kills the processes that it started,
+ * and exits. SIGKILL would prevent that, and the next subreaper, which may be the caller, would
+ * inherit the helper's children. shutdown() is needed because a forked child of the caller may have
+ * the channel open, too, so close() would not end it.
  */
 void ds_accel__helper_dismiss(struct ds_accel__helper *helper)
 {
@@ -579,7 +590,7 @@ bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, 
     if (helper->kill_ns > now) {
         ds_accel__helper_wait(helper, helper->kill_ns - now);
     }
-    signal_group(helper, SIGKILL); /* also the rest of its group after the leader's end */
+    signal_group(helper, SIGKILL); /* also kills the rest of its group after the leader's exit */
     if (ds_accel__helper_wait(helper, DS_ACCEL__KILL_GRACE_NS)) {
         reaped = reap(helper, info);
     }
@@ -593,7 +604,10 @@ bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, 
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* The options that a plugin can read from its host: its own part of the configuration. */
+/*
+ * Return the options that a plugin can read from its host, as JSON: its own part of the
+ * configuration.
+ */
 static char *dump_options(const struct ds_accel__candidate *candidate)
 {
     json_t *options =
@@ -622,8 +636,9 @@ static uint32_t log_level(const struct ds_accel__candidate *candidate)
 }
 
 /*
- * Open a separate channel and pipes for each process that probes: what one does to them (shut down,
- * make nonblocking, leave data) does not affect the next. Returns an errno.
+ * Open a separate channel and separate pipes for each process that probes, so that what one process
+ * does to them (shut down, make nonblocking, leave data) does not affect the next process. Returns
+ * an errno.
  */
 static int open_answers(struct ds_accel__helper *helper, int *passed)
 {
@@ -679,7 +694,10 @@ static int32_t send_ask(struct ds_accel__helper *helper,
     return status;
 }
 
-/* Called between two candidates: a process that the last one left may have ended the helper. */
+/*
+ * True if the helper has exited. Called between two candidates, because a process that the previous
+ * candidate left may have killed the helper.
+ */
 static bool is_dead(const struct ds_accel__helper *helper)
 {
     struct pollfd wait = {.fd = helper->pidfd, .events = POLLIN};
@@ -704,7 +722,9 @@ static uint64_t timeout_ns(const ds_accel_t *context)
     return (uint64_t)ds_accel__probe_setting(context, "timeout_ms", 30000) * 1000000u;
 }
 
-/* Reset the state of the previous candidate; each candidate's messages have their own token. */
+/*
+ * Reset the state of the previous candidate. The messages of each candidate have their own token.
+ */
 static bool begin(ds_accel_t *context, struct ds_accel__helper *helper,
                   struct ds_accel__candidate *candidate)
 {
@@ -731,7 +751,10 @@ static bool begin(ds_accel_t *context, struct ds_accel__helper *helper,
            (ssize_t)sizeof(helper->from_child.token);
 }
 
-/* The lowest free number is assigned, so a new descriptor shows how many are left. */
+/*
+ * True if this process can open count more descriptors. A new descriptor has the lowest free
+ * number, so its number shows how many are left.
+ */
 static bool has_descriptors(unsigned count)
 {
     struct rlimit limit;
@@ -748,7 +771,9 @@ void ds_accel__helper_begin(ds_accel_t *context, struct ds_accel__helper *helper
     struct ds_accel__finding ignored = {0};
     siginfo_t info;
 
-    /* If few descriptors are left, reads before the first request take precedence. */
+    /*
+     * Start no helper if few descriptors are left: reads before the first request take precedence.
+     */
     if (helper->pid == 0 && has_descriptors(2 * SAFE_DESCRIPTOR) &&
         start_helper(context, helper, &ignored) < 0 && helper->pid != 0) {
         ds_accel__helper_end(context, helper, &info); /* its setup is incomplete */
@@ -763,7 +788,7 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
     int32_t status = DS_ACCEL_OK;
     siginfo_t info;
 
-    assert(helper->candidate == NULL); /* one at a time */
+    assert(helper->candidate == NULL); /* one candidate at a time */
     if (helper->pid != 0 && (helper->is_ending || is_dead(helper))) {
         ds_accel__helper_end(context, helper, &info);
     }
@@ -779,7 +804,7 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
         int error = open_answers(helper, passed);
 
         if (error != 0) {
-            ds_accel__helper_end(context, helper, &info); /* frees descriptors for others */
+            ds_accel__helper_end(context, helper, &info); /* frees descriptors for other uses */
         }
         status = error == 0
                      ? DS_ACCEL_OK
@@ -798,7 +823,7 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
         }
     }
     if (status >= 0 && finding.reason != DS_ACCEL__REASON_NONE) {
-        helper->candidate = NULL; /* it was not sent */
+        helper->candidate = NULL; /* the candidate was not sent */
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_ERROR, &finding);
     }
     return status;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Probes a plugin in this process: load, entry, probe. The process is ds-accel-probe
- * (probe_serve.c), or the caller's own for the chosen plugin, for backends that the program
+ * (probe_serve.c), or the caller's process for the chosen plugin, for backends that the program
  * registered, and for debugging (probe.mode).
  */
 #include "base/text.h"
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Report the gate whose code, the plugin's, starts to run. */
+/* Report the gate at which the plugin's code starts to run. */
 static void enter(struct ds_accel__candidate *candidate, enum ds_accel__gate gate)
 {
     ds_accel_t *context = candidate->host.context;
@@ -51,7 +51,7 @@ static void check_verdict(const struct ds_accel_verdict *verdict, struct ds_acce
     }
 }
 
-/* A negative status of probe means state ERROR, whatever the verdict holds. */
+/* Convert a negative status of probe to state ERROR, regardless of the verdict's contents. */
 static void take_failure(struct ds_accel_verdict *verdict, int32_t status,
                          const struct ds_accel_error *error)
 {
@@ -77,7 +77,10 @@ static void take_failure(struct ds_accel_verdict *verdict, int32_t status,
     snprintf(verdict->detail, sizeof(verdict->detail), "%.255s", text);
 }
 
-/* A reason that is unknown to this host comes from a newer ABI: keep the plugin's own text. */
+/*
+ * Return the reason of a verdict. A reason that this host does not have comes from a newer ABI:
+ * keep the plugin's own text.
+ */
 static enum ds_accel__reason_id reason_of(const struct ds_accel_verdict *verdict)
 {
     enum ds_accel__reason_id reason = ds_accel__reason_of_verdict(verdict->reason);
@@ -129,7 +132,10 @@ static void ask(struct ds_accel__candidate *candidate)
     }
 }
 
-/* The table's features must equal those of the note, which was checked before any code ran. */
+/*
+ * The table's required features must equal those of the note, which was checked before any code
+ * ran.
+ */
 static void check_features(const struct ds_accel__candidate *candidate,
                            struct ds_accel__finding *finding)
 {
@@ -143,8 +149,8 @@ static void check_features(const struct ds_accel__candidate *candidate,
 }
 
 /*
- * Open the file that was checked, by its path, since $ORIGIN, debuggers and the dynamic linker's
- * own bookkeeping need the path; the file's identity is compared before and after.
+ * Open the checked file by its path, because $ORIGIN, debuggers and the dynamic linker's
+ * bookkeeping need the path. The file's identity is compared before and after the open.
  */
 static int32_t open_module(struct ds_accel__candidate *candidate, struct ds_accel__finding *finding)
 {

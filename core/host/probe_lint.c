@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Checks the rules of docs/plugin-abi.md that need the plugin's own code, in the process that runs
- * it: ds-accel-probe (probe_serve.c), for lint.c. Each result is sent at once, since the next rule
- * may end the process.
+ * Checks the rules of docs/plugin-abi.md that need the plugin's code, in the process that runs it:
+ * ds-accel-probe (probe_serve.c), for lint.c. Each result is sent at once, because the check of the
+ * next rule may crash the process.
  */
 #include "base/trust.h"
 #include "host/context.h"
@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 struct run {
-    struct ds_accel__candidate *candidate; /* the one probed, for which the host logs */
+    /* The candidate being probed, under whose name the host logs. */
+    struct ds_accel__candidate *candidate;
     ds_accel__rule_t judge;
     void *user_data;
     struct ds_accel_note_desc note;
@@ -57,7 +58,8 @@ static int32_t read_note(struct run *run, struct ds_accel__finding *finding)
     status = ds_accel__elf_open(fd, &elf, finding);
     close(fd);
     if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
-        struct ds_accel__finding note = {0}; /* was checked already, in the caller */
+        /* Discarded: the caller has already checked the note. */
+        struct ds_accel__finding note = {0};
 
         ds_accel__elf_check_note(&elf, run->candidate->name, &note);
         run->note = elf.desc;
@@ -81,7 +83,7 @@ static int32_t check_load(struct run *run)
     return status;
 }
 
-/* The plugin's note and table must agree in everything that both contain. */
+/* Check that the plugin's note and table agree in everything that both contain. */
 static void compare_note(const struct run *run, const struct ds_accel_plugin *table,
                          struct ds_accel__finding *finding)
 {
@@ -125,7 +127,7 @@ static void check_entry(struct run *run)
             ds_accel__finding_set(&finding, DS_ACCEL__REASON_BROKEN_RULE,
                                   "two calls returned different tables");
         }
-        /* Use the note's name: another rule compares it with the file's name. */
+        /* Import by the note's name: another rule compares that name with the file's name. */
         ds_accel__table_import(run->theirs, run->note.name, &candidate->table, &table);
         if (table.reason == DS_ACCEL__REASON_NONE ||
             table.reason == DS_ACCEL__REASON_FEATURE_UNKNOWN) {

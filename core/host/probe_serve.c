@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The supervisor in ds-accel-probe: it takes requests from the library and loads and probes each
- * plugin in a separate child (probe_child.c), forked from this process, which has never run any
- * plugin's code. So each plugin starts in the same fresh process, independent of earlier plugins.
- * See probe.c for the other end, and contain.c for ending the processes that plugins start.
+ * The supervisor in ds-accel-probe: it receives requests from the library, and loads and probes
+ * each plugin in a separate child (probe_child.c), forked from this process, which has never run
+ * any plugin's code. Each plugin therefore starts in the same fresh process, independent of earlier
+ * plugins. probe.c is the library's side; contain.c kills the processes that plugins start.
  *
  *     library               supervisor                       child
  *     SETUP, ASK  -------->  fork  ------------------------>  load, entry, probe, start
  *                            poll: child, library, caller     STAGE, LOG, RESULT, CONDUCT, END  -->
  *     STOP        -------->  TERM, KILL                       _exit
- *                 <--------  ENDED: how; its processes have ended
+ *                 <--------  ENDED: exit status; all processes have exited
  *
- * The child has no access to the channel of the supervisor, and replies on a channel of its own,
- * with a token that the library creates for each plugin. What one plugin's process knows is of no
- * use during a later plugin's probe.
+ * The child has no access to the supervisor's channel, and replies on a separate channel, with a
+ * token that the library creates for each plugin. Data in one plugin's process is of no use during
+ * a later plugin's probe.
  */
 #include "base/clock.h"
 #include "host/contain.h"
@@ -38,13 +38,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define REQUEST_LIMIT_BYTES (2 * 1024 * 1024u) /* options of one backend */
-#define TERM_GRACE_NS 200000000ull             /* from SIGTERM to SIGKILL */
-#define KILL_GRACE_NS 1000000000ull            /* from that to "it does not end" */
+#define REQUEST_LIMIT_BYTES (2 * 1024 * 1024u) /* limit for the options of one backend */
+#define TERM_GRACE_NS 200000000ull             /* time from SIGTERM to SIGKILL */
+#define KILL_GRACE_NS 1000000000ull /* time from SIGKILL until the process is reported as stuck */
 
 /*
- * The attributes of this process that other processes of the same user can change and that forks
- * inherit.
+ * The attributes of this process that other processes of the same user can change and that forked
+ * children inherit.
  */
 struct traits {
     int priority;
@@ -60,10 +60,10 @@ static struct {
     struct ds_accel__message_reader reader;
     uint64_t token;
     uint32_t sequence;
-    struct ds_accel__message next;      /* with has_next: read while a child was there */
-    int passed[DS_ACCEL__PROBE_PASSED]; /* received with the last ASK */
+    struct ds_accel__message next; /* valid if has_next: a message read while a child was running */
+    int passed[DS_ACCEL__PROBE_PASSED]; /* descriptors received with the last ASK */
     bool has_passed;
-    struct traits traits; /* at the start */
+    struct traits traits; /* attributes at the start of this process */
     bool has_next;
     bool is_library_gone;
 } server;
@@ -74,7 +74,7 @@ static _Noreturn void leave(int code)
     _exit(code);
 }
 
-/* ---- to the library ------------------------------------------------------------------------- */
+/* ---- messages to the library ---------------------------------------------------------------- */
 
 static void say(uint16_t kind, const void *payload, size_t payload_bytes)
 {
@@ -97,7 +97,7 @@ static void say(uint16_t kind, const void *payload, size_t payload_bytes)
     }
 }
 
-/* ---- from the library ----------------------------------------------------------------------- */
+/* ---- messages from the library -------------------------------------------------------------- */
 
 static void close_passed(void)
 {
@@ -119,7 +119,7 @@ static void take_passed(struct msghdr *message)
     }
 }
 
-/* Read the available bytes. False: the library has closed its end, or sent an invalid request. */
+/* Read the available bytes. False if the library has closed its end or sent an invalid request. */
 static bool read_some(void)
 {
     union {
@@ -155,7 +155,7 @@ static enum ds_accel__message_result next_message(struct ds_accel__message *mess
     return ds_accel__message_next(&server.reader, message);
 }
 
-/* Wait for a message; false: there will be no more. */
+/* Wait for a message. False if no further message can arrive. */
 static bool read_message(struct ds_accel__message *message)
 {
     for (;;) {
@@ -175,11 +175,11 @@ static bool read_message(struct ds_accel__message *message)
     }
 }
 
-/* ---- a child -------------------------------------------------------------------------------- */
+/* ---- child ---------------------------------------------------------------------------------- */
 
 struct child {
     pid_t pid;
-    int pidfd; /* -1: the kernel has none */
+    int pidfd; /* -1: the kernel has no pidfds */
     uint32_t number;
     bool was_stopped;
 };
@@ -205,7 +205,7 @@ static void wait_until_ended(const struct child *child, uint64_t limit_ns)
 
 static void stop(struct child *child, bool is_asked_first)
 {
-    assert(child->pid > 0); /* kill() treats 0 and -1 as groups */
+    assert(child->pid > 0); /* kill() treats 0 and -1 as groups of processes */
     child->was_stopped = true;
     if (is_asked_first) {
         kill(child->pid, SIGTERM);
@@ -217,7 +217,7 @@ static void stop(struct child *child, bool is_asked_first)
     wait_until_ended(child, KILL_GRACE_NS);
 }
 
-/* While a child runs, handle only STOP; keep any other request for later. */
+/* Handle only STOP while a child runs. Store any other request for later. */
 static void hear(struct child *child)
 {
     if (!read_some()) {
@@ -226,7 +226,7 @@ static void hear(struct child *child)
     }
     while (!server.has_next &&
            ds_accel__message_next(&server.reader, &server.next) == DS_ACCEL__MESSAGE_READY) {
-        uint32_t stop_of[2]; /* number, whether to send SIGTERM first */
+        uint32_t stop_of[2]; /* number of the ASK, and whether to send SIGTERM first */
 
         if (server.next.kind != DS_ACCEL__MESSAGE_STOP) {
             server.has_next = true;
@@ -260,10 +260,10 @@ static void watch(struct child *child)
 
 static void take_traits(struct traits *traits)
 {
-    memset(traits, 0, sizeof(*traits)); /* to be compared as a whole */
+    memset(traits, 0, sizeof(*traits)); /* the struct is compared as a whole */
     traits->priority = getpriority(PRIO_PROCESS, 0);
     traits->scheduler = sched_getscheduler(0);
-    traits->io_priority = syscall(SYS_ioprio_get, 1 /* of a process */, 0);
+    traits->io_priority = syscall(SYS_ioprio_get, 1 /* IOPRIO_WHO_PROCESS */, 0);
     sched_getaffinity(0, sizeof(traits->cpus), &traits->cpus);
     for (int i = 0; i < (int)RLIM_NLIMITS; i++) {
         getrlimit((__rlimit_resource_t)i, &traits->limits[i]);
@@ -292,7 +292,7 @@ static void report_end(const struct child *child, int error)
         ended.has_left = ds_accel__contain_clear(&server.contained, child->pid, &is_gone);
         ended.is_stuck = !is_gone;
         ended.is_changed = is_changed();
-        if (info.si_pid == 0) { /* the child itself, not a process that it left */
+        if (info.si_pid == 0) { /* has_left counted the child itself */
             ended.has_left = 0;
         }
     }
@@ -300,8 +300,8 @@ static void report_end(const struct child *child, int error)
 }
 
 /*
- * Called in the child: install stdout, stderr and the channel for its messages. All three numbers
- * are above the supervisor's channel.
+ * Install stdout, stderr and the channel for messages. Called in the child. All three received
+ * descriptors are above the supervisor's channel.
  */
 static void take_descriptors(void)
 {
@@ -330,7 +330,7 @@ static void serve_ask(const struct ds_accel__message *message)
     }
     child.number = ask.number;
     child.pid = server.has_passed ? fork() : -1;
-    error = child.pid > 0 ? 0 : server.has_passed ? errno : EMFILE; /* descriptor limit */
+    error = child.pid > 0 ? 0 : server.has_passed ? errno : EMFILE; /* descriptors not received */
     if (child.pid == 0) {
         ds_accel__contain_join(&server.contained, supervisor);
         close(DS_ACCEL__PROBE_CHANNEL);
@@ -376,9 +376,12 @@ static void serve_setup(const struct ds_accel__message *message)
     say(DS_ACCEL__MESSAGE_HELLO, &answer, sizeof(answer));
 }
 
-/* ---- the process ---------------------------------------------------------------------------- */
+/* ---- main function -------------------------------------------------------------------------- */
 
-/* Arguments: the library's process, and what is to contain what plugins start. */
+/*
+ * True if the library started this process. Arguments: the library's process ID, and the
+ * containment of the processes that plugins start.
+ */
 static bool is_started_by_library(int argc, char **argv)
 {
     return argc == 3 && getppid() == atoi(argv[1]) && fcntl(DS_ACCEL__PROBE_CHANNEL, F_GETFD) >= 0;
@@ -398,7 +401,7 @@ int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void))
     enum ds_accel__containment wanted;
     bool is_conformance = argc == 4 && strcmp(argv[3], "--conformance") == 0;
 
-    /* Started by the conformance suite, inside its own containment. */
+    /* Run as a peer that the conformance suite started inside its own containment. */
     if (argc == 2 && strcmp(argv[1], "--peer") == 0 &&
         fcntl(DS_ACCEL__PROBE_CHANNEL, F_GETFD) >= 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -424,7 +427,7 @@ int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void))
             serve_setup(&message);
         } else if (server.context != NULL && message.kind == DS_ACCEL__MESSAGE_ASK) {
             serve_ask(&message);
-        } else if (message.kind != DS_ACCEL__MESSAGE_STOP) { /* a STOP that came too late */
+        } else if (message.kind != DS_ACCEL__MESSAGE_STOP) { /* a STOP may arrive too late */
             break;
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The configuration of probing: "probe" and the backend's "tolerate". */
+/* Settings of probing from the configuration: "probe", and "tolerate" of a backend. */
 #include "base/text.h"
 #include "config/config.h"
 #include "config/env.h"

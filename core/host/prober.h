@@ -10,10 +10,13 @@
 
 #include <signal.h>
 
-#define DS_ACCEL__OUTPUT_KEPT_BYTES 2048u     /* of each stream, for explain */
-#define DS_ACCEL__KILL_GRACE_NS 1000000000ull /* from SIGKILL until the wait ends */
+#define DS_ACCEL__OUTPUT_KEPT_BYTES 2048u     /* bytes stored of each stream, for explain */
+#define DS_ACCEL__KILL_GRACE_NS 1000000000ull /* time from SIGKILL until the wait ends */
 
-/* Sources of output: the plugin's process, which has pipes of its own, and the helper. */
+/*
+ * Sources of output: stdout and stderr of the plugin's process, each with its own pipe, and the
+ * helper.
+ */
 enum ds_accel__output {
     DS_ACCEL__OUTPUT_STDOUT,
     DS_ACCEL__OUTPUT_STDERR,
@@ -29,50 +32,50 @@ struct ds_accel__captured {
 };
 
 struct ds_accel__conduct {
-    enum ds_accel__reason_id reason; /* the first that is not tolerated; NONE: none */
+    enum ds_accel__reason_id reason; /* first kind that is not tolerated; NONE: no such kind */
     char detail[256];
-    char tolerated[256]; /* codes, for the gate's evidence */
-    bool has_more;       /* detail names further codes */
-    bool has_process;    /* leaves_process is among them */
+    char tolerated[256]; /* codes of tolerated kinds, for the evidence */
+    bool has_more;       /* detail contains further codes */
+    bool has_process;    /* leaves_process was reported */
 };
 
 /* The result of reading a channel. */
 enum ds_accel__heard {
     DS_ACCEL__HEARD_SOMETHING,
-    DS_ACCEL__HEARD_GARBAGE, /* not a message */
+    DS_ACCEL__HEARD_GARBAGE, /* received bytes that are no message */
     DS_ACCEL__HEARD_FORGERY
 };
 
 struct ds_accel__helper {
-    pid_t pid; /* 0: none */
+    pid_t pid; /* 0: no process */
     int pidfd;
-    int channel; /* to the supervisor; -1: closed */
+    int channel; /* socket to the supervisor; -1: closed */
     struct ds_accel__captured output[DS_ACCEL__OUTPUT_COUNT];
     struct ds_accel__message_reader from_supervisor;
     struct ds_accel__message_reader from_child;
     uint64_t token;
     uint32_t sequence;
-    uint32_t number; /* of the last ASK */
+    uint32_t number; /* number of the last ASK */
     bool has_said_hello;
     struct ds_accel__probe_hello hello;
-    bool is_used;     /* it has probed another candidate before */
-    bool is_deaf;     /* it does not read its requests */
+    bool is_used;     /* has probed another candidate before */
+    bool is_deaf;     /* does not read its requests */
     bool is_ending;   /* killed or dismissed, not yet reaped */
-    uint64_t kill_ns; /* until then a dismissed helper may end by itself */
-    /* About the candidate that is being probed. */
+    uint64_t kill_ns; /* time until which a dismissed helper may exit by itself */
+    /* State of the candidate that is being probed. */
     struct ds_accel__candidate *candidate; /* NULL: idle */
-    int answers;                           /* from the process that probes it */
-    uint32_t stage;                        /* a gate */
+    int answers;                           /* channel from the process that probes the candidate */
+    uint32_t stage;                        /* an enum ds_accel__gate */
     size_t logged_bytes;
     bool has_result;
     bool has_end;    /* END was received */
-    bool has_ended;  /* its process has ended: see ended */
+    bool has_ended;  /* the process has exited: see ended */
     bool is_stopped; /* a STOP was sent */
-    bool is_hung;    /* it reached its deadline */
+    bool is_hung;    /* the deadline has passed */
     bool called_exit;
-    int32_t signal; /* that would end the child, by its own message; 0: none */
+    int32_t signal; /* signal that the child reported before it was killed; 0: none */
     uint64_t address;
-    enum ds_accel__heard nonsense; /* an invalid message, or SOMETHING */
+    enum ds_accel__heard nonsense; /* HEARD_SOMETHING, or the kind of an invalid message */
     struct ds_accel__probe_ended ended;
     struct ds_accel__conduct conduct;
     uint64_t start_ns;
@@ -81,88 +84,95 @@ struct ds_accel__helper {
 
 struct ds_accel__prober {
     char *program;
-    /* Start helpers without a pid namespace: a plugin failed in one, perhaps because of it. */
+    /*
+     * Start helpers without a pid namespace: a plugin failed in one, and the namespace may be the
+     * cause.
+     */
     bool is_outside;
     size_t width;
     struct ds_accel__helper helpers[]; /* width elements */
 };
 
-/* probe_settings.c */
+/* Functions of probe_settings.c. */
 
-#define DS_ACCEL__PROBE_WIDTH_LIMIT 64 /* helpers at a time */
+#define DS_ACCEL__PROBE_WIDTH_LIMIT 64 /* maximum number of helpers at a time */
 long long ds_accel__probe_setting(const ds_accel_t *context, const char *key, long long otherwise);
 
-/* probe_helper.c: starting helpers, ending them and sending requests. */
+/* Functions of probe_helper.c: start helpers, stop them, and send requests. */
 
-/* Close *fd and set it to -1; do nothing if it is -1 already. */
+/* Close *fd and set it to -1. Do nothing if it is already -1. */
 void ds_accel__probe_close(int *fd);
 
 /*
- * Move a descriptor above the numbers that the child uses; false with errno. This includes the ends
- * that stay in this process: if the caller has closed stdout, text that it prints nevertheless must
- * not get into the library's channel.
+ * Move a descriptor above the numbers that the child uses; false with errno. Also called for the
+ * ends that stay in this process: if the caller has closed stdout, text that it prints nevertheless
+ * must not get into the library's channel.
  */
 DS_ACCEL__PRIVATE bool ds_accel__helper_raise(int *fd);
 #define DS_ACCEL__HELPER_DESCRIPTORS 3 /* stdout, stderr, channel */
 
 /*
- * Start ds-accel-probe in a process group of its own, with an empty stdin and count descriptors
- * (all raised) as stdout and the following numbers; it inherits no other descriptor. argument:
- * NULL, or "--conformance". Returns an errno.
+ * Start ds-accel-probe in its own process group, with an empty stdin, and with count descriptors
+ * (all moved by ds_accel__helper_raise()) as stdout and the following numbers. It inherits no other
+ * descriptor. argument: NULL, or "--conformance". Returns an errno.
  */
 DS_ACCEL__PRIVATE int ds_accel__helper_spawn(pid_t *pid_out, const char *program,
                                              const char *containment, const char *argument,
                                              const int *descriptors, int count);
 /*
- * Set finding to the reason why a helper could not be started or a process not be forked;
- * ERR_NO_MEMORY.
+ * Set finding to the reason why a helper could not be started, or why a process could not be
+ * forked. ERR_NO_MEMORY.
  */
 int32_t ds_accel__helper_judge_start(const char *program, int error,
                                      struct ds_accel__finding *finding);
-/* The configured containment of the processes that plugins start. */
+/* Return the configured containment of the processes that plugins start. */
 DS_ACCEL__PRIVATE const char *ds_accel__probe_containment(const ds_accel_t *context);
 
 int32_t ds_accel__prober_make(ds_accel_t *context);
 /*
- * Start a helper that does not run yet, without a candidate; if that fails, it still does not run.
+ * Start a helper that is not running, without a candidate. A failure is ignored: the helper is then
+ * still not running.
  */
 void ds_accel__helper_begin(ds_accel_t *context, struct ds_accel__helper *helper);
-/* Send a helper its next candidate; the helper is started first if it does not run. */
+/* Send a helper its next candidate. Start the helper first if it is not running. */
 int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helper,
                              struct ds_accel__candidate *candidate);
-/* Have the supervisor end the process that probes the candidate. */
+/* Request that the supervisor stop the process that probes the candidate. */
 void ds_accel__helper_stop(struct ds_accel__helper *helper, bool is_asked_first);
-/* Begin to end a helper without waiting. */
+/* Begin to stop a helper, without waiting. */
 void ds_accel__helper_dismiss(struct ds_accel__helper *helper);
-/* Wait until it has ended, without reaping it; false if it did not end within the limit. */
+/* Wait until a helper has exited, without reaping it. False if it did not exit within the limit. */
 bool ds_accel__helper_wait(const struct ds_accel__helper *helper, uint64_t limit_ns);
 /*
- * End a helper with all of its process group, and reap it. False: its exit status is unknown,
- * because other code of the program reaped it or because SIGKILL did not end it.
+ * Stop a helper with its whole process group, and reap it. False if its exit status is unknown,
+ * because other code of the program reaped it or because SIGKILL did not terminate it.
  */
 bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, siginfo_t *info);
-/* Reap abandoned helpers that have ended since. */
+/* Reap abandoned helpers that have exited. */
 void ds_accel__helpers_reap(void);
 
-/* probe_hear.c: evaluating messages and ends of helpers. */
+/* Functions of probe_hear.c: evaluate the messages and exits of helpers. */
 
 /* Read the output that was printed so far. */
 void ds_accel__helper_take_output(struct ds_accel__captured *capture);
-/* Read both channels, with at most reads read calls for each. ERR_NO_MEMORY. */
+/* Read both channels, with at most reads calls of recv() for each. ERR_NO_MEMORY. */
 int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *helper, int reads);
 /* Evaluate a message of the child, whose contents are not trusted. */
 enum ds_accel__heard ds_accel__helper_take_message(ds_accel_t *context,
                                                    struct ds_accel__helper *helper,
                                                    const struct ds_accel__message *message);
-/* Evaluate a message of the supervisor. False: the message is invalid. */
+/* Evaluate a message of the supervisor. False if the message is invalid. */
 bool ds_accel__helper_take_supervisor_message(const ds_accel_t *context,
                                               struct ds_accel__helper *helper,
                                               const struct ds_accel__message *message);
-/* Enter the plugin's conduct into the candidate's gates. */
+/* Record the plugin's conduct in the candidate's gate conduct. */
 void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper);
-/* The process that probed the candidate has ended: judge its result, or how it ended. */
+/*
+ * Judge the result of the process that probed the candidate, or how the process terminated. Called
+ * after the process has exited.
+ */
 int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *helper);
-/* The helper itself ended: the candidate is judged for that, or is probed once more. */
+/* Reject the candidate, or probe it once more. Called after the helper itself has terminated. */
 int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *helper);
 
 #endif

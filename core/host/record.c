@@ -3,7 +3,7 @@
 /*
  * Serialization of records. A file is a header and, for each record, its size, its members in their
  * in-memory format and its texts, each terminated by NUL. A file is accepted only if it is complete
- * (checksum), from this boot, machine, user and version, and if each member of each record is
+ * (checksum) and from this boot, machine, user and version, and if each member of each record is
  * within its range.
  */
 #include "host/record.h"
@@ -20,21 +20,21 @@ struct file_head {
     char magic[8];
     uint32_t format;
     uint32_t record_count;
-    uint64_t machine;  /* boot, machine, user, version */
-    uint64_t checksum; /* of everything that follows */
+    uint64_t machine;  /* hash of boot, machine, user and version */
+    uint64_t checksum; /* hash of the data after the header */
 };
 
 static_assert(sizeof(struct file_head) == DS_ACCEL__RECORD_FILE_HEAD_BYTES, "its size is known");
 
 struct record_head {
-    uint32_t size_bytes; /* of the record, texts and padding included */
+    uint32_t size_bytes; /* size of the record, including texts and padding */
     uint32_t text_bytes;
     struct ds_accel__record_data data;
 };
 
 const char ds_accel__cache_no_memory[] = "host memory is exhausted";
 
-/* ---- the table ------------------------------------------------------------------------------ */
+/* ---- table of records ----------------------------------------------------------------------- */
 
 static bool reserve(struct ds_accel__cache_table *table, size_t capacity)
 {
@@ -68,7 +68,10 @@ void ds_accel__cache_table_clear(struct ds_accel__cache_table *table)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Read the texts of a record: the exact number of them, each terminated within the record. */
+/*
+ * Read the texts of a record: exactly DS_ACCEL__RECORD_TEXTS texts, each terminated within the
+ * record.
+ */
 static bool take_texts(struct ds_accel__record *record, const char *at, size_t left)
 {
     for (size_t i = 0; i < DS_ACCEL__RECORD_TEXTS; i++) {
@@ -94,7 +97,9 @@ static bool is_sound(const struct ds_accel__record *record)
             return false;
         }
     }
-    /* NOT_PROBED: the record has only strikes. No evaluation ends in the states left out here. */
+    /*
+     * NOT_PROBED: the record contains only strikes. No evaluation yields the states excluded here.
+     */
     return (record->data.state == DS_ACCEL_STATE_NOT_PROBED ||
             (record->data.state >= DS_ACCEL_STATE_AVAILABLE &&
              record->data.state <= DS_ACCEL_STATE_TIMED_OUT)) &&
@@ -120,7 +125,7 @@ const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t 
         return "it is not a verdict cache";
     }
     if (head.format != FORMAT || head.machine != machine) {
-        return ""; /* from another version, boot or machine: not logged */
+        return ""; /* the file is from another version, boot or machine: not logged */
     }
     at += sizeof(head);
     size_bytes -= sizeof(head);
@@ -200,7 +205,9 @@ int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64
 
             ds_accel__text_add_bytes(text, value, strlen(value) + 1);
         }
-        /* Both passes over the texts give the same size, and padding is less than a word. */
+        /*
+         * Both passes over the texts yield the same size, and the padding is shorter than a word.
+         */
         assert(record_head.size_bytes >= sizeof(record_head) + record_head.text_bytes);
         assert(record_head.size_bytes - sizeof(record_head) - record_head.text_bytes < 8);
         ds_accel__text_add_bytes(text, "\0\0\0\0\0\0\0",
@@ -219,7 +226,7 @@ int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64
 
 uint64_t ds_accel__record_layout(void)
 {
-    /* Builds of the same version may differ in what they store. */
+    /* Builds of the same version may store different members. */
     const size_t sizes[] = {sizeof(struct record_head), DS_ACCEL__RECORD_TEXTS};
 
     return ds_accel__hash(sizes, sizeof(sizes), ds_accel__hash_text(DS_ACCEL_VERSION, FORMAT));

@@ -52,8 +52,9 @@ void ds_accel__registry_clear(struct ds_accel__registry *registry)
 }
 
 struct rank {
-    size_t position; /* in detection_order, or after all of it */
-    size_t found;    /* order on the search path: a shadowed one sorts after its shadower */
+    size_t position; /* index in detection_order; after all indices if the name is not listed */
+    /* Position on the search path: a shadowed candidate sorts after the one that shadows it. */
+    size_t found;
     struct ds_accel__candidate *candidate;
 };
 
@@ -74,7 +75,8 @@ static int compare_ranks(const void *a, const void *b)
 }
 
 /*
- * Listed names by position, then the others by name, then cpu unless it is listed before another.
+ * Rank a name: first the listed names in their order, then the other names, then cpu, unless cpu is
+ * listed before another name.
  */
 static size_t rank_of(json_t *order, const char *name)
 {
@@ -109,7 +111,7 @@ int32_t ds_accel__registry_sort(ds_accel_t *context)
     }
     qsort(ranks, registry->count, sizeof(*ranks), compare_ranks);
     for (size_t i = 0; i < registry->count; i++) {
-        assert(i == 0 || compare_ranks(&ranks[i - 1], &ranks[i]) < 0); /* no two are equal */
+        assert(i == 0 || compare_ranks(&ranks[i - 1], &ranks[i]) < 0); /* no two ranks are equal */
         registry->candidates[i] = ranks[i].candidate;
     }
     free(ranks);

@@ -13,19 +13,21 @@
 #include <stddef.h>
 
 struct ds_accel__registry {
-    struct ds_accel__candidate **candidates; /* in detection order */
+    struct ds_accel__candidate **candidates; /* sorted in detection order */
     size_t count;
 };
 
 DS_ACCEL__PRIVATE struct ds_accel__candidate *
 ds_accel__registry_find(const struct ds_accel__registry *registry, const char *name);
-/* Take ownership of the candidate; on failure it is destroyed. */
+/* Add a candidate, and take ownership of it. On failure the candidate is destroyed. */
 DS_ACCEL__PRIVATE int32_t ds_accel__registry_add(struct ds_accel__registry *registry,
                                                  struct ds_accel__candidate *candidate);
 void ds_accel__registry_clear(struct ds_accel__registry *registry);
-/* Fill the registry from the search path; registered candidates are in it already. */
+/*
+ * Fill the registry from the search path. Candidates that the program registered are already in it.
+ */
 int32_t ds_accel__scan(ds_accel_t *context);
-/* Put the candidates in detection order. */
+/* Sort the candidates in detection order. */
 int32_t ds_accel__registry_sort(ds_accel_t *context);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The search path and the plugin files on it. The first file of a name wins; later ones are listed
- * as shadowed. The order is byte-wise, so that the result depends on neither the file system nor
- * the locale.
+ * The search path and the plugin files on it. The first file with a name is used; later files with
+ * that name are listed as shadowed. The order is bytewise, so that the result depends on neither
+ * the file system nor the locale.
  */
 #include "base/file.h"
 #include "base/text.h"
@@ -31,7 +31,7 @@ struct scan {
     struct seen_dir *seen;
     size_t seen_count;
     size_t
-        before; /* candidates of the directories before this one: a directory has no name twice */
+        before; /* number of candidates of earlier directories; no directory has one name twice */
 };
 
 static bool is_plugin_file(const char *name)
@@ -77,7 +77,7 @@ static int32_t add_plugin(struct scan *scan, const char *dir, const char *file)
     return ds_accel__registry_add(registry, candidate);
 }
 
-/* True the first time a directory is scanned, regardless of its path. */
+/* Set *is_new_out to true the first time a directory is scanned, regardless of its path. */
 static int32_t is_new_dir(struct scan *scan, const struct stat *info, bool *is_new_out)
 {
     struct seen_dir *seen;
@@ -118,7 +118,10 @@ static int32_t scan_names(struct scan *scan, const char *dir)
     return status == DS_ACCEL_ERR_NO_MEMORY ? status : DS_ACCEL_OK;
 }
 
-/* is_wanted: the caller or the operator named the directory, so warn if it is absent. */
+/*
+ * Scan a directory. is_wanted: the caller or the operator specified the directory, so warn if it is
+ * absent.
+ */
 static int32_t scan_dir(struct scan *scan, const char *given, bool is_wanted)
 {
     struct stat info;
@@ -137,7 +140,7 @@ static int32_t scan_dir(struct scan *scan, const char *given, bool is_wanted)
     if (status < 0 || !is_new) {
         return status;
     }
-    dir = realpath(given, NULL); /* so that dlopen() always gets absolute paths */
+    dir = realpath(given, NULL); /* dlopen() must always receive absolute paths */
     if (dir == NULL && errno != ENOMEM) {
         ds_accel__log(&scan->context->log, "scan", DS_ACCEL_LOG_WARN, "cannot read %s: %s", given,
                       strerror(errno));
@@ -153,7 +156,7 @@ static int32_t scan_dir(struct scan *scan, const char *given, bool is_wanted)
 }
 
 /*
- * Scan the directories of a colon-separated list; empty items are skipped and never mean the
+ * Scan the directories of a colon-separated list. Empty items are skipped and never mean the
  * current directory.
  */
 static int32_t scan_path(struct scan *scan, const char *path)

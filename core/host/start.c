@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Starts a plugin: init, and the number of its devices. This happens in the process that uses the
- * plugin (activate.c), and before that, as a rehearsal, in a helper (probe_child.c).
+ * Starts a plugin: calls init, and queries the number of its devices. This happens in the process
+ * that uses the plugin (activate.c), and before that, as a rehearsal, in a helper (probe_child.c).
  */
 #include "host/start.h"
 #include "base/text.h"
@@ -13,7 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Name the call that failed, unless the plugin's own text begins with it. */
+/*
+ * Describe the failure, beginning with the call that failed, unless the plugin's own text begins
+ * with it.
+ */
 static void describe(const struct ds_accel__start *start, const char *call,
                      const struct ds_accel_error *error, char *text, size_t size)
 {
@@ -60,7 +63,7 @@ void ds_accel__start_instance(struct ds_accel__candidate *candidate,
     if (start->status > 0) {
         start->status = DS_ACCEL_ERR_ABI;
     }
-    /* The device may be free, or have memory, when it is needed. */
+    /* The device may be free, or have memory, when the program starts the plugin. */
     start->is_inconclusive = start->status == DS_ACCEL_ERR_BUSY ||
                              start->status == DS_ACCEL_ERR_NO_MEMORY;
     assert(start->status <= 0);
@@ -92,5 +95,5 @@ void ds_accel__start_judge(struct ds_accel__candidate *candidate, const char *te
         ds_accel__start_fail(candidate, text);
         return;
     }
-    candidate->stage = stage; /* the stage of the plugin's own result */
+    candidate->stage = stage; /* restore the stage of the plugin's own result */
 }

@@ -12,12 +12,12 @@
 struct ds_accel__candidate;
 
 /*
- * Call init and device_count, with the result in candidate->start; text: what failed. Plugin lock
- * held.
+ * Call init and device_count, and set candidate->start to the result. text describes a failure.
+ * Caller holds the plugin lock.
  */
 void ds_accel__start_instance(struct ds_accel__candidate *candidate,
                               ds_accel_plugin_instance_t **instance_out, char *text, size_t size);
-/* Enter the result of a rehearsal into the gate. */
+/* Record the result of a rehearsal in the gate start. */
 void ds_accel__start_judge(struct ds_accel__candidate *candidate, const char *text);
 DS_ACCEL__PRIVATE void ds_accel__start_fail(struct ds_accel__candidate *candidate,
                                             const char *text);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Strikes of a record: how often the plugin crashed or hung recently, and for how long it is
- * therefore quarantined. These functions know only the record: no candidate and no file.
+ * therefore quarantined. These functions use only the record: no candidate and no file.
  */
 #include "host/strike.h"
 #include "base/clock.h"
@@ -14,11 +14,11 @@
 #include <stdio.h>
 #include <time.h>
 
-#define STRIKES_LAST_MS (48 * 3600000u)  /* validity of a strike if no other follows */
-#define STRIKE_LIMIT 2u                  /* the plugin is quarantined from here on */
-#define LOADS_APART_MS (10 * 60 * 1000u) /* between a strike by a breadcrumb and the next one */
+#define STRIKES_LAST_MS (48 * 3600000u) /* validity of a strike if no other follows */
+#define STRIKE_LIMIT 2u                 /* number of strikes from which the plugin is quarantined */
+#define LOADS_APART_MS (10 * 60 * 1000u) /* age from which a breadcrumb's strike is replaced */
 #define REPORTS_APART_MS \
-    (60 * 1000u) /* between two reports that probe again; the validity of a bad verdict */
+    (60 * 1000u) /* time between two reports that probe again, the validity of a bad verdict */
 
 uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record, uint64_t now_ms)
 {
@@ -44,9 +44,10 @@ void ds_accel__record_forgive(struct ds_accel__record *record)
 }
 
 /*
- * A breadcrumb does not show whether the plugin or an outside signal ended the process. Users and
- * schedulers rarely end a process twice within a short time, so a strike replaces one that is long
- * ago. Strikes that reach the limit stay, so that each quarantine is longer than the last.
+ * True if a new strike replaces the recorded one. A breadcrumb does not show whether the plugin or
+ * a signal from outside killed the process. Users and schedulers rarely kill a process twice within
+ * a short time, so a strike replaces a recorded strike that is more than LOADS_APART_MS older.
+ * Strikes that have reached the limit stay, so that each quarantine is longer than the one before.
  */
 static bool is_replaced(const struct ds_accel__record *record, uint64_t at_ms)
 {
@@ -75,8 +76,9 @@ void ds_accel__strike_add(struct ds_accel__record *record, enum ds_accel__reason
 }
 
 /*
- * Reports probe regardless of stored verdicts. Two strikes of reports within the validity of a bad
- * verdict count as one: they are no reason for a quarantine.
+ * True if a strike counts. Reports probe plugins regardless of stored verdicts; two strikes of
+ * reports within the validity of a bad verdict count as one, because running two reports is no
+ * reason for a quarantine.
  */
 bool ds_accel__strike_counts(const struct ds_accel__record *record, bool asks_anew)
 {

@@ -13,25 +13,25 @@
 
 struct ds_accel__record;
 
-/* The remaining time of the plugin's quarantine. */
+/* Return the remaining time of the plugin's quarantine; 0: it is not quarantined. */
 DS_ACCEL__PRIVATE uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record,
                                                            uint64_t now_ms);
 /* Remove all strikes. */
 DS_ACCEL__PRIVATE void ds_accel__record_forgive(struct ds_accel__record *record);
-/* True if there are strikes that still count. */
+/* True if the record has strikes that are still valid. */
 bool ds_accel__strikes_last(const struct ds_accel__record *record, uint64_t now_ms);
 /*
- * True if another strike that a process sees now counts. asks_anew: the process reports (explain,
+ * True if a strike that a process detects now counts. asks_anew: the process is a report (explain,
  * list, doctor).
  */
 bool ds_accel__strike_counts(const struct ds_accel__record *record, bool asks_anew);
 /*
- * Add a strike, whose texts the record borrows. load_ms: the start of the load that ended its
- * process; 0: a helper saw the strike just now.
+ * Add a strike. The record borrows its texts. load_ms: the start of the load during which the
+ * process died; 0: a helper detected the strike just now.
  */
 void ds_accel__strike_add(struct ds_accel__record *record, enum ds_accel__reason_id reason,
                           const char *detail, uint64_t load_ms);
-/* Describe the number of strikes, the last one, and the end of the quarantine. */
+/* Describe the number of strikes, the last strike, and the end of the quarantine. */
 void ds_accel__strikes_text(const struct ds_accel__record *record, uint64_t left_ms, char *text,
                             size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Copies a plugin's table into the host's; no other file does. */
+/* Copies a plugin's table into the host's own table; no other file does. */
 #include "base/fork.h"
 #include "base/text.h"
 #include "host/candidate.h"
@@ -78,7 +78,7 @@ void ds_accel__table_import(const struct ds_accel_plugin *theirs, const char *na
                               "it claims %u bytes; no table has over %u", size, ABSURD_BYTES);
         return;
     }
-    /* Copy whole slots only, no partial pointer. */
+    /* Copy only whole slots, no partial pointer. */
     size -= (size - FIRST_SLOT) % sizeof(void *);
     memcpy(ours, theirs, size < sizeof(*ours) ? size : sizeof(*ours));
     ours->struct_size = sizeof(*ours);

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The results of a candidate that are stored for later processes: its verdict for a limited time,
- * how often it crashed or hung (quarantine), and that a process is loading it now (breadcrumbs).
+ * how often it crashed or hung (quarantine), and the fact that a process is loading it now
+ * (breadcrumbs).
  */
 #include "host/verdict.h"
 #include "base/clock.h"
@@ -24,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GOOD_FOR_MS (60 * 60 * 1000u) /* the verdict "available" */
-#define BAD_FOR_MS (60 * 1000u)       /* any other */
+#define GOOD_FOR_MS (60 * 60 * 1000u) /* validity of the verdict "available" */
+#define BAD_FOR_MS (60 * 1000u)       /* validity of any other verdict */
 
 /* ---- records -------------------------------------------------------------------------------- */
 
@@ -84,7 +85,10 @@ static struct ds_accel__key make_key(const struct ds_accel__candidate *candidate
     return ds_accel__key_of(&subject);
 }
 
-/* NULL: there is no record, or the file was not checked while the store was usable. */
+/*
+ * Find the candidate's record. NULL if there is none, or if the file was not checked while the
+ * store was open.
+ */
 static struct ds_accel__record *find(const struct ds_accel__candidate *candidate)
 {
     return !ds_accel__key_is_none(candidate->key)
@@ -115,12 +119,13 @@ bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
                    ds_accel__record_text(record, DS_ACCEL__RECORD_ABI));
     candidate->hardware_note = keep_text(candidate, record, DS_ACCEL__RECORD_HARDWARE);
     candidate->note_features = record->data.note_features;
-    candidate->note_optional = record->data.note_optional; /* it may be probed and stored again */
+    /* Needed if the candidate is probed and stored again. */
+    candidate->note_optional = record->data.note_optional;
     ds_accel__candidate_set_demand(candidate, candidate->note_optional);
     return true;
 }
 
-/* Take the stored result of a rehearsal, which is made once for each key. */
+/* Use the stored result of a rehearsal, which is made once for each key. */
 static void take_start(struct ds_accel__start *start, const struct ds_accel__record *record)
 {
     memset(start, 0, sizeof(*start));
@@ -170,7 +175,7 @@ bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_g
         return false;
     }
     /*
-     * A verdict stored since this evaluation began is as new as one that this process would
+     * A verdict stored after this evaluation began is as new as the verdict that this process would
      * produce.
      */
     if (record->data.verdict_ms <= context->cache.begin_ms &&
@@ -226,8 +231,8 @@ static void fill_verdict(const struct ds_accel__candidate *candidate,
 }
 
 /*
- * Lock first, which reads the records of other processes again, and only then change a record.
- * NULL: nothing can be stored.
+ * Add or find the candidate's record, to change it. The store is locked first, which reads the
+ * records of other processes again. NULL: nothing can be stored.
  */
 static struct ds_accel__record *change(struct ds_accel__candidate *candidate, int32_t *status)
 {
@@ -277,7 +282,7 @@ int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
         ds_accel__record_forgive(record);
     }
     candidate->strikes = record->data.strikes;
-    /* Store a strike now, in case the next plugin hangs and a user ends the whole program. */
+    /* Store a strike now, in case the next plugin hangs and a user kills the whole program. */
     return is_strike ? ds_accel__cache_store(&context->cache) : DS_ACCEL_OK;
 }
 
@@ -354,9 +359,9 @@ void ds_accel__verdict_loaded(struct ds_accel__candidate *candidate)
     candidate->strikes = 0;
 }
 
-/* ---- around an evaluation ------------------------------------------------------------------- */
+/* ---- functions called around an evaluation -------------------------------------------------- */
 
-/* The longest time in which a process may probe one plugin, and a little more. */
+/* Return the longest time for which a process may probe one plugin, and a little more. */
 static uint64_t lock_limit_ms(const ds_accel_t *context)
 {
     json_t *value = ds_accel__config_get(&context->config, "probe", "timeout_ms", NULL);
@@ -366,7 +371,7 @@ static uint64_t lock_limit_ms(const ds_accel_t *context)
 
 void ds_accel__verdicts_begin(ds_accel_t *context)
 {
-    assert(!context->cache.is_open); /* an evaluation ends before the next one begins */
+    assert(!context->cache.is_open); /* the previous evaluation has ended */
     ds_accel__cache_close(&context->cache);
     context->has_tried_store = false;
 }
@@ -400,7 +405,7 @@ int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated)
     if (status < 0 || !cache->is_open) {
         return status;
     }
-    assert(cache->table.count == 0); /* it is read below */
+    assert(cache->table.count == 0); /* the table is read below */
     status = ds_accel__key_base(cache->machine, context->config.identity, !context->env.ignored,
                                 &context->key_base);
     if (status >= 0 && cache->is_writable) {
@@ -439,7 +444,8 @@ int32_t ds_accel__verdicts_store(ds_accel_t *context)
 
 void ds_accel__verdicts_end(ds_accel_t *context)
 {
-    ds_accel__verdicts_store(context); /* out of memory, nothing is stored, which does no harm */
+    /* If memory is exhausted, nothing is stored, which does no harm. */
+    ds_accel__verdicts_store(context);
     ds_accel__snapshot_keep(context);
     ds_accel__cache_close(&context->cache);
 }

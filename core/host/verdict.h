@@ -13,41 +13,45 @@
 struct ds_accel__candidate;
 struct ds_accel__record;
 
-/* The remaining validity of a record's verdict; 0: it has expired. */
+/* Return the remaining validity of a record's verdict; 0: the verdict has expired. */
 DS_ACCEL__PRIVATE uint64_t ds_accel__record_expires_in_ms(const struct ds_accel__record *record,
                                                           uint64_t now_ms);
 DS_ACCEL__PRIVATE bool ds_accel__record_is_useful(const struct ds_accel__record *record,
                                                   uint64_t now_ms);
 
 /*
- * Called around an evaluation. The store is opened once, when it is first needed; is_isolated:
- * plugins are probed in helpers, else nothing is stored. ERR_NO_MEMORY. Lock held, as for all of
- * these functions.
+ * Functions called around an evaluation. The store is opened once, when it is first needed.
+ * is_isolated: plugins are probed in helpers; otherwise nothing is stored. ERR_NO_MEMORY. For all
+ * functions of this header, the caller holds context->lock.
  */
 DS_ACCEL__PRIVATE void ds_accel__verdicts_begin(ds_accel_t *context);
 DS_ACCEL__PRIVATE int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated);
 DS_ACCEL__PRIVATE int32_t ds_accel__verdicts_lock(ds_accel_t *context);
-/* The same without waiting: results are stored only if no other process holds the lock. */
+/*
+ * Like ds_accel__verdicts_lock(), without waiting: results are stored only if no other process
+ * holds the lock.
+ */
 int32_t ds_accel__verdicts_try_lock(ds_accel_t *context);
 DS_ACCEL__PRIVATE int32_t ds_accel__verdicts_store(ds_accel_t *context);
 DS_ACCEL__PRIVATE void ds_accel__verdicts_end(ds_accel_t *context);
 /*
- * Take the stored results of the gates trust to hash for the file that ds_accel__trust_stat() saw.
+ * Use the stored results of the gates trust to hash for the file that ds_accel__trust_stat()
+ * checked.
  */
 bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate);
-/* Take the stored verdict if it is still valid; only_good: and is AVAILABLE. */
+/* Use the stored verdict if it is still valid. only_good: and if its state is AVAILABLE. */
 bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_good);
-/* Store a new verdict or a strike. */
+/* Store a new verdict, or a strike. */
 int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate);
 int32_t ds_accel__verdict_forget(struct ds_accel__candidate *candidate);
 /*
- * The plugin was loaded and started in this process: remove strikes from earlier loads, if
- * possible.
+ * Remove strikes of earlier loads, if possible. Called after the plugin was loaded and started in
+ * this process.
  */
 void ds_accel__verdict_loaded(struct ds_accel__candidate *candidate);
 /*
- * The gate quarantine: a plugin is not probed for a while after two strikes, unless it is forced by
- * name.
+ * Check the gate quarantine: after two strikes a plugin is not probed for some time, unless it is
+ * forced by name.
  */
 int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool is_forced,
                                    bool *passed_out);

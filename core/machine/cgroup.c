@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The memory limit of this process's control group, v1 and v2. The group's path in
- * /proc/self/cgroup is relative to the mount that /proc/self/mountinfo names; in a container that
- * path may not exist below the mount, and then the mount's own root is the group. Limits of parents
- * hold, too, so every level up to the mount is read and the smallest limit is used.
+ * The memory limit and CPU set of this process's control group, v1 and v2. The group's path in
+ * /proc/self/cgroup is relative to a mount listed in /proc/self/mountinfo; in a container that path
+ * may not exist below the mount, and then the mount's own root is the group. Limits of parent
+ * groups apply, too, so every level up to the mount is read and the smallest limit is used.
  */
 #include "base/text.h"
 #include "machine/machine.h"
@@ -16,12 +16,12 @@
 #include <string.h>
 
 struct group {
-    char mount[256]; /* "/sys/fs/cgroup/memory" */
-    char path[512];  /* "/system.slice/job", "" at the root */
+    char mount[256]; /* mount point, such as "/sys/fs/cgroup/memory" */
+    char path[512];  /* such as "/system.slice/job"; "" at the root */
     bool is_v2;
 };
 
-/* True if a comma-separated list has the word. */
+/* True if a comma-separated list contains the word. */
 static bool has_word(const char *list, size_t length, const char *word)
 {
     size_t word_length = strlen(word);
@@ -37,7 +37,7 @@ static bool has_word(const char *list, size_t length, const char *word)
     return false;
 }
 
-/* "4:memory:/job" of v1, "0::/job" of v2. */
+/* Find the group's path in a line such as "4:memory:/job" (v1) or "0::/job" (v2). */
 static bool find_path(const char *cgroup, bool is_v2, const char *controller, char *path,
                       size_t path_size)
 {
@@ -66,7 +66,10 @@ static bool find_path(const char *cgroup, bool is_v2, const char *controller, ch
     return false;
 }
 
-/* mountinfo: "36 25 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory" */
+/*
+ * Find the mount point in a line of mountinfo such as "36 25 0:31 / /sys/fs/cgroup/memory rw -
+ * cgroup cgroup rw,memory".
+ */
 static bool find_mount(const char *mountinfo, bool is_v2, const char *controller, char *mount,
                        size_t mount_size)
 {
@@ -104,7 +107,10 @@ static bool find_group(const char *cgroup, const char *mountinfo, bool is_v2,
            find_mount(mountinfo, is_v2, controller, group->mount, sizeof(group->mount));
 }
 
-/* A number in a group's file; false if it is absent, "max", or v1's "no limit" near 2^63. */
+/*
+ * Read a number from a group's file. *found_out is false if the file is absent or contains "max" or
+ * v1's "no limit", a number near 2^63.
+ */
 static int32_t read_number(const struct ds_accel__machine *machine, const struct group *group,
                            const char *path, const char *file, uint64_t *value_out, bool *found_out)
 {
@@ -127,8 +133,8 @@ static int32_t read_number(const struct ds_accel__machine *machine, const struct
 }
 
 /*
- * The part of a group's usage that the kernel can reclaim: file pages not used recently. Most of it
- * is the container's data set, once that was read.
+ * Read the part of a group's usage that the kernel can reclaim: file pages not used recently. After
+ * a container has read its data set, these pages are most of its usage.
  */
 static int32_t read_reclaimable(const struct ds_accel__machine *machine, const struct group *group,
                                 const char *path, uint64_t *bytes_out)
@@ -156,7 +162,10 @@ static int32_t read_reclaimable(const struct ds_accel__machine *machine, const s
     return DS_ACCEL_OK;
 }
 
-/* "/sys/fs/cgroup/a/b/memory.max"; a longer one keeps its end. */
+/*
+ * Write the path of a group's file, such as "/sys/fs/cgroup/a/b/memory.max". A longer path loses
+ * its beginning.
+ */
 static void name_source(char *source, size_t source_size, const struct group *group,
                         const char *path, const char *file)
 {
@@ -210,12 +219,12 @@ static int32_t take_smallest(const struct ds_accel__machine *machine, struct gro
         if (path[0] == '\0') {
             return DS_ACCEL_OK;
         }
-        assert(path[0] == '/'); /* find_group() takes no other */
+        assert(path[0] == '/'); /* find_group() accepts no other path */
         *strrchr(path, '/') = '\0';
     }
 }
 
-/* Read both files before either is evaluated; NULL: the file cannot be read. */
+/* Read both files. A file that cannot be read yields NULL. */
 static int32_t read_groups(const struct ds_accel__machine *machine, char **cgroup_out,
                            char **mountinfo_out)
 {
@@ -226,7 +235,10 @@ static int32_t read_groups(const struct ds_accel__machine *machine, char **cgrou
                       : ds_accel__machine_read(machine, "/proc/self/mountinfo", mountinfo_out);
 }
 
-/* Find the uppermost group whose list has as many numbers as the process may use. */
+/*
+ * Find the uppermost group whose list has exactly count numbers, the number that the process may
+ * use.
+ */
 static int32_t find_list(const struct ds_accel__machine *machine, struct group *group,
                          const char *file, uint32_t count, char *source, size_t source_size)
 {
@@ -250,7 +262,7 @@ static int32_t find_list(const struct ds_accel__machine *machine, struct group *
         if (path[0] == '\0') {
             return DS_ACCEL_OK;
         }
-        assert(path[0] == '/'); /* find_group() takes no other */
+        assert(path[0] == '/'); /* find_group() accepts no other path */
         *strrchr(path, '/') = '\0';
     }
 }

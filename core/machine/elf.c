@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A bounded reader of ELF files: it examines a plugin before any of its code runs. The file is
- * mapped; every offset and size is checked against the file before it is used, so that a truncated,
- * damaged or hostile file only produces a reason. Only files of this machine's class and byte order
- * are read.
+ * A bounded reader of ELF files, which examines a plugin before any of its code runs. Every offset
+ * and size is checked against the file before it is used, so that a truncated, damaged or hostile
+ * file only produces a reason. Parts of the file are copied; only the facts for lint and doctor map
+ * the whole file. Only files of this machine's class and byte order are read.
  */
 #include "base/text.h"
 #include "base/trust.h"
@@ -53,20 +53,20 @@
 #define THIS_DATA ELFDATA2MSB
 #endif
 
-#define HEAD_BYTES 4096u                 /* first read: headers and usually notes */
-#define HEADER_LIMIT 4096u               /* program headers */
-#define NAME_LIMIT_BYTES 1024u           /* of a symbol or library */
-#define NAMES_LIMIT_BYTES 4096u          /* a plugin has one export and links few libraries */
-#define SYMBOL_LIMIT (1024u * 1024)      /* of a dynamic section */
-#define NOTE_HEAD_BYTES 8u               /* start of a descriptor: the same in every generation */
-#define NOTE_BUDGET_BYTES (256 * 1024u)  /* total of a file's note segments */
-#define NOTE_LIMIT_BYTES (64 * 1024u)    /* one note's descriptor */
-#define HARDWARE_LIMIT_BYTES 4096u       /* the text of DS_ACCEL_PLUGIN_HARDWARE() */
-#define DYNAMIC_LIMIT_BYTES (64 * 1024u) /* about 4000 entries; a plugin has 30 */
-#define LIST_LIMIT_BYTES (64 * 1024u)    /* one list of directories */
-#define NAME_BUDGET_BYTES (256 * 1024u)  /* total of library names and lists of directories */
-#define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* each thread of the process allocates it */
-#define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* far above any plugin's size */
+#define HEAD_BYTES 4096u            /* first read: headers and usually the notes */
+#define HEADER_LIMIT 4096u          /* maximum number of program headers */
+#define NAME_LIMIT_BYTES 1024u      /* maximum length of a symbol's or library's name */
+#define NAMES_LIMIT_BYTES 4096u     /* a plugin has one export and links few libraries */
+#define SYMBOL_LIMIT (1024u * 1024) /* maximum number of symbols */
+#define NOTE_HEAD_BYTES 8u          /* part of a note's descriptor common to all ABI generations */
+#define NOTE_BUDGET_BYTES (256 * 1024u)      /* total of a file's note segments */
+#define NOTE_LIMIT_BYTES (64 * 1024u)        /* limit of one note's descriptor */
+#define HARDWARE_LIMIT_BYTES 4096u           /* the text of DS_ACCEL_PLUGIN_HARDWARE() */
+#define DYNAMIC_LIMIT_BYTES (64 * 1024u)     /* about 4000 entries; a plugin has about 30 */
+#define LIST_LIMIT_BYTES (64 * 1024u)        /* limit of one list of directories */
+#define NAME_BUDGET_BYTES (256 * 1024u)      /* total of library names and lists of directories */
+#define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* allocated again for each thread */
+#define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* far larger than any plugin */
 
 int ds_accel__unknown_feature(uint64_t required_features)
 {
@@ -80,7 +80,10 @@ static bool is_within(const struct ds_accel__elf *elf, uint64_t offset, uint64_t
     return offset <= elf->size_bytes && size <= elf->size_bytes - offset;
 }
 
-/* Read a part of the file into a new block. NULL: out of memory, or the file has become shorter. */
+/*
+ * Read a part of the file into a new block. NULL if memory is exhausted or the file has become
+ * shorter.
+ */
 static const void *read_part(struct ds_accel__elf *elf, uint64_t offset, uint64_t size)
 {
     struct ds_accel__elf_part *part = malloc(sizeof(*part) + size);
@@ -110,8 +113,9 @@ static const void *read_part(struct ds_accel__elf *elf, uint64_t offset, uint64_
 }
 
 /*
- * The bytes at [offset, offset + size), or NULL if the file is shorter. They are copied unless the
- * file is mapped: a process with a mapping dies by SIGBUS when another process truncates the file.
+ * Return the bytes at [offset, offset + size), or NULL if the file is shorter. They are copied
+ * unless the file is mapped: a process with a mapping is killed by SIGBUS if it reads past the new
+ * end of a file that another process truncated.
  */
 static const void *bytes_at(struct ds_accel__elf *elf, uint64_t offset, uint64_t size)
 {
@@ -184,7 +188,7 @@ static void check_header(struct ds_accel__elf *elf, struct ds_accel__finding *fi
     }
 }
 
-/* Every segment must be within the file: the dynamic linker would die by SIGBUS otherwise. */
+/* Every segment must be within the file: otherwise the dynamic linker would be killed by SIGBUS. */
 static void check_segments(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
     ElfW(Ehdr) header;
@@ -192,7 +196,7 @@ static void check_segments(struct ds_accel__elf *elf, struct ds_accel__finding *
     if (!get_header(elf, &header)) {
         return;
     }
-    /* Read the whole table at once if it is not in the first bytes. */
+    /* Read the whole table at once if it is not in the first bytes of the file. */
     bytes_at(elf, header.e_phoff, (uint64_t)header.e_phnum * sizeof(ElfW(Phdr)));
     for (uint32_t i = 0; i < header.e_phnum && finding->reason == DS_ACCEL__REASON_NONE; i++) {
         ElfW(Phdr) segment;
@@ -234,14 +238,14 @@ static void take_note(struct ds_accel__elf *elf, uint32_t type, const unsigned c
         memcpy(&major, desc + offsetof(struct ds_accel_note_desc, abi_major), sizeof(major));
     }
     if (size_bytes >= NOTE_HEAD_BYTES && major != DS_ACCEL_ABI_MAJOR) {
-        elf->other_major = major; /* reported only if there is no note of our generation */
+        elf->other_major = major; /* reported only if the file has no note of this ABI generation */
     } else if (elf->note_count++ == 0) {
         elf->note_desc_bytes = size_bytes;
         memcpy(&elf->desc, desc, size_bytes < sizeof(elf->desc) ? size_bytes : sizeof(elf->desc));
     }
 }
 
-/* Find ds-accel's notes in one PT_NOTE segment, whose bounds were checked. */
+/* Find ds-accel's notes in one PT_NOTE segment. The caller checked the segment's bounds. */
 static void read_notes(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
                        struct ds_accel__finding *finding)
 {
@@ -299,8 +303,8 @@ static void find_notes(struct ds_accel__elf *elf, struct ds_accel__finding *find
 }
 
 /*
- * Duplicate the descriptor and read the beginning of the file, which contains most of the data
- * needed.
+ * Duplicate the descriptor and read the beginning of the file, which contains most of the data that
+ * is needed.
  */
 static int32_t take_file(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
@@ -376,7 +380,7 @@ static bool is_text(const char *field, size_t size)
     return length > 0 && length < size;
 }
 
-/* Called only if the plugin's other note is valid. */
+/* Check the hardware note. Called only if the plugin's ABI note is valid. */
 static void check_hardware(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
     if (elf->hardware_count > 1) {
@@ -453,7 +457,7 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
 
 /* ---- the dynamic section -------------------------------------------------------------------- */
 
-/* Map the whole file: the tables are scattered and read in small pieces. */
+/* Map the whole file: its tables are scattered and read in small pieces. */
 static void map_file(struct ds_accel__elf *elf)
 {
     void *data = MAP_FAILED;
@@ -466,7 +470,7 @@ static void map_file(struct ds_accel__elf *elf)
     }
 }
 
-/* The bytes in the file for an address of the loaded image, at least size of them, or NULL. */
+/* Return at least size bytes of the file for an address of the loaded image, or NULL. */
 static const void *at_address(struct ds_accel__elf *elf, uint64_t address, uint64_t size)
 {
     ElfW(Ehdr) header;
@@ -490,7 +494,7 @@ struct dynamic_tables {
     uint64_t strings, strings_size, symbols, hash, gnu_hash;
 };
 
-/* A text in the string table, or "" if it is not terminated there. */
+/* Return a text of the string table, or "" if it is not terminated there. */
 static const char *string_at(struct ds_accel__elf *elf, const struct dynamic_tables *tables,
                              uint64_t offset)
 {
@@ -504,9 +508,9 @@ static const char *string_at(struct ds_accel__elf *elf, const struct dynamic_tab
     return strings + offset;
 }
 
-/* ---- what loading it would do ---------------------------------------------------------------- */
+/* ---- harm that loading the file would do ----------------------------------------------------- */
 
-/* glibc's default for a file that does not say whether it needs an executable stack. */
+/* glibc's default for a file that does not specify whether it needs an executable stack. */
 #if defined(__aarch64__) || defined(__powerpc64__)
 #define UNMARKED_STACK_IS_EXECUTABLE false
 #else
@@ -539,8 +543,8 @@ static void find_stack(struct ds_accel__elf *elf, const ElfW(Ehdr) * header,
 }
 
 /*
- * The entries up to the last, found as by the dynamic linker: by address, not by offset. NULL: out
- * of memory, or finding has the reason.
+ * Find the entries before the last one, DT_NULL, as the dynamic linker does: by address, not by
+ * file offset. NULL if finding contains the reason or memory is exhausted.
  */
 static const unsigned char *find_entries(struct ds_accel__elf *elf, const ElfW(Ehdr) * header,
                                          size_t *count_out, struct ds_accel__finding *finding)
@@ -584,8 +588,9 @@ static const unsigned char *find_entries(struct ds_accel__elf *elf, const ElfW(E
 }
 
 /*
- * A text of the string table within the length limit. NULL: out of memory, or finding has the
- * reason. *budget: the bytes that may still be read; a hostile file has many entries.
+ * Return a text of the string table within the length limit. NULL if finding contains the reason or
+ * memory is exhausted. *budget is the number of bytes that may still be read, since a hostile file
+ * can have many entries.
  */
 static const char *read_name(struct ds_accel__elf *elf, const struct dynamic_tables *tables,
                              uint64_t offset, uint64_t *budget, struct ds_accel__finding *finding)
@@ -615,7 +620,7 @@ static const char *read_name(struct ds_accel__elf *elf, const struct dynamic_tab
     return NULL;
 }
 
-/* True if a directory or a library's path is relative to the working directory of the process. */
+/* True if a path is relative to the working directory of the process. */
 static bool is_relative(const char *path, size_t length)
 {
     static const char *const origins[] = {"$ORIGIN", "${ORIGIN}"};
@@ -624,11 +629,11 @@ static bool is_relative(const char *path, size_t length)
         size_t size = strlen(origins[i]);
 
         if (length >= size && memcmp(path, origins[i], size) == 0) {
-            /* Older dynamic linkers take a longer word literally: a relative path. */
+            /* Older dynamic linkers treat a longer word literally: a relative path. */
             return length > size && path[size] != '/';
         }
     }
-    return length == 0 || path[0] != '/'; /* also $LIB and $PLATFORM: single names */
+    return length == 0 || path[0] != '/'; /* $LIB and $PLATFORM are relative, too */
 }
 
 static void check_run_path(const char *list, struct ds_accel__finding *finding)
@@ -736,7 +741,10 @@ void ds_accel__elf_check_harm(struct ds_accel__elf *elf, struct ds_accel__findin
 
 /* ---- names, for lint and doctor -------------------------------------------------------------- */
 
-/* The GNU hash table has no symbol count: its last chain determines the count. */
+/*
+ * Count the symbols by the GNU hash table, which stores no count: the end of its last chain is the
+ * count.
+ */
 static uint32_t count_by_gnu_hash(struct ds_accel__elf *elf, uint64_t address)
 {
     uint32_t head[4];
@@ -792,7 +800,7 @@ static void read_exports(struct ds_accel__elf *elf, const struct dynamic_tables 
 {
     uint32_t count = count_symbols(elf, tables);
 
-    /* More exports than fit on a screen are of no use in a report. */
+    /* A report has no use for more exports than fit on a screen. */
     for (uint32_t i = 1;
          i < count && i < SYMBOL_LIMIT && dynamic->exports.size_bytes < NAMES_LIMIT_BYTES; i++) {
         ElfW(Sym) symbol;
@@ -818,7 +826,7 @@ static void read_entries(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
     if (entries == NULL) {
         return;
     }
-    /* Two passes: names can be read only when the string table is known. */
+    /* Two passes: names can be read only after the string table was found. */
     for (int pass = 0; pass < 2; pass++) {
         for (uint64_t at = 0; segment->p_filesz - at >= sizeof(ElfW(Dyn));
              at += sizeof(ElfW(Dyn))) {
@@ -906,8 +914,8 @@ void ds_accel__elf_read_dynamic(struct ds_accel__elf *elf, struct ds_accel__elf_
             dynamic->has_executable_stack = (segment.p_flags & PF_X) != 0;
         }
         /*
-         * An object has one. A hostile file with thousands, each as long as the file, would take
-         * hours.
+         * Read the first dynamic section only, since a valid object has one. A hostile file with
+         * thousands of them, each as long as the file, would take hours.
          */
         if (segment.p_type == PT_DYNAMIC && !has_entries) {
             read_entries(elf, &segment, dynamic);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ELF files and libraries, read as the dynamic linker reads them: elf.c, library.c. */
+/* ELF files and libraries, interpreted as the dynamic linker does: elf.c, library.c. */
 #ifndef DS_ACCEL_MACHINE_ELF_FILE_H
 #define DS_ACCEL_MACHINE_ELF_FILE_H
 
@@ -21,54 +21,58 @@ struct ds_accel__elf_part {
 };
 
 /*
- * The contents of a plugin's file that elf.c reads; every offset is checked against the file's
+ * The contents of a plugin's file that elf.c has read. Every offset is checked against the file's
  * size.
  */
 struct ds_accel__elf {
     int fd;
     struct ds_accel__elf_part *parts;
     bool is_short_of_memory;
-    const unsigned char *data; /* the whole file, mapped: only for its dynamic section */
+    const unsigned char *data; /* the mapped file; only for the dynamic section */
     size_t size_bytes;
-    uint16_t other_major; /* the generation of a note of another one; 0: none */
-    uint32_t note_count;  /* notes of our generation; desc holds the first */
+    uint16_t other_major; /* ABI generation of a note for another host; 0: none */
+    uint32_t note_count;  /* notes of this ABI generation; desc is the first */
     uint32_t note_desc_bytes;
     struct ds_accel_note_desc desc;
-    uint32_t hardware_count; /* hardware notes; the text of the first: */
+    uint32_t hardware_count; /* number of hardware notes */
     uint32_t hardware_bytes;
-    const char *hardware; /* valid until the file is closed; NULL: no such note */
+    const char *hardware; /* text of the first; borrowed until close; NULL: none */
 };
 
 /*
- * Read and check an open file, which the caller still owns: finding->reason is set if it is not a
- * shared object for this machine.
+ * Read and check an open file. The caller still owns fd. finding->reason is set if the file is not
+ * a shared object for this machine.
  */
 int32_t ds_accel__elf_open(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding);
 void ds_accel__elf_close(struct ds_accel__elf *elf);
-/* Check the note against this host's ABI and against the file's name. */
+/*
+ * Check the ABI note against this host's ABI, and its name against the backend's name from the file
+ * name.
+ */
 void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
                               struct ds_accel__finding *finding);
 /*
- * The harm that loading the file would do to the process; a finding without a reason means no harm.
+ * The harm that loading the file would do to the process. A finding without a reason means no harm.
  */
 struct ds_accel__elf_harm {
     struct ds_accel__finding dynamic; /* the dynamic section cannot be read as ld.so would */
     struct ds_accel__finding stack;   /* all stacks of the process would become executable */
-    struct ds_accel__finding text;    /* its code would be writable while it is relocated */
+    struct ds_accel__finding text;    /* the code would be writable during relocation */
     struct ds_accel__finding paths;   /* libraries would be loaded from the current directory */
 };
 
 /*
- * Read the entries that the dynamic linker uses. elf->is_short_of_memory: the findings are invalid.
+ * Read the entries that the dynamic linker uses. If elf->is_short_of_memory is set, the findings
+ * are invalid.
  */
 void ds_accel__elf_read_harm(struct ds_accel__elf *elf, struct ds_accel__elf_harm *harm);
-/* The first of these findings: a file with one is not loaded. */
+/* Set the first of these findings. A file with such a finding is not loaded. */
 void ds_accel__elf_check_harm(struct ds_accel__elf *elf, struct ds_accel__finding *finding);
-/* The features of this host; a plugin that requires others is rejected. */
+/* The features of this host. A plugin that requires another feature is rejected. */
 #define DS_ACCEL__HOST_FEATURES \
     (DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE | DS_ACCEL_FEATURE_TOPOLOGY | \
      DS_ACCEL_FEATURE_TRACE | DS_ACCEL_FEATURE_DEMAND_ONLY | DS_ACCEL_FEATURE_SURVIVES_FORK)
-/* The lowest required bit this host does not know, or -1. */
+/* The lowest required feature bit that this host does not support; -1: none. */
 int ds_accel__unknown_feature(uint64_t required_features);
 
 /* Facts of the dynamic section, for lint and doctor. */
@@ -77,9 +81,9 @@ struct ds_accel__elf_dynamic {
     bool has_nodelete;
     bool has_textrel;
     bool has_executable_stack;
-    struct ds_accel__text needed; /* names, one per line */
+    struct ds_accel__text needed; /* names of linked libraries, one per line */
     struct ds_accel__text
-        run_path; /* where it searches for them: lists of directories, one per line */
+        run_path; /* lists of directories to search for these libraries, one list per line */
     struct ds_accel__text exports; /* defined global symbols, one per line */
 };
 
@@ -89,20 +93,25 @@ void ds_accel__elf_dynamic_clear(struct ds_accel__elf_dynamic *dynamic);
 /* The inputs of the dynamic linker's search (library.c). */
 struct ds_accel__linker {
     const char *root;         /* borrowed */
-    const char *library_path; /* LD_LIBRARY_PATH; NULL: unset */
-    char *cache;              /* /etc/ld.so.cache; NULL: none */
+    const char *library_path; /* value of LD_LIBRARY_PATH; NULL: unset */
+    char *cache;              /* contents of /etc/ld.so.cache; NULL: none */
     size_t cache_bytes;
-    bool has_directories; /* false: a recording, without libraries */
+    bool has_directories; /* false: a recorded machine, which has no libraries */
 };
 
-/* Map the library at a path if it is a library for this kind of machine. */
+/*
+ * Open a file if it is a library for this kind of machine; otherwise *is_library_out is set to
+ * false.
+ */
 int32_t ds_accel__library_open(const char *path, struct ds_accel__elf *elf, bool *is_library_out);
 int32_t ds_accel__linker_open(const struct ds_accel__machine *machine,
                               struct ds_accel__linker *linker);
 void ds_accel__linker_close(struct ds_accel__linker *linker);
 /*
- * Find a library by soname or absolute path, as an object that needs it (or NULL) would, without
- * loading it. *path_out: a new string with the root, NULL if there is none.
+ * Find the file of a library by soname or absolute path, without loading it. The search is that of
+ * the object that needs the library: dynamic contains its run path, object its file; both may be
+ * NULL. *path_out is a new string that includes the root directory, NULL if there is no such
+ * library.
  */
 int32_t ds_accel__linker_find(const struct ds_accel__linker *linker, const char *name,
                               const struct ds_accel__elf_dynamic *dynamic, const char *object,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The hardware that a plugin supports: the lines "pci 10de:03" and "node /dev/nvidiactl" of its
+ * The hardware that a plugin supports: lines such as "pci 10de:03" and "node /dev/nvidiactl" in its
  * second note.
  */
 #include "machine/hardware_note.h"
@@ -15,14 +15,17 @@
 
 static const struct {
     const char *word;
-    const char *key; /* in the object of facts */
+    const char *key; /* key in the object of facts */
     const char *(*check)(const char *text);
 } kinds[] = {
     {"pci ", "pci", ds_accel__check_pci_fact},
     {"node ", "device_nodes", ds_accel__check_node_fact},
 };
 
-/* JSON accepts only UTF-8, and terminals interpret some characters as commands. */
+/*
+ * Accept only printable ASCII: JSON accepts only UTF-8, and terminals interpret some characters as
+ * commands.
+ */
 static const char *check_text(const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -34,7 +37,8 @@ static const char *check_text(const char *text)
 }
 
 /*
- * Add one line to the facts unless facts is NULL; *is_known_out: this host knows the kind of line.
+ * Check one line and add it to facts, unless facts is NULL. *is_known_out is set to false if this
+ * host does not support the kind of line.
  */
 static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
                          struct ds_accel__finding *finding)
@@ -64,7 +68,10 @@ static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
     return DS_ACCEL_OK;
 }
 
-/* *is_known_out: this host knows the kinds of all lines. */
+/*
+ * Check all lines and add them to facts, unless facts is NULL. *is_known_out is set to true if this
+ * host supports the kinds of all lines.
+ */
 static int32_t take_lines(const char *note, json_t *facts, bool *is_known_out,
                           struct ds_accel__finding *finding)
 {

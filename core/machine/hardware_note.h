@@ -11,16 +11,16 @@
 
 struct ds_accel__finding;
 
-/* Check the note's lines: finding->reason if one is bad. */
+/* Check the note's lines. finding->reason is set if a line is invalid. */
 int32_t ds_accel__hardware_check_note(const char *note, struct ds_accel__finding *finding);
 /*
- * Convert the note to a new object with the keys of the configuration; NULL if the note has a line
- * of a kind that this host does not know. ERR_NO_MEMORY.
+ * Convert the note to a new object with the keys of the configuration. NULL if the note is empty or
+ * has a line of a kind that this host does not support. ERR_NO_MEMORY.
  */
 int32_t ds_accel__hardware_read_note(const char *note, json_t **facts_out);
 /*
- * True if the configuration's object of a backend names everything that the note names. Either may
- * be NULL.
+ * True if the configuration's object of a backend contains every fact of the note. Both may be
+ * NULL.
  */
 bool ds_accel__hardware_note_is_in(const char *note, json_t *backend);
 

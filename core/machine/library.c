@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Finds a library as the dynamic linker would, without loading it: loading a vendor's runtime only
- * to check that it is installed would start its threads and wake its devices. The order is that of
- * ld.so(8): the path in the object that needs the library, LD_LIBRARY_PATH, the cache, the standard
- * directories. Like all access to the machine, every path is below a root.
+ * to check that it is installed would start its threads and wake its devices. The search order is
+ * that of ld.so(8): the run path of the object that needs the library, LD_LIBRARY_PATH, the cache,
+ * the standard directories. Every path is below a root, as for all access to the machine.
  */
 #include "base/file.h"
 #include "base/text.h"
@@ -37,7 +37,7 @@ static const char *const standard_directories[] = {
     "/usr/lib",
 };
 
-/* The file that ldconfig writes, since glibc 2.2: a header, entries, texts. */
+/* The format of the file that ldconfig writes since glibc 2.2: a header, the entries, the texts. */
 static const char cache_magic[] = "glibc-ld.so.cache1.1";
 
 struct cache_header {
@@ -49,7 +49,7 @@ struct cache_header {
 
 struct cache_entry {
     int32_t flags;
-    uint32_t name; /* offset of a text from the header's start */
+    uint32_t name; /* offsets of texts from the start of the header */
     uint32_t path;
     uint32_t os_version;
     uint64_t hardware;
@@ -84,13 +84,16 @@ static bool is_done(const struct search *search)
     return search->found != NULL || search->status < 0;
 }
 
-/* Accept the file at a path below the root if it is a library for this machine. */
+/*
+ * Accept the file at a path that includes the root if it is a library for this kind of machine.
+ * Takes ownership of full, which may be NULL after a failed allocation.
+ */
 static void try_path(struct search *search, char *full)
 {
     struct ds_accel__elf elf;
     bool is_library;
 
-    assert(!is_done(search)); /* else the found path would be lost */
+    assert(!is_done(search)); /* otherwise the path found before would be lost */
     if (full == NULL) {
         search->status = ds_accel__no_memory();
         return;
@@ -113,8 +116,8 @@ static void try_directory(struct search *search, const char *directory, size_t l
 }
 
 /*
- * Search LD_LIBRARY_PATH. ld.so takes an empty item as the current directory, where no library
- * should be found.
+ * Search LD_LIBRARY_PATH. ld.so treats an empty item as the current directory; here it is skipped,
+ * because no library should be found there.
  */
 static void try_list(struct search *search, const char *list)
 {
@@ -129,7 +132,7 @@ static void try_list(struct search *search, const char *list)
 }
 
 /*
- * Search the object's own path: lists of directories, in which $ORIGIN is the object's directory.
+ * Search the object's run path: lists of directories, in which $ORIGIN is the object's directory.
  */
 static void try_own_path(struct search *search, const struct ds_accel__elf_dynamic *dynamic,
                          const char *object)
@@ -142,7 +145,7 @@ static void try_own_path(struct search *search, const struct ds_accel__elf_dynam
         size_t skip = strncmp(at, "$ORIGIN", 7) == 0 ? 7 : strncmp(at, "${ORIGIN}", 9) == 0 ? 9 : 0;
 
         if (skip != 0) {
-            /* The object's path includes the root already. */
+            /* The object's path already includes the root. */
             try_path(search, ds_accel__format("%.*s%.*s/%s", (int)origin, object,
                                               (int)(length - skip), at + skip, search->name));
         } else {
@@ -152,14 +155,14 @@ static void try_own_path(struct search *search, const struct ds_accel__elf_dynam
     }
 }
 
-/* A text of the cache; the copy of the file is terminated by NUL. */
+/* Return a text of the cache. The copy of the file is terminated by NUL. */
 static const char *cache_text(const struct ds_accel__linker *linker, size_t base, uint32_t offset)
 {
     assert(base <= linker->cache_bytes);
     return offset < linker->cache_bytes - base ? linker->cache + base + offset : "";
 }
 
-/* The header may follow a header of the older format. */
+/* Search the cache of ldconfig. Its header may follow a header of the older format. */
 static void try_cache(struct search *search)
 {
     const struct ds_accel__linker *linker = search->linker;
@@ -191,7 +194,7 @@ static void try_cache(struct search *search)
 
 static bool is_directory(const char *root, const char *directory)
 {
-    char full[4096]; /* PATH_MAX: stat() fails for longer paths, too */
+    char full[4096]; /* size PATH_MAX: stat() fails for longer paths, too */
     struct stat info;
     int length = snprintf(full, sizeof(full), "%s%s", root, directory);
 

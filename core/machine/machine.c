@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Access to the machine for all readers: files, directories, links and nodes below a root, or those
- * of a recording, which stores them by path. A reader uses the same path in both cases, so a
- * recording need not resolve links. While a recorder is set, everything that is read is added to
- * it, so that the recording contains what any reader reads.
+ * Access to the machine for all readers: files, directories, links and device nodes below a root,
+ * or those of a recording, which stores them by path. A reader uses the same path in both cases, so
+ * a recording need not resolve links. While a recorder is set, everything that is read is also
+ * stored in it, so that the recording contains what any reader has read.
  */
 #include "machine/machine.h"
 #include "base/file.h"
@@ -32,14 +32,17 @@ static json_t *recorded(const struct ds_accel__machine *machine, const char *pat
     return json_object_get(json_object_get(machine->files, path), kind);
 }
 
-/* Record what was read at a path; takes ownership of value; NULL is a failed allocation. */
+/*
+ * Record what was read at a path. Takes ownership of value, which is NULL after a failed
+ * allocation.
+ */
 static void note(const struct ds_accel__machine *machine, const char *path, const char *kind,
                  json_t *value)
 {
     struct ds_accel__recorder *recorder = machine->recorder;
     json_t *entry;
 
-    /* A recording that is played back is not recorded again. */
+    /* A machine read from a recording is not recorded again. */
     assert(recorder != NULL && machine->files == NULL);
     if (strncmp(path, "/etc/", 5) == 0) { /* names of users stay private */
         json_decref(value);
@@ -58,7 +61,9 @@ static void note(const struct ds_accel__machine *machine, const char *path, cons
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* The kernel rejects longer paths, too. */
+/*
+ * Prepend the root to a path. False if the result exceeds PATH_MAX, which the kernel rejects, too.
+ */
 static bool full_path(const struct ds_accel__machine *machine, const char *path,
                       char full[static PATH_MAX])
 {
@@ -204,7 +209,7 @@ bool ds_accel__machine_is_closed(const struct ds_accel__machine *machine, const 
            faccessat(AT_FDCWD, full, mode, AT_EACCESS) != 0 && (errno == EACCES || errno == EPERM);
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------- */
+/* ---- device nodes --------------------------------------------------------------------------- */
 
 static const char *const node_keys[] = {"mode", "uid", "gid", "rdev", "changed_ns"};
 

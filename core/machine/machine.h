@@ -16,28 +16,31 @@
 struct ds_accel__recorder {
     pthread_mutex_t lock;
     json_t *
-        files; /* below /sys, /proc and /dev, by path: objects of "text", "names", "link", "node" */
-    bool failed; /* memory is exhausted */
+        files; /* files in /sys, /proc, /dev, by path: objects of "text", "names", "link", "node" */
+    bool failed; /* memory was exhausted */
 };
 
 struct ds_accel__machine {
     const char *root; /* borrowed; "" is the machine itself */
-    json_t *files;    /* borrowed, as above: of a recording, root is ""; else NULL */
+    /* Borrowed: the files of a recording, as in the recorder, with root ""; NULL: no recording. */
+    json_t *files;
     struct ds_accel__recorder *recorder; /* borrowed; NULL: nothing is recorded */
 };
 
 extern const struct ds_accel__machine ds_accel__machine_here;
 
-/* Read a file such as /proc/meminfo; *text_out is NULL if it cannot be read. ERR_NO_MEMORY. */
+/*
+ * Read a file such as /proc/meminfo. *text_out is NULL if the file cannot be read. ERR_NO_MEMORY.
+ */
 int32_t ds_accel__machine_read(const struct ds_accel__machine *machine, const char *path,
                                char **text_out);
-/* Read a file's first line, truncated to fit; "" if there is none. */
+/* Read a file's first line, truncated to fit; "" if the file cannot be read. */
 int32_t ds_accel__machine_line(const struct ds_accel__machine *machine, const char *path,
                                char *line, size_t line_size);
-/* Names in a directory, sorted; none if there is no such directory. */
+/* List the names in a directory, sorted; no names if there is no such directory. */
 int32_t ds_accel__machine_list(const struct ds_accel__machine *machine, const char *path,
                                char ***names_out, size_t *count_out);
-/* Read the target of a symbolic link; false if there is no link. */
+/* Read the target of a symbolic link; false if there is no such link. */
 bool ds_accel__machine_link(const struct ds_accel__machine *machine, const char *path, char *target,
                             size_t target_size);
 /*
@@ -56,7 +59,10 @@ struct ds_accel__machine_node {
     bool is_usable; /* this process may read and write it */
 };
 
-/* Read a device node or a file in place of one; false if it is absent or a directory. */
+/*
+ * Read the metadata of a device node, or of a file in its place; false if it is absent or a
+ * directory.
+ */
 bool ds_accel__machine_node(const struct ds_accel__machine *machine, const char *path,
                             struct ds_accel__machine_node *node);
 

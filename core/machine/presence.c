@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Finds the PCI devices and device nodes of a backend, which the configuration's facts name, before
- * any of them is opened. It reads only those files of sysfs whose contents the kernel has in memory
+ * Finds the PCI devices and device nodes of a backend, by the facts of the configuration, before
+ * any of them is opened. It reads only files of sysfs whose contents the kernel has in memory
  * (vendor, class, power/runtime_status): reading a device's config space or opening its node would
  * wake the device.
  */
@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENTRY_LIMIT 65536u /* entries of a directory that are examined */
-#define MATCH_LIMIT 1024u  /* devices and nodes of a backend that are kept */
+#define ENTRY_LIMIT 65536u /* maximum number of directory entries examined */
+#define MATCH_LIMIT 1024u  /* maximum number of devices, and of nodes, stored for a backend */
 #define BUS DS_ACCEL__PCI_BUS
 
-/* A function of the bus in the kernel's list, which omits the domain. */
+/* A PCI function in the kernel's list /proc/bus/pci/devices, which omits the domain. */
 struct ds_accel__survey_slot {
     char vendor[8]; /* "0x10de" */
     uint8_t bus;
@@ -59,8 +59,10 @@ void ds_accel__survey_clear(struct ds_accel__survey *survey)
 
 /* ---- PCI devices ---------------------------------------------------------------------------- */
 
-/* "10de:03" names the vendor 0x10de and the classes 0x03xxxx; the kernel writes both in lower
- * case. */
+/*
+ * A fact "10de:03" means vendor 0x10de and the classes 0x03xxxx. The kernel writes both in lower
+ * case.
+ */
 static bool is_vendor(const char *fact, const char *vendor)
 {
     return strncmp(vendor, "0x", 2) == 0 && strncmp(fact, vendor + 2, 4) == 0;
@@ -89,8 +91,8 @@ static int32_t read_attribute(const struct ds_accel__survey *survey, const char 
 }
 
 /*
- * Read the class only of devices whose vendor matches: most devices of a machine have other
- * vendors.
+ * Read the class only of devices whose vendor matches: most devices of a machine have another
+ * vendor.
  */
 static int32_t matches_pci(const struct ds_accel__survey *survey, json_t *facts,
                            struct ds_accel__survey_device *device, bool *matches_out)
@@ -152,8 +154,9 @@ static size_t count_lines(const char *text)
 }
 
 /*
- * One file of /proc lists all devices, "BBDD<tab>VVVVDDDD...": bus and function, vendor and device.
- * It saves reading the files of each of a large machine's hundreds of devices.
+ * Read the kernel's list of all PCI functions, with lines "BBDD<tab>VVVVDDDD...": bus and function,
+ * vendor and device. It saves reading sysfs files of each of the hundreds of devices of a large
+ * machine.
  */
 static int32_t read_slots(struct ds_accel__survey *survey)
 {
@@ -176,7 +179,7 @@ static int32_t read_slots(struct ds_accel__survey *survey)
     for (const char *line = text; *line != '\0'; line += *line == '\n') {
         struct ds_accel__survey_slot slot = {.vendor = "0x"};
         size_t length = strcspn(line, "\n");
-        char start[16]; /* sscanf() would search the end of the whole text for each line */
+        char start[16]; /* a copy: sscanf() reads its whole input up to the NUL */
         unsigned bus;
         unsigned function;
 
@@ -233,8 +236,8 @@ static bool is_one_of(json_t *facts, const char *vendor)
 }
 
 /*
- * True if the kernel's list has a device of these vendors, at the address if one is given, or if
- * there is no list.
+ * True if the kernel's list contains a device of these vendors (at this address unless address is
+ * NULL), or if there is no list.
  */
 static bool has_slot(const struct ds_accel__survey *survey, json_t *facts, const char *address)
 {
@@ -259,7 +262,10 @@ static bool has_slot(const struct ds_accel__survey *survey, json_t *facts, const
     return false;
 }
 
-/* Slots only narrow the search; sysfs decides whether a device matches. */
+/*
+ * Find the devices that match the facts. The kernel's list only narrows the search; sysfs decides
+ * whether a device matches.
+ */
 static int32_t find_devices(struct ds_accel__survey *survey, json_t *facts,
                             struct ds_accel__presence *presence)
 {
@@ -294,8 +300,8 @@ const char *ds_accel__node_class(const char *path)
 }
 
 /*
- * Nodes of /dev/dri and /dev/accel are numbered across vendors: the class in sysfs tells the vendor
- * of a node. A node that is not in sysfs matches.
+ * Check the vendor of a node of /dev/dri or /dev/accel, whose numbers several vendors share, by the
+ * node's class in sysfs. A node that is not in sysfs matches.
  */
 static int32_t check_vendor(const struct ds_accel__survey *survey, const char *path, json_t *pci,
                             bool *is_other_out)
@@ -326,7 +332,7 @@ static bool has_node(const struct ds_accel__presence *presence, const char *path
     return false;
 }
 
-/* An absent path or a directory is no node. */
+/* Add the node at a path to the presence. An absent path or a directory is skipped. */
 static int32_t check_node(const struct ds_accel__survey *survey, const char *path, json_t *pci,
                           struct ds_accel__presence *presence)
 {
@@ -349,7 +355,7 @@ static int32_t check_node(const struct ds_accel__survey *survey, const char *pat
     return DS_ACCEL_OK;
 }
 
-/* The listing of a pattern's directory, read once. */
+/* Find or read the listing of a pattern's directory, which is read once. */
 static int32_t find_directory(struct ds_accel__survey *survey, const char *pattern, size_t length,
                               const struct ds_accel__survey_directory **directory_out)
 {
@@ -388,8 +394,8 @@ static int32_t find_directory(struct ds_accel__survey *survey, const char *patte
 }
 
 /*
- * Only the last component of a pattern has wildcards, so that one directory is read for each
- * pattern.
+ * Add the nodes that match a pattern. Only the last component of a pattern has wildcards, so one
+ * directory is read for each pattern.
  */
 static int32_t find_nodes(struct ds_accel__survey *survey, const char *pattern, json_t *pci,
                           struct ds_accel__presence *presence)
@@ -488,7 +494,10 @@ bool ds_accel__presence_is_asleep(const struct ds_accel__presence *presence)
     return presence->device_count > 0;
 }
 
-/* FNV-1a. Fields are hashed one by one: the padding of a struct is undefined. */
+/*
+ * Hash one byte (FNV-1a). Fields are hashed one by one because the padding of a struct is
+ * undefined.
+ */
 static uint64_t hash_byte(uint64_t value, unsigned char byte)
 {
     return (value ^ byte) * UINT64_C(1099511628211);
@@ -532,7 +541,7 @@ uint64_t ds_accel__presence_fingerprint(const struct ds_accel__presence *presenc
     return value;
 }
 
-#define NAMED_DEVICES 4u /* a line names the first of many */
+#define NAMED_DEVICES 4u /* the evidence lists only the first of many devices */
 
 void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
                                     struct ds_accel__finding *finding)
@@ -545,7 +554,7 @@ void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
     for (uint32_t i = 0; i < presence->device_count && named < NAMED_DEVICES; i++) {
         const struct ds_accel__pci_device *device = &presence->devices[i];
 
-        /* Awake devices are listed as evidence that the backend's devices do not all sleep. */
+        /* Awake devices are listed as evidence that not all of the backend's devices are asleep. */
         if (is_asleep || strcmp(device->runtime_status, "suspended") != 0) {
             at += (size_t)snprintf(finding->detail + at, sizeof(finding->detail) - at, "%s%s %s",
                                    named > 0 ? ", " : "", device->address, device->runtime_status);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The machine's NUMA nodes, read from /sys below a root, so that a recording gives the same results
- * as the machine itself. libnuma's own reading of /sys is not used, since it reads only the machine
- * on which it runs, and takes a third of a millisecond as soon as it is loaded.
+ * The machine's NUMA nodes, read from /sys below a root, so that a recording yields the same
+ * results as the machine itself. libnuma is not used, because it reads only the machine on which it
+ * runs and takes a third of a millisecond as soon as it is loaded.
  */
 #include "machine/topology.h"
 #include "base/text.h"
@@ -46,8 +46,10 @@ static int32_t add_node(struct ds_accel__topology *topology, uint32_t id, const 
     }
     node.cpu_count = ds_accel__list_count(node.cpus);
     node.total_memory_bytes = ds_accel__meminfo_value(meminfo, "MemTotal");
-    /* The kernel gives MemAvailable for the machine only; this is its estimate without
-     * watermarks. */
+    /*
+     * The kernel reports MemAvailable only for the whole machine. Compute the kernel's estimate for
+     * the node, without its watermarks.
+     */
     available = ds_accel__meminfo_value(meminfo, "MemAvailable");
     if (available == 0) {
         available = ds_accel__meminfo_value(meminfo, "MemFree") +
@@ -92,7 +94,7 @@ static bool visit_nodes(void *user_data, uint32_t first, uint32_t last)
     return walk->status >= 0;
 }
 
-/* A kernel without NUMA: the whole machine is node 0. */
+/* Add the whole machine as node 0, for a kernel without NUMA. */
 static int32_t add_machine(const struct ds_accel__machine *machine,
                            struct ds_accel__topology *topology)
 {

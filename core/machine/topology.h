@@ -13,38 +13,40 @@ struct ds_accel__machine;
 struct ds_accel__numa_node {
     uint32_t id;
     uint32_t cpu_count;
-    char *cpus; /* a list in the kernel's format */
+    char *cpus; /* list in the kernel's format, such as "0-3,8" */
     uint64_t total_memory_bytes;
     uint64_t available_memory_bytes;
 };
 
 struct ds_accel__topology {
-    struct ds_accel__numa_node *nodes; /* by id */
+    struct ds_accel__numa_node *nodes; /* sorted by id */
     uint32_t node_count;
 };
 
 /*
- * The memory that control groups leave to this process; limit_bytes is the smallest limit, 0 if
- * there is none.
+ * The memory that control groups leave to this process. limit_bytes is the smallest limit, 0 if
+ * there is no limit.
  */
 struct ds_accel__cgroup_limit {
     uint64_t limit_bytes;
-    uint64_t left_bytes; /* smallest of all groups, also those with larger limits */
-    char source[512];    /* the file that sets it */
+    uint64_t left_bytes; /* smallest remainder of all groups, even of those with larger limits */
+    char source[512];    /* path of the file that sets limit_bytes */
 };
 
 int32_t ds_accel__topology_read(const struct ds_accel__machine *machine,
                                 struct ds_accel__topology *topology);
 void ds_accel__topology_clear(struct ds_accel__topology *topology);
-/* A value of /proc/meminfo or of a node's meminfo, in bytes; 0 if the key is absent. */
+/* Return a value of /proc/meminfo or of a node's meminfo in bytes; 0 if the key is absent. */
 uint64_t ds_accel__meminfo_value(const char *meminfo, const char *key);
 /*
- * The path of the control group's file, "cpuset.cpus" or "cpuset.mems", that restricts this process
- * to count numbers; "" if there is none.
+ * Write to source the path of the control group's file ("cpuset.cpus" or "cpuset.mems") that
+ * restricts this process to count numbers; "" if there is no such file.
  */
 int32_t ds_accel__cgroup_cpuset(const struct ds_accel__machine *machine, const char *file,
                                 uint32_t count, char *source, size_t source_size);
-/* A limit of machine_bytes or more is treated as no limit. */
+/*
+ * Read the memory limit of this process. A limit of machine_bytes or more is treated as no limit.
+ */
 int32_t ds_accel__cgroup_limit(const struct ds_accel__machine *machine, uint64_t machine_bytes,
                                struct ds_accel__cgroup_limit *limit_out);
 int32_t ds_accel__host_memory(const struct ds_accel__machine *machine,
