@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /**
  * @file ds_accel_tools.h
- * Operations of tools on plugins, machines and snapshots: libds_accel_tools.so, linked beside
- * libds_accel.so of the same release.
+ * Functions for tools that work on plugins, machines and snapshots. They are in
+ * libds_accel_tools.so, which is linked in addition to libds_accel.so of the same release.
  *
  * In a program linked with this library, ds_accel_report() also makes the reports doctor, cache,
  * quarantine, topo, bundle, recording and memory, and the text and the picture of every report; and
@@ -26,21 +26,21 @@ extern "C" {
 /* ---- stored verdicts ------------------------------------------------------------------------ */
 
 /**
- * Delete this user's stored verdicts; strikes stay. A context keeps the verdicts that it already
- * has.
+ * Delete this user's stored verdicts. Strikes are not deleted, and a context continues to use the
+ * verdicts that it has read already.
  *
  * @return DS_ACCEL_OK, also if there is no cache directory and so nothing to delete; ERR_IO the
  *         directory or its file can't be written; ERR_BUSY another process has been probing plugins
- *         for too long; ERR_STATE the context uses no cache, or only reads it, or as
- *         ds_accel_detect() returns it after fork(); ERR_INVALID NULL; ERR_NO_MEMORY
+ *         for too long; ERR_STATE the context uses no cache, or only reads it, or the process
+ *         was forked (see ds_accel_detect()); ERR_INVALID NULL; ERR_NO_MEMORY
  * @threads any; waits for other processes that probe plugins
  */
 DS_ACCEL_EXPORT int32_t ds_accel_cache_clear(ds_accel_t *context);
 
 /**
- * Delete strikes: the plugins are probed again.
+ * Delete strikes, so that the plugins are probed again.
  *
- * @param[in] name  a backend, for all of its plugins that have strikes; NULL for all backends
+ * @param[in] name  the backend whose strikes are deleted; NULL for all backends
  * @return as ds_accel_cache_clear(); ERR_NOT_FOUND no plugin of that name has strikes
  * @threads any; waits for other processes that probe plugins
  */
@@ -63,20 +63,20 @@ DS_ACCEL_EXPORT int32_t ds_accel_quarantine_clear(ds_accel_t *context, const cha
 DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path,
                                       uint32_t format, char **text_out);
 
-/** as device_index of ds_accel_conformance(): each device of the plugin, one after another */
+/** value of device_index that makes ds_accel_conformance() check every device, one by one */
 #define DS_ACCEL_CONFORMANCE_ALL_DEVICES 0xffffffffu
 
 /**
- * Check a running plugin on its devices against the rules of plugin-abi.md: one suite for every
- * backend. Each check runs in a process of its own (ds-accel-probe), where it may crash or hang
- * (probe.timeout_ms of the configuration) without ending the others.
+ * Check a running plugin on its devices against the rules of plugin-abi.md. The suite is the same
+ * for all backends. The checks run in a helper process (ds-accel-probe). If a check crashes, fails
+ * or exceeds probe.timeout_ms of the configuration, the next check runs in a new process.
  *
  * @param[in]  options       options of the context that the plugin is started in; NULL for the
  *                           defaults
  * @param[in]  name_or_path  a backend, or its .so; NULL: only list the checks
- * @param[in]  device_index  the device to work with, or DS_ACCEL_CONFORMANCE_ALL_DEVICES: then with
- *                           several devices also the first of them in reverse order, as the
- *                           backend's variable for visible devices shows them
+ * @param[in]  device_index  the device to check, or DS_ACCEL_CONFORMANCE_ALL_DEVICES: if there are
+ *                           several devices, the suite then also checks device 0 while the
+ *                           backend's variable for visible devices lists them in reverse order
  * @param[in]  only          "DSA-P19", or a group such as "stream": only those checks; NULL: all
  * @param[in]  format        DS_ACCEL_FORMAT_*
  * @param[out] text_out      the result of each check; written for ERR_ABI too

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Commands that must start a plugin do their work in a child process: if a plugin crashes, exits or
- * traps, the result is lost, but not the message and the exit code. The child reports its exit code
- * before its exit handlers run, which are the plugin's too, and the parent then waits for it for a
- * limited time.
+ * Commands that start a plugin run in a child process: if the plugin crashes or exits, the result
+ * is lost, but this process still prints a message and returns an exit code. The child reports its
+ * exit code before its exit handlers run, because some of them belong to the plugin; the parent
+ * then waits for a limited time until the child exits.
  */
 #include "tool.h"
 
@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXIT_GRACE_MS 10000  /* for the plugin's work when its process ends */
-#define SIGNAL_GRACE_MS 5000 /* between a forwarded signal and SIGKILL */
+#define EXIT_GRACE_MS 10000  /* time for the plugin's exit handlers */
+#define SIGNAL_GRACE_MS 5000 /* time from a forwarded signal to SIGKILL */
 #define LEFTOVERS_GRACE_MS 1000
 #define LOOK_MS 100
 
@@ -42,9 +42,10 @@ static _Noreturn void work(int report_fd, pid_t parent, struct tool *tool, int a
     exit(code);
 }
 
-/* Signals to this process are forwarded to the worker, which may have files to remove. */
+/* Pid of the child. Signals to this process are forwarded to the child, which may have to remove
+ * files. */
 static volatile sig_atomic_t worker;
-static volatile sig_atomic_t forwarded; /* the last one, 0: none */
+static volatile sig_atomic_t forwarded; /* the last forwarded signal; 0: none */
 
 static void forward(int signal)
 {
@@ -69,7 +70,8 @@ static void forward_signals(pid_t child)
     }
 }
 
-/* The child's wait status once it ended; false: it had to be killed. */
+/* Wait for the child to exit, for a limited time, and return its wait status in *status_out. False
+ * if the child had to be killed. */
 static bool await_end(pid_t child, int *status_out)
 {
     for (int waited_ms = 0; waited_ms < EXIT_GRACE_MS; waited_ms++) {
@@ -104,9 +106,9 @@ static bool read_code(int report_fd, unsigned char *code)
 }
 
 /*
- * Wait until the child reports its exit code, or ends without a report: a process that a plugin
- * left may hold the other end of the pipe for ever. A child that does not end by a forwarded signal
- * is killed.
+ * Wait until the child reports its exit code or terminates. End of file on the pipe is not
+ * sufficient, because a process that the plugin started may keep the pipe open. A child that does
+ * not terminate after a forwarded signal is killed.
  */
 static bool await_report(pid_t child, int report_fd, unsigned char *code)
 {
@@ -131,7 +133,7 @@ static bool await_report(pid_t child, int report_fd, unsigned char *code)
     return poll(ends, 1, 0) > 0 && read_code(report_fd, code);
 }
 
-/* Kill the children that were left to this process, which is their reaper now. */
+/* Kill the orphaned processes that this process adopted as subreaper. */
 static void kill_children(void)
 {
     FILE *file = fopen("/proc/thread-self/children", "re");
@@ -145,8 +147,8 @@ static void kill_children(void)
     }
 }
 
-/* A process that a plugin left may hold this process's stdout, whose reader would wait for its
- * end. */
+/* Kill the processes that a plugin left running. They may keep this process's stdout open, and a
+ * reader of stdout would wait for them. */
 static void end_leftovers(void)
 {
     for (int left_ms = LEFTOVERS_GRACE_MS; left_ms > 0; left_ms--) {
@@ -162,7 +164,8 @@ static void end_leftovers(void)
     }
 }
 
-/* A signal from outside that ended the child ends this process as well, without a message. */
+/* True for signals that users or other programs send. If such a signal terminated the child, this
+ * process terminates by the same signal, without a message. */
 static bool is_from_outside(int signal)
 {
     return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGPIPE ||

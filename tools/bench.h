@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the files of ds-accel bench share; cmd_bench.c explains how they fit together. */
+/* Declarations shared by the files of ds-accel bench; cmd_bench.c describes the files. */
 #ifndef DS_ACCEL_TOOLS_BENCH_H
 #define DS_ACCEL_TOOLS_BENCH_H
 
@@ -10,10 +10,11 @@
 
 #define BENCH_MAX_SIZES 32
 #define BENCH_MAX_SAMPLES 1000
-#define BENCH_SMALL_BYTES 4096u /* rows without a size copy, fill and capture this many bytes */
+/* number of bytes that rows without a size copy, fill and capture */
+#define BENCH_SMALL_BYTES 4096u
 #define BENCH_GRAPH_NODES 32u
 
-/* A status of the tool in addition to the library's: Ctrl-C was pressed. */
+/* Status in addition to the library's: a signal such as Ctrl-C was received. */
 #define BENCH_INTERRUPTED 1000
 
 enum bench_unit {
@@ -26,9 +27,9 @@ enum bench_state {
     BENCH_FAILED
 };
 
-/* Where a transfer begins and ends. */
+/* Memory that a transfer reads or writes. */
 enum bench_place {
-    BENCH_HOST_IN, /* pageable, holds the pattern */
+    BENCH_HOST_IN, /* pageable, contains the pattern */
     BENCH_HOST_OUT,
     BENCH_PINNED,
     BENCH_DEVICE,
@@ -39,21 +40,24 @@ enum bench_place {
 
 struct bench;
 
-/* What one row measures. */
+/* A kind of measurement; a row is a case at one size. */
 struct bench_case {
     const char *group;
     const char *name;
-    bool sized; /* once for each size */
+    bool sized; /* has one row for each size */
     enum bench_unit unit;
-    bool queued; /* once() only queues: a sample ends with a wait, and is timed by device events */
-    enum bench_place destination, source; /* of a transfer */
+    /* once() only queues work: a sample includes a wait, and is timed by device events */
+    bool queued;
+    enum bench_place destination, source; /* memory of a transfer */
     uint32_t kind;                        /* DS_ACCEL_COPY_* */
-    /* Make what the operation needs and check its results; may be NULL. */
+    /* Create the objects that the operation needs, and check the operation's result; may be
+     * NULL. */
     int32_t (*prepare)(struct bench *bench);
-    /* One operation; or many, if the cost of a call through a pointer would be significant. */
+    /* Run one operation. A case has many() instead if the cost of a call through a pointer would be
+     * significant. */
     int32_t (*once)(struct bench *bench);
     int32_t (*many)(struct bench *bench, uint64_t repetitions);
-    void (*finish)(struct bench *bench); /* also after a prepare() that failed; may be NULL */
+    void (*finish)(struct bench *bench); /* called also after prepare() failed; may be NULL */
 };
 
 struct bench_row {
@@ -62,27 +66,28 @@ struct bench_row {
     enum bench_state state;
     bool device_clock;
     double median, least, greatest,
-        deviation; /* in the unit; deviation is the median absolute one */
+        deviation; /* in the case's unit; deviation is the median absolute deviation */
     uint32_t samples;
-    uint64_t repetitions; /* operations of one sample */
+    uint64_t repetitions; /* number of operations in one sample */
     char reason[512];
 };
 
-/* The device that is measured, and the resources in use. */
+/* The measured device, and the resources in use. */
 struct bench {
     ds_accel_t *context;
     ds_accel_device_t *device;
-    ds_accel_device_t *peer; /* NULL: there is no peer, or none that opens */
-    char peer_reason[256];   /* why the peer does not open */
+    ds_accel_device_t *peer; /* NULL: there is no peer, or it cannot be opened */
+    char peer_reason[256];   /* why the peer cannot be opened */
     uint32_t device_index;
     uint32_t peer_index;
     ds_accel_stream_t *stream;
-    ds_accel_event_t *start, *end; /* with timing; NULL: the host's clock is used */
+    ds_accel_event_t *start, *end; /* timing events; NULL: the host's clock is used */
     double time_s;
 
     const struct bench_case *test; /* the current case */
     uint64_t size_bytes;
-    void *places[BENCH_PLACES]; /* of size_bytes each; NULL with the reason below */
+    /* memory of size_bytes each; NULL: unavailable, for the reason below */
+    void *places[BENCH_PLACES];
     int32_t place_status[BENCH_PLACES];
     char place_reason[BENCH_PLACES][256];
 
@@ -105,33 +110,34 @@ extern const size_t bench_transfer_count;
 extern const struct bench_case bench_calls[];
 extern const size_t bench_call_count;
 
-/* Set the reason of a failure, and return its status. */
+/* Set the reason of the current row's failure, and return status. */
 int32_t bench_fail(struct bench *bench, int32_t status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Allocate memory of every available place, of bench->size_bytes, with the pattern in
+/* Allocate bench->size_bytes at every place where that is possible, and write the pattern to
  * BENCH_HOST_IN. */
 void bench_places_make(struct bench *bench);
 void bench_places_release(struct bench *bench);
 
 /* ---- bench_measure.c ------------------------------------------------------------------------ */
 
-/* Wait for the stream, unless Ctrl-C is pressed. */
+/* Wait for the stream; BENCH_INTERRUPTED if a signal is received meanwhile. */
 int32_t bench_wait(struct bench *bench);
 
-/* Prepare, check, calibrate, measure, finish. Only BENCH_INTERRUPTED is returned as a failure. */
+/* Measure a row: prepare, check, calibrate, take samples, finish. Other failures than
+ * BENCH_INTERRUPTED are stored in the row. */
 int32_t bench_measure(struct bench *bench, struct bench_row *row);
 
 /* ---- bench_progress.c: the bar, and Ctrl-C -------------------------------------------------- */
 
 /* Record SIGINT, SIGTERM and SIGHUP from now on; a second signal kills the process. */
 void bench_signals_catch(void);
-/* The recorded signal, or 0. */
+/* The recorded signal; 0 if there is none. */
 int bench_signal(void);
 /* Restore the signal handlers, and raise the recorded signal, if there is one. */
 void bench_signals_release(void);
 
-/* Show a bar on stderr, if stderr is a terminal and the bar is wanted. */
+/* Show a progress bar on stderr, if stderr is a terminal and the bar is wanted. */
 void bench_progress_begin(bool wanted);
 void bench_progress_show(size_t done, size_t total, const struct bench_row *row);
 void bench_progress_end(void);
@@ -148,7 +154,7 @@ struct bench_report {
     size_t size_count;
 };
 
-/* "4 KiB", "1000 B". */
+/* Write a size with a unit: "4 KiB", "1000 B". */
 void bench_format_size(uint64_t size_bytes, char *text, size_t text_size);
 void bench_write_text(FILE *file, const struct bench *bench, const struct bench_report *report,
                       bool colour);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Measurements in time: allocations, events, streams, the round trip of work to the device and
- * back, graphs, and the cost of the library itself.
+ * Measurements of durations: allocations, events, streams, launches until completion, graphs, and
+ * the overhead of the library.
  *
- * "cached" is the library's allocation, hot: it reuses freed memory. "backend" is the backend's own
- * allocation, which every allocation would cost without a cache.
+ * Rows with "cached" measure the library's allocation when it reuses freed memory. Rows with
+ * "backend" measure the backend's own allocation, which is the cost of every allocation without a
+ * cache.
  */
 #include "bench.h"
 
@@ -13,7 +14,7 @@
 #include <string.h>
 
 #define FILL_BYTE 0x5a
-#define TASK_BYTES 64u /* the size that launch/copy moves: its time is negligible */
+#define TASK_BYTES 64u /* bytes that launch/copy copies in negligible time */
 
 /* ---- allocation ----------------------------------------------------------------------------- */
 
@@ -68,7 +69,7 @@ static int32_t pinned_backend(struct bench *bench)
     return finish_direct(bench, status, &error);
 }
 
-/* Memory for the row is available: the places of a transfer were freed. */
+/* Check that enough device memory is available. The memory of transfers was freed before. */
 static int32_t prepare_device_pair(struct bench *bench)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
@@ -162,8 +163,8 @@ static int32_t stream_wait_event(struct bench *bench)
     return ds_accel_stream_wait_event(bench->stream, bench->event);
 }
 
-/* One stream records an event, the other waits for it, and the host waits for the other: one
- * hand-over. */
+/* Prepare a hand-over: one stream records an event, the other stream waits for the event, and the
+ * host waits for the other stream. */
 static int32_t prepare_hand_over(struct bench *bench)
 {
     int32_t status = prepare_event(bench);
@@ -212,7 +213,7 @@ static void free_small(struct bench *bench)
     bench->small_host = NULL;
 }
 
-/* The device's small memory must begin with this many of the byte. */
+/* Check that the first size_bytes of the device's small memory have the wanted value. */
 static int32_t check_small(struct bench *bench, unsigned char wanted, uint32_t size_bytes)
 {
     unsigned char *given = bench->small_host;
@@ -243,7 +244,7 @@ static int32_t prepare_launch_copy(struct bench *bench)
 {
     int32_t status = make_small(bench);
 
-    /* calloc() zeroed the host's memory: the copy zeroes the device's, too. */
+    /* calloc() zeroed the host memory, so the copy zeroes the device memory. */
     status = status < 0 ? status
                         : ds_accel_mem_copy(bench->device, bench->small, bench->small_host,
                                             BENCH_SMALL_BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE);
@@ -299,7 +300,7 @@ static int32_t launch_task(struct bench *bench)
 
 /* ---- graphs --------------------------------------------------------------------------------- */
 
-/* This many fills; the last one writes FILL_BYTE. */
+/* Capture node_count fills, of which the last writes FILL_BYTE. */
 static int32_t capture(struct bench *bench, uint32_t node_count)
 {
     int32_t status = ds_accel_graph_capture_begin(bench->graph, bench->stream, NULL,
@@ -369,11 +370,11 @@ static int32_t prepare_replay_many(struct bench *bench)
     return prepare_replay(bench, BENCH_GRAPH_NODES);
 }
 
-/* ---- the library itself --------------------------------------------------------------------- */
+/* ---- overhead of the library ---------------------------------------------------------------- */
 
 /*
- * Each result becomes an argument of the next call, and memory is clobbered: the compiler can
- * neither omit a call nor move one out of the loop.
+ * Call the library repeatedly. Each result is an argument of the next call, and memory is
+ * clobbered, so that the compiler can neither omit a call nor move it out of the loop.
  */
 static int32_t dispatch_api(struct bench *bench, uint64_t repetitions)
 {
@@ -412,7 +413,7 @@ static int32_t dispatch_direct(struct bench *bench, uint64_t repetitions)
     return DS_ACCEL_OK;
 }
 
-/* The cost for a program that names the device again for each call. */
+/* Look up the device by its index, as a program does that looks it up before each call. */
 static int32_t device_get(struct bench *bench)
 {
     ds_accel_device_t *device;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Transfers: copies between host, device and another device, and fills. A case names its two ends;
- * before it is measured, the source is filled with the pattern and the destination with other
- * bytes, and one transfer is made, fetched and compared.
+ * Transfers: copies between host, device and another device, and fills. A case has a source and a
+ * destination. Before it is measured, the source is filled with the pattern and the destination
+ * with other bytes, one transfer is made, and its result is read back and compared.
  */
 #include "bench.h"
 
@@ -37,7 +37,7 @@ static ds_accel_device_t *device_of(const struct bench *bench, enum bench_place 
     return place == BENCH_PEER ? bench->peer : bench->device;
 }
 
-/* The memory that the kernel can provide without swapping: MemAvailable; UINT64_MAX if unknown. */
+/* The host memory that is available without swapping (MemAvailable); UINT64_MAX if unknown. */
 static uint64_t host_available_bytes(void)
 {
     FILE *file = fopen("/proc/meminfo", "re");
@@ -55,7 +55,8 @@ static uint64_t host_available_bytes(void)
     return available;
 }
 
-/* At most three quarters of the available memory is used: the rest is left to other processes. */
+/* Do count blocks of the size fit in three quarters of the available memory? The rest is left to
+ * other processes. */
 static bool fits(const struct bench *bench, uint64_t count, uint64_t available)
 {
     return bench->size_bytes <= available / 4 * 3 / count;
@@ -122,7 +123,7 @@ static void make_on_device(struct bench *bench, enum bench_place place)
     }
 }
 
-/* Bytes that differ from one position to the next, and do not repeat within a page or a word. */
+/* Write pseudo-random bytes, which do not repeat within a word or a page. */
 static void write_pattern(unsigned char *memory, uint64_t size_bytes)
 {
     uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
@@ -177,7 +178,7 @@ static int32_t need(struct bench *bench, enum bench_place place)
     return DS_ACCEL_OK;
 }
 
-/* Write the pattern into a source. */
+/* Write the pattern to a place that a transfer reads. */
 static int32_t put_pattern(struct bench *bench, enum bench_place place)
 {
     if (is_on_host(place)) {
@@ -191,7 +192,7 @@ static int32_t put_pattern(struct bench *bench, enum bench_place place)
                              DS_ACCEL_COPY_HOST_TO_DEVICE);
 }
 
-/* Write other bytes into a destination. */
+/* Write bytes that differ from the pattern into a destination. */
 static int32_t spoil(struct bench *bench, enum bench_place place)
 {
     if (is_on_host(place)) {
@@ -204,7 +205,7 @@ static int32_t spoil(struct bench *bench, enum bench_place place)
                              DS_ACCEL_COPY_HOST_TO_DEVICE);
 }
 
-/* The current contents of a destination, in memory that the host can read. */
+/* Return the contents of a destination in host memory. */
 static int32_t fetch(struct bench *bench, enum bench_place place, const unsigned char **given_out)
 {
     *given_out = bench->places[is_on_host(place) ? place : BENCH_HOST_OUT];

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Measures one row. A sample is a number of operations in sequence, timed as a whole: enough of
- * them that the clock's own cost is negligible. Calibration finds that number by trials, which also
- * warm everything up. Samples are taken until the row's time is spent, and at least three.
+ * Measures one row. A sample is the duration of a number of consecutive operations, which is so
+ * large that the cost of reading the clock is negligible. Calibration finds that number by trials,
+ * which also warm up caches and the device. Samples are taken until the row's time is spent, and at
+ * least three.
  *
- * Queued operations are timed on the device, between two events of one stream, if the backend can;
- * else, like operations that return when they are complete, on the host, the wait included.
+ * Queued operations are timed on the device, between two events of one stream, if the backend
+ * supports that. Otherwise they are timed on the host, including the wait for their completion,
+ * like operations that return when they are complete.
  */
 #include "bench.h"
 
@@ -20,7 +22,7 @@
 #define SAMPLES_WANTED 20.0
 #define MIN_SAMPLE_NS 20e3
 #define MAX_SAMPLE_NS 50e6
-#define MAX_QUEUED 1000u /* more would make some runtimes wait for room in their queue */
+#define MAX_QUEUED 1000u /* with more, some runtimes block because their queue is full */
 #define MAX_REPETITIONS UINT64_C(1000000000)
 
 static double now_ns(void)
@@ -73,7 +75,8 @@ static int32_t time_on_host(struct bench *bench, uint64_t repetitions, double *n
     }
     *ns_out = now_ns() - start;
     if (status >= 0 && !bench->test->queued) {
-        status = bench_wait(bench); /* work that a sample leaves does not count for the next one */
+        /* Pending work must not count towards the next sample. */
+        status = bench_wait(bench);
     }
     return status;
 }
@@ -102,8 +105,8 @@ static int32_t time_sample(struct bench *bench, bool on_device, uint64_t repetit
 }
 
 /*
- * The number of operations in a sample. If the device's clock does not advance over as many
- * operations as may be queued, the host's clock is used instead.
+ * Determine the number of operations in a sample. If the device's clock does not advance even
+ * during the largest number of operations, the host's clock is used instead.
  */
 static int32_t calibrate(struct bench *bench, struct bench_row *row)
 {
@@ -143,7 +146,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts the values. */
+/* The median; sorts the values. */
 static double median(double *values, uint32_t count)
 {
     qsort(values, count, sizeof(*values), compare);
@@ -192,7 +195,8 @@ static int32_t take_samples(struct bench *bench, struct bench_row *row)
     return status;
 }
 
-/* An unavailable feature is skipped; any other error is a failure. */
+/* The state of a row. Errors that mean that a feature or enough memory is missing skip the row;
+ * other errors are failures. */
 static enum bench_state state_of(int32_t status)
 {
     switch (status) {

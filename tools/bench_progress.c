@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The bar on stderr, and Ctrl-C. The bar is one line that is overwritten, at most once for each
- * row, and removed before other output. A signal is only recorded: the measuring code polls for it,
- * releases its resources, removes the bar and raises the signal again. A second signal takes effect
- * at once.
+ * The progress bar on stderr, and the handling of Ctrl-C. The bar is one line that is overwritten,
+ * at most once for each row, and removed before other output. A signal is only recorded: the
+ * measuring code polls for it, releases its resources, removes the bar and raises the signal again.
+ * A second signal takes effect at once.
  */
 #include "bench.h"
 
@@ -23,8 +23,8 @@ static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
 static volatile sig_atomic_t pending;
 static struct sigaction before[CAUGHT_COUNT];
 static bool catching;
-static bool showing; /* the bar is wanted */
-static bool drawn;   /* and on the screen */
+static bool showing; /* the bar is enabled */
+static bool drawn;   /* the bar is on the screen */
 
 /* ---- signals -------------------------------------------------------------------------------- */
 
@@ -42,7 +42,7 @@ void bench_signals_catch(void)
         sigemptyset(&action.sa_mask);
         action.sa_flags = SA_RESTART | (int)SA_RESETHAND;
         sigaction(caught[i], NULL, &before[i]);
-        if (before[i].sa_handler != SIG_IGN) { /* nohup */
+        if (before[i].sa_handler != SIG_IGN) { /* ignored signals, such as by nohup, stay ignored */
             sigaction(caught[i], &action, NULL);
         }
     }
@@ -111,7 +111,7 @@ void bench_progress_show(size_t done, size_t total, const struct bench_row *row)
     }
     snprintf(line, sizeof(line), "[%s] %zu/%zu %s %s %s", bar, done, total, row->test->group,
              row->test->name, size);
-    /* After a full line some terminals begin the next one. */
+    /* Keep the last column free, because some terminals begin a new line after a full line. */
     if (width <= sizeof(line)) {
         line[width - 1] = '\0';
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The rows of ds-accel bench as a table and as JSON. */
+/* Writes the rows of ds-accel bench as a table or as JSON. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ void bench_format_size(uint64_t size_bytes, char *text, size_t text_size)
     snprintf(text, text_size, "%" PRIu64 " %s", size_bytes, units[unit]);
 }
 
-/* Text from a plugin, without characters that a terminal interprets. */
+/* Write text from a plugin, without characters that a terminal interprets. */
 static void put_plain(FILE *file, const char *text)
 {
     char copy[512];

@@ -8,8 +8,9 @@
  *   bench_progress.c              the bar on a terminal, and Ctrl-C
  *   bench_report.c                the table and the JSON
  *
- * A row is a case, for transfers and allocations at one size. Sizes are the outer loop, so that the
- * memory of one size is allocated once; rows are shown case by case.
+ * A row is a case; for transfers and allocations, it is a case at one size. Sizes are measured in
+ * the outer loop, so that memory of each size is allocated once, but the rows are shown case by
+ * case.
  */
 #include "bench.h"
 
@@ -41,9 +42,9 @@ struct request {
     double time_s;
 };
 
-/* ---- the request: -1, or the exit code ------------------------------------------------------ */
+/* ---- the request; functions return -1, or the exit code ------------------------------------- */
 
-/* 4096, 64K, 1MiB. False: the text is not a size. */
+/* Parse a size, such as 4096, 64K or 1MiB. False: the text is not a size. */
 static bool parse_size(const char *text, size_t length, uint64_t *size_out)
 {
     static const char units[] = "KMGT";
@@ -141,7 +142,7 @@ static int take_time(const struct tool *tool, struct request *request)
         return -1;
     }
     request->time_s = strtod(tool->time, &end);
-    /* Digits and a point: strtod() would accept "inf" and "0x1p3" too. */
+    /* Accept only digits and a point, because strtod() also accepts "inf" and "0x1p3". */
     if (*end != '\0' || strspn(tool->time, "0123456789.") != strlen(tool->time) ||
         !(request->time_s > 0 && request->time_s <= MAX_TIME_S)) {
         return tool_usage(tool, "--time takes seconds, above 0 and up to 3600, not \"%s\"",
@@ -226,7 +227,8 @@ static bool make_rows(struct bench *bench, const struct request *request)
 
 /* ---- the device ----------------------------------------------------------------------------- */
 
-/* Events that measure time, or NULL: then the host's clock is used. */
+/* Create the timing events and test them. If that fails, the events are NULL and the host's clock
+ * is used. */
 static void make_clock(struct bench *bench)
 {
     double elapsed_ms;
@@ -284,7 +286,7 @@ static void close_device(struct bench *bench)
 
 /* ---- measuring ------------------------------------------------------------------------------ */
 
-/* Measure the rows of one size that are transfers, or those that are not. */
+/* Measure the rows of one size: if transfers is true the transfers, otherwise the other rows. */
 static int32_t measure_rows(struct bench *bench, uint64_t size_bytes, bool transfers, size_t *done)
 {
     for (size_t i = 0; i < bench->row_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds-accel cache show|clear */
+/* The commands ds-accel cache show and clear. */
 #include "tool.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds-accel config check|show */
+/* The commands ds-accel config check and show. */
 #include "tool.h"
 
 #include <errno.h>
@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 
 #define FILES_MOST 64
-#define TEXT_LIMIT_BYTES (1024u * 1024) /* the same as of a file */
+#define TEXT_LIMIT_BYTES (1024u * 1024) /* same limit as for a configuration file */
 
-/* Inputs that cannot be opened twice as a file: "-", and the pipe that a shell makes for
+/* True for inputs that cannot be opened a second time: "-", and the pipe that a shell makes for
  * <(COMMAND). */
 static bool is_stream(const char *path)
 {
@@ -22,7 +22,7 @@ static bool is_stream(const char *path)
            (stat(path, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode)));
 }
 
-/* All input, in a new text; NULL after a message. */
+/* Read all input into a new text. On failure, prints a message and returns NULL. */
 static char *read_stream(const char *path)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");

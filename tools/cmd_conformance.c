@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds-accel conformance */
+/* The command ds-accel conformance. */
 #include "tool.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A whole number from 0 to 65535, or "all". */
+/* Parse a device: a whole number from 0 to 65535, or "all". */
 static bool read_device(const char *text, uint32_t *device_out)
 {
     char *end;

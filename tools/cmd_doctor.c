@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds-accel doctor */
+/* The command ds-accel doctor. */
 #include "tool.h"
 
 static int run(struct tool *tool, int argument_count, char **arguments)
@@ -15,7 +15,8 @@ static int run(struct tool *tool, int argument_count, char **arguments)
     if (status < 0) {
         return tool_fail(status);
     }
-    /* Problems found are a result, not a failure of the command. */
+    /* The exit code is that of the report's status: problems that the doctor finds are no failure
+     * of the command. */
     status = ds_accel_report(context, DS_ACCEL_REPORT_DOCTOR, NULL, tool_format(tool), &text);
     code = text != NULL ? tool_print(text, tool_exit_code(status)) : tool_fail(status);
     ds_accel_destroy(context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds-accel explain */
+/* The command ds-accel explain. */
 #include "tool.h"
 
 static int run(struct tool *tool, int argument_count, char **arguments)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds-accel info */
+/* The command ds-accel info. */
 #include "tool.h"
 
-/* A snapshot's picture; --json: the snapshot. */
+/* Write the picture of a memory snapshot; with --json, the snapshot as JSON. */
 static int map_file(const struct tool *tool)
 {
     void *data;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds-accel memory show|replay FILE */
+/* The commands ds-accel memory show and replay. */
 #include "tool.h"
 
 #include <string.h>
 
-/* The requested format; 0 after a usage error, with the exit code in *code. */
+/* The requested format. On a usage error, returns 0, with the exit code in *code. */
 static uint32_t choose_format(const struct tool *tool, int *code)
 {
     if (tool->json + tool->svg + tool->pickle + tool->pickle_segments > 1) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds-accel note: the ELF note of DS_ACCEL_PLUGIN() for languages without C macros */
+/* The command ds-accel note: writes the ELF note of DS_ACCEL_PLUGIN() for languages without C
+ * macros. */
 #include "tool.h"
 
 #include <errno.h>
@@ -9,17 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HARDWARE_BYTES 4096 /* as in DS_ACCEL_PLUGIN_HARDWARE() */
+#define HARDWARE_BYTES 4096 /* limit of DS_ACCEL_PLUGIN_HARDWARE() */
 
 /* The values of the arguments. */
 struct plan {
     struct ds_accel_note note;
     uint64_t required, optional;
-    char hardware[HARDWARE_BYTES]; /* "" without a second note */
+    char hardware[HARDWARE_BYTES]; /* "": no second note is written */
     bool is_c;
 };
 
-/* Text that grows: 6 characters for a byte, 100 bytes and twice 4 KiB. */
+/* The output. The buffer is large enough for two notes, whose bytes take up to 6 characters
+ * each. */
 struct output {
     char text[64 * 1024];
     size_t length;
@@ -34,8 +36,8 @@ static bool is_name(const char *text)
     return text[0] >= 'a' && text[0] <= 'z' && text[length] == '\0' && length <= 31;
 }
 
-/* True if the text fits and has no character that a terminal interprets; then it is in the
- * field. */
+/* Copy a text to a field. False if the text is too long, empty, or has characters that a terminal
+ * interprets. */
 static bool take_text(char *field, size_t field_bytes, const char *text)
 {
     char clean[HARDWARE_BYTES];
@@ -50,7 +52,7 @@ static bool take_text(char *field, size_t field_bytes, const char *text)
     return strcmp(clean, text) == 0;
 }
 
-/* One name of a feature, or a number of bits. */
+/* Parse a feature: its name, or a number whose bits are features. */
 static bool take_feature(const char *text, uint64_t *bits)
 {
     static const struct {
@@ -76,7 +78,7 @@ static bool take_feature(const char *text, uint64_t *bits)
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
 }
 
-/* "config,topology", "0x4" */
+/* Parse a list of features: "config,topology", "0x4". */
 static bool take_features(const char *list, uint64_t *bits)
 {
     char word[64];
@@ -99,7 +101,7 @@ static bool take_features(const char *list, uint64_t *bits)
     }
 }
 
-/* Add a line to the second note. */
+/* Add a line to the second note, which lists hardware. */
 static bool take_hardware(const char *line, char *hardware)
 {
     size_t used = strlen(hardware);
@@ -123,7 +125,7 @@ static bool take_size(const char *text, uint32_t *size)
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && number <= 65536;
 }
 
-/* One KEY=VALUE. */
+/* Parse one KEY=VALUE. */
 static bool take_value(struct plan *plan, const char *argument)
 {
     size_t key = strcspn(argument, "=");
@@ -146,7 +148,7 @@ static bool take_value(struct plan *plan, const char *argument)
            (plan->is_c || strcmp(value, "assembler") == 0);
 }
 
-/* The note as the macro writes it, before the arguments change it. */
+/* Initialize the note as DS_ACCEL_PLUGIN() does, before the arguments change it. */
 static void begin(struct plan *plan)
 {
     struct ds_accel_note_desc *desc = &plan->note.desc;
@@ -162,7 +164,7 @@ static void begin(struct plan *plan)
     desc->table_size = sizeof(struct ds_accel_plugin);
 }
 
-/* -1, or the exit code. */
+/* Parse all arguments. Returns -1, or the exit code. */
 static int take(const struct tool *tool, struct plan *plan, int argument_count, char **arguments)
 {
     struct ds_accel_note_desc *desc = &plan->note.desc;
@@ -203,7 +205,7 @@ static void put(struct output *output, const char *format, ...)
     va_end(arguments);
 }
 
-/* Bytes, 12 per line, each line between two texts. */
+/* Write bytes, 12 per line; each line begins with before and ends with after. */
 static void put_bytes(struct output *output, const void *bytes, size_t size, const char *before,
                       const char *after)
 {
@@ -217,7 +219,8 @@ static void put_bytes(struct output *output, const void *bytes, size_t size, con
     }
 }
 
-/* Numbers as numbers, in the byte order of the assembler's target. */
+/* Write the note as assembler code. Numbers are written as numbers, so that the assembler chooses
+ * the byte order of its target. */
 static void put_assembler(struct output *output, const struct plan *plan,
                           const struct ds_accel_note *second, size_t hardware_bytes)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds-accel report */
+/* The command ds-accel report. */
 #include "tool.h"
 
 #include <string.h>
 
-/* Write to a file, complete or not at all, or to stdout. */
+/* Write a report to stdout, or to a file, which is written completely or not at all. */
 static int write_report(struct tool *tool, uint32_t report, uint32_t format, const char *path)
 {
     ds_accel_t *context;

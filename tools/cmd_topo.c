@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds-accel topo */
+/* The command ds-accel topo. */
 #include "tool.h"
 
 #include <stdio.h>

@@ -89,7 +89,8 @@ static const char common_help[] =
     "  4 the forced accelerator is not usable, 5 bad configuration, 6 refused for\n"
     "  security, 7 internal error\n";
 
-/* The output of commands: the original stdout. Plugins that print get stderr in its place. */
+/* The output of commands: the original stdout. Descriptor 1 is redirected to stderr, for plugins
+ * that print. */
 static FILE *answer;
 
 /* ---- shared by the commands ----------------------------------------------------------------- */
@@ -133,7 +134,8 @@ void tool_say(const char *format, ...)
 
 int tool_fail(int32_t status)
 {
-    /* The library's errors are safe for a terminal; those of a configuration have several lines. */
+    /* Not tool_say(): errors of a configuration have several lines, and the library has already
+     * replaced control characters. */
     fprintf(stderr, "ds-accel: %s\n", ds_accel_last_error());
     return tool_exit_code(status);
 }
@@ -151,7 +153,7 @@ int tool_usage(const struct tool *tool, const char *format, ...)
     return EXIT_USAGE;
 }
 
-/* The exit code, or the code for a failed write to stdout. */
+/* Flush the output. Returns code, or if a write failed the exit code for that. */
 static int finish_output(bool failed, int code)
 {
     if (fflush(answer) != 0 || ferror(answer) || failed) {
@@ -261,7 +263,7 @@ static int print_help(const struct tool_command *command)
 
 /* ---- parsing -------------------------------------------------------------------------------- */
 
-/* Add a value of an option that may be repeated. */
+/* Add a value of an option that may be given several times. */
 static int take_another(const struct tool *tool, const char *option, const char **values,
                         size_t *count)
 {
@@ -272,7 +274,7 @@ static int take_another(const struct tool *tool, const char *option, const char 
     return -1;
 }
 
-/* Does the command have an own option of this name? */
+/* Does the command's own_options contain this option? */
 static bool has_own(const struct tool_command *command, const char *name)
 {
     const char *own = command->own_options != NULL ? command->own_options : "";
@@ -286,7 +288,7 @@ static bool has_own(const struct tool_command *command, const char *name)
     return false;
 }
 
-/* Do only some commands have the option? */
+/* Is the option one that only some commands have? */
 static bool is_own(const char *name)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
@@ -297,7 +299,7 @@ static bool is_own(const char *name)
     return false;
 }
 
-/* Parse an option of all commands; -1 to go on, else the exit code. */
+/* Handle an option that all commands have. Returns -1 to continue, or the exit code. */
 static int take_common_option(struct tool *tool, int option)
 {
     switch (option) {
@@ -339,7 +341,8 @@ static int take_common_option(struct tool *tool, int option)
     }
 }
 
-/* Parse an option of some commands. The command is not known yet. */
+/* Handle an option that only some commands have. The command is not known yet; check_options()
+ * checks it later. */
 static int take_own_option(struct tool *tool, int option)
 {
     switch (option) {
@@ -403,8 +406,9 @@ static int take_option(struct tool *tool, int option)
 }
 
 /*
- * Report the wrong option. getopt sets optopt to a short option, to 0 for an unknown long one, and
- * for a long one without an argument to its value, which is one of this file's.
+ * Report a wrong option. getopt_long() sets optopt to the character of an unknown short option, to
+ * 0 for an unknown long option, and to the option's value (OPTION_*) for a long option that was
+ * given an argument but takes none.
  */
 static int bad_option(const struct tool *tool, const char *argument)
 {
@@ -438,7 +442,8 @@ static int parse(struct tool *tool, int argc, char **argv, const char *short_opt
     return -1;
 }
 
-/* Check for an option that this command does not have: the exit code, or -1. */
+/* Report a given option that the command does not have. Returns the exit code, or -1 if there is
+ * none. */
 static int check_options(const struct tool *tool)
 {
     for (size_t i = 0; long_options[i].name != NULL; i++) {
@@ -458,7 +463,7 @@ static int check_options(const struct tool *tool)
                          commands[j]->name);
             }
         }
-        if (last > 0) { /* "report, bench and memory" */
+        if (last > 0) { /* "report, bench, memory" becomes "report, bench and memory" */
             char name_of_last[32];
 
             snprintf(name_of_last, sizeof(name_of_last), "%s", owners + last + 2);
@@ -479,7 +484,8 @@ static const struct tool_command *find_command(const char *name)
     return NULL;
 }
 
-/* Redirect the output of plugins from stdout to stderr. Without stderr it stays on stdout. */
+/* Redirect descriptor 1 to stderr, so that output of plugins does not mix with the command's
+ * output. If stderr is closed, nothing is redirected. */
 static void keep_answer_clean(void)
 {
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -539,7 +545,7 @@ int main(int argc, char **argv)
     }
     argc -= optind;
     argv += optind;
-    optind = 0; /* glibc: restarts the scan and its permutation */
+    optind = 0; /* makes glibc restart the scan and the permutation */
     code = parse(&tool, argc, argv, ":a:ho:qv");
     if (code >= 0) {
         return code;

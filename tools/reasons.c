@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Prints the manual page ds-accel-reasons(7), made of core/reasons.def: the program's messages and
- * the manual come from one table. The build runs this program; it is not installed.
+ * Prints the manual page ds-accel-reasons(7), generated from core/reasons.def, the table from which
+ * the program's messages come too. The build runs this program; it is not installed.
  */
 #include <stdbool.h>
 #include <stdio.h>
 
 struct line {
-    const char *gate; /* begins a gate; NULL: a reason */
+    const char *gate; /* not NULL: begins the section of a gate; NULL: a reason */
     const char *code_or_what;
     const char *meaning, *remedy;
 };
@@ -100,8 +100,8 @@ static const char tail[] = ".Sh SEE ALSO\n"
                            ".Xr ds-accel.json 5 ,\n"
                            ".Xr ds-accel-plugin 7\n";
 
-/* A line of plain text, escaped so that none of it is markup; a dash stays one that can be
- * copied. */
+/* Write a line of plain text, escaped so that troff interprets nothing in it. Dashes are written as
+ * ASCII minus signs, which can be copied from a page. */
 static void put_text(const char *text, const char *end)
 {
     if (text[0] == '.' || text[0] == '\'') {

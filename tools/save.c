@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Writes a complete file: to a temporary file beside it first, which then replaces it. */
+/* Writes a file completely or not at all: data is written to a temporary file in the same
+ * directory, which then replaces the file. */
 #include "tool.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ static bool write_all(int fd, const char *data, size_t size_bytes)
     return true;
 }
 
-/* A pipe, a terminal, /dev/null: such a file cannot be replaced. */
+/* Write to a file that cannot be replaced: a pipe, a terminal, /dev/null. */
 static bool write_into(const char *path, const char *data, size_t size_bytes)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -41,7 +42,8 @@ static bool write_into(const char *path, const char *data, size_t size_bytes)
     return written;
 }
 
-/* The mode is that of the old file, or for a new file what the umask permits. */
+/* Replace a file by a new file with this mode: the old file's, or for a new file that which the
+ * umask permits. */
 static bool replace(const char *path, mode_t mode, const char *data, size_t size_bytes)
 {
     char beside[PATH_MAX];
@@ -87,7 +89,7 @@ bool tool_save(const char *path, const char *data, size_t size_bytes)
     } else if (!S_ISREG(status.st_mode)) {
         written = write_into(path, data, size_bytes);
     } else {
-        /* The target of a link is written, not the link. */
+        /* Replace the target of a symbolic link, not the link. */
         written = realpath(path, target) != NULL &&
                   replace(target, status.st_mode & 07777, data, size_bytes);
     }

@@ -9,9 +9,10 @@
  *              |                   | results: a line each        <--   ... end of file
  *              +-- next process, from the check after the last one, until all have run
  *
- * A process ends with the first check that fails, before and after a check that must run alone, and
- * wherever the plugin ends it: this file judges the end. The process is not forked: the runtimes of
- * vendors do not survive a fork.
+ * A process exits after the first check that fails, and before and after a check that must run
+ * alone; the plugin may also terminate it at any time, and this file determines what that means for
+ * the check. The process is spawned from a program instead of being forked, because vendors'
+ * runtimes do not survive a fork.
  */
 #include "conformance/conformance.h"
 #include "base/clock.h"
@@ -41,22 +42,24 @@
 #include <unistd.h>
 
 #define LINE_LIMIT_BYTES 65536u
-#define CHECK_LIMIT_NS 30000000000ull /* unless the configuration sets one */
-#define FRUITLESS_LIMIT 3             /* processes in a row that began no check */
-#define TERM_GRACE_MS 200             /* from SIGTERM to SIGKILL */
-#define LATE_LIMIT 5       /* processes that did not end in time; then no more checks run */
-#define SLOT_LATE_LIMIT 2  /* the same in a slot that returned before; then it is not called */
-#define SLOT_DEATH_LIMIT 8 /* the same for processes that ended */
+#define CHECK_LIMIT_NS 30000000000ull /* time limit of a check, unless the configuration sets one */
+#define FRUITLESS_LIMIT 3 /* consecutive processes that began no check; then the suite fails */
+#define TERM_GRACE_MS 200 /* time from SIGTERM to SIGKILL */
+#define LATE_LIMIT 5      /* timeouts after which no more checks run */
+/* timeouts in a slot that has returned before, after which the slot is no longer called */
+#define SLOT_LATE_LIMIT 2
+#define SLOT_DEATH_LIMIT 8 /* terminated processes after which the slot is no longer called */
 
 /* ---- a process ------------------------------------------------------------------------------ */
 
-/* The process prints to a file without a name. */
+/* Spawn the helper process, with stdout and stderr redirected to an anonymous file. */
 static int spawn_helper(struct ds_accel__suite *suite, int channel)
 {
     const int descriptors[] = {suite->output, suite->output, channel, suite->page_fd};
     const char *containment = ds_accel__probe_containment(suite->context);
 
-    /* Two processes that share memory find each other by their numbers in /proc. */
+    /* Without a pid namespace, because processes that share memory find each other by pid in
+     * /proc. */
     if (strcmp(containment, "auto") == 0) {
         containment = "outside";
     }
@@ -93,7 +96,7 @@ static int32_t start(struct ds_accel__suite *suite)
     return DS_ACCEL_OK;
 }
 
-/* The slots that are no longer called, as [slot, why]. */
+/* The slots that are no longer called, as an array of [slot, reason]. */
 static json_t *refused_slots(const struct ds_accel__suite *suite, bool *failed)
 {
     json_t *slots = json_array();
@@ -121,7 +124,7 @@ static json_t *refused_steps(const struct ds_accel__suite *suite, bool *failed)
     return steps;
 }
 
-/* The task of the process, as one line. */
+/* Make the request to the process, as one line of JSON. */
 static char *request(const struct ds_accel__suite *suite, const char *task, size_t slot)
 {
     const ds_accel_t *context = suite->context;
@@ -134,7 +137,7 @@ static char *request(const struct ds_accel__suite *suite, const char *task, size
 
     ds_accel__json_set(tree, "version", json_string(DS_ACCEL_VERSION), &failed);
     ds_accel__json_set(tree, "name", json_string(suite->candidate->name), &failed);
-    /* Byte by byte: a path need not be UTF-8. */
+    /* The path is not part of the JSON, because it need not be UTF-8. */
     ds_accel__json_set(tree, "device", json_integer(suite->pass->device_index), &failed);
     ds_accel__json_set(tree, "first", json_integer((json_int_t)suite->next), &failed);
     ds_accel__json_set(tree, "root", ds_accel__json_text(context->machine_root), &failed);
@@ -174,7 +177,7 @@ static int32_t send_request(struct ds_accel__suite *suite, const char *task, siz
         ssize_t count = send(suite->channel, message + sent, size - sent, MSG_NOSIGNAL);
 
         if (count < 0 && errno != EINTR) {
-            break; /* the process has ended: waiting for its result detects that */
+            break; /* the process has exited: listen_to() detects that */
         }
         sent += count > 0 ? (size_t)count : 0;
     }
@@ -182,7 +185,8 @@ static int32_t send_request(struct ds_accel__suite *suite, const char *task, siz
     return DS_ACCEL_OK;
 }
 
-/* printed: the length of the process's output so far; -1: not reported. */
+/* Set the outcome of the check at suite->next. printed is the length of the process's output at the
+ * end of the check; -1: not reported. */
 __attribute__((format(printf, 5, 6))) static void set_outcome(struct ds_accel__suite *suite,
                                                               const char *result, uint32_t rule,
                                                               off_t printed, const char *format,
@@ -206,7 +210,7 @@ __attribute__((format(printf, 5, 6))) static void set_outcome(struct ds_accel__s
     suite->next++;
 }
 
-/* {"begin": 7}, {"begin": 7, "starts": 2} */
+/* Handle the message that a check begins: {"begin": 7}, {"begin": 7, "starts": 2}. */
 static bool take_begin(struct ds_accel__suite *suite, json_t *tree)
 {
     json_t *begin = json_object_get(tree, "begin");
@@ -222,7 +226,8 @@ static bool take_begin(struct ds_accel__suite *suite, json_t *tree)
     return true;
 }
 
-/* {"check": 7, "result": "failed", "rule": 0, "printed": 120, "detail": "..."} */
+/* Handle the result of a check: {"check": 7, "result": "failed", "rule": 0, "printed": 120,
+ * "detail": "..."}. */
 static bool take_result(struct ds_accel__suite *suite, json_t *tree)
 {
     static const char *const results[] = {"passed", "failed", "skipped"};
@@ -245,7 +250,8 @@ static bool take_result(struct ds_accel__suite *suite, json_t *tree)
     return false;
 }
 
-/* {"devices": 2, "variable": "X_VISIBLE", "value": "1,0"} or {"has_trial": true} */
+/* Handle the result of a survey or trial: {"devices": 2, "variable": "X_VISIBLE", "value": "1,0"}
+ * or {"has_trial": true}. */
 static bool take_answer(struct ds_accel__suite *suite, json_t *tree)
 {
     json_t *devices = json_object_get(tree, "devices");
@@ -288,7 +294,8 @@ enum ended {
     ENDED_GARBLED
 };
 
-/* Take lines until the process closes its end, or a check lasts too long. */
+/* Handle the messages of the process until it closes the channel or a check exceeds its time
+ * limit. */
 static enum ended listen_to(struct ds_accel__suite *suite)
 {
     char buffer[LINE_LIMIT_BYTES];
@@ -306,7 +313,7 @@ static enum ended listen_to(struct ds_accel__suite *suite)
         if (ready == 0) {
             return ENDED_LATE;
         }
-        assert(size < sizeof(buffer) - 1); /* otherwise recv() of no bytes looks like the end */
+        assert(size < sizeof(buffer) - 1); /* recv() with a size of 0 would look like end of file */
         count = recv(suite->channel, buffer + size, sizeof(buffer) - 1 - size, MSG_DONTWAIT);
         if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
             continue;
@@ -332,16 +339,16 @@ static enum ended listen_to(struct ds_accel__suite *suite)
     }
 }
 
-/* End the process with all that it started; text describes how the process ended by itself.
- * True: the end was the expected one. */
+/* Wait for the process and kill its process group; with is_killed, kill the process first. text
+ * describes how the process terminated. True if it exited with code 0. */
 static bool reap(struct ds_accel__suite *suite, bool is_killed, char *text, size_t text_size)
 {
     int status = 0;
     pid_t pid;
 
-    /* kill() treats other numbers as groups, or as all processes. */
+    /* kill() would treat other values as a process group, or as all processes. */
     assert(suite->pid > 1);
-    if (is_killed) { /* SIGTERM first, so that the process can end its own children */
+    if (is_killed) { /* SIGTERM lets the process kill its own children */
         struct pollfd end = {.fd = suite->channel, .events = 0};
 
         kill(suite->pid, SIGTERM);
@@ -365,7 +372,8 @@ static bool reap(struct ds_accel__suite *suite, bool is_killed, char *text, size
     return pid != suite->pid || status == 0;
 }
 
-/* Run a process with a task to its end. If it did not end as expected, text describes the end. */
+/* Run a process with a task until it exits. If it did not exit as expected, text describes how it
+ * terminated. */
 static int32_t run_helper(struct ds_accel__suite *suite, const char *task, size_t slot,
                           enum ended *ended_out, char *text, size_t text_size)
 {
@@ -391,7 +399,7 @@ static int32_t run_helper(struct ds_accel__suite *suite, const char *task, size_
     return status;
 }
 
-/* ---- slots that end the process ------------------------------------------------------------- */
+/* ---- slots that terminate the process ------------------------------------------------------- */
 
 static const char *reason_of(enum ended ended)
 {
@@ -399,8 +407,8 @@ static const char *reason_of(enum ended ended)
                                : "ended the process of an earlier check";
 }
 
-/* Does a valid call of the slot also end a process? If the call returns, checks still use the
- * slot. */
+/* Find out in a new process whether a valid call of the slot also terminates the process. If the
+ * call returns, *is_deadly_out is false, and checks still call the slot. */
 static int32_t try_slot(struct ds_accel__suite *suite, size_t slot, bool *is_deadly_out)
 {
     char text[128];
@@ -422,7 +430,7 @@ static int32_t try_slot(struct ds_accel__suite *suite, size_t slot, bool *is_dea
     return DS_ACCEL_OK;
 }
 
-/* The stage that the plugin cannot reach without this slot; -1: none. */
+/* The stage that a plugin without this slot cannot be brought up to; -1: none. */
 static int stage_of(size_t slot)
 {
     return slot == SLOT(device_open) ? DS_ACCEL__STAGE_DEVICE
@@ -432,9 +440,9 @@ static int stage_of(size_t slot)
 }
 
 /*
- * A process ended in a slot. If the slot never returned, or failed to return too often, no check
- * calls it any more, so that it costs one check and not all of them; if the plugin cannot be
- * brought up without it, the checks that need that stage do not begin.
+ * Handle a process that terminated or hung in a slot. If the slot never returned in any process, or
+ * failed to return too often, it is no longer called, so that it does not fail every check. If the
+ * plugin cannot be brought up without the slot, checks that need that stage are skipped.
  */
 static int32_t judge_slot(struct ds_accel__suite *suite, size_t slot, enum ended ended,
                           bool was_starting)
@@ -470,7 +478,7 @@ static void note_returns(struct ds_accel__suite *suite)
     }
 }
 
-/* The check that ran when the process ended has failed, whatever its subject. */
+/* Fail the check during which the process terminated or hung, whatever the check is about. */
 static int32_t judge_end(struct ds_accel__suite *suite, enum ended ended, const char *how)
 {
     const struct ds_accel__check *check = ds_accel__check_at(suite->next);
@@ -508,7 +516,7 @@ static int32_t judge_end(struct ds_accel__suite *suite, enum ended ended, const 
     return status;
 }
 
-/* The process ended after its last check, but not in the expected way. */
+/* Handle a process that terminated abnormally after its last check. */
 static void judge_late_end(struct ds_accel__suite *suite, const char *how)
 {
     struct ds_accel__outcome *last = suite->next > 0 ? &suite->pass->outcomes[suite->next - 1]
@@ -527,7 +535,7 @@ static void judge_late_end(struct ds_accel__suite *suite, const char *how)
 
 /* ---- the checks of a device ----------------------------------------------------------------- */
 
-/* False, or the reason why a check cannot begin. */
+/* True if the check cannot begin; then why has the reason. */
 static bool cannot_begin(const struct ds_accel__suite *suite, const struct ds_accel__check *check,
                          char *why, size_t why_size)
 {
@@ -548,7 +556,7 @@ static bool cannot_begin(const struct ds_accel__suite *suite, const struct ds_ac
     return suite->broken_stage >= 0 && (int)check->stage >= suite->broken_stage;
 }
 
-/* Advance to the first check from here that must run, or past the last one. */
+/* Advance suite->next to the next check that must run, or past the last check. */
 static void find_next(struct ds_accel__suite *suite)
 {
     bool is_first = suite->pass == &suite->passes[0];
@@ -586,7 +594,8 @@ static int32_t run_process(struct ds_accel__suite *suite)
     return DS_ACCEL_OK;
 }
 
-/* The device is one that the survey found: the plugin fails, and no other device is affected. */
+/* Fail the first check of a pass whose device cannot be used although the survey found it. Passes
+ * of other devices are not affected. */
 static void lose_device(struct ds_accel__suite *suite)
 {
     const struct ds_accel__check *check = ds_accel__check_at(suite->next);
@@ -605,8 +614,7 @@ static int32_t run_pass(struct ds_accel__suite *suite)
     suite->next = 0;
     suite->broken_stage = -1;
     for (size_t i = 0; i < DS_ACCEL__WITNESS_SLOTS; i++) {
-        /* A slot that never returned will not return on another device, and a slot that hung is
-         * not waited for again. */
+        /* Try refused slots again on this device, except slots that never returned or that hung. */
         if (suite->slots[i].why == NULL ||
             (suite->slots[i].has_returned != 0 && suite->slots[i].lates == 0)) {
             memset(&suite->slots[i], 0, sizeof(suite->slots[i]));
@@ -626,7 +634,7 @@ static int32_t run_pass(struct ds_accel__suite *suite)
             if (suite->next < suite->check_count) {
                 lose_device(suite);
             }
-            suite->unusable[0] = '\0'; /* after the last result no check is lost */
+            suite->unusable[0] = '\0'; /* every check already has a result */
         }
         find_next(suite);
         fruitless = suite->next == before ? fruitless + 1 : 0;
@@ -653,7 +661,7 @@ static int32_t add_pass(struct ds_accel__suite *suite, uint32_t device_index, bo
     return pass->outcomes != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
-/* Must some check run on each device? */
+/* Is any chosen check run on each device? */
 static bool has_each(const struct ds_accel__suite *suite)
 {
     for (size_t i = 0; i < suite->check_count; i++) {
@@ -666,8 +674,9 @@ static bool has_each(const struct ds_accel__suite *suite)
     return false;
 }
 
-/* Find the other devices, and the value that shows all of them in another order. A plugin that
- * does not survive this survey has failed a check already. */
+/* Find the other devices, and the variable's value that shows all of them in reverse order, and add
+ * a pass for each. If the plugin terminates the survey's process, no pass is added: a check of the
+ * first pass has failed for that reason. */
 static int32_t find_devices(struct ds_accel__suite *suite)
 {
     char text[128];
@@ -716,7 +725,7 @@ static bool is_file(const char *name_or_path)
            (length > 3 && strcmp(name_or_path + length - 3, ".so") == 0);
 }
 
-/* A file that this host would not load, or without a usable note, does not run. */
+/* Reject a file that this host would not load, or that has no usable note. */
 static int32_t check_content(const char *path, const char *name)
 {
     struct ds_accel__elf elf = {0};
@@ -744,7 +753,8 @@ static int32_t check_content(const char *path, const char *name)
     return status;
 }
 
-/* A vendor's build tree need not be trusted: the user named the file. */
+/* Use the plugin file that the user specified. It need not be in a trusted directory, so that files
+ * in a vendor's build tree can be checked. */
 static int32_t take_file(struct ds_accel__suite *suite, const char *path)
 {
     const char *base = strrchr(path, '/');

@@ -9,22 +9,22 @@
 
 #define GROUP "held"
 #define BYTES 5003u
-#define LARGE (UINT64_C(3) << 20) /* more than a runtime stages at once */
+#define LARGE (UINT64_C(3) << 20) /* larger than the staging buffers of runtimes */
 #define TIMEOUT_NS UINT64_C(20000000)
 #define FOREVER_NS \
-    UINT64_C(3600000000000) /* an hour: the suite detects a wait that lasts that long sooner */
+    UINT64_C(3600000000000) /* an hour: the suite detects an endless wait long before that */
 
 /* ---- a stream with held work ---------------------------------------------------------------- */
 
 struct held {
     struct ds_accel__hold gate;
-    ds_accel_plugin_stream_t *stream; /* work in it is queued after the gate */
+    ds_accel_plugin_stream_t *stream; /* the stream on which the gate is queued */
     ds_accel_plugin_stream_t *other;
     ds_accel_plugin_event_t *event;
     unsigned char *memory[2];
     void *pinned; /* NULL: none */
     ds_accel_plugin_graph_exec_t *exec;
-    ds_accel_plugin_event_t *first; /* reached */
+    ds_accel_plugin_event_t *first; /* an event that was already reached */
     ds_accel_plugin_device_t *peer;
     uint64_t timeout_ns;
     uint32_t event_flags;
@@ -113,8 +113,8 @@ static int32_t copy_peer(struct ds_accel__run *run, void *user_data)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Waits with a timeout of zero, of less than a runtime's unit, and of a short time. False:
- * skipped. */
+/* Check that waits time out: with a timeout of zero, one below a runtime's resolution, and a short
+ * one. False if the check was skipped. */
 static bool check_deadlines(struct ds_accel__run *run, struct held *held, const char *slot,
                             ds_accel__call_t wait)
 {
@@ -139,11 +139,12 @@ static bool check_deadlines(struct ds_accel__run *run, struct held *held, const 
 struct endless_wait {
     const char *slot;
     ds_accel__call_t wait;
-    size_t count; /* number of timeouts: a stream has one caller at a time */
+    size_t count; /* number of timeouts to use: only one thread at a time may call a stream */
 };
 
-/* Each wait ends with the work, not with its timeout: an hour, more than a clock can represent,
- * or none. All wait at the same time, so that one event has several waiters. */
+/* Check that waits return when the work completes. The timeouts are an hour, a time that no clock
+ * can represent, and infinite. All waits run at the same time, so that one event has several
+ * waiters. */
 static void check_ends(struct ds_accel__run *run, struct held *held)
 {
     static const uint64_t timeouts_ns[ENDLESS] = {FOREVER_NS, UINT64_MAX - 1, UINT64_MAX};
@@ -179,7 +180,7 @@ static void check_ends(struct ds_accel__run *run, struct held *held)
     }
 }
 
-/* A wait for completed work needs no time. */
+/* Check that waits for completed work succeed with a timeout of zero. */
 static void check_done(struct ds_accel__run *run, const struct held *held)
 {
     WANT(run, DS_ACCEL_OK, stream_synchronize, held->stream, 0);
@@ -257,7 +258,7 @@ static void check_no_time(struct ds_accel__run *run)
 
 /* ---- calls during a wait -------------------------------------------------------------------- */
 
-/* Other handles are not affected by the wait. */
+/* Use handles that the wait does not involve. */
 static int32_t use_others(struct ds_accel__run *run, void *user_data)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
@@ -281,7 +282,7 @@ static int32_t use_others(struct ds_accel__run *run, void *user_data)
     return DS_ACCEL_OK;
 }
 
-/* Calls that another thread makes while one thread waits. */
+/* Check calls that another thread makes while one thread waits. */
 static void look_beside(struct ds_accel__run *run, const char *slot, ds_accel__call_t wait)
 {
     struct held held = {.timeout_ns = UINT64_MAX};
@@ -294,7 +295,7 @@ static void look_beside(struct ds_accel__run *run, const char *slot, ds_accel__c
     if (held.event == NULL || ds_accel__prepare(run, &held.gate, "event_record", record, &held)) {
         snprintf(what, sizeof(what), "a call of another thread during %s", slot);
         ds_accel__caller_start(run, &caller, wait, &held);
-        (void)ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS); /* by now the call waits */
+        (void)ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS); /* the call is waiting now */
         ds_accel__want_prompt(run, &held.gate, DS_ACCEL_OK, what, use_others, NULL);
         ds_accel__gate_open(&held.gate);
         ds_accel__want(run, DS_ACCEL_OK, slot, ds_accel__caller_finish(run, &caller));
@@ -332,7 +333,8 @@ static void give_memory(struct ds_accel__run *run, struct held *held)
     ds_accel__give(run, held->memory[1]);
 }
 
-/* The other stream is not held itself, and waits for the event before its copy. */
+/* Record an event after the gate, queue a wait for the event and a copy on the other stream, and
+ * fail if the other stream is then done. */
 static void queue_behind_event(struct ds_accel__run *run, struct held *held)
 {
     struct ds_accel__hold *gate = &held->gate;
@@ -360,7 +362,8 @@ static void check_wait_event(struct ds_accel__run *run)
     give_memory(run, &held);
 }
 
-/* A second wait does not replace the first; its event is already reached. */
+/* Make the other stream wait also for an event that is already reached, which must not replace its
+ * earlier wait. */
 static int32_t wait_first(struct ds_accel__run *run, void *user_data)
 {
     const struct held *held = user_data;
@@ -402,7 +405,7 @@ static void check_two_waits(struct ds_accel__run *run)
     give_memory(run, &held);
 }
 
-/* Another stream's fill and copy, and the wait for both. */
+/* Fill and copy on the other stream, and wait for both. */
 static int32_t work_beside(struct ds_accel__run *run, void *user_data)
 {
     struct held *held = user_data;
@@ -431,7 +434,8 @@ static const struct {
     const char *name;
     size_t slot;
     ds_accel__call_t call;
-    bool is_pinned; /* the check needs it: from other host memory a copy may complete at once */
+    /* needs pinned memory, because a copy of other host memory may complete at once */
+    bool is_pinned;
 } queued[] = {
     {"mem_fill_async", SLOT(mem_fill_async), fill, false},
     {"mem_copy_async within the device", SLOT(mem_copy_async), copy, false},
@@ -476,7 +480,8 @@ static void check_queued(struct ds_accel__run *run)
     give_memory(run, &held);
 }
 
-/* A graph of one host task, which depends only on the stream's earlier work. */
+/* Check the launch of a graph of one host task, which depends only on earlier work of the
+ * stream. */
 static void check_launch(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = ds_accel__stream(run);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Conformance checks: rules for every call. Each check runs one of two collections: the refusals,
- * calls that must fail, with a pattern in their outputs before; and the tour, a valid call of each
- * slot.
+ * Conformance checks: rules for every call. The checks use two collections of calls: the refusals,
+ * which are calls that must be rejected, with outputs filled with a pattern; and the tour, a valid
+ * call of each slot.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -32,7 +32,7 @@ static bool is_touched(const void *output, size_t first, size_t size_bytes)
     return false;
 }
 
-/* A function that makes the call with an output, out, of the type. */
+/* Define a function that makes a call whose output is out, of the given type. */
 #define REFUSAL(function, type, slot, ...) \
     static int32_t function(struct ds_accel__run *run, bool *is_touched_out) \
     { \
@@ -45,7 +45,7 @@ static bool is_touched(const void *output, size_t first, size_t size_bytes)
         return status; \
     }
 
-/* The same for a struct, which begins with its size. */
+/* As REFUSAL, for an output struct that begins with its size. */
 #define REFUSAL_STRUCT(function, type, slot, ...) \
     static int32_t function(struct ds_accel__run *run, bool *is_touched_out) \
     { \
@@ -59,7 +59,7 @@ static bool is_touched(const void *output, size_t first, size_t size_bytes)
         return status; \
     }
 
-/* The same for a call without an output. */
+/* As REFUSAL, for a call without an output. */
 #define REFUSAL_PLAIN(function, slot, ...) \
     static int32_t function(struct ds_accel__run *run, bool *is_touched_out) \
     { \
@@ -134,7 +134,8 @@ REFUSAL(open_nothing, void *, ipc_memory_open, run->device, no_handle,
 REFUSAL(open_no_event, ds_accel_plugin_event_t *, ipc_event_open, run->device, no_handle,
         run->info.event_handle_bytes, &out)
 
-/* Where the device uses the host's memory directly, every address may be one of the device's. */
+/* A pointer that is not the device's. On a device that uses host memory directly, every address may
+ * be valid. */
 static int32_t foreign_pointer(struct ds_accel__run *run, bool *is_touched_out)
 {
     void *out;
@@ -150,7 +151,7 @@ static int32_t foreign_pointer(struct ds_accel__run *run, bool *is_touched_out)
     return status;
 }
 
-/* A priority below the lowest. */
+/* Create a stream with a priority below the lowest. */
 static int32_t low_priority(struct ds_accel__run *run, bool *is_touched_out)
 {
     ds_accel_plugin_stream_t *out;
@@ -165,7 +166,7 @@ static int32_t low_priority(struct ds_accel__run *run, bool *is_touched_out)
     return status;
 }
 
-/* The time between events that were never recorded. */
+/* Request the time between events that were never recorded. */
 static int32_t no_time(struct ds_accel__run *run, bool *is_touched_out)
 {
     ds_accel_plugin_event_t *event = ds_accel__event(run, 0);
@@ -179,7 +180,7 @@ static int32_t no_time(struct ds_accel__run *run, bool *is_touched_out)
     return status;
 }
 
-/* A variable that does not select devices. */
+/* Request the value of a variable that does not select devices. */
 static int32_t other_variable(struct ds_accel__run *run, bool *is_touched_out)
 {
     struct {
@@ -196,7 +197,7 @@ static int32_t other_variable(struct ds_accel__run *run, bool *is_touched_out)
     return status;
 }
 
-/* Flags of an executable graph. */
+/* Instantiate a graph with undefined flags. */
 static int32_t graph_flags(struct ds_accel__run *run, bool *is_touched_out)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -260,7 +261,7 @@ static const struct {
     {{"an unknown variable", SLOT(visible_devices_value), false}, other_variable},
 };
 
-/* Slots that cannot be called without a stream. */
+/* True for slots that cannot be called without a stream. */
 static bool needs_stream(size_t slot)
 {
     return slot == SLOT(mem_alloc_async) || slot == SLOT(mem_copy_async) ||
@@ -307,7 +308,7 @@ void ds_accel__refuse_all(struct ds_accel__run *run, ds_accel__refusal_t visit, 
 \
         return CALL(run, slot, __VA_ARGS__); \
     }
-/* The new object is destroyed again. */
+/* As STOP, for a call that creates an object; undo destroys it. */
 #define STOP_MADE(function, type, undo, slot, ...) \
     static int32_t function(struct ds_accel__run *run) \
     { \
@@ -400,7 +401,7 @@ static int32_t visit_fill(struct ds_accel__run *run)
     return status;
 }
 
-/* Record, wait and query; returns the last status other than OK. */
+/* Record an event, wait for it and query it. Returns the last status other than OK. */
 static int32_t visit_record(struct ds_accel__run *run)
 {
     ds_accel_plugin_event_t *event = NULL;
@@ -500,7 +501,7 @@ static const struct ds_accel__tour_stop stops[] = {
     {"env", SLOT(env_name_get), ds_accel__visit_variable, false},
 };
 
-/* The call's work needs a stream that the run made. */
+/* True if the stop can be called; stops outside of the group "device" need the run's stream. */
 static bool can_visit(const struct ds_accel__run *run, const struct ds_accel__tour_stop *stop)
 {
     return ds_accel__has_slot(run, stop->slot) && !ds_accel__witness_is_refused(stop->slot) &&
@@ -621,7 +622,7 @@ static void want_refused(struct ds_accel__run *run, const struct ds_accel__refus
 {
     (void)is_written;
     (void)user_data;
-    /* A missing feature of this device may be reported first. */
+    /* The plugin may report that the device lacks the feature before it checks the argument. */
     EXPECT(run,
            !refusal->is_unknown || status == DS_ACCEL_ERR_INVALID ||
                status == DS_ACCEL_ERR_UNSUPPORTED,
@@ -711,7 +712,7 @@ static void forget_refusal(struct ds_accel__run *run, const struct ds_accel__ref
     (void)user_data;
 }
 
-/* The check passes if this process survives. */
+/* Make all calls; the check passes if the process is still alive. */
 static void check_survival(struct ds_accel__run *run)
 {
     ds_accel__refuse_all(run, forget_refusal, NULL);
@@ -727,11 +728,11 @@ static void want_supported(struct ds_accel__run *run, const struct ds_accel__tou
                            int32_t status, void *user_data)
 {
     (void)user_data;
-    /* Every vendor's API has this query, but the only device here may lack the feature. */
+    /* Every vendor's API has this query, but this machine's device may lack the feature. */
     if (status == DS_ACCEL_ERR_UNSUPPORTED && stop->may_lack) {
         return;
     }
-    /* A separate library provides them, which may not be installed. An empty list would be
+    /* A separate library, which may not be installed, lists processes. An empty list would be
      * wrong. */
     if (status == DS_ACCEL_ERR_UNSUPPORTED && stop->slot == SLOT(telemetry_processes)) {
         EXPECT(run, names_library(run->error.message),
@@ -762,7 +763,7 @@ static void check_stubs(struct ds_accel__run *run)
     ds_accel__tour(run, want_supported, NULL);
 }
 
-/* The thread's current device and stream, which must not change. */
+/* The thread's current device and stream, which calls must not change. */
 struct current {
     uint32_t device;
     ds_accel_plugin_stream_t *stream;
@@ -790,8 +791,8 @@ static void check_current(struct ds_accel__run *run)
     struct current before = {0, NULL};
     ds_accel_plugin_device_t *other = NULL;
 
-    /* Set from another device, so that a call that makes its own device the current one is
-     * detected. */
+    /* Make another device the current one, so that a call that changes the current device to its
+     * own is detected. */
     if (run->device_count > 1 && run->table.device_set_current != NULL) {
         other = ds_accel__run_open(run, run->instance, (run->device_index + 1) % run->device_count);
         WANT(run, DS_ACCEL_OK, device_set_current, other);
@@ -811,8 +812,8 @@ static void check_current(struct ds_accel__run *run)
 #define ROUNDS 3
 
 struct crew {
-    struct ds_accel__run run; /* a thread's own */
-    pthread_barrier_t *begin; /* so that no thread finishes before the last begins */
+    struct ds_accel__run run; /* the thread's copy */
+    pthread_barrier_t *begin; /* makes all threads begin at the same time */
     int32_t statuses[ARRAY_SIZE(stops)];
     bool has_statuses;
 };

@@ -52,7 +52,7 @@ static void check_flags(struct ds_accel__run *run)
     }
 }
 
-/* For every slot that creates an object there is a slot that destroys it. */
+/* Check that for each slot that creates an object, the slot that destroys it exists. */
 static void check_pairs(struct ds_accel__run *run)
 {
     static const size_t pairs[][2] = {
@@ -75,7 +75,7 @@ static void check_pairs(struct ds_accel__run *run)
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
-/* Functions that work without an open device. */
+/* Check that functions that need no open device fail for a device that does not exist. */
 static void check_facts_of(struct ds_accel__run *run, uint32_t index)
 {
     struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
@@ -98,7 +98,8 @@ static void check_facts_of(struct ds_accel__run *run, uint32_t index)
     }
 }
 
-/* A value that lists a device among others, too. */
+/* Check that visible_devices_value fails for a device that does not exist, alone and after an
+ * existing device. */
 static void check_value_of(struct ds_accel__run *run, uint32_t index)
 {
     const uint32_t indices[2] = {0, index};
@@ -119,7 +120,7 @@ static void check_value_of(struct ds_accel__run *run, uint32_t index)
     }
 }
 
-/* Open a device in an existing context. */
+/* Check that device_open_native() fails for a device that does not exist. */
 static void check_native_open_of(struct ds_accel__run *run, uint32_t index)
 {
     ds_accel_plugin_device_t *device = NULL;
@@ -160,7 +161,7 @@ static void check_index_status(struct ds_accel__run *run)
     }
 }
 
-#define NODES_LIMIT 4096u /* NUMA nodes: the kernel has no larger number */
+#define NODES_LIMIT 4096u /* most NUMA nodes that the kernel supports */
 
 /* Fail if a field that the device reports as valid has an undefined value. */
 static void want_plausible(struct ds_accel__run *run,
@@ -225,7 +226,7 @@ static void check_identity(struct ds_accel__run *run)
 
 /* ---- relations between devices -------------------------------------------------------------- */
 
-/* "0000:65:00.0" as the kernel writes it, or empty. */
+/* True if the text is empty, or an address as the kernel writes it: "0000:65:00.0". */
 static bool is_pci_address(const char *text)
 {
     size_t domain = strspn(text, "0123456789abcdef");
@@ -290,7 +291,7 @@ static void check_apart(struct ds_accel__run *run)
 static void check_link(struct ds_accel__run *run, uint32_t index, const struct ds_accel_link *link)
 {
     const char *address = link->peer_pci_address;
-    /* DSA-P25 requires the NUL. */
+    /* DSA-P25, not this check, requires the NUL. */
     const bool has_end = memchr(address, '\0', sizeof(link->peer_pci_address)) != NULL;
 
     EXPECT(run, link->kind <= DS_ACCEL_LINK_OTHER, "a link of device %u has the kind %u", index,
@@ -320,7 +321,7 @@ static void check_links(struct ds_accel__run *run)
     }
 }
 
-/* Links of one kind from one device to another. */
+/* Count the links of one kind from one device to another. */
 static uint32_t count_links(struct ds_accel__run *run, uint32_t from, uint32_t to, uint32_t kind)
 {
     struct ds_accel_link links[LINKS] = {{.struct_size = 0}};
@@ -334,7 +335,7 @@ static uint32_t count_links(struct ds_accel__run *run, uint32_t from, uint32_t t
     return found;
 }
 
-/* A link has two ends, and both devices report it. */
+/* Check that both devices of a link report it. */
 static void check_both_ends(struct ds_accel__run *run)
 {
     for (uint32_t i = 0; i < run->device_count; i++) {
@@ -351,7 +352,7 @@ static void check_both_ends(struct ds_accel__run *run)
     }
 }
 
-/* The device's memory, as each function reports it; 0: not reported. */
+/* Check that all functions report about the same total memory of the device; 0: not reported. */
 static void check_totals(struct ds_accel__run *run)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
@@ -382,7 +383,8 @@ static void check_totals(struct ds_accel__run *run)
         least = totals[i] != 0 && totals[i] < least ? totals[i] : least;
         most = totals[i] > most ? totals[i] : most;
     }
-    /* The runtime may reserve a part; a wrong unit is a factor of 1000 or more. */
+    /* The runtime may reserve part of the memory. A wrong unit changes the value by a factor of
+     * 1000 or more. */
     EXPECT(run, most == 0 || most / 128 < least,
            "the device has %llu bytes by one function and %llu by another",
            (unsigned long long)least, (unsigned long long)most);
@@ -446,7 +448,7 @@ static void check_set_current(struct ds_accel__run *run)
            run->device_index, index);
 }
 
-/* Another thread sets its own current device. */
+/* Set the current device of another thread. */
 static int32_t set_in_thread(struct ds_accel__run *run, void *user_data)
 {
     return CALL(run, device_set_current, user_data);
@@ -473,7 +475,7 @@ static void check_current_of_thread(struct ds_accel__run *run)
     run->table.device_close(other);
 }
 
-/* A stream that is made current is current for its thread only. */
+/* Set the current stream of another thread. */
 static int32_t set_stream_in_thread(struct ds_accel__run *run, void *user_data)
 {
     return CALL(run, stream_set_current, user_data);
@@ -497,7 +499,7 @@ static void check_current_stream(struct ds_accel__run *run)
     run->table.stream_destroy(streams[1]);
 }
 
-/* The default stream is one of the device's. */
+/* Check that device_synchronize() waits for the default stream. */
 static void check_synchronize_default(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Conformance checks: objects made on a device belong to that device, as far as a comparison with
- * the other devices shows; and the choice of the devices that the suite runs on.
+ * Conformance checks: objects created on a device belong to that device, and not to another. This
+ * file also determines the devices that the suite runs on.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -18,7 +18,8 @@
 
 #define SHOWN_LIMIT 64u
 
-/* All devices in reverse order; with a variable that only hides devices, the last one alone. */
+/* Make the variable's value that shows all devices in reverse order, or if the variable can only
+ * hide devices, that shows only the last device. */
 static bool make_value(struct ds_accel__run *run, const char *variable, char *value,
                        uint32_t value_size)
 {
@@ -65,7 +66,7 @@ struct others {
     uint32_t count;
 };
 
-/* False, and skipped: there is no other device. */
+/* Open the other devices. If there is none, skip the check and return false. */
 static bool open_others(struct ds_accel__run *run, struct others *others)
 {
     others->count = 0;
@@ -90,7 +91,8 @@ static void close_others(struct ds_accel__run *run, const struct others *others)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* A device index of -1 is not known; whether memory must be known is DSA-P71. */
+/* Fail if the memory is reported to be on another device. A device index of -1 means unknown, which
+ * DSA-P71 covers. */
 static void want_here(struct ds_accel__run *run, const void *pointer, const char *slot)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info), .device_index = -1};
@@ -106,7 +108,7 @@ static void check_pointers(struct ds_accel__run *run)
     struct others others;
     void *pointer = NULL;
 
-    /* Allocated while another device is the current one. */
+    /* Allocate while another device is the current one. */
     if (open_others(run, &others) && run->table.device_set_current != NULL) {
         WANT(run, DS_ACCEL_OK, device_set_current, others.devices[0]);
     }
@@ -120,7 +122,7 @@ static void check_pointers(struct ds_accel__run *run)
         ds_accel__wait(run, run->stream);
     }
     close_others(run, &others);
-    run->is_skipped = false; /* this check also runs with one device */
+    run->is_skipped = false; /* open_others() skipped the check, which also runs with one device */
 }
 
 static bool read_allocated(struct ds_accel__run *run, ds_accel_plugin_device_t *device,
@@ -133,7 +135,7 @@ static bool read_allocated(struct ds_accel__run *run, ds_accel_plugin_device_t *
     return (stats.valid & DS_ACCEL_STATS_COUNTS) != 0;
 }
 
-/* The figures of this process alone, so that only calls of this check change them. */
+/* Check the memory statistics of this process, which only calls of this check change. */
 static void check_counts(struct ds_accel__run *run)
 {
     struct others others;
@@ -172,7 +174,7 @@ static bool read_available(struct ds_accel__run *run, ds_accel_plugin_device_t *
     return (info.valid & DS_ACCEL_MEMORY_AVAILABLE) != 0;
 }
 
-/* The decrease of available memory; 0 if it increased. */
+/* The decrease of available memory since before; 0 if it increased. */
 static uint64_t drop(struct ds_accel__run *run, ds_accel_plugin_device_t *device, uint64_t before)
 {
     uint64_t now = 0;
@@ -182,8 +184,9 @@ static uint64_t drop(struct ds_accel__run *run, ds_accel_plugin_device_t *device
 }
 
 /*
- * Other processes allocate and free memory at any time: the check fails only if, each time, all
- * memory allocated here is missing on the other device, and none on this one.
+ * Check which device's available memory an allocation reduces. Other processes allocate and free
+ * memory at any time, so the check fails only if every attempt reduces another device's available
+ * memory by at least the allocated size, and this device's by less than half of that size.
  */
 static void check_available(struct ds_accel__run *run)
 {
@@ -263,7 +266,8 @@ static void check_native(struct ds_accel__run *run)
 
 /* ---- work ----------------------------------------------------------------------------------- */
 
-/* Streams made while another device is the current one, each waited for by its own device. */
+/* Check that device_synchronize() waits for the device's streams, including a stream that was
+ * created while another device was the current one. */
 static void check_work(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *streams[2] = {NULL, NULL};
@@ -313,7 +317,7 @@ static void check_default_streams(struct ds_accel__run *run)
 }
 
 #define DEVICE DS_ACCEL__STAGE_DEVICE
-#define ALONE DS_ACCEL__CHECK_ALONE /* the current device is another check's subject */
+#define ALONE DS_ACCEL__CHECK_ALONE /* changes the current device, which other checks depend on */
 
 static const struct ds_accel__check checks[] = {
     {120,

@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #define GROUP "dmabuf"
-#define BYTES (UINT64_C(2) << 20) /* some runtimes export whole pages of this size */
+#define BYTES (UINT64_C(2) << 20) /* some runtimes export only whole pages of this size */
 #define INSIDE (BYTES / 2)
 #define LOOKED_AT 5000u
-#define PAGE 65536u /* a dma-buf has whole pages: no runtime uses larger ones for all memory */
+/* dma-bufs consist of whole pages; no runtime uses larger pages for all memory */
+#define PAGE 65536u
 
 static char *take_pages(struct ds_accel__run *run)
 {
@@ -27,7 +28,8 @@ static bool is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* A descriptor; -1: the device does not support dma-bufs, and the check is skipped. */
+/* Export memory and return the descriptor; -1 if the device does not support dma-bufs and the check
+ * is skipped. */
 static int32_t export_memory(struct ds_accel__run *run, char *pointer, uint64_t size,
                              uint64_t *offset_out)
 {
@@ -60,7 +62,7 @@ static void check_export(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* The exported range, which both sides write to. */
+/* Check that writes to exported memory and to the imported memory are visible on the other side. */
 static void check_import(struct ds_accel__run *run)
 {
     char *memory = take_pages(run);
@@ -79,7 +81,7 @@ static void check_import(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, dmabuf_import, run->device, fd, offset, BYTES - INSIDE, &imported);
     EXPECT(run, imported != NULL, "dmabuf_import: DS_ACCEL_OK without memory");
     EXPECT(run, is_open(fd), "dmabuf_import closed the caller's descriptor");
-    close(fd); /* the memory no longer needs it */
+    close(fd); /* imported memory does not need the descriptor */
     ds_accel__want_pattern(run, imported, sizeof(bytes), 70, "imported memory");
     ds_accel__pattern(bytes, sizeof(bytes), 71);
     ds_accel__put(run, imported, bytes, sizeof(bytes));
@@ -91,7 +93,8 @@ static void check_import(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* Releasing the memory does not close the descriptor that now has the same number. */
+/* Check that releasing imported memory does not close an unrelated descriptor that reuses the
+ * number. */
 static void check_release(struct ds_accel__run *run)
 {
     char *memory = take_pages(run);

@@ -63,7 +63,8 @@ static void check_timeout(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* More work follows the first record: a second event, recorded after it, shows the order. */
+/* Check an event that is recorded a second time, after more work: it is reached only when that work
+ * is done, as the event `between` is. */
 static void check_record_again(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
@@ -84,7 +85,7 @@ static void check_record_again(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* A task that takes a while, and measures its time by the host's clock. */
+/* A host task that takes a while, and measures its duration by the host's clock. */
 struct timed_task {
     double begin_ms, end_ms;
     atomic_bool has_ended;
@@ -102,9 +103,9 @@ static void take_time(void *user_data, int32_t status)
 }
 
 /*
- * The time between two events is at least that of the work between them, and at most the time that
- * the host measured around them. Half and twice as much leave room for a clock of the device's own;
- * a wrong unit is a factor of 1000.
+ * Check the unit of the time between two events: it is at least the duration of the work between
+ * them, and at most the time that the host measured around them. A tolerance of a factor of 2
+ * allows for a clock of the device's own; a wrong unit is a factor of 1000.
  */
 static void check_unit(struct ds_accel__run *run)
 {
@@ -116,7 +117,7 @@ static void check_unit(struct ds_accel__run *run)
     double elapsed = -1;
     double around;
     double within;
-    bool is_early; /* an event that does not wait for the work is DSA-P56 */
+    bool is_early; /* the event does not wait for the work, which DSA-P56 covers */
 
     WANT(run, DS_ACCEL_OK, event_record, first, stream);
     WANT(run, DS_ACCEL_OK, stream_host_task, stream, take_time, &task);
@@ -159,7 +160,8 @@ static void check_times(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, event_elapsed_ms, events[0], events[2], &whole);
     EXPECT(run, first >= 0 && second >= 0 && whole >= 0, "%g ms, %g ms and %g ms in one stream",
            first, second, whole);
-    /* A vendor's float has seven digits, and clocks of half a microsecond are common. */
+    /* The tolerance allows for vendors' floats of seven digits and clock resolutions of half a
+     * microsecond. */
     EXPECT(run, first + second - whole < 0.01 && whole - first - second < 0.01,
            "%g ms and %g ms are together %g ms", first, second, whole);
     for (int i = 0; i < 3; i++) {
@@ -186,7 +188,7 @@ static void check_no_times(struct ds_accel__run *run)
     run->table.event_destroy(unrecorded);
 }
 
-/* Calls of a thread on another thread's stream, as an allocator makes when memory changes
+/* A thread that uses another thread's stream, as an allocator does when memory moves between
  * threads. */
 struct other_thread {
     struct ds_accel__run *run;

@@ -38,7 +38,7 @@ static void check_telemetry(struct ds_accel__run *run)
            (now.valid & DS_ACCEL_TELEMETRY_MEMORY_UTILIZATION) == 0 ||
                now.memory_utilization_percent <= 100,
            "memory utilization is %u %%", now.memory_utilization_percent);
-    /* NVML may report more than 100 for a fan. */
+    /* NVML may report a fan speed of more than 100 %. */
     EXPECT(run, (now.valid & DS_ACCEL_TELEMETRY_FAN) == 0 || now.fan_percent <= 200,
            "the fan runs at %u %%", now.fan_percent);
     EXPECT(
@@ -73,7 +73,7 @@ static void *push_in_thread(void *user_data)
     return NULL;
 }
 
-/* A thread that pushed no range cannot pop one. */
+/* Pop a range on a thread that pushed none, which must fail. */
 static int32_t pop_in_thread(struct ds_accel__run *run, void *user_data)
 {
     (void)user_data;
@@ -93,7 +93,7 @@ static void check_pop(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_ERR_STATE, range_pop, run->instance, NULL);
 }
 
-/* Another thread's ranges are its own. */
+/* Check that ranges belong to the thread that pushed them. */
 static void check_ranges(struct ds_accel__run *run)
 {
     pthread_t thread;
@@ -169,7 +169,7 @@ static void check_rules(struct ds_accel__run *run)
     }
 }
 
-/* The number of names in a list. */
+/* Count the names in a list of env_name_get. */
 static uint32_t count_names(struct ds_accel__run *run, uint32_t list)
 {
     for (uint32_t position = 0; position < 1000; position++) {
@@ -224,7 +224,7 @@ static void check_visible(struct ds_accel__run *run)
            again);
 }
 
-/* Each variable of the list has a value that shows a device, or is ERR_UNSUPPORTED. */
+/* Check that visible_devices_value returns OK or ERR_UNSUPPORTED for each variable of the list. */
 static void check_variables(struct ds_accel__run *run)
 {
     const uint32_t index = 0;
@@ -246,7 +246,8 @@ static void check_variables(struct ds_accel__run *run)
     }
 }
 
-/* Another process must see exactly these devices. */
+/* Fail unless another process with the variable's value for these devices sees exactly these
+ * devices. */
 static void want_shown(struct ds_accel__run *run, const char *variable, const uint32_t *indices,
                        uint32_t count)
 {
@@ -269,8 +270,8 @@ static void want_shown(struct ds_accel__run *run, const char *variable, const ui
     }
 }
 
-/* The devices in reverse order, and the last of them alone. A variable that only hides devices
- * has no order: then in their own order. */
+/* Check values that show the devices in reverse order and the last device alone. If the variable
+ * can only hide devices, the original order is used in place of the reverse. */
 static void check_shown(struct ds_accel__run *run)
 {
     uint32_t count = run->device_count < DS_ACCEL__PEER_DEVICES ? run->device_count
@@ -315,7 +316,8 @@ static void draw(struct ds_accel__run *run, float *numbers)
     ds_accel__give(run, memory);
 }
 
-/* Exactly the requested count, and values from the whole range. */
+/* Check that exactly the requested number of values is written, and that they cover the whole
+ * range. */
 static void check_spread(struct ds_accel__run *run)
 {
     unsigned char edge[64];
@@ -343,7 +345,8 @@ static void check_spread(struct ds_accel__run *run)
 
 #define NORMALS 4096u
 
-/* Ten times the expected deviation leaves room for any generator. */
+/* Check the mean and deviation of normal numbers. A tolerance of ten times the expected error
+ * allows for any generator. */
 static void check_normal(struct ds_accel__run *run)
 {
     const double mean = 10;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: results that stay the same, whatever calls are made in between. */
+/* Conformance checks: results that must not change, whatever calls are made in between. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -88,7 +88,7 @@ static bool is_same_text(const char *before, const char *after, size_t size)
     return before[0] == '\0' || strncmp(before, after, size) == 0;
 }
 
-/* Compares values from before the device was opened. */
+/* True if no value that was known before the device was opened has changed. */
 static bool is_same_device(const struct ds_accel_device_identity *before,
                            const struct ds_accel_device_identity *after)
 {
@@ -102,7 +102,8 @@ static bool is_same_device(const struct ds_accel_device_identity *before,
            is_same_text(before->name, after->name, sizeof(before->name));
 }
 
-/* Results of functions that need no open device are the same with one. */
+/* Check that functions that need no open device return the same results before and after a device
+ * is opened. */
 static void check_opening(struct ds_accel__run *run)
 {
     ds_accel_plugin_instance_t *instance = ds_accel__run_init(run, run->host);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: the flags of a device describe its behaviour, and the flags of calls are
- * known. conformance_device.c checks the functions that flags promise. */
+/* Conformance checks: the flags of a device describe its behaviour, and calls recognize their
+ * flags. conformance_device.c checks that the slots that flags promise exist. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -10,7 +10,8 @@
 #define GROUP "flags"
 #define BYTES 4211u
 
-/* The device's own flags; the backend's if it has none. */
+/* Test a flag of the device, or of the backend if device_info is missing. Without the flag, skip
+ * the check. */
 static bool has_flag(struct ds_accel__run *run, uint64_t flag, const char *name)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info), .flags = run->info.flags};
@@ -29,7 +30,8 @@ static bool has_flag(struct ds_accel__run *run, uint64_t flag, const char *name)
 
 /* ---- implicit behaviour of a device --------------------------------------------------------- */
 
-/* A task that is still held after its call returned was queued. */
+/* If DS_ACCEL_FLAG_SYNCHRONIZED is set, check that a host task runs within its call. A task that is
+ * still held after the call returned was queued. */
 static void check_synchronized(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream;
@@ -46,7 +48,7 @@ static void check_synchronized(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* A stream copies what another, held stream writes. */
+/* Two streams: reader copies memory that writer, which is held, writes. */
 struct order {
     ds_accel_plugin_stream_t *writer, *reader;
     unsigned char *first, *second;
@@ -83,7 +85,8 @@ static void check_order(struct ds_accel__run *run, struct order *order, const ch
     ds_accel__put(run, order->second, bytes, BYTES);
     if (ds_accel__gate_close(run, &gate, order->writer)) {
         ds_accel__caller_start(run, &caller, queue_order, order);
-        if (ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS)) { /* the call may also wait */
+        /* The call may wait for the gate. */
+        if (ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS)) {
             ds_accel__caller_start(run, &reader, wait_reader, order);
             (void)ds_accel__caller_returns(&reader, DS_ACCEL__GRACE_NS);
             ds_accel__gate_open(&gate);
@@ -128,7 +131,8 @@ static void check_default_stream(struct ds_accel__run *run)
     }
 }
 
-/* A default stream without an implicit order does not wait for the other stream. */
+/* Copy on the default stream, which does not wait for the other stream unless the backend orders
+ * them implicitly. */
 static int32_t use_default(struct ds_accel__run *run, void *user_data)
 {
     struct order *order = user_data;
@@ -175,7 +179,7 @@ static void check_host_access(struct ds_accel__run *run)
         return;
     }
     memory = ds_accel__take(run, BYTES);
-    ds_accel__pattern(memory, BYTES, 30); /* the host writes it itself */
+    ds_accel__pattern(memory, BYTES, 30); /* the host writes to the address */
     ds_accel__want_pattern(run, memory, BYTES, 30, "what the host wrote to the device's memory");
     ds_accel__pattern(bytes, BYTES, 31);
     ds_accel__put(run, memory, bytes, BYTES);
@@ -184,7 +188,7 @@ static void check_host_access(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* mem_pointer_info() finds the device of an address without a device argument. */
+/* Check that mem_pointer_info() finds an address's device without a device argument. */
 static void check_unified(struct ds_accel__run *run)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
@@ -219,7 +223,8 @@ static void check_handles(struct ds_accel__run *run)
 
 /* ---- the flags of calls --------------------------------------------------------------------- */
 
-/* A flag of the first ABI version, which every plugin knows. True if the call accepted it. */
+/* Check the status of a call with a flag of the first ABI version: the plugin may accept the flag
+ * or return ERR_UNSUPPORTED. True if the call accepted it. */
 static bool is_taken(struct ds_accel__run *run, const char *slot, uint32_t flag, int32_t status)
 {
     EXPECT(run, status != DS_ACCEL_ERR_INVALID,

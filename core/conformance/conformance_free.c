@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Conformance checks: memory, graphs and events that are released while held work uses them. The
- * releasing call may wait for the work, as in most runtimes; then the gate is opened for it. If the
- * call does not wait, the memory must not be reused before the gate is opened.
+ * releasing call may wait for the work, as in most runtimes; in that case the gate is opened. If
+ * the call does not wait, the memory must not be reused before the gate is opened.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -21,7 +21,7 @@ struct pending {
     ds_accel_plugin_event_t *event;
     ds_accel_plugin_graph_exec_t *exec;
     char *source; /* the memory that is freed */
-    char *target; /* receives what the held work reads from source */
+    char *target; /* destination of the held work's copy from source */
     void *taken[TRIES];
 };
 
@@ -36,8 +36,8 @@ static void start(struct ds_accel__run *run, struct pending *pending)
     ds_accel__wait(run, pending->stream);
 }
 
-/* Memory that is allocated after the free, and written to, may reuse addresses, but not memory
- * that held work still uses. */
+/* Free the source, then allocate and write other memory, which may reuse the address but not the
+ * physical memory that held work still uses. */
 static int32_t free_memory(struct ds_accel__run *run, void *user_data)
 {
     struct pending *pending = user_data;
@@ -105,7 +105,8 @@ static int32_t launch(struct ds_accel__run *run, void *user_data)
     return CALL(run, graph_launch, pending->exec, pending->stream);
 }
 
-/* Fill on the held stream; the other stream, which writes target, waits for it. */
+/* Queue a fill of source on the held stream, and on the other stream a wait for the fill and a copy
+ * to target. */
 static int32_t queue_event(struct ds_accel__run *run, void *user_data)
 {
     const struct pending *pending = user_data;
@@ -131,7 +132,7 @@ static int32_t wait_other(struct ds_accel__run *run, void *user_data)
     return CALL(run, stream_synchronize, pending->other, UINT64_MAX);
 }
 
-/* Open the gate; before that, work that does not wait for the gate gets time to run. */
+/* Open the gate, after giving work that does not wait for the gate time to run. */
 static void open_gate(struct ds_accel__run *run, struct pending *pending)
 {
     struct ds_accel__caller caller;
@@ -157,8 +158,8 @@ static void want_target(struct ds_accel__run *run, struct pending *pending, cons
     free(bytes);
 }
 
-/* Queue work after the gate, release what it uses, open the gate, and check the results. False:
- * skipped. */
+/* Queue work after the gate, release an object that the work uses, open the gate, and check the
+ * results. False if the check was skipped. */
 static bool check_held(struct ds_accel__run *run, struct pending *pending, const char *slot,
                        ds_accel__call_t queue, ds_accel__call_t let_go)
 {
@@ -242,7 +243,8 @@ static int32_t copy_and_free(struct ds_accel__run *run, void *user_data)
     return status;
 }
 
-/* Allocate on another stream, which is not held, and write other bytes to the memory. */
+/* Allocate memory in the order of another stream, which is not held, and write other bytes to
+ * it. */
 static int32_t take_async(struct ds_accel__run *run, void *user_data)
 {
     struct pending *pending = user_data;
@@ -258,7 +260,7 @@ static int32_t take_async(struct ds_accel__run *run, void *user_data)
     return status;
 }
 
-/* The memory is freed in stream order, and not by the call itself. */
+/* Check that mem_free_async() frees the memory in stream order, not during the call. */
 static void check_ordered(struct ds_accel__run *run)
 {
     struct pending pending = {0};
@@ -291,7 +293,8 @@ static void check_ordered(struct ds_accel__run *run)
     finish(run, &pending);
 }
 
-/* Recording again affects later waits only: an earlier wait depends on the earlier record. */
+/* Record the event again on another stream. This must affect only later waits: an earlier wait
+ * still depends on the earlier record. */
 static int32_t record_elsewhere(struct ds_accel__run *run, void *user_data)
 {
     struct pending *pending = user_data;

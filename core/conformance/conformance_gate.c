@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Held work for the conformance suite, and calls of another thread while it is held. */
+/* Held work for the conformance suite, and calls by another thread while work is held. */
 #include "conformance/conformance.h"
 
 #include <stdio.h>
@@ -9,10 +9,10 @@
 
 #define WITHIN "host tasks are run within the calls"
 
-/* True in threads that make calls: a task that runs on such a thread runs within a call. */
+/* True on threads that call the plugin: a host task on such a thread runs within a call. */
 static _Thread_local bool is_calling;
 
-/* ---- calls of another thread ---------------------------------------------------------------- */
+/* ---- calls by another thread ---------------------------------------------------------------- */
 
 static void *make_call(void *user_data)
 {
@@ -97,7 +97,8 @@ bool ds_accel__want_prompt(struct ds_accel__run *run, struct ds_accel__hold *gat
 bool ds_accel__prepare(struct ds_accel__run *run, struct ds_accel__hold *gate, const char *slot,
                        ds_accel__call_t call, void *user_data)
 {
-    static char slow_slot[64]; /* a slot that waited once: later calls get a short limit */
+    /* the slot that last waited: its calls get a short limit */
+    static char slow_slot[64];
     struct ds_accel__caller caller;
     bool is_prompt;
 
@@ -124,7 +125,7 @@ static void hold(void *user_data, int32_t status)
     (void)status;
     pthread_mutex_lock(&gate->lock);
     gate->has_begun = true;
-    gate->is_within = is_calling; /* no thread would be left to open it */
+    gate->is_within = is_calling; /* waiting here would block the thread that opens the gate */
     pthread_cond_broadcast(&gate->changed);
     while (!gate->is_open && !is_calling) {
         pthread_cond_wait(&gate->changed, &gate->lock);
@@ -156,7 +157,7 @@ bool ds_accel__gate_close(struct ds_accel__run *run, struct ds_accel__hold *gate
     memset(gate, 0, sizeof(*gate));
     pthread_mutex_init(&gate->lock, NULL);
     pthread_cond_init(&gate->changed, NULL);
-    is_calling = true; /* this thread too: a later call may run a task */
+    is_calling = true; /* later calls on this thread may also run a task */
     ds_accel__caller_start(run, &caller, queue_gate, &gated);
     is_prompt = ds_accel__caller_returns(&caller, DS_ACCEL__CALL_NS);
     if (!is_prompt) {

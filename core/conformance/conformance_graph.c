@@ -47,7 +47,7 @@ static void fill(struct ds_accel__run *run, ds_accel_plugin_stream_t *stream, vo
     WANT(run, DS_ACCEL_OK, mem_fill_async, stream, memory, &value, 1, BYTES);
 }
 
-/* A graph that fills memory with a value. */
+/* Capture a graph that fills memory with a value. */
 static ds_accel_plugin_graph_t *fill_graph(struct ds_accel__run *run, void *memory,
                                            unsigned char value)
 {
@@ -121,7 +121,7 @@ static void check_tasks(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* Launches that are queued in sequence, on one stream and on two, all take effect. */
+/* Check that consecutive launches, on one stream and on two, all take effect. */
 static void check_launches_in_a_row(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = begin(run);
@@ -151,7 +151,7 @@ static void check_launches_in_a_row(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* A captured copy reads the source at the time of the launch. */
+/* Check that a captured copy reads its source when the graph is launched. */
 static void check_copy(struct ds_accel__run *run)
 {
     char *from = ds_accel__take(run, BYTES);
@@ -235,14 +235,15 @@ static void check_broken(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_ERR_STATE, stream_synchronize, stream, UINT64_MAX);
     WANT(run, DS_ACCEL_ERR_STATE, graph_capture_end, stream, &graph);
     EXPECT(run, graph == NULL, "a broken capture returned a graph");
-    fill(run, stream, memory, 10); /* the capture has ended: the stream works again */
+    fill(run, stream, memory, 10); /* the stream is no longer capturing and can be used */
     ds_accel__wait(run, stream);
     want_bytes(run, memory, 10, "a stream whose capture was broken");
     run->table.stream_destroy(stream);
     ds_accel__give(run, memory);
 }
 
-/* A second begin on a capturing stream: the capture continues or is broken, and can be ended. */
+/* Check a second graph_capture_begin() on a capturing stream: the capture continues or is broken,
+ * and graph_capture_end() works. */
 static void check_begun_twice(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = begin(run);
@@ -255,7 +256,8 @@ static void check_begun_twice(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* Querying an event that was recorded outside is not part of a capture, in any mode. */
+/* Check that an event recorded before a capture can be queried during the capture, in every
+ * mode. */
 static void check_asked(struct ds_accel__run *run)
 {
     ds_accel_plugin_event_t *event = ds_accel__event(run, 0);
@@ -284,7 +286,8 @@ static void check_asked(struct ds_accel__run *run)
     run->table.event_destroy(event);
 }
 
-/* Memory allocated during a capture exists at once, and a launch does not allocate it again. */
+/* Check memory allocated during a capture: it can be used at once, and a launch does not allocate
+ * it again. */
 static void check_memory(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = begin(run);

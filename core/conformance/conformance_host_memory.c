@@ -12,8 +12,8 @@
 #define GROUP "pinned"
 #define BYTES 10000u
 
-/* NULL if the kernel's limit forbids the allocation or the plugin lacks the flags: then the
- * check is skipped. */
+/* Allocate pinned memory. If the kernel's limit forbids that or the plugin does not support the
+ * flags, skip the check and return NULL. */
 static void *pin(struct ds_accel__run *run, uint64_t align_bytes, uint32_t flags)
 {
     void *pointer = NULL;
@@ -28,7 +28,7 @@ static void *pin(struct ds_accel__run *run, uint64_t align_bytes, uint32_t flags
     return pointer;
 }
 
-/* Alignments other than powers of two. */
+/* Invalid alignments, which are not powers of two. */
 static const uint64_t odd_aligns[] = {3, 6, 48, 4097, 12288, UINT64_MAX};
 
 static void check_alignment(struct ds_accel__run *run)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Tools for the checks of the conformance suite; conformance.h explains them. */
+/* Helper functions for the checks of the conformance suite; conformance.h describes them. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 #include "host/probe.h"
@@ -52,7 +52,7 @@ const char *ds_accel__status_text(int32_t status)
     return is_listed ? ds_accel_status_name(status) : "a status that is not listed";
 }
 
-/* Whatever the check's rule, an error without a text breaks DSA-P15. */
+/* Fail with DSA-P15, whatever the check's rule, if a call failed without filling the error. */
 static void want_filled(const struct ds_accel__run *run, const char *slot, int32_t status)
 {
     char detail[128];
@@ -82,7 +82,7 @@ void ds_accel__want_error(struct ds_accel__run *run, const char *slot, int32_t s
     want_filled(run, slot, status);
 }
 
-/* Slots, first to last, for which a flag states whether the installed runtime has them. */
+/* Ranges of slots for which a flag states whether the installed runtime supports them. */
 static const struct {
     uint64_t flag;
     size_t first, last;
@@ -95,7 +95,8 @@ static const struct {
     {DS_ACCEL_FLAG_DMABUF, SLOT(dmabuf_export), SLOT(dmabuf_release)},
 };
 
-/* All runtimes share one table: an older runtime leaves the flag of a missing feature unknown. */
+/* True if the plugin does not report whether the installed runtime supports the slot. A plugin has
+ * one table for all versions of a runtime, and leaves the flag unknown over an older runtime. */
 static bool is_left_open(const struct ds_accel__run *run, size_t offset)
 {
     for (size_t i = 0; i < ARRAY_SIZE(flagged); i++) {

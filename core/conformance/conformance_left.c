@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: what instances that ended, and all other checks, leave behind in the
- * process. */
+/* Conformance checks: resources left in the process after instances were shut down, and by all
+ * other checks. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 #include "host/guard.h"
@@ -13,16 +13,16 @@
 
 #define GROUP "left"
 #define ROUNDS 8
-/* Windows of ROUNDS rounds each: growth in every window but the first is a leak. While memory
- * still grows in the last window, more windows follow: on a busy machine threads of earlier
- * rounds end late, and the C library maps heaps and stacks for the next ones, but not without
- * end. */
+/* Windows of ROUNDS rounds each: growth in every window but the first is a leak. While memory still
+ * grows in the last window, more windows follow: on a busy machine, threads of earlier rounds exit
+ * late, and the C library maps a limited number of further heaps and stacks for the next rounds. */
 #define WINDOWS 4
 #define MOST_WINDOWS 12
-/* Per round: a handle, or a queue. Smaller losses of a runtime with each context are not the
- * plugin's mistake; LeakSanitizer distinguishes the two. */
+/* A leak per round is at least this large: the size of a handle or queue. Runtimes lose smaller
+ * amounts with each context, which is not the plugin's mistake; LeakSanitizer distinguishes the
+ * two. */
 #define LEAK_BYTES 512u
-#define SETTLE_TRIES 200 /* milliseconds: the kernel lists a joined thread a moment longer */
+#define SETTLE_TRIES 200 /* milliseconds; the kernel lists a joined thread for a moment */
 
 /* ---- counters ------------------------------------------------------------------------------- */
 
@@ -41,8 +41,8 @@ static size_t heap_bytes(void)
 #endif
 }
 
-/* Pages of the process, with its heap; 0: not known, or the heap is a sanitizer's, which keeps
- * freed memory. */
+/* The number of mapped pages of the process. 0 if unknown, or if the heap is a sanitizer's, which
+ * does not return freed memory. */
 static size_t mapped_pages(void)
 {
     FILE *file = heap_bytes() > 0 ? fopen("/proc/self/statm", "re") : NULL;
@@ -57,7 +57,8 @@ static size_t mapped_pages(void)
     return pages;
 }
 
-/* Waits until at most thread_limit threads remain, for a limited time. */
+/* Count the process's resources, after waiting for a limited time until at most thread_limit
+ * threads remain. */
 static struct counts count(size_t thread_limit)
 {
     for (int i = 0; i < SETTLE_TRIES && ds_accel__count_threads() > thread_limit; i++) {
@@ -67,21 +68,21 @@ static struct counts count(size_t thread_limit)
                            mapped_pages()};
 }
 
-/* True if less than one object per round remained, or the configuration tolerates it. */
+/* True if fewer objects were added than rounds, or if the configuration tolerates the growth. */
 static bool has_no_growth(const struct ds_accel__run *run, enum ds_accel__reason_id reason,
                           size_t rounds, size_t before, size_t after)
 {
     return after < before + rounds || ds_accel__conduct_is_tolerated(run->candidate, reason);
 }
 
-/* Run the rounds, and fail if each leaves an object behind. One-time objects are made in the
- * first window. */
+/* Run the rounds, and fail if each adds an object to the process. Objects that are created only
+ * once are created in the first window. */
 static void want_no_growth(struct ds_accel__run *run, const char *what,
                            void (*round)(struct ds_accel__run *run))
 {
     struct counts first = {0};
     struct counts last = {0};
-    size_t rounds = 0; /* after the first window */
+    size_t rounds = 0; /* number of rounds after the first window */
     bool has_leak = true;
     bool maps_more = true;
 
@@ -115,9 +116,9 @@ static void want_no_growth(struct ds_accel__run *run, const char *what,
            first.mapped_pages, last.mapped_pages);
 }
 
-/* ---- complete lives ------------------------------------------------------------------------- */
+/* ---- complete lives of an instance ---------------------------------------------------------- */
 
-/* Work on a stream, an event and memory. */
+/* Use a stream, an event and memory. */
 static void work(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = NULL;
@@ -186,7 +187,7 @@ static void check_openings(struct ds_accel__run *run)
     want_no_growth(run, "a device opened, used and closed", open_and_close);
 }
 
-/* Calls that programs repeat, such as a monitor that reads figures. */
+/* Make calls that programs repeat, such as a monitor that reads sensors. */
 static void ask_all(struct ds_accel__run *run)
 {
     ds_accel__tour(run, NULL, NULL);
@@ -204,14 +205,15 @@ static void report_change(void *user_data, enum ds_accel__reason_id reason, cons
     ds_accel__check_fail(user_data, "%s: %s", ds_accel__reason_code(reason), detail);
 }
 
-/* The life of an instance, from init to shutdown, changes nothing in the process. */
+/* Check that the life of an instance, from init to shutdown, does not change the process's
+ * state. */
 static void check_life(struct ds_accel__run *run)
 {
     live(run);
     ds_accel__guard_compare(run->guard, report_change, run);
 }
 
-/* Check the changes and output of all slots called in this process so far. */
+/* Check the process's state and output after the calls of all earlier checks in this process. */
 static void check_all(struct ds_accel__run *run)
 {
     ds_accel__guard_compare(run->guard, report_change, run);

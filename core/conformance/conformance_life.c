@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: entry, table, probe, init and shutdown, and what they leave behind. */
+/* Conformance checks: entry, table, probe, init and shutdown, and the resources that they leave in
+ * the process. */
 #include "base/text.h"
 #include "base/trust.h"
 #include "config/config.h"
@@ -19,7 +20,7 @@
 #include <unistd.h>
 
 #define GROUP "life"
-#define OPEN_LIMIT 16u /* devices that are opened at once */
+#define OPEN_LIMIT 16u /* most devices that are open at the same time */
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -60,7 +61,8 @@ static void check_required(struct ds_accel__run *run)
     }
 }
 
-/* Load the plugin here: this process has not loaded any of it. */
+/* Check that loading the plugin and calling its entry has no side effects. The process has not
+ * loaded the plugin before. */
 static void check_entry_is_pure(struct ds_accel__run *run)
 {
     size_t threads = ds_accel__count_threads();
@@ -78,9 +80,9 @@ static void check_entry_is_pure(struct ds_accel__run *run)
     EXPECT(run, waitpid(-1, NULL, WNOHANG) < 0, "a child process was started");
 }
 
-/* ---- host tables that end at their page's end, and host tables that are removed ------------- */
+/* ---- host tables at the end of a page, and host tables that are withdrawn ------------------- */
 
-/* One page of memory, followed by a page that cannot be accessed. */
+/* Map one page of memory, followed by a page that cannot be accessed. */
 static char *take_page(struct ds_accel__run *run, size_t *page_bytes_out)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -92,7 +94,7 @@ static char *take_page(struct ds_accel__run *run, size_t *page_bytes_out)
     return pages;
 }
 
-/* A copy that ends where readable memory ends. */
+/* Make a copy that ends where readable memory ends. */
 static void *copy_to_edge(struct ds_accel__run *run, const void *data, size_t size_bytes)
 {
     size_t page;
@@ -101,7 +103,8 @@ static void *copy_to_edge(struct ds_accel__run *run, const void *data, size_t si
     return memcpy(start + page - size_bytes, data, size_bytes);
 }
 
-/* A copy of the host's table that take_away() makes inaccessible: later use of it crashes. */
+/* Make a copy of the host's table. take_away() makes the copy inaccessible, so that later use of it
+ * crashes. */
 static const struct ds_accel_host *lend_host(struct ds_accel__run *run)
 {
     size_t page;
@@ -116,7 +119,7 @@ static void take_away(struct ds_accel__run *run, const struct ds_accel_host *len
            "mprotect() failed");
 }
 
-/* Use the plugin as a program would: start, count, open, close. */
+/* Use the plugin as a program does: start it, count, open and close devices. */
 static ds_accel_plugin_instance_t *use(struct ds_accel__run *run, const struct ds_accel_host *host)
 {
     ds_accel_plugin_instance_t *instance = ds_accel__run_init(run, host);
@@ -176,7 +179,8 @@ static void check_verdict(struct ds_accel__run *run)
            "variant has no end");
 }
 
-/* Start in a child that was forked after probe. The exit code is the step that failed. */
+/* Start the plugin in a child that was forked after probe. Returns the child's exit code: the
+ * number of the step that failed. */
 static int start_in_child(struct ds_accel__run *run)
 {
     ds_accel_plugin_instance_t *instance = NULL;
@@ -220,7 +224,8 @@ static void check_probe_leaves_nothing(struct ds_accel__run *run)
            ds_accel__witness_peer(pid));
 }
 
-/* The same as lint: a probe, and a start that opens no device (probe_child.c, rehearse()). */
+/* Make the calls that lint makes: probe the plugin, and start it without opening a device
+ * (probe_child.c, rehearse()). */
 static void rehearse(struct ds_accel__run *run, struct ds_accel__left *left,
                      void (*look)(struct ds_accel__run *run))
 {
@@ -277,7 +282,8 @@ static void check_shutdown_leaves_nothing(struct ds_accel__run *run)
 
 #define BAD_VALUE "=not a value="
 
-/* A host that returns an invalid value for one key. One check runs at a time. */
+/* A host that returns an invalid value for one key. Static variables suffice, because one check
+ * runs at a time. */
 static const struct ds_accel_host *true_host;
 static const char *bad_key;
 
@@ -299,14 +305,16 @@ static int32_t answer_badly(const struct ds_accel_host *host, const char *key, c
 }
 
 /*
- * The verdict for each option that the configuration has as a number or truth value, with an
- * invalid text in its place. Returns the number of options.
+ * For each option whose configured value is a number or a boolean, probe with an invalid text as
+ * its value, and call visit with the verdict. Returns the number of options.
  */
 static size_t with_bad_options(struct ds_accel__run *run,
                                void (*visit)(struct ds_accel__run *run, const char *key,
                                              const struct ds_accel_verdict *verdict))
 {
-    static struct ds_accel_host host; /* static, since this check does not cover DSA-P31 */
+    /* Static, because a plugin that keeps the pointer too long breaks DSA-P31, not this check's
+     * rule. */
+    static struct ds_accel_host host;
     json_t *options =
         ds_accel__config_backend(&run->candidate->host.context->config, run->name, "options");
     size_t count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The fixed tables of the conformance suite: titles of rules, the checks of all files. */
+/* Tables of the conformance suite: the titles of the rules, and the checks of all files. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -118,7 +118,7 @@ static const struct {
     {126, "A stream waits for another only if it is made to"},
 };
 
-/* In the order in which they run: prerequisites of later checks come first. */
+/* The lists of checks in order of execution: prerequisites of later checks come first. */
 static const struct ds_accel__check_list *const lists[] = {
     &ds_accel__checks_life,    &ds_accel__checks_calls,   &ds_accel__checks_structs,
     &ds_accel__checks_device,  &ds_accel__checks_memory,  &ds_accel__checks_host_memory,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: no line that the plugin logged breaks DSA-P25. */
+/* Conformance checks: every line that the plugin logs conforms to DSA-P25. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 #include "host/probe_child.h"
@@ -16,7 +16,7 @@ static void want_clean_log(struct ds_accel__run *run)
     EXPECT(run, !ds_accel__log_offence(text, sizeof(text)), "log: %s", text);
 }
 
-/* From probe to shutdown, in a process that ran no other check. */
+/* Check the lines logged from probe to shutdown, in a process that ran no other check. */
 static void check_life(struct ds_accel__run *run)
 {
     struct ds_accel_verdict verdict = {.struct_size = sizeof(verdict)};
@@ -37,7 +37,7 @@ static void check_life(struct ds_accel__run *run)
     want_clean_log(run);
 }
 
-/* The lines of all calls by earlier checks in this process, refusals included. */
+/* Check the lines logged in earlier checks of this process, including those of rejected calls. */
 static void check_calls(struct ds_accel__run *run)
 {
     want_clean_log(run);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: device memory, copies and fills, figures, limits, addresses. */
+/* Conformance checks: device memory, copies and fills, memory statistics, limits, addresses. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- allocations ---------------------------------------------------------------------------- */
 
-/* Alignments other than powers of two. */
+/* Invalid alignments, which are not powers of two. */
 static const uint64_t odd_aligns[] = {3, 6, 48, 4097, 12288, UINT64_MAX};
 
 static void check_alignment(struct ds_accel__run *run)
@@ -37,7 +37,7 @@ static void check_alignment(struct ds_accel__run *run)
     }
 }
 
-/* Sizes that no device has; when rounded up, some of them overflow to small ones. */
+/* Check sizes that no device has. Some of them overflow to small sizes if they are rounded up. */
 static void check_sizes(struct ds_accel__run *run)
 {
     static const uint64_t impossible[] = {
@@ -69,7 +69,7 @@ static void check_sizes(struct ds_accel__run *run)
     }
 }
 
-/* More than 32 bits are used, if the device has as much memory. */
+/* A size that needs more than 32 bits; the device may have less memory. */
 #define HUGE_BYTES ((UINT64_C(4) << 30) + 65536)
 
 static void check_huge(struct ds_accel__run *run)
@@ -159,14 +159,15 @@ static void check_limit(struct ds_accel__run *run)
     inside = ds_accel__take(run, MIB);
     WANT(run, DS_ACCEL_ERR_NO_MEMORY, mem_alloc, run->device, 4 * MIB, 0, 0, &beyond);
     ds_accel__give(run, inside);
-    for (int i = 0; i < 16; i++) { /* freed memory does not count */
+    for (int i = 0; i < 16; i++) { /* freed memory does not count towards the limit */
         ds_accel__give(run, ds_accel__take(run, 3 * MIB));
     }
     WANT(run, DS_ACCEL_OK, mem_set_limit, run->device, 0);
     ds_accel__give(run, ds_accel__take(run, 4 * MIB));
 }
 
-/* An allocation beyond the limit fails, or the device does not support this kind of memory. */
+/* Fail unless an allocation beyond the limit failed with ERR_NO_MEMORY, or the device does not
+ * support this kind of memory. */
 static void want_beyond(struct ds_accel__run *run, const char *slot, int32_t status)
 {
     if (status != DS_ACCEL_ERR_UNSUPPORTED) {
@@ -190,7 +191,7 @@ static void check_limit_of_all(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, mem_set_limit, run->device, 0);
 }
 
-/* mem_info reports the limit, and the memory that the limit leaves. */
+/* Check that mem_info reports the limit, and the memory that is available within it. */
 static void check_limit_is_told(struct ds_accel__run *run)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
@@ -221,7 +222,7 @@ static void check_trim(struct ds_accel__run *run)
     ds_accel__give(run, pointer);
 }
 
-/* ---- figures -------------------------------------------------------------------------------- */
+/* ---- memory information --------------------------------------------------------------------- */
 
 static void check_info(struct ds_accel__run *run)
 {
@@ -317,7 +318,7 @@ static const size_t sizes[] = {1, 3, 4, 63, 64, 65, 4095, 4097};
 static const size_t offsets[] = {0, 1, 7};
 #define AREA 8192u
 
-/* Copy size bytes within two areas, and check the bytes and their neighbours. */
+/* Copy size bytes at an offset, and check the copied bytes and their neighbours. */
 static void check_one_copy(struct ds_accel__run *run, unsigned char *area, size_t size,
                            size_t offset)
 {
@@ -379,7 +380,7 @@ static void check_other_kinds(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* Copy kinds that a device need not support. */
+/* Check queued copies of kinds that a device need not support. */
 static void check_queued_kinds(struct ds_accel__run *run)
 {
     static unsigned char from[5000], to[sizeof(from)];
@@ -424,7 +425,7 @@ static void check_async_copies(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* Most runtimes copy pinned memory in another way. */
+/* Check copies of pinned memory, which most runtimes copy in another way. */
 static void check_pinned_copies(struct ds_accel__run *run)
 {
     const size_t size = 5003;
@@ -463,10 +464,10 @@ static void check_pinned_copies(struct ds_accel__run *run)
 
 /* Larger than a runtime's staging buffer, and not a multiple of the page size. */
 #define LARGE (3 * MIB + 4093)
-#define EDGE 4096u /* on both sides, less the odd offset */
+#define EDGE 4096u /* size of the checked margins around the copy */
 #define ODD 13u
 
-/* The same test by any call of this form, so that all ways of copying meet the same
+/* A call that copies. All kinds of copies are checked by the same function, with the same
  * requirements. */
 typedef void (*copier_t)(struct ds_accel__run *run, void *to, const void *from, size_t size,
                          uint32_t kind);
@@ -493,7 +494,7 @@ static void want_same(struct ds_accel__run *run, const unsigned char *given,
     }
 }
 
-/* To the device, within it and back, with the neighbouring bytes. */
+/* Check a large copy to the device, within it and back, and the neighbouring bytes. */
 static void check_large(struct ds_accel__run *run, copier_t copy)
 {
     const size_t whole = LARGE + 2 * EDGE;
@@ -504,7 +505,8 @@ static void check_large(struct ds_accel__run *run, copier_t copy)
 
     EXPECT(run, wanted != NULL && given != NULL, "host memory is exhausted");
     ds_accel__pattern(given, whole, 14);
-    for (size_t i = 0; i < whole; i += EDGE) { /* in pieces smaller than this check's subject */
+    /* In small pieces, because large copies are what is checked. */
+    for (size_t i = 0; i < whole; i += EDGE) {
         size_t piece = whole - i < EDGE ? whole - i : EDGE;
 
         ds_accel__put(run, first + i, given + i, piece);
@@ -514,7 +516,7 @@ static void check_large(struct ds_accel__run *run, copier_t copy)
     ds_accel__pattern(wanted + ODD, LARGE, 15);
     memcpy(given, wanted, whole);
     copy(run, first + ODD, given + ODD, LARGE, DS_ACCEL_COPY_HOST_TO_DEVICE);
-    memset(given, 0, whole); /* the copy has read it by now */
+    memset(given, 0, whole); /* the copy has completed and no longer reads the source */
     copy(run, second + ODD, first + ODD, LARGE, DS_ACCEL_COPY_DEVICE_TO_DEVICE);
     memset(given, 0, whole);
     for (size_t i = 0; i < whole; i += EDGE) {
@@ -574,7 +576,7 @@ static void check_one_fill(struct ds_accel__run *run, unsigned char *area, uint3
     unsigned char wanted[AREA];
     unsigned char back[AREA];
     const size_t size = count * pattern_bytes;
-    const size_t offset = 64 + pattern_bytes; /* a multiple of the pattern's size only */
+    const size_t offset = 64 + pattern_bytes; /* aligned only to the pattern's size */
 
     ds_accel__pattern(wanted, AREA, 10);
     ds_accel__put(run, area, wanted, AREA);
@@ -643,7 +645,7 @@ static void check_pointer(struct ds_accel__run *run)
     ds_accel__give(run, pointer);
     EXPECT(run, ask(run, pointer).base_address != (uintptr_t)pointer,
            "freed memory is reported as allocated");
-    for (int i = 0; i < 8 && first.allocation_id != 0; i++) { /* often at the same address */
+    for (int i = 0; i < 8 && first.allocation_id != 0; i++) { /* the address is often the same */
         void *again = ds_accel__take(run, 1000);
 
         EXPECT(run, ask(run, again).allocation_id != first.allocation_id,
@@ -657,7 +659,8 @@ static void check_pointer(struct ds_accel__run *run)
            "a variable of the program is reported as device memory");
 }
 
-/* Memory of a kind that belongs to no device must be known from its first byte to its last. */
+/* Fail unless mem_pointer_info() reports the kind for the first and last byte of memory that
+ * belongs to no device. */
 static void want_known(struct ds_accel__run *run, const char *slot, const char *pointer,
                        uint64_t size, uint32_t kind)
 {
@@ -733,7 +736,7 @@ static void check_stream_ordered(struct ds_accel__run *run)
     ds_accel__want(run, DS_ACCEL_OK, "mem_alloc_async", status);
     WANT(run, DS_ACCEL_OK, mem_free_async, run->stream, pointer, NULL, 0);
     for (int i = 0; i < 2; i++) {
-        /* The second allocation waits for the event at which the first one's memory was freed. */
+        /* The second allocation waits for the event that marks the free of the first. */
         WANT(run, DS_ACCEL_OK, mem_alloc_async, run->stream, sizeof(bytes), 0, &event, 1, &pointer);
         EXPECT(run, pointer != NULL, "mem_alloc_async: DS_ACCEL_OK without memory");
         WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, pointer, bytes, sizeof(bytes),
@@ -758,7 +761,7 @@ static void check_managed(struct ds_accel__run *run)
         return;
     }
     ds_accel__want(run, DS_ACCEL_OK, "mem_alloc_managed", status);
-    ds_accel__pattern(pointer, sizeof(bytes), 12); /* the host writes it itself */
+    ds_accel__pattern(pointer, sizeof(bytes), 12); /* the host writes to managed memory */
     WANT(run, DS_ACCEL_OK, mem_copy, run->device, bytes, pointer, sizeof(bytes),
          DS_ACCEL_COPY_DEVICE_TO_HOST);
     EXPECT(run, memcmp(bytes, pointer, sizeof(bytes)) == 0,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: the vendor's handles of the plugin's objects, and plugin handles that wrap
- * the vendor's. */
+/* Conformance checks: the vendor's handles inside the plugin's objects, and plugin handles that
+ * wrap a vendor's handle. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -16,7 +16,7 @@ static uint64_t native_of(struct ds_accel__run *run, uint32_t kind, const void *
     return native;
 }
 
-/* Two streams have different vendor handles. */
+/* Check that two streams have different vendor handles. */
 static void check_apart(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *streams[2] = {ds_accel__stream(run), ds_accel__stream(run)};
@@ -46,8 +46,8 @@ static void check_same(struct ds_accel__run *run)
            "two calls returned two handles of a stream");
 }
 
-/* A handle that wraps the run's stream: its work goes to that stream, and destroying the handle
- * keeps the stream. */
+/* Check a handle that wraps the run's stream: its work is queued on that stream, and destroying the
+ * handle does not destroy the stream. */
 static void check_wrapped(struct ds_accel__run *run)
 {
     uint64_t native = native_of(run, DS_ACCEL_NATIVE_STREAM, run->stream);
@@ -70,7 +70,7 @@ static void check_wrapped(struct ds_accel__run *run)
            "the stream has another handle once its wrapper was destroyed");
 }
 
-/* A second handle of an event: a record of one is a record of the other. */
+/* Check a second handle of an event: recording one handle records the other. */
 static void check_wrapped_event(struct ds_accel__run *run)
 {
     ds_accel_plugin_event_t *event = ds_accel__event(run, 0);
@@ -79,7 +79,8 @@ static void check_wrapped_event(struct ds_accel__run *run)
     void *wrapped = NULL;
     int32_t status;
 
-    WANT(run, DS_ACCEL_OK, event_record, event, run->stream); /* some have no handle before */
+    /* Some runtimes create the vendor's event when it is first recorded. */
+    WANT(run, DS_ACCEL_OK, event_record, event, run->stream);
     ds_accel__wait(run, run->stream);
     status = CALL(run, native_get, run->device, DS_ACCEL_NATIVE_EVENT, event, &native, &offset);
     status = status == DS_ACCEL_OK && native == 0 ? DS_ACCEL_ERR_UNSUPPORTED : status;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The plugin's output while the conformance suite runs it. stdout and stderr of its process are one
- * file in memory of a fixed size, so that a plugin that prints without end cannot fill memory; the
- * process reports the file's length when a check ends, and the output since the previous check
- * belongs to that check. A sanitizer's report in it makes the check fail; the process looks for one
- * after each check, and the caller in what is printed at the process's end.
+ * Captures the plugin's output in the conformance suite. stdout and stderr of the process are one
+ * file in memory of a fixed size, so that a plugin that prints without end cannot fill memory. The
+ * process reports the file's length after each check, and the output since the previous check is
+ * assigned to that check. A check fails if its output contains a sanitizer's report. The process
+ * searches the output after each check, and the suite's caller searches the output printed while
+ * the process exits.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -17,15 +18,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define OUTPUT_BYTES (1024 * 1024) /* per process */
-#define SHOWN_HEAD 6144u           /* per check: its first and last bytes */
+#define OUTPUT_BYTES (1024 * 1024) /* size of the file, per process */
+/* bytes shown from the start of a check's output; SHOWN_TAIL from its end */
+#define SHOWN_HEAD 6144u
 #define SHOWN_TAIL 2048u
 
 int ds_accel__suite_open_output(void)
 {
     int fd = memfd_create("ds_accel_output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    /* Without seals the file has no size limit, but otherwise works. */
+    /* If sealing fails, the file has no size limit but can still be used. */
     if (fd >= 0 && ftruncate(fd, OUTPUT_BYTES) == 0) {
         fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
     }
@@ -36,7 +38,7 @@ int ds_accel__suite_open_output(void)
 
 static const struct {
     const char *mark;
-    uint32_t rule; /* 0: the check's rule */
+    uint32_t rule; /* the broken rule; 0: the check's rule */
 } marks[] = {
     {"ERROR: LeakSanitizer: ", 30},   {"WARNING: ThreadSanitizer: ", 27},
     {"ERROR: AddressSanitizer: ", 0}, {"WARNING: MemorySanitizer: ", 0},
@@ -86,7 +88,7 @@ static void judge_report(struct ds_accel__outcome *outcome, const char *text, si
 
 /* ---- shown output --------------------------------------------------------------------------- */
 
-/* Line by line, since sanitizing replaces control characters, and line ends must stay. */
+/* Add sanitized output line by line, because sanitizing would replace line ends. */
 static void add_lines(struct ds_accel__text *to, const char *bytes, size_t size)
 {
     char line[1024];
@@ -122,7 +124,7 @@ static char *bounded(const char *bytes, size_t size)
     return ds_accel__text_take(&text);
 }
 
-/* Appended to the outcome's existing output. When out of memory, nothing is shown. */
+/* Append output to the outcome's output. If out of memory, the output is dropped. */
 static void add_output(struct ds_accel__outcome *outcome, const char *bytes, size_t size)
 {
     char *more = bounded(bytes, size);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The plugin in another process, for checks of the effects that a process has on one that it
- * starts. It is the same program with the same request, but runs no checks (conformance_serve.c).
+ * Runs the plugin in a second process, for checks of sharing and of environment variables. The
+ * other process is the same program with the same request, but runs no checks
+ * (conformance_serve.c).
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -65,7 +66,7 @@ static void use_handle(struct ds_accel__run *run, const char *text)
     WANT(run, DS_ACCEL_OK, ipc_memory_close, run->device, pointer);
 }
 
-/* An event that was reached in the recording process is reached here. */
+/* Open an event that was reached in the exporting process, and fail unless it is reached here. */
 static void use_event(struct ds_accel__run *run, const char *text)
 {
     unsigned char handle[DS_ACCEL__PEER_HANDLE];
@@ -102,9 +103,10 @@ void ds_accel__serve_peer(struct ds_accel__run *run)
     ds_accel__say("{s:I}", "count", (json_int_t)run->device_count);
 }
 
-/* ---- starting it ---------------------------------------------------------------------------- */
+/* ---- starting the other process ------------------------------------------------------------- */
 
-/* The request of this process with the other one's task; NULL: out of memory. */
+/* Make the other process's request: a copy of this process's request with the inputs of peer. NULL:
+ * out of memory. */
 static char *peer_request(const struct ds_accel__run *run, const struct ds_accel__peer *peer)
 {
     json_t *tree = json_deep_copy(run->request);
@@ -117,7 +119,7 @@ static char *peer_request(const struct ds_accel__run *run, const struct ds_accel
         return NULL;
     }
     ds_accel__json_set(tree, "is_peer", json_true(), &failed);
-    if (peer->variable != NULL) { /* with the variable there may be fewer devices */
+    if (peer->variable != NULL) { /* the variable may hide the run's device */
         ds_accel__json_set(tree, "device", json_integer(0), &failed);
     }
     if (peer->handle != NULL) {
@@ -157,7 +159,7 @@ static int spawn_peer(int channel, pid_t *pid_out)
     return error;
 }
 
-/* Spawn with the variable set, and restore the variable. */
+/* Spawn the process with the variable set, then restore this process's variable. */
 static int spawn_with(const char *variable, const char *value, int channel, pid_t *pid_out)
 {
     const char *before = variable != NULL ? getenv(variable) : NULL;
@@ -181,7 +183,7 @@ static int spawn_with(const char *variable, const char *value, int channel, pid_
     return error;
 }
 
-/* Lines of JSON until the other end closes. */
+/* Read lines of JSON until the other process closes the channel. */
 static bool read_answers(int channel, struct ds_accel__peer *peer)
 {
     FILE *file = fdopen(channel, "r");

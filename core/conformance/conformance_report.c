@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The findings of the conformance suite, as one tree for JSON and text: each check once, with
- * its results on each device. */
+/* Makes the JSON tree of the conformance suite's results, from which the text is made too. The tree
+ * has one entry for each check, with the results on each device. */
 #include "base/json.h"
 #include "conformance/conformance.h"
 #include "conformance/conformance_suite.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "device 1", "device 0 with X_VISIBLE=1,0" */
+/* Write the name of a pass: "device 1", "device 0 with X_VISIBLE=1,0". */
 static void name_pass(const struct ds_accel__suite *suite, const struct ds_accel__pass *pass,
                       char *text, size_t text_size)
 {
@@ -128,7 +128,7 @@ static json_t *check_tree(const struct ds_accel__suite *suite, size_t position,
     return tree;
 }
 
-/* The devices, and the variable that showed them in another order. */
+/* Add the checked devices, and the variable that showed them in another order. */
 static void add_devices(json_t *tree, const struct ds_accel__suite *suite, bool *failed)
 {
     json_t *devices = json_array();
@@ -168,7 +168,7 @@ static json_t *counts_tree(const size_t *counts, bool *failed)
 json_t *ds_accel__suite_tree(const char *only, const struct ds_accel__suite *suite,
                              size_t *failed_count_out)
 {
-    size_t counts[3] = {0, 0, 0}; /* by weight() */
+    size_t counts[3] = {0, 0, 0}; /* number of outcomes, indexed by weight() */
     bool failed = false;
     json_t *tree = json_object();
     json_t *checks = json_array();

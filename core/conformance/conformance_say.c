@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Reports the results of checks to the suite's caller on the channel, in lines of JSON; ends the
- * process where the check cannot continue.
+ * Reports the results of checks to the suite's caller on the channel, as lines of JSON, and exits
+ * if a check cannot continue.
  */
 #include "base/json.h"
 #include "conformance/conformance.h"
@@ -32,7 +32,7 @@ void ds_accel__say(const char *format, ...)
         _exit(DS_ACCEL__PROBE_EXIT_FAILED);
     }
     size = strlen(line);
-    line[size++] = '\n'; /* replaces the NUL: one call sends the whole line */
+    line[size++] = '\n'; /* replaces the NUL, so that one send() has the whole line */
     while (sent < size) {
         ssize_t count = send(DS_ACCEL__PROBE_CHANNEL, line + sent, size - sent, MSG_NOSIGNAL);
 
@@ -44,7 +44,8 @@ void ds_accel__say(const char *format, ...)
     free(line);
 }
 
-/* stdout and stderr share one file and offset; the plugin may have closed either. */
+/* The size of the output file. stdout and stderr share the file and its offset; the plugin may have
+ * closed either. */
 int64_t ds_accel__printed_bytes(void)
 {
     off_t place;

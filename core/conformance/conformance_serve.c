@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The process that the checks run in, ds-accel-probe --conformance: reads its task from the
- * channel, brings the plugin up as far as each check needs (conformance_start.c), runs the checks
- * in order and reports on the channel the start and result of each. conformance.c is the other end.
+ * The main function of the process in which the checks run, ds-accel-probe --conformance: reads its
+ * task from the channel, brings the plugin up as far as each check needs (conformance_start.c),
+ * runs the checks in order and reports the start and result of each on the channel to
+ * conformance.c.
  *
- * Load, probe, init and device_open happen once, for the first check that needs them, as in a
- * program. The next check finds the plugin in the state that earlier checks left; a failed check
- * ends the process.
+ * As in a program, the plugin is loaded, probed, started and its device opened only once, when the
+ * first check needs it. Later checks use the plugin in the state that earlier checks left. The
+ * process exits after a failed check.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -32,7 +33,7 @@ static struct ds_accel__guard guard;
 
 /* ---- reading the request -------------------------------------------------------------------- */
 
-/* The path, a line end, and the rest as one line of JSON; NULL if the other end is closed. */
+/* Read the request: a line with the path and a line of JSON. NULL if the channel is closed. */
 static char *read_request(void)
 {
     char *text = malloc(REQUEST_LIMIT_BYTES);
@@ -58,7 +59,7 @@ static char *read_request(void)
     return text;
 }
 
-/* A context with the configuration of one plugin. */
+/* Make a context with the configuration of one plugin. */
 static ds_accel_t *make_context(json_t *request, const char *name)
 {
     const char *root = json_string_value(json_object_get(request, "root"));
@@ -75,7 +76,7 @@ static ds_accel_t *make_context(json_t *request, const char *name)
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-/* NULL, or the first missing slot. */
+/* The first slot that the check needs and the plugin lacks; NULL if there is none. */
 static const char *missing_slot(const struct ds_accel__run *run,
                                 const struct ds_accel__check *check)
 {
@@ -87,7 +88,7 @@ static const char *missing_slot(const struct ds_accel__run *run,
     return NULL;
 }
 
-/* Whether the check needs a slot that the suite no longer calls. */
+/* Does the check need a slot that the suite no longer calls? */
 static bool is_refused(const struct ds_accel__check *check, char *why, size_t why_size)
 {
     size_t count = 0;
@@ -105,8 +106,8 @@ static void run_check(struct ds_accel__run *run, const struct ds_accel__check *c
 
     run->is_skipped = false;
     run->reason[0] = '\0';
-    /* If the process ends before the check itself begins, the end affects every check of the
-     * stage. */
+    /* If the process terminates while the plugin is brought up, all checks of the stage are
+     * affected, not only this check. */
     ds_accel__say("{s:I, s:i}", "begin", (json_int_t)run->position, "starts", (int)check->stage);
     if (is_refused(check, why, sizeof(why)) ||
         !ds_accel__run_bring_up(run, check->stage, why, sizeof(why))) {
@@ -122,7 +123,7 @@ static void run_check(struct ds_accel__run *run, const struct ds_accel__check *c
     check->run(run);
 }
 
-/* In a process with LeakSanitizer: the check lost all memory that no pointer reaches any more. */
+/* In a process with LeakSanitizer, look for memory that the check leaked. */
 static void look_for_leaks(const struct ds_accel__run *run)
 {
     int (*check_leaks)(void);
@@ -134,8 +135,8 @@ static void look_for_leaks(const struct ds_accel__run *run)
     }
 }
 
-/* The check fails if a sanitizer printed a report about it, and this process then ends: a
- * sanitizer may print a report only once. */
+/* Fail the check if a sanitizer printed a report during it. The process then exits, because a
+ * sanitizer may print a report only once per process. */
 static void look_for_reports(const struct ds_accel__run *run, int64_t before)
 {
     int64_t printed = ds_accel__printed_bytes() - before;
@@ -181,10 +182,11 @@ static void run_from(struct ds_accel__run *run, size_t first, const char *only, 
     }
 }
 
-/* The process that ds_accel__run_peer() started. */
+/* The main function of a process that ds_accel__run_peer() started. */
 static _Noreturn void run_as_peer(struct ds_accel__run *run)
 {
-    /* The device may serve only one process, and the suite's own process uses it. */
+    /* The device is opened only if needed: it may serve only one process, and the suite's process
+     * has it open. */
     bool needs_device = json_object_get(run->request, "handle") != NULL ||
                         json_object_get(run->request, "event_handle") != NULL;
     char why[256];
@@ -197,7 +199,7 @@ static _Noreturn void run_as_peer(struct ds_accel__run *run)
     _exit(0);
 }
 
-/* Tasks of the suite's caller that need a process of their own. */
+/* Run a task of the suite's caller that needs a process of its own: a survey or a trial. */
 static _Noreturn void run_task(struct ds_accel__run *run, const char *only)
 {
     const char *task = json_string_value(json_object_get(run->request, "task"));
@@ -220,10 +222,11 @@ static _Noreturn void run_task(struct ds_accel__run *run, const char *only)
                  only[0] != '\0' ? only : NULL,
                  !json_is_true(json_object_get(run->request, "is_first")));
     }
-    _exit(0); /* no destructor of a plugin's library runs: some hang */
+    _exit(0); /* without destructors of the plugin's libraries, some of which hang */
 }
 
-/* Apply earlier decisions: slots that are not called, and the visible devices. */
+/* Apply the caller's decisions: the slots and steps that are not called, and the visible
+ * devices. */
 static void take_settings(json_t *request)
 {
     const char *variable = json_string_value(json_object_get(request, "variable"));
@@ -240,13 +243,14 @@ static void take_settings(json_t *request)
     for (size_t i = 0; i < json_array_size(steps); i++) {
         ds_accel__witness_refuse_step((unsigned)json_integer_value(json_array_get(steps, i)));
     }
-    /* A peer keeps the variable that its check set. */
+    /* In a peer, the check that started it has set the variable. */
     if (variable != NULL && value != NULL && !json_is_true(json_object_get(request, "is_peer"))) {
         setenv(variable, value, 1);
     }
 }
 
-/* Unbuffered: output in a buffer is lost with the process. */
+/* Set up the inherited descriptors. stdout is unbuffered, because buffered output is lost when the
+ * process is killed. */
 static void take_descriptors(void)
 {
     int fd = fcntl(DS_ACCEL__WITNESS_PAGE, F_DUPFD_CLOEXEC, 10);
@@ -269,7 +273,7 @@ int ds_accel__conformance_main(void)
 
     take_descriptors();
     ds_accel__note_stdin();
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* so that a check sees the processes that a plugin left */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* lets checks find processes that a plugin left running */
     text = read_request();
     line = text != NULL ? strchr(text, '\n') : NULL;
     request = line != NULL ? json_loads(line + 1, 0, NULL) : NULL;

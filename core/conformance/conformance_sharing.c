@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: devices that see each other, and memory that processes share. */
+/* Conformance checks: access between devices, and memory shared between processes. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
 #include <string.h>
 
 #define GROUP "peers"
-#define BYTES ((2u << 20) + 3001u) /* more than a runtime stages at once */
+#define BYTES ((2u << 20) + 3001u) /* larger than the staging buffers of runtimes */
 #define PIECE 4096u
 
 static ds_accel_plugin_device_t *open_peer(struct ds_accel__run *run)
@@ -55,7 +55,8 @@ static void check_copy(struct ds_accel__run *run)
     here = ds_accel__take(run, BYTES);
     WANT(run, DS_ACCEL_OK, mem_alloc, peer, BYTES, 0, 0, &there);
     ds_accel__pattern(bytes, BYTES, 40);
-    for (size_t i = 0; i < BYTES; i += PIECE) { /* the check concerns the copy between them only */
+    /* In small pieces, because only the copy between the devices is checked. */
+    for (size_t i = 0; i < BYTES; i += PIECE) {
         ds_accel__put(run, here + i, bytes + i, BYTES - i < PIECE ? BYTES - i : PIECE);
     }
     WANT(run, DS_ACCEL_OK, mem_copy_peer_async, run->stream, peer, there, run->device, here, BYTES);
@@ -74,7 +75,7 @@ static void check_copy(struct ds_accel__run *run)
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
-#define SHARED_BYTES (UINT64_C(2) << 20) /* some runtimes share whole pages of this size */
+#define SHARED_BYTES (UINT64_C(2) << 20) /* some runtimes share only whole pages of this size */
 
 static void check_shared(struct ds_accel__run *run)
 {
@@ -87,7 +88,7 @@ static void check_shared(struct ds_accel__run *run)
 
     EXPECT(run, size > 0 && size <= sizeof(handle), "memory_handle_bytes is %u", size);
     pointer = ds_accel__take(run, SHARED_BYTES);
-    inside = (char *)pointer + SHARED_BYTES / 2; /* the peer opens this address, too */
+    inside = (char *)pointer + SHARED_BYTES / 2; /* the peer opens this address */
     ds_accel__pattern(bytes, sizeof(bytes), DS_ACCEL__PEER_SEED);
     ds_accel__put(run, inside, bytes, sizeof(bytes));
     WANT(run, DS_ACCEL_OK, ipc_memory_export, run->device, inside, handle, size);
@@ -100,7 +101,8 @@ static void check_shared(struct ds_accel__run *run)
     ds_accel__give(run, pointer);
 }
 
-/* A buffer too small for the handle is an error; the handle is never truncated. */
+/* Check that a buffer too small for the handle is an error, and that the handle is not
+ * truncated. */
 static void check_short_handle(struct ds_accel__run *run)
 {
     unsigned char handle[DS_ACCEL__PEER_HANDLE];
@@ -121,7 +123,8 @@ static void check_short_handle(struct ds_accel__run *run)
     ds_accel__give(run, pointer);
 }
 
-/* NULL, and skipped: there are no shared events, whose flags are DSA-P18 and DSA-P110. */
+/* Create an event that processes can share. If the device does not support such events, skip the
+ * check and return NULL; DSA-P18 and DSA-P110 cover the flag. */
 static ds_accel_plugin_event_t *make_shared_event(struct ds_accel__run *run)
 {
     const uint32_t size = run->info.event_handle_bytes;
@@ -156,7 +159,8 @@ static void check_short_event(struct ds_accel__run *run)
     run->table.event_destroy(event);
 }
 
-/* Reached here, the event is reached in the peer; and its end there does not end it here. */
+/* Check that an event reached in this process is reached in the peer, and that the peer's
+ * destroying it does not affect this process. */
 static void check_shared_event(struct ds_accel__run *run)
 {
     unsigned char handle[DS_ACCEL__PEER_HANDLE] = {0};

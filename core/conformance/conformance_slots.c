@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The names of the slots of a plugin's table, by their offsets: made of slots.def. */
+/* The names of the slots of a plugin's table, by offset, generated from slots.def. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
-#undef CALL /* conformance.h's: here CALL is a row of slots.def */
+#undef CALL /* defined in conformance.h; in this file CALL is a row of slots.def */
 
-/* In the order of the table. */
+/* The names in the order of the table's slots. */
 static const char *const slot_names[] = {
 #define CALL(name, ...) #name,
 #define DROP(name, ...) #name,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Brings the plugin up as far as a check needs it: load, entry, probe, init and device_open, each
- * once in a process; and gives up where there is nothing to check.
+ * Brings the plugin up as far as a check needs: load, entry, probe, init and device_open, each once
+ * per process. Exits if the plugin cannot be checked.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -37,7 +37,8 @@ bool ds_accel__run_load(struct ds_accel__run *run, char *why, size_t why_size)
         snprintf(why, why_size, "%s: its entry returns no table: %s", run->path, finding.detail);
         return false;
     }
-    /* The size first, which every table has, then the whole slots that fit in it. */
+    /* Read the size, which every table has, then copy the slots that are entirely within the
+     * size. */
     memcpy(&size, run->theirs, sizeof(size));
     size = size < sizeof(run->table) ? size : (uint32_t)sizeof(run->table);
     memcpy(&run->table, run->theirs, size - size % sizeof(void *));
@@ -52,7 +53,7 @@ _Noreturn void ds_accel__run_give_up(const char *why)
     _exit(0);
 }
 
-/* Gives up on a machine without the accelerator. */
+/* Probe the plugin; exit if the machine does not have the accelerator. */
 static void probe(struct ds_accel__run *run)
 {
     struct ds_accel_error *error = ds_accel__fresh_error(run);

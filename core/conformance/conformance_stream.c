@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define GROUP "stream"
-#define BYTES 4099u /* of memory that is filled and copied; not a multiple of a round size */
+#define BYTES 4099u /* size of fills and copies; not a multiple of a power of two */
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
@@ -52,7 +52,7 @@ static void check_order(struct ds_accel__run *run)
 
     ds_accel__pattern(first, BYTES, 1);
     ds_accel__pattern(second, BYTES, 2);
-    /* Each step overwrites what the step before it read or wrote. */
+    /* Each copy overwrites memory that the copy before it read or wrote. */
     WANT(run, DS_ACCEL_OK, mem_copy_async, stream, a, first, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE);
     WANT(run, DS_ACCEL_OK, mem_copy_async, stream, b, a, BYTES, DS_ACCEL_COPY_DEVICE_TO_DEVICE);
     WANT(run, DS_ACCEL_OK, mem_copy_async, stream, a, second, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE);
@@ -171,8 +171,8 @@ static void check_timeout(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* A stream waits for another stream's event, which may be destroyed before it is reached: the
- * waiting stream's later work still runs after the event. */
+/* Check that work queued after a wait for another stream's event runs after the event, even if the
+ * event is destroyed before it is reached. */
 static void wait_behind(struct ds_accel__run *run, bool is_destroyed, unsigned seed,
                         const char *what)
 {

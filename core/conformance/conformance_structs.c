@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Conformance checks: structs of older and newer versions, and arrays. Every slot that fills a
- * struct is called with the struct of older and newer hosts than the plugin, and every slot that
- * fills an array with elements longer than the plugin knows.
+ * struct is called with the struct sizes of hosts older and newer than the plugin, and every slot
+ * that fills an array is called with elements larger than the plugin's.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -14,13 +14,13 @@
 #define GROUP "structs"
 #define CANARY 0x5a
 #define STRUCT_LIMIT 2048 /* bytes; every struct of the ABI is smaller */
-#define NEWER_BYTES 64    /* by which a newer host's struct is longer */
+#define NEWER_BYTES 64    /* additional bytes in a newer host's struct */
 #define FEW 4u            /* elements of an array */
 #define ELEMENT_LIMIT 512
 
 /* ---- structs -------------------------------------------------------------------------------- */
 
-static void *ask_pointer; /* for mem_pointer_info */
+static void *ask_pointer; /* the pointer that mem_pointer_info is called with */
 
 #define ASK(function, ...) \
     static int32_t function(struct ds_accel__run *run, void *out) \
@@ -52,7 +52,8 @@ static const struct {
     {SLOT(telemetry_get), sizeof(struct ds_accel_telemetry), ask_telemetry},
 };
 
-/* Call with a struct of this size: the bytes after it, and its size field, must not change. */
+/* Call a slot with a struct of this size, and fail if the bytes after it or its size field
+ * change. */
 static void check_size(struct ds_accel__run *run, size_t position, uint32_t size)
 {
     const char *slot = ds_accel__slot_name(structs[position].slot);
@@ -79,17 +80,17 @@ static void check_structs(struct ds_accel__run *run)
             continue;
         }
         for (uint32_t size = sizeof(uint32_t); size <= structs[i].size; size += 4) {
-            /* Members have 4 or 8 bytes; within texts a few sizes suffice. */
+            /* Members have 4 or 8 bytes, so sizes grow by 4; within texts, larger steps suffice. */
             check_size(run, i, size);
             size += size > 160 && size + 68 < structs[i].size ? 60 : 0;
-            /* A probe may be slow. */
+            /* A probe may be slow, so fewer sizes are tried. */
             size += structs[i].slot == SLOT(probe) && size + 40 < structs[i].size ? 36 : 0;
         }
         check_size(run, i, structs[i].size + NEWER_BYTES);
     }
 }
 
-/* Values that cannot change between calls are the same in a shorter struct. */
+/* Check that values that do not change between calls are the same in a shorter struct. */
 static void check_short_answers(struct ds_accel__run *run)
 {
     static const size_t steady[] = {SLOT(backend_info), SLOT(device_identity), SLOT(device_info)};
@@ -164,7 +165,7 @@ ASK_ARRAY(ask_rules, env_rules_get, run->instance)
 
 static const struct {
     size_t slot;
-    uint32_t size; /* of an element, as this host knows it */
+    uint32_t size; /* size of an element in this host's version */
     int32_t (*ask)(struct ds_accel__run *run, void *elements, uint32_t stride_bytes,
                    uint32_t capacity, uint32_t *count_out);
 } arrays[] = {
@@ -174,7 +175,8 @@ static const struct {
     {SLOT(env_rules_get), sizeof(struct ds_accel_env_rule), ask_rules},
 };
 
-/* False where the slot's library is missing (DSA-P34, whose check looks at the reason). */
+/* False if the plugin lacks the slot, or the slot returns ERR_UNSUPPORTED because its library is
+ * missing; the check of DSA-P34 covers that error. */
 static bool is_answered(struct ds_accel__run *run, size_t position)
 {
     uint32_t count = 0;
@@ -184,8 +186,8 @@ static bool is_answered(struct ds_accel__run *run, size_t position)
                DS_ACCEL_ERR_UNSUPPORTED;
 }
 
-/* Fill an array of FEW elements, of which the plugin receives a smaller capacity; bytes, filled
- * with `before`, receive its results. */
+/* Call the slot at a position of arrays[] with bytes as its array, which is first filled with
+ * `before` and may be larger than the capacity passed. Returns the count. */
 static uint32_t fill(struct ds_accel__run *run, size_t position, uint32_t stride_bytes,
                      uint32_t capacity, unsigned char before, unsigned char *bytes)
 {
@@ -203,7 +205,8 @@ static uint32_t fill(struct ds_accel__run *run, size_t position, uint32_t stride
     return count;
 }
 
-/* Zeros count as written: inside a container all values of a process may be hidden. */
+/* True if the plugin wrote nothing to an element. An element of zeros counts as written, because in
+ * a container all values of a process may be hidden. */
 static bool is_unwritten(const unsigned char *element, uint32_t size)
 {
     for (uint32_t i = sizeof(uint32_t); i < size; i++) {
@@ -262,8 +265,8 @@ static void check_stride(struct ds_accel__run *run, size_t position, uint32_t st
     }
 }
 
-/* A newer host passes larger elements and a larger stride; an older host passes smaller elements
- * and a smaller stride. */
+/* Check the strides of newer hosts, whose elements are larger, and of older hosts, whose elements
+ * are smaller. */
 static void check_strides(struct ds_accel__run *run)
 {
     for (size_t i = 0; i < ARRAY_SIZE(arrays); i++) {
@@ -308,7 +311,7 @@ static void look_at_stop(struct ds_accel__run *run, const struct ds_accel__tour_
     want_error_kept(run, ds_accel__slot_name(stop->slot));
 }
 
-/* The error of this host, and of a newer one. */
+/* Check the error struct of this host and of a newer host. */
 static void check_error(struct ds_accel__run *run)
 {
     memset(run->error_tail, CANARY, sizeof(run->error_tail));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The suite in the caller's process: conformance.c runs it, conformance_report.c reports it. */
+/* State of the suite in the caller's process: conformance.c runs the suite, conformance_report.c
+ * makes the report. */
 #ifndef DS_ACCEL_CONFORMANCE_CONFORMANCE_SUITE_H
 #define DS_ACCEL_CONFORMANCE_CONFORMANCE_SUITE_H
 
@@ -10,18 +11,18 @@
 
 struct ds_accel__outcome {
     const char *result; /* NULL: not run */
-    uint32_t rule;      /* the rule that it passed or broke */
+    uint32_t rule;      /* the rule that the plugin conforms to or breaks */
     uint64_t elapsed_us;
-    size_t slot;  /* in flight when its process ended; 0: none */
-    char *output; /* the output during it; NULL: none */
+    size_t slot;  /* slot in flight when the process terminated; 0: none */
+    char *output; /* output during the check; NULL: none */
     char detail[512];
 };
 
 /* The checks on one device. */
 struct ds_accel__pass {
     uint32_t device_index;
-    bool is_shown;                      /* with the visible devices of the suite */
-    struct ds_accel__outcome *outcomes; /* of every check, by position */
+    bool is_shown;                      /* the variable sets the visible devices */
+    struct ds_accel__outcome *outcomes; /* outcomes of all checks, by position */
 };
 
 #define DS_ACCEL__PASS_LIMIT 65u
@@ -30,52 +31,55 @@ struct ds_accel__suite {
     ds_accel_t *context;
     struct ds_accel__candidate *candidate;
     const char *only;  /* borrowed; NULL: all */
-    uint64_t limit_ns; /* of a check */
+    uint64_t limit_ns; /* time limit of a check */
     char *program;
     size_t check_count;
     struct ds_accel__pass passes[DS_ACCEL__PASS_LIMIT];
     size_t pass_count;
-    char variable[128]; /* chooses the devices of a pass with is_shown; "": none does */
+    /* variable that sets the visible devices, with value, in passes with is_shown; "": none */
+    char variable[128];
     char value[1024];
     char unusable[512]; /* why the plugin cannot be checked; "" if it can */
-    int late_count;     /* processes that did not end in time */
+    int late_count;     /* processes that exceeded the time limit */
 
-    /* Of the running pass. */
+    /* State of the running pass. */
     struct ds_accel__pass *pass;
-    int broken_stage; /* bringing the plugin up to it ends the process; -1: none */
+    /* stage that the plugin cannot be brought up to without terminating the process; -1: none */
+    int broken_stage;
     struct {
-        const char *why; /* why it is no longer called; NULL: it is called */
+        const char *why; /* why the slot is no longer called; NULL: it is called */
         uint8_t has_returned;
-        uint8_t deaths; /* processes that ended in it */
+        uint8_t deaths; /* processes that terminated or hung in the slot */
         uint8_t lates;
     } slots[DS_ACCEL__WITNESS_SLOTS];
-    bool steps[DS_ACCEL__WITNESS_STEPS]; /* steps that ended a process, and are left out */
+    bool steps[DS_ACCEL__WITNESS_STEPS]; /* steps that terminated a process and are left out */
 
-    /* Of the running process. */
+    /* State of the running process. */
     struct ds_accel__page *page;
     int page_fd;
     pid_t pid;
     int channel;
-    int output;    /* the plugin's output */
-    off_t printed; /* its length up to the last check */
+    int output;    /* descriptor of the file with the plugin's output */
+    off_t printed; /* length of the output at the end of the last check */
     size_t next;
     bool is_inside; /* the check at next has begun */
     int starting;   /* the stage that the plugin is being brought up to; -1: none */
     uint64_t begin_ns;
-    bool has_answered;     /* the survey or trial that the process was started for */
-    uint32_t device_count; /* from the survey */
-    bool has_trial;        /* the tour has a call of the tried slot */
+    bool has_answered;     /* the process has reported the result of its survey or trial */
+    uint32_t device_count; /* number of devices, from the survey */
+    bool has_trial;        /* from a trial: the tour has a call of the slot */
 };
 
-/* conformance_output.c: add the output up to there to an outcome; a sanitizer's report makes the
- * outcome fail. */
+/* conformance_output.c: move the output up to the offset end to an outcome. If that output contains
+ * a sanitizer's report, the outcome is set to failed. */
 void ds_accel__suite_take_output(struct ds_accel__suite *suite, struct ds_accel__outcome *outcome,
                                  off_t end);
-/* The last line printed since then, as "; printed: ..."; "" if there is none. */
+/* Write the last line printed after the last check, as "; printed: ..."; "" if there is none. */
 void ds_accel__suite_last_line(const struct ds_accel__suite *suite, char *text, size_t text_size);
-/* A file without a name and with a size limit; -1 with errno. */
+/* Create an anonymous file with a size limit; -1 with errno on failure. */
 int ds_accel__suite_open_output(void);
-/* conformance_report.c. suite NULL: only the list of checks. NULL: out of memory. */
+/* conformance_report.c: make the report's tree; NULL if out of memory. If suite is NULL, the tree
+ * only lists the checks. */
 json_t *ds_accel__suite_tree(const char *only, const struct ds_accel__suite *suite,
                              size_t *failed_count_out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: every text that a plugin writes into a caller's field. */
+/* Conformance checks: texts that a plugin writes into a caller's fields. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -19,7 +19,7 @@ static void want_clean(struct ds_accel__run *run, const char *what, const char *
 
 #define WANT_CLEAN(run, what, field) want_clean(run, what, field, sizeof(field))
 
-/* A borrowed text, which must end with a NUL. */
+/* Fail unless a text in the plugin's memory is NULL, or a NUL-terminated line of UTF-8. */
 static void want_clean_lent(struct ds_accel__run *run, const char *what, const char *text)
 {
     EXPECT(run, text == NULL || ds_accel__is_clean_text(text, strnlen(text, 65536) + 1),
@@ -73,7 +73,7 @@ static void check_infos(struct ds_accel__run *run)
     }
 }
 
-/* With a memory limit, whose source has a name. */
+/* Check the text of the limit's source while a memory limit is set. */
 static void check_limit_source(struct ds_accel__run *run)
 {
     struct ds_accel_memory_info memory = {.struct_size = sizeof(memory)};
@@ -86,7 +86,7 @@ static void check_limit_source(struct ds_accel__run *run)
 
 /* ---- texts of calls ------------------------------------------------------------------------- */
 
-/* With room for the whole name, and without room for its NUL. */
+/* Check a name, and that env_name_get fails without writing if the buffer is one byte too small. */
 static void check_name(struct ds_accel__run *run, uint32_t list, uint32_t position, char *name,
                        uint32_t name_size)
 {
@@ -121,7 +121,7 @@ static void check_names(struct ds_accel__run *run)
     }
 }
 
-/* A reason that does not fit is truncated, and ends with a NUL. */
+/* Check that a reason that does not fit is truncated and ends with a NUL. */
 static void check_reason(struct ds_accel__run *run)
 {
     for (uint32_t size = 1; size <= 256; size = size < 8 ? size + 1 : 2 * size) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Conformance checks: figures are in the units of their names. A wrong unit is a factor of 1000 or
- * more; the bounds here leave a factor of about 100 on either side of existing hardware.
+ * Conformance checks: values have the units that their names state. A wrong unit changes a value by
+ * a factor of 1000 or more; the bounds here are about a factor of 100 away from the values of
+ * existing hardware.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -14,7 +15,7 @@
 #define MIB (UINT64_C(1) << 20)
 #define FEW 64u
 
-#define CLOCK_LOW_KHZ 5000u      /* lower values: an idle device, or MHz instead of kHz */
+#define CLOCK_LOW_KHZ 5000u      /* a lower value is that of an idle device, or is in MHz */
 #define CLOCK_MOST_KHZ 50000000u /* 50 GHz */
 #define LIMIT_LEAST_MW 2000u     /* 2 W */
 #define POWER_MOST_MW 100000000u /* 100 kW */
@@ -32,7 +33,8 @@ static struct ds_accel_telemetry read_telemetry(struct ds_accel__run *run)
 
 /* ---- sensors -------------------------------------------------------------------------------- */
 
-/* A clock of 1500 is in MHz; an idle device may have one of 1000 or 2000 kHz. */
+/* True if a clock is plausible in kHz. A value such as 1500 is in MHz; an idle device may run at
+ * 1000 or 2000 kHz. */
 static bool is_clock(uint32_t khz)
 {
     return khz <= CLOCK_MOST_KHZ && (khz >= CLOCK_LOW_KHZ || khz % 1000 == 0);
@@ -75,7 +77,7 @@ static void check_sensors(struct ds_accel__run *run)
     want_clock(run, "core", (now.valid & DS_ACCEL_TELEMETRY_CORE_CLOCK) != 0, now.core_clock_khz);
     want_clock(run, "memory", (now.valid & DS_ACCEL_TELEMETRY_MEMORY_CLOCK) != 0,
                now.memory_clock_khz);
-    /* Whole degrees in place of the unit: no device that is on is as cold. */
+    /* A value from 1 to 999 is in degrees: no running device is colder than 1 degree. */
     EXPECT(run,
            (now.valid & DS_ACCEL_TELEMETRY_TEMPERATURE) == 0 ||
                now.temperature_millidegrees_c <= 0 || now.temperature_millidegrees_c >= 1000,
@@ -157,7 +159,7 @@ static void check_bandwidth(struct ds_accel__run *run)
 
 #define PIECE 65536u
 
-/* A size that exceeds the process's other memory, and is a small part of the device's. */
+/* A size larger than the process's other device memory, and a small part of the device's total. */
 static uint64_t some_size(struct ds_accel__run *run)
 {
     const uint64_t total = total_memory(run);
@@ -165,7 +167,7 @@ static uint64_t some_size(struct ds_accel__run *run)
     return total == 0 || total / 16 > 8 * MIB ? 8 * MIB : total / 16 / MIB * MIB;
 }
 
-/* Allocated and written: untouched memory may not count. */
+/* Allocate memory and write to it, because untouched memory may not be counted. */
 static char *take_written(struct ds_accel__run *run, uint64_t size)
 {
     unsigned char *bytes = malloc(PIECE);
@@ -190,9 +192,9 @@ static struct ds_accel_memory_stats read_stats(struct ds_accel__run *run)
 
 #define CYCLES 4
 
-/* Live memory must be reported as allocated, without large excess; freed memory must not. A plugin
- * with host-accessible memory may report the memory of the whole process, which keeps and reuses
- * freed memory: there the statistic must only not grow with each cycle. */
+/* Check that live memory is reported as allocated, without large excess, and that freed memory is
+ * not. A plugin with host-accessible memory may report the memory of the whole process, whose heap
+ * retains and reuses freed memory; its statistic must not grow with each cycle. */
 static void check_stats(struct ds_accel__run *run)
 {
     const uint64_t size = some_size(run);
@@ -239,8 +241,8 @@ static void check_stats(struct ds_accel__run *run)
 }
 
 /*
- * Other processes allocate and free memory at any time: figures are wrong only if the memory
- * allocated here exceeds the reported available memory several times.
+ * True if more memory than is reported as available can be allocated. Other processes allocate and
+ * free memory at any time, so the check fails only if that happens several times.
  */
 static bool holds_more_than_there_is(struct ds_accel__run *run)
 {
@@ -267,7 +269,7 @@ static void check_available(struct ds_accel__run *run)
     EXPECT(run, count < 4, "%d times more was allocated than is available", count);
 }
 
-/* One byte more than the largest single allocation. */
+/* Check that an allocation one byte larger than the reported maximum fails. */
 static void check_largest(struct ds_accel__run *run)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};

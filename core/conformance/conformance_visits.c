@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Stops of the tour (conformance_calls.c) that take several calls: objects made on the way are
- * released again, whatever fails. The status is that of the first call that failed.
+ * Stops of the tour (conformance_calls.c) that make several calls. All objects are released even if
+ * a call fails. Each function returns the status of the first call that failed.
  */
 #include "conformance/conformance.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#define BYTES (UINT64_C(2) << 20) /* some runtimes share whole pages of this size */
+#define BYTES (UINT64_C(2) << 20) /* some runtimes share only whole pages of this size */
 #define FEW 64u
 
 static int32_t first_of(int32_t status, int32_t next)
@@ -142,7 +142,7 @@ int32_t ds_accel__visit_graph(struct ds_accel__run *run)
     if (status == DS_ACCEL_OK) {
         status = launch(run, graph);
     }
-    if (graph != NULL) { /* also if the capture refused a task */
+    if (graph != NULL) { /* graph may exist even if the host task was rejected */
         run->table.graph_destroy(graph);
     }
     return status;

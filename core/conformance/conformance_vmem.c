@@ -5,9 +5,9 @@
 #include "conformance/conformance.h"
 
 #define GROUP "vmem"
-#define BYTES 4000u /* checked bytes of a mapping: every page is larger */
+#define BYTES 4000u /* number of bytes checked in a mapping, less than a page */
 
-/* 0: the device has no virtual memory, and the check is skipped. */
+/* The granularity. If the device has no virtual memory, skip the check and return 0. */
 static uint64_t granularity(struct ds_accel__run *run)
 {
     uint64_t minimum = 0;
@@ -70,7 +70,8 @@ static void unmap(struct ds_accel__run *run, void *address, uint64_t size_bytes)
     WANT(run, DS_ACCEL_OK, vmem_release, run->device, address, size_bytes);
 }
 
-/* One physical memory, mapped at two ranges in turn: its bytes stay. */
+/* Check that physical memory keeps its contents when it is mapped at one range and then at
+ * another. */
 static void check_mapped(struct ds_accel__run *run)
 {
     uint64_t size = granularity(run);
@@ -142,7 +143,7 @@ static void check_unmap(struct ds_accel__run *run)
     run->table.vmem_destroy(vmem);
 }
 
-/* Each of these calls must fail, and keep existing mappings. */
+/* Check invalid calls: each must fail and leave existing mappings unchanged. */
 static void check_unfit(struct ds_accel__run *run)
 {
     uint64_t size = granularity(run);
@@ -176,7 +177,7 @@ static void check_unfit(struct ds_accel__run *run)
     run->table.vmem_destroy(other);
 }
 
-/* Two memories mapped at adjacent addresses are one range. */
+/* Check that two physical memories mapped at adjacent addresses can be used as one range. */
 static void check_side_by_side(struct ds_accel__run *run)
 {
     uint64_t size = granularity(run);
@@ -204,7 +205,8 @@ static void check_side_by_side(struct ds_accel__run *run)
 
 #define RANGES 5u
 
-/* Several, since an address may be aligned to more than the request by chance. */
+/* Check the alignment of reservations. Several are made, because one address may be aligned by
+ * chance. */
 static void check_reserved(struct ds_accel__run *run)
 {
     uint64_t size = granularity(run);
@@ -214,7 +216,7 @@ static void check_reserved(struct ds_accel__run *run)
         for (size_t i = 0; i < RANGES; i++) {
             int32_t status = CALL(run, vmem_reserve, run->device, size, align, NULL, 0, &ranges[i]);
 
-            if (status == DS_ACCEL_ERR_UNSUPPORTED) { /* a runtime without alignment */
+            if (status == DS_ACCEL_ERR_UNSUPPORTED) { /* the runtime does not support alignments */
                 ds_accel__skip(run, "%.200s", run->error.message);
                 ranges[i] = NULL;
                 continue;

@@ -2,18 +2,18 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Records which functions of the plugin are being called, in memory that the suite's process
- * shares, so that the suite can name the slot after a crash, an exit or a hang, on any thread.
+ * shares, so that the suite can report the slot after a crash, an exit or a hang on any thread.
  *
  *     check -> function of this file -> page: slot, process -> the plugin's function
  *                                       page: free again   <-
- *     conformance.c reads the page when the process has ended or has to be ended
+ *     conformance.c reads the page when the process has terminated or must be killed
  *
- * The checks get a table of these functions, one for each slot that the plugin has. A slot that
- * ended a process each time is not called again (ds_accel__witness_refuse): a check that needs it
- * is skipped, and the others run. A check that turns out to need a slot that the plugin lacks is
- * skipped, too (ds_accel__need).
+ * The checks use a table of these functions, one for each slot that the plugin has. A slot that
+ * terminated a process each time is not called again (ds_accel__witness_refuse()): checks that need
+ * it are skipped. A check that calls a slot that the plugin lacks is skipped, too
+ * (ds_accel__need()).
  */
-#include "layers/layer.h" /* before conformance.h, which has a CALL of its own */
+#include "layers/layer.h" /* included before conformance.h, which defines another CALL */
 
 #include "base/slots.h"
 #include "conformance/conformance.h"
@@ -23,13 +23,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LOAD 1u /* in place of an offset, which is that of a slot or larger */
+#define LOAD 1u /* a value less than every slot's offset */
 #define ENTRY 2u
 
-static struct ds_accel__page own_page; /* until the suite's page is mapped, or if there is none */
+/* used until the suite's page is mapped, or if there is none */
+static struct ds_accel__page own_page;
 static struct ds_accel__page *page = &own_page;
-static struct ds_accel_plugin plugin;                /* the plugin's own functions */
-static const char *refused[DS_ACCEL__WITNESS_SLOTS]; /* why it is not called; NULL: it is */
+static struct ds_accel_plugin plugin; /* the plugin's own functions */
+/* why the slot is not called; NULL: it is called */
+static const char *refused[DS_ACCEL__WITNESS_SLOTS];
 static bool refused_steps[DS_ACCEL__WITNESS_STEPS];
 static const struct ds_accel__run *running;
 static int page_fd = -1;
@@ -68,7 +70,7 @@ static unsigned enter(size_t slot)
             return i;
         }
     }
-    return DS_ACCEL__WITNESS_CALLS; /* too many threads at once: this call is not recorded */
+    return DS_ACCEL__WITNESS_CALLS; /* too many calls at once: this call is not recorded */
 }
 
 static void leave(unsigned call, size_t slot)
@@ -80,8 +82,8 @@ static void leave(unsigned call, size_t slot)
     atomic_store(&page->returned[slot / sizeof(void *)], 1);
 }
 
-/* A check has no stream if creating one ends the process, and neither stream nor event if the
- * plugin cannot create one. */
+/* Skip the check if it passes a missing handle: a stream, because stream_create is refused or
+ * missing, or an event, because event_create is missing. */
 static void want_handle(enum ds_accel__meaning meaning, bool is_lacking)
 {
     const char *why = refused[SLOT(stream_create) / sizeof(void *)];
@@ -114,7 +116,7 @@ const char *ds_accel__witness_name(size_t slot)
 
 /* ---- reading the page ----------------------------------------------------------------------- */
 
-/* The next slot in flight that was not named before; 0: none. */
+/* The next slot in flight that is not already listed at an earlier position; 0: none. */
 static size_t next_call(const struct ds_accel__page *of, int process, unsigned *position)
 {
     while (*position < DS_ACCEL__WITNESS_CALLS) {
@@ -167,7 +169,7 @@ const char *ds_accel__witness_peer(int process)
     return text;
 }
 
-/* ---- slots that end the process ------------------------------------------------------------- */
+/* ---- slots that terminate the process ------------------------------------------------------- */
 
 void ds_accel__witness_refuse(size_t slot, const char *why)
 {
@@ -213,7 +215,7 @@ void ds_accel__witness_explain(size_t slot, char *why, size_t why_size)
 
 /* ---- one function per slot ------------------------------------------------------------------ */
 
-#undef CALL /* conformance.h's: here CALL is a row of slots.def */
+#undef CALL /* defined in conformance.h; from here on CALL is a row of slots.def */
 
 #define WANT_HANDLE_(storage, meaning, type, name) \
     want_handle(DS_ACCEL__##meaning, (uintptr_t)(name) == 0)

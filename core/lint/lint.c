@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A check for plugin vendors: the rules of docs/plugin-abi.md that can be checked on a file, by
- * number. A rule that depends on a broken one is skipped, so that one mistake is reported once.
- * Rules that need the plugin's code are checked in a helper process (probe_lint.c), which the code
- * may crash.
+ * Checks a plugin file against the numbered rules of docs/plugin-abi.md that can be checked without
+ * a device; plugin vendors run it. A rule that depends on a broken rule is skipped, so that one
+ * mistake is reported once. Rules that need the plugin's code are checked in a helper process
+ * (probe_lint.c), because that code may crash.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -31,19 +31,19 @@ struct lint {
         const char *title; /* NULL: not a rule for files */
         const char *result;
         char detail[512];
-    } rules[RULE_LIMIT]; /* by number */
+    } rules[RULE_LIMIT]; /* indexed by rule number */
     bool is_broken;
     const char *path;
     char name[DS_ACCEL__NAME_SIZE];
     struct ds_accel__elf elf;
     bool has_elf;
     bool has_note;
-    struct ds_accel__elf_harm harm; /* if it has_elf */
+    struct ds_accel__elf_harm harm; /* valid if has_elf */
     ds_accel_t *context;
-    struct ds_accel__candidate *candidate; /* the host logs for it and probes it */
+    struct ds_accel__candidate *candidate; /* the plugin as the host probes it */
 };
 
-/* The rules that need the plugin's code. */
+/* Rules whose check runs the plugin's code. */
 static const struct {
     int number;
     const char *title;
@@ -60,7 +60,7 @@ static const struct {
     {32, "Probe leaves nothing behind and wakes no device"},
 };
 
-/* Only the first failure of a rule is reported. */
+/* Set the result of a rule. After a failure, later results of the rule are ignored. */
 __attribute__((format(printf, 4, 5))) static void
 set_result(struct lint *lint, int number, uint32_t result, const char *format, ...)
 {
@@ -80,7 +80,8 @@ set_result(struct lint *lint, int number, uint32_t result, const char *format, .
     ds_accel__sanitize(lint->rules[number].detail, sizeof(lint->rules[number].detail));
 }
 
-/* A detail set before is kept: it reports what was tolerated. */
+/* Mark a rule as passed. A rule that already passed keeps its detail, which lists tolerated
+ * findings. */
 static void pass_rule(struct lint *lint, int number)
 {
     if (strcmp(lint->rules[number].result, "passed") != 0) {
@@ -122,7 +123,8 @@ static void check_name(struct lint *lint)
     judge(lint, 1, "the file is named ds_accel_<name>.so", true, &finding);
 }
 
-/* The file's two gates in one; a note that fails for its name breaks P4, not P3. */
+/* Check the ELF file and its note. A note whose name differs from the file name breaks P4, not
+ * P3. */
 static int32_t check_file(struct lint *lint)
 {
     struct ds_accel__finding elf = {0};
@@ -133,8 +135,8 @@ static int32_t check_file(struct lint *lint)
     int32_t status;
     int fd;
 
-    /* Any owner of the file and its directories is accepted: a vendor's build tree need not be
-     * trusted. */
+    /* The owner of the file and its directories is not checked, so that files in a vendor's build
+     * tree can be linted. */
     fd = open(lint->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return ds_accel__error(DS_ACCEL_ERR_IO, "%s: %s", lint->path, strerror(errno));
@@ -172,7 +174,7 @@ static int32_t check_file(struct lint *lint)
     return DS_ACCEL_OK;
 }
 
-/* Lists the unexpected lines of a text in detail. */
+/* Write the lines of a text that is_fine() rejects to the finding's detail, after head. */
 static void list_lines(const struct ds_accel__text *text, bool (*is_fine)(const char *line),
                        struct ds_accel__finding *finding, const char *head)
 {
@@ -255,7 +257,7 @@ static int32_t check_dynamic(struct lint *lint)
     return status;
 }
 
-/* ---- the plugin's code, in a helper --------------------------------------------------------- */
+/* ---- rules that run the plugin's code ------------------------------------------------------- */
 
 static void take_rule(void *user_data, uint32_t number, uint32_t result, const char *detail)
 {
@@ -266,8 +268,8 @@ static void take_rule(void *user_data, uint32_t number, uint32_t result, const c
     }
 }
 
-/* A rule for each code of the gate conduct. A change by a vendor's runtime that the
- * configuration tolerates is not the plugin's mistake. */
+/* Record a finding of the gate conduct under its rule: P28, P30 or P32. If the configuration
+ * tolerates the change, the rule passes. */
 static void take_conduct(void *user_data, bool is_started, enum ds_accel__reason_id reason,
                          const char *detail)
 {
@@ -285,7 +287,8 @@ static void take_change(void *user_data, enum ds_accel__reason_id reason, const 
     take_conduct(user_data, false, reason, detail);
 }
 
-/* The plugin's output, by its first line; in the caller's own process it is not captured. */
+/* Fail P28 if the plugin printed anything; the detail is the first line. Output is captured only in
+ * a helper process. */
 static void judge_output(struct lint *lint)
 {
     const char *output = lint->candidate->output;
@@ -296,14 +299,14 @@ static void judge_output(struct lint *lint)
     }
 }
 
-/* The missing result is not the plugin's fault. */
+/* True if no helper process could run, which is no mistake of the plugin. */
 static bool has_no_helper(const struct ds_accel__candidate *candidate)
 {
     return candidate->reason == DS_ACCEL__REASON_HELPER_MISSING ||
            candidate->reason == DS_ACCEL__REASON_HELPER_FAILED;
 }
 
-/* Judge the end of the process that ran the plugin's code. */
+/* Set the results of rules from how the process that ran the plugin's code terminated. */
 static void judge_process(struct lint *lint)
 {
     const struct ds_accel__candidate *candidate = lint->candidate;
@@ -327,8 +330,8 @@ static void judge_process(struct lint *lint)
     }
 }
 
-/* In this process, what the plugin leaves behind cannot be detected, and a crash ends the
- * process. */
+/* Check the code rules in this process. Resources that the plugin leaks cannot be detected here,
+ * and a crash of the plugin kills this process. */
 static int32_t check_code_here(struct lint *lint)
 {
     struct ds_accel__guard guard;
@@ -353,7 +356,8 @@ static int32_t check_code(struct lint *lint)
         return check_code_here(lint);
     }
     candidate->lint = &sink;
-    ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED); /* by the rules for its file */
+    /* The file passed the file rules. */
+    ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
     status = ds_accel__probe_all(lint->context, &candidate, 1);
     ds_accel__probe_finish(lint->context);
     candidate->lint = NULL;
@@ -368,8 +372,8 @@ static int32_t check_code(struct lint *lint)
     return status;
 }
 
-/* A file that every host refuses to load is not loaded here either: the rules that need its code
- * are skipped. */
+/* True if the file has a property for which every host refuses to load it. Such a file is not
+ * loaded here either, and the rules that need its code are skipped. */
 static bool is_harmful(const struct lint *lint)
 {
     return lint->harm.stack.reason != DS_ACCEL__REASON_NONE ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Files with snapshots of the caching allocator: reads them, and writes them in another format. */
+/* Reads snapshot files of the caching allocator, and converts them to other formats. */
 #include "memtools/memory_read.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -35,7 +35,7 @@ int32_t ds_accel__memory_snapshot_parse(const char *name, const char *text, size
     json_t *tree;
     int32_t status;
 
-    if (nul != NULL) { /* jansson accepts a NUL */
+    if (nul != NULL) { /* jansson would accept a NUL byte */
         return fail_nul(name, text, nul);
     }
     tree = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &error);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Recorded allocations, run again. The events of a trace become operations on numbered blocks, and
+ * Replays recorded allocations. The events of a trace become operations on numbered blocks, and
  * these run through the caching allocator itself, with one set of settings after another, over a
  * device that only counts.
  *
  * A trace begins in the middle of a process: blocks that it frees without having allocated them,
  * and blocks that are live at its end without an allocation in it, existed before the trace; they
- * are allocated first. A recorded failure is tried too, and freed at once if it succeeds, since its
- * lifetime is unknown. The device has as much memory as it had at the first recorded failure;
- * without a failure its memory is unlimited.
+ * are allocated first. An allocation whose failure was recorded is replayed too; if it succeeds
+ * now, it is freed at once, because its lifetime is unknown. The device has as much memory as it
+ * had at the first recorded failure; without a failure its memory is unlimited.
  */
 #include "memtools/memory_replay.h"
 #include "base/json.h"
@@ -55,7 +55,7 @@ struct script {
     uint32_t stream_count;
     size_t event_count;
     size_t device;
-    uint64_t capacity_bytes; /* of the device */
+    uint64_t capacity_bytes; /* memory of the simulated device */
     struct ds_accel__address_map live;
     struct ds_accel__address_map streams;
 };
@@ -81,7 +81,7 @@ enum setting_kind {
 
 static const struct setting {
     const char *key;
-    const char *other_key; /* its name in torch */
+    const char *other_key; /* the key in torch's settings */
     enum setting_kind kind;
     size_t offset;
     double minimum;
@@ -105,7 +105,7 @@ static const char *const alternatives[] = {
     "roundup_power2_divisions=4", "medium_segment_bytes=64M", "small_segment_bytes=8M",
 };
 
-/* False, and nothing is set: the allocator does not accept the value. */
+/* Set one setting. False if the allocator does not accept the value; then nothing is set. */
 static bool set_value(struct variant *variant, const struct setting *setting, double value)
 {
     char *options = (char *)&variant->options;
@@ -139,7 +139,7 @@ static bool set_value(struct variant *variant, const struct setting *setting, do
     return true;
 }
 
-/* "64M", "0.8", "true". */
+/* Parse a setting's value: "64M", "0.8", "true". */
 static bool read_value(enum setting_kind kind, const char *text, double *value_out)
 {
     static const char units[] = "KMGT";
@@ -195,7 +195,7 @@ static int32_t apply_one(struct variant *variant, char *assignment)
                            nearest != NULL ? "\" meant?" : "");
 }
 
-/* The recorded settings, overridden by "key=value,...". */
+/* Make a variant of the recorded settings, with those in text ("key=value,...") replaced. */
 static int32_t make_variant(const struct variant *recorded, const char *text,
                             struct variant *variant)
 {
@@ -215,7 +215,7 @@ static int32_t make_variant(const struct variant *recorded, const char *text,
     return status;
 }
 
-/* Recorded values that are invalid stay at their defaults. */
+/* Read the recorded settings; a setting whose recorded value is invalid gets its default. */
 static void make_recorded(json_t *tree, uint64_t capacity_bytes, struct variant *variant)
 {
     const json_t *given = json_object_get(tree, "allocator_settings");
@@ -240,7 +240,7 @@ static void make_recorded(json_t *tree, uint64_t capacity_bytes, struct variant 
     variant->options.history_flags = 0;
 }
 
-/* ---- from a trace to operations ------------------------------------------------------------- */
+/* ---- converting a trace to operations ------------------------------------------------------- */
 
 static bool add_operation(struct operations *operations, enum operation_kind kind, uint32_t block,
                           uint64_t size, uint16_t stream)
@@ -261,8 +261,8 @@ static bool add_operation(struct operations *operations, enum operation_kind kin
     return true;
 }
 
-/* Streams by number, in order of appearance; if there are very many, the rest share the last
- * one. */
+/* Number the streams in order of appearance. If there are too many, all further streams share the
+ * last number. */
 static bool stream_of(struct script *script, const json_t *object, uint16_t *stream_out)
 {
     json_int_t id = json_integer_value(json_object_get(object, "stream"));
@@ -314,7 +314,7 @@ static bool add_event(struct script *script, const json_t *event)
     return add_operation(&script->during, OPERATION_FREE, (uint32_t)number - 1, size, stream);
 }
 
-/* Add blocks that existed before the trace and outlived it. */
+/* Add a segment's blocks that existed before the trace began and were still live when it ended. */
 static bool add_rest(struct script *script, const json_t *segment)
 {
     const json_t *blocks = json_object_get(segment, "blocks");
@@ -337,7 +337,8 @@ static bool add_rest(struct script *script, const json_t *segment)
     return true;
 }
 
-/* The device's capacity: at the first recorded failure, the reserved memory and the free memory. */
+/* The device's capacity, computed as reserved memory plus free memory at the first recorded
+ * failure. */
 static uint64_t find_capacity(const json_t *trace, uint64_t reserved_at_end)
 {
     int64_t reserved = reserved_at_end <= UNLIMITED_BYTES ? (int64_t)reserved_at_end : -1;
@@ -417,16 +418,16 @@ struct result {
     uint64_t peak_reserved_bytes;
     uint64_t peak_segments;
     uint64_t retries;
-    uint64_t device_calls; /* allocations */
+    uint64_t device_calls; /* allocation calls to the device */
     uint64_t failures;
-    uint64_t failed_bytes; /* of the first failure */
+    uint64_t failed_bytes; /* size of the first failed allocation */
 };
 
 struct run {
     struct ds_accel__replay_device *device;
     struct ds_accel__allocator *allocator;
-    struct ds_accel__arena **arenas; /* by stream */
-    void **pointers;                 /* by block; NULL: not live */
+    struct ds_accel__arena **arenas; /* indexed by stream number */
+    void **pointers;                 /* indexed by block number; NULL: not live */
     struct result *result;
 };
 
@@ -447,7 +448,8 @@ static bool keep_stat(void *user_data, const char *key, int64_t value)
     return true;
 }
 
-/* ERR_NO_MEMORY of the device is a result; only a lack of host memory ends the run. */
+/* Run one operation. If the device is out of memory, the failure is counted and the run continues;
+ * if the host is, the run stops. */
 static int32_t run_operation(struct run *run, const struct operation *operation)
 {
     struct ds_accel__arena **arena = &run->arenas[operation->stream];
@@ -492,7 +494,8 @@ static int32_t run_all(struct run *run, const struct operations *operations)
     return status;
 }
 
-/* Runs on a device that the caller opened, with arrays for arenas and pointers. */
+/* Run the whole script. The caller has created run->device and allocated run->arenas and
+ * run->pointers. */
 static int32_t run_script(struct run *run, const struct script *script,
                           const struct variant *variant)
 {
@@ -537,7 +540,8 @@ static int32_t run_variant(const struct script *script, const struct variant *va
 
 /* ---- the report ----------------------------------------------------------------------------- */
 
-/* Fewer failures, then less memory from the driver, then fewer driver calls. */
+/* Is a better than b? Compares failures, then memory reserved from the driver, then driver
+ * calls. */
 static bool is_better(const struct result *a, const struct result *b)
 {
     if (a->failures != b->failures) {
@@ -619,7 +623,7 @@ static json_t *report_tree(const struct script *script, const struct variant *va
     return tree;
 }
 
-/* The caller has allocated the results. */
+/* Run every variant and make the report. The caller allocated variants and results. */
 static int32_t run_variants(json_t *tree, const char *const *texts, size_t count,
                             struct variant *variants, struct result *results, json_t **report_out)
 {

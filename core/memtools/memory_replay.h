@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layer 5: a recorded history of allocations, run again with other settings. */
+/* Layer 5: replays a recorded history of allocations with other settings. */
 #ifndef DS_ACCEL_MEMTOOLS_MEMORY_REPLAY_H
 #define DS_ACCEL_MEMTOOLS_MEMORY_REPLAY_H
 
@@ -9,7 +9,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Maps addresses to values: open addressing. Zero it; neither address nor value is 0. */
+/* A hash map from addresses to values, with open addressing. A zeroed struct is an empty map.
+ * Neither an address nor a value may be 0. */
 struct ds_accel__address_map {
     struct ds_accel__address_entry {
         uint64_t address;
@@ -19,19 +20,20 @@ struct ds_accel__address_map {
     size_t count;
 };
 
-/* Replaces an existing value. False: out of memory. */
+/* Set the value of an address, replacing an existing value. False: out of memory. */
 bool ds_accel__address_put(struct ds_accel__address_map *map, uint64_t address, uintptr_t value);
-/* Remove the value of an address and return it; 0: there is none. */
+/* Remove the value of an address and return it; 0 if the address has no value. */
 uintptr_t ds_accel__address_take(struct ds_accel__address_map *map, uint64_t address);
 uintptr_t ds_accel__address_find(const struct ds_accel__address_map *map, uint64_t address);
 void ds_accel__address_clear(struct ds_accel__address_map *map);
 
 /*
- * A device that only counts (replay_device.c): its memory is only numbers, its streams and events
- * are always complete. An allocation fails if it exceeds the free memory. One thread.
+ * A simulated device that only counts memory (replay_device.c): its addresses have no memory, and
+ * work on its streams and events is always complete. An allocation fails if it exceeds the free
+ * memory. One thread.
  */
 struct ds_accel__replay_device {
-    struct ds_accel_plugin table; /* complete */
+    struct ds_accel_plugin table; /* the plugin table, with all required slots */
     uint64_t capacity_bytes;
     uint64_t used_bytes;
     uint64_t peak_bytes;
@@ -39,24 +41,24 @@ struct ds_accel__replay_device {
     uint64_t alloc_count; /* successful allocation calls */
     uint64_t failure_count;
     bool has_vmem;
-    struct ds_accel__address_map pieces; /* live memory: results of mem_alloc, mappings */
+    struct ds_accel__address_map pieces; /* live memory, by address: allocations and mappings */
 };
 
-#define DS_ACCEL__REPLAY_GRANULE_BYTES (UINT64_C(2) << 20) /* of its virtual memory */
+#define DS_ACCEL__REPLAY_GRANULE_BYTES (UINT64_C(2) << 20) /* granularity of virtual memory */
 
 int32_t ds_accel__replay_device_create(uint64_t capacity_bytes, bool has_vmem,
                                        struct ds_accel__replay_device **device_out);
 void ds_accel__replay_device_destroy(struct ds_accel__replay_device *device);
-/* The handle for the table's functions. */
+/* The device handle to pass to the table's functions. */
 ds_accel_plugin_device_t *ds_accel__replay_device_handle(struct ds_accel__replay_device *device);
-/* One of 65536 streams, by number. */
+/* The handle of a stream by its number, modulo 65536. */
 ds_accel_plugin_stream_t *ds_accel__replay_device_stream(struct ds_accel__replay_device *device,
                                                          uint32_t number);
 
 /*
  * memory_replay.c: run a snapshot's longest trace with the recorded settings and with each of the
- * tries, "key=value,...", or with built-in alternatives if there are none. A report's tree.
- * ERR_INVALID: no trace, or an invalid try; ERR_NO_MEMORY.
+ * tries, "key=value,...", or with built-in alternatives if there are no tries, and return the
+ * report's tree. ERR_INVALID: the snapshot has no trace, or a try is invalid; ERR_NO_MEMORY.
  */
 int32_t ds_accel__memory_replay(json_t *tree, const char *const *tries, uint32_t try_count,
                                 json_t **report_out);

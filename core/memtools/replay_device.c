@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A device that only counts, as a plugin's table: the caching allocator runs over it when a
- * recorded trace is tried with other settings. Addresses are used once, in ascending order, so that
- * only the amount of memory matters, as on devices whose drivers can map any pages at an address.
- * The addresses have no memory, and must not be accessed.
+ * A simulated device that only counts memory, as a plugin's table. The caching allocator runs over
+ * it when a recorded trace is replayed with other settings. Addresses are handed out once, in
+ * ascending order, so that fragmentation of device memory has no effect, as on devices whose
+ * drivers can map any pages at an address. There is no memory at the addresses, and they must not
+ * be accessed.
  */
 #include "base/text.h"
 #include "base/trust.h"
@@ -108,14 +109,14 @@ void ds_accel__address_clear(struct ds_accel__address_map *map)
     memset(map, 0, sizeof(*map));
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- pieces of memory ----------------------------------------------------------------------- */
 
-/* Physical memory; without vmem_create, the result of one mem_alloc(). */
+/* A piece of physical memory, made by vmem_create() or by one mem_alloc(). */
 struct piece {
     struct ds_accel__replay_device *device;
     uint64_t size_bytes;
     uint64_t mapped_count;
-    bool has_owner; /* vmem_destroy() was not called yet */
+    bool has_owner; /* vmem_destroy() has not been called */
 };
 
 static struct ds_accel__replay_device *device_of(ds_accel_plugin_device_t *handle)
@@ -225,7 +226,7 @@ static int32_t stream_wait_event(ds_accel_plugin_stream_t *stream, ds_accel_plug
 static int32_t event_create(ds_accel_plugin_device_t *device, uint32_t flags,
                             ds_accel_plugin_event_t **event_out, struct ds_accel_error *error)
 {
-    static char event; /* one is enough for all */
+    static char event; /* all events share one handle */
 
     (void)device;
     (void)flags;
@@ -266,7 +267,7 @@ static int32_t event_synchronize(ds_accel_plugin_event_t *event, uint64_t timeou
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Unused addresses, aligned; 0: none are left. */
+/* Reserve an aligned range of addresses; 0 if too few are left. */
 static uint64_t take_addresses(struct ds_accel__replay_device *device, uint64_t size_bytes,
                                uint64_t align_bytes)
 {
@@ -312,7 +313,7 @@ static int32_t make_piece(struct ds_accel__replay_device *device, uint64_t size_
     return DS_ACCEL_OK;
 }
 
-/* Freed once it has no owner and no mapping. */
+/* Free a piece that has neither an owner nor a mapping. */
 static void drop_piece(struct piece *piece)
 {
     if (!piece->has_owner && piece->mapped_count == 0) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Records a machine. The recorder probes every plugin (including those that are chosen by name
- * only; but none whose devices sleep), starts each usable one once, makes the calls that reports
- * make, and stores all that is read of the machine meanwhile. It also reads what readers would read
- * under another configuration: all PCI devices, all device nodes, every network card and NUMA node.
+ * Records a machine. The recorder probes every plugin (including plugins that are chosen only by
+ * name, but excluding plugins whose devices sleep), starts each usable plugin once, makes the calls
+ * that reports make, and stores every file of the machine that is read meanwhile. It also reads the
+ * files that another configuration would need: all PCI devices, all device nodes, every network
+ * card and NUMA node.
  */
 #include "base/file.h"
 #include "base/fork.h"
@@ -48,7 +49,8 @@ static void append(json_t *array, json_t *value, bool *failed)
 
 /* ---- plugins -------------------------------------------------------------------------------- */
 
-/* "" if the file can't be read: then no list of hashes can allow it either. */
+/* Compute the SHA-256 of the plugin's file. If the file can't be read, hex is "", which no list of
+ * allowed hashes contains. */
 static void hash_plugin(const struct ds_accel__candidate *candidate, char hex[65])
 {
     const char *cause;
@@ -105,8 +107,8 @@ static bool is_available(const struct ds_accel__candidate *candidate)
            candidate->state == DS_ACCEL_STATE_SELECTED;
 }
 
-/* The findings before the plugin starts. A reader decides again whether it is selected or not
- * needed. */
+/* The plugin's findings before its start. Whether the plugin is selected is not recorded: a context
+ * over the recording decides that again. */
 static json_t *plugin_tree(const struct ds_accel__candidate *candidate, bool *failed)
 {
     bool available = is_available(candidate);
@@ -150,7 +152,7 @@ static json_t *start_tree(const struct ds_accel__candidate *candidate, int32_t s
     return tree;
 }
 
-/* Add the plugin's results once it is started, and the findings of its start. */
+/* Start the plugin, and add the findings of the start and the results of its calls. */
 static int32_t add_answers(ds_accel_t *context, struct ds_accel__candidate *candidate, json_t *tree,
                            bool *failed)
 {
@@ -182,7 +184,7 @@ static int32_t add_answers(ds_accel_t *context, struct ds_accel__candidate *cand
     return DS_ACCEL_OK;
 }
 
-/* Probe the plugins that are probed only by name; they were left out so far. */
+/* Probe a plugin that is probed only when it is chosen by name; the earlier probes skipped it. */
 static int32_t ask_the_rest(struct ds_accel__candidate *candidate)
 {
     bool is_left = candidate->state == DS_ACCEL_STATE_NOT_PROBED && candidate->is_demand_only &&
@@ -247,8 +249,8 @@ static const char *text_at(const json_t *array, size_t i, const char *key)
     return text != NULL ? text : "";
 }
 
-/* Every variable that the environment's rules and lists of the configuration and the plugins
- * name. */
+/* The environment variables listed in the configuration and in the plugins' environment rules, with
+ * their values. */
 static json_t *environment_tree(const ds_accel_t *context, const json_t *plugins, bool *failed)
 {
     json_t *backends = ds_accel__config_get(&context->config, "backends", NULL);
@@ -301,7 +303,7 @@ static int32_t read_attributes(const struct ds_accel__machine *machine, const ch
     return status;
 }
 
-/* Read every entry of a directory: its link and these files in it. */
+/* Read every entry of a directory: the target of its link, and the listed files in it. */
 static int32_t read_directory(const struct ds_accel__machine *machine, const char *directory,
                               const char *const *attributes)
 {
@@ -316,7 +318,8 @@ static int32_t read_directory(const struct ds_accel__machine *machine, const cha
     return status;
 }
 
-/* Terminals, disks and similar nodes are no accelerators, and there are hundreds. */
+/* True for device nodes of terminals, disks and the like: there are hundreds, and none is an
+ * accelerator. */
 static bool is_common(const char *name)
 {
     static const char *const starts[] = {"tty", "vcs", "loop", "ram", "pty", "ptyp", "sd", "nbd"};
@@ -347,7 +350,7 @@ static int32_t read_nodes(const struct ds_accel__machine *machine, const char *d
     return status;
 }
 
-/* Run the reports that read the files on limits, NUMA nodes and network cards, so that these files
+/* Run the reports that read files about limits, NUMA nodes and network cards, so that these files
  * are recorded. */
 static int32_t read_as_reports(ds_accel_t *context)
 {
@@ -405,7 +408,8 @@ static json_t *recording_tree(ds_accel_t *context, json_t *files, json_t *plugin
     return tree;
 }
 
-/* Runs with the recorder in place. Lock held; every plugin except those by name only was probed. */
+/* Record the machine. Caller holds context->lock, has installed the recorder, and has probed every
+ * plugin except those that are chosen only by name. */
 static int32_t record(ds_accel_t *context, json_t *files, json_t **tree_out)
 {
     json_t *plugins = json_array();
@@ -440,7 +444,8 @@ static int32_t report_recording(ds_accel_t *context, json_t **tree_out)
     if (recorder.files == NULL) {
         return ds_accel__no_memory();
     }
-    if (context->recording != NULL) { /* a recording of a recording is the same */
+    /* A recorded machine is not recorded again: its recording is returned. */
+    if (context->recording != NULL) {
         json_decref(recorder.files);
         *tree_out = json_incref(context->recording);
         return DS_ACCEL_OK;
@@ -449,7 +454,7 @@ static int32_t report_recording(ds_accel_t *context, json_t **tree_out)
     ds_accel__fork_renew(&turn);
     pthread_mutex_lock(&turn);
     pthread_mutex_lock(&context->lock);
-    ds_accel__context_change_begin(context); /* only this thread records */
+    ds_accel__context_change_begin(context); /* other threads are not recorded */
     context->asks_anew = true;
     assert(context->machine.recorder == NULL); /* one recorder per context */
     context->machine.recorder = &recorder;

@@ -2,12 +2,12 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Reads a recorded machine. The file is checked as a whole before any of it is used, so that later
- * code can trust its shape; it may be truncated, written by a newer version, or a different kind of
- * file, and is then refused with its name and what is wrong.
+ * code can trust its shape; a file that is truncated, written by a newer version or of another kind
+ * is rejected with its name and the error.
  *
- * The recorded findings about a plugin's file, quarantine and process are taken unchanged;
- * decisions of the configuration (lists, hashes, order, override, demand) are made again. No code
- * of a plugin runs.
+ * The recorded findings about a plugin's file, quarantine and process are reused unchanged;
+ * decisions that depend on the configuration (lists, hashes, order, override, demand) are made
+ * again. No code of a plugin runs.
  */
 #include "record/recording.h"
 #include "base/file.h"
@@ -28,7 +28,7 @@
 
 #define FILE_LIMIT_BYTES ((size_t)64 * 1024 * 1024)
 
-/* ---- shape ---------------------------------------------------------------------------------- */
+/* ---- the file's schema ---------------------------------------------------------------------- */
 
 enum {
     T_BOOLEAN = 1,
@@ -39,15 +39,16 @@ enum {
     T_NULL = 32
 };
 
-/* A member of an object; "*" stands for any other. */
+/* The expected type of an object's member; the key "*" matches every member without a shape of its
+ * own. */
 struct shape {
     const char *key;
     unsigned types;
     bool is_needed;
-    const struct shape *members; /* of T_OBJECT; NULL: any */
-    const struct shape *element; /* of T_ARRAY; its key is ignored */
-    const char *const *values;   /* of T_TEXT, ending in NULL */
-    size_t limit;                /* bytes of T_TEXT; 0: any */
+    const struct shape *members; /* of a T_OBJECT; NULL: any members */
+    const struct shape *element; /* shape of a T_ARRAY's elements; its key is ignored */
+    const char *const *values;   /* allowed values of a T_TEXT, ending with NULL */
+    size_t limit;                /* size limit of a T_TEXT in bytes; 0: none */
 };
 
 static const char *const layer_names[] = {"package", "system", "user", "explicit", NULL};
@@ -165,7 +166,7 @@ static const struct shape root_shape[] = {
 };
 
 struct check {
-    const char *path; /* of the file */
+    const char *path; /* path of the recording */
     char pointer[512];
 };
 
@@ -208,7 +209,7 @@ static unsigned type_of(const json_t *value)
 
 static int32_t check_value(struct check *check, json_t *value, const struct shape *shape);
 
-/* The same for a member one level down. */
+/* Check a member of the current object or array against its shape. */
 static int32_t check_below(struct check *check, const char *key, json_t *value,
                            const struct shape *shape)
 {
@@ -232,7 +233,8 @@ static const struct shape *find_member(const struct shape *members, const char *
     return members->key != NULL ? members : NULL;
 }
 
-/* Unknown members are accepted: a newer version recorded them. */
+/* Check an object's members. Unknown members are accepted, because a newer version may have
+ * recorded them. */
 static int32_t check_object(struct check *check, json_t *object, const struct shape *members)
 {
     const char *key;
@@ -293,7 +295,7 @@ static int32_t check_value(struct check *check, json_t *value, const struct shap
     return DS_ACCEL_OK;
 }
 
-/* ---- meaning -------------------------------------------------------------------------------- */
+/* ---- reading members ------------------------------------------------------------------------ */
 
 static const char *get_text(const json_t *object, const char *key)
 {
@@ -307,7 +309,7 @@ static uint64_t get_number(const json_t *object, const char *key)
     return (uint64_t)json_integer_value(json_object_get(object, key));
 }
 
-/* The state of a name; STATE_COUNT if there is none. */
+/* The state with this name; STATE_COUNT if there is no such state. */
 #define STATE_COUNT (DS_ACCEL_STATE_QUARANTINED + 1)
 static uint32_t state_of(const char *name)
 {
@@ -379,7 +381,7 @@ static int32_t check_plugin(struct check *check, const json_t *plugin)
     return DS_ACCEL_OK;
 }
 
-/* Recognizes a foreign file, or one of another version, before its shape is checked. */
+/* Reject a file of another kind or version, before its shape is checked. */
 static int32_t check_kind(const struct check *check, const json_t *root)
 {
     if (!json_is_object(root) || strcmp(get_text(root, "kind"), DS_ACCEL__RECORDING_KIND) != 0) {
@@ -419,7 +421,8 @@ static int32_t check_tree(const char *path, json_t *root)
 int32_t ds_accel__recording_parse(const char *path, const char *text, size_t size_bytes,
                                   json_t **root_out)
 {
-    /* Check that jansson will have enough memory: see has_headroom() in config.c. */
+    /* Check that enough memory is available for jansson; has_headroom() in config.c explains
+     * why. */
     void *headroom = malloc(16 * size_bytes + 65536);
     json_error_t error;
     json_t *root;
@@ -487,7 +490,8 @@ static enum ds_accel__config_layer layer_of(const char *name)
     return (enum ds_accel__config_layer)layer;
 }
 
-/* Add the recorded files, except the user's if this run has an explicit file. */
+/* Add the recorded configuration files. If this run has an explicit configuration file, it replaces
+ * the recorded user's file and the recorded explicit file. */
 static int32_t add_files(ds_accel_t *context, const char *explicit_file)
 {
     json_t *files = json_object_get(context->recording, "configuration");
@@ -508,7 +512,7 @@ static int32_t add_files(ds_accel_t *context, const char *explicit_file)
                                            DS_ACCEL__CONFIG_LAYER_EXPLICIT, NULL);
 }
 
-/* The recorded override holds unless this process sets one. */
+/* Use the recorded value of DS_ACCELERATOR, unless this process sets the variable. */
 static int32_t take_environment(ds_accel_t *context)
 {
     char **accelerator = &context->env.values[DS_ACCEL__VARIABLE_ACCELERATOR];
@@ -548,7 +552,8 @@ static int32_t open_recording(ds_accel_t *context, const struct ds_accel_options
     return status < 0 ? status : ds_accel__config_read(&context->config, false);
 }
 
-/* NULL: the version that recorded the plugin did not have this gate. */
+/* The recorded result of a gate; NULL if the version that made the recording did not have the
+ * gate. */
 static const json_t *gate_of(const json_t *plugin, enum ds_accel__gate gate)
 {
     const json_t *gates = json_object_get(plugin, "gates");
@@ -568,7 +573,7 @@ static enum ds_accel__gate_result recorded_result(const json_t *plugin, enum ds_
     return result_of(get_text(gate_of(plugin, gate), "result"));
 }
 
-/* The recorded finding for which the gate refused the plugin. */
+/* The recorded finding because of which the gate rejected the plugin. */
 static void recorded_finding(const json_t *plugin, enum ds_accel__gate gate,
                              struct ds_accel__finding *finding)
 {
@@ -580,13 +585,13 @@ static void recorded_finding(const json_t *plugin, enum ds_accel__gate gate,
                    get_text(gate_of(plugin, gate), "evidence"));
 }
 
-/* Repeat a gate's recorded result; false: it failed. */
+/* Set the candidate's result of a gate to the recorded result. False if the gate failed. */
 static bool repeat_gate(struct ds_accel__candidate *candidate, enum ds_accel__gate gate)
 {
     const json_t *plugin = candidate->recorded;
     struct ds_accel__finding finding;
 
-    assert(plugin != NULL); /* scan() makes all candidates of a recorded machine */
+    assert(plugin != NULL); /* scan() sets it for every candidate of a recorded machine */
     switch (recorded_result(plugin, gate)) {
     case DS_ACCEL__GATE_PASSED:
         ds_accel__candidate_pass(candidate, gate, "%s",
@@ -622,7 +627,7 @@ static int32_t scan(ds_accel_t *context)
     return status >= 0 && context->searched.failed ? ds_accel__no_memory() : status;
 }
 
-/* ---- in place of a plugin ------------------------------------------------------------------- */
+/* ---- replacing a plugin's code -------------------------------------------------------------- */
 
 static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_out)
 {
@@ -673,7 +678,7 @@ static void quarantine(struct ds_accel__candidate *candidate, bool *passed_out)
     }
 }
 
-/* Was the plugin probed before it was refused or left alone? Otherwise its verdict is not known. */
+/* Was the plugin probed when the machine was recorded? If not, its verdict is unknown. */
 static bool was_asked(const json_t *plugin)
 {
     for (int gate = 0; gate < DS_ACCEL__GATE_HARDWARE; gate++) {
@@ -697,7 +702,7 @@ static void take_verdict(const json_t *verdict, struct ds_accel_verdict *out)
     ds_accel__copy(out->detail, sizeof(out->detail), get_text(verdict, "detail"));
 }
 
-/* The recorded findings of the start replace a rehearsal. */
+/* Copy the recorded result of the plugin's start, in place of a rehearsal. */
 static void rehearse(struct ds_accel__candidate *candidate)
 {
     const json_t *start = json_object_get(candidate->recorded, "start");
@@ -767,7 +772,8 @@ static uint64_t elapsed_us(const struct ds_accel__candidate *candidate)
     return get_number(candidate->recorded, "elapsed_us");
 }
 
-/* Fail as the recorded start did, or because no start was recorded. */
+/* Set the candidate to the failure of the recorded start, or to "not recorded", and return the
+ * status. */
 static int32_t fail_start(struct ds_accel__candidate *candidate, const json_t *start)
 {
     int32_t status = (int32_t)json_integer_value(json_object_get(start, "status"));
@@ -802,7 +808,7 @@ static int32_t start(struct ds_accel__candidate *candidate,
     candidate->table.optional_features = candidate->optional_features;
     candidate->has_table = true;
     ds_accel__candidate_watch(candidate);
-    memcpy(&handle, &answers, sizeof(handle)); /* it is only read */
+    memcpy(&handle, &answers, sizeof(handle)); /* the handle is only read */
     *instance_out = handle;
     *count_out = (uint32_t)get_number(answers, "device_count");
     return DS_ACCEL_OK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A plugin's results for the calls that reports make, as JSON, and a table that returns these
- * results again: one description of each struct serves both directions. A result has the status of
- * its call; a failure has the plugin's own message. A call that was not recorded fails with a
- * message that states it.
+ * Records as JSON the results of the plugin calls that reports make, and provides a plugin's table
+ * that returns the recorded results. One description of each struct serves both directions. A
+ * result contains the status of its call, and on failure the plugin's error message. A call that
+ * was not recorded fails with a message that says so.
  */
 #include "base/fork.h"
 #include "base/json.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_LIMIT 64u /* names, rules, builders, links: as many as reports request */
+#define LIST_LIMIT 64u /* most names, rules, builders or links, as reports request */
 #define DEVICE_LIMIT 256u
 
 enum field_kind {
@@ -30,7 +30,7 @@ struct field {
     const char *key;
     size_t offset;
     enum field_kind kind;
-    size_t size; /* of TEXT; for others the number of values in sequence */
+    size_t size; /* size of a TEXT in bytes; for other kinds, number of consecutive values */
 };
 
 #define NUMBER(type, member, kind) \
@@ -152,7 +152,7 @@ static json_t *field_tree(const struct field *field, const char *data)
     if (field->kind == TEXT) {
         char text[512];
 
-        assert(field->size <= sizeof(text)); /* otherwise a text is truncated */
+        assert(field->size <= sizeof(text)); /* a larger field would be truncated */
         ds_accel__copy(text, field->size < sizeof(text) ? field->size : sizeof(text), at);
         ds_accel__sanitize(text, sizeof(text));
         return ds_accel__json_text(text);
@@ -191,7 +191,7 @@ static void read_number(const json_t *value, enum field_kind kind, char *at)
     }
 }
 
-/* A missing member, or one of another type, stays zero. */
+/* Fill a struct from a tree. A field whose member is missing or has another type stays zero. */
 static void read_fields(const json_t *tree, const struct field *fields, void *data)
 {
     for (; fields->key != NULL; fields++) {
@@ -220,14 +220,14 @@ struct taker {
     bool failed;
 };
 
-/* Called before each call: an earlier call's error must not remain. */
+/* Clear the error before a call, so that no error of an earlier call remains. */
 static struct ds_accel_error *fresh_error(struct taker *taker)
 {
     taker->error = (struct ds_accel_error){.struct_size = sizeof(taker->error)};
     return &taker->error;
 }
 
-/* A result: the status, and for a failure the plugin's error. */
+/* The tree of a result: the status, and the fields on success or the plugin's error on failure. */
 static json_t *answer_tree(struct taker *taker, int32_t status, const struct field *fields,
                            const void *data)
 {
@@ -357,7 +357,7 @@ static json_t *take_links(struct taker *taker, uint32_t index)
     return array;
 }
 
-/* The device's support for the types that reports list. */
+/* Record the device's support for each data type that reports list. */
 static json_t *take_dtypes(struct taker *taker, ds_accel_plugin_device_t *device)
 {
     json_t *array = json_array();
@@ -376,7 +376,8 @@ static json_t *take_dtypes(struct taker *taker, ds_accel_plugin_device_t *device
     return array;
 }
 
-/* In the order of the report info: memory in use is that of an open device. */
+/* Record the results that need an open device, in the order in which the report info requests
+ * them. */
 static void take_open_device(struct taker *taker, json_t *tree, ds_accel_plugin_device_t *device)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
@@ -442,7 +443,8 @@ json_t *ds_accel__answers_take(const struct ds_accel_plugin *table,
 
 /* ---- returning results ---------------------------------------------------------------------- */
 
-/* The tree of a handle: an instance's results, or those of one of its devices. */
+/* The recorded results of a handle. The handle is a cast pointer to the tree of an instance or
+ * device. */
 static const json_t *tree_of(const void *handle)
 {
     return handle;
@@ -459,7 +461,8 @@ static int32_t not_recorded(struct ds_accel_error *error, const char *what)
     return DS_ACCEL_ERR_NOT_FOUND;
 }
 
-/* The recorded status; on success, out is filled with the recorded fields. */
+/* Return the recorded status of a call. On success, fill data with the recorded fields; on failure,
+ * fill error. */
 static int32_t give(const json_t *answer, const char *what, const struct field *fields, void *data,
                     struct ds_accel_error *error)
 {
@@ -532,7 +535,7 @@ static int32_t give_identity(ds_accel_plugin_instance_t *instance, uint32_t devi
     return status;
 }
 
-/* For the calls of reports; for programs, opening the device fails (device.c). */
+/* Only reports open recorded devices: for programs, opening one fails in device.c. */
 static int32_t give_device(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                            ds_accel_plugin_device_t **device_out, struct ds_accel_error *error)
 {
@@ -541,7 +544,7 @@ static int32_t give_device(ds_accel_plugin_instance_t *instance, uint32_t device
     void *handle;
 
     if (status == DS_ACCEL_OK) {
-        memcpy(&handle, &device, sizeof(handle)); /* it is only read */
+        memcpy(&handle, &device, sizeof(handle)); /* the handle is only read */
         *device_out = handle;
     }
     return status;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Reports what prevents the use of this machine's accelerators, and how to remove it. A problem
- * prevents the use of an accelerator whose plugin is installed; a warning may cause surprises
- * later; info explains a difference from other machines. The doctor neither opens nor wakes a
- * device, and loads no vendor library: it reads files only.
+ * Reports what prevents the use of this machine's accelerators, and how to remove it. A finding is
+ * a problem if it prevents the use of an accelerator whose plugin is installed, a warning if it may
+ * cause failures later, and info if it only explains a difference from other machines. The doctor
+ * neither opens nor wakes a device, and loads no vendor library: it reads files only.
  */
 #include "base/file.h"
 #include "base/json.h"
@@ -38,11 +38,12 @@ struct doctor {
     const struct ds_accel__machine *machine;
     struct ds_accel__survey survey;
     json_t *findings[SEVERITY_COUNT]; /* arrays, printed in order of severity */
-    const char *absent;               /* the backend of the findings, if its hardware is absent */
-    bool failed;                      /* out of memory */
+    /* the backend that is being checked, if its hardware is absent; else NULL */
+    const char *absent;
+    bool failed; /* out of memory */
 };
 
-/* Add a finding; the text after remedy describes what was found. */
+/* Add a finding. The formatted text after remedy describes the finding. */
 static void add(struct doctor *doctor, enum severity severity, const char *check,
                 const char *subject, const char *remedy, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
@@ -71,7 +72,8 @@ static void add(struct doctor *doctor, enum severity severity, const char *check
     }
 }
 
-/* Backends share nodes and libraries: each is reported once. */
+/* Has this finding been added already? Backends share nodes and libraries, each of which is
+ * reported once. */
 static bool has_finding(const struct doctor *doctor, const char *check, const char *subject)
 {
     for (int severity = 0; severity < SEVERITY_COUNT; severity++) {
@@ -89,7 +91,8 @@ static bool has_finding(const struct doctor *doctor, const char *check, const ch
     return false;
 }
 
-/* The result of a step that fails only when out of memory. */
+/* True if the step succeeded. Steps fail only when out of memory, which is recorded in
+ * doctor->failed. */
 static bool is_done(struct doctor *doctor, int32_t status)
 {
     doctor->failed = doctor->failed || status < 0;
@@ -107,8 +110,8 @@ static const char *remedy_of(const struct doctor *doctor, const char *backend,
     return ds_accel__config_remedy(&doctor->context->config, backend, reason);
 }
 
-/* The same where the finding is not a verdict of the plugin: general is the remedy for any
- * backend. */
+/* As remedy_of(), for a finding that is not the plugin's verdict: if the backend has no remedy of
+ * its own, returns general. */
 static const char *own_remedy(const struct doctor *doctor, const char *backend,
                               enum ds_accel__reason_id reason, const char *general)
 {
@@ -117,7 +120,7 @@ static const char *own_remedy(const struct doctor *doctor, const char *backend,
     return remedy != ds_accel__reason(reason)->remedy ? remedy : general;
 }
 
-/* ---- choice, configuration ------------------------------------------------------------------ */
+/* ---- selection, configuration --------------------------------------------------------------- */
 
 static void check_choice(struct doctor *doctor)
 {
@@ -187,7 +190,7 @@ static void check_config(struct doctor *doctor)
     is_done(doctor, ds_accel__context_check_variables(context, &log));
 }
 
-/* The directory that stores verdicts and the quarantine, or why nothing is stored. */
+/* Report the directory that stores verdicts and the quarantine, or why nothing is stored. */
 static void check_cache(struct doctor *doctor)
 {
     const struct ds_accel__cache *cache = &doctor->context->cache;
@@ -208,7 +211,7 @@ static void check_cache(struct doctor *doctor)
 
 /* ---- plugins -------------------------------------------------------------------------------- */
 
-/* What the configuration's facts show of a backend's hardware on this machine. */
+/* Whether a backend's hardware is on this machine, according to the facts in the configuration. */
 enum hardware {
     ABSENT,
     UNKNOWN,
@@ -225,7 +228,7 @@ static enum hardware hardware_of(const struct ds_accel__presence *presence)
     if (presence->device_count > 0) {
         return PRESENT;
     }
-    /* A shared node may lead to devices of another vendor. */
+    /* An existing node does not prove presence: drivers of other vendors may share it. */
     return presence->node_count == 0 && (presence->has_pci_facts || presence->has_node_facts)
                ? ABSENT
                : UNKNOWN;
@@ -241,7 +244,8 @@ static bool is_one_of(enum ds_accel__reason_id reason, const enum ds_accel__reas
     return false;
 }
 
-/* The severity of a plugin's refusal: INFO for most reasons on a machine without its hardware. */
+/* The severity of the reason for which a plugin is unusable. Without the plugin's hardware, most
+ * reasons are INFO. */
 static enum severity judge_no(enum ds_accel__reason_id reason, enum hardware hardware)
 {
     static const enum ds_accel__reason_id always[] = {
@@ -282,7 +286,7 @@ static void check_unavailable(struct doctor *doctor, const struct ds_accel__cand
     ds_accel__presence_clear(&presence);
 }
 
-/* The only function that reports a plugin's strikes and quarantine. */
+/* Report the plugin's strikes and quarantine; no other check reports them. */
 static void add_quarantine(struct doctor *doctor, const struct ds_accel__candidate *candidate)
 {
     if (candidate->state == DS_ACCEL_STATE_QUARANTINED) {
@@ -299,7 +303,7 @@ static void add_quarantine(struct doctor *doctor, const struct ds_accel__candida
     }
 }
 
-/* Valid files whose version differs from the host's. */
+/* Report a valid plugin file that was built for another version than the host's. */
 static void check_age(struct doctor *doctor, const struct ds_accel__candidate *candidate)
 {
     int major;
@@ -359,12 +363,12 @@ static void check_plugin(struct doctor *doctor, const struct ds_accel__candidate
 
 /* ---- libraries ------------------------------------------------------------------------------ */
 
-#define OBJECT_LIMIT 512u /* libraries that one object leads to */
+#define OBJECT_LIMIT 512u /* libraries that one object links, directly or indirectly */
 
 struct visit {
     struct doctor *doctor;
     const struct ds_accel__linker *linker;
-    enum severity severity; /* of a missing library */
+    enum severity severity; /* severity of a missing library */
     const char *check;
     struct ds_accel__text seen; /* names, one per line, with a newline before and after */
     char **paths;               /* objects to read */
@@ -384,7 +388,7 @@ static bool is_new_name(struct visit *visit, const char *name)
     return true;
 }
 
-/* Takes ownership of path. */
+/* Queue an object for reading. Takes ownership of path. */
 static int32_t push_object(struct visit *visit, char *path)
 {
     char **paths;
@@ -457,7 +461,7 @@ static int32_t visit_object(struct visit *visit, const char *object)
     return visit->seen.failed ? ds_accel__no_memory() : status;
 }
 
-/* Follow all libraries that an object links, directly or not. True if none is missing. */
+/* Check all libraries that an object links, directly or indirectly. True if none is missing. */
 static bool check_needed(struct doctor *doctor, const struct ds_accel__linker *linker,
                          enum severity severity, const char *check, const char *object)
 {
@@ -472,13 +476,14 @@ static bool check_needed(struct doctor *doctor, const struct ds_accel__linker *l
     return is_done(doctor, status) && !visit.is_missing;
 }
 
-/* Plugins are files of the machine that the program runs on, independent of the configured root. */
+/* Check the libraries that the plugins link. Plugins are looked up on the running machine, not
+ * below the configured root. */
 static void check_dependencies(struct doctor *doctor)
 {
     struct ds_accel__linker linker;
 
     if (doctor->context->recording != NULL) {
-        return; /* a recording has no files of plugins */
+        return; /* a recording does not contain the plugin files */
     }
     if (!is_done(doctor, ds_accel__linker_open(&ds_accel__machine_here, &linker))) {
         return;
@@ -498,7 +503,8 @@ static void check_dependencies(struct doctor *doctor)
     ds_accel__linker_close(&linker);
 }
 
-/* One of a backend's library names is enough; the finding names the first. */
+/* Report a backend's missing library. Any one of its names is enough; the finding shows the first
+ * name. */
 static void check_libraries(struct doctor *doctor, const struct ds_accel__linker *linker,
                             const char *backend, json_t *names, enum severity severity)
 {
@@ -534,8 +540,9 @@ static void check_libraries(struct doctor *doctor, const struct ds_accel__linker
 
 /* ---- device nodes --------------------------------------------------------------------------- */
 
-/* The name of an id in /etc/passwd or /etc/group, or the number. No name service is queried: it
- * may be remote, and a recorded machine has its own. */
+/* Write the name of a user or group id as /etc/passwd or /etc/group lists it, or else the number.
+ * No name service is queried, because it may be remote and belongs to another machine than a
+ * recorded one. */
 static void name_id(struct doctor *doctor, const char *file, unsigned id, char *name,
                     size_t name_size)
 {
@@ -583,7 +590,8 @@ static void check_node(struct doctor *doctor, const char *backend,
         (unsigned)(node->info.mode & 07777), owner, group, backend);
 }
 
-/* A node without a number in its name must exist if any other node of the backend does. */
+/* Report missing nodes whose pattern has no number, such as /dev/kfd: such a node must exist if any
+ * other node of the backend exists. */
 static void check_fixed_nodes(struct doctor *doctor, const char *backend, json_t *patterns,
                               const struct ds_accel__presence *presence)
 {
@@ -630,7 +638,7 @@ static void check_nodes(struct doctor *doctor, const char *backend, json_t *fact
 
 /* ---- backends ------------------------------------------------------------------------------- */
 
-/* Does the backend have a usable plugin? A disabled plugin does not count. */
+/* Is a plugin of the backend installed and not disabled? */
 static bool has_plugin_for(const struct doctor *doctor, const char *backend)
 {
     const struct ds_accel__candidate *candidate =
@@ -666,7 +674,8 @@ static void check_backend(struct doctor *doctor, const struct ds_accel__linker *
     ds_accel__presence_clear(&presence);
 }
 
-/* Backends with a plugin come first: findings that others share are then reported under theirs. */
+/* Check every backend. Backends with a plugin are checked first, so that a finding shared with
+ * other backends is reported under the backend that has a plugin. */
 static void check_backends(struct doctor *doctor)
 {
     json_t *backends = ds_accel__config_get(&doctor->context->config, "backends", NULL);
@@ -740,7 +749,7 @@ static void check_memlock(struct doctor *doctor, const char *status_text)
     }
 }
 
-/* The CPUs or nodes that this process may use, compared with the machine's. */
+/* Report if this process may use only some of the machine's CPUs or NUMA nodes. */
 static void check_set(struct doctor *doctor, const char *check, const char *what, const char *list,
                       uint32_t count, const char *file)
 {
@@ -790,7 +799,8 @@ static void check_sets(struct doctor *doctor, const char *status_text)
     check_set(doctor, "numa", "NUMA nodes with memory", list, node_count, "cpuset.mems");
 }
 
-/* A memory limit with at most a tenth left is likely to end jobs. */
+/* Warn if at most a tenth of the memory limit is left, because jobs are then likely to be
+ * killed. */
 static void check_memory(struct doctor *doctor)
 {
     struct ds_accel__cgroup_limit limit;

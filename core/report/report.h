@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the command line prints: doctor, topo, the bundle, the caches and devices' memory as trees,
- * and the text of every report.
+ * The reports that only tools use, as trees (doctor, topo, bundle, cache, quarantine, recording,
+ * memory), and the text of every report.
  */
 #ifndef DS_ACCEL_REPORT_REPORT_H
 #define DS_ACCEL_REPORT_REPORT_H
@@ -15,27 +15,27 @@
 struct ds_accel__candidate;
 struct ds_accel__text;
 
-/* names: separated by commas; NULL: of all available accelerators. Every plugin was probed
- * before. */
+/* The report topo. names are separated by commas; NULL selects all available accelerators. The
+ * caller has probed every plugin. */
 int32_t ds_accel__report_topo(ds_accel_t *context, const char *names, json_t **tree_out);
-/* A recording of the machine as a tree; no lock held. Set by record/recorder.c. */
+/* Make a recording of the machine as a tree. Caller does not hold context->lock. record/recorder.c
+ * sets this pointer. */
 extern int32_t (*ds_accel__report_recording)(ds_accel_t *context, json_t **tree_out);
-/* report_bundle.c: every report in one tree. Lock held. */
+/* report_bundle.c: every report in one tree. Caller holds context->lock. */
 int32_t ds_accel__report_bundle(ds_accel_t *context, uint32_t format, json_t **tree_out);
 json_t *ds_accel__who_tree(void); /* names of host and user, for recordings; NULL: out of memory */
 void ds_accel__topo_write(struct ds_accel__text *out, json_t *tree, bool has_colour);
 int32_t ds_accel__topo_svg(json_t *tree, struct ds_accel__text *out);
 
-/* report_memory.c: the current memory of a backend's devices, as a tree, and that tree as a
- * picture. */
+/* report_memory.c: format the tree of the report memory as a picture; make the tree. */
 int32_t ds_accel__memory_tree_svg(json_t *tree, struct ds_accel__text *out);
 int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_cache(ds_accel_t *context, json_t **tree_out);
 int32_t ds_accel__report_quarantine(ds_accel_t *context, json_t **tree_out);
-/* What prevents the use of this machine's accelerators. Every plugin was probed before. Lock
- * held. */
+/* The report doctor: what prevents the use of this machine's accelerators. The caller holds
+ * context->lock and has probed every plugin. */
 int32_t ds_accel__report_doctor(ds_accel_t *context, json_t **tree_out);
-/* Text made from the tree that the JSON is dumped from: one source for both. NULL: out of
+/* Format a report's tree as text; the JSON form is dumped from the same tree. NULL: out of
  * memory. */
 char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format);
 

@@ -62,7 +62,7 @@ static void add_word(struct words *words, const char *text, const char *in_place
     larger[words->count++] = word;
 }
 
-/* "/home/hermione/" is the same directory as without its last slash. */
+/* Add a home directory, without a trailing slash. */
 static void add_home(struct words *words, const char *home)
 {
     char directory[256];
@@ -89,7 +89,7 @@ static void add_host(struct words *words, const char *name)
     }
 }
 
-/* Common user names identify no user. */
+/* Add a user name. "root" and "user" are left out, because they identify nobody. */
 static void add_user(struct words *words, const char *user)
 {
     if (user != NULL && strcmp(user, "root") != 0 && strcmp(user, "user") != 0) {
@@ -97,7 +97,7 @@ static void add_user(struct words *words, const char *user)
     }
 }
 
-/* The names of a machine, as ds_accel__who_tree() returns them. Longer words come first: a home
+/* Add the names in a tree of ds_accel__who_tree(). Longer words are added first, because a home
  * directory contains the user's name. */
 static void add_who(struct words *words, const json_t *who)
 {
@@ -141,7 +141,8 @@ static bool is_word_byte(char byte)
     return isalnum((unsigned char)byte) || byte == '_';
 }
 
-/* The length of the listed word at this position, if it is not part of a longer one; 0: none. */
+/* If a listed word begins at this position and is not part of a longer word, return its length;
+ * else 0. */
 static size_t match_word(const struct words *words, const char *text, const char *at,
                          const char **in_place_out)
 {
@@ -158,7 +159,9 @@ static size_t match_word(const struct words *words, const char *text, const char
     return 0;
 }
 
-/* "/home/harry" of any user: a plugin may lie in another user's directory. */
+/* The length of a home directory such as "/home/harry" at this position; 0 if there is none.
+ * Matches the directories of all users, because a plugin may be installed in another user's
+ * directory. */
 static size_t match_home(const char *at)
 {
     size_t length = strncmp(at, "/home/", 6) == 0 ? strcspn(at + 6, "/ \t\n\"',:;") : 0;
@@ -166,7 +169,8 @@ static size_t match_home(const char *at)
     return length != 0 ? 6 + length : 0;
 }
 
-/* A recording names home directories; the users' names are replaced elsewhere in it, too. */
+/* Add the user names of all home directories in a text, so that these names are replaced everywhere
+ * in a recording. */
 static void add_homes_of_text(struct words *words, const char *text)
 {
     for (const char *at = strstr(text, "/home/"); at != NULL; at = strstr(at + 6, "/home/")) {
@@ -202,7 +206,7 @@ static void add_homes(struct words *words, json_t *value)
     }
 }
 
-/* "192.0.2.1"; versions have fewer parts. */
+/* The length of an IPv4 address such as "192.0.2.1"; 0: none. Version numbers have fewer parts. */
 static size_t match_ip4(const char *at)
 {
     const char *end = at;
@@ -219,11 +223,12 @@ static size_t match_ip4(const char *at)
         }
         end += digits + (part < 3);
     }
-    /* An address may end a sentence. */
+    /* A dot after the address may be the end of a sentence. */
     return is_word_byte(end[0]) || (end[0] == '.' && is_word_byte(end[1])) ? 0 : (size_t)(end - at);
 }
 
-/* "52:54:00:12:34:56", "fe80::5054:ff:fe12:3456"; a PCI address has two colons and a dot. */
+/* The length of a MAC or IPv6 address ("52:54:00:12:34:56", "fe80::5054:ff:fe12:3456"); 0: none. A
+ * PCI address does not match, because it has two colons and a dot. */
 static size_t match_hardware(const char *at)
 {
     size_t length = strspn(at, "0123456789abcdefABCDEF:");
@@ -239,7 +244,8 @@ static size_t match_hardware(const char *at)
                : 0;
 }
 
-/* "52-54-00-12-34-56"; a UUID has no six parts of two digits. */
+/* The length of a MAC address with dashes ("52-54-00-12-34-56"); 0: none. A UUID does not match,
+ * because its parts are longer. */
 static size_t match_dashed(const char *at)
 {
     for (size_t i = 0; i < 17; i++) {
@@ -250,7 +256,8 @@ static size_t match_dashed(const char *at)
     return is_word_byte(at[17]) || at[17] == '-' ? 0 : 17;
 }
 
-/* "enx525400123456": an interface named after its address. */
+/* The length of a network interface name that contains its MAC address ("enx525400123456"); 0:
+ * none. */
 static size_t match_interface(const char *at)
 {
     bool is_one = strncmp(at, "enx", 3) == 0 || strncmp(at, "wlx", 3) == 0 ||
@@ -310,7 +317,8 @@ static char *redact_text(const struct words *words, const char *text)
     return ds_accel__text_take(&out);
 }
 
-/* A redacted copy: parts of the tree may be the configuration's own. NULL: out of memory. */
+/* A redacted copy of a tree. The tree itself is not changed, because parts of it may belong to the
+ * configuration. NULL: out of memory. */
 static json_t *redact(const struct words *words, json_t *value)
 {
     json_t *copy = NULL;
@@ -348,7 +356,8 @@ static json_t *redact(const struct words *words, json_t *value)
     return copy;
 }
 
-/* The explicit configuration files of this run, where the home directory is not a usual one. */
+/* Add the paths of this run's explicit configuration files below the home directory, which need not
+ * be below /home. */
 static void add_named_files(struct words *words, const struct ds_accel__config *config,
                             const char *home)
 {
@@ -369,7 +378,8 @@ static void add_named_files(struct words *words, const struct ds_accel__config *
     }
 }
 
-/* Redact a member of a tree, or with NULL all of it; *tree is then NULL if out of memory. */
+/* Redact the member key of a tree; key NULL: redact the whole tree, and set *tree to NULL if out of
+ * memory. */
 static int32_t redact_tree(const struct words *words, const char *key, json_t **tree)
 {
     json_t *value = key != NULL ? json_object_get(*tree, key) : *tree;
@@ -385,8 +395,9 @@ static int32_t redact_tree(const struct words *words, const char *key, json_t **
 }
 
 /*
- * The variables are those of this process, even over a recording. In a recording whose version
- * stored no names, only the names of home directories are known.
+ * Redact a recording. Environment variables are those of this process, even in a context over a
+ * recording. If the recording's version stored no names of host and user, only names found in home
+ * directories are redacted.
  */
 static int32_t redact_recorded(const ds_accel_t *context, const json_t *now, json_t **tree)
 {
@@ -454,7 +465,8 @@ static json_t *machine_tree(const ds_accel_t *context)
 
 /* ---- the bundle ----------------------------------------------------------------------------- */
 
-/* Add one report, or several if the report is about one backend, as a member of the bundle. */
+/* Add a report to the bundle as a member. If a report covers a single backend, add one for each
+ * usable backend. */
 static int32_t add_report(ds_accel_t *context, json_t *bundle, const char *key, uint32_t report)
 {
     bool failed = false;
@@ -527,7 +539,8 @@ int32_t ds_accel__report_bundle(ds_accel_t *context, uint32_t format, json_t **t
         bool has_host = host != NULL && host[0] != '\0';
 
         status = redact_report(context, &tree);
-        if (status >= 0 && has_host) { /* also a name too short for the words */
+        /* Replace even a host name that is too short for the word list. */
+        if (status >= 0 && has_host) {
             ds_accel__json_set(json_object_get(tree, "machine"), "host",
                                ds_accel__json_text("HOST"), &failed);
             status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;

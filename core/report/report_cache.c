@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Shows and forgets the stored results of probes, so that users need not remove files by hand. */
+/* Shows and deletes the stored results of probes, so that users need not remove files by hand. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -73,7 +73,7 @@ static void set_place(json_t *tree, const ds_accel_t *context, bool *failed)
 {
     const struct ds_accel__cache *cache = &context->cache;
     const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
-    /* A directory that does not exist yet has no problem. */
+    /* A cache directory that does not exist yet is usable. */
     bool is_usable = cache->is_open || cache->problem[0] == '\0';
     char *file;
 
@@ -127,7 +127,7 @@ static void end(ds_accel_t *context)
     ds_accel__context_change_end(context);
 }
 
-/* The stored results, read again: this report probes nothing. */
+/* Read the stored results again and make a report of them, without probing plugins. */
 static int32_t report(ds_accel_t *context,
                       int32_t (*make_tree)(ds_accel_t *context, json_t **tree_out),
                       json_t **tree_out)
@@ -146,7 +146,7 @@ int32_t ds_accel__report_cache(ds_accel_t *context, json_t **tree_out)
 
 /* ---- quarantine list ------------------------------------------------------------------------ */
 
-/* The wall-clock time after this delay, in ISO 8601, with the offset of the zone. */
+/* The local time that is left_ms from now, in ISO 8601 with the zone's offset. */
 static json_t *time_tree(uint64_t left_ms)
 {
     time_t until = time(NULL) + (time_t)(left_ms / 1000);
@@ -205,9 +205,10 @@ int32_t ds_accel__report_quarantine(ds_accel_t *context, json_t **tree_out)
     return report(context, quarantine_tree, tree_out);
 }
 
-/* ---- forgetting ----------------------------------------------------------------------------- */
+/* ---- clearing ------------------------------------------------------------------------------- */
 
-/* Open the cache to change it. *is_absent_out: there is no directory, and so nothing to forget. */
+/* Open the cache to change it. *is_absent_out is true if there is no cache directory, and so
+ * nothing to delete. */
 static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
 {
     const struct ds_accel__cache *cache = &context->cache;
@@ -247,7 +248,8 @@ static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
                                  cache->directory);
 }
 
-/* Write the cache now: unlike elsewhere, a failed write is an error. */
+/* Write the changed cache now. Unlike in other callers of ds_accel__verdicts_store(), a failed
+ * write is an error. */
 static int32_t end_change(ds_accel_t *context, int32_t status)
 {
     if (status >= 0) {
@@ -287,7 +289,8 @@ int32_t ds_accel_cache_clear(ds_accel_t *context)
     return status;
 }
 
-/* Also forgets the verdicts of plugins with strikes: they are probed again. */
+/* Delete the strikes of a backend's plugins, and the verdicts of these plugins, so that they are
+ * probed again. Returns the number of plugins. */
 static size_t forgive(struct ds_accel__cache_table *table, const char *name)
 {
     uint64_t now_ms = ds_accel__boot_ms();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The current memory of a backend's devices: total, available, and by process where the vendor
- * reports it. As a tree, and that tree as a picture: one bar for each device.
+ * The report memory: the current memory of a backend's devices (total, available, and used by each
+ * process where the vendor reports it), as a tree and as a picture with one bar for each device.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -21,7 +21,7 @@
 #define BAR_HEIGHT 26.0
 #define STEP 74.0
 #define COLOURS 7
-#define DRAWN_LIMIT 1024 /* devices */
+#define DRAWN_LIMIT 1024 /* most devices that are drawn */
 
 static const char style[] =
     "<style>\n"
@@ -73,7 +73,7 @@ static json_t *processes_tree(const struct ds_accel__facts *facts, uint32_t inde
     return array;
 }
 
-/* Set a figure of the device, or null. */
+/* Set a member to the value, or to null if it is not known. */
 static void set_figure(json_t *tree, const char *key, bool known, uint64_t value, bool *failed)
 {
     ds_accel__json_set(tree, key, known ? json_integer((json_int_t)value) : json_null(), failed);
@@ -154,10 +154,10 @@ struct bar {
     struct ds_accel__text *out;
     double x, y;
     double units_per_byte;
-    uint64_t left; /* of the device's total */
+    uint64_t left; /* bytes of the device's total that are not drawn yet */
 };
 
-/* Draw a part of a device's memory, at most as long as the rest of the bar. */
+/* Draw a part of a device's memory; its length is limited to the rest of the bar. */
 static void draw_part(struct bar *bar, const char *classes, uint64_t bytes, const char *what)
 {
     double width;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Reports as readable text: aligned columns, colours on request, made from the JSON trees. */
+/* Formats the JSON trees of reports as readable text, with aligned columns and optional colours. */
 #include "base/reason.h"
 #include "base/text.h"
 #include "report/report.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUTPUT_LINES 8u /* lines of a plugin's output */
+#define OUTPUT_LINES 8u /* lines of a plugin's output shown without -v */
 
 struct page {
     struct ds_accel__text text;
@@ -45,7 +45,7 @@ static const char *colour_of(const char *state)
     return NULL;
 }
 
-/* A word padded to a width; colour codes count as no width. */
+/* Write a word padded to a width; colour codes are not counted. */
 static void add_word(struct page *page, const char *word, int width)
 {
     const char *code = page->colour ? colour_of(word) : NULL;
@@ -116,7 +116,7 @@ static void write_list(struct page *page, json_t *tree)
     }
 }
 
-/* As wide as the widest of the gates that are shown. */
+/* The width of the longest gate name that is shown. */
 static int gate_width(const struct page *page, json_t *gates)
 {
     int width = 6;
@@ -132,7 +132,7 @@ static int gate_width(const struct page *page, json_t *gates)
     return width;
 }
 
-/* What the plugin printed, line by line. */
+/* Write the plugin's output, line by line. */
 static void add_output(struct page *page, json_t *lines)
 {
     size_t count = json_array_size(lines);
@@ -240,7 +240,7 @@ static void add_bytes(struct page *page, json_t *value)
     ds_accel__text_add(&page->text, unit == 0 ? "%.0f %s" : "%.1f %s", amount, units[unit]);
 }
 
-/* A value of any kind on one line; null as "unknown". */
+/* Write a value of any type on one line; null is written as "unknown". */
 static void add_value(struct page *page, json_t *value)
 {
     if (json_is_string(value)) {
@@ -260,7 +260,7 @@ static void add_value(struct page *page, json_t *value)
     }
 }
 
-/* Write the line of a device's other names, if it has any. */
+/* Write a line with a device's UUID, addresses and the like, if it has any. */
 static void write_identity(struct page *page, json_t *device)
 {
     static const char *const names[] = {"uuid", "pci_address", "node_path", "architecture"};
@@ -374,8 +374,9 @@ static void add_quoted(struct page *page, const char *name, const char *value)
 }
 
 /*
- * A value that a terminal would interpret, or not show: as a printf command with escapes. The shell
- * removes line ends from the end of a command's output, so a dot follows them.
+ * Write a value with bytes that a terminal would interpret or not show, as a printf command with
+ * escapes. The shell removes line ends from the end of a command's output, so a dot is appended and
+ * then removed.
  */
 static void add_encoded(struct page *page, const char *name, const char *value)
 {
@@ -506,9 +507,9 @@ static void write_lint(struct page *page, json_t *tree)
 
 /* ---- conformance ---------------------------------------------------------------------------- */
 
-#define SHOWN_LINES 4 /* of a check that did not fail, without -v */
+#define SHOWN_LINES 4 /* output lines shown without -v for a check that did not fail */
 
-/* The plugin's output during a check, line by line. */
+/* Write the plugin's output during a check, line by line. */
 static void write_output(struct page *page, json_t *lines, bool is_whole)
 {
     size_t shown = 0;
@@ -547,7 +548,7 @@ static void write_check(struct page *page, json_t *check, int group)
                  page->verbose || strcmp(get_text(check, "result"), "failed") == 0);
 }
 
-/* The number of checks of a group with a result. */
+/* The number of checks of a group that have this result. */
 static size_t count_results(json_t *checks, const char *group, const char *result)
 {
     size_t count = 0;
@@ -561,7 +562,7 @@ static size_t count_results(json_t *checks, const char *group, const char *resul
     return count;
 }
 
-/* One line for each group, in order of first appearance. */
+/* Write one line for each group, in order of first appearance. */
 static void write_groups(struct page *page, json_t *checks, int width)
 {
     static const char *const results[] = {"passed", "failed", "skipped"};
@@ -584,7 +585,7 @@ static void write_groups(struct page *page, json_t *checks, int width)
     }
 }
 
-/* "device 1"; "2 devices, and with X_VISIBLE=1,0" */
+/* Write which devices were checked: "device 1"; "2 devices, and with X_VISIBLE=1,0". */
 static void write_devices(struct page *page, json_t *tree)
 {
     json_t *device = json_object_get(tree, "device");
@@ -602,8 +603,8 @@ static void write_devices(struct page *page, json_t *tree)
     }
 }
 
-/* With -v, and where no check ran, one line per check; else one per group, with failures and
- * output. */
+/* Write the report conformance: with -v or if no check ran, one line per check; otherwise one line
+ * per group, followed by failures and output. */
 static void write_conformance(struct page *page, json_t *tree)
 {
     json_t *checks = json_object_get(tree, "checks");
@@ -636,7 +637,7 @@ static void write_conformance(struct page *page, json_t *tree)
 
 #define DURATION_WIDTH 9
 
-/* "59 s", "59 min", "23 h": in the largest fitting unit. */
+/* Write a duration in a suitable unit: "59 s", "59 min", "23 h". */
 static void add_duration(struct page *page, json_t *seconds)
 {
     long long amount = (long long)json_integer_value(seconds);
@@ -734,7 +735,7 @@ static void write_finding(struct page *page, json_t *finding, int check)
     }
 }
 
-/* All backends that are merely absent share one line, since they are no problem. */
+/* Write all backends without hardware on one line, because they are no problem. */
 static void write_absent(struct page *page, json_t *findings, int check)
 {
     struct ds_accel__text names = {0};
@@ -784,7 +785,8 @@ static void write_doctor(struct page *page, json_t *tree)
                        problems == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s");
 }
 
-/* Texts from file names, plugins and configuration: the terminal must show, not interpret them. */
+/* Replace control characters in all texts of a tree, which come from file names, plugins and
+ * configuration, so that a terminal does not interpret them. False: out of memory. */
 static bool sanitize_tree(json_t *value)
 {
     const char *text = json_string_value(value);
@@ -819,7 +821,8 @@ static bool sanitize_tree(json_t *value)
     return true;
 }
 
-/* The configuration's values are shown as JSON, escaped; their names are not escaped. */
+/* Sanitize the names of the configuration's values. The values themselves are shown as escaped
+ * JSON. */
 static bool sanitize_config(json_t *tree)
 {
     json_t *values = json_object_get(tree, "values");
@@ -835,7 +838,7 @@ static bool sanitize_config(json_t *tree)
     return sanitize_tree(json_object_get(tree, "files"));
 }
 
-/* A text's lines as an array; NULL: out of memory. */
+/* Split a text into an array of lines; NULL: out of memory. */
 static json_t *split_lines(const char *text)
 {
     json_t *lines = json_array();
@@ -852,7 +855,8 @@ static json_t *split_lines(const char *text)
     return lines;
 }
 
-/* Control characters become blanks, line ends too: texts with several lines are split before. */
+/* Split outputs of several lines into arrays, because sanitizing would replace line ends with
+ * blanks. */
 static bool split_outputs(json_t *entries)
 {
     for (size_t i = 0; i < json_array_size(entries); i++) {
@@ -866,7 +870,8 @@ static bool split_outputs(json_t *entries)
     return true;
 }
 
-/* Texts that are shown unescaped must be safe for a terminal. Shell lines escape their own. */
+/* Make the texts of a report safe for a terminal. The report env needs no preparation, because its
+ * lines are escaped when they are written. */
 static bool prepare(uint32_t report, json_t *tree)
 {
     if (report == DS_ACCEL_REPORT_ENV) {
@@ -903,7 +908,7 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
         .verbose = (format & DS_ACCEL_FORMAT_VERBOSE) != 0,
     };
 
-    /* The trees that are shared with the configuration must not change. */
+    /* The tree shares parts with the configuration, so a copy is changed. */
     json_t *copy = json_deep_copy(tree);
 
     if (copy == NULL || !prepare(report, copy)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The table through which ds_accel_report() reaches the reports and texts of this room. */
+/* The function table through which ds_accel_report() calls the reports and formatters of
+ * core/report. */
 #include "base/text.h"
 #include "report/report.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The report topo: devices, network interfaces and NUMA nodes, and how near any two of them are.
+ * The report topo: devices, network interfaces and NUMA nodes, and the closeness of any two of
+ * them.
  *
  * A plugin describes a device without opening it: PCI address, NUMA node, links to others. sysfs
- * shows how near two PCI functions are: the link below /sys/bus/pci/devices names every bridge on
- * the path, "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0", so two devices share the
+ * shows how close two PCI functions are: the link below /sys/bus/pci/devices contains every bridge
+ * on the path, "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0", so two devices share the
  * bridges of the common start of their paths. Where a machine does not show the paths, the NUMA
  * nodes are compared.
  *
@@ -33,7 +34,7 @@
 
 #define BUS "/sys/bus/pci/devices"
 #define LINK_LIMIT 64u
-#define DEVICE_LIMIT 256u /* more are counted, and left out */
+#define DEVICE_LIMIT 256u /* further devices are counted but not listed */
 #define NIC_LIMIT 128u
 
 /* A device or a network interface. */
@@ -43,7 +44,7 @@ struct vertex {
     char address[DS_ACCEL__PCI_ADDRESS_SIZE];
     char way[512]; /* "pci0000:00/0000:00:01.0/0000:01:00.0"; "" is not known */
     long numa;     /* -1: not known */
-    long parent;   /* device_index of the whole device; -1: none */
+    long parent;   /* device_index of the device that it is a partition of; -1: none */
     const char *accelerator;
     long index;
 };
@@ -77,8 +78,8 @@ static void append(json_t *array, json_t *value, bool *failed)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-/* As sysfs writes an address, from a vendor's spelling: "00000000:65:00.0", "0000:65:0.0".
- * False: the text is no address. */
+/* Convert a vendor's spelling of a PCI address ("00000000:65:00.0", "0000:65:0.0") to that of
+ * sysfs. False: the text is no address. */
 static bool normalize(const char *text, char *address, size_t size)
 {
     unsigned domain;
@@ -95,7 +96,7 @@ static bool normalize(const char *text, char *address, size_t size)
     return true;
 }
 
-/* The last part of a path that is a PCI address. */
+/* Find the last component of a path that is a PCI address. */
 static bool find_address(const char *path, char *address, size_t size)
 {
     char part[DS_ACCEL__PCI_ADDRESS_SIZE];
@@ -113,7 +114,7 @@ static bool find_address(const char *path, char *address, size_t size)
     return found;
 }
 
-/* The bridges to a device, from its sysfs link; "" if the address has none. */
+/* Read the chain of bridges to a device from its sysfs link; "" if there is no link. */
 static void read_way(const struct ds_accel__machine *machine, const char *address, char *way,
                      size_t size)
 {
@@ -131,7 +132,7 @@ static void read_way(const struct ds_accel__machine *machine, const char *addres
     ds_accel__sanitize(way, size);
 }
 
-/* The device's NUMA node in sysfs; -1: not known. */
+/* Read the device's NUMA node from sysfs; -1: not known. */
 static int32_t read_numa(const struct ds_accel__machine *machine, const char *address, long *numa)
 {
     char path[sizeof(BUS) + DS_ACCEL__PCI_ADDRESS_SIZE + 16];
@@ -147,7 +148,8 @@ static int32_t read_numa(const struct ds_accel__machine *machine, const char *ad
     return status;
 }
 
-/* Add what the vertex's tree lacks; on a machine with one node, everything is on it. */
+/* Find the position of a vertex: its PCI path, and its NUMA node if the plugin did not report it.
+ * If the machine has one node, that is the vertex's node. */
 static void place(struct topo *topo, struct vertex *vertex)
 {
     const struct ds_accel__machine *machine = &topo->context->machine;
@@ -203,7 +205,7 @@ static json_t *link_tree(struct ds_accel_link *link, bool *failed)
     return tree;
 }
 
-/* A device's links as the plugin reports them; an empty array if it reports none. */
+/* The links of a device that the plugin reports; an empty array if it reports none. */
 static json_t *links_tree(const struct ds_accel__facts *facts, uint32_t index, bool *failed)
 {
     struct ds_accel_link links[LINK_LIMIT];
@@ -268,7 +270,7 @@ static json_t *device_tree(const struct ds_accel__facts *facts, uint32_t index, 
     return tree;
 }
 
-/* The devices of one accelerator; for ds_accel__with_facts(). */
+/* The tree of one accelerator's devices; a callback of ds_accel__with_facts(). */
 static json_t *accelerator_tree(const struct ds_accel__facts *facts, uint32_t count)
 {
     const struct ds_accel__candidate *candidate = facts->candidate;
@@ -298,7 +300,7 @@ static json_t *accelerator_tree(const struct ds_accel__facts *facts, uint32_t co
     return tree;
 }
 
-/* Add an accelerator once, however often it is named: an id is unique. */
+/* Add an accelerator, unless it was added before: ids in the report are unique. */
 static int32_t add_accelerator(struct topo *topo, const char *name, json_t *accelerators,
                                json_t *devices)
 {
@@ -322,8 +324,8 @@ static int32_t add_accelerator(struct topo *topo, const char *name, json_t *acce
     return DS_ACCEL_OK;
 }
 
-/* Add the accelerators that can be used now. cpu's devices are the NUMA nodes, which the report
- * contains anyway: cpu is added only if there is no other accelerator. */
+/* Add the available accelerators. cpu is added only if there is no other accelerator, because its
+ * devices are the NUMA nodes, which the report contains already. */
 static int32_t add_available(struct topo *topo, bool with_cpu, json_t *accelerators,
                              json_t *devices)
 {
@@ -366,8 +368,8 @@ static int32_t add_accelerators(struct topo *topo, const char *names, json_t *ac
 
 /* ---- network interfaces --------------------------------------------------------------------- */
 
-/* The PCI device of an entry of a class: by its own link, by its device's link, or by the
- * device's own files. */
+/* Find the PCI address of a network interface: in its own sysfs link, in its device's link, or in
+ * the device's uevent file. */
 static int32_t find_nic_address(const struct ds_accel__machine *machine, const char *class,
                                 const char *name, char *address, size_t size)
 {
@@ -412,7 +414,7 @@ static json_t *find_nic(json_t *nics, const char *address)
     return NULL;
 }
 
-/* Add one vertex for each PCI function; its interfaces are listed with it. */
+/* Add a network interface. Interfaces of one PCI function share one entry of nics. */
 static void add_nic(struct topo *topo, json_t *nics, const char *class, const char *name,
                     const char *address)
 {
@@ -460,7 +462,7 @@ static int32_t add_nics(struct topo *topo, const char *class, json_t *nics)
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
-/* "10 21": a node's distances to the existing nodes, in their order. */
+/* Read a node's distances to the existing nodes, in the order of the nodes, such as "10 21". */
 static int32_t distances_tree(struct topo *topo, uint32_t id, json_t **array_out)
 {
     json_t *array = json_array();
@@ -481,8 +483,8 @@ static int32_t distances_tree(struct topo *topo, uint32_t id, json_t **array_out
         at = end;
     }
     free(text);
-    /* The topology omits nodes without a list of CPUs: distances could then not be assigned to
-     * nodes. */
+    /* The topology omits nodes that have no list of CPUs. If the counts differ, distances cannot be
+     * assigned to nodes. */
     if (json_array_size(array) != topo->nodes->node_count) {
         json_array_clear(array);
     }
@@ -510,7 +512,7 @@ static int32_t add_nodes(struct topo *topo, json_t *array)
     return status;
 }
 
-/* ---- how near ------------------------------------------------------------------------------- */
+/* ---- closeness ------------------------------------------------------------------------------ */
 
 static long get_number(const json_t *tree, const char *key)
 {
@@ -539,7 +541,8 @@ static void add_vertex(struct topo *topo, json_t *tree)
     }
 }
 
-/* The same board: addresses that differ in the function at most, or parts of one device. */
+/* Are a and b on the same board? Their addresses differ at most in the function, or they are
+ * partitions of one device. */
 static bool is_same_device(const struct vertex *a, const struct vertex *b)
 {
     size_t length = strcspn(a->address, ".");
@@ -554,7 +557,7 @@ static bool is_same_device(const struct vertex *a, const struct vertex *b)
            whole_a == whole_b;
 }
 
-/* The number of parts that two paths have in common, the host bridge first. */
+/* The number of leading components that two paths share, counting the host bridge. */
 static unsigned count_common(const char *a, const char *b)
 {
     unsigned count = 0;
@@ -601,8 +604,7 @@ static bool leads_to(const json_t *link, const struct vertex *from, const struct
     return to->address[0] != '\0' && strcmp(get_text(link, "peer_pci_address"), to->address) == 0;
 }
 
-/* A link to something other than a device of this report, such as a switch for links of this
- * kind. */
+/* Does the link lead to something that is not a device of this report, such as an NVLink switch? */
 static bool leads_nowhere(const struct topo *topo, const json_t *link)
 {
     const char *address = get_text(link, "peer_pci_address");
@@ -618,7 +620,7 @@ static bool leads_nowhere(const struct topo *topo, const json_t *link)
     return true;
 }
 
-/* Does the other device have a link of the same kind to the same place? */
+/* Does the device `to` have a link of the same kind to the same peer address? */
 static bool is_shared(const json_t *link, const struct vertex *to)
 {
     const json_t *links = json_object_get(to->tree, "links");
@@ -658,14 +660,15 @@ static void count_link(struct bundle *bundles, size_t *bundle_count, const json_
     }
     bundles[i].count++;
     bandwidth = json_integer_value(json_object_get(link, "bandwidth_bytes_per_s"));
-    if (bandwidth > 0) { /* the sum saturates, whatever value a plugin reports */
+    if (bandwidth > 0) { /* the sum saturates, because a plugin may report any value */
         bundles[i].bandwidth = bandwidth < INT64_MAX - bundles[i].bandwidth
                                    ? bundles[i].bandwidth + bandwidth
                                    : INT64_MAX;
     }
 }
 
-/* The active links between two vertices, by kind. A network interface reports no links. */
+/* The active links between two vertices, grouped by kind. Network interfaces report no links, so
+ * the links of the other vertex are used. */
 static json_t *links_between(struct topo *topo, const struct vertex *a, const struct vertex *b)
 {
     bool is_turned = json_array_size(json_object_get(a->tree, "links")) == 0;
@@ -722,7 +725,8 @@ static void add_relations(struct topo *topo, json_t *array)
 
 /* ---- the report ----------------------------------------------------------------------------- */
 
-/* Vertices borrow the elements of the arrays. */
+/* Add the relation of each two vertices to relations. The vertices borrow elements of devices and
+ * nics. */
 static int32_t relate(struct topo *topo, json_t *devices, json_t *nics, json_t *relations)
 {
     size_t device_count = json_array_size(devices);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The report topo as text: a matrix of how near each two vertices are, and a picture of it. Both
- * show a link between two devices where there is one, and otherwise their closest common part.
+ * The report topo as text: a matrix of how close each two vertices are, and a picture of the
+ * matrix. Both show the link between two devices, if there is one, and otherwise the closest part
+ * of the machine that both are attached to.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -12,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From the nearest to the farthest. */
+/* The grades of closeness, from the nearest to the farthest. */
 static const struct {
     const char *closeness;
     const char *code;
     const char *meaning;
-    const char *colour; /* of a terminal */
+    const char *colour; /* the terminal's colour code */
 } grades[] = {
     {"device", "DEV", "one board: functions or partitions of the same device", "\033[32m"},
     {"switch", "SW", "below the same PCIe switch", "\033[32m"},
@@ -135,7 +136,7 @@ static size_t grade_of(const json_t *relation)
     return grade;
 }
 
-/* "NVL18", "SW"; "-" for a vertex and itself. */
+/* Write the text of a cell: "NVL18", "SW"; "-" for a vertex and itself. */
 static void cell_text(const struct matrix *matrix, size_t row, size_t column, char *text,
                       size_t size)
 {
@@ -344,7 +345,7 @@ void ds_accel__topo_write(struct ds_accel__text *out, json_t *tree, bool has_col
 #define TOP 64.0
 #define MARGIN 20.0
 
-/* One class for each grade, and l for links. The background is the page's. */
+/* CSS classes: g0, g1, ... for the grades, and l for links. The background is left to the page. */
 static const char style[] =
     "<style>\n"
     "text{font:12px sans-serif;fill:#222}.t{font-size:16px;font-weight:bold}.r{text-anchor:end}\n"
@@ -392,8 +393,8 @@ static void draw_cells(struct ds_accel__text *out, const struct matrix *matrix)
     }
 }
 
-/* Draw a box for a node with its vertices, or with NULL for vertices of unknown node; return its
- * end. */
+/* Draw a box with the vertices of a node, or if node is NULL with the vertices whose node is
+ * unknown. Returns the y coordinate of the box's end. */
 static double draw_node(struct ds_accel__text *out, const struct matrix *matrix, const json_t *node,
                         double y)
 {

@@ -3,9 +3,9 @@
 /*
  * The register of addresses: device memory, pinned and registered host memory, mapped ranges.
  *
- * A runtime that knows its addresses can reject wrong ones: a pointer that is freed twice, or that
- * comes from another allocator, causes ERR_INVALID here and not a crash. Blocks are sorted by
- * address and never overlap, so an interior pointer is a binary search.
+ * The register lets the mock reject wrong addresses: a pointer that is freed twice, or that comes
+ * from another allocator, causes ERR_INVALID instead of a crash. Blocks are sorted by address and
+ * never overlap, so the block of an interior pointer is found by binary search.
  */
 #include "mock.h"
 
@@ -14,7 +14,7 @@
 /* The ABI requires ids that are unique in the process, so the instances share this counter. */
 static atomic_uint_fast64_t next_block_id = 1;
 
-/* Number of blocks whose base is at or below the address. */
+/* The number of blocks whose base is at or below the address. */
 static size_t blocks_up_to(const ds_accel_plugin_instance_t *instance, const void *address)
 {
     size_t low = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What every function of the table does first, and how functions simulate time.
+ * The checks that every function of the table makes first, and simulated time.
  *
- * All checks of handles are here, so that a function consists of: enter, check the other arguments,
- * work. A real plugin has no script, but checks here whether the device is still present. After a
- * device is lost, no call reaches the vendor's runtime until the device is closed, since most
- * runtimes hang.
+ * All checks of handles are in this file, so that a function consists of three steps: enter, check
+ * the other arguments, do the work. A real plugin has no script, but checks here whether the device
+ * is still present. After a device is lost, no call reaches the vendor's runtime until the device
+ * is closed, since most runtimes hang.
  */
 #include "mock.h"
 
@@ -124,7 +124,10 @@ uint64_t mock_max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Not the host's clock: waiting needs the clock that clock_nanosleep() takes. */
+/*
+ * Sleeps by CLOCK_MONOTONIC and not by the host's clock, because clock_nanosleep() needs the
+ * former.
+ */
 void mock_sleep_until(uint64_t when_ns)
 {
     const struct timespec when = {.tv_sec = (time_t)(when_ns / UINT64_C(1000000000)),

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Captures: the work submitted to the queues of one capture, in the order of the calls.
+ * Captures: recording the work submitted to the queues of a capture, in the order of the calls.
  *
- * A queue that waits for an event of a capture joins the capture. Each queue in a capture knows how
- * many works of every other queue precede its next work; a recorded event keeps these counts, and a
- * queue that waits for the event merges them into its own. The capture is whole if, at the end, the
- * counts of the queue that began it cover all works: work that no queue waited for would have no
- * order with the work after the graph. Marks of events are not works: no queue has to wait for
- * them.
+ * A queue that waits for an event of a capture joins the capture. Each queue in a capture stores
+ * how many works of every other queue precede its next work. A recorded event copies these counts,
+ * and a queue that waits for the event merges them into its own. The capture is complete if, at its
+ * end, the counts of the queue that began it include all works; work that is not included would not
+ * be ordered before work that follows a launch of the graph. Marks of events do not count as works,
+ * because no queue has to wait for them.
  *
  * All functions here run with instance->lock held.
  */
 #include "mock.h"
 
 struct mock_capture {
-    uint32_t references;             /* one for each queue in the capture, and each mark */
-    uint32_t state;                  /* DS_ACCEL_CAPTURING_*; NO: the capture has ended */
+    uint32_t references;             /* one for each queue and each mark in the capture */
+    uint32_t state;                  /* DS_ACCEL_CAPTURING_*; NO: the capture is complete */
     const struct mock_queue *origin; /* the queue that began the capture; compared, never
                                       * dereferenced */
     uint64_t id;
@@ -24,9 +24,12 @@ struct mock_capture {
     struct mock_work_list works;
 };
 
-/* ---- what is known -------------------------------------------------------------------------- */
+/* ---- counts of preceding work --------------------------------------------------------------- */
 
-/* Makes room for so many queues, with 0 works for each new queue; 0 or -1. */
+/*
+ * Extends the counts to this number of queues, with 0 works for each new queue. Returns 0, or -1
+ * when out of memory.
+ */
 static int extend(struct mock_known *known, size_t count)
 {
     uint64_t *works;
@@ -94,7 +97,7 @@ void mock_capture_break(const struct mock_queue *queue)
     queue->capture->state = DS_ACCEL_CAPTURING_BROKEN;
 }
 
-/* Adds the queue to the capture; 0 or -1. */
+/* Adds the queue to the capture. Returns 0, or -1 when out of memory. */
 static int enter(struct mock_queue *queue, struct mock_capture *capture)
 {
     size_t place = capture->counts.count;
@@ -180,7 +183,7 @@ void mock_capture_drop(struct mock_queue *queue)
         mock_capture_break(queue);
         mock_capture_end(queue, &works);
     } else {
-        leave(queue); /* its work still has to be joined */
+        leave(queue); /* its captured work must still be joined */
     }
 }
 

@@ -21,7 +21,7 @@ static int32_t mock_device_count(ds_accel_plugin_instance_t *instance, uint32_t 
     return DS_ACCEL_OK;
 }
 
-/* "MOCK", zeros, and the index as the last four bytes. */
+/* Makes a UUID: "MOCK", zeros, and the index in the last four bytes. */
 static void make_uuid(uint32_t device_index, struct ds_accel_device_identity *identity)
 {
     memcpy(identity->uuid, "MOCK", 4);
@@ -64,14 +64,14 @@ static int32_t mock_device_identity(ds_accel_plugin_instance_t *instance, uint32
     return DS_ACCEL_OK;
 }
 
-/* With the lock held, for the first of several openings: resets the device's state. */
+/*
+ * Resets the device's state, when a device without openings is opened. Caller holds instance->lock.
+ */
 static int start_device(ds_accel_plugin_device_t *device)
 {
     size_t guarded = offsetof(struct ds_accel_plugin_device, open_count);
 
-    /*
-     * Except the members before these: they never change, and threads read them without the lock.
-     */
+    /* Earlier members stay: they never change, and threads read them without the lock. */
     memset((char *)device + guarded, 0, sizeof(*device) - guarded);
     device->default_stream = mock_stream_make(device, NULL);
     if (device->default_stream == NULL) {
@@ -229,7 +229,7 @@ static int32_t mock_device_health(ds_accel_plugin_device_t *device, struct ds_ac
     return mock_enter_device(device, "device_health", error);
 }
 
-/* ---- peers: one address space, so that enabling has nothing to switch ----------------------- */
+/* ---- peers, which share one address space and are always enabled ---------------------------- */
 
 static int32_t mock_peer_can_access(ds_accel_plugin_device_t *device,
                                     ds_accel_plugin_device_t *peer, uint32_t *can_out,
@@ -277,7 +277,7 @@ static uint32_t support_of(const struct mock_options *options, uint32_t dtype)
     case DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ:
     case DS_ACCEL_DTYPE_FLOAT8_E5M2:
         return DS_ACCEL_DTYPE_STORES | DS_ACCEL_DTYPE_EMULATED;
-#ifdef DS_ACCEL_DTYPE_COMPLEX32 /* a header of 1.1 */
+#ifdef DS_ACCEL_DTYPE_COMPLEX32 /* since version 1.1 of the header */
     case DS_ACCEL_DTYPE_COMPLEX32:
     case DS_ACCEL_DTYPE_COMPLEX64:
     case DS_ACCEL_DTYPE_COMPLEX128:

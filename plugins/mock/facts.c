@@ -27,7 +27,7 @@ static int32_t mock_telemetry_get(ds_accel_plugin_instance_t *instance, uint32_t
     pthread_mutex_unlock(&instance->lock);
 
     memset(&telemetry, 0, sizeof(telemetry));
-    /* All but FAN: the device is water-cooled. Tests of "not valid" need an invalid value. */
+    /* All but FAN, so that tests have a value that is not valid. */
     telemetry.valid = DS_ACCEL_TELEMETRY_UTILIZATION | DS_ACCEL_TELEMETRY_MEMORY_UTILIZATION |
                       DS_ACCEL_TELEMETRY_TEMPERATURE | DS_ACCEL_TELEMETRY_POWER |
                       DS_ACCEL_TELEMETRY_POWER_LIMIT | DS_ACCEL_TELEMETRY_ENERGY |
@@ -54,7 +54,7 @@ static int32_t mock_telemetry_get(ds_accel_plugin_instance_t *instance, uint32_t
     return DS_ACCEL_OK;
 }
 
-/* The only process that a mock device knows: the calling process, while it has the device open. */
+/* Reports one process: the calling process, while it has the device open. */
 static int32_t mock_telemetry_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                         struct ds_accel_process *processes, uint32_t stride_bytes,
                                         uint32_t capacity, uint32_t *count_out,
@@ -86,8 +86,8 @@ static int32_t mock_telemetry_processes(ds_accel_plugin_instance_t *instance, ui
 }
 
 /*
- * A ring: links to the next and to the previous device. With two devices there is one link, with
- * one device none.
+ * The links form a ring: each device has a link to the next and a link to the previous device. Two
+ * devices have one link, and a single device has none.
  */
 static int32_t mock_links_get(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                               struct ds_accel_link *links, uint32_t stride_bytes, uint32_t capacity,

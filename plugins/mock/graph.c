@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs: a capture keeps the work of its streams in the order of the calls (capture.c), a graph is
- * that list, and launching runs it again in the same order. Waiting for an event of the capture is
- * implied by that order. A call on a capturing stream whose result is only known when the work runs
- * (synchronize, query, allocation) breaks the capture; calls of other threads and streams do not,
- * so the three modes do not differ.
+ * Graphs: a capture records the work of its streams in the order of the calls (capture.c), a graph
+ * is that list of work, and a launch runs the list in the same order. That order satisfies all
+ * waits for events of the capture. A call on a capturing stream whose result is only known when the
+ * work runs (synchronize, query, allocation) breaks the capture; calls of other threads and streams
+ * do not, so the three modes do not differ.
  */
 #include "mock.h"
 
@@ -19,7 +19,7 @@ struct ds_accel_plugin_graph_exec {
     struct mock_work_list works;
 };
 
-/* ---- lists of work; instance->lock is held -------------------------------------------------- */
+/* ---- lists of work; the caller holds instance->lock ----------------------------------------- */
 
 int mock_work_list_append(struct mock_work_list *list, const struct mock_work *work)
 {
@@ -249,7 +249,7 @@ static int32_t mock_graph_launch(ds_accel_plugin_graph_exec_t *exec,
     return DS_ACCEL_OK;
 }
 
-/* Parameters may differ between two otherwise equal graphs; kinds and number may not. */
+/* True if the graphs have the same number and kinds of work. Parameters may differ. */
 static int is_same_shape(const struct mock_work_list *a, const struct mock_work_list *b)
 {
     if (a->count != b->count) {

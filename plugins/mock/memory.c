@@ -3,9 +3,9 @@
 /*
  * Device, managed, pinned and registered memory.
  *
- * All of it is host memory from the C library's heap, or with option ipc from memfds (share.c); the
- * kinds differ in the limit that applies and in the allowed uses. Pinned memory is not locked, so
- * that a test machine with a small RLIMIT_MEMLOCK runs the same tests; option pinned_limit_bytes
+ * All kinds are host memory from the C library's heap, or with option ipc from memfds (share.c).
+ * The kinds differ in the limit that applies and in the allowed uses. Pinned memory is not locked,
+ * so that a test machine with a small RLIMIT_MEMLOCK runs the same tests; option pinned_limit_bytes
  * simulates that limit.
  */
 #include "mock.h"
@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 #define PINNED_ALIGN_BYTES 64u
-#define MAX_PINNED_BYTES (UINT64_C(1) << 39) /* no host has this much: fails at once */
+/* more than any host has: larger requests fail at once */
+#define MAX_PINNED_BYTES (UINT64_C(1) << 39)
 #define PINNED_FLAGS \
     (DS_ACCEL_PINNED_PORTABLE | DS_ACCEL_PINNED_MAPPED | DS_ACCEL_PINNED_WRITE_COMBINED | \
      DS_ACCEL_PINNED_HUGE_PAGES)
@@ -33,7 +34,7 @@ static int fits(ds_accel_plugin_device_t *device, uint64_t size_bytes)
     return answer;
 }
 
-/* Bytes for the block from the heap or, for sharing, from a file; NULL on failure. */
+/* Allocates the block's bytes from the heap, or with option ipc from a memfd; NULL on failure. */
 static void *get_bytes(const ds_accel_plugin_instance_t *instance, struct mock_block *block,
                        uint64_t align_bytes)
 {
@@ -77,8 +78,9 @@ static void give_bytes(const struct mock_block *block)
 }
 
 /*
- * NULL when the device or the heap is full. The first check keeps a request that cannot be
- * satisfied away from the heap; only the second check, under the lock of the insertion, decides.
+ * Allocates device memory; NULL when the device or the heap is full. The first check only avoids a
+ * large request to the heap; the second check is decisive, because it is made under the lock under
+ * which the block is inserted.
  */
 static void *take_device_memory(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                 uint64_t align_bytes, uint32_t kind)
@@ -122,7 +124,7 @@ static int32_t alloc_device_memory(ds_accel_plugin_device_t *device, uint64_t si
     int32_t status = mock_enter_device(device, slot, error);
 
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
-        /* A scripted failure looks like a real one, and counts as one. */
+        /* A scripted failure is reported and counted like a real one. */
         return mock_usage_refuse(device, size_bytes, slot, error);
     }
     if (status < 0) {
@@ -168,7 +170,7 @@ static int is_device_memory(const struct mock_block *block)
 }
 
 /*
- * Removes the block from the register first, then frees it: no address is ever in the register
+ * Removes the block from the register before freeing it, so that no address is in the register
  * twice.
  */
 static int32_t free_device_memory(ds_accel_plugin_device_t *device, void *pointer, const char *slot,
@@ -211,7 +213,7 @@ static int32_t mock_mem_free(ds_accel_plugin_device_t *device, void *pointer,
     return free_device_memory(device, pointer, "mem_free", error);
 }
 
-/* The address is valid at once; the waits only delay the time at which it may be used. */
+/* The address is valid at once; the waits only delay later work of the stream. */
 static int32_t mock_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t size_bytes,
                                     uint32_t flags, ds_accel_plugin_event_t *const *waits,
                                     uint32_t wait_count, void **pointer_out,
@@ -246,7 +248,7 @@ static int32_t mock_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t s
     return DS_ACCEL_OK;
 }
 
-/* Earlier queued work has already moved its data, so the memory can be freed at once. */
+/* Frees the memory at once, because earlier queued work has already moved its data. */
 static int32_t mock_mem_free_async(ds_accel_plugin_stream_t *stream, void *pointer,
                                    ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
                                    struct ds_accel_error *error)
@@ -265,7 +267,7 @@ static int32_t mock_mem_free_async(ds_accel_plugin_stream_t *stream, void *point
 
 /* ---- host memory ---------------------------------------------------------------------------- */
 
-/* Adds host memory to the register, within the limit. */
+/* Adds host memory to the register, if it fits within the limit. */
 static int32_t add_host_memory(ds_accel_plugin_instance_t *instance, const struct mock_block *block,
                                const char *slot, struct ds_accel_error *error)
 {
@@ -302,7 +304,7 @@ static int32_t add_host_memory(ds_accel_plugin_instance_t *instance, const struc
     return DS_ACCEL_OK;
 }
 
-/* The alignment for the allocation, or 0 if the ABI does not define the requested alignment. */
+/* The alignment to use for a requested alignment; 0 if the ABI does not allow the request. */
 static uint64_t pinned_align(uint64_t align_bytes)
 {
     if (align_bytes == 0) {
@@ -365,7 +367,7 @@ static int32_t mock_mem_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t 
     return DS_ACCEL_OK;
 }
 
-/* The counterpart of add_host_memory: the pointer must be one of the given source. */
+/* Reverses add_host_memory(). The pointer must be the start of memory of the given source. */
 static int32_t remove_host_memory(ds_accel_plugin_device_t *device, const void *pointer,
                                   uint32_t source, const char *slot, struct ds_accel_error *error)
 {
@@ -442,7 +444,7 @@ static int32_t mock_mem_unregister(ds_accel_plugin_device_t *device, void *point
     return remove_host_memory(device, pointer, MOCK_SOURCE_CALLER, "mem_unregister", error);
 }
 
-/* ---- questions ------------------------------------------------------------------------------ */
+/* ---- queries -------------------------------------------------------------------------------- */
 
 static int32_t mock_mem_device_pointer(ds_accel_plugin_device_t *device, void *host_pointer,
                                        void **device_pointer_out, struct ds_accel_error *error)
@@ -480,7 +482,7 @@ static int32_t mock_mem_pointer_info(ds_accel_plugin_instance_t *instance,
     const struct mock_block *block;
     int32_t status = mock_enter(instance, "mem_pointer_info", error);
 
-    (void)device; /* addresses are unique in the process: one pointer, one owner */
+    (void)device; /* an address in the process belongs to one device only */
     if (status < 0) {
         return status;
     }
@@ -508,7 +510,7 @@ size_t mock_memory_release(ds_accel_plugin_device_t *device)
     ds_accel_plugin_instance_t *instance = device->instance;
     size_t released = 0;
 
-    /* From the end, so that a removal moves no block that is not yet visited. */
+    /* In reverse order, because removing a block moves the blocks after it. */
     for (size_t i = instance->block_count; i > 0; i--) {
         struct mock_block *block = &instance->blocks[i - 1];
 
@@ -516,7 +518,7 @@ size_t mock_memory_release(ds_accel_plugin_device_t *device)
             continue;
         }
         if (block->source == MOCK_SOURCE_IMPORT || block->source == MOCK_SOURCE_DMABUF) {
-            /* Another process's memory, never counted here. */
+            /* Imported memory is not counted in this process. */
         } else if (is_device_memory(block)) {
             mock_usage_give(device, block->size_bytes);
         } else {

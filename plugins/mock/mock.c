@@ -43,7 +43,7 @@
  * another name with -DMOCK_NAME='"cuda"', that name replaces mock in both.
  *
  *   device_count        2            0 to 256; with 0 the probe reports "no device"
- *   memory_bytes        1073741824   of each device; a number only, no memory is reserved
+ *   memory_bytes        1073741824   size of each device; no memory is reserved for it
  *   available           true         or false, or error
  *   reason              no_device    a DS_ACCEL_REASON in lower case; driver_failed with error
  *   detail              (a text)     the evidence in the verdict, up to 255 bytes
@@ -52,14 +52,14 @@
  *   bf16, fp16          true         whether the device computes in that type
  *   ipc                 true         memory and events can be shared with other processes
  *   alloc_latency_ns    0            duration of an allocation
- *   copy_latency_ns     0            duration of a copy or fill, without its bytes
- *   copy_bytes_per_s    0            rate of its bytes; 0: no time
+ *   copy_latency_ns     0            fixed duration of a copy or fill
+ *   copy_bytes_per_s    0            rate at which bytes are copied; 0: unlimited
  *   launch_latency_ns   0            duration of a host task or of the launch of a graph
- *   sync_latency_ns     0            duration of a wait, after the work is done
- *   probe_latency_ms    0            duration of the probe; for deadlines
- *   pinned_limit_bytes  0            pinned and registered memory of the instance; 0: no limit
- *   max_allocation_bytes 0           of one allocation on the device; 0: no limit
- *   fail                (empty)      which calls fail, and how: script.c has the grammar
+ *   sync_latency_ns     0            duration of a wait beyond that of the work
+ *   probe_latency_ms    0            duration of the probe; to test timeouts
+ *   pinned_limit_bytes  0            most pinned and registered memory; 0: no limit
+ *   max_allocation_bytes 0           largest allocation on the device; 0: no limit
+ *   fail                (empty)      which calls fail, and how; grammar in script.c
  *
  * The vendor's variable MOCK_VISIBLE_DEVICES, "1,0", makes only these devices visible, in this
  * order.
@@ -69,7 +69,7 @@
  */
 #include "mock.h"
 
-#ifdef DS_ACCEL_FEATURE_SURVIVES_FORK /* a header of 1.1 */
+#ifdef DS_ACCEL_FEATURE_SURVIVES_FORK /* since version 1.1 of the header */
 #define MOCK_SURVIVES_FORK DS_ACCEL_FEATURE_SURVIVES_FORK
 #else
 #define MOCK_SURVIVES_FORK 0
@@ -141,7 +141,10 @@ static int32_t mock_probe(const struct ds_accel_host *host, struct ds_accel_verd
     return DS_ACCEL_OK;
 }
 
-/* An optional feature: requested in the note, used if the host has it. */
+/*
+ * Finds the trace extension, an optional feature: the note requests it, and it is used if the host
+ * has it.
+ */
 static const struct ds_accel_ext_trace *find_trace(const struct ds_accel_host *host)
 {
     const struct ds_accel_ext_trace *trace;
@@ -154,7 +157,7 @@ static const struct ds_accel_ext_trace *find_trace(const struct ds_accel_host *h
     return trace != NULL && DS_ACCEL_HAS(trace, struct ds_accel_ext_trace, end) ? trace : NULL;
 }
 
-/* Returns the status with which a runtime would start, according to the options. */
+/* Reads the options, and returns the status with which a runtime would start. */
 static int32_t check_usable(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error)
 {
     struct mock_options *options = &instance->options;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the files of the mock plugin share; mock.c describes the files. */
+/* Declarations shared by the files of the mock plugin; mock.c describes the files. */
 #ifndef DS_ACCEL_PLUGINS_MOCK_MOCK_H
 #define DS_ACCEL_PLUGINS_MOCK_MOCK_H
 
@@ -19,11 +19,11 @@
      DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY | DS_ACCEL_FLAG_VIRTUAL_MEMORY | \
      DS_ACCEL_FLAG_RANGE_DOMAINS | DS_ACCEL_FLAG_HOST_ACCESSIBLE)
 #define MOCK_FLAGS_IPC (DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC | DS_ACCEL_FLAG_DMABUF)
-#define MOCK_HANDLE_BYTES 64u /* of memory and of events */
+#define MOCK_HANDLE_BYTES 64u /* size of memory handles and of event handles */
 
-/* ---- the simulated vendor's objects, which the handles wrap ---------------------------------- */
+/* ---- the simulated vendor's objects, which the handles wrap --------------------------------- */
 
-/* Work that was submitted to a queue; which members count depends on the kind. */
+/* Work that was submitted to a queue; the kind determines which members are used. */
 #define MOCK_WORK_COPY 1u
 #define MOCK_WORK_FILL 2u
 #define MOCK_WORK_TASK 3u
@@ -50,7 +50,7 @@ struct mock_work_list {
     size_t capacity;
 };
 
-/* The number of preceding works in each queue of a capture. */
+/* The number of works in each queue of a capture that precede a work or mark. */
 struct mock_known {
     uint64_t *works;
     size_t count;
@@ -58,25 +58,25 @@ struct mock_known {
 
 /* The vendor's stream. */
 struct mock_queue {
-    uint64_t done_ns;             /* when everything queued so far is complete, CLOCK_MONOTONIC */
+    uint64_t done_ns;             /* time at which all queued work is complete, CLOCK_MONOTONIC */
     uint32_t is_default;          /* the default queue rejects captures */
-    struct mock_capture *capture; /* the queue's capture; NULL: none. Call mock_capture_state()
-                                   * first */
-    size_t place;                 /* in the capture's list of queues */
+    struct mock_capture *capture; /* NULL: none. Valid only after mock_capture_state() */
+    size_t place;                 /* index in the capture's list of queues */
     struct mock_known known;
 };
 
 /* The vendor's event. */
 struct mock_mark {
-    uint32_t references; /* one of the event, and one for each captured record */
+    uint32_t references; /* one for the event, and one for each captured record */
     uint32_t flags;
     uint32_t recorded;
     uint64_t done_ns;
     uint64_t capture_id;          /* not 0: the latest record was captured and has not run since */
-    struct mock_capture *capture; /* likewise */
+    struct mock_capture *capture; /* capture of the latest record; NULL: none */
     struct mock_known known;
-    struct mock_shared *shared; /* share.c: where other processes see done_ns; NULL: nowhere */
-    int fd;                     /* the file that holds shared */
+    /* share.c: done_ns in memory shared with other processes; NULL: not shared */
+    struct mock_shared *shared;
+    int fd; /* descriptor of the file that shared is mapped from */
 };
 
 #define MOCK_VISIBLE_VARIABLE "MOCK_VISIBLE_DEVICES"
@@ -87,8 +87,8 @@ struct mock_mark {
 struct mock_rule {
     const char *slot;
     uint64_t first; /* the first call that fails, from 1 */
-    uint64_t last;  /* the last one */
-    uint64_t calls; /* so far */
+    uint64_t last;  /* the last call that fails */
+    uint64_t calls; /* number of calls so far */
     int32_t status;
 };
 
@@ -112,43 +112,49 @@ struct mock_options {
     uint32_t is_hidden;                 /* devices exist, but the variable hides all of them */
     uint32_t bf16;
     uint32_t fp16;
-    uint32_t ipc;        /* device memory is in files that can be shared */
+    uint32_t ipc;        /* device memory is allocated from files, which can be shared */
     uint32_t state;      /* DS_ACCEL_PROBE_* */
     uint32_t reason;     /* DS_ACCEL_REASON_*; NONE when AVAILABLE */
-    int32_t init_status; /* what init returns when not AVAILABLE */
+    int32_t init_status; /* status that init returns when not AVAILABLE */
     char detail[256];
     char variant[32];
     char device_name[128];
     struct mock_script script;
 };
 
-/* ERR_INVALID, with option, value and expected values, for the first malformed option. */
+/*
+ * Reads all options. For the first malformed option, fails with ERR_INVALID, whose message has the
+ * option, its value and the expected values.
+ */
 int32_t mock_options_read(const struct ds_accel_host *host, struct mock_options *options_out,
                           struct ds_accel_error *error);
 int32_t mock_script_parse(const char *text, struct mock_script *script_out,
                           struct ds_accel_error *error);
-/* Counts a call of the slot: returns the scripted status, or DS_ACCEL_OK. */
+/* Counts a call of the slot, and returns its scripted status, or DS_ACCEL_OK. */
 int32_t mock_script_count(struct mock_script *script, const char *slot);
-/* Reports a status as a vendor's runtime would: with its own number and text. */
+/*
+ * Fills the error as for a failure of a vendor's runtime, with a vendor's code and text, and
+ * returns status.
+ */
 int32_t mock_vendor_fail(struct ds_accel_error *error, int32_t status, const char *slot,
                          const char *cause);
 
-/* ---- the objects behind the handles --------------------------------------------------------- */
+/* ---- the objects that handles point to ------------------------------------------------------ */
 
 struct mock_block;       /* block.c: one allocation, registration or mapping */
 struct mock_reservation; /* vmem.c: addresses without memory */
 struct mock_export;      /* share.c: a handle that other processes may open */
 struct mock_range;       /* ranges.c: open profiler ranges of a thread */
 
-/* One per index, made by init; open_count counts the openings. */
+/* A device; init makes one for each index. open_count is the number of openings. */
 struct ds_accel_plugin_device {
     ds_accel_plugin_instance_t *instance;
     uint32_t index;
 
-    /* guarded by instance->lock */
+    /* all members below are guarded by instance->lock */
     uint32_t open_count;
     uint32_t lost;
-    uint64_t done_ns; /* when all work of all its queues is complete */
+    uint64_t done_ns; /* time at which the work of all its queues is complete */
     uint64_t limit_bytes;
     uint64_t allocated_bytes;
     uint64_t allocated_peak_bytes;
@@ -163,13 +169,13 @@ struct ds_accel_plugin_device {
 
 struct ds_accel_plugin_instance {
     const struct ds_accel_host *host;
-    const struct ds_accel_ext_trace *trace; /* NULL if the host has none */
-    pthread_key_t current_key;              /* per thread: index + 1 of the current device */
+    const struct ds_accel_ext_trace *trace; /* NULL if the host has no tracing */
+    pthread_key_t current_key; /* thread-specific value: index + 1 of the current device */
     struct ds_accel_plugin_device *devices; /* [options.device_count] */
 
     /*
-     * Guards everything below, the devices, queues, marks and graphs of the instance. Never held
-     * while data is moved, a host task runs or a thread waits.
+     * Guards all members below, and the devices, queues, marks and graphs of the instance. No
+     * thread holds it while it moves data, runs a host task or waits.
      */
     pthread_mutex_t lock;
     struct mock_options options; /* written only by init, except for the script's counters */
@@ -196,7 +202,7 @@ struct ds_accel_plugin_event {
     uint32_t is_wrapped;
 };
 
-/* ---- call.c: what every slot does first ----------------------------------------------------- */
+/* ---- call.c: checks at the start of every slot ---------------------------------------------- */
 
 /* Rejects a NULL argument. */
 static inline int32_t mock_null(struct ds_accel_error *error, const char *slot, const char *what)
@@ -224,16 +230,22 @@ int32_t mock_check_peer(const ds_accel_plugin_device_t *device,
                         struct ds_accel_error *error);
 __attribute__((format(printf, 3, 4))) void mock_log(const struct ds_accel_host *host,
                                                     uint32_t level, const char *format, ...);
-/* Both take a time of CLOCK_MONOTONIC. what names the span in a trace, static storage. */
+/*
+ * Sleep until a time of CLOCK_MONOTONIC. what is the name of the wait in traces; the caller keeps
+ * it valid.
+ */
 void mock_sleep_until(uint64_t when_ns);
 void mock_wait_until(const ds_accel_plugin_instance_t *instance, const char *what,
                      uint64_t when_ns);
-/* Waits until done_ns, plus the scripted latency of waiting; ERR_TIMEOUT. */
+/*
+ * Waits until done_ns plus the configured latency of a wait. ERR_TIMEOUT if timeout_ns passes
+ * first.
+ */
 int32_t mock_wait_for(const ds_accel_plugin_instance_t *instance, const char *slot,
                       uint64_t done_ns, uint64_t timeout_ns, struct ds_accel_error *error);
 uint64_t mock_max_u64(uint64_t a, uint64_t b);
 
-/* ---- block.c: the register of addresses; instance->lock is held ----------------------------- */
+/* ---- block.c: the register of addresses; the caller holds instance->lock -------------------- */
 
 #define MOCK_SOURCE_HEAP 1u
 #define MOCK_SOURCE_CALLER 2u  /* mem_register */
@@ -253,39 +265,42 @@ struct mock_block {
     ds_accel_plugin_device_t *device;
     ds_accel_plugin_vmem_t *vmem;
     int fd;                /* MOCK_SOURCE_FILE */
-    uint64_t offset_bytes; /* of the pointer that the import returned */
+    uint64_t offset_bytes; /* offset of the imported pointer from base */
 };
 
-/* The block that holds the address, or NULL. Valid until the register changes. */
+/* The block that contains the address, or NULL. Valid until the register changes. */
 struct mock_block *mock_block_find(const ds_accel_plugin_instance_t *instance, const void *address);
 /* Non-zero if a block overlaps the range. */
 int mock_block_overlaps(const ds_accel_plugin_instance_t *instance, const void *address,
                         uint64_t size_bytes);
-/* Gives the block its id; -1 when out of memory. */
+/* Assigns an id to the block and inserts it. Returns 0, or -1 when out of memory. */
 int mock_block_insert(ds_accel_plugin_instance_t *instance, const struct mock_block *block);
 void mock_block_remove(ds_accel_plugin_instance_t *instance, struct mock_block *block);
 
 /* ---- usage.c: total and used memory --------------------------------------------------------- */
 
-/* With instance->lock held: non-zero if the device has that much free memory. */
+/* Non-zero if the device has that much free memory. Caller holds instance->lock. */
 int mock_usage_fits(const ds_accel_plugin_device_t *device, uint64_t size_bytes);
 void mock_usage_take(ds_accel_plugin_device_t *device, uint64_t size_bytes);
 void mock_usage_give(ds_accel_plugin_device_t *device, uint64_t size_bytes);
-/* Without the lock: counts and reports a failed allocation. */
+/* Counts a failed allocation, and fills the error. Caller does not hold instance->lock. */
 int32_t mock_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *slot,
                           struct ds_accel_error *error);
 void mock_usage_fill(struct ds_accel_plugin *table);
 
 /* ---- memory.c, vmem.c ----------------------------------------------------------------------- */
 
-/* With instance->lock held: frees the device's remaining blocks; returns their number. */
+/* Frees the device's remaining blocks, and returns their number. Caller holds instance->lock. */
 size_t mock_memory_release(ds_accel_plugin_device_t *device);
 void mock_memory_fill(struct ds_accel_plugin *table);
-/* With instance->lock held. */
+/*
+ * Drop a reference to physical memory; release a device's mappings and reservations. Caller holds
+ * instance->lock.
+ */
 void mock_vmem_put(ds_accel_plugin_vmem_t *vmem);
 void mock_vmem_release(ds_accel_plugin_device_t *device);
 void mock_vmem_fill(struct ds_accel_plugin *table);
-/* Reserves addresses without memory, at a multiple of align_bytes; NULL on failure. */
+/* Reserves a range of addresses without memory, aligned to align_bytes; NULL on failure. */
 char *mock_reserve_aligned(uint64_t size_bytes, uint64_t align_bytes);
 
 /* ---- work.c, stream.c, graph.c -------------------------------------------------------------- */
@@ -293,41 +308,50 @@ char *mock_reserve_aligned(uint64_t size_bytes, uint64_t align_bytes);
 /* Rejects addresses that the work must not access. */
 int32_t mock_work_check(const ds_accel_plugin_device_t *device, const struct mock_work *work,
                         const char *slot, struct ds_accel_error *error);
-/* Runs the work; it is complete at the queue's done_ns. */
+/* Runs the work now. The work counts as complete at the queue's done_ns. */
 void mock_work_run(ds_accel_plugin_stream_t *stream, const struct mock_work *work);
-/* Checks the work, then runs it or, while the stream captures, keeps it. */
+/* Checks the work, then runs it, or if the stream is capturing, records it. */
 int32_t mock_work_submit(ds_accel_plugin_stream_t *stream, const struct mock_work *work,
                          const char *slot, struct ds_accel_error *error);
 void mock_work_fill(struct ds_accel_plugin *table);
 
-/* With instance->lock held. The list takes a reference to the mark of a record; 0 or -1. */
+/*
+ * Appends work; the list takes a reference to the mark of a record. Returns 0, or -1 when out of
+ * memory. Caller holds instance->lock.
+ */
 int mock_work_list_append(struct mock_work_list *list, const struct mock_work *work);
 int mock_work_list_copy(const struct mock_work_list *list, struct mock_work_list *copy_out);
 void mock_work_list_release(struct mock_work_list *list);
 
-/* With instance->lock held. */
+/* Drops a reference to a mark. Caller holds instance->lock. */
 void mock_mark_put(struct mock_mark *mark);
 
-/* capture.c, with instance->lock held. Functions that return a text: NULL, or the error. */
+/*
+ * capture.c. Caller holds instance->lock. Functions that return a text return NULL, or the error.
+ */
 uint32_t mock_capture_state(struct mock_queue *queue); /* DS_ACCEL_CAPTURING_* */
 void mock_capture_break(const struct mock_queue *queue);
 int mock_capture_begin(struct mock_queue *queue, uint64_t id); /* 0, or -1: out of memory */
 const char *mock_capture_end(struct mock_queue *queue, struct mock_work_list *works_out);
-void mock_capture_drop(struct mock_queue *queue); /* the queue is destroyed */
-int mock_capture_append(struct mock_queue *queue, const struct mock_work *work); /* 0 or -1 */
-/* Waits for a mark in a capture, or on a queue that captures; the queue may join the capture. */
+void mock_capture_drop(struct mock_queue *queue); /* the queue is being destroyed */
+/* 0, or -1: out of memory */
+int mock_capture_append(struct mock_queue *queue, const struct mock_work *work);
+/*
+ * Makes the queue wait for a mark, if the mark or the queue is in a capture. The queue may join the
+ * mark's capture.
+ */
 const char *mock_capture_wait(struct mock_queue *queue, const struct mock_mark *mark);
-/* The mark no longer belongs to a capture. */
+/* Removes the mark from its capture. */
 void mock_mark_uncapture(struct mock_mark *mark);
 /*
- * With instance->lock held: the queue and its device are busy for that long, from now or from the
- * end of their current work.
+ * Makes the queue and its device busy for cost_ns, from start_ns or from the end of the queue's
+ * current work, whichever is later. Caller holds instance->lock.
  */
 void mock_queue_advance(ds_accel_plugin_stream_t *stream, uint64_t start_ns, uint64_t cost_ns);
 /* Rejects a call that a capture cannot contain, and breaks the capture. */
 int32_t mock_queue_not_capturing(ds_accel_plugin_stream_t *stream, const char *slot,
                                  struct ds_accel_error *error);
-/* Makes the stream's later work wait for the events. */
+/* Makes later work of the stream wait for the events. */
 int32_t mock_queue_wait_marks(ds_accel_plugin_stream_t *stream,
                               ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
                               const char *slot, struct ds_accel_error *error);
@@ -342,14 +366,20 @@ void mock_graph_fill(struct ds_accel_plugin *table);
 
 /* ---- share.c -------------------------------------------------------------------------------- */
 
-/* Creates a memfd of that size; -1 on failure. */
+/* Creates a memfd of this size; -1 on failure. */
 int mock_file_create(uint64_t size_bytes);
-/* With instance->lock held: withdraws the exports of a block. */
+/* Withdraws the exports of a block. Caller holds instance->lock. */
 void mock_share_forget(ds_accel_plugin_device_t *device, uint64_t block_id);
-/* Shares the mark with other processes; 0 or -1. The other functions ignore an unshared mark. */
+/*
+ * Shares the mark with other processes. Returns 0 or -1. The functions below ignore a mark that is
+ * not shared.
+ */
 int mock_mark_share(struct mock_mark *mark);
 void mock_mark_unshare(struct mock_mark *mark);
-/* With instance->lock held: exchanges the mark's completion time with the other processes. */
+/*
+ * Write the mark's completion time to, and read it from, the memory shared with other processes.
+ * Caller holds instance->lock.
+ */
 void mock_mark_publish(struct mock_mark *mark);
 void mock_mark_refresh(struct mock_mark *mark);
 void mock_share_fill(struct ds_accel_plugin *table);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Native handles: the objects inside the plugin's handles. For streams and events that is the queue
- * or mark, so a second handle around it is another name for the same object, and destroying one
- * handle leaves the other intact. The program that wraps an object keeps the vendor's object, here
- * the first handle, alive.
+ * Native handles: the objects inside the plugin's handles. For a stream or event that is the queue
+ * or mark, so a second handle that wraps it refers to the same object, and destroying one handle
+ * does not affect the other. A program that wraps an object must keep the vendor's object alive; in
+ * the mock, that object is a member of the first handle.
  */
 #include "mock.h"
 
@@ -53,7 +53,7 @@ static int32_t mock_native_get(ds_accel_plugin_device_t *device, uint32_t kind, 
         return plugin_fail(error, status, "native_get: kind %u is unknown or not that of %p", kind,
                            object);
     }
-    *offset_bytes_out = 0; /* memory is an address here, not an object */
+    *offset_bytes_out = 0; /* native memory is a plain address */
     return DS_ACCEL_OK;
 }
 

@@ -3,9 +3,8 @@
 /*
  * The options, read once by probe and once by each init.
  *
- * The error for a malformed option names the option, its value and the expected values. Falling
- * back to the default would be worse: the operator would look for the effect of a setting that was
- * never applied.
+ * The error for a malformed option names the option, its value and the expected values. Using the
+ * default instead would mislead an operator who expects the setting to have an effect.
  */
 #include "mock.h"
 
@@ -15,7 +14,7 @@
 
 struct number_option {
     const char *key;
-    size_t offset; /* of a uint64_t in struct mock_options */
+    size_t offset; /* offset of a uint64_t in struct mock_options */
     uint64_t initial;
     uint64_t largest;
 };
@@ -41,7 +40,7 @@ static const struct number_option number_options[] = {
 struct reason_name {
     const char *name;
     uint32_t reason;
-    int32_t init_status; /* the status of a real init in that situation */
+    int32_t init_status; /* status that init returns for this reason */
 };
 
 static const struct reason_name reason_names[] = {
@@ -69,7 +68,7 @@ static const struct reason_name *find_reason(const char *name)
     return NULL;
 }
 
-/* The option's text, or the default if it is unset. */
+/* Reads an option's text, or the default if the option is unset. */
 static int32_t read_text(const struct ds_accel_host *host, const char *key, const char *initial,
                          char *value, uint32_t value_size, struct ds_accel_error *error)
 {
@@ -113,8 +112,8 @@ static int32_t read_numbers(const struct ds_accel_host *host, struct mock_option
 }
 
 /*
- * The devices that a launcher made visible: the vendor's numbers, in the order of the plugin's
- * indices.
+ * Reads the devices that a launcher made visible, as the vendor's numbers in the order of the
+ * plugin's indices.
  */
 static int32_t read_visible(struct mock_options *options, struct ds_accel_error *error)
 {
@@ -166,7 +165,7 @@ static int32_t read_switch(const struct ds_accel_host *host, const char *key, co
 #define MOCK_AVAILABLE "true" /* the default */
 #endif
 
-/* Options available, reason and detail, which determine the verdict. */
+/* Reads the options available, reason and detail, which determine the verdict. */
 static int32_t read_state(const struct ds_accel_host *host, struct mock_options *options,
                           struct ds_accel_error *error)
 {

@@ -3,7 +3,7 @@
 /*
  * Profiler ranges: the number of open ranges, for each thread and domain.
  *
- * This detects the one error for which profilers produce wrong output: a pop without its push. A
+ * The count detects a pop without a push, the error for which profilers produce wrong output. A
  * thread has one entry for each domain in which it has an open range, usually none or one.
  */
 #include "mock.h"
@@ -16,7 +16,8 @@ struct mock_range {
 };
 
 /*
- * With the lock held: the link that points to the calling thread's entry, or the list's last link.
+ * The link that points to the calling thread's entry for the domain, or the list's last link.
+ * Caller holds instance->lock.
  */
 static struct mock_range **find_range(ds_accel_plugin_instance_t *instance, const char *domain)
 {

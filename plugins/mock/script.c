@@ -41,7 +41,9 @@ static const struct status_name status_names[] = {
     {"internal", DS_ACCEL_ERR_INTERNAL, "MOCK_ERROR_INTERNAL"},
 };
 
-/* The functions of this plugin that can fail: those that are present and do not return void. */
+/*
+ * The functions of this plugin that can fail: all functions of its table that do not return void.
+ */
 static const char *const slot_names[] = {
     "probe",
     "init",
@@ -151,7 +153,7 @@ static const char *find_slot(const char *name)
     return NULL;
 }
 
-/* "3" or "3+" */
+/* Parses the number of a call: "3" or "3+". */
 static int parse_calls(char *text, struct mock_rule *rule)
 {
     size_t length = strlen(text);
@@ -167,7 +169,7 @@ static int parse_calls(char *text, struct mock_rule *rule)
     return 0;
 }
 
-/* Text is one rule, and is modified. NULL, or the error. */
+/* Parses one rule; text is modified. Returns NULL, or the error. */
 static const char *parse_rule(char *text, struct mock_rule *rule_out)
 {
     struct mock_rule rule = {.first = 1, .last = UINT64_MAX};

@@ -3,15 +3,15 @@
 /*
  * Sharing between processes, with option ipc: memory, events and dma-bufs.
  *
- * Shared data is in a memfd: device memory as a whole, and of an event its completion time, which
- * every process of a machine reads on the same clock. A handle contains the process that has the
- * memfd, the descriptor's number and the file's identity. The importer opens /proc/PID/fd/N, which
- * the kernel permits to the same user, and checks that it is still that file; a withdrawn handle,
- * or a handle of a process that has ended, is therefore rejected, even if its number was reused. An
- * open memfd stays valid: the kernel keeps the file.
+ * Shared data is in a memfd: a whole allocation of device memory, or the completion time of an
+ * event, which is a time of the machine's common clock. A handle contains the pid of the process
+ * that has the memfd open, the descriptor's number and the file's identity. The importer opens
+ * /proc/PID/fd/N, which the kernel permits to the same user, and checks that the file is the same.
+ * A withdrawn handle, or a handle of a process that has exited, is therefore rejected, even if the
+ * pid or number was reused. The memfd exists as long as any process has it open.
  *
  * Exporting memory makes a separate descriptor for each handle, which unexport and mem_free close.
- * A dma-buf is a further descriptor of the memfd itself.
+ * A dma-buf is simulated by another descriptor of the memfd.
  */
 #include "mock.h"
 
@@ -31,10 +31,10 @@ struct mock_handle {
     char magic[8];
     int32_t pid;
     int32_t fd;
-    uint64_t device; /* and inode: the file's identity */
+    uint64_t device; /* device and inode identify the file */
     uint64_t inode;
     uint64_t size_bytes;
-    uint64_t offset_bytes; /* of the exported pointer */
+    uint64_t offset_bytes; /* offset of the exported pointer */
     uint64_t reserved[2];
 };
 
@@ -60,7 +60,10 @@ int mock_file_create(uint64_t size_bytes)
     return fd;
 }
 
-/* Access to bytes after the file's end would end the process. */
+/*
+ * Maps a range of a file. Fails if the range exceeds the file, because an access after its end
+ * would kill the process.
+ */
 static char *map_file(int fd, uint64_t offset_bytes, uint64_t size_bytes)
 {
     struct stat info;
@@ -86,7 +89,7 @@ static int32_t check_ipc(const ds_accel_plugin_device_t *device, const char *slo
     return DS_ACCEL_OK;
 }
 
-/* 0, or -1 and errno. */
+/* Fills a handle for a descriptor. Returns 0, or -1 with errno. */
 static int fill_handle(struct mock_handle *handle, const char *magic, int fd)
 {
     struct stat info;
@@ -126,8 +129,9 @@ static int32_t read_handle(const void *bytes, uint32_t handle_bytes, const char 
 }
 
 /*
- * Checked before it is opened, since opening another file could have effects. The path is not a
- * fact of the machine, so machine_root does not apply.
+ * Opens the file of a handle. The file is checked before it is opened, because opening an unrelated
+ * file could have side effects. machine_root does not apply to this path, because the path refers
+ * to a process of the running machine.
  */
 static int32_t open_handle(const struct mock_handle *handle, const char *slot, int *fd_out,
                            struct ds_accel_error *error)
@@ -156,7 +160,7 @@ static int32_t open_handle(const struct mock_handle *handle, const char *slot, i
 
 /* ---- memory: export ------------------------------------------------------------------------- */
 
-/* With the lock held: the shared allocation that contains the whole range, or NULL. */
+/* The shared allocation that contains the whole range, or NULL. Caller holds instance->lock. */
 static struct mock_block *find_shared(const ds_accel_plugin_device_t *device, const void *pointer,
                                       uint64_t size_bytes)
 {
@@ -176,7 +180,7 @@ static int32_t fail_foreign(const char *slot, const void *pointer, struct ds_acc
                        "%s: %p is not in live memory of mem_alloc() of this device", slot, pointer);
 }
 
-/* With the lock held. */
+/* Exports a block. Returns 0 or -1. Caller holds instance->lock. */
 static int export_block(ds_accel_plugin_device_t *device, const struct mock_block *block,
                         const void *pointer, struct mock_handle *handle_out)
 {
@@ -295,8 +299,8 @@ void mock_share_forget(ds_accel_plugin_device_t *device, uint64_t block_id)
 /* ---- memory: import ------------------------------------------------------------------------- */
 
 /*
- * Adds a mapping of foreign memory to the register; the caller's first byte is offset_bytes into
- * it.
+ * Adds a mapping of imported memory to the register. The pointer that the caller returns is base
+ * plus offset_bytes.
  */
 static int32_t enter_import(ds_accel_plugin_device_t *device, char *base, uint64_t size_bytes,
                             uint64_t offset_bytes, uint32_t source, const char *slot,
@@ -322,7 +326,7 @@ static int32_t enter_import(ds_accel_plugin_device_t *device, char *base, uint64
     return DS_ACCEL_OK;
 }
 
-/* Maps a range of a file, without the part before the page of offset_bytes. */
+/* Imports a range of a file. The mapping begins at the page that contains offset_bytes. */
 static int32_t import_file(ds_accel_plugin_device_t *device, int fd, uint64_t offset_bytes,
                            uint64_t size_bytes, uint32_t source, const char *slot,
                            void **pointer_out, struct ds_accel_error *error)
@@ -386,7 +390,7 @@ static int32_t mock_ipc_memory_open(ds_accel_plugin_device_t *device, const void
     return status;
 }
 
-/* The counterpart of both imports. */
+/* Unmaps memory of ipc_memory_open or dmabuf_import, and removes it from the register. */
 static int32_t end_import(ds_accel_plugin_device_t *device, const void *pointer, uint32_t source,
                           const char *slot, struct ds_accel_error *error)
 {
@@ -492,8 +496,8 @@ static int32_t mock_dmabuf_release(ds_accel_plugin_device_t *device, void *point
 /* ---- events --------------------------------------------------------------------------------- */
 
 /*
- * Gives the mark a file for its time: a new file, or fd, another process's file, which the mark
- * takes over. 0 or -1.
+ * Stores the mark's time in a file: in fd, which another process created and which the mark then
+ * owns, or if fd is -1 in a new file. Returns 0 or -1.
  */
 static int share_mark(struct mock_mark *mark, int fd)
 {

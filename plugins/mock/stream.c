@@ -3,9 +3,10 @@
 /*
  * Streams: handles around queues.
  *
- * A queue only knows the time at which it will be idle. Waiting for a queue sleeps until that time,
- * and a queue that waits for an event moves it. The default stream is a queue like the others: it
- * does not wait for them, and DS_ACCEL_STREAM_NON_BLOCKING is accepted without effect.
+ * A queue stores only the time at which it will be idle. Waiting for a queue sleeps until that
+ * time, and making a queue wait for an event moves the time to at least that of the event. The
+ * default stream is a queue like the others: it does not wait for them, and
+ * DS_ACCEL_STREAM_NON_BLOCKING is accepted without effect.
  */
 #include "mock.h"
 
@@ -35,7 +36,10 @@ int32_t mock_queue_not_capturing(ds_accel_plugin_stream_t *stream, const char *s
     return DS_ACCEL_OK;
 }
 
-/* With the lock held. NULL, or why the queue cannot wait for the mark. */
+/*
+ * Makes the stream's queue wait for the mark. Returns NULL, or why it cannot wait. Caller holds
+ * instance->lock.
+ */
 static const char *wait_mark(ds_accel_plugin_stream_t *stream, struct mock_mark *mark)
 {
     struct mock_queue *queue = stream->queue;
@@ -130,7 +134,10 @@ static int32_t mock_stream_create(ds_accel_plugin_device_t *device, uint32_t fla
     return DS_ACCEL_OK;
 }
 
-/* Pending work has already moved its data; device_synchronize still waits for the work's time. */
+/*
+ * Pending work has already moved its data, so the queue can be freed; device_synchronize still
+ * waits until the work's time.
+ */
 void mock_stream_destroy(ds_accel_plugin_stream_t *stream)
 {
     if (stream == NULL) {
@@ -142,7 +149,10 @@ void mock_stream_destroy(ds_accel_plugin_stream_t *stream)
     free(stream);
 }
 
-/* The default stream is borrowed: destroying it is an error of the program, but not a crash. */
+/*
+ * Destroys a stream. The default stream is owned by the device, so destroying it is a program's
+ * error, which is ignored.
+ */
 static void destroy_unless_default(ds_accel_plugin_stream_t *stream)
 {
     if (stream != NULL && stream != stream->device->default_stream) {

@@ -3,9 +3,10 @@
 /*
  * A device's total and used memory.
  *
- * Only numbers: a device with 80 GiB costs no memory until a program allocates, and then only as
- * much as allocated. There is no cache below mem_alloc and no fragmentation, so reserved memory
- * equals allocated memory, and the largest free block equals the free memory.
+ * Device memory is only counted: a device with 80 GiB uses no host memory until a program
+ * allocates, and then only the allocated size. There is neither a cache below mem_alloc nor
+ * fragmentation, so reserved memory equals allocated memory, and the largest free block equals the
+ * free memory.
  */
 #include "mock.h"
 
@@ -141,7 +142,7 @@ static int32_t mock_mem_reset_peaks(ds_accel_plugin_device_t *device, uint32_t w
     return DS_ACCEL_OK;
 }
 
-/* Freed memory is not kept, so there is nothing to release. */
+/* Does nothing, because freed memory is never cached. */
 static int32_t mock_mem_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                              struct ds_accel_error *error)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Real virtual memory: addresses are a mapping without access, physical memory is a memfd, and map,
- * unmap and set_access are mmap() and mprotect(). Accesses that are invalid on a device therefore
- * fault here too.
+ * Virtual memory, implemented with the host's virtual memory: reserved addresses are a mapping
+ * without access, physical memory is a memfd, and map, unmap and set_access call mmap() and
+ * mprotect(). Accesses that are invalid on a device therefore fault here too.
  *
  * A mapping is a block in the register of addresses, so that copies and mem_pointer_info see it
- * like any other device memory. It holds a reference to its physical memory, which may be destroyed
- * while it is mapped and is freed with the last mapping. There is one address space, so the last
- * call determines a range's access, regardless of its device.
+ * like any other device memory. The block has a reference to its physical memory, whose handle may
+ * be destroyed while it is mapped; the memory is freed with its last mapping. All devices share one
+ * address space, so the last call of set_access determines the access to a range, for any device.
  */
 #include "mock.h"
 
@@ -24,7 +24,7 @@ struct mock_reservation {
 struct ds_accel_plugin_vmem {
     ds_accel_plugin_device_t *device;
     uint64_t size_bytes;
-    uint32_t references; /* one of the caller, and one for each mapping */
+    uint32_t references; /* one for the caller, and one for each mapping */
     int fd;
 };
 
@@ -46,7 +46,10 @@ static int32_t check_range(const void *address, uint64_t size_bytes, const char 
     return DS_ACCEL_OK;
 }
 
-/* With the lock held: non-zero if one of the device's reservations contains the whole range. */
+/*
+ * Non-zero if one of the device's reservations contains the whole range. Caller holds
+ * instance->lock.
+ */
 static int is_reserved_on(const ds_accel_plugin_device_t *device, const void *address,
                           uint64_t size_bytes)
 {
@@ -63,7 +66,7 @@ static int is_reserved_on(const ds_accel_plugin_device_t *device, const void *ad
     return 0;
 }
 
-/* With the lock held: the same, for a reservation of any device. */
+/* Non-zero if a reservation of any device contains the whole range. Caller holds instance->lock. */
 static int is_reserved(const ds_accel_plugin_instance_t *instance, const void *address,
                        uint64_t size_bytes)
 {
@@ -75,7 +78,7 @@ static int is_reserved(const ds_accel_plugin_instance_t *instance, const void *a
     return 0;
 }
 
-/* Non-zero if the range consists of one or more whole mappings. With the lock held. */
+/* Non-zero if the range consists of one or more whole mappings. Caller holds instance->lock. */
 static int is_mapped_whole(const ds_accel_plugin_instance_t *instance, const char *address,
                            uint64_t size_bytes)
 {
@@ -104,7 +107,10 @@ static int map_nothing(void *address, uint64_t size_bytes)
     return result == MAP_FAILED ? -1 : 0;
 }
 
-/* The mock never shares this memory with another process, so it cannot be exportable. */
+/*
+ * Checks the flags of physical memory. Exportable memory is not supported, because the mock never
+ * shares physical memory with another process.
+ */
 static int32_t check_flags(const char *slot, uint32_t flags, struct ds_accel_error *error)
 {
     if (flags == DS_ACCEL_VMEM_EXPORTABLE) {
@@ -136,7 +142,10 @@ static int32_t mock_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t 
     return DS_ACCEL_OK;
 }
 
-/* mmap() aligns only to pages: reserve more, and release the parts before and after. */
+/*
+ * mmap() aligns only to pages, so reserve more, and release the parts before and after the aligned
+ * range.
+ */
 char *mock_reserve_aligned(uint64_t size_bytes, uint64_t align_bytes)
 {
     uint64_t asked = size_bytes + align_bytes;
@@ -171,7 +180,7 @@ static int32_t mock_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size
     if (status < 0) {
         return status;
     }
-    (void)hint; /* only a hint */
+    (void)hint; /* a plugin may ignore the hint */
     if (address_out == NULL || size_bytes == 0 || flags != 0 || !is_multiple(size_bytes) ||
         (align_bytes & (align_bytes - 1)) != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
@@ -307,7 +316,7 @@ static void mock_vmem_destroy(ds_accel_plugin_vmem_t *vmem)
     pthread_mutex_unlock(&instance->lock);
 }
 
-/* With the lock held. NULL, or the error. */
+/* Maps the block at its address. Returns NULL, or the error. Caller holds instance->lock. */
 static const char *map_memory(ds_accel_plugin_instance_t *instance, const struct mock_block *block,
                               uint64_t offset_bytes)
 {
@@ -369,7 +378,7 @@ static int32_t mock_vmem_map(ds_accel_plugin_device_t *device, void *address, ui
     return DS_ACCEL_OK;
 }
 
-/* With the lock held; the range consists of whole mappings. */
+/* Removes the mappings of a range that consists of whole mappings. Caller holds instance->lock. */
 static void unmap_memory(ds_accel_plugin_instance_t *instance, char *address, uint64_t size_bytes)
 {
     uint64_t done = 0;
@@ -413,7 +422,7 @@ static int32_t mock_vmem_unmap(ds_accel_plugin_device_t *device, void *address, 
     return DS_ACCEL_OK;
 }
 
-/* With the lock held; the range consists of whole mappings. */
+/* Sets the access of a range that consists of whole mappings. Caller holds instance->lock. */
 static int32_t protect_memory(ds_accel_plugin_instance_t *instance, char *address,
                               uint64_t size_bytes, uint32_t access)
 {
@@ -473,7 +482,8 @@ void mock_vmem_release(ds_accel_plugin_device_t *device)
     ds_accel_plugin_instance_t *instance = device->instance;
 
     /*
-     * The device's memory may be mapped at addresses that another device reserved, and the reverse.
+     * Release mappings of the device's memory, which may be at addresses that another device
+     * reserved, and mappings of other devices' memory at addresses that this device reserved.
      */
     for (size_t i = instance->block_count; i > 0; i--) {
         struct mock_block *block = &instance->blocks[i - 1];

@@ -3,17 +3,16 @@
 /*
  * Work of a queue: copies, fills, host tasks and records of events.
  *
- * The thread that queues work does it at once, so that work is done in the order of the calls and
- * no extra thread is needed. Only the completion *time* is simulated: each piece of work completes
- * at
+ * The thread that queues work runs it at once, so that work runs in the order of the calls and no
+ * other thread is needed. Only the completion time is simulated: each piece of work completes at
  *
  *     max(now, completion of the queue's earlier work, events it waits for) + latency + bytes/rate
  *
- * and queries, waits and events use that time. Data is therefore present earlier than a program may
- * rely on; a host task, too, has run when stream_host_task returns.
+ * and queries, waits and events use that time. Data is therefore written earlier than a program may
+ * assume; a host task, too, has run when stream_host_task returns.
  *
- * Addresses are checked as strictly as on a device, where bad ones fault: at the call, and again
- * when a graph that holds the work is launched.
+ * Addresses are checked at the call, and again when a graph that contains the work is launched. The
+ * checks are as strict as a device, where an access to a wrong address faults.
  */
 #include "mock.h"
 
@@ -21,17 +20,17 @@
 #define ON_HOST 1u
 #define ON_DEVICE 2u
 
-/* One end of a transfer. */
+/* The source or destination of a transfer. */
 struct end {
     const char *role;
-    const ds_accel_plugin_device_t *device; /* the specified owner; NULL: any */
+    const ds_accel_plugin_device_t *device; /* the device that must own the memory; NULL: any */
     const void *address;
     uint32_t place;
-    uint32_t access; /* needed: DS_ACCEL_VMEM_ACCESS_READ or the bit that writing adds */
+    uint32_t access; /* required access: DS_ACCEL_VMEM_ACCESS_READ or ACCESS_WRITE */
 };
 #define ACCESS_WRITE (DS_ACCEL_VMEM_ACCESS_READ_WRITE & ~DS_ACCEL_VMEM_ACCESS_READ)
 
-/* ---- checks; instance->lock is held --------------------------------------------------------- */
+/* ---- checks; the caller holds instance->lock ------------------------------------------------ */
 
 static const char *check_block(const struct mock_block *block, const struct end *end)
 {
@@ -54,7 +53,7 @@ static const char *check_block(const struct mock_block *block, const struct end 
     return NULL;
 }
 
-/* NULL, or the error. A range may span adjacent mappings. */
+/* Checks one end of a transfer. Returns NULL, or the error. A range may span adjacent mappings. */
 static const char *check_end(const ds_accel_plugin_instance_t *instance, const struct end *end,
                              uint64_t size_bytes)
 {
@@ -70,7 +69,10 @@ static const char *check_end(const ds_accel_plugin_instance_t *instance, const s
         uint64_t here;
 
         if (block == NULL) {
-            /* Unknown memory belongs to the host, unless the range began in known memory. */
+            /*
+             * Memory that is not in the register belongs to the host, unless the range began in a
+             * registered block.
+             */
             if (end->place == ON_DEVICE) {
                 return "is not, or not in whole, live device memory";
             }
@@ -152,7 +154,7 @@ int32_t mock_work_check(const ds_accel_plugin_device_t *device, const struct moc
     return DS_ACCEL_OK;
 }
 
-/* ---- doing it ------------------------------------------------------------------------------- */
+/* ---- running work --------------------------------------------------------------------------- */
 
 static void fill(const struct mock_work *work)
 {
@@ -161,7 +163,7 @@ static void fill(const struct mock_work *work)
     size_t done = left < work->pattern_bytes ? 0 : work->pattern_bytes;
 
     memcpy(destination, work->pattern, done);
-    while (done > 0 && done < left) { /* repeat the existing bytes */
+    while (done > 0 && done < left) { /* double the part that is filled */
         size_t part = done < left - done ? done : left - done;
 
         memcpy(destination + done, destination, part);
@@ -194,7 +196,7 @@ static uint64_t cost_ns(const struct mock_options *options, const struct mock_wo
         return options->copy_latency_ns;
     }
     transfer_ns = (double)work->size_bytes * 1e9 / (double)options->copy_bytes_per_s;
-    /* One year is enough for a test, and cannot overflow. */
+    /* At most one year, so that the sum cannot overflow. */
     return options->copy_latency_ns + (uint64_t)(transfer_ns < 3.2e16 ? transfer_ns : 3.2e16);
 }
 
@@ -216,7 +218,8 @@ void mock_work_run(ds_accel_plugin_stream_t *stream, const struct mock_work *wor
 }
 
 /*
- * DS_ACCEL_CAPTURING_* of the stream; with YES the work is kept; *result_out is -1 if that fails.
+ * Returns the stream's DS_ACCEL_CAPTURING_* state. If the stream is capturing, records the work;
+ * *result_out is -1 if that fails.
  */
 static uint32_t capture(ds_accel_plugin_stream_t *stream, const struct mock_work *work,
                         int *result_out)
