@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Layers: how they are placed between a caller and a plugin, and the rules that all of them follow.
+ * Layers: their installation between a caller and a plugin, and the rules that all layers follow.
  *
- * Installing layers overwrites entries of the host's own table, so that a program without layers
- * pays nothing, and layers work with plugins of any ABI version. Slots that the plugin lacks keep
- * their stub: the program still sees that they are missing.
+ * Installing layers overwrites entries of the host's own copy of the plugin's table, so that a
+ * program without layers has no cost, and layers work with plugins of any ABI version. Slots that
+ * the plugin lacks keep their stub, so that the program still sees that they are missing.
  *
- * Handles are the plugin's own. A registry for the whole process records which handles are live,
- * which accelerator owns them and where they were made; registers of address ranges record the same
- * for memory.
+ * Layers do not replace the plugin's handles. A registry for the whole process records which
+ * handles are live, to which accelerator they belong and which call site made them; registers of
+ * address ranges record the same for memory.
  *
- * An unknown handle does not identify a plugin. As long as one accelerator has layers, the handle
- * is taken to be that accelerator's; with several, the call is refused. (A plugin whose handles are
- * small numbers can therefore be layered once in a process.)
+ * A handle that is not registered does not show its plugin. If only one accelerator has layers, the
+ * handle is assumed to belong to it; if several have layers, the call is refused. (A plugin whose
+ * handles are small numbers can therefore have layers only once in a process.)
  */
 #include "layers/layer.h"
 #include "base/fork.h"
@@ -32,7 +32,7 @@
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-/* True: the plugin must be called. */
+/* Begin a call: find its stack and run the layers. True: the plugin must be called. */
 static bool begin_call(struct ds_accel__call *call)
 {
     struct ds_accel_error *error = &call->own.error;
@@ -90,8 +90,8 @@ static int32_t end_call(struct ds_accel__call *call)
 }
 
 /*
- * One function per slot. Its return address is the call site in the program, since the public calls
- * are inline.
+ * There is one function per slot. Its return address is the call site in the program, because the
+ * public calls are inline.
  */
 #define PUT_P(name) \
     { \
@@ -223,7 +223,7 @@ static void add_layer_named(struct ds_accel__stack *stack, const char *name, siz
         if (strlen(known[i]->name) == length && strncmp(known[i]->name, name, length) == 0) {
             add_layer(stack, known[i]);
             if (known[i] == &ds_accel__layer_validate) {
-                add_layer(stack, &ds_accel__layer_race); /* race is a part of validate */
+                add_layer(stack, &ds_accel__layer_race); /* layer validate includes layer race */
             }
         }
     }
@@ -268,7 +268,8 @@ static void stop_layers(struct ds_accel__stack *stack, size_t count)
     }
 }
 
-/* A layer that cannot start (a trace that can't be written) is left out. ERR_NO_MEMORY. */
+/* Start the layers of a stack. A layer that cannot start, such as a trace whose file can't be
+ * written, is removed. ERR_NO_MEMORY. */
 static int32_t start_layers(struct ds_accel__stack *stack)
 {
     size_t started = 0;
@@ -335,7 +336,7 @@ void ds_accel__hook_remove(struct ds_accel__candidate *candidate)
     struct ds_accel__stack *stack = candidate->layers;
 
     if (stack == NULL || candidate->watch.is_forked) {
-        return; /* a forked child does not report what the parent still holds */
+        return; /* a forked child does not report objects that the parent still uses */
     }
     assert(__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) > 0);
     __atomic_fetch_sub(&ds_accel__layers_on, 1, __ATOMIC_RELEASE);
@@ -370,8 +371,7 @@ void ds_accel__hook_span_end(struct ds_accel__candidate *candidate)
     }
 }
 
-/* ---- what is reported from outside
- * ------------------------------------------------------------ */
+/* ---- hooks for other parts of the library --------------------------------------------------- */
 
 static bool has_layer(const struct ds_accel__stack *stack, const char *name)
 {
@@ -383,7 +383,7 @@ static bool has_layer(const struct ds_accel__stack *stack, const char *name)
     return false;
 }
 
-/* Register a block that an allocator handed out. Lock held. */
+/* Register a block that an allocator handed out. The caller holds the layers' lock. */
 static void keep_block(const struct ds_accel__object *device, uint64_t space, const void *pointer,
                        uint64_t size_bytes, const void *site, struct ds_accel__range **spare)
 {
@@ -404,7 +404,8 @@ static void keep_block(const struct ds_accel__object *device, uint64_t space, co
     if (ds_accel__ranges_make_room(DS_ACCEL__BLOCKS)) {
         ds_accel__range_add(DS_ACCEL__BLOCKS, &range, spare);
     }
-    while (whole != NULL && whole->begin < end) { /* several mapped ranges, or one */
+    /* the block may lie in one or in several mapped ranges */
+    while (whole != NULL && whole->begin < end) {
         whole->is_divided = true;
         whole =
             ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, whole->begin + whole->size_bytes);
@@ -421,7 +422,8 @@ static void end_block(uint64_t space, const void *pointer, const void *site)
     }
 }
 
-/* False: a handle is not live, or not of that device's accelerator. Lock held. */
+/* Find the objects of a device and a stream. False: a handle is not live, or the stream belongs to
+ * another accelerator. The caller holds the layers' lock. */
 static bool find_pair(const void *device, const void *stream,
                       const struct ds_accel__object **device_out,
                       struct ds_accel__object **stream_out)
@@ -512,7 +514,7 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
                                "note_access: it would race with earlier work; see the log or "
                                "ds_accel_layer_report(\"race\")");
     }
-    return DS_ACCEL_OK; /* an accelerator without layers has nothing to record */
+    return DS_ACCEL_OK; /* the accelerator has no layers that record accesses */
 }
 
 void ds_accel__hook_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
@@ -527,7 +529,8 @@ void ds_accel__hook_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
     if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0 || size_bytes == 0) {
         return;
     }
-    spare = malloc(sizeof(*spare)); /* if NULL, the block stays unknown: no call is refused */
+    /* if NULL, the block is not registered, and no call is refused because of it */
+    spare = malloc(sizeof(*spare));
     ds_accel__layer_lock();
     if (find_pair(device, stream, &device_object, &stream_object)) {
         uint64_t space = ds_accel__space_of(device_object);
@@ -552,7 +555,9 @@ void ds_accel__hook_block_free(ds_accel_plugin_device_t *device, void *pointer,
     const void *site = ds_accel__layer_caller(__builtin_return_address(0));
     const struct ds_accel__object *object;
 
-    (void)stream; /* the block's next user is checked against all earlier uses: see layer_race.c */
+    /* not needed, because the next use of the block is checked against all earlier uses: see
+     * layer_race.c */
+    (void)stream;
     if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
         return;
     }
@@ -617,9 +622,9 @@ void ds_accel__hook_host_block(ds_accel_plugin_device_t *device, void *pointer, 
     free(spare);
 }
 
-/* ---- for programs --------------------------------------------------------------------------- */
+/* ---- functions for programs ----------------------------------------------------------------- */
 
-/* The chosen accelerator's stack; a status if there is none. */
+/* Return the stack of the chosen accelerator; ERR_STATE if it has none. */
 static int32_t get_stack(const ds_accel_t *context, const void *out,
                          struct ds_accel__stack **stack_out)
 {
@@ -702,7 +707,7 @@ static const struct ds_accel__layer_hooks hooks = {
     .host_work = ds_accel__hook_host_work,
 };
 
-/* Before main(), so that a table that is started finds its layers. */
+/* Runs before main(), so that an accelerator that is started finds the layers. */
 __attribute__((constructor)) static void set_hooks(void)
 {
     ds_accel__layer_hooks = &hooks;

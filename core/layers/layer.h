@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the files of the layers share. Below device.c, above the registry of plugins.
+ * Declarations shared by the files of the layers. Layers are between device.c and the registry of
+ * plugins.
  *
- * A started accelerator with layers has a *stack*. Each slot of its table holds a small function
- * (made of slots.def) that records slot, arguments and call site in a *call*, passes the call to
- * each layer before and after, and calls the plugin in between. A layer can refuse a call, and sees
- * its result; layers do not know of each other, so that they can stand in any order.
+ * A started accelerator with layers has a *stack*. Each slot of its table refers to a small
+ * function, generated from slots.def. The function records slot, arguments and call site in a
+ * *call*, passes the call to each layer, calls the plugin, and passes the result to each layer. A
+ * layer can refuse a call. Layers do not depend on each other, so that they can be in any order.
  */
 #ifndef DS_ACCEL_LAYERS_LAYER_H
 #define DS_ACCEL_LAYERS_LAYER_H
@@ -21,7 +22,8 @@ struct ds_accel__stream;
 struct ds_accel__candidate;
 struct ds_accel__work;
 
-/* What an argument is. Kinds of handles come first: they are also the kinds of objects. */
+/* Meanings of arguments. Kinds of handles come first, because they are also the kinds of
+ * objects. */
 enum ds_accel__meaning {
     DS_ACCEL__INSTANCE,
     DS_ACCEL__DEVICE,
@@ -31,7 +33,8 @@ enum ds_accel__meaning {
     DS_ACCEL__EXEC,
     DS_ACCEL__VMEM,
     DS_ACCEL__OBJECT_COUNT,
-    DS_ACCEL__INSTANCE_OUT = DS_ACCEL__OBJECT_COUNT, /* the same order: *_OUT - COUNT is the kind */
+    /* same order as the kinds: *_OUT - DS_ACCEL__OBJECT_COUNT is the kind */
+    DS_ACCEL__INSTANCE_OUT = DS_ACCEL__OBJECT_COUNT,
     DS_ACCEL__DEVICE_OUT,
     DS_ACCEL__STREAM_OUT,
     DS_ACCEL__EVENT_OUT,
@@ -43,17 +46,17 @@ enum ds_accel__meaning {
     DS_ACCEL__U64_OUT,
     DS_ACCEL__F64_OUT,
     DS_ACCEL__STRUCT_OUT, /* begins with struct_size */
-    DS_ACCEL__NEEDED_OUT, /* uint32_t, may be NULL, written with ERR_LIMIT too */
+    DS_ACCEL__NEEDED_OUT, /* uint32_t; may be NULL; also written with ERR_LIMIT */
     DS_ACCEL__ARRAY,      /* elements; stride and capacity follow */
-    DS_ACCEL__BUFFER,     /* a text to be written; its size follows; NULL with size 0 */
+    DS_ACCEL__BUFFER,     /* a text to be written; its size follows; may be NULL if the size is 0 */
     DS_ACCEL__HOST,
     DS_ACCEL__DEVICE_OR_NULL,
     DS_ACCEL__EVENTS,   /* handles; their count follows */
     DS_ACCEL__TEXT,     /* not NULL */
     DS_ACCEL__MEMORY,   /* not NULL */
     DS_ACCEL__FUNCTION, /* not NULL */
-    DS_ACCEL__ANY,      /* a pointer that may be NULL, or that its slot checks */
-    DS_ACCEL__INDEX,    /* of a device */
+    DS_ACCEL__ANY,      /* a pointer that may be NULL, or that the slot's own check checks */
+    DS_ACCEL__INDEX,    /* index of a device */
     DS_ACCEL__SIZE,     /* > 0 */
     DS_ACCEL__ALIGN,    /* 0 or a power of two */
     DS_ACCEL__FLAGS,
@@ -89,20 +92,20 @@ union ds_accel__argument {
 struct ds_accel__call;
 struct ds_accel__stack;
 struct ds_accel__clock;         /* layer_race.c */
-struct ds_accel__race_object;   /* likewise, of one object */
-struct ds_accel__race_findings; /* likewise, of one stack */
+struct ds_accel__race_object;   /* layer_race.c: data of one object */
+struct ds_accel__race_findings; /* layer_race.c: findings of one stack */
 struct ds_accel__trace_file;    /* layer_trace.c */
 struct ds_accel__task_mark;     /* layer_rules.c */
 struct ds_accel__race_task;     /* layer_race.c */
-struct ds_accel__launch;        /* likewise */
+struct ds_accel__launch;        /* layer_race.c */
 
-/* What one layer does. Every function may be NULL. */
+/* The functions of one layer. Every function may be NULL. */
 struct ds_accel__layer_ops {
     const char *name;
     int32_t (*start)(struct ds_accel__stack *stack);
     void (*stop)(struct ds_accel__stack *stack);
     void (*before)(struct ds_accel__call *call); /* may refuse the call */
-    void (*after)(struct ds_accel__call *call);  /* only if its before ran */
+    void (*after)(struct ds_accel__call *call);  /* called only if before was called */
 };
 
 extern const struct ds_accel__layer_ops ds_accel__layer_validate;
@@ -117,8 +120,10 @@ struct ds_accel__stack {
     struct ds_accel__stack *next;
     struct ds_accel__candidate *candidate;
     ds_accel_t *context;
-    struct ds_accel_plugin plugin; /* the table's entries before installation */
-    const struct ds_accel__layer_ops *layers[DS_ACCEL__LAYER_LIMIT]; /* the outermost first */
+    /* the plugin's table as it was before the layers were installed */
+    struct ds_accel_plugin plugin;
+    /* from the outermost to the innermost */
+    const struct ds_accel__layer_ops *layers[DS_ACCEL__LAYER_LIMIT];
     size_t layer_count;
     uint64_t id; /* never reused */
     uint32_t device_count;
@@ -128,11 +133,11 @@ struct ds_accel__stack {
     bool separates_threads; /* validate.threads is "separate" */
     struct ds_accel__race_findings *races;
     struct ds_accel__trace_file *trace;
-    struct ds_accel__task_mark *tasks;      /* layer_rules.c: host tasks of captures */
-    struct ds_accel__race_task *race_tasks; /* layer_race.c: likewise */
+    struct ds_accel__task_mark *tasks;      /* layer_rules.c: marks of captured host tasks */
+    struct ds_accel__race_task *race_tasks; /* layer_race.c: captured host tasks */
 };
 
-/* One live handle. Lock held wherever it is touched. */
+/* One live handle. All members are guarded by the layers' lock. */
 struct ds_accel__object {
     struct ds_accel__object *next; /* next in its bucket */
     uint32_t kind;
@@ -140,20 +145,21 @@ struct ds_accel__object {
     const void *handle;
     struct ds_accel__stack *stack;
     const void *instance;
-    const void *device; /* the handle of its device; NULL for an instance */
-    const void *site;   /* where it was made */
-    uint64_t number;    /* counts the objects of its stack: "stream 3" */
-    uint32_t opens;     /* of a device */
+    const void *device; /* handle of the object's device; NULL for an instance */
+    const void *site;   /* call site that made the object */
+    uint64_t number;    /* number within the stack, for messages such as "stream 3" */
+    uint32_t opens;     /* number of openings of a device */
     uint32_t flags;     /* the flags that it was created with */
-    bool is_lent;       /* a default or current stream: not the caller's to destroy */
+    bool is_lent;       /* a default or current stream, which the caller must not destroy */
     bool is_default;
-    bool is_created; /* of a stream: the vendor's stream ends with this handle */
-    bool is_ours;    /* of a stream: the library has a handle of it */
-    uint64_t native; /* of a stream or event: the vendor's handle once it is known; else 0 */
+    bool is_created; /* of a stream: destroying this handle destroys the vendor's stream */
+    bool is_ours;    /* of a stream: the library has a handle of the stream */
+    uint64_t native; /* of a stream or event: the vendor's handle; 0: not known */
     bool is_capturing;
-    uint32_t capture_mode;    /* DS_ACCEL_CAPTURE_*, of the capture that began on it */
-    pthread_t capture_thread; /* the thread that began it */
-    uint64_t pool;            /* of a stream that captures: its allocator's number; 0: none */
+    uint32_t capture_mode;    /* DS_ACCEL_CAPTURE_*: mode of the capture that began on the stream */
+    pthread_t capture_thread; /* the thread that began the capture */
+    /* of a capturing stream: the allocator's number of its pool; 0: none */
+    uint64_t pool;
     bool has_device_flags;
     uint64_t device_flags;
     struct ds_accel__race_object *race; /* NULL: none */
@@ -161,25 +167,26 @@ struct ds_accel__object {
 
 /* One live range of addresses. */
 struct ds_accel__range {
-    uint64_t space; /* of addresses: 0 is the process's, others are of one device */
+    uint64_t space; /* address space: 0 is that of the process, any other is that of one device */
     uint64_t begin;
     uint64_t size_bytes;
     struct ds_accel__stack *stack;
     const void *instance;
     const void *device;
-    const void *site;     /* where it was made */
-    const void *freed_at; /* only in the graves of freed ranges */
-    uint64_t number;      /* counts the ranges of the process: each has its own */
-    uint64_t pool;        /* of a block allocated on a capturing stream: its pool; 0: none */
+    const void *site;     /* call site that made the range */
+    const void *freed_at; /* call site of the free; set only for ranges that were freed */
+    uint64_t number;      /* unique number of the range in the process */
+    /* of a block allocated on a capturing stream: number of its pool; 0: none */
+    uint64_t pool;
     uint32_t device_index;
-    uint32_t slot;   /* the device that made it */
-    uint32_t flags;  /* of pinned memory: DS_ACCEL_PINNED_* */
-    bool is_divided; /* an allocator hands out parts of it */
-    bool is_unsized; /* another process's or the vendor's: its size is not known */
+    uint32_t slot;   /* the slot whose call made the range */
+    uint32_t flags;  /* of pinned memory: DS_ACCEL_PINNED_* flags */
+    bool is_divided; /* an allocator hands out parts of the range */
+    bool is_unsized; /* memory of another process or of the vendor, whose size is not known */
 };
 
 enum ds_accel__register {
-    DS_ACCEL__ALLOCATIONS, /* memory of every kind, mapped ranges too */
+    DS_ACCEL__ALLOCATIONS, /* memory of every kind, including mapped ranges */
     DS_ACCEL__RESERVATIONS,
     DS_ACCEL__BLOCKS, /* parts of allocations that an allocator handed out */
     DS_ACCEL__REGISTER_COUNT
@@ -187,105 +194,114 @@ enum ds_accel__register {
 
 #define DS_ACCEL__CANARY_BYTES 64
 
-/* One call on its way through the layers. */
+/* One call, while the layers and the plugin process it. */
 struct ds_accel__call {
     uint32_t slot;
     int32_t status;
-    const void *site;             /* the program's */
-    struct ds_accel_error *given; /* the program's, or NULL */
+    const void *site;             /* call site in the program */
+    struct ds_accel_error *given; /* the program's error struct, or NULL */
     struct ds_accel__stack *stack;
-    const void *instance; /* of the first argument; NULL: not known */
+    const void *instance; /* instance of the first argument; NULL: not known */
     const struct ds_accel_plugin *plugin;
     union ds_accel__argument arguments[DS_ACCEL__ARGUMENTS];
-    size_t depth; /* layers whose before has run */
+    size_t depth; /* number of layers whose before was called */
     bool is_refused;
-    bool capture_goes_on; /* graph_capture_end failed, and the stream captures as before */
-    struct ds_accel__object *spare_object; /* for what the call creates: allocated in advance */
+    bool capture_goes_on; /* graph_capture_end failed, and the stream still captures */
+    /* for an object that the call creates; allocated before the call */
+    struct ds_accel__object *spare_object;
     struct ds_accel__range *spare_range;
-    struct ds_accel__range removed; /* removed by this call; size 0: nothing */
+    struct ds_accel__range removed; /* range that this call removed; size 0: none */
     struct {
         struct ds_accel_error error; /* passed to the plugin */
         unsigned char canary[DS_ACCEL__CANARY_BYTES];
     } own;
     struct {
-        union ds_accel__argument given[DS_ACCEL__ARGUMENTS]; /* before it was redirected */
+        /* the arguments before outputs were redirected */
+        union ds_accel__argument given[DS_ACCEL__ARGUMENTS];
         uint64_t cells[DS_ACCEL__ARGUMENTS][3];
         unsigned char *copies[DS_ACCEL__ARGUMENTS]; /* copies of structs */
         bool is_redirected;
-        void *task; /* a host task, as it is wrapped */
+        void *task; /* wrapper of a host task */
     } validate;
     struct {
-        struct ds_accel__clock *clock;     /* as it was when the call began */
-        void *task;                        /* once queued, the plugin may have run and freed it */
-        const struct ds_accel__work *work; /* of a host task of the library; NULL: not known */
-        struct ds_accel__launch *launch;   /* of a graph; NULL: nothing is known of it */
-        bool is_captured;                  /* the task belongs to a capture and is kept */
+        struct ds_accel__clock *clock; /* the clock of the awaited object when the call began */
+        /* wrapper of a host task; after the call the plugin may have run and freed it */
+        void *task;
+        /* accesses of a host task of the library; NULL: not known */
+        const struct ds_accel__work *work;
+        struct ds_accel__launch *launch; /* launch of a graph; NULL: the graph is not known */
+        /* the task belongs to a capture, and is kept after its run */
+        bool is_captured;
     } race;
     struct {
         uint64_t begin_ns;
-        uint64_t number; /* of a handle that the call ends */
+        uint64_t number; /* number of the handle that the call destroys */
     } trace;
 };
 
 /* ---- layer_slots.c -------------------------------------------------------------------------- */
 
 extern const struct ds_accel__slot_info ds_accel__slots[DS_ACCEL__SLOT_COUNT];
-/* Does this freeing slot accept memory that the slot made_by made? */
+/* Whether slot, which frees memory, accepts memory that slot made_by made. */
 bool ds_accel__may_free(uint32_t slot, uint32_t made_by);
 
 /* ---- layer_call.c --------------------------------------------------------------------------- */
 
-/* Refuse the call with a message; for a slot without a status it is logged. */
+/* Refuse the call with a message. If the slot has no status, the message is logged. */
 void ds_accel__layer_refuse(struct ds_accel__call *call, int32_t status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 #define DS_ACCEL__POINTER(call, position) ((void *)(call)->arguments[position].pointer)
-/* What an output argument holds, NULL for a NULL argument. */
+/* Return the pointer that an output argument points to; NULL if the argument is NULL. */
 void *ds_accel__layer_output(const struct ds_accel__call *call, uint32_t position);
 
 /* ---- layer_site.c --------------------------------------------------------------------------- */
 
-/* "module+0x1234 (function+0x12)" of a call site. */
+/* Write a call site as text: "module+0x1234 (function+0x12)". */
 void ds_accel__layer_site(const void *site, char *text, size_t text_size);
-/* The call site in the program below a function of this library that returns to address. */
+/* Return the call site in the program for a function of this library that returns to address. */
 const void *ds_accel__layer_caller(const void *address);
 
 /* ---- layer_registry.c ----------------------------------------------------------------------- */
 
-/* Guards the registry, the registers and the race detector's data. Under it no plugin is called
- * and nothing is logged. */
+/* Take and release the layers' lock, which guards the registry, the registers and the race
+ * detector's data. While a thread holds it, the thread does not call a plugin or log. */
 void ds_accel__layer_lock(void);
 void ds_accel__layer_unlock(void);
 
-/* Lock held for all of these. NULL: the handle is not live. */
+/* The caller of the functions below holds the layers' lock. ds_accel__object_find() returns NULL if
+ * the handle is not live. */
 struct ds_accel__object *ds_accel__object_find(uint32_t kind, const void *handle);
-/* visit may end the object that it receives. */
+/* Call visit for each object; visit may remove the object that it receives. */
 void ds_accel__objects_visit(void (*visit)(void *user_data, struct ds_accel__object *object),
                              void *user_data);
-/* Where a handle that is not live was destroyed; NULL: not known. */
+/* Return the call site that destroyed a handle that is not live; NULL: not known. */
 const void *ds_accel__object_grave(uint32_t kind, const void *handle);
 const char *ds_accel__kind_name(uint32_t kind);
-/* The range that holds an address; and the first one that begins at it or later. */
+/* Return the range that contains an address; NULL: there is none. */
 struct ds_accel__range *ds_accel__range_find(enum ds_accel__register in, uint64_t space,
                                              uint64_t address);
-/* A recently freed range that held the address. */
+/* Return a recently freed range that contained the address; NULL: there is none. */
 const struct ds_accel__range *ds_accel__range_grave(uint64_t space, uint64_t address);
-/* "freed" or "unregistered": how a range in the graves ended. */
+/* Return "freed" or "unregistered", for a range that ds_accel__range_grave() returned. */
 const char *ds_accel__ended(const struct ds_accel__range *grave);
 void ds_accel__ranges_visit(enum ds_accel__register in,
                             void (*visit)(void *user_data, const struct ds_accel__range *range),
                             void *user_data);
-/* The number of the newest range among those that hold these bytes; 0: not all are in one. */
+/* Return the number of the newest of the ranges that contain these bytes; 0: some bytes are in no
+ * range. */
 uint64_t ds_accel__range_newest(enum ds_accel__register in, uint64_t space, uint64_t begin,
                                 uint64_t size_bytes);
-/* The new object, or the one that is already registered. */
+/* Register a handle; return its new object, or the existing object if the handle is already
+ * registered. */
 struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint32_t kind,
                                               const void *handle, const void *device);
-/* Remove an object from the registry, which remembers where it ended. */
+/* Remove an object from the registry, which records the call site (site) for
+ * ds_accel__object_grave(). */
 void ds_accel__object_remove(struct ds_accel__object *object, const void *site);
-/* All ranges of a stack, or those of an instance, or of a device (not NULL). */
+/* Remove all ranges of a stack; if instance or device is not NULL, only its ranges. */
 void ds_accel__ranges_end(const struct ds_accel__stack *stack, const void *instance,
                           const void *device);
-/* Make room for what calls in flight may add. False: out of memory. */
+/* Make space for the ranges that calls in progress may add. False: out of memory. */
 bool ds_accel__ranges_make_room(enum ds_accel__register in);
 /* Add *range, using *spare, which becomes NULL. Older ranges that it overlaps are removed. */
 void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__range *range,
@@ -296,110 +312,122 @@ void ds_accel__range_end(enum ds_accel__register in, const struct ds_accel__rang
 /* ---- layer_stack.c -------------------------------------------------------------------------- */
 
 void ds_accel__stack_add(struct ds_accel__stack *stack);
-/* Lock held. */
+/* Remove the stack from the list. The caller holds the layers' lock. */
 void ds_accel__stack_remove(const struct ds_accel__stack *stack);
 /*
- * The stack that a call goes through, and the instance. There is no stack if the call's handle is
- * unknown and the process has more or fewer than one stack.
+ * Set the call's stack and instance. The stack is NULL if the call's handle is unknown, unless the
+ * process has exactly one stack.
  */
 void ds_accel__stack_find(struct ds_accel__call *call);
-/* A stack whose layers look for races; NULL: there is none. Lock held. */
+/* Return a stack with the race detector; NULL: there is none. The caller holds the layers' lock. */
 struct ds_accel__stack *ds_accel__layer_any_stack(void);
 
-/* ---- layer_device.c: lock held -------------------------------------------------------------- */
+/* ---- layer_device.c: the caller holds the layers' lock -------------------------------------- */
 
-/* Do all devices and the process share one address space? */
+/* Whether all devices and the process share one address space. */
 bool ds_accel__is_one_space(const struct ds_accel__stack *stack);
-/* The address space of a device's memory. */
+/* Return the address space of a device's memory. */
 uint64_t ds_accel__space_of(const struct ds_accel__object *device);
-/* Flags of an object's device; ds_accel__layer_before queried the plugin for them. */
+/* Return the flags of an object's device, for which layer_track.c queried the plugin. */
 uint64_t ds_accel__device_flags(const struct ds_accel__object *object);
 
 /* ---- layer_reach.c -------------------------------------------------------------------------- */
 
-/* Whether an address is readable, within one call: the system is queried once. */
+/* Result of the query whether an address is readable; kept during one call, so that the system is
+ * queried once. */
 enum ds_accel__reach {
     DS_ACCEL__REACH_UNKNOWN,
     DS_ACCEL__REACH_READABLE,
     DS_ACCEL__REACH_NONE
 };
 
-/* Can the process read there? Also true where the system cannot be queried. */
+/* Whether the process can read an address; also true if the system cannot be queried. *reach keeps
+ * the result of the first query. */
 bool ds_accel__layer_can_read(uint64_t address, enum ds_accel__reach *reach);
-/* The same, queried again. */
+/* Whether the process can read an address; queries the system each time. */
 bool ds_accel__layer_is_readable(uint64_t address);
 
 /* ---- the other files ------------------------------------------------------------------------ */
 
-/* layer_file.c: the path that a layer writes to: the variable, or "file" of an object of the
- * configuration, or else the usual path, with the process ID for %p. A new text; NULL: no file.
- * ERR_NO_MEMORY. */
+/* layer_file.c: return the path of the file that a layer writes: from the environment variable,
+ * else from member "file" of a configuration object, else the usual path, with %p replaced by the
+ * process ID. *path_out is a new text; NULL: no file. ERR_NO_MEMORY. */
 int32_t ds_accel__layer_path(ds_accel_t *context, enum ds_accel__variable variable,
                              const char *object, const char *usual, char **path_out);
-/* A descriptor, or -1: none is configured, or opening it failed, which is logged. */
+/* Open the file of races; returns a descriptor. -1: no file is configured, or it cannot be opened,
+ * which is logged. */
 int ds_accel__race_file_open(ds_accel_t *context);
 void ds_accel__race_file_add(int fd, const char *line, size_t length);
 
-/* Once per process, before the first call. */
+/* Called once per process, before the first call through layers. */
 void ds_accel__layer_registry_open(void);
 void ds_accel__layer_site_open(void);
-/* layer_track.c: memory for what the call will make (false: out of memory, and the plugin is not
- * called), what the call ends, and its results. No lock held. */
+/* layer_track.c: update the registry for a call. The first function allocates memory for new
+ * entries (false: out of memory; the plugin must not be called); the second removes the objects
+ * that the call destroys; the third adds the results of the call. The caller holds no lock. */
 bool ds_accel__track_reserve(struct ds_accel__call *call);
 void ds_accel__track_before(struct ds_accel__call *call);
 void ds_accel__track_after(struct ds_accel__call *call);
-/* All objects of a stack, or those of an instance, or of a device (not NULL). Lock held. */
+/* Remove all objects of a stack; if instance or device is not NULL, only its objects. The caller
+ * holds the layers' lock. */
 void ds_accel__objects_end(const struct ds_accel__stack *stack, const void *instance,
                            const void *device, const void *site);
 
-/* race_object.c: a stream is in a capture, also if it joined one through an event. Lock held. */
+/* race_object.c: whether a stream is in a capture, also if it joined the capture through an event.
+ * The caller holds the layers' lock. */
 bool ds_accel__race_captures(const struct ds_accel__object *stream);
-/* The vendor's handle of a stream or an event is now known: handles with the same one share an
- * object. */
+/* Note that the vendor's handle of a stream or an event is now known: objects with the same
+ * vendor's handle share their race data. */
 void ds_accel__race_native(struct ds_accel__object *object);
-/* The handle does not, or no longer, share its object with others. */
+/* Give the object its own race data, not shared with other handles. */
 void ds_accel__race_part(struct ds_accel__object *object);
 
-/* layer_rules.c: what layer validate checks across calls. No lock held. */
+/* layer_rules.c: check the rules of layer validate that concern several calls. The caller holds no
+ * lock. */
 void ds_accel__rules_check(struct ds_accel__call *call);
-/* Mark the task of an accepted stream_host_task while it runs. */
+/* Wrap the task of a stream_host_task that passed the checks, so that the task is marked while it
+ * runs. */
 void ds_accel__rules_wrap_task(struct ds_accel__call *call);
 void ds_accel__rules_drop_task(const struct ds_accel__call *call);
 void ds_accel__rules_stop(struct ds_accel__stack *stack);
 
-/* layer_validate.c: what is wrong with memory that a stream (NULL: the host) is declared to use,
- * with the place where it was freed in *grave_out; NULL: nothing. Lock held. */
+/* layer_validate.c: return what is wrong with memory that the program reports a stream or the host
+ * to use; NULL: no problem is known. For freed memory *grave_out is the freed range. The caller
+ * holds the layers' lock. */
 const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool is_on_stream,
                                      uint64_t address, uint64_t size_bytes,
                                      struct ds_accel__range *grave_out,
                                      enum ds_accel__reach *reach);
 
 /* Check the memory that the library's own work accesses, if layer validate is on. False: the text
- * describes the error. No lock held. */
+ * describes the error. The caller holds no lock. */
 bool ds_accel__validate_work(const struct ds_accel__stack *stack, const struct ds_accel__work *work,
                              char *text, size_t text_size);
-/* layer_work.c: the memory that the host task touches which this thread is queueing, once; NULL:
- * the task is the program's. */
+/* layer_work.c: return, once, the accesses of the host task that this thread is queueing; NULL: the
+ * task belongs to the program. */
 const struct ds_accel__work *ds_accel__work_take(void);
 
-/* race_object.c: release what the race detector keeps of an object that ends. Lock held. */
+/* race_object.c: release the race data of an object that is being removed. The caller holds the
+ * layers' lock. */
 void ds_accel__race_object_end(struct ds_accel__object *object);
-/* race_memory.c: report of races; every race in the stack. New texts. */
+/* race_memory.c: return the report of a stack's races as a new text, and their total number. */
 char *ds_accel__race_text(struct ds_accel__stack *stack);
 uint64_t ds_accel__race_total(struct ds_accel__stack *stack);
-/* Log what a stack's calls have found, and write it to the file. NULL: nothing. No lock held. */
+/* Log the races found since the last call, and add them to the file of races. stack NULL: do
+ * nothing. The caller holds no lock. */
 void ds_accel__race_tell(struct ds_accel__stack *stack);
-/* layer_race.c. True: the access races, and races are refused. Lock held. */
+/* layer_race.c: record an access. True: the access races, and validate.races is "fail". The caller
+ * holds the layers' lock. */
 bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel__object *stream,
                          const void *pointer, uint64_t size_bytes, uint32_t access,
                          const void *site, enum ds_accel__reach *reach);
 void ds_accel__race_block(const struct ds_accel__object *device, struct ds_accel__object *stream,
                           const void *pointer, uint64_t size_bytes, const void *site);
-/* layer_leak.c: what is live, of an instance and device or (NULL) of all; a new text, "" if
- * nothing is live. */
+/* layer_leak.c: return a new text that lists the live objects of an instance and device (NULL: of
+ * all); "" if nothing is live. */
 char *ds_accel__leak_text(const struct ds_accel__stack *stack, const void *instance,
                           const void *device);
-/* layer_trace.c: spans of the plugin's own. */
+/* layer_trace.c: begin and end a span of the plugin. */
 void ds_accel__trace_begin(struct ds_accel__stack *stack, const char *category, const char *name);
 void ds_accel__trace_end(struct ds_accel__stack *stack);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What every layer does with a call: refuse it, read an output of it. */
+/* Operations on a call that every layer uses: refusing it, and reading one of its outputs. */
 #include "base/text.h"
 #include "host/context.h"
 #include "layers/layer.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the flags of a device mean for its memory; layer_track.c queries the plugin for them. */
+/* The address space of a device's memory, which follows from the device's flags; layer_track.c
+ * queries the plugin for the flags. */
 #include "layers/layer.h"
 
 bool ds_accel__is_one_space(const struct ds_accel__stack *stack)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Files that layers write: their paths, and the file of races, which is for programs that do not
- * request a report. The file grows by one line for each race, written by one write(), so that
- * several processes can share it.
+ * Files that layers write: their paths, and the file of races, which serves programs that do not
+ * request a report. One write() adds one line for each race, so that several processes can share
+ * the file.
  */
 #include "base/file.h"
 #include "base/text.h"
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Replaces "%p" with the process ID. A new string; NULL: out of memory. */
+/* Replace "%p" with the process ID. Returns a new string; NULL: out of memory. */
 static char *expand(const char *pattern)
 {
     struct ds_accel__text path = {0};
@@ -87,7 +87,8 @@ void ds_accel__race_file_add(int fd, const char *line, size_t length)
 {
     struct stat info;
 
-    /* Without SIGXFSZ, which would end the program. */
+    /* The size is checked before the write, because a write past the file size limit raises
+     * SIGXFSZ, which would kill the program. */
     if (fstat(fd, &info) == 0 &&
         (!S_ISREG(info.st_mode) || ds_accel__file_may_have((size_t)info.st_size + length))) {
         ssize_t written;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is still live when its device is closed, or the accelerator shut down: one line for each
- * kind of object and call site that made it, with their number and total size.
+ * Reports objects that are still live when their device is closed or the accelerator is shut down.
+ * The report has one line for each kind of object and each call site that made such objects, with
+ * their number and total size.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -16,13 +17,13 @@ struct group {
     const void *site;
     uint32_t device_index;
     uint64_t count;
-    uint64_t size_bytes; /* 0: objects without a size */
+    uint64_t size_bytes; /* total size; 0: objects without a size */
 };
 
 struct collection {
     const struct ds_accel__stack *stack;
-    const void *instance; /* NULL: all */
-    const void *device;   /* NULL: all */
+    const void *instance; /* NULL: objects of all instances */
+    const void *device;   /* NULL: objects of all devices */
     struct group *groups;
     size_t count;
     bool failed;

@@ -1,42 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The race detector finds pairs of accesses to the same bytes that nothing orders.
+ * The race detector finds pairs of unordered accesses to the same bytes.
  *
  * Every stream and every thread of the host is a *component* that counts its accesses. A *vector
- * clock* holds, per component, the last access that happens before a point. An access has the time
- * of its own component and the clock of the place where it was made:
+ * clock* has, for each component, the time of the last access that happens before a point. An
+ * access has the time of its own component and the clock of the place where it was made:
  *
  *     a happens before b   iff   time(a) <= clock(b)[component(a)]
  *
- * Two accesses that overlap, one of them a write, and of which neither happens before the other,
- * are a race, whatever their order in time was in this run: wall-clock time is not used. Clocks are
- * joined where the interface promises an order:
+ * Two accesses are a race if they overlap, at least one is a write, and neither happens before the
+ * other. Their order in wall-clock time in this run does not matter. Clocks are joined where the
+ * interface guarantees an order; "A -> B" means that the clock of A is joined into the clock of B:
  *
- *   a thread queues work            the stream's clock takes in the thread's
- *   event_record                    the event keeps the stream's clock
- *   stream_wait_event, waits        the stream takes in the event's
- *   event_synchronize, or a query that returns OK       the thread takes in the event's
- *   event_elapsed_ms, which fails before both are reached   the thread takes in both events'
- *   stream_synchronize, or a query that returns OK      the thread takes in the stream's
- *   device_synchronize              the thread takes in those of all streams of the device
- *   DS_ACCEL_FLAG_SYNCHRONIZED      the thread takes in the stream's with every call
- *   DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS  default stream and blocking streams take in each other's
- *   launches of one executable graph    each takes in the clock of the one before
+ *   a thread queues work                                 thread -> stream
+ *   event_record                                         stream -> event (replaces its clock)
+ *   stream_wait_event, and other waits of streams        event -> stream
+ *   event_synchronize, or a query that returns OK        event -> thread
+ *   event_elapsed_ms, which fails before both events are reached   both events -> thread
+ *   stream_synchronize, or a query that returns OK       stream -> thread
+ *   device_synchronize                                   all streams of the device -> thread
+ *   every call with DS_ACCEL_FLAG_SYNCHRONIZED           stream -> thread
+ *   DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS                   default stream <-> blocking streams
+ *   launches of one executable graph                     each launch -> the next launch
  *
- * A capture has clocks of its own, since calls made while capturing order nothing when the graph
- * runs; its accesses are kept with the graph, and each launch makes them in turn. Each launch gives
- * a captured host task one place (component, time and clock), and each run of the task uses one.
+ * A capture has its own clocks, because the order of calls while capturing is not the order of the
+ * work when the graph runs. The accesses of a capture are kept with the graph, and each launch
+ * records them again. Each launch adds one place (component, time and clock) to a captured host
+ * task, and each run of the task uses one place.
  *
- * Threads of the host order each other in ways that are not seen here, by locks and joins. By
- * default the order in which they call is trusted ("joined"): that hides races between threads, and
- * finds every wait that is missing between streams. With validate.threads "separate" only order
- * that the detector sees counts.
+ * Threads of the host synchronise with each other by locks and joins, which the detector does not
+ * see. By default ("joined") the detector assumes that the calls of all threads are ordered: races
+ * between threads stay hidden, but every missing wait between streams is found. With
+ * validate.threads "separate" only order that the detector sees counts.
  *
- * The detector keeps a list of stretches of memory, each with the accesses that a later one could
- * still race with: an access that happens before a new one, and is no stronger, is dropped; with
- * "joined" threads also an access that the host knows to be complete, since all work queued later
- * happens after it.
+ * The detector keeps a list of stretches of memory, each with the accesses that a later access
+ * could still race with. An access is dropped when a new access happens after it, unless the old
+ * access is a write and the new access a read. With "joined" threads an access is also dropped when
+ * the host knows that it is complete, because all work queued later happens after it.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -67,7 +68,8 @@ static void join_stream_of(void *user_data, struct ds_accel__object *object)
     }
 }
 
-/* The clock of an event; NULL if the event is unknown, or was recorded in a capture. Borrowed. */
+/* Return the clock of an event, borrowed; NULL if the event is unknown, or was recorded in a
+ * capture. */
 static race_clock_t *event_clock(const void *handle)
 {
     const struct ds_accel__object *event = ds_accel__object_find(DS_ACCEL__EVENT, handle);
@@ -77,7 +79,8 @@ static race_clock_t *event_clock(const void *handle)
                : NULL;
 }
 
-/* The clock that a waiting call will have waited for: the one at the start of the call. */
+/* Return the clock that a waiting call waits for: the clock of the awaited object at the start of
+ * the call. */
 static race_clock_t *awaited(const struct ds_accel__call *call)
 {
     const void *handle = DS_ACCEL__POINTER(call, 0);
@@ -110,10 +113,10 @@ static race_clock_t *awaited(const struct ds_accel__call *call)
     }
 }
 
-/* Freeing is a write by the thread or stream that frees; afterwards nothing is known of the
- * addresses. Unregistered memory stays the caller's, with all its accesses. True: the free races
- * and, where races fail, is refused. An allocator's free is not refused: the memory would then
- * have no owner. */
+/* Record a free, which is a write by the thread or stream that frees, and then forget the accesses
+ * to the memory. The accesses to memory that is only unregistered are kept. True: the free races
+ * and is refused, because validate.races is "fail". A free by an allocator is never refused,
+ * because the memory would then have no owner. */
 static bool free_memory(const struct ds_accel__call *call)
 {
     struct ds_accel__access access = {.stack = call->stack, .slot = call->slot, .site = call->site};
@@ -173,8 +176,8 @@ static void run_task(void *user_data, int32_t status)
     free(task);
 }
 
-/* Run a task of a capture, for one of its launches. The task is kept: no run is known to be the
- * last. */
+/* Run a captured task for one of its launches. The task is not freed, because no run is known to be
+ * the last. */
 static void run_captured(void *user_data, int32_t status)
 {
     struct ds_accel__race_task *task = user_data;
@@ -199,7 +202,7 @@ static void run_captured(void *user_data, int32_t status)
     ds_accel__layer_unlock();
 }
 
-/* In a capture the task has no place yet; each launch gives it one. */
+/* Wrap a host task. In a capture the task has no place yet; each launch adds a place. */
 static void wrap_task(struct ds_accel__call *call)
 {
     struct ds_accel__object *stream =
@@ -299,7 +302,7 @@ static void wait_event(const struct ds_accel__call *call)
             ds_accel__clock_join(&race->in_capture, mark->in_capture);
         }
     } else if (mark->recorded_in != 0 && mark->capture != NULL && !mark->capture->is_over) {
-        race->capture = mark->capture; /* waiting for the event adds the stream to the capture */
+        race->capture = mark->capture; /* by waiting for the event, the stream joins the capture */
         race->capture->references++;
         race->in_capture = ds_accel__clock_get(mark->in_capture);
     } else if (mark->recorded_in == 0) {
@@ -330,7 +333,7 @@ static void begin_capture(const struct ds_accel__call *call)
     race->in_capture = NULL;
 }
 
-/* The streams that joined a capture leave it with the stream that began it. */
+/* Remove a stream from an ended capture: streams that joined a capture leave it when it ends. */
 static void leave_capture(void *user_data, struct ds_accel__object *object)
 {
     struct ds_accel__race_object *race = object->race;
@@ -381,7 +384,7 @@ static void take_graph(const void *exec_handle, const void *graph_handle)
     }
 }
 
-/* After the places of earlier launches. */
+/* Add a place after the places of earlier launches. */
 static void add_place(struct ds_accel__race_task *task, const struct ds_accel__access *at)
 {
     struct ds_accel__task_place **end = &task->places;
@@ -416,7 +419,8 @@ static void remove_place(struct ds_accel__race_task *task, uint32_t component, u
     }
 }
 
-/* Runs before the plugin is called, which may run the graph's host tasks before it returns. */
+/* Assign places to the items of a launch. This happens before the plugin is called, because the
+ * plugin may run the graph's host tasks before it returns. */
 static struct ds_accel__launch *place_launch(const struct ds_accel__call *call)
 {
     const struct ds_accel__race_object *exec =
@@ -461,7 +465,7 @@ static struct ds_accel__launch *place_launch(const struct ds_accel__call *call)
     return launch;
 }
 
-/* A launch into a capture: the graph's contents become a part of the capture. */
+/* Record a launch on a capturing stream: the graph's contents become a part of the capture. */
 static void capture_launch(const struct ds_accel__call *call)
 {
     struct ds_accel__object *stream =
@@ -645,7 +649,8 @@ static void race_before(struct ds_accel__call *call)
     }
 }
 
-/* Update the clocks after a call that succeeded in the plugin. Lock held. */
+/* Update the clocks after a call that succeeded in the plugin. The caller holds the layers'
+ * lock. */
 static void follow(struct ds_accel__call *call)
 {
     switch (call->slot) {
@@ -690,7 +695,7 @@ static void follow(struct ds_accel__call *call)
     }
 }
 
-/* A task that the plugin did not accept, or that another layer refused. */
+/* Free a task that the plugin did not accept, or that another layer refused. */
 static void drop_task(struct ds_accel__call *call)
 {
     struct ds_accel__race_task *task = call->race.task;
@@ -709,7 +714,7 @@ static void drop_task(struct ds_accel__call *call)
     }
 }
 
-/* Free the tasks of captures. Lock held. */
+/* Free the captured tasks. The caller holds the layers' lock. */
 static void end_tasks(struct ds_accel__stack *stack)
 {
     while (stack->race_tasks != NULL) {
@@ -730,7 +735,7 @@ static void race_after(struct ds_accel__call *call)
     ds_accel__layer_lock();
     if (call->slot == DS_ACCEL__SLOT_graph_capture_end && !call->is_refused &&
         !call->capture_goes_on) {
-        end_capture(call); /* also a broken capture: it ended without a graph */
+        end_capture(call); /* a broken capture has ended too, without a graph */
     } else if (call->status == DS_ACCEL_OK && !call->is_refused && !ds_accel__race_is_blind) {
         follow(call);
     }
@@ -762,7 +767,7 @@ static void race_stop(struct ds_accel__stack *stack)
     end_tasks(stack);
     if (ds_accel__race_findings_close(stack)) {
         ds_accel__race_natives_forget();
-        ds_accel__race_clocks_close(); /* no clock counted so far is read again */
+        ds_accel__race_clocks_close(); /* no existing clock is read again */
         is_blind_told = false;
     }
     ds_accel__layer_unlock();
@@ -776,9 +781,9 @@ const struct ds_accel__layer_ops ds_accel__layer_race = {
     .after = race_after,
 };
 
-/* ---- from outside --------------------------------------------------------------------------- */
+/* ---- functions called by other layers ------------------------------------------------------- */
 
-/* True: the access races, and is refused. */
+/* Record an access. True: the access races, and is refused. */
 static bool note(const struct ds_accel__access *access)
 {
     if (access->stack->fails_on_races && ds_accel__access_check(access) != NULL) {
@@ -833,9 +838,9 @@ bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel_
 }
 
 /*
- * The new use of a block that an allocator hands out again must happen after all earlier uses. The
- * check records no access: the earlier uses are kept, and the new owner's accesses race with them
- * if this check finds a race.
+ * Check that the new use of a block, which an allocator hands out again, happens after all earlier
+ * uses. The check records no access: the earlier accesses are kept, and if this check finds a race,
+ * the new owner's accesses to the block race with them too.
  */
 void ds_accel__race_block(const struct ds_accel__object *device, struct ds_accel__object *stream,
                           const void *pointer, uint64_t size_bytes, const void *site)

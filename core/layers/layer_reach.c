@@ -8,8 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* process_vm_readv() is one system call, but a filter may forbid it, and it does not read memory
- * that a driver has mapped: where it fails, write() decides. */
+/* Try process_vm_readv() first, because it is a single system call. It fails if a filter forbids
+ * it, and for memory that a driver has mapped; in these cases write() to a pipe decides. */
 bool ds_accel__layer_is_readable(uint64_t address)
 {
     unsigned char byte;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Live handles, by kind and value, and live ranges of addresses, by where they begin; and the ones
- * that ended recently, for reports of a use after the end.
+ * The registry of live handles, by kind and value, and of live ranges of addresses, by start
+ * address. Recently removed handles and ranges are recorded too, for reports of a use after
+ * destruction.
  */
 #include "base/fork.h"
 #include "layers/layer.h"
@@ -21,18 +22,18 @@ struct grave {
 };
 
 struct ranges {
-    struct ds_accel__range **items; /* by space, then address; they do not overlap */
+    struct ds_accel__range **items; /* sorted by space, then by address; ranges do not overlap */
     size_t count;
     size_t capacity;
 };
 
-/* Guards everything below. */
+/* Guards all variables below. */
 static pthread_mutex_t layer_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ds_accel__object *buckets[BUCKET_COUNT];
 static uint64_t object_count;
 static uint64_t range_count;
 static struct ranges registers[DS_ACCEL__REGISTER_COUNT];
-/* Rings of recently ended objects and ranges. */
+/* Ring buffers of recently removed objects and ranges. */
 static struct grave graves[GRAVE_COUNT];
 static size_t next_grave;
 static struct ds_accel__range freed[GRAVE_COUNT];
@@ -53,7 +54,7 @@ void ds_accel__layer_registry_open(void)
     ds_accel__fork_renew(&layer_lock);
 }
 
-/* ---- objects: lock held --------------------------------------------------------------------- */
+/* ---- objects: the caller holds the layers' lock --------------------------------------------- */
 
 const char *ds_accel__kind_name(uint32_t kind)
 {
@@ -111,7 +112,7 @@ const void *ds_accel__object_grave(uint32_t kind, const void *handle)
     return NULL;
 }
 
-/* The new object, or the one that is already registered. */
+/* Return the new object, or the existing object if the handle is already registered. */
 struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint32_t kind,
                                               const void *handle, const void *device)
 {
@@ -154,9 +155,9 @@ void ds_accel__object_remove(struct ds_accel__object *object, const void *site)
     next_grave = (next_grave + 1) % GRAVE_COUNT;
 }
 
-/* ---- ranges: lock held ---------------------------------------------------------------------- */
+/* ---- ranges: the caller holds the layers' lock ---------------------------------------------- */
 
-/* Position of the first range that begins after the address. */
+/* Return the position of the first range that begins after the address. */
 static size_t position_behind(const struct ranges *ranges, uint64_t space, uint64_t address)
 {
     size_t low = 0;
@@ -244,7 +245,7 @@ static void remove_at(struct ranges *ranges, size_t position)
 
 #define SPARE_PLACES 64
 
-/* Make room for what calls in flight may add. False: out of memory. */
+/* Make space for the ranges that calls in progress may add. False: out of memory. */
 bool ds_accel__ranges_make_room(enum ds_accel__register in)
 {
     struct ranges *ranges = &registers[in];
@@ -274,7 +275,7 @@ void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__rang
         return; /* more than SPARE_PLACES concurrent calls, and out of memory */
     }
     **spare = *range;
-    if (range->number == 0) { /* a range whose free failed keeps its number */
+    if (range->number == 0) { /* a range that is restored after a failed free has its old number */
         (*spare)->number = ++range_count;
     }
     position = position_behind(ranges, range->space, range->begin);

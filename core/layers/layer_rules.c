@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What layer validate checks across calls: which calls break an active capture, whether the memory
- * of a graph is still what was captured, and calls from contexts in which no call is allowed.
+ * Rules of layer validate that concern several calls: calls that break an active capture, launches
+ * of a graph whose memory was freed after the capture, and calls from contexts in which no call is
+ * allowed.
  *
  * A host task is marked while it runs, on the thread that runs it. A captured task runs with every
- * launch, and no call reports its last run: its mark is kept until the layers end.
+ * launch, and no call reports its last run, so that its mark is kept until the layers are removed.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -19,13 +20,13 @@
 /* ---- host tasks ----------------------------------------------------------------------------- */
 
 struct ds_accel__task_mark {
-    struct ds_accel__task_mark *next; /* next of the captured ones */
+    struct ds_accel__task_mark *next; /* next captured task */
     ds_accel_host_task_t run;
     void *user_data;
     bool is_captured;
 };
 
-static _Thread_local uint32_t tasks_here; /* host tasks that this thread runs now */
+static _Thread_local uint32_t tasks_here; /* number of host tasks that this thread runs now */
 
 bool ds_accel__hook_in_task(void)
 {
@@ -86,7 +87,7 @@ void ds_accel__rules_wrap_task(struct ds_accel__call *call)
     call->arguments[2].pointer = (uintptr_t)mark;
 }
 
-/* A task that was not accepted will not run. */
+/* Free the mark of a task that was not accepted, and therefore does not run. */
 void ds_accel__rules_drop_task(const struct ds_accel__call *call)
 {
     if (call->status != DS_ACCEL_OK) {
@@ -107,14 +108,15 @@ void ds_accel__rules_stop(struct ds_accel__stack *stack)
 /* ---- calls during a capture ----------------------------------------------------------------- */
 
 /*
- * Calls that cannot be part of a graph, and break a capture. ANYWHERE is what CUDA calls unsafe: a
- * capture in mode global forbids it to every thread, one in mode thread-local to its own thread,
- * for every object. Memory and events are not among them: plugins take care that allocating,
- * freeing and pinning (DSA-P106), and querying and waiting for an event from outside the capture,
- * break no capture.
+ * Calls that cannot be part of a graph, and break a capture. ITSELF: the call breaks a capture only
+ * if its own stream or event is in the capture. ANYWHERE: the call is "unsafe" in CUDA's terms;
+ * with any object, a capture in mode global forbids it in every thread, and a capture in mode
+ * thread-local forbids it in the capturing thread. Calls on memory and events are not listed:
+ * plugins ensure that allocating, freeing and pinning (DSA-P106), and querying and waiting for an
+ * event from outside the capture, do not break a capture.
  */
 enum place {
-    ITSELF, /* of a capturing stream, or an event that was recorded in a capture */
+    ITSELF, /* a capturing stream, or an event that was recorded in a capture */
     ANYWHERE
 };
 
@@ -127,7 +129,8 @@ static const struct {
     {DS_ACCEL__SLOT_stream_synchronize, ITSELF},   {DS_ACCEL__SLOT_stream_query, ITSELF},
 };
 
-static _Thread_local uint32_t own_waits; /* the library's own waits that this thread is in */
+/* number of waits of the library itself that this thread is executing */
+static _Thread_local uint32_t own_waits;
 
 void ds_accel__hook_own(bool is_begun)
 {
@@ -137,12 +140,13 @@ void ds_accel__hook_own(bool is_begun)
 struct capture_search {
     const struct ds_accel__stack *stack;
     bool is_found;
-    const void *site; /* where the stream was made */
+    const void *site; /* call site that made the stream */
     uint32_t mode;
     bool is_others;
 };
 
-/* A runtime does not know contexts of this library: a capture is of the process. */
+/* Whether both stacks use the same runtime. A runtime does not distinguish contexts of this
+ * library: a capture concerns the whole process. */
 static bool is_same_backend(const struct ds_accel__stack *left, const struct ds_accel__stack *right)
 {
     return left == right || strcmp(left->candidate->name, right->candidate->name) == 0;
@@ -183,7 +187,7 @@ static void check_anywhere(struct ds_accel__call *call)
     }
 }
 
-/* The stream or the event itself is in a capture. */
+/* Refuse a call whose stream or event is itself in a capture. */
 static void check_itself(struct ds_accel__call *call)
 {
     uint32_t kind = ds_accel__slots[call->slot].meanings[0];
@@ -219,9 +223,9 @@ static void check_unsafe(struct ds_accel__call *call)
     }
 }
 
-/* Work queued on a default stream that waits for all others would wait for a capturing stream,
- * which breaks the capture in every mode. Slots that queue or query, and the position of the
- * stream. */
+/* Slots that queue work or query, and the position of their stream argument. If the stream is a
+ * default stream that waits for all other streams, the call would wait for a capturing stream,
+ * which breaks the capture in every mode. */
 static const struct {
     uint32_t slot;
     uint32_t position;
@@ -276,7 +280,8 @@ static void check_default_stream(struct ds_accel__call *call, uint32_t position)
     }
 }
 
-/* cuda and rocm refuse the end from another thread, and leave the capture as it is. */
+/* Refuse to end a capture if another thread began it: cuda and rocm refuse such a call, and the
+ * capture continues. */
 static void check_who_ends(struct ds_accel__call *call)
 {
     const struct ds_accel__object *stream;
@@ -296,7 +301,7 @@ static void check_who_ends(struct ds_accel__call *call)
     }
 }
 
-/* A capturing stream waits for an event from outside the capture. */
+/* Refuse a wait of a capturing stream for an event that was recorded outside the capture. */
 static void check_event_of_outside(struct ds_accel__call *call)
 {
     const struct ds_accel__object *stream;
@@ -331,9 +336,10 @@ static void check_queue(struct ds_accel__call *call)
     }
 }
 
-/* ---- what a graph uses ---------------------------------------------------------------------- */
+/* ---- memory that a graph uses --------------------------------------------------------------- */
 
-/* Does the memory of a captured access still exist? Where it was freed in *grave_out. Lock held. */
+/* Whether the memory of a captured access still exists; if not, *grave_out is the freed range. The
+ * caller holds the layers' lock. */
 static bool is_there(const struct ds_accel__capture_item *item, struct ds_accel__range *grave_out)
 {
     const struct ds_accel__access *access = item->access;
@@ -390,7 +396,8 @@ static void check_replay(struct ds_accel__call *call)
 
 /* ---- two devices ---------------------------------------------------------------------------- */
 
-/* Slots whose two handles must belong to one device. A stream may wait for any device's event. */
+/* Slots whose two handles must belong to one device. stream_wait_event is not listed, because a
+ * stream may wait for an event of any device. */
 static const struct {
     uint32_t slot;
     uint32_t kinds[2];

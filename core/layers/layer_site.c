@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The call site in the program. */
+/* Finding the call site in the program, and describing it. */
 #include "base/text.h"
 #include "layers/layer.h"
 
@@ -42,10 +42,11 @@ const void *ds_accel__layer_caller(const void *address)
     int count;
 
     if (!is_own(address)) {
-        return address; /* the public calls are inline: this is the usual case */
+        return address; /* the usual case, because the public calls are inline */
     }
     count = backtrace(frames, ARRAY_SIZE(frames));
-    /* Frames of a sanitizer, whose backtrace() replaces libc's, may come before this library's. */
+    /* Frames of a sanitizer, whose backtrace() replaces that of libc, may come before the frames of
+     * this library. */
     for (int i = 0; i < count; i++) {
         if (is_own(frames[i])) {
             is_reached = true;
@@ -58,7 +59,7 @@ const void *ds_accel__layer_caller(const void *address)
 
 void ds_accel__layer_site(const void *site, char *text, size_t text_size)
 {
-    /* The call instruction, one byte before the return address: the address for addr2line. */
+    /* One byte before the return address is in the call instruction, which addr2line needs. */
     const char *address = site != NULL ? (const char *)site - 1 : NULL;
     const char *module;
     Dl_info info;
@@ -83,5 +84,7 @@ void ds_accel__layer_site_open(void)
     void *frame[1];
 
     dl_iterate_phdr(find_own_code, (void *)(uintptr_t)ds_accel__layer_site_open);
-    backtrace(frame, 1); /* loads what backtrace() needs now, and not inside of a call */
+    /* backtrace() loads a library on first use: this call does so now instead of within a later
+     * call */
+    backtrace(frame, 1);
 }

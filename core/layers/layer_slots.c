@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The slots of a plugin's table, as layers see them: made of slots.def. */
+/* Descriptions of the slots of a plugin's table, generated from slots.def. */
 #include "base/slots.h"
 #include "layers/layer.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The stacks of the process, and the stack that a call goes through. */
+/* The stacks of the process, and the choice of the stack for a call. */
 #include "host/registry.h"
 #include "layers/layer.h"
 

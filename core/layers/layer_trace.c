@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The trace: one span per call, in the Trace Event format that browsers' viewers open, with the
- * plugin's own spans (DS_ACCEL_EXT_TRACE) and the profiler ranges of the program among them.
+ * The trace. It has one span per call, the plugin's own spans (DS_ACCEL_EXT_TRACE) and the profiler
+ * ranges of the program, in the Trace Event format, which browsers' viewers open.
  *
- * It is the format's array form, which needs no end: each line is a complete event, and lines are
- * never split between writes, so that the file of a process that ended by a signal can be opened
- * too. An orderly end closes the array, and the file is then valid JSON. At most BUFFER_BYTES are
- * pending, none for longer than FLUSH_NS if calls continue. Accelerators that name the same file
- * share it.
+ * The file uses the array form of the format, whose closing bracket may be missing. Each line is a
+ * complete event, and lines are never split between writes, so that viewers can also open the file
+ * of a process that a signal killed. A normal exit closes the array, so that the file is valid
+ * JSON. At most BUFFER_BYTES are buffered, and none for longer than FLUSH_NS if calls continue.
+ * Accelerators configured with the same file share it.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -35,9 +35,9 @@ struct ds_accel__trace_file {
     char *path;
     uint32_t users;
     pid_t pid;
-    int fd; /* -1: writing failed, and nothing more is written */
+    int fd; /* -1: writing failed, and no more events are written */
     uint64_t written_ns;
-    size_t size_bytes; /* of the file */
+    size_t size_bytes; /* size of the file */
     size_t buffered;
     char buffer[BUFFER_BYTES];
 };
@@ -46,10 +46,11 @@ struct ds_accel__trace_file {
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ds_accel__trace_file *files;
 
-/* Spans that this thread began and has not ended: an unmatched end is left out. */
+/* Number of spans that this thread began and has not ended; an end without a beginning is not
+ * written. */
 static _Thread_local uint32_t depth;
 
-/* ---- the file: lock held -------------------------------------------------------------------- */
+/* ---- the file: the caller holds trace_lock -------------------------------------------------- */
 
 static void flush(struct ds_accel__trace_file *file)
 {
@@ -87,7 +88,7 @@ static void append(struct ds_accel__trace_file *file, const char *line, size_t l
     }
 }
 
-/* Takes ownership of path on success. */
+/* Open a trace file; takes ownership of path on success. */
 static int32_t open_file(char *path, struct ds_accel__trace_file **file_out)
 {
     static const char head[] = "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%ld,\"tid\":0,"
@@ -113,7 +114,8 @@ static int32_t open_file(char *path, struct ds_accel__trace_file **file_out)
     return DS_ACCEL_OK;
 }
 
-/* Share a file that this process has already open. Takes ownership of path. */
+/* Return the file with this path: the file that this process already has open, else a newly opened
+ * file. Takes ownership of path. */
 static int32_t take_file(char *path, struct ds_accel__trace_file **file_out)
 {
     struct ds_accel__trace_file *file = files;
@@ -157,9 +159,9 @@ static void put_file(struct ds_accel__trace_file *file)
 }
 
 /*
- * The process ends in an orderly way with accelerators that were not destroyed, such as the one of
- * ds_accel_get(): write what is pending, and close the array. A thread that is still within a call
- * may hold the lock for ever: then the file stays as a signal would have left it.
+ * At a normal exit, write the buffered events of accelerators that were not destroyed, such as that
+ * of ds_accel_get(), and close the array. If a thread that is still within a call holds the lock,
+ * the file is left without its last events and the closing bracket.
  */
 static __attribute__((destructor)) void finish_files(void)
 {
@@ -181,7 +183,7 @@ static __attribute__((destructor)) void finish_files(void)
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* One event's text; members that do not fit are left out. */
+/* The text of one event; members that do not fit are left out. */
 struct line {
     char text[LINE_BYTES];
     size_t length;
@@ -192,7 +194,7 @@ static void line_add(struct line *line, const char *format, ...)
 
 static void line_add(struct line *line, const char *format, ...)
 {
-    size_t room = LINE_BYTES - 8 - line->length; /* 8: for the brackets at the end */
+    size_t room = LINE_BYTES - 8 - line->length; /* 8 bytes are kept for the closing brackets */
     va_list arguments;
     int length;
 
@@ -206,7 +208,7 @@ static void line_add(struct line *line, const char *format, ...)
     }
 }
 
-/* A text from any source, as a JSON string of at most 200 bytes of it. */
+/* Add the first 200 bytes of a text from any source as a JSON string. */
 static void line_add_text(struct line *line, const char *text)
 {
     char clean[201];
@@ -226,7 +228,7 @@ static void line_add_text(struct line *line, const char *text)
     line_add(line, "\"%s\"", escaped);
 }
 
-/* Microseconds with three decimals, independent of the program's locale. */
+/* Add a time as microseconds with three decimals, independent of the program's locale. */
 static void line_add_time(struct line *line, const char *key, uint64_t ns)
 {
     line_add(line, ",\"%s\":%llu.%03u", key, (unsigned long long)(ns / 1000),
@@ -283,7 +285,7 @@ static uint64_t number_of(uint32_t kind, const void *handle)
     return number;
 }
 
-/* Arguments worth showing: sizes, kinds, which stream; of addresses only those of memory. */
+/* Add an argument if it is useful to readers: sizes, kinds, the stream, and addresses of memory. */
 static void add_argument(struct line *line, const struct ds_accel__call *call, uint32_t position)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
@@ -330,7 +332,8 @@ static bool is_range(uint32_t slot)
     return slot == DS_ACCEL__SLOT_range_push || slot == DS_ACCEL__SLOT_range_pop;
 }
 
-/* The call ends some handles: their numbers are looked up before it. */
+/* Store the start time, and the number of a handle that the call destroys, because the number is
+ * not known after the call. */
 static void trace_before(struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Keeps the registry up to date with what calls make and end. An ended object is removed before the
- * plugin is called, a new one added afterwards: in the other order, another thread's new handle
- * with the same value could be lost. Memory for new entries is allocated before the call, so that
- * every object that the plugin makes is registered.
+ * Updates the registry for the objects that calls create and destroy. A destroyed object is removed
+ * before the plugin is called, and a new object is added after the call. If the object were removed
+ * only after the call, another thread could already have registered a new handle with the same
+ * value, and the new entry would be lost. Memory for new entries is allocated before the call, so
+ * that every object that the plugin creates is registered.
  */
 #include "host/registry.h"
 #include "layers/layer.h"
@@ -40,7 +41,7 @@ static void learn_device_flags(struct ds_accel__stack *stack, ds_accel_plugin_de
     ds_accel__layer_unlock();
 }
 
-/* ---- objects that end: lock held ------------------------------------------------------------ */
+/* ---- destroyed objects: the caller holds the layers' lock ----------------------------------- */
 
 static void end_object(struct ds_accel__object *object, const void *site)
 {
@@ -75,9 +76,10 @@ void ds_accel__objects_end(const struct ds_accel__stack *stack, const void *inst
     ds_accel__objects_visit(end_if_of, &ending);
 }
 
-/* ---- keeping the registry ------------------------------------------------------------------- */
+/* ---- updating the registry ------------------------------------------------------------------ */
 
-/* The device handle of a call; NULL for calls on an instance. Lock held. */
+/* Return the device handle of a call; NULL for calls on an instance. The caller holds the layers'
+ * lock. */
 static const void *device_of(const struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
@@ -92,7 +94,7 @@ static const void *device_of(const struct ds_accel__call *call)
     return object != NULL ? object->device : NULL;
 }
 
-/* Register memory that the call made, as its slot requires. Lock held. */
+/* Register memory that the call made, as its slot requires. The caller holds the layers' lock. */
 static void keep_range(struct ds_accel__call *call, enum ds_accel__register in, const void *pointer,
                        uint64_t size_bytes, bool is_host)
 {
@@ -121,7 +123,8 @@ static void keep_range(struct ds_accel__call *call, enum ds_accel__register in, 
     ds_accel__range_add(in, &range, &call->spare_range);
 }
 
-/* The size of another process's or the vendor's memory, as the plugin reports it. No lock held. */
+/* Query the plugin for the size of memory of another process or of the vendor. The caller holds no
+ * lock. */
 static uint64_t ask_size(const struct ds_accel__call *call, const void *pointer)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
@@ -189,7 +192,7 @@ static void keep_memory(struct ds_accel__call *call, uint64_t asked_bytes)
     }
 }
 
-/* Register a handle that the call made. Lock held. */
+/* Register a handle that the call made. The caller holds the layers' lock. */
 static void keep_handle(struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
@@ -215,7 +218,8 @@ static void keep_handle(struct ds_accel__call *call)
         object->flags = (uint32_t)call->arguments[1].number;
     } else if (call->slot == DS_ACCEL__SLOT_native_wrap ||
                call->slot == DS_ACCEL__SLOT_ipc_event_open) {
-        object->flags = DS_ACCEL_EVENT_TIMING; /* nothing states that it has no timing */
+        /* the event is assumed to have timing, because the call does not show whether it has */
+        object->flags = DS_ACCEL_EVENT_TIMING;
     }
     object->is_created = object->is_created || call->slot == DS_ACCEL__SLOT_stream_create;
     object->is_default = object->is_default || call->slot == DS_ACCEL__SLOT_stream_get_default;
@@ -226,7 +230,8 @@ static void keep_handle(struct ds_accel__call *call)
     }
 }
 
-/* Record the vendor's handle that native_get returned for a stream or an event. Lock held. */
+/* Record the vendor's handle that native_get returned for a stream or an event. The caller holds
+ * the layers' lock. */
 static void note_native(const struct ds_accel__call *call)
 {
     uint64_t asked = call->arguments[1].number;
@@ -243,7 +248,8 @@ static void note_native(const struct ds_accel__call *call)
     }
 }
 
-/* The vendor's handle of an event that was recorded; 0: not known, or not needed. Lock held. */
+/* Return the vendor's handle of an event that was recorded; 0: not known, or not needed. The caller
+ * holds the layers' lock. */
 static uint64_t recorded_native(const struct ds_accel__call *call, const void **device_out)
 {
     const struct ds_accel__object *event =
@@ -256,8 +262,9 @@ static uint64_t recorded_native(const struct ds_accel__call *call, const void **
     return event != NULL ? event->native : 0;
 }
 
-/* Some backends create a new vendor event for each recording, and the old one's handle value may
- * then be reused for another event. No lock held. */
+/* Forget the vendor's handle of an event if the recording replaced it: some backends create a new
+ * vendor event for each recording, and the value of the old handle may be reused for another event.
+ * The caller holds no lock. */
 static void forget_native(const struct ds_accel__call *call, const void *device, uint64_t native)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -292,8 +299,8 @@ static void note_capture(const struct ds_accel__call *call)
     }
 }
 
-/* A runtime may refuse to end a capture and leave it active, for the thread that began it. Only
- * the plugin knows. No lock held. */
+/* Whether the capture continues after a failed graph_capture_end: a runtime may refuse to end a
+ * capture that another thread began. The plugin is queried. The caller holds no lock. */
 static bool capture_goes_on(const struct ds_accel__call *call)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -352,7 +359,7 @@ void ds_accel__track_after(struct ds_accel__call *call)
                             &call->removed, &call->spare_range);
     }
     if (call->slot == DS_ACCEL__SLOT_graph_capture_end && !call->capture_goes_on) {
-        note_capture(call); /* also a broken capture: it ended without a graph */
+        note_capture(call); /* a broken capture has ended too, without a graph */
     }
     native = recorded_native(call, &device);
     ds_accel__layer_unlock();
@@ -362,7 +369,7 @@ void ds_accel__track_after(struct ds_accel__call *call)
     learn_flags(call);
 }
 
-/* The register from which a slot releases memory, if it does, and the argument with the address. */
+/* Whether a slot releases memory; *in_out: the register that contains the memory. */
 static bool releases(uint32_t slot, enum ds_accel__register *in_out)
 {
     *in_out = slot == DS_ACCEL__SLOT_vmem_release ? DS_ACCEL__RESERVATIONS : DS_ACCEL__ALLOCATIONS;
@@ -388,7 +395,8 @@ static void release_memory(struct ds_accel__call *call, enum ds_accel__register 
     }
 }
 
-/* Reserve memory for what the call makes. False: out of memory, and the plugin is not called. */
+/* Allocate the registry's memory for the call. False: out of memory; the plugin must not be
+ * called. */
 bool ds_accel__track_reserve(struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
@@ -411,7 +419,8 @@ bool ds_accel__track_reserve(struct ds_accel__call *call)
                    ds_accel__ranges_make_room(DS_ACCEL__RESERVATIONS);
         ds_accel__layer_unlock();
     } else if (releases(call->slot, &in)) {
-        call->spare_range = malloc(sizeof(*call->spare_range)); /* restored if the call fails */
+        /* used to restore the range if the call fails */
+        call->spare_range = malloc(sizeof(*call->spare_range));
     }
     return has_room;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Checks both sides. The caller: layer validate checks arguments so that plugins need not, by the
- * meaning of each argument in slots.def and by the checks of single slots below; a wrong call is
- * rejected with a status and a message, and does not reach the plugin. The plugin: outputs point
- * to memory of this library while the plugin runs, between guard bytes that it must not write, and
- * are copied to the caller only after DS_ACCEL_OK; a broken rule is logged with its number
- * (docs/plugin-abi.md).
+ * Layer validate checks the caller and the plugin. It checks the arguments of the caller, so that
+ * plugins need not: by the meaning of each argument in slots.def, and by checks for single slots in
+ * this file. An invalid call is rejected with a status and a message, and does not reach the
+ * plugin. To check the plugin, outputs point to memory of this library while the plugin runs,
+ * between guard bytes that the plugin must not write; they are copied to the caller only after
+ * DS_ACCEL_OK. A rule that the plugin breaks is logged with its number (docs/plugin-abi.md).
  *
- * Device memory is known by the allocations that went through the table. Where a device works on
- * the process's own memory (DS_ACCEL_FLAG_HOST_ACCESSIBLE with DS_ACCEL_FLAG_UNIFIED_ADDRESSES), an
- * address outside every known allocation may still be valid; one that was freed recently is not.
+ * The layer knows the device memory that was allocated through the table. If a device works on the
+ * process's own memory (DS_ACCEL_FLAG_HOST_ACCESSIBLE with DS_ACCEL_FLAG_UNIFIED_ADDRESSES), an
+ * address outside every known allocation may still be valid, but recently freed memory is not.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -29,7 +29,7 @@
 #define SIZE_LIMIT ((uint64_t)INT64_MAX)
 #define SMALLEST_PAGE 4096u
 
-/* ---- the plugin's breaches ------------------------------------------------------------------ */
+/* ---- rules that the plugin breaks ----------------------------------------------------------- */
 
 static void breach(struct ds_accel__call *call, const char *rule, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -49,7 +49,7 @@ static void breach(struct ds_accel__call *call, const char *rule, const char *fo
                   ds_accel__slots[call->slot].name, what, site);
 }
 
-/* The plugin's result cannot be passed to the caller. */
+/* Fail the call with ERR_ABI, because the plugin's result cannot be passed to the caller. */
 static void reject(struct ds_accel__call *call, const char *why)
 {
     struct ds_accel_error *error = &call->own.error;
@@ -64,7 +64,7 @@ static void reject(struct ds_accel__call *call, const char *why)
 
 /* ---- handles -------------------------------------------------------------------------------- */
 
-/* The object of a handle; NULL: the call was refused. Valid only until the handle is destroyed. */
+/* Check that a handle is live and of this kind. False: the call was refused. */
 static bool check_handle(struct ds_accel__call *call, uint32_t kind, const void *handle,
                          const char *name)
 {
@@ -99,7 +99,7 @@ static bool check_handle(struct ds_accel__call *call, uint32_t kind, const void 
     return !call->is_refused;
 }
 
-/* The fields of an object that the checks of slots need, by value. */
+/* Return a copy of the members of an object that the checks of slots need. */
 static struct ds_accel__object look(uint32_t kind, const void *handle)
 {
     struct ds_accel__object copy = {0};
@@ -161,7 +161,7 @@ static void check_index(struct ds_accel__call *call, uint64_t index)
     }
 }
 
-/* Flag bits that a slot accepts. */
+/* Return the flag bits that a slot accepts. */
 static uint64_t known_flags(uint32_t slot)
 {
     switch (slot) {
@@ -265,7 +265,7 @@ static bool is_process_memory(const struct ds_accel__object *device)
     return (device->device_flags & both) == both;
 }
 
-/* What is wrong with a part of an allocation, or NULL. Lock held. */
+/* Return what is wrong with a part of an allocation, or NULL. The caller holds the layers' lock. */
 static const char *judge_found(const struct ds_accel__object *device, uint64_t space,
                                const struct ds_accel__range *range, uint64_t address,
                                uint64_t size_bytes)
@@ -282,7 +282,7 @@ static const char *judge_found(const struct ds_accel__object *device, uint64_t s
         if (range->slot != DS_ACCEL__SLOT_vmem_map) {
             return "goes past the end of its allocation";
         }
-        address += here; /* adjacent mappings are one range to their user */
+        address += here; /* adjacent mappings may be used as one range */
         size_bytes -= here;
         range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, address);
         if (range == NULL) {
@@ -294,7 +294,7 @@ static const char *judge_found(const struct ds_accel__object *device, uint64_t s
 
 struct owner {
     uint64_t address;
-    const struct ds_accel__stack *stack; /* NULL: any */
+    const struct ds_accel__stack *stack; /* NULL: any stack */
     const struct ds_accel__range *range;
 };
 
@@ -308,7 +308,8 @@ static void find_owner(void *user_data, const struct ds_accel__range *range)
     }
 }
 
-/* Device memory: the host can access it only if the device works on the process's memory. */
+/* Whether the range is device memory, which the host can access only if the device works on the
+ * process's memory. */
 static bool is_device_range(const struct ds_accel__range *range)
 {
     return range->slot == DS_ACCEL__SLOT_mem_alloc ||
@@ -318,7 +319,8 @@ static bool is_device_range(const struct ds_accel__range *range)
            range->slot == DS_ACCEL__SLOT_dmabuf_import || range->slot == DS_ACCEL__SLOT_native_wrap;
 }
 
-/* Pinned memory is the device's, too, where it is mapped and has one address for both. */
+/* Whether the range is pinned memory that the device cannot access: pinned memory is also device
+ * memory if it is mapped and has one address for host and device. */
 static bool is_host_range(const struct ds_accel__range *range,
                           const struct ds_accel__object *device)
 {
@@ -328,7 +330,7 @@ static bool is_host_range(const struct ds_accel__range *range,
             (device->device_flags & DS_ACCEL_FLAG_UNIFIED_ADDRESSES) == 0);
 }
 
-/* The device of a call, by value. Lock held. */
+/* Return a copy of the object of the call's device. The caller holds the layers' lock. */
 static struct ds_accel__object device_of(const struct ds_accel__call *call)
 {
     struct ds_accel__object copy = {0};
@@ -346,7 +348,8 @@ static struct ds_accel__object device_of(const struct ds_accel__call *call)
     return copy;
 }
 
-/* What is wrong with a part of host memory, if it lies in a known allocation. Lock held. */
+/* Return what is wrong with a part of host memory, or NULL, also if no known allocation contains
+ * it. The caller holds the layers' lock. */
 static const char *judge_hosts(const struct ds_accel__stack *stack, uint64_t address,
                                uint64_t size_bytes, struct ds_accel__range *grave_out)
 {
@@ -367,8 +370,9 @@ static const char *judge_hosts(const struct ds_accel__stack *stack, uint64_t add
                : NULL;
 }
 
-/* What is wrong with memory that the host is to use; is_own: it must not be a device's; the
- * place where it was freed in *grave_out. Lock held. */
+/* Return what is wrong with memory that the host is to use, or NULL. is_own: the memory must not be
+ * device memory. For freed memory *grave_out is the freed range. The caller holds the layers'
+ * lock. */
 static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t address,
                                      uint64_t size_bytes, bool is_own,
                                      struct ds_accel__range *grave_out)
@@ -390,7 +394,8 @@ static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t
     return judge_hosts(call->stack, address, size_bytes, grave_out);
 }
 
-/* Memory that was registered, and now is ordinary host memory that the device can use. */
+/* Whether a freed range is memory that was unregistered, and is now ordinary host memory that the
+ * device can use. */
 static bool is_the_hosts_again(const struct ds_accel__range *grave,
                                const struct ds_accel__object *device)
 {
@@ -402,8 +407,8 @@ static const char *end_of(const struct ds_accel__range *grave)
     return grave->slot == DS_ACCEL__SLOT_mem_register ? "was unregistered" : "was freed";
 }
 
-/* What is wrong with memory that a device is to use; where it was freed in *grave_out. Lock
- * held. */
+/* Return what is wrong with memory that a device is to use, or NULL. For freed memory *grave_out is
+ * the freed range. The caller holds the layers' lock. */
 static const char *judge_device_memory(const struct ds_accel__object *device, uint64_t address,
                                        uint64_t size_bytes, bool is_own,
                                        struct ds_accel__range *grave_out)
@@ -482,7 +487,8 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
                    ? "lies in an allocator's memory, but in none of its blocks"
                    : judge_found(&of, range->space, range, address, size_bytes);
     }
-    /* The host's own memory may reuse the addresses of freed memory. */
+    /* Freed addresses that the host can read may now be the host's own memory, which is valid for
+     * host accesses. */
     if (grave != NULL && !is_the_hosts_again(grave, &of) &&
         (is_on_stream || !ds_accel__layer_can_read(address, reach))) {
         *grave_out = *grave;
@@ -508,7 +514,8 @@ static bool is_on(const struct ds_accel__stack *stack)
     return false;
 }
 
-/* The bytes of an extent, from the lowest to the highest, checked like any memory. Lock held. */
+/* Return what is wrong with the memory from the lowest to the highest byte of an extent, or NULL.
+ * The caller holds the layers' lock. */
 static const char *judge_extent(const struct ds_accel__stack *stack,
                                 const struct ds_accel__extent *extent, uint64_t begin,
                                 uint64_t size_bytes, struct ds_accel__range *grave_out)
@@ -552,7 +559,8 @@ bool ds_accel__validate_work(const struct ds_accel__stack *stack, const struct d
     return problem == NULL;
 }
 
-/* is_own: of this device, not only within its reach. NULL device: the host's. */
+/* Check memory that a call uses. device NULL: the host uses the memory. is_own: the memory must
+ * belong to this device; false: it is enough that the device can access it. */
 static void check_memory(struct ds_accel__call *call, const struct ds_accel__object *device,
                          uint64_t address, uint64_t size_bytes, bool is_own, const char *name)
 {
@@ -586,7 +594,7 @@ static void check_memory(struct ds_accel__call *call, const struct ds_accel__obj
     }
 }
 
-/* Two ranges of one address space. */
+/* Check that two ranges of one address space do not overlap. */
 static void check_overlap(struct ds_accel__call *call, uint64_t destination, uint64_t source,
                           uint64_t size_bytes)
 {
@@ -620,7 +628,9 @@ static void check_copy(struct ds_accel__call *call, const struct ds_accel__objec
                                    "DS_ACCEL_FLAG_UNIFIED_ADDRESSES");
             return;
         }
-        to_host = true; /* each may be either: only known memory is checked */
+        /* the copy kind does not show which side is host memory: only registered memory is
+         * checked */
+        to_host = true;
         from_host = true;
     }
     check_memory(call, to_host ? NULL : device, destination, size_bytes, to_host && is_said,
@@ -691,7 +701,7 @@ static void check_release(struct ds_accel__call *call, const struct ds_accel__ob
     }
 }
 
-/* The pointer and size must match a reservation or a mapping exactly. */
+/* Check that pointer and size match a reservation or a mapping exactly. */
 static void check_whole(struct ds_accel__call *call, const struct ds_accel__object *device,
                         enum ds_accel__register in)
 {
@@ -786,7 +796,7 @@ static void check_rng(struct ds_accel__call *call, const struct ds_accel__object
     }
 }
 
-/* Check the memory that a host task of the library touches. */
+/* Check the memory that a host task of the library accesses. */
 static void check_work(struct ds_accel__call *call)
 {
     char problem[512];
@@ -812,7 +822,7 @@ static void check_stream_end(struct ds_accel__call *call)
 struct census {
     const struct ds_accel__stack *stack;
     const void *instance;
-    const void *device; /* NULL: count devices */
+    const void *device; /* NULL: count the devices */
     uint64_t count;
 };
 
@@ -835,7 +845,9 @@ static void count_range(void *user_data, const struct ds_accel__range *range)
     census->count += range->stack == census->stack && range->device == census->device;
 }
 
-/* DSA-H18: the end is logged, not refused, since the caller must be able to end it. */
+/* Check rule DSA-H18: no object of a device is live when the device is closed, and no device is
+ * open at a shutdown. A breach is logged, and the call is not refused, because the caller must be
+ * able to close and shut down. */
 static void check_end(struct ds_accel__call *call)
 {
     bool is_device = call->slot == DS_ACCEL__SLOT_device_close;
@@ -899,7 +911,7 @@ static void check_slot(struct ds_accel__call *call)
         device = look(DS_ACCEL__DEVICE, first.device);
     }
     if (first.handle == NULL) {
-        return; /* a NULL handle, with which the call does nothing; init */
+        return; /* the handle is NULL, so that the call does nothing, or the call is init */
     }
     switch (call->slot) {
     case DS_ACCEL__SLOT_shutdown:
@@ -970,7 +982,7 @@ static void check_slot(struct ds_accel__call *call)
 
 /* ---- outputs -------------------------------------------------------------------------------- */
 
-/* Size of an output that is a single value; 0: the output is not one. */
+/* Return the size of an output that is a single value; 0: the output is not a single value. */
 static size_t cell_bytes(uint32_t meaning)
 {
     switch (meaning) {
@@ -995,7 +1007,8 @@ static void redirect_struct(struct ds_accel__call *call, uint32_t position)
 
     memcpy(&size, DS_ACCEL__POINTER(call, position), sizeof(size));
     copy = malloc((size_t)size + DS_ACCEL__CANARY_BYTES);
-    if (copy != NULL) { /* if NULL, the call continues without guard bytes */
+    /* if there is no memory for the copy, the call continues without guard bytes */
+    if (copy != NULL) {
         memcpy(copy, DS_ACCEL__POINTER(call, position), size);
         memset(copy + size, 0xc5, DS_ACCEL__CANARY_BYTES);
         call->validate.copies[position] = copy;
@@ -1103,7 +1116,7 @@ static void take_outputs(struct ds_accel__call *call)
             take_cell(call, i);
         }
     }
-    /* Only outputs: another layer may have replaced other arguments. */
+    /* Restore only output arguments, because another layer may have replaced other arguments. */
     for (uint32_t i = 0; i < slot->count; i++) {
         if (cell_bytes(slot->meanings[i]) > 0 || slot->meanings[i] == DS_ACCEL__STRUCT_OUT) {
             call->arguments[i] = call->validate.given[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Host work of the library itself, as the other rooms report it: a host task that the library
- * queues, work that it is about to do, and host memory that its streams no longer use.
+ * Host work of the library itself, which other parts of the library report: a host task that the
+ * library queues, work that it is about to do, and host memory that its streams no longer use.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -32,7 +32,8 @@ int32_t ds_accel__hook_host_task(struct ds_accel__stream *stream, ds_accel_host_
     return status;
 }
 
-/* Lock held. True: the work is refused. */
+/* Record the accesses of host work in a stack. True: the work is refused. The caller holds the
+ * layers' lock. */
 static bool note_host_work(struct ds_accel__stack *stack, const struct ds_accel__work *work,
                            const void *site)
 {
@@ -73,9 +74,9 @@ void ds_accel__hook_host_idle(ds_accel_plugin_device_t *device, const void *poin
     }
 }
 
-/* Work without a device is recorded by the accelerator whose streams use the memory, or else by
- * any. That accelerator's own calls report the findings, since another thread may be ending it
- * now. Lock held. True: the work is refused. */
+/* Record work without a device: in the stack whose streams use the memory, or else in any stack.
+ * Later calls of that accelerator report the findings, because another thread may be shutting the
+ * accelerator down now. True: the work is refused. The caller holds the layers' lock. */
 static bool note_without_device(const struct ds_accel__work *work, const void *site)
 {
     struct ds_accel__stack *stack = NULL;

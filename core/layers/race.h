@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the files of the race detector share; layer_race.c describes its principle. */
+/* Declarations shared by the files of the race detector; layer_race.c explains how it works. */
 #ifndef DS_ACCEL_LAYERS_RACE_H
 #define DS_ACCEL_LAYERS_RACE_H
 
@@ -10,7 +10,7 @@ struct ds_accel__extent;
 
 #define DS_ACCEL__COMPONENT_LIMIT 4096u
 
-/* Immutable once made, and shared by reference. */
+/* A vector clock; it does not change after it is made, and is shared by reference. */
 struct ds_accel__clock {
     uint32_t references;
     uint32_t count;
@@ -27,22 +27,25 @@ struct ds_accel__access {
     uint64_t space;
     uint64_t begin;
     uint64_t size_bytes;
-    uint64_t stream; /* number of the object; 0: the host */
-    uint32_t slot; /* SLOT_COUNT: noted by the program; SLOT_COUNT + 1: a block handed out again */
-    const char *call; /* of host work: the public function; else NULL */
+    uint64_t stream; /* number of the stream's object; 0: the host */
+    /* slot of the call; SLOT_COUNT: the program reported the access; SLOT_COUNT + 1: an allocator
+     * hands a block out again */
+    uint32_t slot;
+    const char *call; /* for host work of the library: name of the public function; else NULL */
     bool is_write;
     bool is_on_stream;
-    bool is_foreign; /* on a stream of which the library had no handle */
+    bool is_foreign; /* the access is on a stream of which the library had no handle */
     const void *site;
-    const void *captured_at; /* of a launch */
+    const void *captured_at; /* for an access of a graph's launch: call site of the captured call */
 };
 
-/* What a capture recorded: accesses, host tasks, and records of events, in order. */
+/* One item that a capture recorded: an access, a host task, or the recording of an event. The items
+ * are in order. */
 struct ds_accel__capture_item {
-    struct ds_accel__access *access; /* NULL: a host task or a record */
+    struct ds_accel__access *access; /* NULL: the item is a host task or a recording */
     struct ds_accel__race_task *task;
-    uint64_t memory; /* number of the range that held it; 0: not known */
-    uint64_t block;  /* of the block, if the capture's own pool does not keep it */
+    uint64_t memory; /* number of the range that contained the access; 0: not known */
+    uint64_t block;  /* number of the block, if the capture's own pool does not keep it */
     const void *event;
     uint64_t event_number;
 };
@@ -51,7 +54,7 @@ struct ds_accel__capture {
     uint32_t references;
     uint64_t id;
     const void *device;
-    uint64_t pool; /* the pool of its memory; 0: none */
+    uint64_t pool; /* number of the pool that the capture allocates from; 0: none */
     bool is_over;
     struct ds_accel__capture_item *items;
     size_t count;
@@ -59,13 +62,18 @@ struct ds_accel__capture {
 };
 
 struct ds_accel__race_object {
-    uint32_t references; /* handles of one vendor stream share it */
-    uint32_t component;  /* of a stream */
-    race_clock_t *clock; /* stream, event, executable graph; device: of its ended streams */
-    struct ds_accel__capture *capture; /* stream, event: the one it is in; graph: its contents */
-    race_clock_t *in_capture; /* stream: its clock there; event: the clock recorded there */
-    uint64_t recorded_in;     /* event: id of the capture; 0: outside of any */
-    bool is_recorded;         /* event: has been recorded */
+    uint32_t references; /* more than 1 if several handles of one vendor stream share the struct */
+    uint32_t component;  /* component of a stream */
+    /* clock of a stream, event or executable graph; of a device: joined clocks of its destroyed
+     * streams */
+    race_clock_t *clock;
+    /* of a stream or event: the capture that it is in; of a graph: its contents */
+    struct ds_accel__capture *capture;
+    /* clocks within the capture; of a stream: its clock; of an event: the recorded clock */
+    race_clock_t *in_capture;
+    /* of an event: ID of the capture in which it was recorded; 0: recorded outside of captures */
+    uint64_t recorded_in;
+    bool is_recorded; /* of an event: it has been recorded */
 };
 
 struct ds_accel__race_thread {
@@ -74,27 +82,29 @@ struct ds_accel__race_thread {
     race_clock_t *clock;
 };
 
-/* Where a captured host task will run for a launch. */
+/* The place (component, time, clock) where a captured host task will run for one launch. */
 struct ds_accel__task_place {
     struct ds_accel__task_place *next;
-    struct ds_accel__access at; /* all but the range */
+    struct ds_accel__access at; /* all members except the address range */
 };
 
-/* A host task in flight, with the clock of its place in the stream. */
+/* A queued host task, with the clock of its place in the stream. */
 struct ds_accel__race_task {
     ds_accel_host_task_t run;
     void *user_data;
-    struct ds_accel__access place; /* all but the range */
-    bool is_nowhere;               /* its place is not known: accesses it notes are ignored */
-    bool is_captured;              /* it runs for each launch, at the first of its places */
+    struct ds_accel__access place; /* all members except the address range */
+    /* the place is not known, so that accesses reported by the task are ignored */
+    bool is_nowhere;
+    /* the task runs once for each launch, at the first of its places */
+    bool is_captured;
     struct ds_accel__task_place *places;
     struct ds_accel__race_task *next; /* next captured task of its stack */
 };
 
-/* A launch in flight: a time and a clock for each item of the capture. */
+/* A launch in progress, with a time and a clock for each item of the capture. */
 struct ds_accel__launch {
     struct ds_accel__capture *capture;
-    uint32_t component; /* of the stream */
+    uint32_t component; /* component of the stream */
     size_t count;
     struct {
         uint64_t time;
@@ -104,107 +114,117 @@ struct ds_accel__launch {
 
 /* ---- race_clock.c --------------------------------------------------------------------------- */
 
-extern race_clock_t *ds_accel__race_host_clock; /* all threads together */
+extern race_clock_t *ds_accel__race_host_clock; /* the joined clock of all host threads */
 extern bool
     ds_accel__race_is_blind; /* memory or components ran out: the search for races has stopped */
 
 race_clock_t *ds_accel__clock_get(race_clock_t *clock);
 void ds_accel__clock_put(race_clock_t *clock);
 uint64_t ds_accel__clock_at(const race_clock_t *clock, uint32_t component);
-/* *clock becomes, in each component, the later of both. */
+/* Set each component of *clock to the later time of both clocks. */
 void ds_accel__clock_join(race_clock_t **clock, race_clock_t *other);
-/* The next time of a component, in its own clock. */
+/* Return the next time of a component, and enter it into the component's own clock. */
 uint64_t ds_accel__clock_tick(race_clock_t **clock, uint32_t component);
-/* The same in the clock of a capture: no wait refers to that time. */
+/* Like ds_accel__clock_tick(), for a clock within a capture: no wait outside the capture refers to
+ * the time. */
 uint64_t ds_accel__clock_tick_in_capture(race_clock_t **clock, uint32_t component);
 uint32_t ds_accel__component_take(const race_clock_t *maker);
 void ds_accel__component_retire(uint32_t component);
-/* Does the library have a handle of a stream with this component? */
+/* Whether the library has a handle of a stream with this component. */
 bool ds_accel__race_is_ours(uint32_t component);
-/* The calling thread, its clock joined with the others' if threads are joined. NULL: blind. */
+/* Return the data of the calling thread; unless threads are separate, join the clocks of the other
+ * threads into its clock. NULL: the detector is blind. */
 struct ds_accel__race_thread *ds_accel__race_enter(const struct ds_accel__stack *stack);
-/* If threads are joined, the others' clock takes in this thread's. */
+/* Join the thread's clock into the clock of all host threads. */
 void ds_accel__race_leave(const struct ds_accel__race_thread *thread);
 void ds_accel__race_clocks_open(void);
 void ds_accel__race_clocks_close(void);
 
 /* ---- race_memory.c -------------------------------------------------------------------------- */
 
-/* A copy on the heap; NULL: out of memory, and the detector stops. */
+/* Return a copy on the heap; NULL: out of memory, and the detector becomes blind. */
 struct ds_accel__access *ds_accel__access_make(const struct ds_accel__access *pattern);
 void ds_accel__access_put(struct ds_accel__access *access);
 bool ds_accel__access_is_before(const struct ds_accel__access *a, const struct ds_accel__access *b);
-/* The access that a new one races with, or NULL. Every race is kept as a finding. */
+/* Return an earlier access that the new access races with, or NULL. Every race is recorded as a
+ * finding. */
 const struct ds_accel__access *ds_accel__access_check(const struct ds_accel__access *by);
 void ds_accel__access_keep(struct ds_accel__access *access);
 void ds_accel__access_forget(uint64_t space, uint64_t begin, uint64_t end);
-/* The same when the library's own streams of a stack no longer use host memory. */
+/* Forget the accesses of a stack's streams to host memory that the library's own streams no longer
+ * use. */
 void ds_accel__access_forget_idle(const struct ds_accel__stack *stack, uint64_t begin,
                                   uint64_t end);
-/* The stack with a kept access by a stream to this host memory; NULL: there is none. */
+/* Return a stack whose stream has a kept access to this host memory; NULL: there is none. */
 struct ds_accel__stack *ds_accel__access_stack(uint64_t begin, uint64_t end);
 /* Forget accesses that no later access can race with. */
 void ds_accel__access_prune(void);
-/* Record a race, one for each pair of call sites. */
+/* Record a race as a finding, once for each pair of call sites. */
 void ds_accel__race_find(const struct ds_accel__access *first,
                          const struct ds_accel__access *second);
 int32_t ds_accel__race_findings_open(struct ds_accel__stack *stack);
-/* True: the stack was the last with findings. Lock held. */
+/* Release the findings of a stack. True: no other stack has findings. The caller holds the layers'
+ * lock. */
 bool ds_accel__race_findings_close(struct ds_accel__stack *stack);
 
 /* ---- race_object.c -------------------------------------------------------------------------- */
 
-/* The object's race data, made on first use. NULL: blind. */
+/* Return the object's race data, made on first use. NULL: the detector is blind. */
 struct ds_accel__race_object *ds_accel__race_of(struct ds_accel__object *object);
 struct ds_accel__race_object *ds_accel__race_of_handle(uint32_t kind, const void *handle);
 void ds_accel__capture_put(struct ds_accel__capture *capture);
-/* Forget the ended streams: their clocks are no longer valid. */
+/* Forget the clocks of vendor streams without a handle, because clocks are no longer valid. */
 void ds_accel__race_natives_forget(void);
 
 /* ---- race_access.c -------------------------------------------------------------------------- */
 
 extern _Thread_local const struct ds_accel__race_task
-    *ds_accel__race_task; /* runs on this thread; NULL: none */
+    *ds_accel__race_task; /* the host task that runs on this thread; NULL: none */
 
-/* Takes ownership of the item's access. */
+/* Add an item to the capture, which takes ownership of the item's access. */
 void ds_accel__capture_add(struct ds_accel__capture *capture,
                            const struct ds_accel__capture_item *item);
 void ds_accel__capture_access(struct ds_accel__race_object *race,
                               const struct ds_accel__access *pattern);
-/* The stream's clock takes in all that happens before the work that the thread queues now. */
+/* Join into the stream's clock all clocks that happen before the work that the thread queues
+ * now. */
 void ds_accel__race_reach(const struct ds_accel__object *stream, struct ds_accel__race_object *race,
                           const struct ds_accel__race_thread *thread);
-/* Order that a thread learns from the return of a call that queued work. */
+/* Update the thread's clock after a call that queued work returned. */
 void ds_accel__race_return(const struct ds_accel__object *stream,
                            const struct ds_accel__race_object *race,
                            struct ds_accel__race_thread *thread);
 void ds_accel__race_access(const struct ds_accel__access *pattern);
-/* Fill component, time, clock and stream of accesses by a thread of the host. Borrowed clock. */
+/* Set component, time, clock and stream of an access by a thread of the host. The clock is
+ * borrowed. */
 bool ds_accel__race_place_host(struct ds_accel__stack *stack, struct ds_accel__access *access);
-/* The same on a stream, outside of captures, or (true in *captured_out) inside of one. */
+/* Set these members for an access on a stream. *captured_out: the access is part of a capture. */
 bool ds_accel__race_place_stream(struct ds_accel__object *stream,
                                  struct ds_accel__race_thread *thread,
                                  struct ds_accel__access *access, bool *captured_out);
-/* The address space of an address in a device's call: host memory is not the device's own. */
+/* Return the address space of an address in a call on a device: the host's space for host memory,
+ * else the device's space. */
 uint64_t ds_accel__race_space(const struct ds_accel__object *device, uint64_t address);
-/* The same for an address that host code uses: the device's only if the host cannot read it. */
+/* Return the address space of an address that host code uses: the device's space only if the host
+ * cannot read the address. */
 uint64_t ds_accel__race_host_space(const struct ds_accel__object *device, uint64_t address,
                                    enum ds_accel__reach *reach);
 const struct ds_accel__object *ds_accel__race_device_of(const void *handle);
-/* Size of an element; 1 for an unknown type. */
+/* Return the size of an element in bytes; 1 for an unknown dtype. */
 uint64_t ds_accel__race_dtype_bytes(uint64_t dtype);
 void ds_accel__race_join_waits(const struct ds_accel__call *call,
                                struct ds_accel__race_object *race, uint32_t position);
 
 /* ---- race_work.c ---------------------------------------------------------------------------- */
 
-/* From the lowest to the highest byte of an extent. */
+/* Return the range from the lowest to the highest byte of an extent. */
 void ds_accel__extent_span(const struct ds_accel__extent *extent, uint64_t *begin_out,
                            uint64_t *size_out);
-/* Record the accesses of work whose place is filled in; captured: in the capture of that stream. */
+/* Record the accesses of work; *access has the place. captured: race data of a capturing stream,
+ * whose capture gets the accesses; else NULL. */
 void ds_accel__work_access(const struct ds_accel__work *work, struct ds_accel__access *access,
                            struct ds_accel__race_object *captured);
-/* Would the accesses race? */
+/* Whether the accesses of the work would race. */
 bool ds_accel__work_check(const struct ds_accel__work *work, struct ds_accel__access *access);
 
 /* ---- race_touch.c --------------------------------------------------------------------------- */
@@ -212,8 +232,9 @@ bool ds_accel__work_check(const struct ds_accel__work *work, struct ds_accel__ac
 /* Record the accesses of a call that succeeded. */
 void ds_accel__race_touch(const struct ds_accel__call *call);
 /*
- * With validate.races "fail": would the call race? The clock it would have is joined for this check
- * only; a time that no clock has seen stands for the one it would get.
+ * Whether the call would race, for validate.races "fail". The clock that the call would have is
+ * computed only for this check; UINT64_MAX, a time that no clock has seen, stands for the call's
+ * time.
  */
 bool ds_accel__race_would(const struct ds_accel__call *call);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Accesses of the race detector: the component that makes them, their time and clock, and their
- * address space. race_touch.c and race_work.c determine what is accessed. All of it is guarded by
- * the layers' lock.
+ * Accesses of the race detector: the component that makes an access, its time, clock and address
+ * space. race_touch.c and race_work.c determine the accessed memory. The layers' lock guards all
+ * data.
  */
 #include "host/layers.h"
 #include "layers/layer.h"
@@ -33,7 +33,8 @@ static void join_if_ordered(void *user_data, struct ds_accel__object *object)
     }
 }
 
-/* The stream's clock takes in all that happens before the work that the thread queues now. */
+/* Join into the stream's clock all clocks that happen before the work that the thread queues
+ * now. */
 void ds_accel__race_reach(const struct ds_accel__object *stream, struct ds_accel__race_object *race,
                           const struct ds_accel__race_thread *thread)
 {
@@ -45,13 +46,14 @@ void ds_accel__race_reach(const struct ds_accel__object *stream, struct ds_accel
     }
 }
 
-/* Order that a thread learns from the return of a call that queued work. */
+/* Update the thread's clock after a call that queued work returned. */
 void ds_accel__race_return(const struct ds_accel__object *stream,
                            const struct ds_accel__race_object *race,
                            struct ds_accel__race_thread *thread)
 {
     if ((ds_accel__device_flags(stream) & DS_ACCEL_FLAG_SYNCHRONIZED) != 0) {
-        /* Each reference to a clock is counted: the stream holds this one. */
+        /* The analyzer is wrong: each reference to a clock is counted, and the stream owns this
+         * reference. */
         ds_accel__clock_join(&thread->clock, race->clock); // NOLINT(clang-analyzer-unix.Malloc)
     }
     ds_accel__race_leave(thread);
@@ -69,7 +71,7 @@ void ds_accel__race_access(const struct ds_accel__access *pattern)
     }
 }
 
-/* Takes ownership of the item's access. */
+/* Add an item to the capture, which takes ownership of the item's access. */
 void ds_accel__capture_add(struct ds_accel__capture *capture,
                            const struct ds_accel__capture_item *item)
 {
@@ -91,9 +93,9 @@ void ds_accel__capture_add(struct ds_accel__capture *capture,
     capture->items[capture->count++] = *item;
 }
 
-/* The memory that a later launch requires. A block allocated for a capture is freed when the
- * program no longer uses it, and its pool keeps it for the graphs that were captured with that
- * pool, but not for others, such as a graph of another capture with its own pool. */
+/* Note the memory that a later launch needs. When the program frees a block that was allocated for
+ * a capture, the pool of the block keeps the memory for the graphs that were captured with this
+ * pool, but not for graphs of captures with another pool. */
 static void note_memory(struct ds_accel__capture_item *item,
                         const struct ds_accel__capture *capture,
                         const struct ds_accel__access *access)
@@ -109,7 +111,8 @@ static void note_memory(struct ds_accel__capture_item *item,
                       : 0;
 }
 
-/* Accesses within one graph: only other streams of the capture can race. */
+/* Record an access within a capture, and check it against the accesses of the capture's other
+ * streams. */
 void ds_accel__capture_access(struct ds_accel__race_object *race,
                               const struct ds_accel__access *pattern)
 {
@@ -133,7 +136,8 @@ void ds_accel__capture_access(struct ds_accel__race_object *race,
     ds_accel__capture_add(race->capture, &item);
 }
 
-/* Fill component, time, clock and stream of accesses by a thread of the host. Borrowed clock. */
+/* Set component, time, clock and stream of an access by a thread of the host. The clock is
+ * borrowed. */
 bool ds_accel__race_place_host(struct ds_accel__stack *stack, struct ds_accel__access *access)
 {
     struct ds_accel__race_thread *thread;
@@ -159,7 +163,7 @@ bool ds_accel__race_place_host(struct ds_accel__stack *stack, struct ds_accel__a
     return !ds_accel__race_is_blind;
 }
 
-/* The same on a stream, outside of captures, or (true in *captured_out) inside of one. */
+/* Set these members for an access on a stream. *captured_out: the access is part of a capture. */
 bool ds_accel__race_place_stream(struct ds_accel__object *stream,
                                  struct ds_accel__race_thread *thread,
                                  struct ds_accel__access *access, bool *captured_out)
@@ -185,7 +189,8 @@ bool ds_accel__race_place_stream(struct ds_accel__object *stream,
     return !ds_accel__race_is_blind;
 }
 
-/* The address space of an address in a device's call: host memory is not the device's own. */
+/* Return the address space of an address in a call on a device: the host's space for host memory,
+ * else the device's space. */
 uint64_t ds_accel__race_space(const struct ds_accel__object *device, uint64_t address)
 {
     if (device == NULL || ds_accel__space_of(device) == 0 ||

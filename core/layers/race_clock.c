@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Clocks of the race detector and their owners, streams and threads of the host. layer_race.c
- * explains their meaning. All of it is guarded by the layers' lock.
+ * Clocks of the race detector, and their owners: streams and threads of the host. layer_race.c
+ * explains their meaning. The layers' lock guards all data.
  */
 #include "layers/layer.h"
 #include "layers/race.h"
@@ -24,7 +24,8 @@ static struct component components[DS_ACCEL__COMPONENT_LIMIT];
 static uint32_t component_count;
 static struct ds_accel__race_thread *threads;
 static pthread_key_t thread_key;
-static uint64_t generation = 1; /* of threads: data of an earlier generation is freed */
+/* generation of the threads' data; data of an earlier generation has been freed */
+static uint64_t generation = 1;
 static _Thread_local struct ds_accel__race_thread *this_thread;
 static _Thread_local uint64_t this_generation;
 
@@ -75,7 +76,7 @@ static bool clock_holds(const race_clock_t *clock, const race_clock_t *other)
     return true;
 }
 
-/* *clock becomes, in each component, the later of both. */
+/* Set each component of *clock to the later time of both clocks. */
 void ds_accel__clock_join(race_clock_t **clock, race_clock_t *other)
 {
     race_clock_t *joined;
@@ -137,10 +138,10 @@ uint64_t ds_accel__clock_tick_in_capture(race_clock_t **clock, uint32_t componen
 /* ---- components ----------------------------------------------------------------------------- */
 
 /*
- * A new component, or a retired one all of whose accesses happen before its new maker: the count
- * continues where the retired one ended, so that a clock that has seen the new one's accesses has
- * seen the old ones too. Accesses in captures do not count: each launch repeats them on its own
- * stream.
+ * Return a new component, or reuse a retired component if all its accesses happen before the clock
+ * maker. The time of a reused component continues, so that a clock that has seen an access of the
+ * new owner has also seen all accesses of the old owner. Accesses in captures do not count, because
+ * each launch repeats them on its own stream.
  */
 uint32_t ds_accel__component_take(const race_clock_t *maker)
 {
@@ -192,7 +193,7 @@ static void free_thread(struct ds_accel__race_thread *thread)
     free(thread);
 }
 
-/* The calling thread ends. */
+/* Free the data of the calling thread, which is exiting. */
 static void end_thread(void *data)
 {
     struct ds_accel__race_thread **place = &threads;
@@ -218,7 +219,8 @@ static void make_key(void)
     pthread_key_create(&thread_key, end_thread);
 }
 
-/* The calling thread, its clock joined with the others' if threads are joined. NULL: blind. */
+/* Return the data of the calling thread; unless threads are separate, join the clocks of the other
+ * threads into its clock. NULL: the detector is blind. */
 struct ds_accel__race_thread *ds_accel__race_enter(const struct ds_accel__stack *stack)
 {
     struct ds_accel__race_thread *thread = this_generation == generation ? this_thread : NULL;
@@ -233,7 +235,7 @@ struct ds_accel__race_thread *ds_accel__race_enter(const struct ds_accel__stack 
             return NULL;
         }
         thread->clock = ds_accel__clock_get(
-            ds_accel__race_host_clock); /* it was made by a thread, after all that */
+            ds_accel__race_host_clock); /* which happens before the creation of the thread */
         thread->component = ds_accel__component_take(ds_accel__race_host_clock);
         thread->next = threads;
         threads = thread;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Accesses to memory that are kept, by address, and the races that are found among them.
- * layer_race.c defines a race, and explains how long accesses are kept. All of it is guarded by the
- * layers' lock.
+ * The accesses that the race detector keeps, by address, and the races found among them.
+ * layer_race.c defines a race, and explains how long accesses are kept. The layers' lock guards all
+ * data.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -41,7 +41,7 @@ struct side {
 struct finding {
     struct side first;
     struct side second;
-    uint64_t begin; /* of the overlap */
+    uint64_t begin; /* start of the overlap */
     uint64_t size_bytes;
 };
 
@@ -49,12 +49,12 @@ struct ds_accel__race_findings {
     struct ds_accel__race_findings *next;
     struct finding *items;
     size_t count;
-    size_t told; /* items already logged */
+    size_t told; /* number of items already logged */
     uint64_t total;
-    int fd; /* descriptor of the file; -1: none */
+    int fd; /* descriptor of the file of races; -1: none */
 };
 
-static struct stretch **stretches; /* by space, then address; they do not overlap */
+static struct stretch **stretches; /* sorted by space, then by address; stretches do not overlap */
 static size_t stretch_count;
 static size_t stretch_capacity;
 static struct ds_accel__race_findings *all_findings;
@@ -82,7 +82,7 @@ static bool is_same_pair(const struct finding *finding, const struct ds_accel__a
            (finding->first.site == second->site && finding->second.site == first->site);
 }
 
-/* Record a race, one for each pair of call sites. */
+/* Record a race as a finding, once for each pair of call sites. */
 void ds_accel__race_find(const struct ds_accel__access *first,
                          const struct ds_accel__access *second)
 {
@@ -104,7 +104,7 @@ void ds_accel__race_find(const struct ds_accel__access *first,
     }
     items = realloc(findings->items, (findings->count + 1) * sizeof(*items));
     if (items == NULL) {
-        return; /* the race is known, and counted */
+        return; /* the race is counted, but has no finding */
     }
     findings->items = items;
     items += findings->count++;
@@ -163,7 +163,7 @@ static void tell(const struct ds_accel__stack *stack, const struct finding *find
     ds_accel__text_clear(&text);
 }
 
-/* The next finding that has not been logged; false: there is none. */
+/* Take the next finding that has not been logged; false: there is none. */
 static bool take_untold(struct ds_accel__race_findings *findings, struct finding *finding_out)
 {
     bool is_found;
@@ -178,8 +178,8 @@ static bool take_untold(struct ds_accel__race_findings *findings, struct finding
     return is_found;
 }
 
-/* Only for the caller's own stack, which its call keeps alive; another thread may be ending
- * others. */
+/* Only the stack of the current call is safe to use, because the call keeps it alive; another
+ * thread may be removing other stacks. */
 void ds_accel__race_tell(struct ds_accel__stack *stack)
 {
     struct finding finding;
@@ -221,7 +221,7 @@ static void end_stretch(size_t position)
             (stretch_count - position) * sizeof(struct stretch *));
 }
 
-/* The first stretch that ends after an address. */
+/* Return the position of the first stretch that ends after an address. */
 static size_t first_stretch(uint64_t space, uint64_t address)
 {
     size_t low = 0;
@@ -294,7 +294,7 @@ static void stretch_add(struct stretch *stretch, struct ds_accel__access *access
     stretch->accesses[stretch->count++] = access;
 }
 
-/* Split the stretch at a position; the second half holds the same accesses. */
+/* Split a stretch at an address; both halves have the same accesses. */
 static void split_stretch(size_t position, uint64_t at)
 {
     struct stretch *stretch = stretches[position];
@@ -341,8 +341,8 @@ void ds_accel__access_prune(void)
     }
 }
 
-/* May a stream that the library cannot query still use the memory? idle: the stack whose streams
- * are done; NULL: nothing uses the memory any more. */
+/* Whether a stream that the library cannot query may still use the memory. idle: the stack whose
+ * streams are done; NULL: no stream uses the memory any more. */
 static bool may_go_on(const struct ds_accel__access *access, const struct ds_accel__stack *idle)
 {
     return idle != NULL && access->is_on_stream &&
@@ -412,7 +412,8 @@ static bool is_resolved(const struct ds_accel__access *a, const struct ds_accel_
            (a->stack->flags & DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES) != 0;
 }
 
-/* The access that a new one races with, or NULL. Every race is kept as a finding. */
+/* Return an earlier access that the new access races with, or NULL. Every race is recorded as a
+ * finding. */
 const struct ds_accel__access *ds_accel__access_check(const struct ds_accel__access *by)
 {
     const struct ds_accel__access *raced = NULL;
@@ -443,7 +444,8 @@ void ds_accel__access_keep(struct ds_accel__access *access)
         ds_accel__access_prune();
         if (stretch_count > STRETCH_LIMIT / 2) {
             while (stretch_count > 0) {
-                end_stretch(stretch_count - 1); /* start again: memory is bounded */
+                /* forget all stretches, so that memory stays bounded */
+                end_stretch(stretch_count - 1);
             }
         }
         position = first_stretch(access->space, at);
@@ -473,7 +475,7 @@ void ds_accel__access_keep(struct ds_accel__access *access)
     }
 }
 
-/* A copy on the heap; NULL: blind from now on. */
+/* Return a copy on the heap; NULL: out of memory, and the detector is blind from now on. */
 struct ds_accel__access *ds_accel__access_make(const struct ds_accel__access *pattern)
 {
     struct ds_accel__access *access = malloc(sizeof(*access));
@@ -488,9 +490,9 @@ struct ds_accel__access *ds_accel__access_make(const struct ds_accel__access *pa
     return access;
 }
 
-/* ---- one stack ------------------------------------------------------------------------------ */
+/* ---- findings of a stack -------------------------------------------------------------------- */
 
-/* No access of a stack outlives the stack. */
+/* Remove all accesses of a stack that is being removed. */
 static void forget_stack(const struct ds_accel__stack *stack)
 {
     for (size_t i = stretch_count; i > 0; i--) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The race detector's data of an object: created on first use, shared by all handles of one vendor
- * stream, and freed with the last of them. The layers' lock guards all of it.
+ * The race detector's data of an object. The data is created on first use, shared by all handles of
+ * one vendor stream, and freed with the last of these handles. The layers' lock guards all data.
  */
 #include "layers/layer.h"
 #include "layers/race.h"
@@ -51,9 +51,10 @@ void ds_accel__capture_put(struct ds_accel__capture *capture)
 
 #define NATIVE_COUNT 64u
 
-/* Vendor streams that outlive their last handle, in a ring: a program may wrap one again. */
+/* Ring buffer of vendor streams that still exist after their last handle was destroyed, because a
+ * program may wrap such a stream again. */
 static struct native {
-    uint64_t stack; /* its id */
+    uint64_t stack; /* ID of the stack */
     uint64_t native;
     uint32_t device_index;
     race_clock_t *clock;
@@ -96,8 +97,8 @@ static void find_same_native(void *user_data, struct ds_accel__object *object)
     }
 }
 
-/* From now on the work of both streams is in one order; both events are one event of the
- * vendor's. */
+/* Let two objects share their race data, because both handles refer to one vendor stream or to one
+ * vendor event. */
 static void share(struct ds_accel__object *object, struct ds_accel__object *other)
 {
     struct ds_accel__race_object *shared = ds_accel__race_of(other);
@@ -114,8 +115,9 @@ static void share(struct ds_accel__object *object, struct ds_accel__object *othe
     object->race = shared;
 }
 
-/* The stream continues from the clock of the last handle of the vendor's stream. A newly created
- * stream starts anew: an older stream with the same value has ended. */
+/* Continue with the clock that the vendor's stream had when its last handle was destroyed. A newly
+ * created stream starts with a new clock, because an older stream with the same value no longer
+ * exists. */
 static void recall_native(struct ds_accel__object *stream)
 {
     for (size_t i = 0; i < NATIVE_COUNT; i++) {
@@ -156,9 +158,9 @@ void ds_accel__race_part(struct ds_accel__object *object)
     }
 }
 
-/* ---- objects that end ------------------------------------------------------------------------ */
+/* ---- destroyed objects ----------------------------------------------------------------------- */
 
-/* The vendor's stream has ended before a handle that was wrapped around it. */
+/* Forget the value of a vendor's stream that was destroyed while another handle still wraps it. */
 static void forget_value(void *user_data, struct ds_accel__object *object)
 {
     if (object->race == user_data) {
@@ -186,7 +188,8 @@ void ds_accel__race_object_end(struct ds_accel__object *object)
             ds_accel__race_of_handle(DS_ACCEL__DEVICE, object->device);
 
         if (device != NULL) {
-            ds_accel__clock_join(&device->clock, race->clock); /* the stream's work goes on */
+            /* the stream's queued work continues */
+            ds_accel__clock_join(&device->clock, race->clock);
         }
         remember_native(object, race->clock);
         ds_accel__component_retire(race->component);

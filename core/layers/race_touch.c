@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The memory that a call of the table accesses: recorded once the call succeeded, or, where races
- * are refused, checked before it. All of it is guarded by the layers' lock.
+ * The memory that a call of the table accesses. The accesses are recorded after the call succeeded,
+ * or, if races are refused, checked before the call. The layers' lock guards all data.
  */
 #include "host/layers.h"
 #include "layers/layer.h"
@@ -13,7 +13,7 @@
 
 #define RANGE_LIMIT 2
 
-/* The ranges that a call touches, and the stream or the host that touches them. */
+/* The ranges that a call accesses, and the stream or the host that accesses them. */
 struct touch {
     const void *stream; /* NULL: the host */
     struct {
@@ -23,7 +23,8 @@ struct touch {
         bool is_write;
     } ranges[RANGE_LIMIT];
     uint32_t count;
-    const struct ds_accel__work *work;        /* of a host task of the library; NULL: none */
+    /* accesses of a host task of the library; NULL: none */
+    const struct ds_accel__work *work;
     const struct ds_accel__race_object *exec; /* the launched graph, with its captured accesses */
 };
 
@@ -53,7 +54,7 @@ static void touch_copy(const struct ds_accel__call *call, const struct ds_accel_
     add_touch(touch, from_host ? NULL : device, call->arguments[2].pointer, size_bytes, false);
 }
 
-/* The memory that a call reads and writes; none for most calls. */
+/* Determine the memory that a call reads and writes; most calls access none. */
 static void touched_by(const struct ds_accel__call *call, struct touch *touch)
 {
     const union ds_accel__argument *arguments = call->arguments;
@@ -158,7 +159,7 @@ void ds_accel__race_touch(const struct ds_accel__call *call)
     }
 }
 
-/* Would the accesses of a graph race, launched at the place of an access? */
+/* Whether the accesses of a graph would race if it were launched at this place. */
 static bool launch_would(const struct ds_accel__race_object *exec, struct ds_accel__access *place)
 {
     bool is_raced = false;
@@ -205,7 +206,8 @@ bool ds_accel__race_would(const struct ds_accel__call *call)
             ds_accel__clock_put(access.clock);
             return false;
         }
-        ds_accel__race_reach(stream, race, thread); /* queueing always comes before the work */
+        /* the call that queues the work happens before the work */
+        ds_accel__race_reach(stream, race, thread);
         access.component = race->component;
         access.stream = stream->number;
         access.is_on_stream = true;

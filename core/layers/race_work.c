@@ -2,14 +2,14 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Accesses of the library's own host work, which the library reports to layer_work.c: random
- * numbers, strided copies and fills. For a plugin this is a host task without memory, so the caller
- * describes what the task touches.
+ * numbers, strided copies and fills. A plugin sees this work only as a host task, so that the
+ * library describes the memory that the task accesses.
  *
- * A strided access is its runs of bytes and not the span around them: two streams that write
- * alternate columns of one matrix do not race. A new access is compared run by run with all kept
- * accesses. Of an access with more than KEPT_RUNS runs only that many, evenly spaced, are kept for
- * later comparisons, so that memory stays bounded; a later access that overlaps only runs in
- * between is then missed, and no race is reported wrongly.
+ * A strided access consists of runs of bytes, and does not include the bytes between them: two
+ * streams that write alternate columns of one matrix do not race. Each run of a new access is
+ * compared with all kept accesses. If an access has more than KEPT_RUNS runs, only KEPT_RUNS of
+ * them, evenly spaced, are kept for later comparisons, so that memory stays bounded. A race with a
+ * run that is not kept is missed, but no race is reported wrongly.
  */
 #include "host/layers.h"
 #include "layers/layer.h"
@@ -22,7 +22,8 @@
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-/* The bytes of an extent: run_bytes at each sum of multiples of strides, all above 0. */
+/* The bytes of an extent: run_bytes bytes at each combination of the strides. All sizes and strides
+ * are positive. */
 struct runs {
     uint64_t begin;
     uint64_t run_bytes;
@@ -46,7 +47,8 @@ static void add_dim(struct runs *runs, uint64_t size, uint64_t stride)
     runs->strides[place] = stride;
 }
 
-/* Join dimensions that touch or overlap: a transposed matrix is one run again. */
+/* Merge dimensions whose runs touch or overlap, so that, for example, a transposed matrix becomes
+ * one run. */
 static void join_dims(struct runs *runs)
 {
     uint32_t joined = 0;
@@ -71,7 +73,7 @@ static void find_runs(const struct ds_accel__extent *extent, struct runs *runs)
         uint64_t size = (uint64_t)extent->sizes[i];
         int64_t stride = extent->strides[i];
 
-        if (stride < 0) { /* start at the lowest address */
+        if (stride < 0) { /* begin at the lowest address instead, with a positive stride */
             runs->begin -= (size - 1) * (0 - (uint64_t)stride);
             stride = -stride;
         }
@@ -98,7 +100,7 @@ void ds_accel__extent_span(const struct ds_accel__extent *extent, uint64_t *begi
     }
 }
 
-/* Where the run with this number begins. */
+/* Return the address of a run by its number. */
 static uint64_t run_begin(const struct runs *runs, uint64_t number)
 {
     uint64_t begin = runs->begin;

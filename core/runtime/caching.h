@@ -15,63 +15,64 @@ struct ds_accel__device;
 struct ds_accel__stream;
 
 enum ds_accel__pinned_place {
-    DS_ACCEL__PINNED_FOREIGN, /* of no pool */
+    DS_ACCEL__PINNED_FOREIGN, /* memory of no pool */
     DS_ACCEL__PINNED_LIVE,
-    DS_ACCEL__PINNED_FREE /* kept for later */
+    DS_ACCEL__PINNED_FREE /* freed and kept in the pool */
 };
 
-/* Record that another stream uses memory of the pool. ERR_NOT_FOUND, without setting an error: the
- * memory is not the pool's. */
+/* Record that another stream uses memory of the pool. ERR_NOT_FOUND, without an error text: the
+ * memory does not belong to the pool. */
 int32_t ds_accel__pinned_record(struct ds_accel__device *device, const void *pointer,
                                 struct ds_accel__stream *stream);
-/* Whether an address belongs to a pool: looked up by the base of its allocation, or by the address
- * itself if base is NULL. */
+/* Whether an address belongs to a pool. base: start of the address's allocation; NULL: the address
+ * is the start. */
 enum ds_accel__pinned_place ds_accel__pinned_find(ds_accel_t *context, const void *base,
                                                   const void *address);
 /* Return all pinned memory to the runtime, including blocks still in use. */
 void ds_accel__pinned_close(struct ds_accel__device *device);
-/* pinned_uses.c: a device was opened, and is about to be closed; its streams may use any pool's
- * memory. */
+/* pinned_uses.c: note that a device was opened (attach) or is about to be closed (detach); while it
+ * is open, its streams may use memory of any pool. */
 void ds_accel__pinned_attach(struct ds_accel__device *device);
 void ds_accel__pinned_detach(struct ds_accel__device *device);
-/* In a forked child: reset the list, since the child has none of the open devices. */
+/* In a forked child: clear the list of open devices, because the child has none of them. */
 void ds_accel__pinned_renew(void);
-/* A stream is about to be destroyed. The lock of its device is held. */
+/* Note that a stream is about to be destroyed. The caller holds the lock of its device. */
 void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
                                   const struct ds_accel__stream *stream);
 
 /* ---- capture_end.c: the end of a stream's capture -------------------------------------------- */
 
-/* The runtime was called to end the capture. True: the capture continues, since a runtime may
- * refuse to end a capture that this thread did not begin. */
+/* Note that the runtime was called to end the capture and returned end_status. True: the capture
+ * continues, because a runtime may refuse to end a capture that another thread began. */
 bool ds_accel__capture_note_end(struct ds_accel__stream *stream, int32_t end_status);
 /* End the capture and discard the graph. True: the runtime refused, and the capture continues. */
 bool ds_accel__capture_drop(struct ds_accel__stream *stream);
-/* The stream allocates from its own arena again. */
+/* Let the stream allocate from its own arena again. */
 void ds_accel__capture_release_arena(struct ds_accel__stream *stream);
-/* The stream is being destroyed: end its capture. */
+/* End the capture of a stream that is being destroyed. */
 void ds_accel__capture_cancel(struct ds_accel__stream *stream);
 
 /* ---- captures.c: captures of this process ---------------------------------------------------- */
 
-/* Before and after the call that begins a capture: in between no thread makes a query that would
- * break it. */
+/* Called before and after the call that begins a capture; in between no thread makes a query that
+ * would break the capture. */
 uint32_t ds_accel__captures_begin(void);
 void ds_accel__captures_begun(struct ds_accel__stream *stream, uint32_t process, bool has_begun);
-/* The stream's capture, if any, has ended. */
+/* Note that the stream's capture, if any, has ended. */
 void ds_accel__captures_end(struct ds_accel__stream *stream);
-/* From now on another library may capture on a stream of the device, until
+/* Note that another library may capture on a stream of the device, until
  * ds_accel__captures_forget(). */
 void ds_accel__captures_may_be_foreign(struct ds_accel__device *device);
 void ds_accel__captures_forget(struct ds_accel__device *device);
 bool ds_accel__captures_are_foreign(void);
-/* Hold: no capture begins until the release. False: a capture is in progress, and the caller must
- * not make a query that would break it. Try: holds only if no capture is in progress, including
- * another library's; false: not held. */
+/* ds_accel__captures_hold() blocks new captures until the release. It returns false if a capture is
+ * in progress: the caller must not make a query that would break it, and must release too.
+ * ds_accel__captures_try_hold() returns false, and blocks nothing, if a capture is in progress,
+ * including another library's capture. */
 bool ds_accel__captures_hold(void);
 bool ds_accel__captures_try_hold(void);
 void ds_accel__captures_release(void);
-/* In a forked child. */
+/* Called in a forked child: forget the captures of the parent process. */
 void ds_accel__captures_renew(void);
 
 enum ds_accel__allocator_mode {
@@ -83,37 +84,41 @@ enum ds_accel__allocator_mode {
 #define DS_ACCEL__HISTORY_ON 1u
 #define DS_ACCEL__HISTORY_STACKS 2u
 
-/* Settings; bytes. ds_accel__allocator_defaults() fills them. */
+/* Settings, in bytes. ds_accel__allocator_defaults() sets the default values. */
 struct ds_accel__allocator_options {
     enum ds_accel__allocator_mode mode;
     uint32_t roundup_power2_divisions; /* 0: sizes are rounded to 512 bytes only */
-    uint64_t small_limit_bytes;        /* requests up to this size come from small segments */
+    uint64_t small_limit_bytes;        /* requests up to this size are served from small segments */
     uint64_t small_segment_bytes;
-    uint64_t medium_limit_bytes; /* requests below this size come from medium segments */
+    uint64_t medium_limit_bytes; /* requests below this size are served from medium segments */
     uint64_t medium_segment_bytes;
-    uint64_t large_step_bytes; /* larger requests get a segment of their own, rounded to this */
-    uint64_t max_split_bytes; /* blocks of this size and larger are never split; 0: all are split */
-    double gc_threshold;      /* fraction of the limit that starts garbage collection; 0: never */
+    /* each larger request gets its own segment, whose size is a multiple of this */
+    uint64_t large_step_bytes;
+    uint64_t max_split_bytes; /* blocks of this size and larger are never split; 0: no limit */
+    /* garbage collection starts at this fraction of the limit; 0: never */
+    double gc_threshold;
     bool growable_segments;
-    uint64_t limit_bytes;      /* of reserved memory; 0: none */
-    double fraction;           /* the limit as a fraction of the device's memory; 0: none */
+    uint64_t limit_bytes;      /* limit for reserved memory; 0: no limit */
+    double fraction;           /* the limit as a fraction of the device's memory; 0: no limit */
     uint32_t history_flags;    /* DS_ACCEL__HISTORY_* */
-    uint64_t history_entries;  /* at most */
-    uint64_t quarantine_bytes; /* debug: freed memory kept out of reuse */
+    uint64_t history_entries;  /* maximum number of entries */
+    uint64_t quarantine_bytes; /* debug mode: amount of freed memory that is not reused */
 };
 
 DS_ACCEL__PRIVATE void ds_accel__allocator_defaults(struct ds_accel__allocator_options *options);
-/* Override the given options: "debug", "growable_segments=true,limit_bytes=8GiB". ERR_CONFIG. */
+/* Parse a text such as "debug" or "growable_segments=true,limit_bytes=8GiB" and set the options in
+ * it. ERR_CONFIG: the text is not valid. */
 int32_t ds_accel__allocator_parse_options(const char *text,
                                           struct ds_accel__allocator_options *options);
 const char *ds_accel__allocator_mode_name(enum ds_accel__allocator_mode mode);
-/* Options from the configuration and the environment. ERR_CONFIG: the variable can't be parsed. */
+/* Read the options from the configuration and the environment. ERR_CONFIG: the variable can't be
+ * parsed. */
 int32_t ds_accel__allocator_read_options(ds_accel_t *context,
                                          struct ds_accel__allocator_options *options);
 
 /*
- * An allocator over a backend's raw calls. It needs nothing else of the library, so that it can
- * also run over a simulated table. Callers name a stream by its arena.
+ * An allocator over a backend's table of functions. It needs no other part of the library, so that
+ * it can also run over a simulated table. Callers refer to a stream by its arena.
  */
 struct ds_accel__allocator;
 struct ds_accel__arena;
@@ -127,34 +132,36 @@ void ds_accel__allocator_attach(struct ds_accel__allocator *allocator, ds_accel_
 /* Free the allocator and all memory still allocated; returns the number of live blocks. NULL is
  * ignored. */
 DS_ACCEL__PRIVATE uint64_t ds_accel__allocator_destroy(struct ds_accel__allocator *allocator);
-/* A stream's arena; ds_accel__allocator_stream_gone() ends it. NULL: out of memory. */
+/* Make the arena of a stream; ds_accel__allocator_stream_gone() releases it. NULL: out of
+ * memory. */
 DS_ACCEL__PRIVATE struct ds_accel__arena *
 ds_accel__allocator_arena(struct ds_accel__allocator *allocator, ds_accel_plugin_stream_t *stream);
 DS_ACCEL__PRIVATE int32_t ds_accel__allocator_alloc(struct ds_accel__arena *arena,
                                                     uint64_t size_bytes, uint64_t align_bytes,
                                                     void **pointer_out);
-/* ERR_NOT_FOUND: the address is not in this allocator's memory; ERR_INVALID: not a live block's
- * start. freeing NULL: the stream that the block was allocated on. */
+/* Free a block in the order of the stream of arena freeing; NULL: the stream that the block was
+ * allocated on. ERR_NOT_FOUND: the address is not in this allocator's memory. ERR_INVALID: the
+ * address is not the start of a live block. */
 DS_ACCEL__PRIVATE int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
                                                    struct ds_accel__arena *freeing, void *pointer);
 /* Whether a live block of the allocator begins at the pointer. */
 bool ds_accel__allocator_owns(struct ds_accel__allocator *allocator, const void *pointer);
 int32_t ds_accel__allocator_record(struct ds_accel__allocator *allocator, void *pointer,
                                    struct ds_accel__arena *arena);
-/* The stream is about to be destroyed. */
+/* Note that the arena's stream is about to be destroyed. */
 void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena);
-/* Private pools: create returns a reference for the caller. NULL: out of memory. */
+/* Create a private pool with one reference, which the caller owns. NULL: out of memory. */
 struct ds_accel__private *ds_accel__private_create(struct ds_accel__allocator *allocator);
 void ds_accel__private_get(struct ds_accel__allocator *allocator, struct ds_accel__private *pool);
-/* Releasing the last reference makes the pool's memory available to all streams. NULL is
- * ignored. */
+/* Release a reference. Releasing the last reference makes the pool's memory available to all
+ * streams. NULL is ignored. */
 void ds_accel__private_put(struct ds_accel__allocator *allocator, struct ds_accel__private *pool);
 /* Begin or end this thread's allocations from the pool. ERR_STATE: the thread already uses a pool,
  * or does not use this one. */
 int32_t ds_accel__private_use(struct ds_accel__allocator *allocator, struct ds_accel__private *pool,
                               bool is_begun);
-/* A capture on the stream begins, and allocates from the pool. False: the stream is already
- * capturing. */
+/* Note that a capture begins on the stream; its allocations come from the pool. False: the stream
+ * already captures. */
 bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
                                        struct ds_accel__private *pool);
 bool ds_accel__allocator_is_capturing(struct ds_accel__arena *arena);
@@ -162,45 +169,48 @@ void ds_accel__allocator_capture_end(struct ds_accel__arena *arena);
 /* flags: DS_ACCEL__HISTORY_*; 0 drops the recorded entries. */
 int32_t ds_accel__allocator_record_history(struct ds_accel__allocator *allocator, uint32_t flags,
                                            uint64_t max_entries);
-/* Snapshot: add segments, trace and statistics to a tree's arrays. ERR_NO_MEMORY. */
+/* Add the allocator's segments, trace and statistics to the arrays of a snapshot tree.
+ * ERR_NO_MEMORY. */
 int32_t ds_accel__allocator_snapshot(struct ds_accel__allocator *allocator, json_t *segments,
                                      json_t *traces, json_t *stats);
-/* The allocator's statistics as one flat object, and its settings; NULL: out of memory. */
+/* Return the allocator's statistics, or its settings, as one flat object. NULL: out of memory. */
 json_t *ds_accel__allocator_stats_tree(struct ds_accel__allocator *allocator);
 json_t *ds_accel__allocator_settings(const struct ds_accel__allocator *allocator);
-/* Visit every statistic until visit returns false. */
+/* Called for each statistic; returns false to stop. */
 typedef bool (*ds_accel__stat_visit_t)(void *user_data, const char *key, int64_t value);
 DS_ACCEL__PRIVATE void ds_accel__allocator_visit_stats(struct ds_accel__allocator *allocator,
                                                        ds_accel__stat_visit_t visit,
                                                        void *user_data);
-/* which: DS_ACCEL_PEAK_* */
+/* Set peaks to the current values. which: DS_ACCEL_PEAK_* */
 void ds_accel__allocator_reset_peaks(struct ds_accel__allocator *allocator, uint32_t which);
 /* Return cached memory to the driver until at most keep_bytes are reserved. ERR_INVALID: debug mode
  * found memory that was written after it was freed. */
 int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
-/* Cached bytes, and the largest free piece. */
+/* Return the cached bytes, and the size of the largest free piece. */
 void ds_accel__allocator_free_space(struct ds_accel__allocator *allocator, uint64_t *free_bytes_out,
                                     uint64_t *largest_bytes_out);
-/* The live block that contains an address: its start and its requested size. */
+/* Find the live block that contains an address; return its start and its requested size. */
 bool ds_accel__allocator_find(struct ds_accel__allocator *allocator, const void *pointer,
                               uint64_t *address_out, uint64_t *size_bytes_out);
-/* Bytes available from the device and from releasable cached memory, within the limit. */
+/* Return the bytes available from the device's free memory (device_bytes) and from releasable
+ * cached memory, within the limit. */
 uint64_t ds_accel__allocator_available(struct ds_accel__allocator *allocator,
                                        uint64_t device_bytes);
 void ds_accel__allocator_set_limit(struct ds_accel__allocator *allocator, uint64_t limit_bytes);
 void ds_accel__allocator_set_callback(struct ds_accel__allocator *allocator,
                                       ds_accel_memory_failure_t callback, void *user_data);
-/* Walk and verify all blocks of all arenas: problem is "" or describes the first defect. For
- * tests. */
+/* Verify all blocks of all arenas, for tests. problem is set to "" or to a description of the first
+ * defect. */
 void ds_accel__allocator_verify(struct ds_accel__allocator *allocator, char *problem,
                                 size_t problem_size);
 
-/* memory.c: a device's allocator, a stream's arena; created on first use. */
+/* memory.c: return a device's allocator, or a stream's arena; created on first use. */
 int32_t ds_accel__device_allocator(struct ds_accel__device *device,
                                    struct ds_accel__allocator **allocator_out);
 int32_t ds_accel__stream_arena(struct ds_accel__stream *stream, struct ds_accel__arena **arena_out);
 
-/* memory_stats.c: a snapshot of one device's memory, or of all open devices' (NULL), as a tree. */
+/* memory_stats.c: make a snapshot of one device's memory, or (device NULL) of all open devices, as
+ * a tree. */
 int32_t ds_accel__memory_snapshot_tree(ds_accel_t *context, struct ds_accel__device *device,
                                        json_t **tree_out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The end of a stream's capture, with a resulting graph (graph.c) or without: the graph or the
- * stream is being destroyed.
+ * Ending a stream's capture: normally, with a resulting graph (graph.c), or without a graph because
+ * the graph or the stream is being destroyed.
  */
 #include "host/layers.h"
 #include "runtime/caching.h"

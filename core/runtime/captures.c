@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Captures in progress in this process, of all contexts, and queries that would break a capture.
+ * Counts the captures in progress in this process, of all contexts, and prevents queries that would
+ * break a capture.
  *
  * A query whether a device is idle also queries its default stream, which a runtime treats as an
- * error during a capture in mode global. The querying thread therefore holds the gate, and first
- * checks the number of captures; a capture is counted and begins with exclusive use of the gate. No
- * capture can begin between the check and the query, and no thread waits longer than for the other
- * thread's call.
+ * error during a capture in mode global. The querying thread therefore takes the gate as a reader,
+ * and checks the number of captures before the query. A thread that begins a capture first counts
+ * it and then takes the gate as the writer. As a result no capture begins between the check and the
+ * query, and a thread waits at most for one call of another thread.
  *
  * The gate is the innermost lock: its holder calls the plugin and takes no lock of this library.
  */
@@ -19,9 +20,9 @@
 
 static struct {
     pthread_rwlock_t gate;
-    uint32_t running; /* captures that begin, or have begun and not ended; atomic */
-    uint32_t foreign; /* open devices on which another library may capture; atomic */
-    uint32_t process; /* incremented in each forked child: earlier counts become invalid */
+    uint32_t running; /* number of captures that are about to begin or are in progress; atomic */
+    uint32_t foreign; /* number of open devices on which another library may capture; atomic */
+    uint32_t process; /* incremented in each forked child, which invalidates counts of its parent */
 } captures = {.gate = PTHREAD_RWLOCK_INITIALIZER, .process = 1};
 
 static uint32_t get(const uint32_t *count)
@@ -29,7 +30,8 @@ static uint32_t get(const uint32_t *count)
     return __atomic_load_n(count, __ATOMIC_SEQ_CST);
 }
 
-/* Change the mark to the given process; returns whether it was counted in this process. */
+/* Set *counted to the given process; returns whether the object was counted in this process
+ * before. */
 static bool mark(uint32_t *counted, uint32_t process)
 {
     return __atomic_exchange_n(counted, process, __ATOMIC_SEQ_CST) == captures.process;
@@ -44,8 +46,9 @@ uint32_t ds_accel__captures_begin(void)
     return captures.process;
 }
 
-/* An earlier capture of the stream that was never seen to end ends now. In a child forked
- * meanwhile, by the plugin or by a log sink, nothing is counted and the gate is free. */
+/* If an earlier capture of the stream ended without this library's knowledge, it is no longer
+ * counted. In a child that the plugin or a log sink forked meanwhile, no capture is counted and the
+ * gate is free. */
 void ds_accel__captures_begun(struct ds_accel__stream *stream, uint32_t process, bool has_begun)
 {
     if (process != captures.process) {
@@ -111,7 +114,7 @@ bool ds_accel__captures_try_hold(void)
     return true;
 }
 
-/* In the child no capture is in progress, and no thread holds the gate. */
+/* In a forked child no capture is in progress, and no thread holds the gate. */
 void ds_accel__captures_renew(void)
 {
     pthread_rwlock_init(&captures.gate, NULL);

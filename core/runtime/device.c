@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Devices of the chosen accelerator: opening and closing; and the out-of-line copies of the inline
- * calls. device_find.c names devices, device_check.c has the checks that other calls make first.
+ * Opening and closing devices of the chosen accelerator, and the out-of-line copies of the inline
+ * calls. device_find.c finds devices by name and index; device_check.c has the checks that other
+ * calls make first.
  *
  * A device has a single handle for all its openings, so that streams, memory and random numbers
  * belong to the device and not to an opening.
@@ -21,7 +22,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* For callers that cannot inline: other languages, and -O0. */
+/* Out-of-line copies for callers that cannot inline: other languages, and -O0. */
 extern inline ds_accel_t *ds_accel_get(void);
 extern inline const struct ds_accel_plugin *ds_accel_device_table(const ds_accel_device_t *device);
 extern inline ds_accel_plugin_device_t *ds_accel_device_handle(const ds_accel_device_t *device);
@@ -73,7 +74,7 @@ static int32_t start(struct ds_accel__device *device)
     return DS_ACCEL_OK;
 }
 
-/* Release all memory: streams that are destroyed later have none. */
+/* Release all memory of the device, so that streams that are destroyed later have no memory. */
 static void stop_memory(struct ds_accel__device *device)
 {
     struct ds_accel__allocator *allocator = device->allocator;
@@ -88,8 +89,9 @@ static void stop_memory(struct ds_accel__device *device)
     }
 }
 
-/* Destruction order: generators, timers and graphs hold events and memory; events hold streams;
- * streams and memory hold the device. */
+/* Destroy the children and close the device. The order of destruction follows from the references:
+ * generators, timers and graphs refer to events and memory; events refer to streams; streams and
+ * memory refer to the device. */
 static void stop(struct ds_accel__device *device)
 {
     static const enum ds_accel__handle_kind order[] = {
@@ -125,14 +127,14 @@ static void stop(struct ds_accel__device *device)
             }
         }
     }
-    assert(device->children == NULL); /* each kind of child is in order */
+    assert(device->children == NULL); /* order lists every kind of child */
     ds_accel__pinned_detach(device);
     ds_accel__pinned_close(device);
     device->candidate->table.device_close(device->abi.handle);
     pthread_mutex_destroy(&device->lock);
 }
 
-/* Check a device that is already open: a lost device is not returned again. */
+/* Check that a device that is already open is not lost. */
 static int32_t check_health(struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -141,7 +143,7 @@ static int32_t check_health(struct ds_accel__device *device)
     return status == DS_ACCEL_ERR_DEVICE_LOST ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
 
-/* device_lock held. */
+/* Open a device, or count one more opening. The caller holds context->device_lock. */
 static int32_t open_locked(ds_accel_t *context, struct ds_accel__candidate *candidate,
                            uint32_t device_index, struct ds_accel__device **device_out)
 {
@@ -188,7 +190,8 @@ static int32_t open_device(ds_accel_t *context, uint32_t device_index, bool is_f
     if (candidate == NULL) {
         return status;
     }
-    status = ds_accel__task_check(); /* also where the device is open and no plugin call follows */
+    /* the check is needed even if the device is already open, when no plugin call follows */
+    status = ds_accel__task_check();
     if (status < 0) {
         return status;
     }
@@ -236,7 +239,7 @@ int32_t ds_accel_device_get(ds_accel_t *context, uint32_t device_index,
     return open_device(context, device_index, true, device_out);
 }
 
-/* device_lock held: close it if nothing holds it open any more. */
+/* Close the device if nothing keeps it open any more. The caller holds context->device_lock. */
 static void close_unheld(struct ds_accel__device *device)
 {
     if (device->open_count == 0 && device->storage_count == 0) {
@@ -277,7 +280,7 @@ void ds_accel__device_release(struct ds_accel__device *device)
     }
 }
 
-/* A device that is already closed, or that a forked child inherited, is ignored. */
+/* Closing a device that is already closed, or that a forked child inherited, has no effect. */
 void ds_accel_device_close(ds_accel_device_t *device)
 {
     struct ds_accel__device *ours = (struct ds_accel__device *)device;
@@ -286,7 +289,7 @@ void ds_accel_device_close(ds_accel_device_t *device)
         ds_accel_t *context = ours->context;
 
         pthread_mutex_lock(&context->device_lock);
-        /* The caller cannot close the context's own opening. */
+        /* The context's own opening does not belong to the caller, who cannot close it. */
         if (ds_accel__handle_is_live(device) && ours->open_count > ours->has_reference) {
             ours->open_count--;
             close_unheld(ours);
@@ -303,7 +306,8 @@ void ds_accel__devices_close(ds_accel_t *context)
         struct ds_accel__device *device = context->devices[i];
 
         if (device != NULL && !candidate->watch.is_forked) {
-            device->open_count = 0; /* other openings are closed too late, and ignored */
+            /* the program's later closes of its remaining openings are ignored */
+            device->open_count = 0;
             close_unheld(device);
         }
     }
@@ -317,7 +321,7 @@ uint32_t ds_accel_device_index(const ds_accel_device_t *device)
                                             : UINT32_MAX;
 }
 
-/* ---- the host's events ---------------------------------------------------------------------- */
+/* ---- hooks of the host ---------------------------------------------------------------------- */
 
 static void end_context(ds_accel_t *context, bool is_torn)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Checks of a device before a call uses it: the handle is live, this process started the
+ * Checks before a call uses a device: the handle is live, this process (not its parent) started the
  * accelerator, the caller is not a host task, host code may access the memory.
  */
 #include "base/text.h"
@@ -19,7 +19,8 @@ struct ds_accel__device *ds_accel__device_check(ds_accel_device_t *device, const
     return (struct ds_accel__device *)device;
 }
 
-/* A separate function, so that successful calls do not clear a struct ds_accel_error. */
+/* Return the error of a forked child. This is a separate function, so that successful calls need
+ * not initialise a struct ds_accel_error. */
 static __attribute__((noinline)) int32_t refuse_forked(const struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The devices of the chosen accelerator: their number, names and identities, and the current
- * device. No function here opens a device.
+ * device. No function in this file opens a device.
  */
 #include "base/text.h"
 #include "config/config.h"
@@ -117,7 +117,7 @@ int32_t ds_accel_current_device_name(ds_accel_t *context, char *name, size_t nam
     return status < 0 ? status : ds_accel_device_name(context, (int32_t)index, name, name_size);
 }
 
-/* "1", or "cuda:1" for the backend cuda. */
+/* Parse "1", or, for the backend cuda, "cuda:1". */
 static bool parse_index(const char *backend, const char *name, uint64_t *index_out)
 {
     size_t length = strlen(backend);
@@ -133,7 +133,8 @@ static bool parse_index(const char *backend, const char *name, uint64_t *index_o
     return *end == '\0';
 }
 
-/* "65:00.0" names the same place as "0000:65:00.0". */
+/* Whether a name is the PCI address, with or without its domain 0000: "65:00.0" and "0000:65:00.0"
+ * are equal. */
 static bool same_pci(const char *address, const char *name)
 {
     return address[0] != '\0' &&
@@ -219,7 +220,7 @@ int32_t ds_accel_device_identity(ds_accel_t *context, uint32_t device_index,
 
 /* ---- the current device --------------------------------------------------------------------- */
 
-/* For runtimes without a current device: the last device set, and its context. */
+/* For runtimes without a current device: the device that the thread last set, and its context. */
 static _Thread_local struct {
     uint64_t context_id;
     uint32_t device_index;

@@ -3,9 +3,9 @@
 /*
  * DLPack: export tensors to other libraries and import their tensors, without a copy.
  *
- * https://dmlc.github.io/dlpack/latest/ is the specification. Debian's header is older than its
- * first numbered version; later declarations are here, under the specification's names with an
- * underscore, and are checked against the header where the header has them too.
+ * https://dmlc.github.io/dlpack/latest/ is the specification. Debian's header is older than version
+ * 1.0 of the specification. This file declares what that header lacks; if the header of the build
+ * has a declaration too, both are compared at compile time.
  */
 #include "base/text.h"
 #include "host/registry.h"
@@ -16,14 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers of DLDeviceType and DLDataTypeCode added after the header's version 0.6. */
+/* Values of DLDeviceType and DLDataTypeCode that were added after version 0.6 of the header. */
 #define DEVICE_ONEAPI 14
 #define CODE_BOOL 6u
 #define CODE_FLOAT8_E4M3FN 10u
 #define CODE_FLOAT8_E4M3FNUZ 11u
 #define CODE_FLOAT8_E5M2 12u
 #define CODE_FLOAT8_E5M2FNUZ 13u
-#define CODE_COMPLEX 5u /* since 0.5 */
+#define CODE_COMPLEX 5u /* in the header since version 0.5 */
 
 #define VERSION_MAJOR 1u
 #define VERSION_MINOR 1u /* the first version with float8 */
@@ -123,7 +123,8 @@ static int32_t to_our_dtype(DLDataType type, uint32_t *dtype_out)
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
-/* By the backend's name up to a '.', which separates the variant. */
+/* DLPack's types by backend. A '.' in a backend's name separates the name, which is listed here,
+ * from the variant. */
 static const struct {
     const char *name;
     int32_t device_type;
@@ -133,7 +134,7 @@ static const struct {
     {"opencl", kDLOpenCL, kDLCPU},  {"mps", kDLMetal, kDLCPU},
 };
 
-/* DLDeviceType of the backend's device memory, and of its pinned memory. */
+/* Return the DLDeviceType of the backend's device memory, and of its pinned memory. */
 static void find_types(const char *name, bool is_host_accessible, int32_t *device_type_out,
                        int32_t *pinned_type_out)
 {
@@ -151,13 +152,15 @@ static void find_types(const char *name, bool is_host_accessible, int32_t *devic
 
 /* ---- export --------------------------------------------------------------------------------- */
 
-/* The object that a consumer holds: one of the two structures, and the data they point to. */
+/* The object that a consumer receives: one of the two DLPack structures, and the data that it
+ * points to. */
 struct exported {
     union {
         DLManagedTensor plain;
         struct versioned versioned;
-    } managed;                       /* first: its address is the consumer's */
-    struct ds_accel__tensor *tensor; /* NULL: no element, no memory is held */
+        /* first member: the consumer's pointer is the address of the whole struct */
+    } managed;
+    struct ds_accel__tensor *tensor; /* NULL: the tensor has no elements, and no memory is kept */
     int64_t shape[DS_ACCEL_TENSOR_DIMS_MAX];
     int64_t strides[DS_ACCEL_TENSOR_DIMS_MAX];
 };
@@ -166,7 +169,7 @@ static void end_export(struct exported *exported)
 {
     if (exported->tensor != NULL &&
         !ds_accel__tensor_lets_end(exported->tensor, "tensor_to_dlpack's deleter")) {
-        return; /* the consumer still holds it */
+        return; /* the deleter was refused: the consumer still has the tensor */
     }
     ds_accel_tensor_put((ds_accel_tensor_t *)exported->tensor);
     free(exported);
@@ -182,7 +185,7 @@ static void delete_versioned(struct versioned *self)
     end_export((struct exported *)self->manager_ctx);
 }
 
-/* Data pointer and device in the backend's DLPack convention. */
+/* Set data pointer and device by DLPack's convention for the backend. */
 static int32_t describe_memory(const struct ds_accel__tensor *tensor, DLTensor *theirs)
 {
     const struct ds_accel__storage *storage = tensor->storage;
@@ -208,7 +211,7 @@ static int32_t describe_memory(const struct ds_accel__tensor *tensor, DLTensor *
     if (device_type != kDLOpenCL || theirs->data == NULL) {
         return DS_ACCEL_OK;
     }
-    /* OpenCL memory is an object: cl_mem and an offset. */
+    /* OpenCL memory is described by a cl_mem object and an offset. */
     status = device->abi.table->native_get(device->abi.handle, DS_ACCEL_NATIVE_MEMORY, theirs->data,
                                            &native, &theirs->byte_offset, &error);
     theirs->data = (void *)(uintptr_t)native;
@@ -285,7 +288,7 @@ static int32_t describe(const struct ds_accel__tensor *tensor, bool is_versioned
     return DS_ACCEL_OK;
 }
 
-/* Takes over the tensor's reference on success. */
+/* Export a tensor; on success the export takes the caller's reference to the tensor. */
 static int32_t export_tensor(struct ds_accel__tensor *tensor, uint32_t flags, int64_t consumer,
                              void **managed_out)
 {
@@ -301,8 +304,8 @@ static int32_t export_tensor(struct ds_accel__tensor *tensor, uint32_t flags, in
         free(exported);
         return status;
     }
-    /* Without elements no memory is held: torch 1.13 never calls the deleter of a tensor whose data
-     * is NULL, which the specification requires for a tensor without elements. */
+    /* A tensor without elements keeps no memory. The specification requires data NULL for such a
+     * tensor, and torch 1.13 never calls the deleter of a tensor whose data is NULL. */
     exported->tensor = tensor->element_count > 0 ? tensor : NULL;
     if (is_versioned) {
         struct versioned *versioned = &exported->managed.versioned;
@@ -362,8 +365,8 @@ int32_t ds_accel_tensor_to_dlpack(ds_accel_tensor_t *tensor, uint32_t flags, int
 
 /* ---- import --------------------------------------------------------------------------------- */
 
-/* State released at the end of an import: the foreign structure, and the wrapper of its memory
- * object. */
+/* What is released when the last tensor of an import is released: the foreign structure, and the
+ * wrapper of its memory object. */
 struct imported {
     void *managed;
     bool is_versioned;
@@ -371,7 +374,7 @@ struct imported {
     void *wrapped;
 };
 
-/* The memory object itself stays with the exporting library. */
+/* Destroy the wrapper; the memory object itself still belongs to the exporting library. */
 static void unwrap(const struct imported *imported)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -402,7 +405,8 @@ static void end_import(void *user_data)
     free(imported);
 }
 
-/* Host memory may still be device or pinned memory of a device of this context. */
+/* Find the place of memory that DLPack describes as host memory: it may be device memory or pinned
+ * memory of this context. */
 static int32_t place_host_memory(ds_accel_t *context, const void *data, uint32_t *place_out,
                                  ds_accel_device_t **device_out)
 {

@@ -3,8 +3,8 @@
 /*
  * Facts about the chosen accelerator, for programs: flags, capabilities, data types, versions.
  *
- * They come from the tree that the info report prints, so that both always agree, and are cached:
- * programs read flags in their inner loops.
+ * The facts come from the tree that the info report prints, so that both always agree. They are
+ * cached, because programs read flags in their inner loops.
  */
 #include "runtime/facts.h"
 #include "base/fork.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-/* ---- finding out ---------------------------------------------------------------------------- */
+/* ---- reading the facts ---------------------------------------------------------------------- */
 
 static const struct {
     const char *key;
@@ -37,7 +37,7 @@ static const struct {
 #define SLOT(name) offsetof(struct ds_accel_plugin, name)
 static const struct {
     uint64_t capability;
-    size_t slots[2]; /* both are needed */
+    size_t slots[2]; /* the backend has the capability if both functions exist */
 } capability_slots[] = {
     {DS_ACCEL_CAPABILITY_STREAMS, {SLOT(stream_create), SLOT(stream_destroy)}},
     {DS_ACCEL_CAPABILITY_EVENTS, {SLOT(event_create), SLOT(event_record)}},
@@ -74,7 +74,7 @@ static uint64_t capabilities_of(const struct ds_accel_plugin *table)
     return capabilities;
 }
 
-/* Store the merged facts in the plugin's struct. */
+/* Copy the merged facts from the tree to known->info. */
 static void merge(struct ds_accel__known *known)
 {
     struct ds_accel_backend_info *info = &known->info;
@@ -102,7 +102,7 @@ static void destroy(struct ds_accel__known *known)
     }
 }
 
-/* Read the facts; lock held. NULL: out of memory. */
+/* Read the facts. The caller holds context->lock. NULL: out of memory. */
 static struct ds_accel__known *find_out(ds_accel_t *context,
                                         const struct ds_accel__candidate *candidate)
 {
@@ -280,7 +280,7 @@ int32_t ds_accel_op_builder_dir(ds_accel_t *context, char *dir, size_t dir_size)
     return ds_accel__name_write(known->op_builder_dir, dir, dir_size, "op_builder_dir");
 }
 
-/* The state of a backend that is not the chosen one. */
+/* Return whether a backend that is not the chosen one is available. */
 static int32_t find_state(ds_accel_t *context, const char *name, uint32_t *available_out)
 {
     const struct ds_accel__candidate *candidate;
@@ -403,7 +403,7 @@ int32_t ds_accel_dtype_parse(const char *name, uint32_t *dtype_out)
                            nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
 }
 
-/* The merged fact about one dtype: 1, 0, or -1 if not known. */
+/* Return the merged fact about one dtype: 1, 0, or -1 if not known. */
 static int supports(const struct ds_accel__known *known, const char *key)
 {
     const json_t *value = json_object_get(known->tree, key);
@@ -466,7 +466,8 @@ int32_t ds_accel_supported_dtypes(ds_accel_t *context, uint32_t *list, uint32_t 
     if (!json_is_array(names)) {
         return fail_unknown(context, "supported_dtypes");
     }
-    for (size_t i = 0; i < 3; i++) { /* the first of dtypes, in the interface's order */
+    /* the first three elements of dtypes, which are in the interface's order */
+    for (size_t i = 0; i < 3; i++) {
         bool is_listed = false;
 
         for (size_t j = 0; j < json_array_size(names) && !is_listed; j++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs: capture once, replay often. One handle holds the captured graph and its executable form,
- * as programs written for DeepSpeed expect; some runtimes have one object for both.
+ * Graphs, which are captured once and replayed many times. As programs written for DeepSpeed
+ * expect, one handle contains both the captured graph and its executable form; some runtimes have
+ * one object for both.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -27,7 +28,7 @@ static struct ds_accel__graph *check(ds_accel_graph_t *graph, const char *call)
     return (struct ds_accel__graph *)graph;
 }
 
-/* The status for a NULL result of check(). */
+/* Return the status for a NULL result of check(). */
 static int32_t refused(const ds_accel_graph_t *graph)
 {
     return ds_accel__handle_is_live(graph) ? DS_ACCEL_ERR_STATE : DS_ACCEL_ERR_INVALID;
@@ -63,9 +64,9 @@ int32_t ds_accel_graph_create(ds_accel_device_t *device, ds_accel_graph_t **grap
 }
 
 /*
- * The graph's memory is freed in the order of its capture stream, but a replay on another stream
- * may still use it: record the end of that replay. Launches of one graph run in order, so the
- * latest replay is the last to end. Lock held.
+ * Record the end of a replay on another stream than the capture stream: the graph's memory is freed
+ * in the order of the capture stream, while that replay may still use it. Launches of one graph run
+ * in order, so that the latest replay finishes last. The caller holds graph->lock.
  */
 static int32_t note_replay(struct ds_accel__graph *graph, const struct ds_accel__stream *stream)
 {
@@ -86,13 +87,14 @@ static int32_t note_replay(struct ds_accel__graph *graph, const struct ds_accel_
         graph->is_replaying = true;
         return DS_ACCEL_OK;
     }
-    status = table->stream_synchronize(stream->abi.handle, UINT64_MAX, &error); /* without events */
+    /* the runtime has no events, so the call waits for the replay */
+    status = table->stream_synchronize(stream->abi.handle, UINT64_MAX, &error);
     return status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED ? ds_accel__fail(status, &error)
                                                             : DS_ACCEL_OK;
 }
 
-/* Wait for the replay that note_replay() recorded; the record stays if the wait fails. Lock
- * held. */
+/* Wait for the replay that note_replay() recorded. If the wait fails, is_replaying stays set. The
+ * caller holds graph->lock. */
 static void wait_for_replay(struct ds_accel__graph *graph)
 {
     const struct ds_accel__device *device = graph->child.device;
@@ -116,14 +118,14 @@ static void wait_for_replay(struct ds_accel__graph *graph)
     }
 }
 
-/* Lock held; wait_for_replay() was called. */
+/* Drop the graph's contents. The caller holds graph->lock and has called wait_for_replay(). */
 static void drop(struct ds_accel__graph *graph)
 {
     graph->table->graph_exec_destroy(graph->exec);
     graph->table->graph_destroy(graph->captured);
     graph->exec = NULL;
     graph->captured = NULL;
-    if (graph->memory != NULL) { /* the captured graph refers to this memory */
+    if (graph->memory != NULL) { /* the memory is released after the graph that uses it */
         if (!graph->is_replaying) {
             ds_accel__private_put(graph->child.device->allocator, graph->memory);
         }
@@ -132,13 +134,14 @@ static void drop(struct ds_accel__graph *graph)
     }
 }
 
-/* Whether the stream still exists; the device's lock keeps it from being destroyed. Lock held. */
+/* Whether the capturing stream still exists. The caller holds graph->lock, and device->lock, so
+ * that the stream is not destroyed meanwhile. */
 static bool has_stream(const struct ds_accel__graph *graph)
 {
     return __atomic_load_n(&graph->capturing->child.id, __ATOMIC_RELAXED) == graph->capturing_id;
 }
 
-/* End the capture and discard its graph. Lock held. */
+/* End the capture and discard its graph. The caller holds graph->lock. */
 static void cancel(struct ds_accel__graph *graph)
 {
     struct ds_accel__device *device = graph->child.device;
@@ -148,7 +151,8 @@ static void cancel(struct ds_accel__graph *graph)
         if (has_stream(graph) && !ds_accel__capture_drop(graph->capturing)) {
             ds_accel__capture_release_arena(graph->capturing);
         } else if (has_stream(graph)) {
-            graph->memory = NULL; /* the stream allocates from this pool until it is destroyed */
+            /* not released: the stream allocates from this pool until the stream is destroyed */
+            graph->memory = NULL;
             ds_accel__log(&device->context->log, "graph", DS_ACCEL_LOG_WARN,
                           "device %u keeps the memory of a graph that was destroyed: its capture "
                           "goes on until its stream is destroyed",
@@ -183,7 +187,8 @@ void ds_accel_graph_destroy(ds_accel_graph_t *graph)
     }
 }
 
-/* The memory that a capture allocates from, with a reference for the graph; NULL: a new pool. */
+/* Return the pool that a capture allocates from, with a reference for the graph. pool NULL: a new
+ * private pool. */
 static int32_t get_memory(struct ds_accel__device *device, ds_accel_pool_t *pool,
                           struct ds_accel__private **memory_out)
 {
@@ -211,7 +216,7 @@ static int32_t get_memory(struct ds_accel__device *device, ds_accel_pool_t *pool
     return DS_ACCEL_OK;
 }
 
-/* Lock held. */
+/* Begin a capture on the stream. The caller holds graph->lock. */
 static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__stream *stream,
                              struct ds_accel__private *memory, uint32_t mode)
 {
@@ -224,13 +229,14 @@ static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__str
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "graph_capture_begin: the graph is being captured already");
     }
-    wait_for_replay(graph); /* before the capture, since a wait might break it */
+    /* this wait comes before the capture, because a wait might break the capture */
+    wait_for_replay(graph);
     status = ds_accel__stream_arena(stream, &arena);
     if (status < 0) {
         return status;
     }
-    /* The allocator enters its capture mode before the stream: events that it records on the stream
-     * later would be captured. */
+    /* The allocator enters its capture mode before the stream begins to capture, because events
+     * that the allocator records on a capturing stream would be captured. */
     if (!ds_accel__allocator_capture_begin(arena, memory)) {
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "graph_capture_begin: the stream captures already");
@@ -245,7 +251,7 @@ static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__str
     drop(graph);
     graph->capturing = stream;
     graph->capturing_id = stream->child.id;
-    assert(graph->memory == NULL && graph->captured == NULL); /* drop() */
+    assert(graph->memory == NULL && graph->captured == NULL); /* drop() has cleared both */
     graph->memory = memory;
     return DS_ACCEL_OK;
 }
@@ -281,7 +287,7 @@ int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph, ds_accel_stream_t 
     return status;
 }
 
-/* Lock held. */
+/* End the capture. The caller holds graph->lock. */
 static int32_t end_capture(struct ds_accel__graph *graph)
 {
     struct ds_accel__device *device = graph->child.device;
@@ -324,7 +330,7 @@ int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph)
     return status;
 }
 
-/* Lock held. */
+/* Check that the graph has been captured. The caller holds graph->lock. */
 static int32_t check_captured(const struct ds_accel__graph *graph, const char *call)
 {
     if (graph->capturing != NULL) {
@@ -336,7 +342,7 @@ static int32_t check_captured(const struct ds_accel__graph *graph, const char *c
     return DS_ACCEL_OK;
 }
 
-/* Lock held. */
+/* Make the executable graph if there is none. The caller holds graph->lock. */
 static int32_t instantiate(struct ds_accel__graph *graph)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

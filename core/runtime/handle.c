@@ -5,8 +5,8 @@
  *
  * A program that uses a destroyed handle must get an error, not a crash, without extra cost in the
  * inline calls. The memory of a destroyed handle is therefore never returned to the heap: its table
- * is replaced by a table whose functions all fail with "destroyed", and the memory is reused, for a
- * handle of the same kind, only after many other handles were destroyed.
+ * is replaced by a table whose functions all fail with "destroyed". The memory is reused only for a
+ * handle of the same kind, and only after many other handles were destroyed.
  */
 #include "runtime/handle.h"
 #include "base/fork.h"
@@ -17,12 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAITING 256u /* number of destroyed handles before the oldest is reused */
+#define WAITING 256u /* number of destroyed handles that must exist before the oldest is reused */
 
 /* Header before each handle. */
 struct entry {
-    struct entry *next; /* in the list of destroyed handles */
-    uint64_t reserved;  /* keeps the alignment of malloc() */
+    struct entry *next; /* link in the list of destroyed handles */
+    /* pads the header, so that the handle after it has the alignment of malloc() */
+    uint64_t reserved;
 };
 DS_ACCEL_STATIC_ASSERT(sizeof(struct entry) == 16, "handles stay aligned");
 
@@ -74,7 +75,7 @@ void *ds_accel__child_handle(const struct ds_accel__child *child)
     return (char *)child - kinds[child->kind].child_offset;
 }
 
-/* The oldest destroyed handle that may be reused, or NULL. */
+/* Return the oldest destroyed handle if it may be reused, else NULL. */
 static struct entry *take_waiting(enum ds_accel__handle_kind kind)
 {
     struct entry *entry = lists[kind].first;
@@ -82,14 +83,14 @@ static struct entry *take_waiting(enum ds_accel__handle_kind kind)
     if (lists[kind].count <= WAITING) {
         return NULL;
     }
-    assert(entry != NULL && entry->next != NULL); /* as many as are counted */
+    assert(entry != NULL && entry->next != NULL); /* count is the number of entries of the list */
     lists[kind].first = entry->next;
     lists[kind].count--;
     return entry;
 }
 
-/* Clear all members but the id, which stays 0: other structs compare it with the id that they
- * stored. */
+/* Clear all members except the id, which is already 0 and which other threads may read to compare
+ * it with an id that they stored. */
 static void clear(enum ds_accel__handle_kind kind, void *handle)
 {
     size_t id_at = kinds[kind].child_offset + offsetof(struct ds_accel__child, id);
@@ -131,8 +132,8 @@ void ds_accel__handle_put(enum ds_accel__handle_kind kind, void *handle)
     struct entry *entry = (struct entry *)handle - 1;
 
     assert(ds_accel__handle_is_live(handle) && child_of(kind, handle)->kind == kind);
-    /* A concurrent use of the handle is a defect of the program, but reads either the old or the
-     * new table. */
+    /* If the program uses the handle in another thread at the same time, which is a defect of the
+     * program, that thread reads either the old or the new table. */
     __atomic_store_n(&child_of(kind, handle)->id, 0, __ATOMIC_RELAXED);
     __atomic_store_n((const struct ds_accel_plugin **)handle, table, __ATOMIC_RELEASE);
     pthread_mutex_lock(&lock);
@@ -155,7 +156,7 @@ bool ds_accel__handle_is_live(const void *handle)
            __atomic_load_n(table, __ATOMIC_ACQUIRE) != ds_accel__table_destroyed();
 }
 
-/* ---- what a device's closing must destroy --------------------------------------------------- */
+/* ---- children of a device ------------------------------------------------------------------- */
 
 void ds_accel__child_add(struct ds_accel__child *child)
 {
@@ -209,7 +210,7 @@ struct ds_accel__child *ds_accel__child_first(struct ds_accel__device *device,
     return child;
 }
 
-/* ---- refusals ------------------------------------------------------------------------------- */
+/* ---- errors for invalid handles ------------------------------------------------------------- */
 
 int32_t ds_accel__refuse(const char *call, const char *what, const void *handle)
 {

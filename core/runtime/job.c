@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The environment of a job: the variables that choose devices, the variables that its processes
- * inherit, and the changes of a backend's work-arounds. Only the two functions whose names begin
- * with ds_accel_apply change the environment.
+ * The environment of a job: the variables that choose devices, the variables that the job's
+ * processes inherit, and the changes that a backend's work-arounds need. Only the two functions
+ * whose names begin with ds_accel_apply change the environment.
  */
 #include "base/text.h"
 #include "config/env.h"
@@ -50,7 +50,7 @@ int32_t ds_accel_export_envs(ds_accel_t *context, uint32_t position, char *name,
 
 /* ---- visible devices ------------------------------------------------------------------------ */
 
-/* Whether the plugin itself names the variable: then the vendor's runtime reads it. */
+/* Whether the plugin lists the variable, which means that the vendor's runtime reads it. */
 static bool is_read(const ds_accel_t *context, const char *variable)
 {
     const struct ds_accel__candidate *candidate = context->selected;
@@ -71,8 +71,9 @@ static bool is_read(const ds_accel_t *context, const char *variable)
 }
 
 /*
- * The variable as stored in the facts; NULL: not a variable of the accelerator. Without a name, the
- * first variable with an effect: earlier names may exist only for DeepSpeed's launcher.
+ * Return the facts' copy of a variable's name; NULL: not a variable of the accelerator. variable
+ * NULL: return the first variable that the plugin lists, because names before it may exist only for
+ * DeepSpeed's launcher.
  */
 static const char *find_variable(const ds_accel_t *context, const struct ds_accel__known *known,
                                  const char *variable, int32_t *status_out)
@@ -111,7 +112,8 @@ static int32_t check_indices(const ds_accel_t *context, const uint32_t *indices,
             return ds_accel__error(DS_ACCEL_ERR_INVALID, "device index %u; %s has %u", indices[i],
                                    context->selected->name, context->device_count);
         }
-        /* Each index is below device_count, so a list without duplicates is at most that long. */
+        /* Because each index is below device_count, a list without duplicates has at most
+         * device_count items. */
         for (uint32_t j = 0; j < i; j++) {
             if (indices[j] == indices[i]) {
                 return ds_accel__error(DS_ACCEL_ERR_INVALID, "device index %u is listed twice",
@@ -122,7 +124,7 @@ static int32_t check_indices(const ds_accel_t *context, const uint32_t *indices,
     return DS_ACCEL_OK;
 }
 
-/* Item number index of the list in the variable's current value; false: no such item. */
+/* Find item number index of a list; false: there is no such item. */
 static bool find_item(const char *list, uint32_t index, const char **item_out, size_t *length_out)
 {
     do {
@@ -132,8 +134,8 @@ static bool find_item(const char *list, uint32_t index, const char **item_out, s
 }
 
 /*
- * Build the value without the plugin. Device indices number this process's visible devices, so the
- * new value takes its items from the variable's current list.
+ * Build the value without the plugin. Device indices count the devices that this process sees, so
+ * that the new value consists of items of the variable's current list.
  */
 static int32_t join(const char *variable, const uint32_t *indices, uint32_t count,
                     struct ds_accel__text *text)
@@ -147,7 +149,8 @@ static int32_t join(const char *variable, const uint32_t *indices, uint32_t coun
         if (i > 0) {
             ds_accel__text_add_bytes(text, ",", 1);
         }
-        if (list == NULL || list[0] == '\0') { /* an empty list would hide all devices */
+        /* there is no list, because an empty list would hide all devices */
+        if (list == NULL || list[0] == '\0') {
             ds_accel__text_add(text, "%u", indices[i]);
         } else if (find_item(list, indices[i], &item, &length)) {
             ds_accel__text_add_bytes(text, item, length);
@@ -160,7 +163,7 @@ static int32_t join(const char *variable, const uint32_t *indices, uint32_t coun
     return text->failed ? ds_accel__no_memory() : DS_ACCEL_OK;
 }
 
-/* Get the value from the plugin, in a text of the size that it needs. */
+/* Get the value from the plugin: first its size, then the value. */
 static int32_t ask(const ds_accel_t *context, const char *variable, const uint32_t *indices,
                    uint32_t count, struct ds_accel__text *text)
 {
@@ -194,7 +197,7 @@ static int32_t ask(const ds_accel_t *context, const char *variable, const uint32
     return status;
 }
 
-/* Make the value, in a text that the caller clears; *variable_out is borrowed. */
+/* Make the value in text, which the caller clears; *variable_out is borrowed. */
 static int32_t make_value(ds_accel_t *context, const char *variable, const uint32_t *indices,
                           uint32_t count, const char **variable_out, struct ds_accel__text *text)
 {

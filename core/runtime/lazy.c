@@ -3,10 +3,10 @@
 /*
  * Calls deferred until the accelerator is started.
  *
- * One list keeps them. A thread that finds the accelerator started makes the calls, unless another
- * thread already does; once the list is empty after that, no call is added any more, and later
- * calls are made at once. No lock is held during a call, so that the call may use the library,
- * including this file.
+ * Deferred calls are in one list. A thread that finds the accelerator started makes the calls,
+ * unless another thread is already making them. When the list is empty after that, it is closed: no
+ * call is added any more, and later calls are made at once. No lock is held during a call, so that
+ * the called function may use the library, also to register calls.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -23,7 +23,8 @@ struct ds_accel__lazy {
     void *user_data;
 };
 
-/* Lock held: a child forked before change_end() inherits an inconsistent list. */
+/* Begin a change of the list. A child forked before change_end() inherits an inconsistent list,
+ * which is_changing shows. The caller holds lazy.lock. */
 static void change_begin(ds_accel_t *context)
 {
     ds_accel__context_change_begin(context);
@@ -36,7 +37,7 @@ static void change_end(ds_accel_t *context)
     ds_accel__context_change_end(context);
 }
 
-/* Take the first call of the list; lock held. */
+/* Take the first call of the list. The caller holds lazy.lock. */
 static struct ds_accel__lazy *take_first(ds_accel_t *context)
 {
     struct ds_accel__lazy *first = context->lazy.first;
@@ -97,7 +98,7 @@ void ds_accel__lazy_drop(ds_accel_t *context)
     }
 }
 
-/* Add the call to the list, unless the list is closed. True: added. */
+/* Add the call to the list, unless the list is closed. True: the call was added. */
 static bool add(ds_accel_t *context, struct ds_accel__lazy *lazy)
 {
     bool is_added;
@@ -133,7 +134,8 @@ int32_t ds_accel_lazy_call(ds_accel_t *context, ds_accel_lazy_call_t call, void 
     }
     status = ds_accel__context_check(context);
     if (status < 0) {
-        return status; /* no detection can follow */
+        /* no detection is possible any more, so the function would never be called */
+        return status;
     }
     lazy = malloc(sizeof(*lazy));
     if (lazy == NULL) {
@@ -143,7 +145,9 @@ int32_t ds_accel_lazy_call(ds_accel_t *context, ds_accel_lazy_call_t call, void 
     if (!add(context, lazy)) {
         make(lazy, DS_ACCEL_OK);
     } else if (candidate != NULL) {
-        ds_accel__lazy_run(context); /* started meanwhile, perhaps without a detect */
+        /* the accelerator was started meanwhile, and perhaps no ds_accel_detect() follows that
+         * makes the calls */
+        ds_accel__lazy_run(context);
     }
     return DS_ACCEL_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A device's memory for programs: checked calls in front of the allocator and the plugin. */
+/* Memory functions for programs: they check their arguments and call the allocator or the
+ * plugin. */
 #include "base/text.h"
 #include "host/context.h"
 #include "host/registry.h"
@@ -24,7 +25,8 @@ static int32_t finish(int32_t status, const struct ds_accel_error *error)
 
 /* ---- device memory -------------------------------------------------------------------------- */
 
-/* Created by the first call that needs it: a program that allocates nothing pays nothing. */
+/* Return the device's allocator, which the first call that needs it creates: a program that
+ * allocates no memory has no cost. */
 int32_t ds_accel__device_allocator(struct ds_accel__device *device,
                                    struct ds_accel__allocator **allocator_out)
 {
@@ -81,7 +83,7 @@ int32_t ds_accel__stream_arena(struct ds_accel__stream *stream, struct ds_accel_
     return arena != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
-/* The arena of a live stream of a live device, if the arena exists and no layer needs to see the
+/* Return the arena of a live stream of a live device, if the arena exists and no layer must see the
  * call; else NULL. */
 static inline struct ds_accel__arena *quick_arena(const ds_accel_device_t *device,
                                                   const ds_accel_stream_t *stream)
@@ -99,7 +101,8 @@ static inline struct ds_accel__arena *quick_arena(const ds_accel_device_t *devic
     return __atomic_load_n(&queue->arena, __ATOMIC_ACQUIRE);
 }
 
-/* The same for any arguments, with the error set. */
+/* Find the arena for any arguments: create it if it does not exist; fail, with the error set, for a
+ * handle that is not live. */
 static int32_t find_arena(ds_accel_device_t *device, ds_accel_stream_t *stream, const char *call,
                           struct ds_accel__arena **arena_out)
 {
@@ -118,7 +121,7 @@ static int32_t find_arena(ds_accel_device_t *device, ds_accel_stream_t *stream, 
     return queue != NULL ? ds_accel__stream_arena(queue, arena_out) : DS_ACCEL_ERR_INVALID;
 }
 
-/* All device memory for programs is allocated here. */
+/* Allocate device memory. Programs allocate all device memory through this function. */
 static inline int32_t alloc(ds_accel_device_t *device, ds_accel_stream_t *stream,
                             uint64_t size_bytes, uint64_t align_bytes, void **pointer_out)
 {
@@ -149,7 +152,8 @@ int32_t ds_accel_mem_alloc_aligned(ds_accel_device_t *device, ds_accel_stream_t 
     return alloc(device, stream, size_bytes, align_bytes, pointer_out);
 }
 
-/* A pointer that is not this device's may belong to another device. */
+/* Return the error for a pointer that does not belong to this device; if it belongs to another
+ * device, the message contains that device. */
 static int32_t refuse_pointer(struct ds_accel__device *device, const char *call,
                               const void *pointer)
 {
@@ -174,7 +178,7 @@ static int32_t refuse_pointer(struct ds_accel__device *device, const char *call,
     return DS_ACCEL_ERR_INVALID;
 }
 
-/* All device memory of programs is freed here. */
+/* Programs free all device memory through this function. */
 int32_t ds_accel_mem_free(ds_accel_device_t *device, ds_accel_stream_t *stream, void *pointer)
 {
     struct ds_accel__arena *arena = quick_arena(device, stream);
@@ -268,7 +272,8 @@ int32_t ds_accel_mem_unregister(ds_accel_device_t *device, void *pointer)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-/* The plugin reports the segment; narrow the result to the program's allocation inside it. */
+/* Replace the range of the segment, which the plugin reports, by the range of the program's
+ * allocation in it. */
 static void narrow(ds_accel_t *context, const void *pointer, struct ds_accel_pointer_info *info)
 {
     const struct ds_accel__device *device = NULL;

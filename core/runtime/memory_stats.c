@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Calls on a device's caching allocator besides allocation: statistics, limits, private pools,
- * history. The first of these calls creates the allocator of a device without allocations, but
- * allocates no memory.
+ * history. If the device has no allocator yet, the first of these calls creates it, without
+ * allocating device memory.
  */
 #include "base/clock.h"
 #include "base/json.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The allocator of a live device, or a failure with the error set. */
+/* Return the allocator of a device; fails, with the error set, if the device handle is not live. */
 static int32_t find(ds_accel_device_t *device, const char *call,
                     struct ds_accel__allocator **allocator_out)
 {
@@ -31,7 +31,7 @@ static int32_t find(ds_accel_device_t *device, const char *call,
     return status < 0 ? status : ds_accel__device_allocator(ours, allocator_out);
 }
 
-/* ---- figures -------------------------------------------------------------------------------- */
+/* ---- statistics ----------------------------------------------------------------------------- */
 
 struct wanted {
     const char *key;
@@ -174,7 +174,7 @@ int32_t ds_accel_memory_stats(ds_accel_device_t *device, char **json_text_out)
     return *json_text_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
-/* The device's memory, or the part of it that this process may use. */
+/* Return the size of the device's memory, or of the part that this process may use. */
 static uint64_t usable_bytes(const struct ds_accel_memory_info *info)
 {
     return info->limit_bytes != 0 && info->limit_bytes < info->total_bytes ? info->limit_bytes
@@ -208,7 +208,8 @@ int32_t ds_accel_available_memory(ds_accel_device_t *device, uint64_t *bytes_out
     if (status >= 0) {
         uint64_t available = ds_accel__allocator_available(allocator, info.available_bytes);
 
-        /* A system that commits memory at first use also counts cached memory as available. */
+        /* If the system commits memory at first use, its available bytes already include cached
+         * memory. */
         if ((info.valid & DS_ACCEL_MEMORY_TOTAL) != 0 && available > usable_bytes(&info)) {
             available = usable_bytes(&info);
         }
@@ -278,7 +279,8 @@ int32_t ds_accel_memory_set_fraction(ds_accel_device_t *device, double fraction)
         return status;
     }
     limit_bytes = (uint64_t)((double)info.total_bytes * fraction);
-    return ds_accel_memory_set_limit(device, limit_bytes > 0 ? limit_bytes : 1); /* 0 is none */
+    /* 0 would mean "no limit" */
+    return ds_accel_memory_set_limit(device, limit_bytes > 0 ? limit_bytes : 1);
 }
 
 int32_t ds_accel_memory_set_failure_callback(ds_accel_device_t *device,

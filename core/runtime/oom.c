@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The message for an out-of-memory error. One of three things is short: memory itself, room below
- * the allocator's own limit, or room in one piece. Settings help only in the last two cases:
+ * The message for an out-of-memory error. The request can fail for one of three reasons: the device
+ * has too little free memory; the allocator's limit is reached; or the free memory is in pieces
+ * that are too small. Settings help only for the last two reasons:
  *
- *   enough is free, in pieces   growable segments put pages together, where the backend has virtual
- *                               memory; elsewhere max_split_bytes keeps large blocks whole
- *   the device has room         a higher limit, if one is set and stands in the way
+ *   pieces too small   growable segments combine pages, if the backend has virtual memory;
+ *                      otherwise max_split_bytes keeps large blocks whole
+ *   limit reached      a higher limit
  *
  * Some drivers limit the size of one allocation, regardless of free memory. No setting helps a
  * larger request: the program must allocate several smaller pieces.
  *
- * The advice prefers growable segments: they need no additional memory. Whole free segments were
- * released before this point, so that an earlier release by a garbage collection threshold would
- * not have helped. Free blocks of other streams and pools do not help this request.
+ * The advice prefers growable segments, because they need no additional memory. Segments that are
+ * free as a whole have already been released, so that a garbage collection threshold, which
+ * releases them earlier, would not have helped. Free blocks of other streams and pools do not help
+ * this request.
  */
 #include "runtime/oom.h"
 #include "base/json.h"
@@ -21,7 +23,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* The difference, or 0. */
+/* Return a - b, or 0 if b is larger. */
 static uint64_t less(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
@@ -32,7 +34,7 @@ static uint64_t add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Free bytes in segments of any stream or pool. */
+/* Return the free bytes in segments of all streams and pools. */
 static uint64_t free_bytes(const struct ds_accel__oom_facts *facts)
 {
     return less(facts->reserved_bytes, add(facts->allocated_bytes, facts->pending_bytes));
@@ -43,7 +45,7 @@ static uint64_t usable_bytes(const struct ds_accel__oom_facts *facts)
     return less(free_bytes(facts), facts->elsewhere_bytes);
 }
 
-/* Bytes that the driver could still allocate, regardless of the limit. */
+/* Return the bytes that the driver could still allocate, regardless of the limit. */
 static uint64_t device_room(const struct ds_accel__oom_facts *facts)
 {
     return facts->device_total_bytes != 0 ? facts->device_free_bytes : 0;

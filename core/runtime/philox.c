@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Random numbers as a function of their position: no state, no order, the same bits on every
- * machine.
+ * Random numbers as a function of their position, so that they can be computed without state, in
+ * any order, and with the same bits on every machine.
  *
  * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3, SC 2011)
  * turns a 128-bit counter and a 64-bit key into four 32-bit words. The key is the seed; the upper
- * half of the counter is the subsequence, the lower half the block. With word number w of a
- * subsequence being word w mod 4 of block w / 4, an element depends on its own words only:
+ * half of the counter is the subsequence, the lower half the block. Word number w of a subsequence
+ * is word w mod 4 of block w / 4. An element depends only on its own words:
  *
- *     bits, 1 to 4 bytes     the low bits of word w; bool: its highest
+ *     bits, 1 to 4 bytes     the low bits of word w; bool: the highest bit of word w
  *     bits, 8 bytes          words w (low) and w + 1 (high), w even
  *     uniform                u = (word >> 8) * 2^-24; float64: 53 bits of two words
  *     normal                 Box-Muller of words w and w + 1, w even: r * cos(a) is the number at
- *                            w, r * sin(a) the one at w + 1, with r = sqrt(-2 ln u), a = 2 pi v,
+ *                            w, r * sin(a) the number at w + 1, with r = sqrt(-2 ln u), a = 2 pi v,
  *                            u = (first + 1) * 2^-32 and v = second * 2^-32; float64: the same
  *                            of the two 53-bit numbers of a block
  *
- * Everything else is arithmetic in double that IEEE 754 defines to the last bit: sums, products,
- * quotients, square roots, none of them fused. ln, sin and cos are polynomials below, since those
- * of libm differ from one version and machine to the next. The last step rounds once, to nearest
- * even, to the wanted type.
+ * All other steps are arithmetic in double that IEEE 754 defines to the last bit: sums, products,
+ * quotients and square roots, without fused operations. ln, sin and cos are computed by polynomials
+ * in this file, because the functions of libm differ between versions and machines. The last step
+ * rounds once, to nearest even, to the requested type.
  *
- * A buffer of words at a time goes through loops without branches, which the compiler turns into
- * vector instructions; on x86-64 a second copy of them uses AVX2 where the machine has it. Both
- * give the same bits.
+ * Loops without branches process one buffer of words at a time, so that the compiler can use vector
+ * instructions. On x86-64 a second copy of the loops uses AVX2 if the machine has it. Both copies
+ * compute the same bits.
  */
 #include "base/text.h"
 #include "runtime/rng.h"
@@ -32,7 +32,8 @@
 #include <assert.h>
 #include <math.h>
 #include <string.h>
-/* The C library has already read CPUID, which is slow in virtual machines. */
+/* Use the C library's stored result of CPUID if the library has it, because the instruction is slow
+ * in virtual machines. */
 #if defined(__x86_64__) && defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
 #include <sys/platform/x86.h>
 #define HAS_AVX2() CPU_FEATURE_ACTIVE(AVX2)
@@ -41,7 +42,7 @@
 #endif
 
 #ifdef __clang__
-#pragma STDC FP_CONTRACT OFF /* gcc -std=c11 never fuses */
+#pragma STDC FP_CONTRACT OFF /* gcc -std=c11 does not fuse operations */
 #endif
 
 #define LANES 16u /* blocks computed side by side */
@@ -63,7 +64,7 @@
         d = (uint32_t)left; \
     } while (0)
 
-/* LANES blocks from number first on, four words each. */
+/* Compute LANES blocks, beginning with block number first; each has four words. */
 INLINED void make_blocks(const uint32_t keys[ROUNDS][2], uint64_t subsequence, uint64_t first,
                          uint32_t *restrict words)
 {
@@ -108,9 +109,9 @@ INLINED void make_keys(uint64_t seed, uint32_t keys[ROUNDS][2])
     }
 }
 
-/* ---- functions that are the same everywhere ------------------------------------------------- */
+/* ---- elementary functions, with the same bits on every machine ------------------------------ */
 
-/* ln of a number in [2^-53, 1]: ln(2^e m) = e ln 2 + 2 artanh((m - 1) / (m + 1)). */
+/* Return ln of a number in [2^-53, 1], with ln(2^e m) = e ln 2 + 2 artanh((m - 1) / (m + 1)). */
 INLINED double natural_log(double number)
 {
     uint64_t bits;
@@ -142,11 +143,12 @@ INLINED double natural_log(double number)
     return exponent * 0.693147180559945309417 + (2.0 * s + 2.0 * s * square * sum);
 }
 
-/* sin and cos of 2 pi turn, turn in [0, 1): Taylor's series on the nearest quarter. */
+/* Compute sin and cos of 2 pi turn, for turn in [0, 1), by Taylor series around the nearest quarter
+ * turn. */
 INLINED void sin_cos(double turn, double *sin_out, double *cos_out)
 {
     int32_t quarter = (int32_t)(turn * 4.0 + 0.5);
-    double angle = (turn * 4.0 - quarter) * 1.57079632679489661923; /* within pi/4 of 0 */
+    double angle = (turn * 4.0 - quarter) * 1.57079632679489661923; /* in [-pi/4, pi/4] */
     double square = angle * angle;
     double s = 1.0 / 355687428096000.0;   /* 17! */
     double c = -1.0 / 6402373705728000.0; /* 18! */
@@ -169,7 +171,7 @@ INLINED void sin_cos(double turn, double *sin_out, double *cos_out)
     c = c * square - 1.0 / 720.0;
     c = c * square + 1.0 / 24.0;
     c = 1.0 - 0.5 * square + square * square * c;
-    /* Each quarter turn is (s, c) -> (c, -s). */
+    /* Each quarter turn replaces (s, c) by (c, -s). */
     swap_sin = (quarter & 1) != 0 ? c : s;
     swap_cos = (quarter & 1) != 0 ? -s : c;
     *sin_out = (quarter & 2) != 0 ? -swap_sin : swap_sin;
@@ -190,8 +192,8 @@ INLINED void box_muller(double u, double v, double *pair)
 /* ---- rounding ------------------------------------------------------------------------------- */
 
 /*
- * To float32, to odd: a number that is not exact gets an odd last bit, so that rounding it once
- * more, to fewer bits, is as good as rounding the number itself.
+ * Round to float32, "to odd": if the number is not exact in float32, the last bit of the result is
+ * 1. Rounding the result to fewer bits then has the same result as rounding the number itself.
  */
 INLINED uint32_t round_to_odd(double number)
 {
@@ -199,7 +201,8 @@ INLINED uint32_t round_to_odd(double number)
     uint32_t bits;
 
     memcpy(&bits, &near, sizeof(bits));
-    bits -= fabs((double)near) > fabs(number); /* towards zero; from infinity to the largest */
+    /* rounds towards zero, and from infinity to the largest number */
+    bits -= fabs((double)near) > fabs(number);
     return bits | ((double)near != number);
 }
 
@@ -219,10 +222,11 @@ INLINED uint16_t to_float16(double number)
     uint32_t subnormal;
     float small;
 
-    /* From 65520 on it is infinity, which adding past the exponent reaches by itself. */
+    /* Sizes from 65520 on become infinity: the addition carries into the exponent. */
     size = size > 0x47800000u ? 0x47800000u : size;
     normal = (size - 0x38000000u + 0xfffu + ((size >> 13) & 1u)) >> 13;
-    /* Below 2^-14 the unit is 2^-24: the adder of float32 rounds at the unit of 0.5. */
+    /* Below 2^-14 a number of float16 is a multiple of 2^-24. Adding 0.5 in float32 rounds to that
+     * multiple. */
     memcpy(&small, &size, sizeof(small));
     small += 0.5f;
     memcpy(&subnormal, &small, sizeof(subnormal));
@@ -250,20 +254,20 @@ static double from_bfloat16(uint16_t bits)
     return number;
 }
 
-/* ---- a buffer of numbers -------------------------------------------------------------------- */
+/* ---- one buffer of numbers ------------------------------------------------------------------ */
 
 static size_t element_words(uint32_t dtype)
 {
     return dtype == DS_ACCEL_DTYPE_FLOAT64 || dtype == DS_ACCEL_DTYPE_INT64 ? 2 : 1;
 }
 
-/* 53 bits of two words, as a number in [0, 1). */
+/* Convert 53 bits of two words to a number in [0, 1). */
 INLINED double wide_fraction(uint32_t low, uint32_t high)
 {
     return (double)high * 0x1p-32 + (double)(low >> 11) * 0x1p-53;
 }
 
-/* Numbers of the standard distribution, one per element of the buffer. */
+/* Compute numbers of the standard distribution, one for each element of the buffer. */
 INLINED void make_standard(const struct ds_accel__numbers *numbers, const uint32_t *restrict words,
                            size_t word_count, double *restrict values)
 {
@@ -290,7 +294,7 @@ INLINED void make_standard(const struct ds_accel__numbers *numbers, const uint32
     }
 }
 
-/* Scale, keep within the bounds, round, store. */
+/* Scale the numbers, limit them to the bounds, round them to the type, and store them. */
 INLINED void store_values(const struct ds_accel__numbers *numbers, double *restrict values,
                           size_t count, void *restrict out)
 {
@@ -355,8 +359,8 @@ INLINED void store_bits(uint32_t dtype, const uint32_t *restrict words, size_t c
     }
 }
 
-/* Make as many of the elements as one buffer holds, and return their number. word: the first
- * element's word, counted from numbers->block. */
+/* Make as many elements as fit into one buffer, and return their number. word: first word of the
+ * first element, counted from the start of numbers->block. */
 INLINED size_t make_some(const struct ds_accel__numbers *numbers, uint64_t word, uint64_t count,
                          void *restrict out)
 {
@@ -426,7 +430,8 @@ void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t fi
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* The next number up or down of a type whose sign is this bit; not of an infinity outwards. */
+/* Return the next larger (step 1) or smaller (step -1) number of a floating-point type, as bits.
+ * sign: the type's sign bit. The number must not be an infinity that the step would pass. */
 static uint64_t step_bits(uint64_t bits, uint64_t sign, int step)
 {
     int64_t order = (bits & sign) != 0 ? -(int64_t)(bits & (sign - 1)) : (int64_t)bits;
@@ -455,7 +460,7 @@ static double step_float(float number, int step)
     return number;
 }
 
-/* The least number of the type that is >= low, and the largest that is < high. */
+/* Find the least number of the type that is >= low, and the largest number that is < high. */
 static void find_bounds(struct ds_accel__numbers *numbers, double low, double high)
 {
     bool is_half = numbers->dtype == DS_ACCEL_DTYPE_FLOAT16;
@@ -569,7 +574,7 @@ int32_t ds_accel__numbers_place(struct ds_accel__numbers *numbers, uint64_t coun
 {
     const uint64_t per_element = element_words(numbers->dtype);
     struct ds_accel__numbers start = *numbers;
-    uint64_t end; /* in words from the start's block on */
+    uint64_t end; /* counted in words from the start of block start.block */
 
     start.word += start.word % (uint32_t)per_element;
     if (start.word == 4 && start.block < UINT64_MAX) {
@@ -589,7 +594,7 @@ int32_t ds_accel__numbers_place(struct ds_accel__numbers *numbers, uint64_t coun
     *end_out = start;
     end_out->word = end % 4;
     end_out->block = start.block + end / 4;
-    if (end_out->block < start.block) { /* used up: there is no further block */
+    if (end_out->block < start.block) { /* the subsequence is used up: there is no further block */
         end_out->block = UINT64_MAX;
         end_out->word = 4;
     }

@@ -20,14 +20,15 @@
      DS_ACCEL_PINNED_HUGE_PAGES)
 #define FIRST_CHECKPOINT_BYTES (UINT64_C(32) << 30)
 
-/* The memory returned to a caller, and the totals after it. */
+/* The memory returned to a caller, and the totals including this allocation. */
 struct grant {
     void *pointer;
     uint64_t total_bytes;
     uint64_t calls;
 };
 
-/* The pool of a live device that this process may use; NULL with the error set. */
+/* Return the pool of a device; NULL, with the error set, if the device is not live or this process
+ * may not use it. */
 static struct ds_accel__pinned *enter(ds_accel_device_t *device, const char *call,
                                       int32_t *status_out)
 {
@@ -62,7 +63,8 @@ static void format_size(uint64_t size_bytes, char *text, size_t text_size)
     }
 }
 
-/* Has the total crossed checkpoints, each twice the one before, by this many bytes more? */
+/* Whether the total has reached a new checkpoint. The first checkpoint is 32 GiB, and each further
+ * checkpoint is twice the previous one. */
 static bool crosses_checkpoint(uint64_t before, uint64_t after)
 {
     return after >= FIRST_CHECKPOINT_BYTES &&
@@ -70,7 +72,7 @@ static bool crosses_checkpoint(uint64_t before, uint64_t after)
                                                    __builtin_clzll(after / FIRST_CHECKPOINT_BYTES));
 }
 
-/* Log the request and the total, as DeepSpeed's tracker does; no lock held. */
+/* Log the request and the total, as DeepSpeed's tracker does. The caller holds no lock. */
 static void account(const struct ds_accel__pinned *pool, uint64_t size_bytes,
                     const struct grant *grant)
 {
@@ -89,7 +91,7 @@ static void account(const struct ds_accel__pinned *pool, uint64_t size_bytes,
                   pool->device->index, size, sum, (unsigned long long)grant->calls);
 }
 
-/* Lock held. */
+/* Count an allocation and fill in *grant. The caller holds pool->lock. */
 static void give_out(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
                      uint64_t asked_bytes, struct grant *grant)
 {
@@ -132,7 +134,8 @@ static int32_t lock_pages(struct ds_accel__pinned *pool, struct ds_accel__pinned
     return status > 0 ? DS_ACCEL_ERR_ABI : status;
 }
 
-/* Release all ready blocks, including blocks that just became ready. True if there was any. */
+/* Release all ready blocks, including blocks that just became ready. True: at least one block was
+ * released. */
 static bool empty(struct ds_accel__pinned *pool)
 {
     struct ds_accel__pinned_block *surplus;
@@ -304,7 +307,7 @@ int32_t ds_accel__pinned_record(struct ds_accel__device *device, const void *poi
     return status;
 }
 
-/* ---- asking and setting --------------------------------------------------------------------- */
+/* ---- statistics and limits ------------------------------------------------------------------ */
 
 int32_t ds_accel_pinned_stats(ds_accel_device_t *device, struct ds_accel_pinned_stats *stats_out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The pool of pinned memory: interface between pinned_pool.c, which keeps the pool, and pinned.c,
- * which uses it. */
+/* The pool of pinned memory: interface between pinned_pool.c, which implements the pool, and
+ * pinned.c, which uses it. */
 #ifndef DS_ACCEL_RUNTIME_PINNED_H
 #define DS_ACCEL_RUNTIME_PINNED_H
 
@@ -18,29 +18,34 @@ struct ds_accel__stream;
 enum ds_accel__pinned_state {
     DS_ACCEL__PINNED_IN_USE,
     DS_ACCEL__PINNED_READY,
-    DS_ACCEL__PINNED_WAITING /* freed, while streams use it */
+    DS_ACCEL__PINNED_WAITING /* freed, but streams still use it */
 };
 
-/* A stream that uses a block; after the block was freed, the event or condition that shows that the
- * stream is done. */
+/* A stream that uses a block. After the block is freed, end, event or an idle device shows that the
+ * stream no longer uses the block. */
 struct ds_accel__pinned_use {
-    struct ds_accel__device *device; /* the stream's device; the use is purged when it is closed */
-    struct ds_accel__stream *stream; /* NULL: streams that were destroyed with work left */
+    /* the stream's device; closing the device deletes this entry */
+    struct ds_accel__device *device;
+    /* NULL: the entry is for all streams of the device that were destroyed with work left */
+    struct ds_accel__stream *stream;
     uint64_t stream_id;
-    uint64_t end;                   /* number of the device's latest end to wait for; 0: none */
-    ds_accel_plugin_event_t *event; /* NULL: the device must have been idle */
+    /* number of the latest ds_accel__pinned_end of the device to wait for; 0: none */
+    uint64_t end;
+    /* NULL: the stream is known to be done once the device has been idle */
+    ds_accel_plugin_event_t *event;
 };
 
-/* The end of the work of a program's wrapped stream whose handle was destroyed. */
+/* Marks the end of the work of a stream that the program owned and this library had wrapped, made
+ * when the wrapping handle was destroyed. */
 struct ds_accel__pinned_end {
-    struct ds_accel__pinned_end *next; /* an older one */
-    uint64_t number;                   /* from 1 on */
+    struct ds_accel__pinned_end *next; /* next older end */
+    uint64_t number;                   /* counts from 1 */
     ds_accel_plugin_event_t *event;
 };
 
 struct ds_accel__pinned_block {
     struct ds_accel__pinned_block *next_in_bucket;
-    struct ds_accel__pinned_block *next; /* in the list of ready or of waiting blocks */
+    struct ds_accel__pinned_block *next; /* link in the list of ready blocks or of waiting blocks */
     char *pointer;
     uint64_t size_bytes;
     uint64_t asked_bytes; /* size requested for the live block */
@@ -49,10 +54,11 @@ struct ds_accel__pinned_block {
     struct ds_accel__pinned_use *uses;
     uint32_t use_count;
     uint32_t use_capacity;
-    bool needs_idle; /* out of memory while recording a use: the device must become idle */
+    /* recording a use failed for lack of memory: the block is reusable once the device is idle */
+    bool needs_idle;
 };
 
-/* Counted as torch counts (pinned_figures.c). */
+/* One statistic, counted as torch counts it (pinned_figures.c). */
 struct ds_accel__pinned_figure {
     uint64_t current;
     uint64_t peak;
@@ -68,11 +74,12 @@ struct ds_accel__pinned_duration {
 };
 
 struct ds_accel__pinned_figures {
-    struct ds_accel__pinned_figure blocks; /* held from the runtime */
+    struct ds_accel__pinned_figure blocks; /* blocks obtained from the runtime */
     struct ds_accel__pinned_figure bytes;
-    struct ds_accel__pinned_figure active; /* not ready to be allocated */
+    /* blocks that cannot be allocated now: live, or still used by streams */
+    struct ds_accel__pinned_figure active;
     struct ds_accel__pinned_figure active_bytes;
-    struct ds_accel__pinned_duration allocating; /* by the runtime */
+    struct ds_accel__pinned_duration allocating; /* duration of the runtime's allocation calls */
     struct ds_accel__pinned_duration freeing;
 };
 
@@ -86,13 +93,14 @@ enum ds_accel__pinned_change {
 struct ds_accel__pinned {
     struct ds_accel__device *device;
     uint64_t page_bytes;
-    /* Guards all below. */
+    /* Guards all members below. */
     pthread_mutex_t lock;
-    struct ds_accel__pinned_block **buckets; /* by address */
+    struct ds_accel__pinned_block **buckets; /* hash table by address */
     size_t bucket_count;                     /* a power of two */
     struct ds_accel__pinned_block *ready[DS_ACCEL__PINNED_LISTS];
     struct ds_accel__pinned_block *waiting;
-    ds_accel_plugin_event_t **events; /* spare events; room for all existing events */
+    /* spare events; the array has space for all existing events */
+    ds_accel_plugin_event_t **events;
     size_t event_count;
     size_t events_made;
     uint64_t kept_limit_bytes;
@@ -100,14 +108,14 @@ struct ds_accel__pinned {
     struct ds_accel__pinned_figures figures;
 };
 
-/* The device's pool, created on first use; NULL: out of memory. */
+/* Return the device's pool, created on first use; NULL: out of memory. */
 struct ds_accel__pinned *ds_accel__pinned_pool(struct ds_accel__device *device);
 
-/* All functions below: lock held, unless noted otherwise. */
+/* The caller of the functions below holds the pool's lock, unless noted otherwise. */
 
-/* The size that a request is rounded to; needs no lock. */
+/* Return the size to which a request is rounded; needs no lock. */
 uint64_t ds_accel__pinned_class(uint64_t size_bytes);
-/* The block that starts at pointer, in any state; NULL: none. */
+/* Return the block, in any state, that starts at pointer; NULL: none. */
 struct ds_accel__pinned_block *ds_accel__pinned_block(const struct ds_accel__pinned *pool,
                                                       const void *pointer);
 /* Add a block allocated by the runtime. */
@@ -116,32 +124,36 @@ void ds_accel__pinned_insert(struct ds_accel__pinned *pool, struct ds_accel__pin
 struct ds_accel__pinned_block *ds_accel__pinned_take(struct ds_accel__pinned *pool,
                                                      uint64_t size_bytes, uint64_t align_bytes,
                                                      uint32_t flags);
-/* Put a freed block into the pool. Returns the blocks over the limit: a list to release. */
+/* Put a freed block into the pool. Returns a list of the blocks over the limit, which the caller
+ * releases. */
 struct ds_accel__pinned_block *ds_accel__pinned_put(struct ds_accel__pinned *pool,
                                                     struct ds_accel__pinned_block *block);
-/* Take ready blocks out of the pool until it keeps at most kept_bytes: a list to release. */
+/* Take ready blocks out of the pool until it keeps at most kept_bytes. Returns them as a list,
+ * which the caller releases. */
 struct ds_accel__pinned_block *ds_accel__pinned_surplus(struct ds_accel__pinned *pool,
                                                         uint64_t kept_bytes);
-/* ---- pinned_uses.c: lock of the pool held ---------------------------------------------------- */
+/* ---- pinned_uses.c: the caller holds the pool's lock ----------------------------------------- */
 
-/* Record that the stream uses the block. ERR_NO_MEMORY */
+/* Record that the stream uses the block. ERR_NO_MEMORY. */
 int32_t ds_accel__pinned_use(struct ds_accel__pinned_block *block, struct ds_accel__stream *stream);
-/* The block was freed: mark all work that streams have queued by now. */
+/* Mark the end of the work queued so far on all streams that may use the freed block. */
 void ds_accel__pinned_mark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
-/* True if all marked work is done; finished marks are not queried again. */
+/* Whether all marked work is complete; reached marks are not queried again. */
 bool ds_accel__pinned_is_done(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
-/* Take back the events of a block that will not be queried any more. */
+/* Return the events of a block that will not be queried any more to the spare events. */
 void ds_accel__pinned_unmark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
 
-/* Return a list of blocks to the runtime, without the lock. True if the list had a block. */
+/* Return a list of blocks to the runtime. The caller does not hold the lock. True if the list was
+ * not empty. */
 bool ds_accel__pinned_release(struct ds_accel__pinned *pool,
                               struct ds_accel__pinned_block *surplus);
 
-/* pinned_figures.c: a block was added, released, allocated, or became reusable. */
+/* pinned_figures.c: count that a block was added, released, allocated, or became reusable. */
 void ds_accel__pinned_count(struct ds_accel__pinned *pool,
                             const struct ds_accel__pinned_block *block,
                             enum ds_accel__pinned_change change);
-/* Count the duration of a runtime call that began at begin_ns; without the lock. */
+/* Count the duration of a runtime call that began at begin_ns. The caller does not hold the
+ * lock. */
 void ds_accel__pinned_time(struct ds_accel__pinned *pool, bool is_free, uint64_t begin_ns);
 void ds_accel__pinned_forget_peaks(struct ds_accel__pinned *pool);
 

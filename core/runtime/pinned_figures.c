@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Counters of a device's pinned memory. A block is *allocated* while the pool holds it from the
- * runtime, and *active* from its allocation by the program until no stream uses it any more: freed
- * by the program, and reached by the streams recorded as its users. pinned_stats.c has the names.
+ * Counters of a device's pinned memory. A block is *allocated* from the time when the pool obtains
+ * it from the runtime until it is returned. A block is *active* from its allocation by the program
+ * until the program has freed it and no stream uses it any more. pinned_stats.c has the names of
+ * the statistics.
  */
 #include "base/clock.h"
 #include "base/text.h"

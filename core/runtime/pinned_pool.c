@@ -3,18 +3,20 @@
 /*
  * The pool of page-locked host memory, used by ds_accel_mem_alloc_pinned() in pinned.c.
  *
- * Locking pages costs a system call and the kernel's walk over each page, and a runtime also maps
+ * Locking pages costs a system call in which the kernel visits each page, and a runtime also maps
  * the pages for the device. A freed block is therefore not returned to the runtime: the pool keeps
  * it for the next request of its size, flags and alignment.
  *
- * Sizes. Eight classes per doubling, in whole pages: at most an eighth of a block is unused. A size
- * beyond any address space goes to the runtime unrounded, and fails there. When the kernel's limit
- * is reached, the pool is emptied and the runtime called once more with exactly the caller's size,
- * so that an error message contains the caller's figure.
+ * Sizes. There are eight size classes between a power of two and the next, in whole pages, so that
+ * at most an eighth of a block is unused. A size beyond any address space is passed to the runtime
+ * unrounded, and fails there. When the kernel's limit is reached, the pool is emptied and the
+ * runtime is called once more with exactly the caller's size, so that an error message contains the
+ * caller's size.
  *
  * Reuse. The host may access a block as soon as it is allocated, and no stream orders the host's
  * accesses. A block is therefore reused, or returned to the runtime, only after all work that
- * streams had queued when it was freed; pinned_uses.c tracks that work. No call waits for it.
+ * streams had queued when it was freed; pinned_uses.c tracks that work. No call waits for that
+ * work.
  *
  * Blocks are found by address in a hash table, and by class in lists of ready blocks; waiting
  * blocks are in a separate list, so that a hit never inspects them. One lock per device guards the
@@ -32,12 +34,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PAGE_BITS 12 /* the smallest class: runtimes lock whole pages */
+#define PAGE_BITS 12 /* the smallest class is one page, because runtimes lock whole pages */
 #define FIRST_BUCKETS 64u
 
 /* ---- classes -------------------------------------------------------------------------------- */
 
-/* The size that a request is rounded to. */
+/* Return the size of a request's class. */
 uint64_t ds_accel__pinned_class(uint64_t size_bytes)
 {
     uint64_t step = UINT64_C(1) << PAGE_BITS;
@@ -78,7 +80,8 @@ struct ds_accel__pinned_block *ds_accel__pinned_block(const struct ds_accel__pin
     return block;
 }
 
-/* A table that cannot grow is only slower. */
+/* Double the table. If memory is exhausted, the table stays as it is, which only makes it
+ * slower. */
 static void grow(struct ds_accel__pinned *pool)
 {
     size_t old_count = pool->bucket_count;
@@ -138,7 +141,7 @@ static void forget(struct ds_accel__pinned *pool, const struct ds_accel__pinned_
     ds_accel__pinned_count(pool, block, DS_ACCEL__PINNED_GIVEN_BACK);
 }
 
-/* ---- what the pool keeps -------------------------------------------------------------------- */
+/* ---- ready and waiting blocks --------------------------------------------------------------- */
 
 static void keep(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block)
 {
@@ -192,7 +195,8 @@ static struct ds_accel__pinned_block *take_ready(struct ds_accel__pinned *pool, 
     return NULL;
 }
 
-/* Take ready blocks out of the pool until it keeps at most kept_bytes: a list to release. */
+/* Take ready blocks out of the pool until it keeps at most kept_bytes; returns them as a list,
+ * which the caller releases. */
 static struct ds_accel__pinned_block *take_surplus(struct ds_accel__pinned *pool,
                                                    uint64_t kept_bytes)
 {
@@ -214,7 +218,7 @@ static struct ds_accel__pinned_block *take_surplus(struct ds_accel__pinned *pool
     return surplus;
 }
 
-/* Return a list of blocks to the runtime. True if the list had a block. */
+/* Return a list of blocks to the runtime. True if the list was not empty. */
 bool ds_accel__pinned_release(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *surplus)
 {
     const struct ds_accel_device *device = &pool->device->abi;
@@ -242,8 +246,8 @@ bool ds_accel__pinned_release(struct ds_accel__pinned *pool, struct ds_accel__pi
     return was_any;
 }
 
-/* Take a block of the request's class, or of exactly its size, allocated when the limit left no
- * room for rounding. */
+/* Take a block of the request's class, or of exactly its size: such a block was allocated when the
+ * limit did not allow rounding up. */
 static struct ds_accel__pinned_block *take_fitting(struct ds_accel__pinned *pool,
                                                    uint64_t size_bytes, uint64_t align_bytes,
                                                    uint32_t flags)
@@ -281,7 +285,7 @@ struct ds_accel__pinned_block *ds_accel__pinned_surplus(struct ds_accel__pinned 
     return take_surplus(pool, kept_bytes);
 }
 
-/* Returns the blocks over the limit, to be released. Lock held. */
+/* Returns the blocks over the limit, which the caller releases. The caller holds pool->lock. */
 struct ds_accel__pinned_block *ds_accel__pinned_put(struct ds_accel__pinned *pool,
                                                     struct ds_accel__pinned_block *block)
 {
@@ -337,7 +341,7 @@ static struct ds_accel__pinned *create(struct ds_accel__device *device)
     return pool;
 }
 
-/* The device's pool, created on first use; NULL: out of memory. */
+/* Return the device's pool, created on first use; NULL: out of memory. */
 struct ds_accel__pinned *ds_accel__pinned_pool(struct ds_accel__device *device)
 {
     struct ds_accel__pinned *pool = __atomic_load_n(&device->pinned, __ATOMIC_ACQUIRE);
@@ -354,7 +358,7 @@ struct ds_accel__pinned *ds_accel__pinned_pool(struct ds_accel__device *device)
     return pool;
 }
 
-/* Release all blocks, including live ones: the device is being closed. */
+/* Release all blocks, including live blocks, because the device is being closed. */
 void ds_accel__pinned_close(struct ds_accel__device *device)
 {
     struct ds_accel__pinned *pool = device->pinned;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Figures of a device's pinned memory under the names that torch.cuda.host_memory_stats() gives
- * them. pinned_figures.c counts them.
+ * Statistics of a device's pinned memory, by the names that torch.cuda.host_memory_stats() uses.
+ * pinned_figures.c counts them.
  */
 #include "base/json.h"
 #include "base/text.h"

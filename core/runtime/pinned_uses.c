@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The uses of freed blocks of pinned memory.
+ * Which streams still use freed blocks of pinned memory.
  *
- * A copy goes directly to the plugin, which does not report the memory used by a stream's queued
- * work. A free therefore records an event in every stream of the context that may have work, on the
- * device of the pool and on all other open devices; an idle device needs no event. A later request
- * that finds no ready block queries the events. Where no event can show the end of the work,
- * because a stream was destroyed with work left, is being captured, or the runtime has no events,
- * the stream's device must have been idle once. After the handle of a wrapped stream of the program
- * is destroyed, a query of the device no longer covers that stream: an event marks the end of its
- * work, and all blocks freed later wait for this event.
+ * A copy is passed directly to the plugin, which does not report the memory used by a stream's
+ * queued work. A free therefore records an event in every stream of the context that may have work,
+ * on the device of the pool and on all other open devices; an idle device needs no event. A later
+ * request that finds no ready block queries the events. No event can show the end of the work if
+ * the stream was destroyed with work left, if it is being captured, or if the runtime has no
+ * events. The block is then reused only after the stream's device has been idle. A query of the
+ * device does not cover a stream of the program whose wrapping handle was destroyed: an event marks
+ * the end of that stream's work, and all blocks freed later wait for this event.
  *
- * While any context of this process captures, no stream and no device is queried, only events,
- * since queries of events do not break a capture.
+ * While any context of this process captures, only events are queried, not streams and devices,
+ * because queries of events do not break a capture.
  *
- * Locks: a pool's, then open_lock, then a device's, which keeps its streams from being destroyed,
- * then the gate of captures.c. All queries bypass the layers: they create no ordering for the
- * program.
+ * Locks are taken in this order: a pool's lock; open_lock; a device's lock, which prevents the
+ * destruction of its streams; the gate of captures.c. All queries bypass the layers, because they
+ * create no ordering for the program.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -41,8 +41,8 @@ static const struct ds_accel_plugin *table_of(const struct ds_accel__device *dev
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* A spare event or a new one; NULL: no event can be created. Only the pool's device has spare
- * events. */
+/* Take a spare event or create one; NULL: no event can be created. Only the pool's own device has
+ * spare events. */
 static ds_accel_plugin_event_t *take_event(struct ds_accel__pinned *pool,
                                            const struct ds_accel__device *device)
 {
@@ -79,10 +79,10 @@ static void put_event(struct ds_accel__pinned *pool, const struct ds_accel__devi
     }
 }
 
-/* ---- streams: their device's lock held ------------------------------------------------------ */
+/* ---- streams: the caller holds their device's lock ------------------------------------------ */
 
-/* In a capture an event would become a part of the graph. A stream that cannot be queried because
- * another stream captures counts as capturing. */
+/* Whether the stream captures, so that an event would become a part of the graph. A stream that
+ * cannot be queried because another stream captures counts as capturing. */
 static bool is_capturing(const struct ds_accel__stream *stream)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -105,7 +105,8 @@ static bool has_capture(const struct ds_accel__device *device)
     return false;
 }
 
-/* A runtime without this query has no work to wait for. Needs no lock. */
+/* Whether the device has no queued work. A runtime without this query has no work to wait for.
+ * Needs no lock. */
 static bool has_nothing_queued(const struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -114,7 +115,7 @@ static bool has_nothing_queued(const struct ds_accel__device *device)
     return status == DS_ACCEL_OK || status == DS_ACCEL_ERR_UNSUPPORTED;
 }
 
-/* Are the ends up to that number reached? Removes the reached ends. */
+/* Whether all ends up to that number are reached. Removes the reached ends. */
 static bool are_reached(struct ds_accel__device *device, uint64_t number)
 {
     struct ds_accel__pinned_end **place = &device->ends;
@@ -138,8 +139,8 @@ static bool are_reached(struct ds_accel__device *device, uint64_t number)
     return are;
 }
 
-/* Is the device idle? The device is not queried during a capture, since that would break the
- * capture. */
+/* Whether the device is idle. The device is not queried during a capture (may_ask false), because a
+ * query would break the capture. */
 static bool is_idle(struct ds_accel__device *device, bool may_ask)
 {
     if (!may_ask || !are_reached(device, UINT64_MAX) || has_capture(device) ||
@@ -150,7 +151,7 @@ static bool is_idle(struct ds_accel__device *device, bool may_ask)
     return true;
 }
 
-/* Record an event after the stream's current work; NULL: not possible. */
+/* Record an event after the stream's current work; NULL: no event can be recorded. */
 static ds_accel_plugin_event_t *mark(struct ds_accel__pinned *pool,
                                      const struct ds_accel__stream *stream)
 {
@@ -166,7 +167,8 @@ static ds_accel_plugin_event_t *mark(struct ds_accel__pinned *pool,
     return event;
 }
 
-/* False: no event can be created. */
+/* Record the end of a stream's work in the device's list of ends. False: no event can be
+ * created. */
 static bool add_end(struct ds_accel__device *device, const struct ds_accel__stream *stream)
 {
     struct ds_accel__pinned_end *end = calloc(1, sizeof(*end));
@@ -190,7 +192,8 @@ static bool add_end(struct ds_accel__device *device, const struct ds_accel__stre
     return true;
 }
 
-/* The gate is held. Captured work is not queued work. */
+/* Note that a stream is about to be destroyed with work left, if it has queued work; captured work
+ * does not count. The caller holds the gate. */
 static void note_end(struct ds_accel__device *device, const struct ds_accel__stream *stream,
                      bool may_ask)
 {
@@ -217,7 +220,7 @@ void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
     }
 }
 
-/* ---- uses: the pool's lock held ------------------------------------------------------------- */
+/* ---- uses: the caller holds the pool's lock ------------------------------------------------- */
 
 static struct ds_accel__pinned_use *find_use(struct ds_accel__pinned_block *block,
                                              const struct ds_accel__stream *stream)
@@ -232,7 +235,7 @@ static struct ds_accel__pinned_use *find_use(struct ds_accel__pinned_block *bloc
     return NULL;
 }
 
-/* NULL: out of memory. */
+/* Add a use to the block; NULL: out of memory. */
 static struct ds_accel__pinned_use *add_use(struct ds_accel__pinned_block *block,
                                             struct ds_accel__device *device,
                                             struct ds_accel__stream *stream)
@@ -296,8 +299,9 @@ void ds_accel__pinned_unmark(struct ds_accel__pinned *pool, struct ds_accel__pin
     }
 }
 
-/* Mark streams of a device. are_known: the streams known to use the block; else all others.
- * may_ask: skip streams that stream_query() reports as idle. */
+/* Mark the end of the work of a device's streams. are_known true: only of the streams that are
+ * recorded as users of the block; false: only of the other streams. may_ask: skip streams that
+ * stream_query() reports as idle. */
 static void mark_streams(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
                          struct ds_accel__device *device, bool are_known, bool may_ask)
 {
@@ -327,7 +331,7 @@ static void mark_streams(struct ds_accel__pinned *pool, struct ds_accel__pinned_
     }
 }
 
-/* Mark the work of destroyed streams. */
+/* Add uses for the work of destroyed streams. */
 static void mark_ended(struct ds_accel__pinned_block *block, struct ds_accel__device *device)
 {
     if (device->has_ended_work && add_use(block, device, NULL) == NULL) {
@@ -344,7 +348,7 @@ static void mark_ended(struct ds_accel__pinned_block *block, struct ds_accel__de
     }
 }
 
-/* Mark all work that one device may have queued. Its lock is held. */
+/* Mark the end of all work that one device may have queued. The caller holds the device's lock. */
 static void mark_device(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
                         struct ds_accel__device *device, bool is_foreign)
 {
@@ -358,9 +362,10 @@ static void mark_device(struct ds_accel__pinned *pool, struct ds_accel__pinned_b
     ds_accel__captures_release();
 }
 
-/* The fast path, which needs only the pool's lock: with one device and no capture, one query shows
- * that nothing is queued. Work that another thread queues meanwhile is later than the free. With a
- * wrapped stream of the program, whose end may be recorded, another library may capture. */
+/* Whether no stream can still use the memory. This is the fast path of a free, which needs only the
+ * pool's lock. With one open device and no capture, one query shows that no work is queued. Work
+ * that another thread queues meanwhile comes after the free. The fast path is not taken if the
+ * device has a wrapped stream, on which another library may capture. */
 static bool is_surely_idle(const struct ds_accel__pinned *pool)
 {
     const struct ds_accel__device *device = pool->device;
@@ -375,7 +380,8 @@ static bool is_surely_idle(const struct ds_accel__pinned *pool)
     return is_idle;
 }
 
-/* Does another library capture, on a stream that it shares with any context? open_lock held. */
+/* Whether another library captures on a stream that it shares with a context. The caller holds
+ * open_lock. */
 static bool has_foreign_capture(void)
 {
     bool has = false;
@@ -436,7 +442,7 @@ static bool has_ended(struct ds_accel__device *device, uint64_t number)
     return has;
 }
 
-/* Check the use's event, or its end, or else whether its device is idle. */
+/* Whether the use is over: query its event, else its end, else whether its device is idle. */
 static bool is_over(const struct ds_accel__pinned_use *use)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -478,7 +484,7 @@ void ds_accel__pinned_attach(struct ds_accel__device *device)
     pthread_mutex_unlock(&open_lock);
 }
 
-/* The ends are no longer needed; their memory may be released if the call waited for them. */
+/* Remove all ends of the device; with waits, first wait until they are reached. */
 static void drop_ends(struct ds_accel__device *device, bool waits)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -497,7 +503,7 @@ static void drop_ends(struct ds_accel__device *device, bool waits)
     pthread_mutex_unlock(&device->lock);
 }
 
-/* Wait for the device's uses of blocks of other pools. */
+/* Wait for the device's work that uses blocks of this pool, and remove its uses. */
 static void purge(struct ds_accel__pinned *pool, struct ds_accel__device *device)
 {
     const struct ds_accel_plugin *table = table_of(device);
@@ -548,8 +554,8 @@ void ds_accel__pinned_detach(struct ds_accel__device *device)
     ds_accel__captures_forget(device);
 }
 
-/* The open devices were opened before the fork: the child does not close them, and their contexts
- * may not exist any more. */
+/* Forget the open devices in a forked child: it does not close devices that the parent opened, and
+ * their contexts may not exist any more. */
 void ds_accel__pinned_renew(void)
 {
     pthread_mutex_init(&open_lock, NULL);

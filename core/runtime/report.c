@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Reports as JSON trees: the output of detect, list, explain and config. The text is made from the
- * same trees (report/report_text.c), so that both forms always agree.
+ * The reports detect, list, explain and config as JSON trees. report/report_text.c makes the text
+ * of a report from the same tree, so that both forms always agree.
  */
 #include "runtime/report.h"
 #include "base/json.h"
@@ -89,7 +89,8 @@ static json_t *detect_candidates(const ds_accel_t *context, bool *failed)
     return array;
 }
 
-/* The text shows only the name, so the facts, which need plugin calls, are only for JSON. */
+/* Make the report "detect". The text of the report does not show the facts, which need plugin
+ * calls, so that only the JSON has them. */
 static json_t *report_detect(ds_accel_t *context, bool is_json)
 {
     struct ds_accel__candidate *chosen = context->chosen;
@@ -178,8 +179,8 @@ static json_t *gates_tree(const struct ds_accel__candidate *candidate, bool *fai
     return array;
 }
 
-/* Backends in the detection order without a plugin file: the most likely reason why a backend is
- * missing. */
+/* Return the backends of the detection order that have no plugin file, which is the most likely
+ * reason why a backend is missing. */
 static json_t *without_plugin(const ds_accel_t *context, const char *name, bool *failed)
 {
     json_t *order = ds_accel__config_get(&context->config, "detection_order", NULL);
@@ -269,7 +270,7 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
-/* first: the first layer to include. */
+/* Return the configuration files. first: the first layer to include. */
 static json_t *files_tree(const struct ds_accel__config *config, enum ds_accel__config_layer first,
                           bool *failed)
 {
@@ -322,8 +323,8 @@ static void walk_members(struct config_walk *walk, json_t *object, const char *k
     }
 }
 
-/* Add a leaf, or walk an object's members. key is for display, pointer for looking up the
- * origin. */
+/* Add the entry of a value, or, for an object, the entries of its members. key is shown; pointer is
+ * the JSON pointer for looking up the origin. */
 static void walk_config(struct config_walk *walk, json_t *value, const char *key,
                         const char *pointer)
 {
@@ -410,7 +411,7 @@ static json_t *report_config_check(const struct ds_accel__config *config,
     return finish(tree, failed);
 }
 
-/* Write the result of the check; clears config. */
+/* Write the result of the check and clear config. */
 static int32_t write_check(struct ds_accel__config *config, int32_t status,
                            enum ds_accel__config_layer first, uint32_t format, char **text_out)
 {
@@ -550,7 +551,7 @@ static bool tells_failure(uint32_t report)
            report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_BUNDLE;
 }
 
-/* Is an accelerator forced by the option, the environment or the configuration? */
+/* Whether the option, the environment or the configuration forces an accelerator. */
 static bool is_forced(ds_accel_t *context)
 {
     bool is_configured;
@@ -562,7 +563,8 @@ static bool is_forced(ds_accel_t *context)
            is_configured;
 }
 
-/* Without a name, topo covers all usable backends, or the forced backend. */
+/* Whether the report is a topo report about all usable backends: it has no name, and no backend is
+ * forced. */
 static bool is_topo_of_all(ds_accel_t *context, uint32_t report, const char *name)
 {
     return report == DS_ACCEL_REPORT_TOPO && name == NULL && !is_forced(context);
@@ -595,10 +597,11 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
     if (report == DS_ACCEL_REPORT_LIST || report == DS_ACCEL_REPORT_EXPLAIN ||
         report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_BUNDLE ||
         is_topo_of_all(context, report, name)) {
-        /* An explanation must not wake a sleeping device. */
+        /* The reports that explain must not wake a sleeping device. */
         int32_t checked = ds_accel__check(context, name, false);
 
-        /* For a backend known only to the configuration, the missing plugin is the explanation. */
+        /* If only the configuration has this backend, the report explains that the plugin is
+         * missing. */
         if (checked == DS_ACCEL_ERR_NOT_FOUND && report == DS_ACCEL_REPORT_EXPLAIN) {
             pthread_mutex_lock(&context->config_lock);
             if (ds_accel__config_get(&context->config, "backends", name, NULL) != NULL) {
@@ -691,7 +694,7 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
         status = tools_get()->make_tree(context, report, name, format, &tree);
         return status < 0 ? status : ds_accel__report_write(report, tree, format, text_out);
     }
-    /* Every report except detect needs more than the detection. */
+    /* Every report except detect needs the complete configuration. */
     if (report != DS_ACCEL_REPORT_DETECT) {
         pthread_mutex_lock(&context->config_lock);
         status = ds_accel__config_complete(&context->config);
@@ -725,7 +728,8 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
             return ds_accel__error(DS_ACCEL_ERR_STATE, "problems were found");
         }
     }
-    /* An explanation of a failure is a success; only detect returns the failure itself. */
+    /* If the report explains the failure, the call succeeds; only for detect it returns the
+     * failure. */
     return written < 0 || report != DS_ACCEL_REPORT_DETECT ? written : status;
 }
 

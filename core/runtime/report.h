@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Reports that programs want as data: detect, list, info, explain, env and the configuration, as
- * JSON (report.c, report_info.c). The other reports, and the text and the picture of every report,
- * are made by libds_accel_tools.so, which sets a table of functions when it is loaded.
+ * Reports that programs use as data: detect, list, info, explain, env and the configuration, as
+ * JSON (report.c, report_info.c). libds_accel_tools.so makes the other reports, and the text and
+ * the picture of every report; it sets the table of functions below when it is loaded.
  */
 #ifndef DS_ACCEL_RUNTIME_REPORT_H
 #define DS_ACCEL_RUNTIME_REPORT_H
@@ -14,27 +14,28 @@
 #include <jansson.h>
 
 struct ds_accel__report_tools {
-    /* Make the tree of a report of the tools library. Lock held, except for RECORDING. */
+    /* Make the tree of a report that the tools library provides. The caller holds context->lock,
+     * except for report RECORDING. */
     int32_t (*make_tree)(ds_accel_t *context, uint32_t report, const char *name, uint32_t format,
                          json_t **tree_out);
-    /* The text or the picture of any report's tree. NULL: out of memory. */
+    /* Write a report's tree as text or as a picture. NULL: out of memory. */
     char *(*write)(uint32_t report, json_t *tree, uint32_t format);
 };
 
 /* Set by report/report_tools.c. */
 DS_ACCEL__PRIVATE extern const struct ds_accel__report_tools *ds_accel__report_tools;
 
-/* Reports written by functions of their own. */
+/* Reports that have their own public functions instead of ds_accel_report(). */
 #define DS_ACCEL__REPORT_CONFIG_CHECK 100u
 #define DS_ACCEL__REPORT_LINT 101u
 #define DS_ACCEL__REPORT_CONFORMANCE 102u
 
-/* The tree of any report but RECORDING; the caller has prepared the report (detection, probes).
- * Lock held. */
+/* Make the tree of any report except RECORDING. The caller has already run the detection or the
+ * probes that the report needs, and holds context->lock. */
 DS_ACCEL__PRIVATE int32_t ds_accel__report_tree(ds_accel_t *context, uint32_t report,
                                                 const char *name, uint32_t format,
                                                 json_t **tree_out);
-/* Dump a tree, which is taken, as JSON or text. */
+/* Write a tree as JSON or text; the call takes the reference to the tree. */
 DS_ACCEL__PRIVATE int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format,
                                                  char **text_out);
 

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LIST_LIMIT 64 /* op builders, env rules of a plugin */
+#define LIST_LIMIT 64 /* maximum number of op builders, or of env rules, of a plugin */
 
 void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, const char *name,
                           const struct ds_accel__candidate *candidate,
@@ -32,14 +32,14 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
         memset(&facts->info, 0, sizeof(facts->info));
     }
     if (instance == NULL && candidate != NULL && candidate->start.is_done != 0) {
-        facts->info = candidate->start.info; /* as the probe in the helper reported it */
+        facts->info = candidate->start.info; /* reported by the probe in the helper process */
     }
     ds_accel__sanitize(facts->info.communication_backend,
                        sizeof(facts->info.communication_backend));
     ds_accel__sanitize(facts->info.compile_backend, sizeof(facts->info.compile_backend));
 }
 
-/* The plugin's functions, or NULL when the backend is not available. */
+/* Return the plugin's functions, or NULL if the backend is not available. */
 static const struct ds_accel_plugin *table_of(const struct ds_accel__facts *facts)
 {
     return facts->candidate != NULL && facts->instance != NULL ? &facts->candidate->table : NULL;
@@ -77,7 +77,8 @@ static json_t *number_or_null(bool known, uint64_t value)
     return known ? json_integer((json_int_t)value) : json_null();
 }
 
-/* The most specific value: for this process, of the open device, of the closed device. */
+/* Return the most specific total that is known: for this process, else of the open device, else of
+ * the device's identity. */
 static json_t *total_memory(const struct ds_accel_memory_info *memory,
                             const struct ds_accel_device_info *info,
                             const struct ds_accel_device_identity *identity)
@@ -101,7 +102,7 @@ static void sanitize_identity(struct ds_accel_device_identity *identity)
     ds_accel__sanitize(identity->architecture, sizeof(identity->architecture));
 }
 
-/* The partition that this device is, or null for a whole device. */
+/* Describe the partition if the device is a partition, else return null. */
 static json_t *partition_tree(const struct ds_accel_device_identity *identity, bool *failed)
 {
     static const char *const kinds[] = {"", "mig", "tile", "other"};
@@ -128,7 +129,7 @@ static json_t *partition_tree(const struct ds_accel_device_identity *identity, b
     return tree;
 }
 
-/* Every name of the device, so that users can match it in any tool. */
+/* Add every name of the device, so that users can find the device in any tool. */
 static void set_identity(json_t *tree, const struct ds_accel_device_identity *identity,
                          bool *failed)
 {
@@ -230,8 +231,8 @@ static const struct {
     {"bfloat16", DS_ACCEL_DTYPE_BFLOAT16},
 };
 
-/* The dtypes that device 0 computes with: a bit per listed dtype; -1 if the plugin cannot report
- * them. */
+/* Return the dtypes that device 0 computes with, as one bit for each element of listed_dtypes; -1
+ * if the plugin cannot report them. */
 static int computed_dtypes(const struct ds_accel__facts *facts)
 {
     const struct ds_accel_plugin *table = table_of(facts);
@@ -295,7 +296,7 @@ static bool has_text(json_t *array, const char *text)
     return false;
 }
 
-/* The names from the configuration, then the names that the plugin adds. */
+/* Return the names from the configuration, followed by the names that the plugin adds. */
 static json_t *names_tree(const struct ds_accel__facts *facts, const char *key, uint32_t which,
                           bool *failed)
 {
@@ -370,7 +371,7 @@ static json_t *op_builders_tree(const struct ds_accel__facts *facts, bool *faile
 
 /* ---- info ----------------------------------------------------------------------------------- */
 
-/* Unknown to both the plugins and the configuration? */
+/* Whether there is a plugin, or a configuration entry, with that name. */
 static bool is_known(const ds_accel_t *context, const char *name)
 {
     return ds_accel__registry_find(&context->registry, name) != NULL ||
@@ -409,7 +410,8 @@ static bool is_usable(const struct ds_accel__candidate *candidate)
                                  candidate->state == DS_ACCEL_STATE_SELECTED);
 }
 
-/* An instance for queries: the chosen backend's own, or a temporary one. NULL: not available. */
+/* Return an instance for queries: the instance of the chosen backend, or a temporary instance.
+ * NULL: the backend is not available. */
 static ds_accel_plugin_instance_t *borrow_instance(const ds_accel_t *context,
                                                    struct ds_accel__candidate *candidate,
                                                    uint32_t *count_out, bool *started_out)
@@ -453,8 +455,7 @@ static void set_names(json_t *tree, const struct ds_accel__facts *facts, bool *f
     set_text(tree, "current_device_name", name, failed);
 }
 
-/* The operator's setting for one dtype also applies to the list of dtypes that the device computes
- * with. */
+/* Apply the operator's setting for one dtype to the set of dtypes that the device computes with. */
 static int by_operator(const struct ds_accel__facts *facts, const char *key, int bit, int bits)
 {
     json_t *word = ds_accel__operator_fact(facts->context, facts->name, key);

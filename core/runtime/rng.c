@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Random number generators: a seed, a position in its sequence, and both as bytes. philox.c makes
- * the numbers, rng_fill.c writes them to device memory, rng_default.c finds devices' default
- * generators.
+ * Random number generators: their seeds, their positions in the sequence of a seed, and both as
+ * bytes. philox.c computes the numbers, rng_fill.c writes them to device memory, rng_default.c
+ * finds the default generators of devices.
  */
 #include "runtime/rng.h"
 #include "base/fork.h"
@@ -46,9 +46,9 @@ static bool is_vendors(const struct ds_accel__rng *rng)
     return (rng->flags & DS_ACCEL_RNG_VENDOR) != 0;
 }
 
-/* ---- making and destroying ------------------------------------------------------------------ */
+/* ---- creation and destruction --------------------------------------------------------------- */
 
-/* Lock held, or no other thread has the generator. */
+/* Set the seed. The caller holds rng->lock, or no other thread can use the generator yet. */
 static int32_t reseed(struct ds_accel__rng *rng, uint64_t seed)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -126,7 +126,7 @@ static void drop_staging(struct ds_accel__rng *rng)
             status = ds_accel_event_synchronize(staging->event);
             ds_accel__layers_own_end();
         }
-        /* Leak a block that a copy may still read. */
+        /* If the wait failed, a copy may still read the block, which is therefore leaked. */
         if (status == DS_ACCEL_OK) {
             if (staging->is_pinned) {
                 ds_accel_mem_free_pinned(&rng->child.device->abi, staging->memory);
@@ -192,7 +192,7 @@ int32_t ds_accel_default_rng(ds_accel_device_t *device, ds_accel_rng_t **rng_out
     return status;
 }
 
-/* ---- seeds and places ----------------------------------------------------------------------- */
+/* ---- seeds and positions -------------------------------------------------------------------- */
 
 int32_t ds_accel_rng_manual_seed(ds_accel_rng_t *rng, uint64_t seed)
 {
@@ -320,8 +320,9 @@ int32_t ds_accel_rng_set_position(ds_accel_rng_t *rng, const struct ds_accel_rng
 /* ---- the state as bytes --------------------------------------------------------------------- */
 
 /*
- * Little-endian numbers: "ds-accel", version, kind, then 40 bytes for Philox (seed, subsequence,
- * block, word, checksum of all before), or the vendor's own bytes as they are.
+ * A state consists of the text "ds-accel", version and kind; then, for Philox, 40 bytes (seed,
+ * subsequence, block, word, checksum of all bytes before it), or, for the vendor's generator, the
+ * vendor's bytes. Numbers are little-endian.
  */
 #define STATE_VERSION 1u
 #define STATE_PHILOX 1u
@@ -360,7 +361,7 @@ static uint64_t checksum(const unsigned char *state)
     return ds_accel__hash(state, STATE_PHILOX_BYTES - 8, 0);
 }
 
-/* Lock held. */
+/* Query the size of the state of the vendor's generator. The caller holds rng->lock. */
 static int32_t vendor_state_size(struct ds_accel__rng *rng, uint64_t *size_out)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -375,7 +376,7 @@ static int32_t vendor_state_size(struct ds_accel__rng *rng, uint64_t *size_out)
     return finish(status, &error);
 }
 
-/* Lock held; state has room. */
+/* Write the state, for which state is large enough. The caller holds rng->lock. */
 static int32_t write_state(struct ds_accel__rng *rng, unsigned char *state, uint64_t size_bytes)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

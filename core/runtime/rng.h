@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Random numbers: philox.c, rng.c, rng_fill.c, rng_default.c. */
+/* Declarations of the random number generators: philox.c, rng.c, rng_fill.c, rng_default.c. */
 #ifndef DS_ACCEL_RUNTIME_RNG_H
 #define DS_ACCEL_RUNTIME_RNG_H
 
@@ -22,17 +22,18 @@ struct ds_accel__numbers {
     uint64_t seed;
     uint64_t subsequence;
     uint64_t block;
-    uint32_t word; /* of the block; 4: the subsequence is used up */
+    uint32_t word; /* word within the block; 4: the subsequence is used up */
     uint32_t dtype;
     enum ds_accel__numbers_kind kind;
     size_t element_bytes;
-    double base; /* + scale * a number of the standard distribution, then kept within bounds */
+    double base; /* a result is base + scale * standard number, limited to [least, most] */
     double scale;
     double least;
     double most;
 };
 
-/* Fill in the rest. first, second: low and high, or mean and standard deviation. ERR_INVALID. */
+/* Set the members that the caller does not set. first, second: low and high of a uniform
+ * distribution, or mean and standard deviation of a normal one. ERR_INVALID. */
 int32_t ds_accel__numbers_prepare(struct ds_accel__numbers *numbers, double first, double second,
                                   const char *call);
 /* Move to the first position where count elements can begin; *end_out: the position after them.
@@ -43,9 +44,10 @@ int32_t ds_accel__numbers_place(struct ds_accel__numbers *numbers, uint64_t coun
 void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t first, uint64_t count,
                             void *out);
 void ds_accel__rng_destroy(struct ds_accel__rng *rng);
-/* NULL with the error set: the generator is NULL, destroyed, or inherited from a parent process. */
+/* Return the private part of a generator; NULL, with the error set, if the generator is NULL,
+ * destroyed, or inherited from a parent process. */
 struct ds_accel__rng *ds_accel__rng_check(ds_accel_rng_t *rng, const char *call);
-/* The status for a NULL result of ds_accel__rng_check(). */
+/* Return the status for a NULL result of ds_accel__rng_check(). */
 int32_t ds_accel__rng_refused(const ds_accel_rng_t *rng);
 
 #endif

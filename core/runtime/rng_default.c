@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The default generators of a context's devices, by device index: seeds and states. Access to a
- * device's generator opens the device.
+ * Seeds and states of the default generators of a context's devices, selected by device index.
+ * Access to the generator of a device opens the device.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -10,7 +10,8 @@
 #include "host/registry.h"
 #include "runtime/handle.h"
 
-/* device_index -1: the calling thread's current device. */
+/* Return the default generator of a device; device_index -1: the calling thread's current
+ * device. */
 static int32_t find_default(ds_accel_t *context, int32_t device_index, ds_accel_rng_t **rng_out)
 {
     uint32_t index = (uint32_t)device_index;
@@ -47,7 +48,9 @@ int32_t ds_accel_manual_seed_all(ds_accel_t *context, uint64_t seed)
         return status;
     }
     candidate = __atomic_load_n(&context->selected, __ATOMIC_ACQUIRE);
-    if (candidate->watch.is_forked) { /* another thread may have held the lock */
+    /* checked before device_lock is taken, which a thread of the parent may have held during
+     * fork() */
+    if (candidate->watch.is_forked) {
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "manual_seed_all: the accelerator was started by process %ld before "
                                "fork()",

@@ -3,9 +3,9 @@
 /*
  * Writing random numbers to device memory.
  *
- * If the host may access device memory, a host task in the stream writes the numbers. Otherwise
- * they are made in one of two blocks of pinned memory and copied from there in stream order; a
- * block is rewritten only after the event that follows its last copy.
+ * If the host may access device memory, a host task in the stream writes the numbers. Otherwise the
+ * calling thread writes them to one of two blocks of pinned memory and queues a copy to the device;
+ * a block is rewritten only after the event that follows its last copy.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -27,13 +27,13 @@ static int32_t finish(int32_t status, const struct ds_accel_error *error)
     return status < 0 ? ds_accel__fail(status, error) : DS_ACCEL_OK;
 }
 
-/* ---- getting numbers to the device ---------------------------------------------------------- */
+/* ---- ways to write numbers to the device ---------------------------------------------------- */
 
 struct fill {
     struct ds_accel__numbers numbers;
     void *pointer;
     uint64_t count;
-    const char *call; /* "rng_uniform" */
+    const char *call; /* name of the public function, such as "rng_uniform" */
 };
 
 static void run_fill(void *user_data, int32_t status)
@@ -86,8 +86,8 @@ static int32_t deliver_in_place(struct ds_accel__stream *stream, const struct fi
     return status;
 }
 
-/* Make the block usable: allocated, and not read by a copy. Without events the call waits after
- * every copy. */
+/* Make a staging block usable: allocate it on first use, and wait for its last copy. Without events
+ * the waiting happens after every copy instead. */
 static int32_t take_staging(struct ds_accel__rng *rng, struct ds_accel__staging *staging)
 {
     ds_accel_device_t *device = &rng->child.device->abi;
@@ -124,7 +124,8 @@ static int32_t deliver_piece(struct ds_accel__staging *staging, struct ds_accel_
         status = staging->event != NULL ? ds_accel_event_record(staging->event, &stream->abi)
                                         : ds_accel__stream_wait(stream);
     }
-    /* A queued copy may have no event: leak the block rather than rewrite it during the copy. */
+    /* If the copy has no event and the wait failed, the copy may still read the block: leak the
+     * block instead of rewriting it. */
     if (status < 0 &&
         stream->abi.table->stream_synchronize(stream->abi.handle, UINT64_MAX, &error) < 0) {
         staging->memory = NULL;
@@ -132,7 +133,7 @@ static int32_t deliver_piece(struct ds_accel__staging *staging, struct ds_accel_
     return status;
 }
 
-/* Lock held. */
+/* Write the numbers through the staging blocks. The caller holds rng->lock. */
 static int32_t deliver_through_staging(struct ds_accel__rng *rng, struct ds_accel__stream *stream,
                                        const struct fill *fill)
 {
@@ -155,7 +156,7 @@ static int32_t deliver_through_staging(struct ds_accel__rng *rng, struct ds_acce
     return status;
 }
 
-/* Fill the memory with the vendor's generator. Lock held. */
+/* Fill the memory with the vendor's generator. The caller holds rng->lock. */
 static int32_t deliver_by_vendor(struct ds_accel__rng *rng, struct ds_accel__stream *stream,
                                  const struct fill *fill, double first, double second,
                                  const char *call)
@@ -180,7 +181,7 @@ static int32_t deliver_by_vendor(struct ds_accel__rng *rng, struct ds_accel__str
 
 /* ---- filling -------------------------------------------------------------------------------- */
 
-/* Every replay of a graph would repeat the same numbers. */
+/* Fail if the stream captures, because every replay of the graph would repeat the same numbers. */
 static int32_t check_capture(struct ds_accel__stream *stream, const char *call)
 {
     bool is_capturing = false;
@@ -195,8 +196,8 @@ static int32_t check_capture(struct ds_accel__stream *stream, const char *call)
     return status;
 }
 
-/* Check with the runtime, if it knows the address, that the memory is this device's and large
- * enough. */
+/* Check that the memory belongs to this device and is large enough, if the runtime can describe the
+ * address. */
 static int32_t check_memory(struct ds_accel__device *device, const struct fill *fill,
                             const char *call)
 {
@@ -240,14 +241,15 @@ static int32_t check_fill(struct ds_accel__device *device, const struct fill *fi
     return check_memory(device, fill, call);
 }
 
-/* Lock held. */
+/* Place the numbers in the sequence, write them, and advance the position. The caller holds
+ * rng->lock. */
 static int32_t deliver(struct ds_accel__rng *rng, struct ds_accel__stream *stream,
                        struct fill *fill)
 {
     struct ds_accel__numbers end;
     int32_t status;
 
-    assert(rng->word <= 4); /* of a block; 4: behind the last block */
+    assert(rng->word <= 4); /* word within the block; 4: after the last block */
     fill->numbers.seed = rng->seed;
     fill->numbers.subsequence = rng->subsequence;
     fill->numbers.block = rng->block;
@@ -265,7 +267,8 @@ static int32_t deliver(struct ds_accel__rng *rng, struct ds_accel__stream *strea
     return status;
 }
 
-/* first and second: low and high, or mean and standard deviation. */
+/* Check the arguments and fill the memory. first and second: low and high, or mean and standard
+ * deviation. */
 static int32_t fill_memory(ds_accel_rng_t *rng, ds_accel_stream_t *stream, struct fill *fill,
                            double first, double second, const char *call)
 {

@@ -19,7 +19,7 @@ static const struct {
 DS_ACCEL_STATIC_ASSERT(sizeof(((ds_accel_t *)0)->settings) == 32 * DS_ACCEL__SETTING_COUNT,
                        "one place per setting");
 
-/* The accelerator's own backend; "": none. */
+/* Return the accelerator's own backend; "": none. */
 static const char *own(const struct ds_accel__known *known, enum ds_accel__setting setting)
 {
     return setting == DS_ACCEL__SETTING_COMPILE ? known->info.compile_backend
@@ -77,7 +77,7 @@ static int32_t refuse(const ds_accel_t *context, json_t *list, const char *own_n
     return DS_ACCEL_ERR_INVALID;
 }
 
-/* Lock held. */
+/* Check the name against the list of valid names and store it. The caller holds context->lock. */
 static int32_t set_locked(ds_accel_t *context, enum ds_accel__setting setting, const char *own_name,
                           const char *name)
 {

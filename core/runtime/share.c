@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Checked calls in front of the plugin's: profiler ranges, telemetry, links, peers, and memory and
- * events that are shared with other processes.
+ * Functions that check their arguments and call the plugin: profiler ranges, telemetry, links,
+ * peers, and memory and events shared with other processes.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -15,7 +15,8 @@ static int32_t finish(int32_t status, const struct ds_accel_error *error)
 
 /* ---- profiler ranges ------------------------------------------------------------------------ */
 
-/* A program need not check whether the vendor has a profiler. */
+/* Without a profiler these calls do nothing and succeed, so that programs need not check whether
+ * the vendor has one. */
 static int32_t finish_range(int32_t status, const struct ds_accel_error *error)
 {
     return status == DS_ACCEL_ERR_UNSUPPORTED ? DS_ACCEL_OK : finish(status, error);
@@ -70,7 +71,7 @@ int32_t ds_accel_profiler_stop(ds_accel_t *context)
 
 /* ---- telemetry and links -------------------------------------------------------------------- */
 
-/* The plugin's functions for a query about a device that need not be open. */
+/* Return the plugin's functions for a query about a device, which need not be open. */
 static int32_t get_table(ds_accel_t *context, uint32_t device_index, const char *call,
                          const void *out, const struct ds_accel_plugin **table_out,
                          ds_accel_plugin_instance_t **instance_out)
@@ -104,7 +105,8 @@ int32_t ds_accel_telemetry(ds_accel_t *context, uint32_t device_index,
                                &error);
 }
 
-/* Check an array that a plugin fills: room for its elements, or empty. */
+/* Check the array that a plugin is to fill: capacity is 0, or the array is not NULL and the stride
+ * is large enough. */
 static int32_t check_array(const void *array, uint32_t stride_bytes, uint32_t capacity,
                            const char *call)
 {

@@ -4,8 +4,9 @@
  * Streams and events: creation, destruction and lookup. Frequent calls are inline in ds_accel.h and
  * call the plugin's table directly.
  *
- * If the vendor's runtime keeps a current stream per thread, it is used, so that the vendor's calls
- * and this library agree; otherwise this file keeps one per thread.
+ * If the vendor's runtime has a current stream for each thread, the library uses that stream, so
+ * that the vendor's calls and this library agree. Otherwise this file stores a current stream for
+ * each thread.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For callers that cannot inline. */
+/* Out-of-line copies for callers that cannot inline. */
 extern inline int32_t ds_accel_stream_synchronize(ds_accel_stream_t *stream);
 extern inline int32_t ds_accel_stream_synchronize_for(ds_accel_stream_t *stream,
                                                       uint64_t timeout_ns);
@@ -42,7 +43,7 @@ struct ds_accel__stream *ds_accel__stream_check(ds_accel_stream_t *stream, const
     return (struct ds_accel__stream *)stream;
 }
 
-/* Put a handle around a plugin's stream. NULL: out of memory. */
+/* Make a handle for a plugin's stream. NULL: out of memory. */
 static struct ds_accel__stream *wrap(struct ds_accel__device *device,
                                      ds_accel_plugin_stream_t *handle, bool is_borrowed)
 {
@@ -58,7 +59,8 @@ static struct ds_accel__stream *wrap(struct ds_accel__device *device,
     return stream;
 }
 
-/* The first thread's handle stays; a second handle for the same stream is destroyed. */
+/* Store the handle of the default stream. If another thread has already stored a handle, return the
+ * stored handle and destroy made. */
 static struct ds_accel__stream *keep_default(struct ds_accel__device *device,
                                              struct ds_accel__stream *made)
 {
@@ -73,7 +75,7 @@ static struct ds_accel__stream *keep_default(struct ds_accel__device *device,
     return kept;
 }
 
-/* Created on first use: opening a device alone does not create the default stream. */
+/* Return the default stream. Its handle is created on first use, not when the device is opened. */
 static int32_t get_default(struct ds_accel__device *device, struct ds_accel__stream **stream_out)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -83,7 +85,8 @@ static int32_t get_default(struct ds_accel__device *device, struct ds_accel__str
 
     if (stream == NULL) {
         status = device->abi.table->stream_get_default(device->abi.handle, &handle, &error);
-        /* A backend without streams also has a default stream, as the owner of memory. */
+        /* A backend without streams also gets a default stream, because memory belongs to a
+         * stream. */
         if (status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED) {
             return ds_accel__fail(status, &error);
         }
@@ -133,10 +136,12 @@ void ds_accel__stream_destroy(struct ds_accel__stream *stream)
         struct ds_accel__arena *arena = device->allocator != NULL ? stream->arena : NULL;
         bool is_borrowed = stream->is_borrowed;
 
-        /* A thread that ends the stream's capture has finished, or finds the stream destroyed. */
+        /* The lock excludes a thread that ends the stream's capture: it has finished, or will find
+         * the stream destroyed. */
         pthread_mutex_lock(&device->lock);
         if (arena != NULL && ds_accel__allocator_is_capturing(arena)) {
-            ds_accel__capture_cancel(stream); /* so that its end can be marked */
+            /* without a capture, the end of the stream's work can be marked */
+            ds_accel__capture_cancel(stream);
         }
         if (!is_borrowed) {
             ds_accel__pinned_stream_ends(device, stream);
@@ -296,7 +301,7 @@ int32_t ds_accel_stream_is_capturing(ds_accel_stream_t *stream, uint32_t *captur
     }
     status = stream->table->graph_capture_status(stream->handle, &capturing, &error);
     if (status ==
-        DS_ACCEL_ERR_UNSUPPORTED) { /* captures begun here are known; no stream joins unseen */
+        DS_ACCEL_ERR_UNSUPPORTED) { /* only captures that this library began are possible */
         struct ds_accel__arena *arena = __atomic_load_n(&ours->arena, __ATOMIC_ACQUIRE);
 
         capturing = arena != NULL && ds_accel__allocator_is_capturing(arena)
@@ -313,8 +318,8 @@ int32_t ds_accel_stream_is_capturing(ds_accel_stream_t *stream, uint32_t *captur
 
 /* ---- the current stream --------------------------------------------------------------------- */
 
-/* A thread's current stream on one device. Handles are identified by their ids, which are never
- * reused. */
+/* A thread's current stream on one device. Device and stream are identified by their ids, because
+ * ids are never reused. */
 struct choice {
     uint64_t device_id;
     struct ds_accel__stream *stream;
@@ -326,7 +331,8 @@ struct choices {
     struct choice items[];
 };
 
-static pthread_key_t choices_key; /* frees a thread's choices when it ends */
+/* its destructor frees a thread's choices when the thread exits */
+static pthread_key_t choices_key;
 static pthread_once_t choices_once = PTHREAD_ONCE_INIT;
 static int choices_problem;
 static _Thread_local struct choices *choices;
@@ -346,8 +352,8 @@ static struct choice *find_choice(uint64_t device_id)
     return NULL;
 }
 
-/* The entry for the device's choice: the existing entry, an entry of a closed device, or a new
- * entry. */
+/* Return the entry for the device: the existing entry, else the entry of a closed device, else a
+ * new entry. NULL: out of memory. */
 static struct choice *take_choice(uint64_t device_id)
 {
     struct choice *choice = find_choice(device_id);
@@ -372,7 +378,7 @@ static struct choice *take_choice(uint64_t device_id)
     return &larger->items[count];
 }
 
-/* The handle of the stream that the vendor's runtime reports as current. */
+/* Find or make the handle of the stream that the vendor's runtime reports as current. */
 static int32_t find_theirs(struct ds_accel__device *device, ds_accel_plugin_stream_t *handle,
                            struct ds_accel__stream **stream_out)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Tensors: a storage, which is memory with a count, and views of it, which are handles with shape
- * and strides. A view never changes, so only the two counts need care.
+ * Tensors. A storage is memory with a reference count; views of a storage are handles with shape
+ * and strides. A view never changes, so that only the reference counts of storages and views need
+ * synchronisation.
  *
- * Consumers of DLPack keep memory for any time, on threads unknown to this library. A storage of a
- * device's memory therefore holds its device open, and through the device the context, until the
- * memory is released: a program may close devices and destroy contexts in any order.
+ * Consumers of DLPack may keep memory for any length of time, and release it on threads unknown to
+ * this library. A storage of a device's memory therefore holds its device open, and through the
+ * device the context, until the memory is released: a program may close devices and destroy
+ * contexts in any order.
  */
 #include "runtime/tensor.h"
 #include "base/text.h"
@@ -56,7 +58,8 @@ struct ds_accel__tensor *ds_accel__tensor_check(const ds_accel_tensor_t *tensor,
 
 /* ---- shapes --------------------------------------------------------------------------------- */
 
-/* Bytes from the first element to one past the last, on both sides of it. */
+/* Compute how many bytes the elements extend below (*low_out, <= 0) and above (*high_out) the start
+ * of the first element. */
 static bool find_extent(uint32_t ndim, const int64_t *shape, const int64_t *strides,
                         uint64_t element_bytes, int64_t *low_out, int64_t *high_out)
 {
@@ -115,7 +118,8 @@ static int32_t check_shape(const char *call, uint32_t dtype, uint32_t ndim, cons
         }
         is_empty = is_empty || shape[i] == 0;
     }
-    /* A size of 0 does not skip the check of the other sizes: the strides are their products. */
+    /* The other sizes are checked even if one size is 0, because the strides are products of the
+     * sizes. */
     for (uint32_t i = 0; i < ndim; i++) {
         if (__builtin_mul_overflow(count, shape[i] != 0 ? shape[i] : 1, &count) ||
             count > INT64_MAX / (int64_t)element_bytes) {
@@ -238,7 +242,8 @@ static int32_t allocate(struct ds_accel__storage *storage, ds_accel_stream_t *st
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
-/* A contiguous view from the beginning; the storage is taken, also on failure. */
+/* Make a contiguous view from the beginning of a storage. The call takes the caller's reference to
+ * the storage, also on failure. */
 static struct ds_accel__tensor *make_tensor(struct ds_accel__storage *storage, uint32_t dtype,
                                             uint32_t ndim, const int64_t *shape, uint64_t count)
 {
@@ -275,7 +280,8 @@ int32_t ds_accel__tensor_create(uint32_t place, struct ds_accel__device *device,
     int32_t status = check_shape("tensor_create", dtype, ndim, shape, &count);
 
     if (status >= 0 && device != NULL) {
-        status = ds_accel__device_fork_check(device); /* before any of the device's locks */
+        /* checked before any lock of the device is taken */
+        status = ds_accel__device_fork_check(device);
     }
     if (status < 0) {
         return status;
@@ -379,7 +385,7 @@ int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint3
     if (tensor == NULL) {
         return DS_ACCEL_ERR_NO_MEMORY;
     }
-    /* No failure is possible from here on, and the storage now owns the memory. */
+    /* No step from here on can fail, so that the storage now owns the memory. */
     storage->deleter = memory->deleter;
     storage->user_data = memory->user_data;
     tensor->offset_bytes = (uint64_t)-low;
@@ -388,7 +394,7 @@ int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint3
     return DS_ACCEL_OK;
 }
 
-/* Find the place of the memory as the runtime reports it. */
+/* Find the place of the memory from the runtime's description of its address. */
 static int32_t find_place(struct ds_accel__device *device, const void *data, uint32_t *place_out)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
@@ -475,7 +481,7 @@ void ds_accel_tensor_put(ds_accel_tensor_t *tensor)
     }
 }
 
-/* ---- what a tensor is ----------------------------------------------------------------------- */
+/* ---- properties of a tensor ----------------------------------------------------------------- */
 
 int32_t ds_accel_tensor_info(const ds_accel_tensor_t *tensor, struct ds_accel_tensor_info *info_out)
 {
@@ -554,7 +560,7 @@ int32_t ds_accel_tensor_record_stream(ds_accel_tensor_t *tensor, ds_accel_stream
 
 /* ---- views ---------------------------------------------------------------------------------- */
 
-/* Shape, strides and offset of a tensor, to change them. */
+/* Return a copy of a tensor's shape, strides and offset, which the caller then changes. */
 static struct ds_accel__tensor layout_of(const struct ds_accel__tensor *tensor)
 {
     struct ds_accel__tensor layout = {.ndim = tensor->ndim,
@@ -636,7 +642,7 @@ int32_t ds_accel_tensor_view(ds_accel_tensor_t *tensor, int64_t offset, uint32_t
     return finish_view(ours, &wanted, tensor_out);
 }
 
-/* Compute the size given as -1. */
+/* Replace the size that is -1 by the size that follows from the others. */
 static int32_t infer_size(const struct ds_accel__tensor *tensor, uint32_t ndim, int64_t *shape)
 {
     uint32_t inferred = ndim;
@@ -664,23 +670,25 @@ static int32_t infer_size(const struct ds_accel__tensor *tensor, uint32_t ndim, 
     return DS_ACCEL_OK;
 }
 
-/* Strides of foreign memory can have any value; the product wraps around, and the result fails the
- * range check. */
+/* Multiply with wrap-around: strides of foreign memory can have any value, and a product that
+ * wrapped around fails the later range check. */
 static int64_t multiply(int64_t left, int64_t right)
 {
     return (int64_t)((uint64_t)left * (uint64_t)right);
 }
 
 /*
- * Strides for another shape, or false. Old dimensions whose elements follow each other form a run;
- * new dimensions can divide a run, but none can reach across two.
+ * Compute the strides for another shape; false: the view would need a copy. Old dimensions whose
+ * elements follow each other form a run. New dimensions can divide a run, but a new dimension
+ * cannot extend over two runs.
  */
 static bool find_strides(const struct ds_accel__tensor *tensor, uint32_t ndim, const int64_t *shape,
                          int64_t *strides)
 {
-    uint32_t next = ndim; /* of the new dimensions, from the last */
-    int64_t covered = 1;  /* of the current run, by new dimensions */
-    int64_t run = 1;      /* elements of the current run */
+    /* number of new dimensions not yet assigned; assigned from the last to the first */
+    uint32_t next = ndim;
+    int64_t covered = 1; /* elements of the current run that new dimensions cover */
+    int64_t run = 1;     /* elements of the current run */
     int64_t step = 0;
 
     for (uint32_t i = tensor->ndim; i-- > 0;) {
@@ -690,7 +698,8 @@ static bool find_strides(const struct ds_accel__tensor *tensor, uint32_t ndim, c
             step = tensor->strides[i];
         }
         run *= tensor->shape[i];
-        /* Size 1 belongs to any run; otherwise the next one must go on where this one ends. */
+        /* A dimension of size 1 belongs to any run; any other dimension belongs to the run if its
+         * stride is the extent of the run. */
         if (!is_last && (run == 1 || tensor->shape[i - 1] == 1 ||
                          tensor->strides[i - 1] == multiply(run, step))) {
             continue;
@@ -730,7 +739,7 @@ int32_t ds_accel_tensor_reshape(ds_accel_tensor_t *tensor, uint32_t ndim, const 
         memcpy(wanted.shape, shape, ndim * sizeof(*shape));
     }
     status = infer_size(ours, ndim, wanted.shape);
-    if (status >= 0) { /* a size of 0 hides how large the others are */
+    if (status >= 0) { /* if one size is 0, the product does not limit the other sizes */
         status = check_shape("tensor_reshape", ours->dtype, ndim, wanted.shape, &count);
     }
     if (status < 0) {
@@ -769,7 +778,8 @@ int32_t ds_accel_tensor_slice(ds_accel_tensor_t *tensor, uint32_t dim, int64_t s
     wanted = layout_of(ours);
     size = (stop - start) / step + ((stop - start) % step != 0);
     wanted.shape[dim] = size;
-    if (size > 1 && ours->element_count > 0) { /* else the product might overflow */
+    /* without this condition the product might overflow */
+    if (size > 1 && ours->element_count > 0) {
         wanted.strides[dim] *= step;
     }
     if (ours->element_count > 0) {

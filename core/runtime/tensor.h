@@ -12,30 +12,33 @@
 struct ds_accel__device;
 struct ds_accel__tensor;
 
-/* Bytes of an element; 0: no such dtype. */
+/* Return the size of an element in bytes; 0: no such dtype. */
 uint64_t ds_accel__dtype_bytes(uint32_t dtype);
-/* The tensor if it is neither NULL nor destroyed, else NULL with the error set. */
+/* Return the tensor's private part if the tensor is neither NULL nor destroyed, else NULL with the
+ * error set. */
 struct ds_accel__tensor *ds_accel__tensor_check(const ds_accel_tensor_t *tensor, const char *call);
 bool ds_accel__tensor_is_contiguous(const struct ds_accel__tensor *tensor);
 void *ds_accel__tensor_data(const struct ds_accel__tensor *tensor);
-/* First byte of the elements and first byte after them, relative to the first element. False: the
- * numbers overflow. */
+/* Compute the offsets of the first byte of all elements and of the first byte after them, relative
+ * to the first element. False: the offsets overflow. */
 bool ds_accel__tensor_extent(const struct ds_accel__tensor *tensor, int64_t *low_out,
                              int64_t *high_out);
-/* A contiguous tensor in the place, on the device (HOST: NULL), for use in stream order (NULL: the
- * current stream), aligned like pinned memory. */
+/* Make a contiguous tensor in the given place. device: NULL for place HOST. stream: the first
+ * stream that uses the memory; NULL: the current stream. align_bytes: as for
+ * ds_accel_mem_alloc_pinned(). */
 int32_t ds_accel__tensor_create(uint32_t place, struct ds_accel__device *device,
                                 ds_accel_stream_t *stream, uint32_t dtype, uint32_t ndim,
                                 const int64_t *shape, uint64_t align_bytes,
                                 struct ds_accel__tensor **tensor_out);
-/* The same with the elements of another. */
+/* Make a contiguous copy of a tensor in the given place, with the parameters of
+ * ds_accel__tensor_create(). */
 int32_t ds_accel__tensor_copy_to(struct ds_accel__tensor *tensor, uint32_t place,
                                  struct ds_accel__device *device, uint64_t align_bytes,
                                  ds_accel_stream_t *stream, ds_accel_tensor_t **tensor_out);
-/* May the call, which has no status, release a reference? The reason is logged if not: see
+/* Whether a call that returns no status may release a reference. If not, the reason is logged: see
  * end_is_refused(). */
 bool ds_accel__tensor_lets_end(const struct ds_accel__tensor *tensor, const char *call);
-/* A tensor of foreign memory in a known place. The tensor holds the device open. */
+/* Make a tensor of memory that this library did not allocate. The tensor keeps the device open. */
 int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint32_t place,
                               struct ds_accel__device *device,
                               struct ds_accel__tensor **tensor_out);

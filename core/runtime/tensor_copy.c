@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Moving tensors: copy, to a device or the host, fill.
+ * Copying tensors, also to a device or to the host, and filling tensors.
  *
  * A plan turns shapes and strides into runs of bytes that are contiguous on both sides: dimensions
  * of size 1 are dropped, the others are sorted by the destination's strides, and adjacent
- * contiguous dimensions are merged. Most copies are then a single run. Several runs in
+ * contiguous dimensions are merged. As a result most copies are a single run. Several runs in
  * host-accessible memory become one host task; otherwise each run is a queued copy.
  *
- * A host task and its plan are used once; in a capture, which may be replayed, every run is
- * therefore queued separately. A copy of ordinary host memory waits for completion, because nothing
- * else keeps that memory until the stream has used it; the allocators keep device and pinned
- * memory.
+ * A host task and its plan can be used only once, while a captured copy may be replayed; in a
+ * capture every run is therefore queued separately. A copy from or to ordinary host memory waits
+ * for completion, because nothing else prevents the release of that memory before the stream has
+ * used it. The allocators prevent it for device and pinned memory.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -23,16 +23,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROW_BYTES (UINT64_C(1) << 20) /* a multiple of every element's size */
+/* size of the block that is copied; a multiple of every element size */
+#define ROW_BYTES (UINT64_C(1) << 20)
 
 struct plan {
     void *destination;
     const void *source;        /* NULL: fill with the pattern */
     unsigned char pattern[16]; /* the largest element */
     uint32_t pattern_bytes;
-    uint32_t ndim; /* of the loops around the runs */
+    uint32_t ndim; /* number of loops around the runs */
     int64_t sizes[DS_ACCEL_TENSOR_DIMS_MAX];
-    int64_t destination_strides[DS_ACCEL_TENSOR_DIMS_MAX]; /* in bytes */
+    int64_t destination_strides[DS_ACCEL_TENSOR_DIMS_MAX]; /* strides in bytes */
     int64_t source_strides[DS_ACCEL_TENSOR_DIMS_MAX];
     uint64_t run_bytes;
     uint64_t run_count;
@@ -63,7 +64,7 @@ static void add_dim(struct plan *plan, int64_t size, int64_t destination_stride,
     plan->source_strides[place] = source_stride;
 }
 
-/* Take the innermost dimension into the run while it continues it. */
+/* Add the innermost dimension to the run, as long as its elements directly follow the run. */
 static void grow_run(struct plan *plan)
 {
     while (plan->ndim > 0 &&
@@ -98,7 +99,7 @@ static void make_plan(struct plan *plan, const struct ds_accel__tensor *destinat
     }
 }
 
-/* One run at its place. */
+/* A function that processes one run. */
 typedef int32_t (*run_t)(void *user_data, void *destination, const void *source);
 
 static int32_t for_each_run(const struct plan *plan, run_t run, void *user_data)
@@ -126,7 +127,7 @@ static int32_t for_each_run(const struct plan *plan, run_t run, void *user_data)
     }
 }
 
-/* ---- by the host ---------------------------------------------------------------------------- */
+/* ---- work of the host ----------------------------------------------------------------------- */
 
 static int32_t run_on_host(void *user_data, void *destination, const void *source)
 {
@@ -154,7 +155,7 @@ static void run_task(void *user_data, int32_t status)
     free(user_data);
 }
 
-/* The extent of a tensor's memory that host work accesses; device NULL: host memory. */
+/* Return the extent of a tensor's memory that host work accesses; device NULL: host memory. */
 static struct ds_accel__extent extent_of(const struct plan *plan,
                                          const struct ds_accel__device *device, bool is_write)
 {
@@ -172,7 +173,7 @@ static struct ds_accel__extent extent_of(const struct plan *plan,
     return extent;
 }
 
-/* The accesses of a plan, for the race detector. source NULL: a fill. */
+/* Return the accesses of a plan, for the race detector. source NULL: a fill. */
 static struct ds_accel__work work_of(const struct plan *plan,
                                      const struct ds_accel__tensor *destination,
                                      const struct ds_accel__tensor *source)
@@ -188,7 +189,7 @@ static struct ds_accel__work work_of(const struct plan *plan,
     return work;
 }
 
-/* All runs in one host task. */
+/* Queue all runs as one host task. */
 static int32_t queue_task(struct ds_accel__stream *stream, const struct plan *plan,
                           const struct ds_accel__work *work)
 {
@@ -216,9 +217,9 @@ static int32_t queue_task(struct ds_accel__stream *stream, const struct plan *pl
     return status;
 }
 
-/* ---- by the device -------------------------------------------------------------------------- */
+/* ---- work of the device --------------------------------------------------------------------- */
 
-/* How runs are queued; peers are NULL unless the copy goes from one device to another. */
+/* How runs are queued. to and from are NULL unless the copy is from one device to another. */
 struct route {
     struct ds_accel__stream *stream;
     const struct plan *plan;
@@ -291,7 +292,7 @@ static bool overlaps(const struct ds_accel__tensor *left, const struct ds_accel_
     int64_t lows[2];
     int64_t highs[2];
 
-    /* Addresses in different memories are not comparable. */
+    /* Addresses of different devices, or of a device and the host, are not comparable. */
     if (is_on_device(left) != is_on_device(right) ||
         (is_on_device(left) && left->storage->device != right->storage->device) ||
         !ds_accel__tensor_extent(left, &lows[0], &highs[0]) ||
@@ -320,7 +321,8 @@ static int32_t check_pair(const struct ds_accel__tensor *destination,
     return check_destination(destination, "tensor_copy");
 }
 
-/* The stream of a transfer between the two, of which one is on a device; other may be NULL. */
+/* Find the stream for a transfer between two tensors, at least one of which is on a device; other
+ * may be NULL. */
 static int32_t find_stream(const struct ds_accel__tensor *tensor,
                            const struct ds_accel__tensor *other, ds_accel_stream_t *stream,
                            const char *call, struct ds_accel__stream **stream_out)
@@ -352,8 +354,8 @@ static int32_t try_record(struct ds_accel__tensor *tensor, struct ds_accel__stre
     if (owner == stream->child.device) {
         return ds_accel_tensor_record_stream((ds_accel_tensor_t *)tensor, &stream->abi);
     }
-    /* An allocator only accepts streams of its own device: such a stream waits for the given
-     * one. */
+    /* An allocator accepts only streams of its own device: the current stream of that device waits
+     * for the given stream, and is recorded instead. */
     other = ds_accel__stream_of(owner, NULL, "tensor_copy");
     if (other == NULL || ds_accel_stream_wait_stream(&other->abi, &stream->abi) < 0) {
         return ds_accel__stream_wait(stream);
@@ -361,8 +363,9 @@ static int32_t try_record(struct ds_accel__tensor *tensor, struct ds_accel__stre
     return ds_accel_tensor_record_stream((ds_accel_tensor_t *)tensor, &other->abi);
 }
 
-/* Keep the memory until the stream has used it, even if the memory is released earlier. If the use
- * cannot be recorded, wait for the stream: the work is already queued. */
+/* Record that the stream uses the memory, so that the memory is not reused before that, even if the
+ * tensor is released. If the use cannot be recorded, wait for the stream, because the work is
+ * already queued. */
 static int32_t record(struct ds_accel__tensor *tensor, struct ds_accel__stream *stream)
 {
     return try_record(tensor, stream) < 0 ? ds_accel__stream_wait(stream) : DS_ACCEL_OK;
@@ -411,17 +414,18 @@ static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel_
     }
     if (must_wait) {
         int32_t waited =
-            ds_accel__stream_wait(stream); /* after a failure too: some runs may be in flight */
+            ds_accel__stream_wait(stream); /* also after a failure: some runs may be queued */
 
         return status < 0 ? status : waited;
     }
-    /* After a failure too: some runs may be in flight, and the caller releases the memory. */
+    /* Also after a failure, because some runs may be queued when the caller releases the memory. */
     recorded[0] = record(destination, stream);
     recorded[1] = record(source, stream);
     return status < 0 ? status : recorded[0] < 0 ? recorded[0] : recorded[1];
 }
 
-/* The device responsible for host memory: the device that pinned it, or the stream's device. */
+/* Return the device responsible for host memory: the device that pinned the memory, or the stream's
+ * device. */
 static struct ds_accel__device *find_device(const struct ds_accel__tensor *destination,
                                             const struct ds_accel__tensor *source,
                                             const struct ds_accel__stream *stream)
@@ -468,7 +472,7 @@ static int32_t copy(struct ds_accel__tensor *destination, struct ds_accel__tenso
     return status < 0 ? status : queue_plan(destination, source, queue, &plan);
 }
 
-/* A tensor on a device can only be used where its device can be used. */
+/* Fail if the tensor is on a device that this process cannot use, because it is a forked child. */
 static int32_t fork_check(const struct ds_accel__tensor *tensor)
 {
     const struct ds_accel__device *device = tensor->storage->device;
@@ -498,7 +502,8 @@ int32_t ds_accel_tensor_copy(ds_accel_tensor_t *destination, ds_accel_tensor_t *
     return copy(to, from, stream);
 }
 
-/* New memory may be used in the order of the stream that it was allocated on. */
+/* Order later work of the stream after the allocating stream, if that is a stream of another
+ * device. */
 static int32_t follow_allocation(struct ds_accel__device *device, ds_accel_stream_t *stream)
 {
     struct ds_accel__stream *current;
@@ -527,7 +532,7 @@ int32_t ds_accel__tensor_copy_to(struct ds_accel__tensor *tensor, uint32_t place
     if (status < 0) {
         return status;
     }
-    /* After the allocation, which may have queued waits of its own. */
+    /* This follows the allocation because the allocation may queue waits on its stream. */
     status = follow_allocation(place == DS_ACCEL_PLACE_DEVICE ? device : NULL, stream);
     if (status >= 0) {
         status =
@@ -600,7 +605,7 @@ int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device
 {
     struct ds_accel__tensor *ours = ds_accel__tensor_check(tensor, "pin_memory");
     struct ds_accel__device *by = ds_accel__device_check(device, "pin_memory");
-    /* 1: any alignment; 0: a page */
+    /* align_bytes 1: any alignment; 0: page alignment */
     const uint64_t align = align_bytes == 0 ? (uint64_t)sysconf(_SC_PAGESIZE) : align_bytes;
 
     int32_t status;
@@ -631,7 +636,7 @@ int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device
 
 /* ---- filling -------------------------------------------------------------------------------- */
 
-/* Set the shortest equivalent pattern: 8 equal bytes become one byte. */
+/* Set the shortest equivalent pattern: for example, 8 equal bytes become one byte. */
 static void set_pattern(struct plan *plan, const void *value, uint32_t element_bytes)
 {
     memcpy(plan->pattern, value, element_bytes);
@@ -642,7 +647,8 @@ static void set_pattern(struct plan *plan, const void *value, uint32_t element_b
     }
 }
 
-/* The source of copies for a pattern that devices cannot fill with. */
+/* Host memory with many copies of a pattern that the device cannot fill with; runs are copied from
+ * it. */
 struct row {
     struct ds_accel__stream *stream;
     void *data;
@@ -683,7 +689,8 @@ static int32_t fill_by_copies(struct ds_accel__tensor *tensor, const struct plan
     run_on_host(&fill, row.data, NULL);
     status = for_each_run(plan, queue_row, &row);
     waited = ds_accel__stream_wait(stream);
-    if (waited >= 0) { /* else a copy might still read the memory: leak it */
+    /* if the wait failed, a copy may still read the memory, which is therefore leaked */
+    if (waited >= 0) {
         free(row.data);
     }
     status = status < 0 ? status : waited;

@@ -4,14 +4,14 @@
  * The caching allocator: it keeps freed device memory and reuses it without calling the driver.
  * Each device has one allocator, which contains
  *
- *   arena     the memory of one stream (or of one stream in one private pool), with a lock
- *   segment   one piece of memory from the driver; belongs to an arena
- *   block     a part of a segment: owned by the program, free, or free once other streams are done
+ *   arena the memory of one stream (or of one stream in one private pool), with a lock segment one
+ *   piece of memory from the driver; belongs to an arena block a part of a segment: owned by the
+ *   program, free, or pending until other streams are done
  *
  * This file is the whole fast path: allocating the size that was freed last on the stream, and
  * freeing it. The fast path takes one lock, which no other stream contends for, and writes no cache
- * line that another stream writes. It calls nothing outside this file except, when it does not
- * apply, the slow paths.
+ * line that another stream writes. It calls no function outside this file, except the slow paths
+ * for requests that it does not serve.
  *
  *   allocator_alloc.c     slow path of allocating      allocator_free.c      slow path of freeing
  *   allocator_pending.c   freed, but still used        allocator_marks.c     stream order
@@ -22,11 +22,11 @@
  *   allocator_history.c   what happened, snapshots     allocator_debug.c     the mode that checks
  *   allocator_settings.c  settings                     allocator_lock.c      an arena's lock
  *
- * Stream order: a free is a point in the stream that it names. The stream on which the block was
- * allocated, and its arena, may reuse the memory at once, since new work is queued after that
- * point. For each other stream that used the block the free records a mark at the stream's current
- * end, and the stream that gets the block waits for these marks on the device. A stream that steals
- * a block of another arena also waits for that arena's stream: stealing records a mark of it.
+ * Stream order: a free is a point in the stream that the caller passes. The stream on which the
+ * block was allocated may reuse the memory at once, because its new work is queued after that
+ * point. For each other stream that used the block, the free records a mark at the current end of
+ * that stream's work, and the stream that reuses the block waits for these marks on the device. A
+ * stream that takes a block of another arena also waits for a mark of that arena's stream.
  *
  * The choice of a free block, and when the driver is called and for how much, follow torch's rules,
  * so that a program needs no more memory here than with torch. This allocator adds only steps for
@@ -42,7 +42,7 @@
 
 typedef int64_t pair_t __attribute__((vector_size(16)));
 
-/* The differences of all lanes, in registers. */
+/* The changes of all lanes, held in registers. */
 struct differences {
     pair_t a;
     pair_t b;
@@ -57,14 +57,14 @@ static inline __attribute__((always_inline)) struct differences add(const struct
     return (struct differences){lanes->a + by.a, lanes->b + by.b, lanes->c + by.c, lanes->d + by.d};
 }
 
-/* Negative in a lane that is past its limit. */
+/* Return limit - value, which is negative in a lane whose value exceeds its limit. */
 static inline __attribute__((always_inline)) pair_t room(pair_t limit, pair_t value)
 {
     return limit - value;
 }
 
-/* ds_accel__figures_apply() without the totals. A free decreases all lanes of the first half, so
- * these cannot pass a limit. */
+/* Like ds_accel__figures_apply(), but without counting the totals. A free decreases all lanes of
+ * the first half, so that these lanes cannot exceed a limit. */
 static inline __attribute__((always_inline)) bool
 apply(struct ds_accel__figures *figures, uint32_t kind, struct differences by, bool is_free)
 {
@@ -87,7 +87,7 @@ apply(struct ds_accel__figures *figures, uint32_t kind, struct differences by, b
     return true;
 }
 
-/* The effect on the figures of split free memory of allocating an undone block again. */
+/* Return how allocating an undone block again changes the statistics of split free memory. */
 static inline __attribute__((always_inline)) pair_t split_of(const struct ds_accel__block *block)
 {
     int64_t size = (int64_t)block->size_bytes;
@@ -112,8 +112,8 @@ static inline int64_t rise(int64_t difference)
 
 /* ---- allocating ----------------------------------------------------------------------------- */
 
-/* The fast path took the block, but a peak may change. The lock of the block's home is held, and
- * released. */
+/* Finish an allocation of the fast path that may change a peak. The caller holds the lock of the
+ * block's home arena; this function releases it. */
 static __attribute__((noinline)) void settle_slowly(struct ds_accel__block *block)
 {
     struct ds_accel__arena *home = block->home;
@@ -215,7 +215,8 @@ int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
     split = -split_of(block);
     by = (struct differences){
         {-1, -1}, {-size, -size}, {-(int64_t)block->requested_bytes, split[0]}, {split[1], 0}};
-    /* Oversize blocks take the slow path: their lane does not change here. */
+    /* Oversize blocks take the slow path, so that the lane of oversize blocks does not change
+     * here. */
     if (__builtin_expect(!apply(&home->figures, block->kind, by, true), 0)) {
         ds_accel__latch_release(&home->latch);
         return ds_accel__free_slowly(allocator, freeing, pointer);

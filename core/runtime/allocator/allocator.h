@@ -3,10 +3,11 @@
 /*
  * Declarations shared by the files of the caching allocator; allocator.c explains its structure.
  *
- * Lock order, from the outermost: the allocator's lock; then any number of arena locks for a holder
- * of the allocator's lock, else one arena lock; then one of the leaf locks (index, marks, history).
- * No thread waits for a lock while holding a later one, and no thread calls the driver for memory
- * while holding any.
+ * Locks are taken in this order: first the allocator's lock; then arena locks; last one of the leaf
+ * locks (index, marks, history). A thread that holds the allocator's lock may take several arena
+ * locks; a thread that does not hold it takes at most one. No thread waits for a lock while it
+ * holds a lock that comes later in this order. No thread requests memory from the driver while it
+ * holds any of these locks.
  */
 #ifndef DS_ACCEL_RUNTIME_ALLOCATOR_ALLOCATOR_H
 #define DS_ACCEL_RUNTIME_ALLOCATOR_ALLOCATOR_H
@@ -18,7 +19,7 @@
 
 struct ds_accel__slab;
 
-#define DS_ACCEL__UNIT UINT64_C(512) /* blocks begin at, and measure, multiples of it */
+#define DS_ACCEL__UNIT UINT64_C(512) /* addresses and sizes of blocks are multiples of this */
 #define DS_ACCEL__UNIT_SHIFT 9
 
 /* ---- a lock that is cheap without contention (allocator_lock.c) ----------------------------- */
@@ -55,15 +56,15 @@ static inline void ds_accel__latch_release(struct ds_accel__latch *latch)
 
 /* ---- statistics (allocator_stats.c) --------------------------------------------------------- */
 
-/* Kinds of segments: small and large. */
+/* Kinds of segments. */
 enum {
     DS_ACCEL__SMALL,
     DS_ACCEL__LARGE,
     DS_ACCEL__KIND_COUNT
 };
-#define DS_ACCEL__ALL DS_ACCEL__KIND_COUNT /* both kinds together */
+#define DS_ACCEL__ALL DS_ACCEL__KIND_COUNT /* small and large segments together */
 
-/* Figures changed by every allocation and every free: one vector of eight. */
+/* Statistics that every allocation and every free changes; their eight values fill one vector. */
 enum ds_accel__lane {
     DS_ACCEL__LANE_ALLOCATION,
     DS_ACCEL__LANE_ACTIVE,
@@ -86,14 +87,15 @@ struct ds_accel__change {
     struct ds_accel__lanes removed;
 };
 
-/* An arena's figures. Peaks are exact as long as current <= limit: see allocator_stats.c. */
+/* Statistics of one arena. Peaks are exact as long as current <= limit: see allocator_stats.c. */
 struct ds_accel__figures {
-    struct ds_accel__lanes current[DS_ACCEL__KIND_COUNT]; /* of all kinds: the sum */
+    /* the value for all kinds is the sum of these */
+    struct ds_accel__lanes current[DS_ACCEL__KIND_COUNT];
     struct ds_accel__lanes limit[DS_ACCEL__KIND_COUNT + 1];
     struct ds_accel__lanes total[DS_ACCEL__KIND_COUNT]; /* sum of all amounts ever added */
 };
 
-/* The current figure of a kind, or of all kinds. */
+/* Return the current value of a statistic for one kind, or for DS_ACCEL__ALL. */
 static inline int64_t ds_accel__figures_current(const struct ds_accel__figures *figures,
                                                 unsigned kind, unsigned lane)
 {
@@ -102,53 +104,56 @@ static inline int64_t ds_accel__figures_current(const struct ds_accel__figures *
                                  : figures->current[kind].lane[lane];
 }
 
-/* A figure that changes rarely, under the allocator's lock. */
+/* A statistic that changes rarely; guarded by the allocator's lock. */
 struct ds_accel__figure {
     int64_t current;
     int64_t peak;
     int64_t total;
 };
 
-/* ---- the parts ------------------------------------------------------------------------------ */
+/* ---- blocks, segments, arenas, pools, marks ------------------------------------------------- */
 
 enum ds_accel__block_state {
-    DS_ACCEL__BLOCK_UNUSED,  /* the struct describes no memory */
-    DS_ACCEL__BLOCK_FREE,    /* in a free list */
-    DS_ACCEL__BLOCK_UNDONE,  /* free, but not merged: the arena's latest allocations, undone */
-    DS_ACCEL__BLOCK_TAKEN,   /* in transition between two states: owned by one thread */
+    DS_ACCEL__BLOCK_UNUSED, /* the struct describes no memory */
+    DS_ACCEL__BLOCK_FREE,   /* in a free list */
+    /* free but not yet merged: one of the arena's latest allocations, undone */
+    DS_ACCEL__BLOCK_UNDONE,
+    DS_ACCEL__BLOCK_TAKEN,   /* between two states: one thread owns the block */
     DS_ACCEL__BLOCK_LIVE,    /* owned by the program */
     DS_ACCEL__BLOCK_PENDING, /* freed, but other streams may still use it */
-    DS_ACCEL__BLOCK_UNMAPPED /* addresses of a growable segment, without memory */
+    DS_ACCEL__BLOCK_UNMAPPED /* addresses of a growable segment that have no memory mapped */
 };
 
-/* Effect of cutting a block from a free block on the figures of split free memory. */
+/* How cutting a block from a free block changes the statistics of split free memory. */
 enum ds_accel__origin {
-    DS_ACCEL__ORIGIN_UNCOUNTED,   /* none: a whole segment, or a growable one */
-    DS_ACCEL__ORIGIN_SPLIT_CUT,   /* a part of a free part */
-    DS_ACCEL__ORIGIN_SPLIT_WHOLE, /* all of a free part */
-    DS_ACCEL__ORIGIN_SEGMENT_CUT  /* a part of a free segment */
+    /* no change: the block is a whole segment, or is in a growable segment */
+    DS_ACCEL__ORIGIN_UNCOUNTED,
+    DS_ACCEL__ORIGIN_SPLIT_CUT,   /* the block is cut from a free part of a segment */
+    DS_ACCEL__ORIGIN_SPLIT_WHOLE, /* the block is a whole free part of a segment */
+    DS_ACCEL__ORIGIN_SEGMENT_CUT  /* the block is cut from a segment that was free as a whole */
 };
 
 /* Reason why a pending block has no marks yet. */
 enum ds_accel__deferred {
     DS_ACCEL__DEFERRED_NOT,
-    DS_ACCEL__DEFERRED_MARKS, /* marks are made when a capture has ended, or when a stream can be
-                                 queried again */
-    DS_ACCEL__DEFERRED_HELD   /* the block is in quarantine */
+    /* marks are made after a capture has ended, or when a stream can be queried again */
+    DS_ACCEL__DEFERRED_MARKS,
+    DS_ACCEL__DEFERRED_HELD /* the block is in quarantine */
 };
 
 struct ds_accel__arena;
 struct ds_accel__segment;
 struct ds_accel__mark;
 
-/* A set of marks, shared by the parts of a block that is split. */
+/* A set of marks; the parts of a split block share it. */
 struct ds_accel__waits {
     uint32_t reference_count;
     uint32_t count;
     struct ds_accel__mark *marks[];
 };
 
-/* Streams that use a live block, except the stream that it was allocated on. */
+/* Arenas of the streams that use a live block, except the stream that the block was allocated
+ * on. */
 struct ds_accel__uses {
     uint32_t count;
     uint32_t capacity;
@@ -156,33 +161,36 @@ struct ds_accel__uses {
 };
 
 /*
- * A piece of a segment. The struct is never returned to the heap, so that reading a stale pointer
- * is safe. Blocks of two streams share neither a cache line nor a pair of lines that processors
- * fetch together.
+ * A piece of a segment. The struct is never returned to the heap, so that reading through a stale
+ * pointer is safe. Because of its alignment, two blocks never share a cache line, or a pair of
+ * lines that processors fetch together.
  */
 struct ds_accel__block {
     uint64_t address;
     uint64_t size_bytes;
-    struct ds_accel__arena *home; /* the arena whose lock guards the block and that it returns to */
-    struct ds_accel__arena *user; /* arena of the stream that it was allocated on */
+    /* the arena whose lock guards the block and whose free lists get it back */
+    struct ds_accel__arena *home;
+    struct ds_accel__arena *user; /* arena of the stream that the block was allocated on */
     uint64_t requested_bytes;
-    uint64_t fit_bytes; /* the rounded request that the block was cut for */
+    uint64_t fit_bytes; /* the request, rounded, for which the block was cut */
     uint8_t state;      /* enum ds_accel__block_state */
     uint8_t kind;
-    uint8_t is_deferred; /* pending: enum ds_accel__deferred */
+    uint8_t is_deferred; /* of a pending block: enum ds_accel__deferred */
     uint8_t is_oversize;
-    uint8_t is_filled; /* debug: its red zone */
+    uint8_t is_filled; /* debug mode: its red zone is filled */
     uint8_t origin;    /* enum ds_accel__origin */
-    uint32_t before;   /* the arena's stamps before and after its allocation: allocator_lists.c */
-    uint32_t after;    /* 0: undoing the allocation does not restore the earlier state */
+    uint32_t before;   /* the arena's stamp before the block's allocation; see allocator_lists.c */
+    /* the stamp after it; 0: undoing the allocation does not restore the earlier state */
+    uint32_t after;
     struct ds_accel__block *link_next;     /* in a list; in a tree: child with larger blocks */
     struct ds_accel__block *link_previous; /* in a list; in a tree: child with smaller blocks */
-    struct ds_accel__block *next;          /* neighbours in the segment */
+    struct ds_accel__block *next;          /* following block in the segment */
     struct ds_accel__block *previous;
     struct ds_accel__segment *segment;
-    struct ds_accel__uses *uses;   /* live or deferred: NULL for most */
-    struct ds_accel__waits *waits; /* pending: not NULL unless deferred */
-    uint32_t frames; /* call stack of the allocation, in the history's table; 0: not recorded */
+    struct ds_accel__uses *uses;   /* of a live or deferred block; NULL for most blocks */
+    struct ds_accel__waits *waits; /* of a pending block; NULL if the block is deferred */
+    /* number of the allocation's call stack in the history's table; 0: not recorded */
+    uint32_t frames;
     uint32_t freed_frames;
 } __attribute__((aligned(128)));
 DS_ACCEL_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(struct ds_accel__block) == 128,
@@ -191,29 +199,31 @@ DS_ACCEL_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(struct ds_accel__block) == 
 /* One piece of memory from the driver, or a growable range of addresses. */
 struct ds_accel__segment {
     uint64_t address;
-    uint64_t size_bytes;     /* backed by memory */
-    uint64_t reserved_bytes; /* reserved addresses; 0: not growable */
-    uint64_t page_bytes;     /* growable: unit of mapping and unmapping */
-    uint64_t idle_since;     /* the allocator's clock when it became free as a whole */
-    uint64_t idle_request;   /* the allocator's request_count at that time */
-    uint64_t stream_id; /* of its home's stream, since the arena may serve another stream before the
-                           segment is released */
+    uint64_t size_bytes; /* size of the memory in the segment */
+    /* size of the reserved address range; 0: the segment is not growable */
+    uint64_t reserved_bytes;
+    uint64_t page_bytes;   /* of a growable segment: unit of mapping and unmapping */
+    uint64_t idle_since;   /* the allocator's clock when the segment became free as a whole */
+    uint64_t idle_request; /* the allocator's request_count at that time */
+    /* ID of the home arena's stream; copied because the arena may serve another stream before the
+     * segment is released */
+    uint64_t stream_id;
     struct ds_accel__arena *home;
     struct ds_accel__block *first;
     struct ds_accel__block *last;
-    struct ds_accel__segment *next; /* in the arena's list */
+    struct ds_accel__segment *next; /* links in the arena's list of segments */
     struct ds_accel__segment *previous;
     uint32_t kind;
     uint32_t frames;
-    bool was_mapped; /* growable: counted as a segment */
+    bool was_mapped; /* of a growable segment: the segment is counted in the statistics */
 };
 
 #define DS_ACCEL__LEVEL_COUNT 40u
 #define DS_ACCEL__SUBLEVEL_COUNT 16u
 #define DS_ACCEL__SUBLEVEL_SHIFT 4
 
-/* Free blocks by size: two levels of size classes with a bit for each class that is not empty; in
- * each class a tree by size and address. */
+/* Free blocks by size, in two levels of size classes. A bit is set for each class that is not
+ * empty. The blocks of a class form a tree ordered by size and address. */
 struct ds_accel__lists {
     uint64_t levels;
     uint32_t sublevels[DS_ACCEL__LEVEL_COUNT];
@@ -224,72 +234,77 @@ struct ds_accel__lists {
 struct ds_accel__arena {
     struct ds_accel__latch latch; /* guards all members below unless noted otherwise */
     uint32_t is_capturing;
-    uint32_t is_gone; /* the stream was destroyed: gone marks the end of its work */
+    uint32_t is_gone; /* the stream was destroyed; member gone marks the end of its work */
     struct ds_accel__allocator *allocator;
-    ds_accel_plugin_stream_t *stream; /* constant while the arena is in use */
-    struct ds_accel__block *undone;   /* undone blocks, the latest first */
-    uint32_t stamp; /* of the current state of the free memory: allocator_lists.c */
+    ds_accel_plugin_stream_t *stream; /* does not change while the arena is in use */
+    struct ds_accel__block *undone;   /* list of undone blocks, the latest first */
+    uint32_t stamp; /* identifies the current state of the free memory; see allocator_lists.c */
     uint32_t last_stamp;
     struct ds_accel__figures figures;
     struct ds_accel__segment *segments;
     struct ds_accel__block *pending;
     struct ds_accel__mark *gone;
-    struct ds_accel__private *owner; /* the private pool; NULL: the common one */
-    /* Under the allocator's lock. */
+    struct ds_accel__private *owner; /* the arena's private pool; NULL: the common pool */
+    /* The allocator's lock guards the members from next to stream_id. */
     struct ds_accel__arena *next;
-    struct ds_accel__private *capture; /* the pool of the stream's capture */
-    uint64_t id;                       /* never reused, although the struct is */
-    uint64_t stream_id;                /* for messages: 0 is the first stream, the default one */
-    uint32_t use_count; /* live blocks of other arenas used by its stream, and calls in progress;
-                           atomic */
+    struct ds_accel__private *capture; /* pool that the stream's capture allocates from */
+    uint64_t id;                       /* never reused, although the struct may be */
+    /* number in messages; 0 is the default stream, which comes first */
+    uint64_t stream_id;
+    /* number of live blocks of other arenas that this stream uses, plus calls in progress;
+     * atomic */
+    uint32_t use_count;
     struct ds_accel__lists lists[DS_ACCEL__KIND_COUNT];
 } __attribute__((aligned(128)));
 
-/* A private pool, with arenas of its own. */
+/* A private pool; it has its own arenas. */
 struct ds_accel__private {
     struct ds_accel__private *next;
     uint64_t id;
-    uint32_t reference_count; /* handle, graphs captured with it, threads that now use it */
-    uint32_t is_gone;         /* no reference is left: its memory is available to all streams */
+    /* the pool's handle, graphs captured with the pool, threads that now use it */
+    uint32_t reference_count;
+    /* the last reference was released: all streams may use the pool's memory */
+    uint32_t is_gone;
     uint32_t arena_count;
 };
 
-/* An event that was recorded for the allocator. */
+/* An event that the allocator recorded at the end of a stream's work. */
 struct ds_accel__mark {
-    struct ds_accel__mark *next; /* in the list of spare marks */
+    struct ds_accel__mark *next; /* link in the list of spare marks */
     ds_accel_plugin_event_t *event;
     uint64_t arena_id; /* arena whose stream recorded it */
-    uint64_t order;    /* of two marks of one arena, the greater one is not earlier */
+    /* order of the marks of one arena: a mark with a greater number was not recorded earlier */
+    uint64_t order;
     uint32_t reference_count;
 };
 
-/* Streams found busy in one pass over pending blocks: marks of one stream are reached in order, so
- * that marks after the first unreached one are not queried. Streams beyond the 16th are queried
- * again. */
+/* Streams found busy in one pass over pending blocks. A stream reaches its marks in order, so that
+ * marks after its first unreached mark need no query. If more than 16 streams are busy, the other
+ * streams are queried again for each mark. */
 struct ds_accel__busy {
     uint32_t count;
     struct {
         uint64_t arena_id;
-        uint64_t order; /* of the first unreached mark */
+        uint64_t order; /* order of the first unreached mark */
     } streams[16];
 };
 
-/* Address to block: open addressing, read without a lock. */
+/* Hash table from address to block, with open addressing; readers take no lock. */
 struct ds_accel__index_entry {
     uint64_t address;
     struct ds_accel__block *block;
 };
 
 struct ds_accel__index_table {
-    struct ds_accel__index_table *older; /* readers may still use it */
+    struct ds_accel__index_table *older; /* an older table that readers may still use */
     uint64_t mask;
     struct ds_accel__index_entry entries[];
 };
 
 struct ds_accel__index {
     struct ds_accel__index_table *table; /* atomic */
-    pthread_mutex_t lock;                /* for writers; also guards the members below */
-    uint64_t used_count;                 /* entries that are not empty: blocks and tombstones */
+    pthread_mutex_t lock;                /* taken by writers; also guards the members below */
+    uint64_t used_count;                 /* entries that hold a block or a tombstone */
     uint64_t block_count;
     struct ds_accel__block *spare;
     struct ds_accel__slab *slabs;
@@ -298,49 +313,50 @@ struct ds_accel__index {
 struct ds_accel__history;
 struct ds_accel__quarantine;
 
-/* Rare conditions: if any is set, calls leave the fast path. */
+/* Rare conditions; a call leaves the fast path if any is set. */
 #define DS_ACCEL__SPECIAL_HISTORY 1u
 #define DS_ACCEL__SPECIAL_POOLS 2u
 #define DS_ACCEL__SPECIAL_MODE 4u
 #define DS_ACCEL__SPECIAL_LAYERS 8u
-#define DS_ACCEL__SPECIAL_GARBAGE 16u /* garbage collection is on: every request is counted */
+#define DS_ACCEL__SPECIAL_GARBAGE 16u /* garbage collection is on, which counts every request */
 
 struct ds_accel__allocator {
-    /* Under the lock below: the peaks, and the totals of ended arenas. */
+    /* Peaks, and totals of arenas that no longer exist; guarded by lock (below). */
     struct ds_accel__lanes peak[DS_ACCEL__KIND_COUNT + 1];
     struct ds_accel__lanes retired[DS_ACCEL__KIND_COUNT];
 
     /* Read by every call, written rarely. */
     const struct ds_accel_plugin *table;
     ds_accel_plugin_device_t *device;
-    ds_accel_device_t *handle; /* for the failure callback; NULL offline */
+    ds_accel_device_t *handle; /* passed to the failure callback; NULL without a real device */
     uint32_t special;          /* DS_ACCEL__SPECIAL_*; atomic */
-    uint32_t device_index;     /* for texts */
+    uint32_t device_index;     /* used in messages */
     uint64_t id;               /* unique in the process */
     struct ds_accel__index index;
     struct ds_accel__allocator_options options;
-    uint64_t granule_bytes; /* of virtual memory; 0: there is none */
-    uint64_t largest_bytes; /* limit of the driver for one allocation; UINT64_MAX: not known */
-    bool is_synchronized;   /* the device is synchronous: no stream order to keep */
+    /* allocation granularity of virtual memory; 0: the backend has no virtual memory */
+    uint64_t granule_bytes;
+    uint64_t largest_bytes; /* the driver's limit for one allocation; UINT64_MAX: not known */
+    bool is_synchronized;   /* the device is synchronous, so that no stream order has to be kept */
     bool has_events;
 
-    /* Outermost: one segment grows or shrinks at a time; no capture begins while one shrinks,
-     * or while debug reads memory back. */
+    /* Outermost lock. Its holder grows or shrinks a segment, so that only one segment changes at a
+     * time. No capture begins while a segment shrinks, or while debug mode reads memory back. */
     pthread_mutex_t grow_lock;
-    pthread_mutex_t lock; /* guards all members below except the leaves */
+    pthread_mutex_t lock; /* guards all members below, except those of the leaf locks */
     struct ds_accel__arena *arenas;
     struct ds_accel__arena *spare_arenas;
     struct ds_accel__private *privates;
     uint64_t last_private_id;
     uint64_t last_arena_id;
-    uint64_t asked_bytes; /* requested from the driver, in flight */
+    uint64_t asked_bytes; /* bytes of the requests to the driver that have not yet returned */
     uint64_t clock;       /* counts frees that made a segment idle; atomic */
-    /* Large requests to the common pools while garbage is collected; atomic. */
+    /* Number of large requests to the common pools while garbage collection is on; atomic. */
     uint64_t request_count;
-    uint64_t limit_bytes; /* of reserved bytes; UINT64_MAX: none */
+    uint64_t limit_bytes; /* limit for reserved bytes; UINT64_MAX: no limit */
     uint32_t arena_count;
-    uint32_t capture_count; /* streams that now capture */
-    uint32_t begun_count;   /* threads that now allocate from a private pool */
+    uint32_t capture_count; /* number of streams that now capture */
+    uint32_t begun_count;   /* number of threads that now allocate from a private pool */
     struct ds_accel__figure segment_count[DS_ACCEL__KIND_COUNT + 1];
     struct ds_accel__figure segment_bytes[DS_ACCEL__KIND_COUNT + 1];
     struct ds_accel__figure oversize_segments;
@@ -352,9 +368,9 @@ struct ds_accel__allocator {
     ds_accel_memory_failure_t callback;
     void *callback_data;
 
-    pthread_mutex_t mark_lock; /* a leaf: guards marks and the counts of references to them */
+    pthread_mutex_t mark_lock; /* leaf lock: guards marks and their reference counts */
     struct ds_accel__mark *marks;
-    uint64_t mark_count;                     /* total recorded; atomic */
+    uint64_t mark_count;                     /* number of marks recorded so far; atomic */
     struct ds_accel__history *history;       /* allocator_history.c */
     struct ds_accel__quarantine *quarantine; /* allocator_debug.c */
 };
@@ -366,7 +382,8 @@ void ds_accel__index_destroy(struct ds_accel__index *index);
 /* Add a block struct for the address to the index; NULL: out of memory. */
 struct ds_accel__block *ds_accel__index_add(struct ds_accel__index *index, uint64_t address);
 void ds_accel__index_remove(struct ds_accel__index *index, struct ds_accel__block *block);
-/* As the inline search, but with a definite result. */
+/* Find the block that begins at an address, like ds_accel__index_find(), but with a definite
+ * result. */
 struct ds_accel__block *ds_accel__index_find_sure(struct ds_accel__index *index, uint64_t address);
 
 static inline uint64_t ds_accel__index_hash(uint64_t address)
@@ -377,8 +394,8 @@ static inline uint64_t ds_accel__index_hash(uint64_t address)
 }
 
 /*
- * The block that begins at an address, or NULL. The result is only a hint, to be checked under the
- * lock of the block's arena: the table may be changing.
+ * Return the block that begins at an address, or NULL. The result is only a hint, because the table
+ * may change at the same time: the caller checks it under the lock of the block's arena.
  */
 static inline struct ds_accel__block *ds_accel__index_find(struct ds_accel__index *index,
                                                            uint64_t address)
@@ -400,23 +417,24 @@ static inline struct ds_accel__block *ds_accel__index_find(struct ds_accel__inde
     return ds_accel__index_find_sure(index, address);
 }
 
-/* ---- allocator_lists.c: within one arena, its lock held ------------------------------------- */
+/* ---- allocator_lists.c: the caller holds the arena's lock ----------------------------------- */
 
 static inline bool ds_accel__block_is_split(const struct ds_accel__block *block)
 {
     return block->previous != NULL || block->next != NULL;
 }
 
-/* Whether torch counts the block as split: not in growable segments. */
+/* Whether torch counts the block as split: torch does not count blocks in growable segments. */
 static inline bool ds_accel__block_counts_as_split(const struct ds_accel__block *block)
 {
     return ds_accel__block_is_split(block) && block->segment->reserved_bytes == 0;
 }
 
-/* The free memory has changed: no earlier allocation can be undone. */
+/* Note that the free memory has changed, so that no earlier allocation can be undone. */
 static inline void ds_accel__arena_renew(struct ds_accel__arena *arena)
 {
-    arena->last_stamp += arena->last_stamp == UINT32_MAX ? 2 : 1; /* 0 is no stamp */
+    /* skips 0, which means "no stamp" */
+    arena->last_stamp += arena->last_stamp == UINT32_MAX ? 2 : 1;
     arena->stamp = arena->last_stamp;
 }
 
@@ -428,27 +446,27 @@ struct ds_accel__block *ds_accel__block_release(struct ds_accel__arena *arena,
 /* Remove the block from its free list. */
 void ds_accel__block_unlink(struct ds_accel__arena *arena, struct ds_accel__block *block,
                             struct ds_accel__change *changes);
-/* Take a free block that holds fit_bytes at that alignment out of its list and cut it to size;
- * NULL: none. */
+/* Take a free block with space for fit_bytes at that alignment out of its list, and cut it to size;
+ * NULL: there is no such block. */
 struct ds_accel__block *ds_accel__block_take(struct ds_accel__arena *arena, uint32_t kind,
                                              uint64_t fit_bytes, uint64_t align_bytes,
                                              struct ds_accel__change *changes);
 /*
- * Cut a taken block so that it begins aligned and is no larger than needed; the remainders go to
- * the free lists, or with waits become pending with the same waits. NULL: out of memory for a
- * struct; the whole block is free or pending again.
+ * Cut a taken block so that it begins aligned and is no larger than needed. The remainders are put
+ * into the free lists; if waits is not NULL they become pending with these waits instead. NULL: out
+ * of memory for a struct; the whole block is free or pending again.
  */
 struct ds_accel__block *ds_accel__block_cut(struct ds_accel__arena *arena,
                                             struct ds_accel__block *block, uint64_t fit_bytes,
                                             uint64_t align_bytes, struct ds_accel__waits *waits,
                                             struct ds_accel__change *changes);
-/* Whether the block has room for this size at this alignment. */
+/* Whether an allocation of this size and alignment fits into the block. */
 bool ds_accel__block_holds(const struct ds_accel__block *block, uint64_t fit_bytes,
                            uint64_t align_bytes);
 /* Add the block to the list of blocks that other streams may still use. */
 void ds_accel__pending_push(struct ds_accel__arena *arena, struct ds_accel__block *block);
 void ds_accel__pending_unlink(struct ds_accel__arena *arena, struct ds_accel__block *block);
-/* Move undone blocks to the free lists and merge them; no figure changes. */
+/* Move undone blocks to the free lists and merge them; no statistic changes. */
 void ds_accel__arena_flush(struct ds_accel__arena *arena);
 /* Split the block after its first size_bytes; the new block is taken. NULL: out of memory. */
 struct ds_accel__block *ds_accel__block_divide(struct ds_accel__arena *arena,
@@ -457,15 +475,17 @@ struct ds_accel__block *ds_accel__block_divide(struct ds_accel__arena *arena,
 void ds_accel__block_join(struct ds_accel__arena *arena, struct ds_accel__block *left,
                           struct ds_accel__block *right);
 
-/* Add the arena's free bytes, and update the largest free block. */
+/* Add the arena's free bytes to *free_bytes; raise *largest_bytes to the arena's largest free
+ * block. */
 void ds_accel__arena_free_space(const struct ds_accel__arena *arena, uint64_t *free_bytes,
                                 uint64_t *largest_bytes);
 
 /* ---- allocator_stats.c ---------------------------------------------------------------------- */
 
 /*
- * Count a change in an arena whose lock is held. False: a peak may have changed; nothing was
- * counted, and the caller calls ds_accel__figures_settle() after releasing the lock.
+ * Count a change in an arena; the caller holds the arena's lock. False: a peak may have changed;
+ * nothing was counted, and the caller must call ds_accel__figures_settle() after it releases the
+ * lock.
  */
 static inline bool ds_accel__figures_apply(struct ds_accel__figures *figures, uint32_t kind,
                                            const struct ds_accel__change *change)
@@ -490,42 +510,45 @@ static inline bool ds_accel__figures_apply(struct ds_accel__figures *figures, ui
     return true;
 }
 
-/* The changes of figures by allocating the block, and by freeing it, except those that the lists
- * count. */
+/* Compute how allocating or freeing the block changes the statistics, except the changes that the
+ * free lists count. */
 void ds_accel__change_alloc(const struct ds_accel__block *block, struct ds_accel__change *change);
 void ds_accel__change_free(const struct ds_accel__block *block, bool stays_active,
                            struct ds_accel__change *change);
 /*
- * Count the changes of both kinds and put the taken block into its state. The arena's lock is held,
- * and released; the allocator's is not held. block: NULL or a block of the arena.
+ * Count the changes of both kinds and set the state of the taken block. The caller holds the
+ * arena's lock, which this function releases, and not the allocator's lock. block: NULL or a block
+ * of the arena.
  */
 void ds_accel__figures_finish(struct ds_accel__arena *arena, const struct ds_accel__change *changes,
                               struct ds_accel__block *block, enum ds_accel__block_state state);
-/* The slow path of ds_accel__figures_finish(). No lock is held, before and after. */
+/* Slow path of ds_accel__figures_finish(). The caller holds no lock. */
 void ds_accel__figures_settle(struct ds_accel__arena *arena, const struct ds_accel__change *changes,
                               struct ds_accel__block *block, enum ds_accel__block_state state);
 void ds_accel__figure_add(struct ds_accel__figure *figure, int64_t amount);
-/* Count a segment that was added or released. The allocator's lock is held. */
+/* Count a segment that was added or released. The caller holds the allocator's lock. */
 void ds_accel__figures_segment(struct ds_accel__allocator *allocator, uint32_t kind, int64_t count,
                                int64_t bytes);
-/* Count the changes of both kinds. All locks are held, before and after. */
+/* Count the changes of both kinds. The caller holds the allocator's lock and all arena locks. */
 void ds_accel__figures_count(struct ds_accel__arena *arena, const struct ds_accel__change *changes);
-/* Lock all arenas; the allocator's lock is held. */
+/* Take the locks of all arenas. The caller holds the allocator's lock. */
 void ds_accel__arenas_lock(struct ds_accel__allocator *allocator);
-/* Put every arena's free memory into its lists, merged. All locks are held. */
+/* Put the free memory of every arena into its lists, merged. The caller holds the allocator's lock
+ * and all arena locks. */
 void ds_accel__arenas_flush(struct ds_accel__allocator *allocator);
 void ds_accel__arenas_unlock(struct ds_accel__allocator *allocator);
-/* Move the totals of an empty arena to the allocator. The allocator's lock is held. */
+/* Add the totals of an empty arena to the allocator's totals. The caller holds the allocator's
+ * lock. */
 void ds_accel__figures_retire(struct ds_accel__arena *arena);
 
 /* ---- allocator_marks.c ---------------------------------------------------------------------- */
 
-/* Record a mark at the current end of the arena's stream. NULL in *mark_out with DS_ACCEL_OK: the
- * stream has no work to wait for, or the call waited for it. The allocator's lock is held, so that
- * the stream is not destroyed. */
+/* Record a mark at the current end of the arena's stream. *mark_out is NULL if the stream has no
+ * work to wait for, or if the call waited for the work. The caller holds the allocator's lock, so
+ * that the stream is not destroyed. */
 int32_t ds_accel__mark_record(struct ds_accel__arena *arena, struct ds_accel__mark **mark_out);
 void ds_accel__mark_put(struct ds_accel__allocator *allocator, struct ds_accel__mark *mark);
-/* Make the arena's stream wait for the mark on the device. NULL: no wait. */
+/* Make the arena's stream wait for the mark, on the device. mark NULL: do nothing. */
 int32_t ds_accel__mark_wait(struct ds_accel__arena *arena, struct ds_accel__mark *mark);
 int32_t ds_accel__mark_synchronize(struct ds_accel__allocator *allocator,
                                    struct ds_accel__mark *mark);
@@ -538,8 +561,8 @@ bool ds_accel__waits_are_done(struct ds_accel__allocator *allocator, struct ds_a
                               struct ds_accel__busy *busy);
 int32_t ds_accel__waits_synchronize(struct ds_accel__allocator *allocator,
                                     struct ds_accel__waits *waits);
-/* Make marks for all streams that use the block except its home's. NULL in *waits_out: none is
- * needed. */
+/* Make marks for all streams that use the block, except the stream of its home arena. *waits_out is
+ * NULL if no mark is needed. */
 int32_t ds_accel__waits_make(struct ds_accel__block *block, struct ds_accel__arena *freeing,
                              struct ds_accel__waits **waits_out);
 int32_t ds_accel__uses_add(struct ds_accel__block *block, struct ds_accel__arena *arena);
@@ -549,73 +572,81 @@ void ds_accel__marks_destroy(struct ds_accel__allocator *allocator);
 /* ---- allocator_segments.c ------------------------------------------------------------------- */
 
 /*
- * Add a segment to the arena, or grow one, and return a taken block in it, cut to size. No lock is
- * held; on success the arena's lock is held on return. ERR_NO_MEMORY also past the limit.
+ * Add a segment to the arena, or grow one of its segments, and return a taken block of the segment,
+ * cut to size. The caller holds no lock; on success the function returns with the arena's lock
+ * held. ERR_NO_MEMORY also if the limit would be exceeded.
  */
 int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
                                  uint64_t align_bytes, bool may_grow,
                                  struct ds_accel__change *changes,
                                  struct ds_accel__block **block_out);
-/* Steal a free segment that holds fit_bytes from an arena whose stream or pool was destroyed; this
- * arena's stream waits for that arena's work on the device. No lock is held. */
+/* Move a free segment with space for fit_bytes to this arena from an arena whose stream or pool was
+ * destroyed. On the device, the stream of this arena waits for the work of the other arena. The
+ * caller holds no lock. */
 bool ds_accel__segment_steal(struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
                              uint64_t align_bytes);
 /*
  * Release segments that are free as a whole to the driver, the longest idle first, until at most
- * keep_bytes are reserved or at least enough_bytes were released; returns the released bytes. No
- * lock is held.
+ * keep_bytes are reserved or at least enough_bytes were released. Returns the number of released
+ * bytes. The caller holds no lock.
  */
 uint64_t ds_accel__segments_release(struct ds_accel__allocator *allocator, uint64_t keep_bytes,
                                     uint64_t enough_bytes);
 /*
- * Release a segment of the arena that max_split_bytes keeps whole and that is large enough for the
- * request, or the largest such segments until their sum is large enough: true. No lock is held.
+ * Release a segment of the arena that is not split because of max_split_bytes and that is large
+ * enough for the request; if there is none, release the largest such segments until their sum is
+ * large enough. True: enough memory was released. The caller holds no lock.
  */
 bool ds_accel__segments_release_oversize(struct ds_accel__arena *arena, uint64_t fit_bytes);
 /* Release large segments idle for at least the average number of requests, repeatedly, until
- * enough_bytes are released or no such segment is left. No lock is held. */
+ * enough_bytes are released or no such segment is left. The caller holds no lock. */
 void ds_accel__segments_collect(struct ds_accel__allocator *allocator, uint64_t enough_bytes);
-/* Free the pending blocks of all arenas whose waits are over. No lock is held. */
+/* Free the pending blocks of all arenas whose marks are reached. The caller holds no lock. */
 void ds_accel__pending_settle(struct ds_accel__allocator *allocator);
-/* If more than keep_bytes are reserved, wait for pending blocks that keep free memory from merging,
- * or a segment from being released; not while a stream captures. No lock is held. */
+/* If more than keep_bytes are reserved, wait for the pending blocks that prevent free memory from
+ * merging, or a segment from being released. Does nothing while a stream captures. The caller holds
+ * no lock. */
 void ds_accel__pending_finish(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
-/* Return an unused segment, which is in no arena, to the driver. No lock is held. */
+/* Return an unused segment, which is in no arena, to the driver. The caller holds no lock. */
 int32_t ds_accel__segment_destroy(struct ds_accel__allocator *allocator,
                                   struct ds_accel__segment *segment);
-/* Remove the segment and its only block, which is taken, from the arena. The arena's lock is
- * held. */
+/* Remove the segment and its only block, which is taken, from the arena. The caller holds the
+ * arena's lock. */
 void ds_accel__segment_unlink(struct ds_accel__arena *arena, struct ds_accel__segment *segment);
-/* Bytes that ds_accel__segments_release() could release. All locks are held. */
+/* Return how many bytes ds_accel__segments_release() could release. The caller holds the
+ * allocator's lock and all arena locks. */
 uint64_t ds_accel__segments_idle_bytes(const struct ds_accel__allocator *allocator);
 
 /* ---- allocator_pending.c -------------------------------------------------------------------- */
 
-/* Move each pending block to the free lists if its waits are done. The arena's lock is held. busy:
- * shared by one pass over several arenas, or NULL. */
+/* Move each pending block whose marks are reached to the free lists. The caller holds the arena's
+ * lock. busy: shared by all arenas of one pass, or NULL. */
 void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__busy *busy,
                                struct ds_accel__change *changes);
-/* Deferred blocks for which marks can now be made become pending. No lock is held. */
+/* Make marks for the deferred blocks for which marks can now be made. The caller holds no lock. */
 void ds_accel__deferred_settle(struct ds_accel__allocator *allocator);
-/* Free a taken block in stream order: after the streams that use it. No lock is held. */
+/* Free a taken block in stream order: after the work of the streams that use it. The caller holds
+ * no lock. */
 int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__arena *freeing);
-/* A taken block that no stream uses counts as freed, but is not reused yet. */
+/* Count a taken block that no stream uses as freed, but do not let it be reused yet. */
 void ds_accel__free_to_hold(struct ds_accel__block *block);
 /*
  * Defer freeing a taken block until marks can be recorded, that is, until a capture has ended or
- * the streams can be queried again. No lock is held.
+ * the streams can be queried again. The caller holds no lock.
  */
 void ds_accel__block_defer(struct ds_accel__block *block, struct ds_accel__arena *freeing);
-/* No stream but its home's uses the block. Its home's lock is held. */
+/* Note that only the stream of the home arena uses the block. The caller holds the lock of the home
+ * arena. */
 void ds_accel__users_forget(struct ds_accel__block *block);
 
 /* ---- allocator_alloc.c, allocator_free.c ---------------------------------------------------- */
 
-#define DS_ACCEL__LARGEST_REQUEST (UINT64_C(1) << 56) /* no device has more */
-#define DS_ACCEL__RACE_LIMIT 64                       /* retries after another thread was faster */
+#define DS_ACCEL__LARGEST_REQUEST (UINT64_C(1) << 56) /* 64 PiB: no device has so much memory */
+/* retries after another thread took the memory first */
+#define DS_ACCEL__RACE_LIMIT 64
 
-/* The slow paths of ds_accel__allocator_alloc() and ds_accel__allocator_free(), for any arguments.
- * No lock is held. */
+/* Slow paths of ds_accel__allocator_alloc() and ds_accel__allocator_free(), for any arguments. The
+ * caller holds no lock. */
 int32_t ds_accel__alloc_slowly(struct ds_accel__arena *arena, uint64_t size_bytes,
                                uint64_t align_bytes, void **pointer_out);
 int32_t ds_accel__free_slowly(struct ds_accel__allocator *allocator,
@@ -623,23 +654,23 @@ int32_t ds_accel__free_slowly(struct ds_accel__allocator *allocator,
 
 /* ---- allocator_debug.c ---------------------------------------------------------------------- */
 
-#define DS_ACCEL__ZONE_BYTES UINT64_C(512) /* after each allocation, at least */
+#define DS_ACCEL__ZONE_BYTES UINT64_C(512) /* least size of the red zone after each allocation */
 
 int32_t ds_accel__debug_init(struct ds_accel__allocator *allocator);
 void ds_accel__debug_destroy(struct ds_accel__allocator *allocator);
-/* Fill a live block. */
+/* Fill the memory and the red zone of a block that becomes live. */
 void ds_accel__debug_allocated(struct ds_accel__block *block);
-/* Check a taken block and put it into quarantine; no lock held. ERR_INVALID: memory was
- * overwritten; the block is freed in any case. */
+/* Check a taken block and put it into quarantine. The caller holds no lock. ERR_INVALID: memory was
+ * overwritten; the block is freed even then. */
 int32_t ds_accel__debug_free(struct ds_accel__block *block, struct ds_accel__arena *freeing);
-/* Release blocks from quarantine until at most keep_bytes are held. ERR_INVALID: a block was
+/* Release blocks from quarantine until at most keep_bytes are in it. ERR_INVALID: a block was
  * overwritten. */
 int32_t ds_accel__debug_flush(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
 
 /* ---- allocator_arena.c ---------------------------------------------------------------------- */
 
-/* A new arena of a stream, in the common pool or in a private pool (owner). The allocator's lock is
- * held. NULL: out of memory. */
+/* Make an arena for a stream, in the common pool (owner NULL) or in a private pool. The caller
+ * holds the allocator's lock. NULL: out of memory. */
 struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocator,
                                              ds_accel_plugin_stream_t *stream,
                                              const struct ds_accel__arena *common,
@@ -647,14 +678,15 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
 
 /* ---- allocator_private.c -------------------------------------------------------------------- */
 
-/* An arena of the pool ended. The allocator's lock is held. */
+/* Note that an arena of the pool was removed. The caller holds the allocator's lock. */
 void ds_accel__private_shrink(struct ds_accel__allocator *allocator,
                               struct ds_accel__private *owner);
 
 /* ---- allocator_pool.c ----------------------------------------------------------------------- */
 
-/* The arena for an allocation on this stream: in the capture's pool, in the thread's pool or in the
- * common pool. The arena serves no other stream until ds_accel__arena_leave(). */
+/* Return the arena for an allocation on the stream of this common arena: in the pool of the
+ * stream's capture, in the thread's pool or in the common pool. The arena serves no other stream
+ * until ds_accel__arena_leave(). */
 struct ds_accel__arena *ds_accel__arena_choose(struct ds_accel__arena *common);
 void ds_accel__arena_leave(const struct ds_accel__arena *common, struct ds_accel__arena *arena);
 
@@ -672,27 +704,29 @@ enum ds_accel__action {
     DS_ACCEL__ACTION_OOM
 };
 
-/* Record an entry if the history is on; takes a leaf lock. Returns the number of the call stack, or
- * 0. */
+/* Record an entry if the history is on; takes the history's leaf lock. Returns the number of the
+ * call stack, or 0. */
 uint32_t ds_accel__history_add(struct ds_accel__allocator *allocator, enum ds_accel__action action,
                                uint64_t address, uint64_t size_bytes, uint64_t stream_id);
 void ds_accel__history_segment(struct ds_accel__allocator *allocator,
                                const struct ds_accel__segment *segment, uint64_t address,
                                uint64_t size_bytes, enum ds_accel__action action);
-/* "in main (program+0x123)", or "not recorded". */
+/* Write the place of a call stack as text: "in main (program+0x123)", or "not recorded". */
 void ds_accel__history_describe(const struct ds_accel__allocator *allocator, uint32_t frames,
                                 char *text, size_t text_size);
 void ds_accel__history_destroy(struct ds_accel__allocator *allocator);
 
 /* ---- allocator_oom.c ------------------------------------------------------------------------ */
 
-/* ERR_NO_MEMORY with the figures and an advice. No lock is held. */
+/* Return ERR_NO_MEMORY; the error contains the memory's sizes and advice. The caller holds no
+ * lock. */
 int32_t ds_accel__allocator_fail(struct ds_accel__arena *arena, uint64_t size_bytes);
-/* The block, in any state, that contains an address; NULL: none. All locks are held. */
+/* Return the block, in any state, that contains an address; NULL: none. The caller holds the
+ * allocator's lock and all arena locks. */
 const struct ds_accel__block *ds_accel__block_around(const struct ds_accel__allocator *allocator,
                                                      uint64_t address);
-/* The error for an address that is not a live block's: ERR_NOT_FOUND if not in this allocator's
- * memory; ERR_INVALID. No lock is held. */
+/* Return the error for an address that is not the start of a live block: ERR_NOT_FOUND if it is not
+ * in this allocator's memory, else ERR_INVALID. The caller holds no lock. */
 int32_t ds_accel__allocator_refuse(struct ds_accel__allocator *allocator, const char *call,
                                    const void *pointer);
 

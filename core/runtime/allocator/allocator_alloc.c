@@ -2,10 +2,11 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The slow path of an allocation. A request that the fast path of allocator.c does not serve tries
- * in turn: free blocks of the arena; pending blocks; a segment of a destroyed stream or pool; the
- * driver; releasing blocks that max_split_bytes keeps whole, then waiting for pending blocks and
- * releasing all cached memory, each followed by a retry of the driver; a separate segment of less
- * than a page where segments are growable; parts of other arenas' segments; the program's callback.
+ * these sources in turn: free blocks of the arena; pending blocks of the arena; a segment of a
+ * destroyed stream or pool; the driver; the driver again after releasing blocks that are not split
+ * because of max_split_bytes; the driver again after waiting for pending blocks and releasing all
+ * cached memory; with growable segments, a separate segment of less than a page; parts of other
+ * arenas' segments; memory that the program's callback frees.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -43,10 +44,11 @@ static uint32_t kind_of(const struct ds_accel__allocator *allocator, uint64_t fi
 /* ---- pending blocks ------------------------------------------------------------------------- */
 
 /*
- * Take a pending block that fits and make the new stream wait for its marks: the arena's own
- * stream, or a stealing arena's stream, which also waits for the arena's own. The remainder of the
- * block is free if the arena's own stream waited; otherwise the remainder stays pending, and the
- * block keeps its marks until stealing is complete. The arena's lock is held.
+ * Take a pending block that fits and make the stream of arena user wait for its marks. If user is
+ * another arena, which steals the block, its stream also waits for this arena's stream. The
+ * remainder of the block is free if this arena's stream waited; otherwise the remainder stays
+ * pending, and the block keeps its marks until stealing is complete. The caller holds the arena's
+ * lock.
  */
 static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
                                             struct ds_accel__arena *user, uint32_t kind,
@@ -78,7 +80,7 @@ static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
     best = ds_accel__block_cut(arena, best, fit_bytes, align_bytes, user == arena ? NULL : waits,
                                changes);
     if (best != NULL) {
-        best->after = 0; /* a free merges it with new neighbours */
+        best->after = 0; /* freeing the block merges it with new neighbours */
     }
     if (best != NULL && user != arena) {
         best->waits = waits;
@@ -91,14 +93,15 @@ static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
 /* ---- allocating ----------------------------------------------------------------------------- */
 
 struct request {
-    struct ds_accel__arena *arena; /* of the requesting stream */
+    struct ds_accel__arena *arena; /* arena of the requesting stream */
     uint64_t size_bytes;
     uint64_t fit_bytes;
     uint64_t align_bytes;
     uint32_t kind;
 };
 
-/* Give a taken block to the program. The lock of its home is held, and released. */
+/* Hand a taken block to the program. The caller holds the lock of the block's home arena; this
+ * function releases it. */
 static void give(const struct request *request, struct ds_accel__block *block,
                  struct ds_accel__change *changes)
 {
@@ -122,7 +125,7 @@ static void give(const struct request *request, struct ds_accel__block *block,
     ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_LIVE);
 }
 
-/* Take a block of the arena itself. Pending blocks whose marks are reached count as free. */
+/* Take a block of the requesting arena. Pending blocks whose marks are reached count as free. */
 static struct ds_accel__block *take_own(const struct request *request)
 {
     struct ds_accel__arena *arena = request->arena;
@@ -146,7 +149,7 @@ static struct ds_accel__block *take_own(const struct request *request)
     return block;
 }
 
-/* Get a block from the driver: DS_ACCEL_OK with the block; NOT_READY: search again. */
+/* Get a block from the driver. NOT_READY: the caller must search the arena again. */
 static int32_t obtain(const struct request *request, bool may_grow,
                       struct ds_accel__block **block_out)
 {
@@ -162,7 +165,7 @@ static int32_t obtain(const struct request *request, bool may_grow,
     return status;
 }
 
-/* Take a block from one other arena. All locks are held. */
+/* Take a block from one other arena. The caller holds the allocator's lock and all arena locks. */
 static struct ds_accel__block *take_from(const struct request *request,
                                          struct ds_accel__arena *victim, uint32_t kind,
                                          struct ds_accel__change *changes)
@@ -178,7 +181,8 @@ static struct ds_accel__block *take_from(const struct request *request,
     return block;
 }
 
-/* Stealing failed: return the block to its arena, unchanged. All locks are held. */
+/* After stealing failed, return the block to its arena, unchanged. The caller holds the allocator's
+ * lock and all arena locks. */
 static void put_back(struct ds_accel__arena *victim, struct ds_accel__block *block)
 {
     struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
@@ -195,8 +199,9 @@ static void put_back(struct ds_accel__arena *victim, struct ds_accel__block *blo
 }
 
 /*
- * The last step before failing: take a part of another arena's memory, of either kind, or memory of
- * the other kind in the own arena. The block still belongs to the other arena and returns there.
+ * Take a part of another arena's memory, of either kind, or memory of the other kind in the
+ * requesting arena. This is the last step before the program's callback. A block of another arena
+ * still belongs to that arena, and freeing it returns it there.
  */
 static struct ds_accel__block *take_anywhere(const struct request *request)
 {
@@ -246,7 +251,7 @@ static struct ds_accel__block *take_anywhere(const struct request *request)
     return block;
 }
 
-/* Release old segments before the limit is reached. */
+/* If gc_threshold of the limit is reached, release segments that have been idle for long. */
 static void collect_garbage(const struct request *request)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -266,7 +271,9 @@ static void collect_garbage(const struct request *request)
     }
 }
 
-/* The age of garbage is counted in requests: memory free now is free since this request. */
+/* Count a large request: the age of an idle segment is the number of large requests since it became
+ * free. Pending blocks whose marks are reached are freed first, so that their segments are idle
+ * since this request. */
 static void count_request(const struct request *request)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -277,7 +284,7 @@ static void count_request(const struct request *request)
     }
 }
 
-/* Try own memory, segments of destroyed streams and pools, the driver. */
+/* Try the arena's own memory, then segments of destroyed streams and pools, then the driver. */
 static int32_t try_all(const struct request *request, struct ds_accel__block **block_out)
 {
     bool is_caching = request->arena->allocator->options.mode != DS_ACCEL__ALLOCATOR_OFF;
@@ -298,8 +305,9 @@ static int32_t try_all(const struct request *request, struct ds_accel__block **b
     return status == DS_ACCEL_NOT_READY ? DS_ACCEL_ERR_NO_MEMORY : status;
 }
 
-/* As in torch: release first the blocks that max_split_bytes keeps whole, then all cached memory,
- * which counts as a retry. Then take free memory of any arena. */
+/* Release memory and try again. As in torch, first release the blocks that are not split because of
+ * max_split_bytes, then all cached memory, which counts as a retry. Then take free memory of any
+ * arena. */
 static int32_t try_harder(const struct request *request, struct ds_accel__block **block_out)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -313,7 +321,8 @@ static int32_t try_harder(const struct request *request, struct ds_accel__block 
         return status;
     }
     pthread_mutex_lock(&allocator->lock);
-    is_captured = allocator->capture_count > 0; /* nothing can be released */
+    /* while a stream captures, no memory can be released */
+    is_captured = allocator->capture_count > 0;
     allocator->retry_count += !is_captured;
     pthread_mutex_unlock(&allocator->lock);
     if (!is_captured) {
@@ -333,8 +342,8 @@ static int32_t try_harder(const struct request *request, struct ds_accel__block 
     return status;
 }
 
-/* Whether this thread runs the program's callback: allocations inside it fail without a nested
- * callback. */
+/* Set while this thread runs the program's callback: an allocation inside the callback fails
+ * without a nested callback. */
 static _Thread_local bool is_asking;
 
 static int32_t ask_program(const struct request *request, struct ds_accel__block **block_out)
@@ -415,7 +424,7 @@ int32_t ds_accel__alloc_slowly(struct ds_accel__arena *arena, uint64_t size_byte
     if (status >= 0) {
         bool is_debug = allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG;
 
-        /* Including its red zone, which is filled. */
+        /* In debug mode the block includes its red zone, because the library fills the red zone. */
         ds_accel__layer_block_alloc(allocator->device, (void *)(uintptr_t)block->address,
                                     is_debug ? block->fit_bytes : size_bytes, arena->stream);
         if (is_debug) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Arenas, which are created with streams and reused after a stream was destroyed and its memory
- * released, and operations on a whole allocator: trim, limit, inspect, verify, create and destroy.
+ * Arenas, and operations on a whole allocator: trim, limit, inspect, verify, create and destroy. An
+ * arena is created with its stream. It is reused for another stream after its stream was destroyed
+ * and its memory released.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -16,7 +17,8 @@
 
 /* ---- arenas --------------------------------------------------------------------------------- */
 
-/* Whether no thread is about to count an operation in this arena. */
+/* Whether all current statistics of the arena are 0, so that no thread still has an operation to
+ * count. */
 static bool is_settled(const struct ds_accel__arena *arena)
 {
     int64_t sum = 0;
@@ -28,7 +30,8 @@ static bool is_settled(const struct ds_accel__arena *arena)
     return sum == 0;
 }
 
-/* Whether nothing refers to the arena any more. The locks of allocator and arena are held. */
+/* Whether nothing refers to the arena any more. The caller holds the locks of the allocator and of
+ * the arena. */
 static bool is_over(const struct ds_accel__arena *arena)
 {
     bool is_closed = arena->is_gone || (arena->owner != NULL && arena->owner->is_gone);
@@ -37,8 +40,8 @@ static bool is_over(const struct ds_accel__arena *arena)
            __atomic_load_n(&arena->use_count, __ATOMIC_RELAXED) == 0;
 }
 
-/* Make arenas of destroyed streams without memory available for reuse. The allocator's lock is
- * held. */
+/* Make the arenas of destroyed streams that have no memory left available for reuse. The caller
+ * holds the allocator's lock. */
 static void collect_arenas(struct ds_accel__allocator *allocator)
 {
     struct ds_accel__arena **place = &allocator->arenas;
@@ -88,7 +91,7 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
         memset(arena, 0, sizeof(*arena));
         arena->allocator = allocator;
     }
-    /* A late thread may still hold the lock of the ended arena for a moment. */
+    /* A thread that used the arena before it became spare may still hold its lock for a moment. */
     ds_accel__latch_take(&arena->latch);
     arena->stream = stream;
     arena->is_gone = 0;
@@ -127,7 +130,8 @@ void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena)
 
     pthread_mutex_lock(&allocator->lock);
     if (arena->is_capturing || ds_accel__mark_record(arena, &mark) < 0) {
-        mark = NULL; /* destroying the mark waits, if the runtime can wait */
+        /* without a mark, destroying the stream waits for its work, if the runtime can wait */
+        mark = NULL;
     }
     for (struct ds_accel__arena *each = allocator->arenas; each != NULL; each = each->next) {
         if (each->id != id) {
@@ -150,7 +154,7 @@ void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena)
     pthread_mutex_unlock(&allocator->lock);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- create, trim and destroy --------------------------------------------------------------- */
 
 int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t keep_bytes)
 {
@@ -314,7 +318,7 @@ int32_t ds_accel__allocator_create(const struct ds_accel_plugin *table,
         allocator->special |= DS_ACCEL__SPECIAL_MODE;
     }
     if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) != 0) {
-        allocator->special |= DS_ACCEL__SPECIAL_LAYERS; /* layers receive each block */
+        allocator->special |= DS_ACCEL__SPECIAL_LAYERS; /* layers are notified of each block */
     }
     if ((options->mode == DS_ACCEL__ALLOCATOR_DEBUG && ds_accel__debug_init(allocator) < 0) ||
         (options->history_entries > 0 && options->mode != DS_ACCEL__ALLOCATOR_DEBUG &&

@@ -2,13 +2,13 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The mode "debug" finds invalid writes of programs. A red zone with a pattern follows every
- * allocation. Memory is filled when it is allocated, to show reads of unwritten memory, and when it
- * is freed, to show uses after the free. Freed memory stays in a quarantine of limited size, and is
- * checked when it leaves the quarantine.
+ * allocation. The allocator fills memory when it is allocated, so that reads of unwritten memory
+ * become visible, and when it is freed, so that uses after the free become visible. Freed memory
+ * stays in a quarantine of limited size, and is checked when it leaves the quarantine.
  *
- * A check needs the streams to be done: this mode waits where the other modes do not. Memory of
- * capturing streams is neither filled nor checked, since both would become part of the graph; nor
- * is memory of backends that cannot fill or copy.
+ * A check requires that the streams are idle, so that this mode waits where the other modes do not.
+ * Memory of capturing streams is neither filled nor checked, because both operations would become
+ * part of the graph. Memory of backends that cannot fill or copy is not filled or checked either.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -23,7 +23,7 @@
 #define FILL_NEW 0xCB
 #define FILL_FREED 0xDD
 #define FILL_ZONE 0xFD
-#define LOOK_BYTES 65536u /* at a time */
+#define LOOK_BYTES 65536u /* bytes that one read compares */
 
 struct held {
     struct ds_accel__block *block;
@@ -31,7 +31,7 @@ struct held {
 };
 
 struct ds_accel__quarantine {
-    pthread_mutex_t lock; /* outermost; guards all */
+    pthread_mutex_t lock; /* outermost lock; guards all members */
     struct held *ring;
     size_t capacity; /* a power of two */
     size_t first;
@@ -39,10 +39,10 @@ struct ds_accel__quarantine {
     uint64_t size_bytes;
 };
 
-/* ---- filling and looking -------------------------------------------------------------------- */
+/* ---- filling and checking memory ------------------------------------------------------------ */
 
-/* No lock is held on entry; the allocator's lock keeps the stream from being destroyed
- * meanwhile. */
+/* Fill memory with a byte. The caller holds no lock; this function holds the allocator's lock, so
+ * that the stream is not destroyed meanwhile. */
 static bool fill(struct ds_accel__arena *arena, uint64_t address, uint64_t size_bytes,
                  unsigned char value)
 {
@@ -59,7 +59,7 @@ static bool fill(struct ds_accel__arena *arena, uint64_t address, uint64_t size_
 }
 
 /* Wait for all work queued on the arena's stream. False: the wait failed, or a stream captures, so
- * that no memory may be checked. The allocator's lock is not held. */
+ * that no memory may be checked. The caller does not hold the allocator's lock. */
 static bool finish(struct ds_accel__arena *arena)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -74,8 +74,8 @@ static bool finish(struct ds_accel__arena *arena)
     return is_done;
 }
 
-/* The offset of the first byte that differs from value; size_bytes if no byte differs, or if the
- * memory can't be read. */
+/* Return the offset of the first byte that differs from value; size_bytes if no byte differs, or if
+ * the memory can't be read. */
 static uint64_t compare(const struct ds_accel__allocator *allocator, uint64_t address,
                         uint64_t size_bytes, unsigned char value)
 {
@@ -103,8 +103,8 @@ static uint64_t compare(const struct ds_accel__allocator *allocator, uint64_t ad
     return size_bytes;
 }
 
-/* The same, except while a stream captures, since reading would break the capture; no capture
- * begins meanwhile. */
+/* Like compare(), but return size_bytes without reading while a stream captures, because reading
+ * would break the capture. No capture begins during the call. */
 static uint64_t find_damage(struct ds_accel__allocator *allocator, uint64_t address,
                             uint64_t size_bytes, unsigned char value)
 {
@@ -156,7 +156,7 @@ void ds_accel__debug_destroy(struct ds_accel__allocator *allocator)
     }
 }
 
-/* Lock held. False: out of memory. */
+/* Add a block to the quarantine. The caller holds quarantine->lock. False: out of memory. */
 static bool hold(struct ds_accel__quarantine *quarantine, struct ds_accel__block *block,
                  bool is_filled)
 {
@@ -182,7 +182,7 @@ static bool hold(struct ds_accel__quarantine *quarantine, struct ds_accel__block
     return true;
 }
 
-/* Check and release the oldest block. Lock held. */
+/* Check and release the oldest block. The caller holds quarantine->lock. */
 static int32_t let_go(struct ds_accel__allocator *allocator)
 {
     struct ds_accel__quarantine *quarantine = allocator->quarantine;
@@ -225,7 +225,7 @@ static int32_t let_go(struct ds_accel__allocator *allocator)
     return status;
 }
 
-/* The first defect found is the one reported. */
+/* If there are several defects, the first one found is reported. */
 int32_t ds_accel__debug_flush(struct ds_accel__allocator *allocator, uint64_t keep_bytes)
 {
     struct ds_accel__quarantine *quarantine = allocator->quarantine;
@@ -297,7 +297,7 @@ int32_t ds_accel__debug_free(struct ds_accel__block *block, struct ds_accel__are
     char said[600];
 
     ds_accel__layer_block_free(allocator->device, (void *)(uintptr_t)block->address, NULL);
-    if (!is_done) { /* the normal free keeps the stream order */
+    if (!is_done) { /* the normal free waits for the streams in stream order */
         return ds_accel__free_in_order(block, freeing);
     }
     ds_accel__free_to_hold(block);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The slow path of a free: any live block, in any mode, used by any streams; and other operations
- * on live blocks. allocator.c has the fast path.
+ * The slow path of a free, which serves any live block, in any mode, used by any streams; and other
+ * operations on live blocks. allocator.c has the fast path.
  */
 #include "host/layers.h"
 #include "runtime/allocator/allocator.h"
@@ -10,9 +10,9 @@
 #include <assert.h>
 #include <string.h>
 
-/* Find the live block at an address and hold its home's lock; on failure the error is set and no
- * lock is held: NOT_FOUND, the address is not in this allocator's memory; INVALID, it is not a live
- * block's start. */
+/* Find the live block at an address and take the lock of its home arena. On failure the error is
+ * set and no lock is held. NOT_FOUND: the address is not in this allocator's memory; INVALID: it is
+ * not the start of a live block. */
 static int32_t lock_live(struct ds_accel__allocator *allocator, const void *pointer,
                          const char *call, struct ds_accel__block **block_out)
 {
@@ -41,7 +41,7 @@ static int32_t lock_live(struct ds_accel__allocator *allocator, const void *poin
     return ds_accel__allocator_refuse(allocator, call, pointer);
 }
 
-/* Remove the block from its arena and return it to the driver. grow_lock is held. */
+/* Remove the block from its arena and return it to the driver. The caller holds grow_lock. */
 static int32_t give_back(struct ds_accel__block *block)
 {
     struct ds_accel__arena *home = block->home;
@@ -62,8 +62,8 @@ static int32_t give_back(struct ds_accel__block *block)
 }
 
 /*
- * Return a taken block directly to the driver, after the streams that used it are done; if a
- * capture begins meanwhile, free it normally. No lock held.
+ * Return a taken block directly to the driver, after the streams that used the block are done. If a
+ * capture begins meanwhile, free the block normally. The caller holds no lock.
  */
 static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__arena *freeing)
 {
@@ -118,9 +118,11 @@ int32_t ds_accel__free_slowly(struct ds_accel__allocator *allocator,
                                                 block->address, block->size_bytes,
                                                 (freeing != NULL ? freeing : home)->stream_id);
     __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
-    /* Memory of a graph is neither released nor filled; while a stream captures, no memory is. */
+    /* Memory of a graph is neither released nor filled. While a stream captures, no memory is
+     * released or filled. */
     if (allocator->options.mode != DS_ACCEL__ALLOCATOR_CACHING && home->owner == NULL &&
-        /* Nor is a part of a block that was split: its other parts are still in use. */
+        /* A part of a split block is not released either, because its other parts are still in
+         * use. */
         (allocator->options.mode != DS_ACCEL__ALLOCATOR_OFF || !ds_accel__block_is_split(block)) &&
         (__atomic_load_n(&allocator->special, __ATOMIC_ACQUIRE) & DS_ACCEL__SPECIAL_POOLS) == 0) {
         ds_accel__latch_release(&home->latch);

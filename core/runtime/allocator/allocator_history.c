@@ -4,8 +4,8 @@
  * The history of memory operations, and snapshots of the current memory.
  *
  * The history is a ring of the latest entries. Each distinct call stack is stored once, as
- * addresses; a snapshot looks up the names. Memory viewers for PyTorch read the layout of a
- * snapshot.
+ * addresses; a snapshot looks up the names. The layout of a snapshot is that of PyTorch, so that
+ * memory viewers for PyTorch can read it.
  */
 #include "base/clock.h"
 #include "base/json.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 
 #define STACK_DEPTH 24
-#define STACK_LIMIT 65536u /* distinct stacks; later stacks are dropped */
+#define STACK_LIMIT 65536u /* number of distinct stacks; stacks beyond it are dropped */
 #define STACK_BUCKETS 4096u
 #define ENTRY_LIMIT (UINT64_C(1) << 26)
 
@@ -37,17 +37,17 @@ struct entry {
 struct stack {
     void *frames[STACK_DEPTH];
     uint32_t depth;
-    uint32_t next; /* in its bucket; 0: the last */
+    uint32_t next; /* next stack in the bucket; 0: this is the last */
 };
 
 struct ds_accel__history {
-    pthread_mutex_t lock; /* a leaf; guards all */
+    pthread_mutex_t lock; /* leaf lock; guards all members */
     uint32_t flags;
     struct entry *entries;
     uint64_t capacity;
-    uint64_t count; /* total added */
+    uint64_t count; /* number of entries added so far */
     struct stack *stacks;
-    uint32_t stack_count; /* entry 0 is not used: 0 means no stack */
+    uint32_t stack_count; /* stacks[0] is not used, because number 0 means no stack */
     uint32_t stack_capacity;
     uint32_t buckets[STACK_BUCKETS];
 };
@@ -56,9 +56,9 @@ static const char *const action_names[] = {"alloc",         "free_requested", "f
                                            "segment_alloc", "segment_free",   "segment_map",
                                            "segment_unmap", "snapshot",       "oom"};
 
-/* ---- keeping -------------------------------------------------------------------------------- */
+/* ---- recording ------------------------------------------------------------------------------ */
 
-/* Lock held: room for one more stack, by doubling. */
+/* Make space for one more stack, by doubling the array. The caller holds history->lock. */
 static bool grow_stacks(struct ds_accel__history *history)
 {
     uint32_t capacity = history->stack_capacity == 0 ? 64 : history->stack_capacity * 2;
@@ -79,7 +79,8 @@ static bool grow_stacks(struct ds_accel__history *history)
     return true;
 }
 
-/* The number of this stack; 0: it can't be stored. Lock held. */
+/* Return the number of this call stack, which is stored if it is new; 0: it can't be stored. The
+ * caller holds history->lock. */
 static uint32_t intern(struct ds_accel__history *history, void *const *frames, uint32_t depth)
 {
     uint64_t hash = ds_accel__hash(frames, depth * sizeof(frames[0]), 0);
@@ -165,8 +166,8 @@ void ds_accel__history_destroy(struct ds_accel__allocator *allocator)
     }
 }
 
-/* Create the history; the struct then stays until the allocator is destroyed. The allocator's lock
- * is held. */
+/* Create the history; the struct stays until the allocator is destroyed. The caller holds the
+ * allocator's lock. */
 static struct ds_accel__history *make_history(struct ds_accel__allocator *allocator)
 {
     if (allocator->history == NULL) {
@@ -227,7 +228,7 @@ static json_t *integer(uint64_t value)
     return json_integer((json_int_t)value);
 }
 
-/* One frame: function, file and line as far as the dynamic linker reports them. */
+/* Make the tree of one frame: function, file and line as far as the dynamic linker reports them. */
 static json_t *frame_tree(void *address)
 {
     Dl_info info = {0};
@@ -252,7 +253,7 @@ static json_t *frame_tree(void *address)
     return tree;
 }
 
-/* The frames of a stack, without the library's own on top. */
+/* Make the tree of a stack's frames, without the innermost frames, which are in this library. */
 static json_t *frames_tree(const struct ds_accel__history *history, uint32_t number)
 {
     json_t *tree = json_array();
@@ -328,7 +329,8 @@ static json_t *block_tree(const struct ds_accel__history *history,
     return tree;
 }
 
-/* The memory from one block up to its segment's end, or up to the next unmapped block. */
+/* Make the tree of the memory from one block up to the end of its segment, or up to the next
+ * unmapped block. */
 static json_t *segment_tree(const struct ds_accel__allocator *allocator,
                             const struct ds_accel__segment *segment,
                             const struct ds_accel__block *first)
@@ -374,7 +376,8 @@ static json_t *segment_tree(const struct ds_accel__allocator *allocator,
     return tree;
 }
 
-/* As in torch, a growable segment appears as one segment for each run of memory without a gap. */
+/* Add a segment to the snapshot. As in torch, a growable segment appears as several segments: one
+ * for each run of memory without a gap. */
 static bool add_runs(const struct ds_accel__allocator *allocator,
                      const struct ds_accel__segment *segment, json_t *segments)
 {
@@ -410,7 +413,7 @@ static json_t *entry_tree(const struct ds_accel__history *history, const struct 
     return tree;
 }
 
-/* All entries, the oldest first; NULL: out of memory. */
+/* Make the tree of all entries, the oldest first; NULL: out of memory. */
 static json_t *trace_tree(struct ds_accel__history *history)
 {
     json_t *tree = json_array();
@@ -470,7 +473,8 @@ int32_t ds_accel__allocator_snapshot(struct ds_accel__allocator *allocator, json
     pthread_mutex_lock(&allocator->lock);
     ds_accel__arenas_lock(allocator);
     ds_accel__arenas_flush(allocator);
-    if (allocator->history != NULL) { /* keeps its stacks from moving */
+    /* while the lock is held, the array of stacks does not move */
+    if (allocator->history != NULL) {
         pthread_mutex_lock(&allocator->history->lock);
     }
     for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL;

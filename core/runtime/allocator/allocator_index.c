@@ -2,15 +2,15 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The index maps an address to the block that begins there: a hash table with open addressing. A
- * free searches the index before it knows which lock to take, so a search takes no lock. This is
+ * free finds by a search which lock it must take, so that the search itself takes no lock. This is
  * correct because:
  *
  *  - The entry of a live block does not move within its table, and a thread that holds the pointer
  *    received it after the entry was written: its search finds the entry.
  *  - Tables and blocks are never freed before the allocator, so a late search reads old contents,
  *    not foreign memory. The caller checks the result under the arena's lock.
- *  - A search that finds nothing is repeated with the lock: this happens only after an invalid
- *    free, or while a table is rewritten in place.
+ *  - A search that finds nothing is repeated with the lock. This happens only for an invalid
+ *    address, or while another thread rewrites a table in place.
  *
  * Rewriting the table in place removes tombstones of removed entries; a table that is too full is
  * replaced by a table of twice the size. All tables together are therefore smaller than twice the
@@ -25,7 +25,7 @@
 
 #define FIRST_SIZE 1024u
 #define SLAB_BLOCKS 128u
-#define GRAVE UINT64_C(1) /* no block's address */
+#define GRAVE UINT64_C(1) /* marks a removed entry; no block has this address */
 
 struct ds_accel__slab {
     struct ds_accel__slab *next;
@@ -70,7 +70,7 @@ void ds_accel__index_destroy(struct ds_accel__index *index)
     pthread_mutex_destroy(&index->lock);
 }
 
-/* The entry of that address, or NULL. Lock held. */
+/* Return the entry of an address, or NULL. The caller holds index->lock. */
 static struct ds_accel__index_entry *find_entry(struct ds_accel__index_table *table,
                                                 uint64_t address)
 {
@@ -98,7 +98,8 @@ struct ds_accel__block *ds_accel__index_find_sure(struct ds_accel__index *index,
     return block;
 }
 
-/* Insert a block; the table has room. True: a previously empty entry is now used. Lock held. */
+/* Insert a block into a table that is not full. True: a previously empty entry is now used. The
+ * caller holds index->lock. */
 static bool put(struct ds_accel__index_table *table, struct ds_accel__block *block)
 {
     uint64_t i = ds_accel__index_hash(block->address) & table->mask;
@@ -113,7 +114,7 @@ static bool put(struct ds_accel__index_table *table, struct ds_accel__block *blo
     return was_empty;
 }
 
-/* Rewrite the live entries, without tombstones. Lock held. */
+/* Rewrite the live entries, without tombstones. The caller holds index->lock. */
 static bool sweep(struct ds_accel__index *index)
 {
     struct ds_accel__index_table *table = index->table;
@@ -134,7 +135,7 @@ static bool sweep(struct ds_accel__index *index)
     for (uint64_t i = 0; i < count; i++) {
         put(table, blocks[i]);
     }
-    assert(count <= index->block_count); /* what blocks has room for */
+    assert(count <= index->block_count); /* the array blocks has no more elements */
     index->used_count = count;
     free(blocks);
     return true;
@@ -161,7 +162,8 @@ static bool grow(struct ds_accel__index *index)
     return true;
 }
 
-/* Keep at least an eighth of the entries empty, so that every search ends. Lock held. */
+/* Make sure that at least an eighth of the entries are empty, so that every search terminates. The
+ * caller holds index->lock. */
 static bool make_room(struct ds_accel__index *index)
 {
     uint64_t size = index->table->mask + 1;
@@ -175,7 +177,7 @@ static bool make_room(struct ds_accel__index *index)
     return grow(index) || index->used_count < size - size / 8;
 }
 
-/* Lock held. */
+/* Take a spare block struct; NULL: out of memory. The caller holds index->lock. */
 static struct ds_accel__block *take_spare(struct ds_accel__index *index)
 {
     struct ds_accel__block *block = index->spare;
@@ -231,7 +233,8 @@ struct ds_accel__block *ds_accel__index_add(struct ds_accel__index *index, uint6
         block->freed_frames = 0;
         index->used_count += put(index->table, block);
         index->block_count++;
-        assert(index->used_count <= index->table->mask); /* else a search has no end */
+        /* otherwise a search would not terminate */
+        assert(index->used_count <= index->table->mask);
     }
     pthread_mutex_unlock(&index->lock);
     return block;

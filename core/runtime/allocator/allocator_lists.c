@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The free memory of one arena, and the choice of a block for a request: the smallest block that
- * fits, and among equal blocks the one at the lowest address, as in torch. Programs are tuned to
- * that choice, and its waste is known, so no optimisation here may change the choice.
+ * The free memory of one arena, and the choice of a block for a request. As in torch, the smallest
+ * block that fits is chosen, and among blocks of equal size the block at the lowest address.
+ * Programs are tuned to that choice, and its waste is known, so no optimisation here may change the
+ * choice.
  *
- * The lists are divided into size classes, powers of two and sixteenths of them, with a bit for
- * each class that is not empty; two bit scans find the next class. Each class keeps its blocks in a
- * tree ordered by size and address, whose shape depends on a hash of the address (a treap). Blocks
- * in the lists have no free neighbour: blocks are merged before they are inserted.
+ * The lists are divided into size classes: powers of two, each divided into sixteen parts. A bit is
+ * set for each class that is not empty, so that two bit scans find the next class. Each class keeps
+ * its blocks in a tree ordered by size and address, whose shape depends on a hash of the address (a
+ * treap). Blocks in the lists have no free neighbour: blocks are merged before they are inserted.
  *
  * Most programs free their latest allocation and then request the same size again. Such a pair does
  * not touch the lists. Every change of the free memory gets a new stamp, and a block keeps the
- * stamps before and after its own allocation. If the current stamp still equals the stamp after the
- * allocation when the block is freed, merging the block would restore exactly the state before: the
- * block is set aside unmerged, "undone", and the old stamp is restored. The next request of the
- * same size would choose this block from the merged memory too, so it gets the block at once. Any
- * other request, and any inspection of the lists, first merges all undone blocks. Statistics count
- * an undone block as already merged.
+ * stamps before and after its own allocation. If the current stamp equals the stamp after the
+ * allocation when the block is freed, merging the block would restore exactly the state before the
+ * allocation. Instead the block is set aside unmerged, in state "undone", and the old stamp is
+ * restored. The next request of the same size would choose this block from the merged memory too,
+ * so it gets the block at once. Any other request, and any inspection of the lists, first merges
+ * all undone blocks. Statistics count an undone block as already merged.
  *
- * All functions require the arena's lock. They add changes of the statistics to changes, one
- * element for each kind of segment.
+ * The caller of every function holds the arena's lock. The functions add the changes of the
+ * statistics to the parameter changes, an array with one element for each kind of segment.
  */
 #include "base/text.h"
 #include "runtime/allocator/allocator.h"
@@ -42,7 +43,7 @@ static void count_split(struct ds_accel__change *changes, const struct ds_accel_
     }
 }
 
-/* ---- a tree of one class --------------------------------------------------------------------- */
+/* ---- the tree of one size class -------------------------------------------------------------- */
 
 /* link_previous leads to smaller blocks, link_next to larger blocks. */
 
@@ -69,7 +70,8 @@ static void insert(struct ds_accel__block **place, struct ds_accel__block *block
     }
     rest = *place;
     *place = block;
-    while (rest != NULL) { /* the old subtree is split between both sides */
+    /* split the old subtree into blocks below and blocks above the new block */
+    while (rest != NULL) {
         if (is_below(rest, block->size_bytes, block->address)) {
             *below = rest;
             below = &rest->link_next;
@@ -90,7 +92,7 @@ static void extract(struct ds_accel__block **place, struct ds_accel__block *bloc
     struct ds_accel__block *above = block->link_next;
 
     while (*place != block) {
-        assert(*place != NULL); /* it is in the tree of its size */
+        assert(*place != NULL); /* the block is in the tree of its class */
         place = is_below(*place, block->size_bytes, block->address) ? &(*place)->link_next
                                                                     : &(*place)->link_previous;
     }
@@ -108,7 +110,7 @@ static void extract(struct ds_accel__block **place, struct ds_accel__block *bloc
     *place = below != NULL ? below : above;
 }
 
-/* The first block that is not below the given one. */
+/* Return the first block that is not below this size and address. */
 static struct ds_accel__block *find_from(struct ds_accel__block *root, uint64_t size_bytes,
                                          uint64_t address)
 {
@@ -127,7 +129,7 @@ static struct ds_accel__block *find_from(struct ds_accel__block *root, uint64_t 
 
 /* ---- the lists ------------------------------------------------------------------------------ */
 
-/* The class of a size: the class of the largest multiple of its step that is not above the size. */
+/* Return the class of a size, rounded down to a class boundary. */
 static void classify(uint64_t size_bytes, uint32_t *level_out, uint32_t *sublevel_out)
 {
     uint64_t units = size_bytes >> DS_ACCEL__UNIT_SHIFT;
@@ -338,7 +340,8 @@ struct ds_accel__block *ds_accel__block_divide(struct ds_accel__arena *arena,
     return rest;
 }
 
-/* Put back the remainder of a block: free, or pending with the waits of the whole block. */
+/* Return the remainder of a block to its arena: as a free block, or, if waits is not NULL, as a
+ * pending block with the waits of the whole block. */
 static void put_back(struct ds_accel__arena *arena, struct ds_accel__block *block,
                      struct ds_accel__waits *waits, struct ds_accel__change *changes)
 {
@@ -355,7 +358,7 @@ static void put_back(struct ds_accel__arena *arena, struct ds_accel__block *bloc
     ds_accel__pending_push(arena, block);
 }
 
-/* Whether the remainder is worth a block of its own. */
+/* Whether the remainder is large enough to become a separate block. */
 static bool is_worth_cutting(const struct ds_accel__arena *arena,
                              const struct ds_accel__block *block, uint64_t rest_bytes)
 {
@@ -426,7 +429,8 @@ struct ds_accel__block *ds_accel__block_cut(struct ds_accel__arena *arena,
 
 /* ---- taking --------------------------------------------------------------------------------- */
 
-/* Large blocks that are never split are kept for large requests. */
+/* Whether the block may serve the request: blocks too large to be split serve only large
+ * requests. */
 static bool is_suitable(const struct ds_accel__arena *arena, const struct ds_accel__block *block,
                         uint64_t fit_bytes, uint64_t align_bytes)
 {
@@ -436,14 +440,15 @@ static bool is_suitable(const struct ds_accel__arena *arena, const struct ds_acc
     if (!ds_accel__block_holds(block, fit_bytes, align_bytes)) {
         return false;
     }
+    /* in a growable segment, blocks of any size are split */
     if (limit == 0 || block->kind == DS_ACCEL__SMALL || block->size_bytes < limit ||
-        block->segment->reserved_bytes != 0) { /* growable: split at any size */
+        block->segment->reserved_bytes != 0) {
         return true;
     }
     return fit_bytes >= limit && block->size_bytes - fit_bytes < options->medium_segment_bytes;
 }
 
-/* The next class that is not empty, the given one included. */
+/* Return the tree of the next class that is not empty, beginning with the given class. */
 static struct ds_accel__block *next_class(const struct ds_accel__lists *lists, uint32_t *level,
                                           uint32_t *sublevel)
 {
@@ -462,11 +467,12 @@ static struct ds_accel__block *next_class(const struct ds_accel__lists *lists, u
         assert(here != 0);
     }
     *sublevel = (uint32_t)__builtin_ctz(here);
-    assert(lists->roots[*level][*sublevel] != NULL); /* a bit for each class that holds any */
+    /* the bit of a class is set only if the class has blocks */
+    assert(lists->roots[*level][*sublevel] != NULL);
     return lists->roots[*level][*sublevel];
 }
 
-/* The first block from this size and address on, in the order of both. */
+/* Return the first block at or after this size and address, ordered by size, then by address. */
 static struct ds_accel__block *find_next(const struct ds_accel__lists *lists, uint64_t size_bytes,
                                          uint64_t address)
 {
@@ -497,7 +503,7 @@ static struct ds_accel__block *find_suitable(const struct ds_accel__arena *arena
     return block;
 }
 
-/* How large a block could become without moving. */
+/* Return the size that a block can reach by growing into the unmapped block after it. */
 static uint64_t reach_of(const struct ds_accel__block *block)
 {
     return block->size_bytes +
@@ -506,7 +512,8 @@ static uint64_t reach_of(const struct ds_accel__block *block)
                 : 0);
 }
 
-/* A block that can grow counts with the size that it can reach, and so is used last. */
+/* Search for the block to use. A block that can grow counts with the size that it can reach, so
+ * that it is used last. */
 static struct ds_accel__block *search(const struct ds_accel__arena *arena, uint32_t kind,
                                       uint64_t fit_bytes, uint64_t align_bytes)
 {
@@ -543,7 +550,7 @@ struct ds_accel__block *ds_accel__block_take(struct ds_accel__arena *arena, uint
     return ds_accel__block_cut(arena, block, fit_bytes, align_bytes, NULL, changes);
 }
 
-/* ---- what is free ---------------------------------------------------------------------------- */
+/* ---- free bytes ------------------------------------------------------------------------------ */
 
 void ds_accel__arena_free_space(const struct ds_accel__arena *arena, uint64_t *free_bytes,
                                 uint64_t *largest_bytes)

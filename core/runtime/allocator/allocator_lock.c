@@ -3,10 +3,10 @@
 /*
  * The lock of an arena. A pair of an allocation and a free takes and releases the lock twice, and a
  * mutex's two atomic operations each time are more than half of the cost allowed for such a pair.
- * This lock needs one atomic operation: releasing is a plain store. The releasing thread then
- * checks for sleeping threads; a sleeper's processor may see this check before the store, so no
- * thread sleeps for more than a millisecond without checking again. Nearly always a single thread
- * uses an arena.
+ * This lock needs one atomic operation to take, and a plain store to release. After the store, the
+ * releasing thread checks for sleeping threads. Because the processor may execute this check before
+ * the store is visible, a wakeup can be lost: no thread sleeps for more than a millisecond without
+ * checking the lock again. Nearly always a single thread uses an arena.
  */
 #include "runtime/allocator/allocator.h"
 

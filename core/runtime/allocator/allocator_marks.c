@@ -5,11 +5,11 @@
  * first stream, for which the second stream waits on the device. No thread polls to find out
  * whether memory may be used; a query only saves a wait for an event already reached.
  *
- * The arena identifies the stream of a mark, never the vendor's handle, which the vendor may reuse
- * for another stream. An arena whose stream was destroyed has one mark, of the stream's end, which
- * replaces all later marks. The allocator records no marks and queues no waits on a capturing
- * stream: they would become part of the graph. Blocks that need a mark are deferred until the
- * capture has ended.
+ * A mark identifies its stream by the stream's arena, not by the vendor's handle, which the vendor
+ * may reuse for another stream. An arena whose stream was destroyed has one mark for the end of the
+ * stream's work, which is used instead of new marks. The allocator records no marks and queues no
+ * waits on a capturing stream, because they would become part of the graph. Blocks that need a mark
+ * are deferred until the capture has ended.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -78,7 +78,7 @@ void ds_accel__mark_put(struct ds_accel__allocator *allocator, struct ds_accel__
     pthread_mutex_unlock(&allocator->mark_lock);
 }
 
-/* A spare mark, or a new one. NULL: no mark can be created. */
+/* Take a spare mark, or create a mark. NULL: no mark can be created. */
 static struct ds_accel__mark *mark_take(struct ds_accel__allocator *allocator)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -142,8 +142,8 @@ int32_t ds_accel__mark_record(struct ds_accel__arena *arena, struct ds_accel__ma
     if (mark == NULL) {
         return synchronize(arena);
     }
-    /* The number is taken before recording: of two concurrent marks, the one recorded first may
-     * then only be queried later than necessary. */
+    /* The number is taken before recording. If two threads record marks at the same time, the worst
+     * effect is that the mark recorded first is queried later than necessary. */
     mark->order = __atomic_add_fetch(&allocator->mark_count, 1, __ATOMIC_RELAXED);
     if (allocator->table->event_record(mark->event, arena->stream, &error) != DS_ACCEL_OK) {
         ds_accel__mark_put(allocator, mark);
@@ -238,7 +238,7 @@ int32_t ds_accel__waits_wait(struct ds_accel__arena *arena, struct ds_accel__wai
     return status;
 }
 
-/* Is the mark after an unreached mark of the same stream? */
+/* Whether the mark comes after an unreached mark of the same stream. */
 static bool is_behind(const struct ds_accel__busy *busy, const struct ds_accel__mark *mark)
 {
     for (uint32_t i = 0; i < busy->count; i++) {
@@ -312,7 +312,7 @@ int32_t ds_accel__waits_make(struct ds_accel__block *block, struct ds_accel__are
     int32_t status;
 
     *waits_out = NULL;
-    if (waits == NULL) { /* out of memory for the set: wait now */
+    if (waits == NULL) { /* out of memory for the set of marks: wait on the host instead */
         status = synchronize(block->user);
         if (status >= 0 && freeing != NULL) {
             status = synchronize(freeing);

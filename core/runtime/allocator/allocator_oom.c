@@ -11,8 +11,8 @@
 
 #include <stdio.h>
 
-/* Add an arena to the facts; the requester cannot use free memory of other arenas. All locks are
- * held. */
+/* Add the sizes of an arena to the facts. Free memory of another pool than the requester's counts
+ * as elsewhere. The caller holds the allocator's lock and all arena locks. */
 static void read_arena(const struct ds_accel__arena *arena, const struct ds_accel__arena *asker,
                        struct ds_accel__oom_facts *facts)
 {

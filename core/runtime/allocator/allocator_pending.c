@@ -2,16 +2,17 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Blocks that were freed while other streams may still use them. Such a block is *pending* until
- * the marks of these streams are reached, and *deferred* before that, while no marks can be made: a
- * stream captures, or a query failed. A block in quarantine (allocator_debug.c) is deferred too.
+ * the marks of these streams are reached. While no marks can be made, because a stream captures or
+ * a query failed, the block is also *deferred*. A block in quarantine (allocator_debug.c) is
+ * deferred too.
  */
 #include "runtime/allocator/allocator.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* The last blocks of the list are the oldest; after the first unfinished one few marks are
- * queried. */
+/* The list is processed from its end, where the oldest blocks are: after the first mark that is not
+ * reached, few marks need a query. */
 void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__busy *busy,
                                struct ds_accel__change *changes)
 {
@@ -45,7 +46,7 @@ void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__b
     }
 }
 
-/* Does a stream that used the block capture? The allocator's lock is held. */
+/* Whether a stream that used the block captures. The caller holds the allocator's lock. */
 static bool is_in_capture(const struct ds_accel__block *block,
                           const struct ds_accel__arena *freeing)
 {
@@ -80,7 +81,7 @@ void ds_accel__block_defer(struct ds_accel__block *block, struct ds_accel__arena
     pthread_mutex_unlock(&allocator->lock);
     memset(changes, 0, sizeof(changes));
     ds_accel__latch_take(&home->latch);
-    /* Deferred forever, if out of memory while recording the stream. */
+    /* If recording the stream failed because memory ran out, the block stays deferred forever. */
     block->is_deferred = is_known ? DS_ACCEL__DEFERRED_MARKS : DS_ACCEL__DEFERRED_HELD;
     ds_accel__change_free(block, true, &changes[block->kind]);
     ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);

@@ -6,8 +6,8 @@
  * A graph replays with the addresses of its capture. Memory allocated on a capturing stream
  * therefore comes from a private pool, which exists at least as long as the graph, and whose memory
  * is neither stolen nor released; within the capture it may be reused in stream order. While any
- * stream captures, no memory is returned to the driver: that may wait for the device, which breaks
- * captures.
+ * stream captures, no memory is returned to the driver, because returning memory may wait for the
+ * device, which breaks captures.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -16,16 +16,16 @@
 
 #include <assert.h>
 
-#define POOL_LIMIT 8 /* devices on which one thread uses pools at a time */
+#define POOL_LIMIT 8 /* maximum number of devices on which one thread uses pools at the same time */
 
-/* This thread's choices. */
+/* The pools that this thread allocates from. */
 static _Thread_local struct {
     uint64_t allocator_id; /* 0: the entry is free */
     struct ds_accel__private *pool;
 } chosen[POOL_LIMIT];
 
-/* Disable the fast path while pools or captures need the slow path. The allocator's lock is
- * held. */
+/* Disable the fast path while pools or captures need the slow path. The caller holds the
+ * allocator's lock. */
 static void set_special(struct ds_accel__allocator *allocator)
 {
     if (allocator->begun_count + allocator->capture_count > 0) {
@@ -35,7 +35,7 @@ static void set_special(struct ds_accel__allocator *allocator)
     }
 }
 
-/* This thread's entry for the allocator, or a free entry, or -1. */
+/* Return this thread's entry for the allocator, or a free entry, or -1. */
 static int find_place(const struct ds_accel__allocator *allocator)
 {
     int place = -1;
@@ -66,7 +66,7 @@ int32_t ds_accel__private_use(struct ds_accel__allocator *allocator, struct ds_a
     if (!is_begun && before != pool) {
         return ds_accel__error(DS_ACCEL_ERR_STATE, "pool_end: this thread does not use the pool");
     }
-    assert(place >= 0); /* a pool that is used has its place */
+    assert(place >= 0); /* a thread that uses a pool has an entry for it */
     chosen[place].allocator_id = is_begun ? allocator->id : 0;
     chosen[place].pool = is_begun ? pool : NULL;
     pthread_mutex_lock(&allocator->lock);
@@ -115,7 +115,8 @@ struct ds_accel__arena *ds_accel__arena_choose(struct ds_accel__arena *common)
         if (arena == NULL) {
             arena = ds_accel__arena_make(allocator, common->stream, common, pool);
         }
-        if (arena != NULL) { /* its pool may be destroyed while the arena is used */
+        /* the count keeps the arena in existence if its pool is destroyed meanwhile */
+        if (arena != NULL) {
             __atomic_fetch_add(&arena->use_count, 1, __ATOMIC_RELAXED);
         }
     }
@@ -131,7 +132,7 @@ void ds_accel__arena_leave(const struct ds_accel__arena *common, struct ds_accel
     }
 }
 
-/* The allocator's lock is held. */
+/* Set or clear the capture pool of a stream's arenas. The caller holds the allocator's lock. */
 static void set_capturing(struct ds_accel__arena *arena, struct ds_accel__private *pool)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -152,7 +153,8 @@ bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
     struct ds_accel__allocator *allocator = arena->allocator;
     bool is_first;
 
-    pthread_mutex_lock(&allocator->grow_lock); /* a release to the driver in progress ends first */
+    /* waits for a release to the driver that is in progress */
+    pthread_mutex_lock(&allocator->grow_lock);
     pthread_mutex_lock(&allocator->lock);
     is_first = arena->capture == NULL;
     if (is_first) {

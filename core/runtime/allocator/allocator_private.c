@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Private pools: memory that only the streams of a capture, or of the threads that chose the pool,
- * allocate from. A pool exists while something refers to it, and then until its last arena is
- * empty; allocator_pool.c chooses the pool of an allocation.
+ * Private pools. Only the streams of a capture, and the threads that chose the pool, allocate
+ * memory from a private pool. A pool exists while something refers to it, and after that until its
+ * last arena is empty. allocator_pool.c chooses the pool for an allocation.
  */
 #include "base/text.h"
 #include "runtime/allocator/allocator.h"
@@ -36,7 +36,7 @@ void ds_accel__private_get(struct ds_accel__allocator *allocator, struct ds_acce
     pthread_mutex_unlock(&allocator->lock);
 }
 
-/* Free the pool if it has no reference and no arena left. The allocator's lock is held. */
+/* Free the pool if it has no reference and no arena left. The caller holds the allocator's lock. */
 static void free_if_over(struct ds_accel__allocator *allocator, struct ds_accel__private *pool)
 {
     struct ds_accel__private **place = &allocator->privates;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Memory from the driver, and its return. A driver's allocation takes long, and may wait for the
- * whole device: no lock is held meanwhile except grow_lock, which lets one segment grow at a time.
- * A release first waits for the streams that used the memory, since not every runtime's own call
- * does.
+ * Allocating memory from the driver, and returning it. A call of the driver takes long, and may
+ * wait for the whole device. During it no lock is held except grow_lock, which lets only one
+ * segment grow at a time. A release first waits for the streams that used the memory, because not
+ * every runtime's call does so.
  *
- * A growable segment is a range of addresses, as long as the device's memory plus an eighth, parts
- * of which are backed by memory in pages. A page is as large as a segment for small or medium
- * requests otherwise, as in torch's expandable segments. A part without memory is a block too, in
- * the state "unmapped". A request that no free block can hold maps memory at the lowest unmapped
- * block with enough room, counting the free blocks beside it; a release unmaps the pages that are
- * entirely within a free block, at any place. Only the holder of grow_lock creates, changes or
- * searches unmapped blocks without the arena's lock.
+ * A growable segment is a reserved range of addresses, as long as the device's memory plus an
+ * eighth. Memory is mapped into parts of the range, in pages. As in torch's expandable segments, a
+ * page has the size that a segment for small or medium requests has without this setting. A part
+ * without memory is a block too, in the state "unmapped". A request that no free block can serve
+ * maps memory at the lowest unmapped block that is large enough together with the free blocks
+ * beside it. A release unmaps the pages that are entirely within a free block, anywhere in the
+ * segment. Only the holder of grow_lock creates, changes or searches unmapped blocks without the
+ * arena's lock.
  */
 #include "base/text.h"
 #include "runtime/allocator/allocator.h"
@@ -27,7 +28,7 @@ static uint64_t round_up(uint64_t value, uint64_t step)
     return (value + step - 1) / step * step;
 }
 
-/* ---- in and out of an arena ----------------------------------------------------------------- */
+/* ---- adding and removing segments ----------------------------------------------------------- */
 
 static void link_segment(struct ds_accel__arena *arena, struct ds_accel__segment *segment)
 {
@@ -94,12 +95,12 @@ static int32_t map_page(struct ds_accel__allocator *allocator, uint64_t where, u
                 unmap_page(allocator, where, page_bytes);
             }
         }
-        table->vmem_destroy(memory); /* the mapping keeps the memory */
+        table->vmem_destroy(memory); /* the memory exists until it is unmapped */
     }
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
 
-/* Map all pages, or none. */
+/* Map all pages; on failure map none. */
 static int32_t map_pages(struct ds_accel__allocator *allocator, uint64_t address,
                          uint64_t size_bytes, uint64_t page_bytes)
 {
@@ -124,7 +125,7 @@ static uint64_t page_size(const struct ds_accel__allocator *allocator, uint32_t 
                     allocator->granule_bytes);
 }
 
-/* Reserve an unmapped range of the device's total memory plus an eighth. */
+/* Reserve an unmapped range as long as the device's total memory plus an eighth. */
 static struct ds_accel__segment *reserve(struct ds_accel__allocator *allocator, uint32_t kind)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
@@ -152,7 +153,7 @@ static struct ds_accel__segment *reserve(struct ds_accel__allocator *allocator, 
     return segment;
 }
 
-/* ---- asking the driver ---------------------------------------------------------------------- */
+/* ---- requests to the driver ----------------------------------------------------------------- */
 
 static uint64_t wanted_size(const struct ds_accel__allocator_options *options, uint32_t kind,
                             uint64_t fit_bytes)
@@ -169,7 +170,8 @@ static uint64_t wanted_size(const struct ds_accel__allocator_options *options, u
     return round_up(fit_bytes, options->large_step_bytes);
 }
 
-/* Rounding up must not exceed the driver's limit for one allocation. */
+/* Return the size of a new segment; rounding up does not exceed the driver's limit for one
+ * allocation. */
 static uint64_t segment_size(const struct ds_accel__allocator *allocator, uint32_t kind,
                              uint64_t fit_bytes)
 {
@@ -183,7 +185,7 @@ static uint64_t segment_size(const struct ds_accel__allocator *allocator, uint32
     return size_bytes;
 }
 
-/* Check the limit; the bytes then count as requested until answered() is called. */
+/* Check the limit and count the bytes as requested; answered() ends the request. */
 static int32_t ask(struct ds_accel__allocator *allocator, uint64_t size_bytes)
 {
     uint64_t reserved;
@@ -201,7 +203,7 @@ static int32_t ask(struct ds_accel__allocator *allocator, uint64_t size_bytes)
     return DS_ACCEL_OK;
 }
 
-/* The allocator's lock is held. */
+/* End a request that ask() began. The caller holds the allocator's lock. */
 static void answered(struct ds_accel__allocator *allocator, uint32_t kind, uint64_t size_bytes,
                      bool is_new, bool is_given)
 {
@@ -245,15 +247,16 @@ static int32_t allocate(struct ds_accel__allocator *allocator, uint32_t kind, ui
     return DS_ACCEL_OK;
 }
 
-/* Add the segment's new end as a taken block, the last one. The locks of allocator and arena are
- * held. */
+/* Add the first block of a segment, which covers the whole segment and is taken. The caller holds
+ * the locks of the allocator and of the arena. */
 static struct ds_accel__block *append(struct ds_accel__arena *arena,
                                       struct ds_accel__segment *segment, uint64_t address,
                                       uint64_t size_bytes)
 {
     struct ds_accel__block *block = ds_accel__index_add(&arena->allocator->index, address);
 
-    assert(segment->first == NULL && segment->last == NULL); /* others come by dividing it */
+    /* further blocks result from dividing the first */
+    assert(segment->first == NULL && segment->last == NULL);
     if (block == NULL) {
         ds_accel__no_memory();
         return NULL;
@@ -312,13 +315,13 @@ static int32_t obtain_plain(struct ds_accel__arena *arena, uint32_t kind, uint64
 
 /* ---- growing -------------------------------------------------------------------------------- */
 
-/* Where to map memory: the first bytes of an unmapped block. */
+/* The place to map memory: the first size_bytes of an unmapped block. */
 struct gap {
     struct ds_accel__block *block;
     uint64_t size_bytes;
 };
 
-/* Are there enough bytes, free or mappable, from this block on? */
+/* Whether the free and unmapped blocks from this block on have enough bytes. */
 static bool has_room(const struct ds_accel__block *block, uint64_t needed_bytes)
 {
     uint64_t sum = 0;
@@ -331,7 +334,8 @@ static bool has_room(const struct ds_accel__block *block, uint64_t needed_bytes)
     return sum >= needed_bytes;
 }
 
-/* The block in which the request would begin: the unmapped block or the free block before it. */
+/* Return the block in which the request would begin: the unmapped block, or the free block before
+ * it. */
 static const struct ds_accel__block *first_of(const struct ds_accel__block *block)
 {
     return block->previous != NULL && block->previous->state == DS_ACCEL__BLOCK_FREE
@@ -339,8 +343,8 @@ static const struct ds_accel__block *first_of(const struct ds_accel__block *bloc
                : block;
 }
 
-/* Find the lowest gap that, with the free blocks beside it, holds the request. The arena's lock is
- * held, and its free memory is in the lists. */
+/* Find the lowest gap that is large enough together with the free blocks beside it. The caller
+ * holds the arena's lock, and the arena's free memory is in its lists. */
 static bool find_gap(const struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
                      uint64_t align_bytes, struct gap *gap)
 {
@@ -368,7 +372,7 @@ static bool find_gap(const struct ds_accel__arena *arena, uint32_t kind, uint64_
     return gap->block != NULL;
 }
 
-/* Add a new range, entirely unmapped, to the arena. */
+/* Add a growable segment, entirely unmapped, to the arena. */
 static bool add_range(struct ds_accel__arena *arena, uint32_t kind)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -394,7 +398,7 @@ static bool add_range(struct ds_accel__arena *arena, uint32_t kind)
     return block != NULL;
 }
 
-/* Release a range without memory. grow_lock is held. */
+/* Release a growable segment if it has no memory. The caller holds grow_lock. */
 static void drop_unmapped(struct ds_accel__arena *arena, struct ds_accel__segment *segment)
 {
     bool is_unmapped;
@@ -411,8 +415,8 @@ static void drop_unmapped(struct ds_accel__arena *arena, struct ds_accel__segmen
 }
 
 /*
- * The gap is mapped: merge it with the free blocks beside it. Only grow_lock is held; on success
- * the arena's lock too on return.
+ * Merge a gap that has just been mapped with the free blocks beside it. The caller holds only
+ * grow_lock; on success the function returns with the arena's lock held too.
  */
 static int32_t adopt(struct ds_accel__arena *arena, const struct gap *gap,
                      struct ds_accel__change *changes, struct ds_accel__block **block_out)
@@ -451,8 +455,8 @@ static int32_t adopt(struct ds_accel__arena *arena, const struct gap *gap,
     return DS_ACCEL_OK;
 }
 
-/* Map the gap. grow_lock is held; on success the arena's lock too on return, and a free block has
- * grown. */
+/* Map the gap, so that a free block grows. The caller holds grow_lock; on success the function
+ * returns with the arena's lock held too. */
 static int32_t grow(struct ds_accel__arena *arena, const struct gap *gap,
                     struct ds_accel__change *changes, struct ds_accel__block **block_out)
 {
@@ -480,8 +484,8 @@ static int32_t grow(struct ds_accel__arena *arena, const struct gap *gap,
     return status;
 }
 
-/* Take the grown block, cut to size; NULL: it is still too small. grow_lock and the arena's lock
- * are held. */
+/* Take the grown block, cut to size; NULL: it is still too small. The caller holds grow_lock and
+ * the arena's lock. */
 static struct ds_accel__block *take_grown(struct ds_accel__arena *arena,
                                           struct ds_accel__block *block, uint64_t fit_bytes,
                                           uint64_t align_bytes, struct ds_accel__change *changes)
@@ -493,7 +497,7 @@ static struct ds_accel__block *take_grown(struct ds_accel__arena *arena,
     return ds_accel__block_cut(arena, block, fit_bytes, align_bytes, NULL, changes);
 }
 
-/* ERR_UNSUPPORTED: no range can be reserved. */
+/* Serve a request by growing a segment. ERR_UNSUPPORTED: no range can be reserved. */
 static int32_t obtain_grown(struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
                             uint64_t align_bytes, struct ds_accel__change *changes,
                             struct ds_accel__block **block_out)
@@ -547,7 +551,8 @@ int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, u
     if (status == DS_ACCEL_ERR_UNSUPPORTED) {
         status = obtain_plain(arena, kind, fit_bytes, align_bytes, changes, block_out);
     }
-    if (status >= 0 && *block_out == NULL) { /* another thread took it, or no struct */
+    /* another thread took the block, or there was no memory for a struct */
+    if (status >= 0 && *block_out == NULL) {
         ds_accel__figures_finish(arena, changes, NULL, DS_ACCEL__BLOCK_FREE);
         memset(changes, 0, DS_ACCEL__KIND_COUNT * sizeof(*changes));
         status = DS_ACCEL_NOT_READY;
@@ -555,9 +560,10 @@ int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, u
     return status;
 }
 
-/* ---- giving back ---------------------------------------------------------------------------- */
+/* ---- returning memory to the driver --------------------------------------------------------- */
 
-/* May the arena's cached memory be released or stolen? All locks are held. */
+/* Whether the arena's cached memory may be released or stolen. The caller holds the allocator's
+ * lock and all arena locks. */
 static bool is_open(const struct ds_accel__arena *arena)
 {
     return !arena->is_capturing && (arena->owner == NULL || arena->owner->is_gone);
@@ -569,7 +575,8 @@ static bool is_idle(const struct ds_accel__segment *segment)
            segment->first == segment->last && segment->first->state == DS_ACCEL__BLOCK_FREE;
 }
 
-/* Move undone blocks, and pending blocks whose waits are over, to the lists. All locks are held. */
+/* Move undone blocks, and pending blocks whose marks are reached, to the free lists. The caller
+ * holds the allocator's lock and all arena locks. */
 static void settle_all(struct ds_accel__allocator *allocator)
 {
     struct ds_accel__busy busy;
@@ -587,8 +594,8 @@ static void settle_all(struct ds_accel__allocator *allocator)
     }
 }
 
-/* If more than *keep_bytes are reserved, the segment that has been idle the longest; else NULL. All
- * locks are held. */
+/* If more than *keep_bytes are reserved, return the segment that has been idle the longest; else
+ * NULL. The caller holds the allocator's lock and all arena locks. */
 static struct ds_accel__segment *find_oldest(struct ds_accel__allocator *allocator,
                                              const void *keep_bytes)
 {
@@ -609,7 +616,8 @@ static struct ds_accel__segment *find_oldest(struct ds_accel__allocator *allocat
     return oldest;
 }
 
-/* Take an idle segment out of its arena; its block stays in the index. All locks are held. */
+/* Take an idle segment out of its arena; its block stays in the index. The caller holds the
+ * allocator's lock and all arena locks. */
 static void take_out(struct ds_accel__segment *segment)
 {
     struct ds_accel__arena *arena = segment->home;
@@ -681,7 +689,7 @@ int32_t ds_accel__segment_destroy(struct ds_accel__allocator *allocator,
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
 
-/* The whole pages within a block: their start and their size. */
+/* Return the start and the size of the whole pages within a block. */
 static uint64_t pages_within(const struct ds_accel__block *block, uint64_t *start_out)
 {
     uint64_t page = block->segment->page_bytes;
@@ -694,7 +702,8 @@ static uint64_t pages_within(const struct ds_accel__block *block, uint64_t *star
     return end > from ? end - from : 0;
 }
 
-/* A free block that contains a whole page. grow_lock and all others are held. */
+/* Return a free block that contains a whole page, or NULL. The caller holds grow_lock, the
+ * allocator's lock and all arena locks. */
 static struct ds_accel__block *find_pages(struct ds_accel__allocator *allocator)
 {
     for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
@@ -714,7 +723,8 @@ static struct ds_accel__block *find_pages(struct ds_accel__allocator *allocator)
 }
 
 /* Cut a part out of a taken block; the memory before and after the part is freed. NULL: out of
- * memory, and the whole block is free. The same locks are held. */
+ * memory, and the whole block is free. The caller holds grow_lock, the allocator's lock and all
+ * arena locks. */
 static struct ds_accel__block *cut_out(struct ds_accel__arena *arena, struct ds_accel__block *block,
                                        uint64_t start, uint64_t size_bytes,
                                        struct ds_accel__change *changes)
@@ -736,8 +746,9 @@ static struct ds_accel__block *cut_out(struct ds_accel__arena *arena, struct ds_
 }
 
 /*
- * Mark pages within a free block as unmapped, at most the wanted bytes, rounded up to pages.
- * Returns their size; the caller still unmaps them. The same locks are held.
+ * Mark pages within a free block as unmapped, at most wanted_bytes rounded up to pages. Returns
+ * their size; the caller unmaps them afterwards. The caller holds grow_lock, the allocator's lock
+ * and all arena locks.
  */
 static uint64_t forget_pages(struct ds_accel__block *block, uint64_t wanted_bytes,
                              uint64_t *start_out)
@@ -772,7 +783,7 @@ static uint64_t forget_pages(struct ds_accel__block *block, uint64_t wanted_byte
     return size;
 }
 
-/* Unmap pages of a growable segment; returns their size. grow_lock is held. */
+/* Unmap pages of a growable segment; returns their size. The caller holds grow_lock. */
 static uint64_t shrink_one(struct ds_accel__allocator *allocator, uint64_t wanted_bytes)
 {
     struct ds_accel__segment *segment = NULL;
@@ -811,11 +822,13 @@ static uint64_t shrink_one(struct ds_accel__allocator *allocator, uint64_t wante
     return size;
 }
 
-/* Choose the idle segment to release, by argument. NULL: none. All locks are held. */
+/* A function that chooses the idle segment to release; NULL: none. Its caller holds the allocator's
+ * lock and all arena locks. */
 typedef struct ds_accel__segment *(*find_idle_t)(struct ds_accel__allocator *allocator,
                                                  const void *argument);
 
-/* Release one idle segment; returns its size, or 0. grow_lock is held. */
+/* Release the idle segment that find chooses; returns its size, or 0. The caller holds
+ * grow_lock. */
 static uint64_t release_found(struct ds_accel__allocator *allocator, find_idle_t find,
                               const void *argument)
 {
@@ -843,8 +856,8 @@ static uint64_t release_found(struct ds_accel__allocator *allocator, find_idle_t
     return size_bytes;
 }
 
-/* No memory is released while a stream captures: the driver's free may wait for the device and
- * break captures. grow_lock is held. */
+/* Prepare a release. False: a stream captures, so that no memory may be released, because the
+ * driver's free may wait for the device and break the capture. The caller holds grow_lock. */
 static bool begin_release(struct ds_accel__allocator *allocator)
 {
     bool is_captured;
@@ -893,8 +906,8 @@ uint64_t ds_accel__segments_release(struct ds_accel__allocator *allocator, uint6
     return released;
 }
 
-/* Is the pending block worth a wait: does it keep free memory from merging, or a segment or a page
- * from being released? */
+/* Whether waiting for the pending block is useful, because the block prevents free memory from
+ * merging, or a segment or a page from being released. */
 static bool keeps_apart(const struct ds_accel__block *pending)
 {
     const struct ds_accel__block *sides[] = {pending->previous, pending->next};
@@ -909,13 +922,14 @@ static bool keeps_apart(const struct ds_accel__block *pending)
     return is_whole || (pending->segment->reserved_bytes != 0 && pages_within(pending, &start) > 0);
 }
 
-/* The waits of pending blocks, each with a reference. */
+/* The waits of pending blocks; the list has a reference to each. */
 struct found {
-    struct ds_accel__waits **waits; /* NULL: waits are only counted */
+    struct ds_accel__waits **waits; /* NULL: the waits are only counted */
     uint64_t count;
 };
 
-/* All locks are held. */
+/* Count or list the waits of the pending blocks that are worth a wait. The caller holds the
+ * allocator's lock and all arena locks. */
 static void find_waits(struct ds_accel__allocator *allocator, struct found *found)
 {
     found->count = 0;
@@ -933,7 +947,8 @@ static void find_waits(struct ds_accel__allocator *allocator, struct found *foun
     }
 }
 
-/* If out of memory for the list, no wait happens. All locks are held. */
+/* List the waits of pending blocks; if memory for the list is exhausted, the list is empty. The
+ * caller holds the allocator's lock and all arena locks. */
 static void list_waits(struct ds_accel__allocator *allocator, struct found *found)
 {
     find_waits(allocator, found);
@@ -979,13 +994,15 @@ void ds_accel__pending_finish(struct ds_accel__allocator *allocator, uint64_t ke
     free(found.waits);
 }
 
-/* ---- as torch does with max_split_size and garbage_collection_threshold --------------------- */
+/* ---- torch's max_split_size and garbage_collection_threshold -------------------------------- */
 
-/* A search for unsplit segments of one arena for a request of this size. */
+/* Parameters of a search for segments of one arena that are never split and that are large enough
+ * for a request. */
 struct oversize {
     const struct ds_accel__arena *arena;
     uint64_t least_bytes;
-    bool is_largest; /* the largest oversize segment, not the smallest that is large enough */
+    /* true: find the largest such segment; false: the smallest that is large enough */
+    bool is_largest;
 };
 
 static struct ds_accel__segment *find_oversize(struct ds_accel__allocator *allocator,
@@ -1031,14 +1048,16 @@ bool ds_accel__segments_release_oversize(struct ds_accel__arena *arena, uint64_t
     return released >= wanted.least_bytes;
 }
 
-/* May a segment of this arena be released as garbage? All locks are held. */
+/* Whether the segment may be released as garbage. The caller holds the allocator's lock and all
+ * arena locks. */
 static bool is_garbage(const struct ds_accel__arena *arena, const struct ds_accel__segment *segment)
 {
     return is_open(arena) && arena->owner == NULL && segment->kind == DS_ACCEL__LARGE &&
            is_idle(segment);
 }
 
-/* The first segment found that became free before the given request. All locks are held. */
+/* Return a segment that became free before the given request, or NULL. The caller holds the
+ * allocator's lock and all arena locks. */
 static struct ds_accel__segment *find_garbage(struct ds_accel__allocator *allocator,
                                               const void *argument)
 {
@@ -1055,8 +1074,8 @@ static struct ds_accel__segment *find_garbage(struct ds_accel__allocator *alloca
     return NULL;
 }
 
-/* The average request number at which such segments became free; false: there are none. No lock is
- * held. */
+/* Compute the average request number at which garbage segments became free; false: there are no
+ * such segments. The caller holds no lock. */
 static bool average_request(struct ds_accel__allocator *allocator, double *since_out)
 {
     double sum = 0;
@@ -1122,16 +1141,17 @@ uint64_t ds_accel__segments_idle_bytes(const struct ds_accel__allocator *allocat
     return sum;
 }
 
-/* ---- from one arena to another -------------------------------------------------------------- */
+/* ---- moving segments between arenas --------------------------------------------------------- */
 
-/* Whether the arena serves no more allocations. */
+/* Whether the arena serves no further allocations, because its stream or its pool was destroyed. */
 static bool is_abandoned(const struct ds_accel__arena *arena)
 {
     return arena->is_gone || (arena->owner != NULL && arena->owner->is_gone);
 }
 
-/* A segment to steal, at most as large as the segment that the driver would allocate: otherwise a
- * small block could keep a large segment in use. All locks are held. */
+/* Return a segment to move to the arena, or NULL. The segment is at most as large as a new segment
+ * would be, because otherwise a small block could keep a large segment in use. The caller holds the
+ * allocator's lock and all arena locks. */
 static struct ds_accel__segment *find_victim(const struct ds_accel__arena *thief, uint32_t kind,
                                              uint64_t fit_bytes, uint64_t align_bytes)
 {

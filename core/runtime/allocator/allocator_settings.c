@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The allocator's settings: one table for the configuration's object "allocator" and for the
- * variable DS_ACCEL_ALLOCATOR, which overrides it. A new setting needs a row here and one in the
- * configuration's table of keys, its schema and its manual.
+ * The allocator's settings. One table serves the configuration's object "allocator" and the
+ * variable DS_ACCEL_ALLOCATOR, which overrides the object. A new setting needs a row in this table,
+ * and an entry in the configuration's table of keys, in its schema and in its manual.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -101,7 +101,7 @@ static void store(struct ds_accel__allocator_options *options, const struct sett
     }
 }
 
-/* A whole number with an optional KiB, MiB or GiB. */
+/* Parse a whole number with an optional unit KiB, MiB or GiB. */
 static bool parse_number(const char *text, uint64_t *number_out)
 {
     static const char *const units[] = {"", "KiB", "MiB", "GiB"};
@@ -170,7 +170,7 @@ static const struct setting *find_setting(const char *key)
     return NULL;
 }
 
-/* One "key=value", or a mode alone. */
+/* Set one option from "key=value", or the mode from a mode's name alone. */
 static int32_t set_one(struct ds_accel__allocator_options *options, char *item)
 {
     char *value = strchr(item, '=');
@@ -228,7 +228,7 @@ int32_t ds_accel__allocator_parse_options(const char *text,
     return status;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all settings --------------------------------------------------------------------------- */
 
 static void read_value(struct ds_accel__allocator_options *options, const struct setting *setting,
                        json_t *value)

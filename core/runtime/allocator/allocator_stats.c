@@ -3,17 +3,18 @@
 /*
  * Statistics with exact peaks, without a cache line that two streams write.
  *
- * Every arena has its own figures. The current total is their sum; the peak of the total cannot be
- * computed from the arenas' own peaks. Each arena therefore has a limit for each figure, with this
- * invariant:
+ * Every arena has its own statistics. The current total is their sum; the peak of the total cannot
+ * be computed from the arenas' own peaks. Each arena therefore has a limit for each value, with
+ * this invariant:
  *
  *     the sum of all limits <= the peak so far
  *
- * While every figure stays within its arena's limit, the sum stays within the peak, and no further
- * check is needed. An arena that is about to pass its limit takes all locks and computes the sum.
- * If the sum is a new peak, every limit becomes the current figure; otherwise half of the slack
- * goes to this arena, and the rest to all arenas in equal parts. A program in its steady state
- * passes no limit.
+ * While every value stays within its arena's limit, the sum stays within the peak, and no further
+ * check is needed. When a value is about to exceed its arena's limit, the thread takes all locks
+ * and computes the sum. If the sum is a new peak, every limit is set to the arena's current value.
+ * Otherwise half of the difference between peak and sum is added to the limit of this arena, and
+ * the rest to the limits of all arenas in equal parts. A program in its steady state exceeds no
+ * limit.
  *
  * An operation is counted at one moment, just before it returns; its earlier changes of lists are
  * visible only within the arena. Segments are added and released under the allocator's lock, and
@@ -52,7 +53,8 @@ void ds_accel__arenas_flush(struct ds_accel__allocator *allocator)
 
 /* ---- peaks ---------------------------------------------------------------------------------- */
 
-/* All locks are held: one figure of one kind. */
+/* Set new limits for one statistic of one kind. The caller holds the allocator's lock and all arena
+ * locks. */
 static void balance(struct ds_accel__arena *arena, unsigned kind, unsigned lane)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -77,7 +79,7 @@ static void balance(struct ds_accel__arena *arena, unsigned kind, unsigned lane)
     arena->figures.limit[kind].lane[lane] += slack / 2;
 }
 
-/* The net difference of splitting and merging within one operation. */
+/* Return the change with the splits and merges of one operation replaced by their difference. */
 static struct ds_accel__change net(const struct ds_accel__change *change)
 {
     struct ds_accel__change result = *change;
@@ -118,7 +120,7 @@ void ds_accel__change_free(const struct ds_accel__block *block, bool stays_activ
     }
 }
 
-/* All locks are held. */
+/* Count a change of one kind. The caller holds the allocator's lock and all arena locks. */
 static void count(struct ds_accel__arena *arena, uint32_t kind,
                   const struct ds_accel__change *change)
 {
@@ -129,7 +131,8 @@ static void count(struct ds_accel__arena *arena, uint32_t kind,
     for (unsigned i = 0; i < DS_ACCEL__LANE_COUNT; i++) {
         figures->total[kind].lane[i] += change->added.lane[i];
         figures->current[kind].lane[i] += change->added.lane[i] - change->removed.lane[i];
-        /* Splitting is counted later than it is done. */
+        /* A split is counted later than it happens, so that these values may be negative for a
+         * while. */
         assert(i == DS_ACCEL__LANE_SPLIT || i == DS_ACCEL__LANE_SPLIT_BYTES ||
                figures->current[kind].lane[i] >= 0);
         for (unsigned k = 0; k < sets; k++) {
@@ -141,7 +144,8 @@ static void count(struct ds_accel__arena *arena, uint32_t kind,
     }
 }
 
-/* Put the block into the list of its state. The arena's lock is held. */
+/* Set the block's state and put the block into the list of that state. The caller holds the arena's
+ * lock. */
 static void enter(struct ds_accel__arena *arena, struct ds_accel__block *block,
                   enum ds_accel__block_state state)
 {
@@ -245,7 +249,7 @@ void ds_accel__figures_segment(struct ds_accel__allocator *allocator, uint32_t k
 
 /* ---- by name -------------------------------------------------------------------------------- */
 
-/* A consistent copy of all figures. */
+/* A consistent copy of all statistics. */
 struct totals {
     struct ds_accel__figure lanes[DS_ACCEL__KIND_COUNT + 1][DS_ACCEL__LANE_COUNT];
     struct ds_accel__figure segment_count[DS_ACCEL__KIND_COUNT + 1];
@@ -273,7 +277,7 @@ static const char *const plain_names[] = {"num_alloc_retries",    "num_ooms",
                                           "num_sync_all_streams", "num_device_alloc",
                                           "num_device_free",      "max_split_size"};
 
-/* All locks are held. */
+/* Copy all statistics. The caller holds the allocator's lock and all arena locks. */
 static void gather(const struct ds_accel__allocator *allocator, struct totals *totals)
 {
     memset(totals, 0, sizeof(*totals));
@@ -438,7 +442,7 @@ static void add_block(const struct ds_accel__block *block, struct ds_accel__lane
     lanes->lane[DS_ACCEL__LANE_OVERSIZE] += is_live && block->is_oversize;
 }
 
-/* Compare the figures with the blocks. */
+/* Compare the statistics with the blocks. */
 static bool figures_agree(const struct ds_accel__arena *arena, char *problem, size_t problem_size)
 {
     struct ds_accel__lanes found[DS_ACCEL__KIND_COUNT + 1];
@@ -473,7 +477,7 @@ static bool figures_agree(const struct ds_accel__arena *arena, char *problem, si
     return true;
 }
 
-/* The invariant that makes peaks exact. */
+/* Check the invariant that makes peaks exact. */
 static bool limits_hold(const struct ds_accel__allocator *allocator)
 {
     for (unsigned kind = 0; kind <= DS_ACCEL__ALL; kind++) {

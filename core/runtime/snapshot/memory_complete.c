@@ -18,13 +18,14 @@
 #include <stdio.h>
 
 #define POINTER_SIZE 256
-#define SIZE_LIMIT INT64_C(0x4000000000000000) /* of any size: sums do not overflow */
+/* limit for any size, so that sums do not overflow */
+#define SIZE_LIMIT INT64_C(0x4000000000000000)
 #define REQUIRED INT64_MIN
 
 struct reader {
-    const struct ds_accel__snapshot_text *from; /* NULL: a tree without a text */
-    char pointer[POINTER_SIZE];                 /* of the current value */
-    int32_t status;                             /* of the first failure */
+    const struct ds_accel__snapshot_text *from; /* NULL: the tree was not read from a text */
+    char pointer[POINTER_SIZE];                 /* JSON pointer to the current value */
+    int32_t status;                             /* status of the first failure */
     bool failed;                                /* memory is exhausted */
 };
 
@@ -40,7 +41,7 @@ static bool locate(const struct ds_accel__snapshot_text *from, const char *point
 static void fail(struct reader *reader, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Report an error of the current value, or of its member. Only the first failure counts. */
+/* Report an error of the current value, or of its member key. Only the first failure is kept. */
 static void fail(struct reader *reader, const char *key, const char *format, ...)
 {
     char message[256];
@@ -153,7 +154,7 @@ static const char *get_text(struct reader *reader, json_t *object, const char *k
     return json_string_value(value);
 }
 
-/* A member that is an array; NULL: missing, which is a failure if the array is required. */
+/* Return a member that is an array; NULL: it is missing, which is a failure if is_required. */
 static json_t *get_array(struct reader *reader, json_t *object, const char *key, bool is_required)
 {
     json_t *value = json_object_get(object, key);
@@ -176,7 +177,7 @@ static bool check_object(struct reader *reader, const json_t *value, const char 
     return true;
 }
 
-/* The index of the member's value among several texts. */
+/* Return the index of the member's value in choices. */
 static size_t get_choice(struct reader *reader, json_t *object, const char *key,
                          const char *const *choices, size_t count)
 {
@@ -241,7 +242,7 @@ static json_t *read_frames(struct reader *reader, json_t *object)
 static const char *const state_names[] = {"inactive", "active_pending_free", "active_allocated",
                                           "active_awaiting_free"};
 
-/* The first history entry of a block, as in torch's first snapshot format. */
+/* Return the first history entry of a block, which torch's first snapshot format has. */
 static json_t *first_history(struct reader *reader, json_t *block)
 {
     json_t *history = get_array(reader, block, "history", false);
@@ -270,7 +271,7 @@ static void set_history(struct reader *reader, json_t *block, json_int_t address
     set(reader, block, "history", history);
 }
 
-/* The sums over a segment's blocks. */
+/* Sums over the blocks of a segment. */
 struct sums {
     json_int_t total;
     json_int_t allocated;
@@ -354,7 +355,7 @@ static json_t *read_blocks(struct reader *reader, json_t *segment, json_int_t ad
     return copy;
 }
 
-/* A size that must equal the sum over the blocks. */
+/* Read a size that must equal the sum over the blocks. */
 static json_t *read_sum(struct reader *reader, json_t *segment, const char *key, json_int_t sum)
 {
     json_int_t given = get_size(reader, segment, key, 0, sum);
@@ -564,7 +565,7 @@ static json_t *read_traces(struct reader *reader, json_t *tree)
     return copy;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole snapshot --------------------------------------------------------------------- */
 
 static json_t *read_settings(struct reader *reader, json_t *tree)
 {

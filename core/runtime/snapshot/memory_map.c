@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Snapshots as SVG. Each segment is a row, all rows have one scale, so that areas are sizes; in a
- * row each block is a rectangle, coloured by its stream and shaded by its state. Blocks too narrow
- * to be visible are drawn together, and of very many segments only the largest are drawn, so that
- * the picture stays small for any snapshot. Below the rows, each device with a trace has a chart of
- * the allocated and reserved bytes over time.
+ * Snapshots as SVG. Each segment is a row. All rows have the same scale, so that areas are
+ * proportional to sizes. In a row each block is a rectangle, coloured by its stream and shaded by
+ * its state. Adjacent blocks that are too narrow to be visible are drawn as one rectangle. If there
+ * are very many segments, only the largest are drawn, so that the picture stays small for any
+ * snapshot. Below the rows, each device with a trace has a chart of the allocated and reserved
+ * bytes over time.
  *
- * A trace begins at any time in the life of a process: the state before the trace is the final
- * state, given by the segments, minus all changes of the trace.
+ * A trace may begin at any time in the life of a process. The state before the trace is computed
+ * from the final state, which the segments show, minus all changes of the trace.
  *
- * The background is the page's: a style sheet has colours for light and dark pages.
+ * The picture has no background of its own; its style sheet has colours for light and for dark
+ * pages.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -21,19 +23,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT 250.0   /* left edge of the rows, where their labels end */
+#define LEFT 250.0   /* x position where the rows begin, after their labels */
 #define PLOT 960.0   /* width of the largest segment */
-#define WIDTH 1300.0 /* of the picture */
-#define TOP 96.0     /* of the first row */
+#define WIDTH 1300.0 /* width of the picture */
+#define TOP 96.0     /* y position of the first row */
 #define ROW_HEIGHT 18.0
 #define ROW_STEP 24.0
 #define ROW_LIMIT 256
 #define RECTANGLE_LIMIT 20000.0
-#define COLUMN_COUNT 960 /* of a timeline */
+#define COLUMN_COUNT 960 /* number of columns of a timeline */
 #define TIMELINE_HEIGHT 160.0
 #define TIMELINE_STEP 220.0
 #define TIMELINE_LIMIT 16
-#define STREAM_COLOURS 7 /* the last is for all further streams */
+#define STREAM_COLOURS 7 /* the last colour is for all further streams */
 
 static const char style[] =
     "<style>\n"
@@ -52,13 +54,13 @@ struct map {
     json_t *tree;
     struct ds_accel__text *out;
     struct ds_accel__memory_sums sums;
-    json_t **rows; /* segments drawn, by device and address; borrowed */
+    json_t **rows; /* the segments that are drawn, sorted by device and address; borrowed */
     size_t row_count;
-    struct ds_accel__memory_sums rest; /* segments that are not drawn */
+    struct ds_accel__memory_sums rest; /* sums over the segments that are not drawn */
     json_int_t streams[STREAM_COLOURS];
     size_t stream_count;
     double bytes_per_unit;
-    double least_width; /* a block narrower is drawn together with its neighbours */
+    double least_width; /* narrower blocks are drawn together with their neighbours */
     bool has_pending, has_run;
 };
 
@@ -91,7 +93,8 @@ static int compare_places(const void *a, const void *b)
     return difference < 0 ? -1 : difference > 0;
 }
 
-/* The colour of a stream: the first few get one each, as they are met. */
+/* Return the colour of a stream. The first few streams that the function sees get different
+ * colours. */
 static size_t colour_of(struct map *map, json_int_t stream)
 {
     for (size_t i = 0; i < map->stream_count; i++) {
@@ -129,7 +132,8 @@ static int32_t choose_rows(struct map *map)
         largest = (double)ds_accel__json_size(map->rows[0], "total_size");
     }
     map->bytes_per_unit = largest / PLOT;
-    /* At most as many rectangles again are between the wide ones. */
+    /* The wide blocks need at most half of RECTANGLE_LIMIT, and at most as many combined rectangles
+     * lie between them. */
     map->least_width = 2 * PLOT * (double)map->row_count / RECTANGLE_LIMIT;
     map->least_width = map->least_width < 1 ? 1 : map->least_width;
     qsort(map->rows, map->row_count, sizeof(*map->rows), compare_places);
@@ -141,13 +145,13 @@ static int32_t choose_rows(struct map *map)
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Neighbours drawn as one. */
+/* Adjacent blocks that are drawn as one rectangle. */
 struct run {
     double from;
     uint64_t bytes;
     size_t count;
     struct ds_accel__memory_sums sums;
-    const json_t *block; /* the only one */
+    const json_t *block; /* the block, if the run has only one */
 };
 
 static void add_frame(struct map *map, const json_t *block)
@@ -203,7 +207,7 @@ static void draw_block(struct map *map, const json_t *segment, const struct run 
     }
 }
 
-/* Write the gathered run, if any, and begin a new run after it. */
+/* Write the current run, if it has blocks, and begin a new run after it. */
 static void end_run(struct map *map, const json_t *segment, struct run *run, double y)
 {
     double width = (double)run->bytes / map->bytes_per_unit;
@@ -313,12 +317,12 @@ static void draw_legend(struct map *map)
 /* ---- timelines ------------------------------------------------------------------------------ */
 
 /*
- * Bytes at one moment, and the maximum over a column of the picture. A double holds the sum of any
- * sizes in a trace.
+ * The bytes at the current event, and their maximum in each column of the picture. The type is
+ * double because a sum of sizes in a trace may exceed 64 bits.
  */
 struct level {
     double now;
-    double least; /* while only changes are added */
+    double least; /* minimum of now in the first pass, which begins at 0 */
     double peaks[COLUMN_COUNT];
 };
 
@@ -331,7 +335,7 @@ static void change(struct level *level, double bytes, size_t column)
     }
 }
 
-/* The bytes that an event adds to the allocated and the reserved bytes. */
+/* Return how an event changes the allocated and the reserved bytes. */
 static void weigh(const json_t *event, double *allocated_out, double *reserved_out)
 {
     const char *action = json_string_value(json_object_get(event, "action"));
@@ -353,7 +357,8 @@ static void weigh(const json_t *event, double *allocated_out, double *reserved_o
     }
 }
 
-/* The column of an event: by time if the events have increasing times, else by number. */
+/* Return the column of an event: from its time if the events have increasing times, else from its
+ * position. */
 static size_t column_of(const json_t *trace, size_t position)
 {
     size_t count = json_array_size(trace);
@@ -390,7 +395,7 @@ static void follow(const json_t *trace, const struct ds_accel__memory_sums *end,
             double a;
             double r;
 
-            for (; filled <= column; filled++) { /* no event in these columns */
+            for (; filled <= column; filled++) { /* columns without an event */
                 change(allocated, 0, filled);
                 change(reserved, 0, filled);
             }
@@ -421,7 +426,7 @@ static void draw_area(struct map *map, const char *classes, const struct level *
     ds_accel__text_add(map->out, "H%.1fV%.1fZ\"/>\n", LEFT + PLOT, bottom);
 }
 
-/* Clamp a size to the range of the text functions. */
+/* Limit a size to the range that the text functions support. */
 static uint64_t to_bytes(double bytes)
 {
     return bytes < 0x1p63 ? (uint64_t)bytes : UINT64_C(1) << 63;
@@ -440,7 +445,8 @@ static double peak_of(const struct level *level)
 static int32_t draw_timeline(struct map *map, size_t device, const json_t *trace, double y)
 {
     struct ds_accel__memory_sums end = {0};
-    struct level *levels = calloc(2, sizeof(*levels)); /* allocated, reserved */
+    /* levels[0]: allocated bytes; levels[1]: reserved bytes */
+    struct level *levels = calloc(2, sizeof(*levels));
     double peaks[2];
     double most;
     char texts[2][32];
@@ -503,7 +509,7 @@ static size_t count_timelines(const json_t *tree)
     return count;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole picture ---------------------------------------------------------------------- */
 
 static void draw_head(struct map *map, double height)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * JSON values as a Python pickle, for viewers that load one. A pickle is a program for a small
- * stack machine; this one pushes values and collects them into lists and dicts, and has none of the
- * opcodes that import or call. The opcodes are those of protocol 2 which torch's viewer in the
- * browser reads too: it knows only a part of them, and spreads the items of a batch over a call's
- * arguments, so that batches are short.
+ * Writing JSON values as a Python pickle, for viewers that load pickles. A pickle is a program for
+ * a small stack machine. The pickles written here only push values and collect them into lists and
+ * dicts; they contain no opcode that imports or calls. Only opcodes of protocol 2 that torch's
+ * viewer in the browser supports are used. The viewer passes the items of a batch as arguments of
+ * one call, so that batches must be short.
  *
  * Opcodes and their arguments: Python, Lib/pickletools.py.
  */
@@ -22,7 +22,7 @@ static void put_byte(struct ds_accel__text *out, uint8_t byte)
     ds_accel__text_add_bytes(out, &byte, 1);
 }
 
-/* Write an opcode and a number after it, the low byte first. */
+/* Write an opcode, followed by a number with the low byte first. */
 static void put_little(struct ds_accel__text *out, uint8_t opcode, uint64_t value, size_t bytes)
 {
     uint8_t data[9] = {opcode};

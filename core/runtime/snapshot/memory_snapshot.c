@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A snapshot in any of the five formats. */
+/* Writing a snapshot in any of the five formats. */
 #include "runtime/snapshot/memory_snapshot.h"
 #include "base/fork.h"
 #include "base/text.h"
@@ -62,7 +62,7 @@ int32_t ds_accel__memory_snapshot_write(json_t *tree, uint32_t format, void **da
     return DS_ACCEL_OK;
 }
 
-/* Resolve the context and device arguments of ds_accel_memory_snapshot(). */
+/* Check the context and device arguments of ds_accel_memory_snapshot(). */
 static int32_t find_whole(ds_accel_t **context, ds_accel_device_t *device,
                           struct ds_accel__device **device_out)
 {

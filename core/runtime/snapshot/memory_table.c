@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Snapshots as a table for terminals, and the sums that the table and the picture have in
- * common. */
+/* Writing a snapshot as a table for terminals, and the sums that both the table and the picture
+ * show. */
 #include "base/json.h"
 #include "base/text.h"
 #include "runtime/oom.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define BAR_CELLS 32
-#define ROW_LIMIT 1000 /* further segments are only counted */
+#define ROW_LIMIT 1000 /* segments beyond this number are only counted */
 
 enum ds_accel__piece_state ds_accel__piece_state(const json_t *block)
 {
@@ -55,8 +55,8 @@ void ds_accel__memory_sum(const json_t *segment, struct ds_accel__memory_sums *s
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* '#' is full, '.' is free, '~' waits for streams more than it is allocated, '+' is anything
- * else. */
+/* Return the mark of a cell. '#': all allocated. '.': all free. '~': more bytes pending than
+ * allocated. '+': all other cases. */
 static char cell_mark(const double parts[3])
 {
     if (parts[DS_ACCEL__PIECE_ALLOCATED] + parts[DS_ACCEL__PIECE_PENDING] == 0) {
@@ -72,7 +72,7 @@ static void draw_bar(const json_t *segment, char bar[BAR_CELLS + 1])
 {
     const json_t *blocks = json_object_get(segment, "blocks");
     double total = (double)ds_accel__json_size(segment, "total_size");
-    double filled[BAR_CELLS][3] = {{0}}; /* cells, by state */
+    double filled[BAR_CELLS][3] = {{0}}; /* filled part of each cell, by state of the memory */
     double at = 0;
 
     for (size_t i = 0; i < json_array_size(blocks) && total > 0; i++) {
