@@ -36,7 +36,9 @@ extern "C" {
 
 /* ---- versions ------------------------------------------------------------------------------- */
 
-/** Generation: part of the entry symbol's name and of the ELF note; must be one of the host's. */
+/**
+ * ABI generation: part of the entry symbol's name and of the ELF note. The host must support it.
+ */
 #define DS_ACCEL_ABI_MAJOR 1
 /** Informative: counts the additions within the generation; hosts never compare it. */
 #define DS_ACCEL_ABI_MINOR 1
@@ -46,7 +48,7 @@ extern "C" {
     (offsetof(type, last) + sizeof(DS_ACCEL_CAST_(type *, DS_ACCEL_NULL_)->last))
 /** One bit of a 64-bit set of flags. */
 #define DS_ACCEL_BIT(position) (UINT64_C(1) << (position))
-/** Non-zero if the struct at @p ptr, as the side that made it compiled it, has @p member. */
+/** Non-zero if the struct at @p ptr has @p member, according to its struct_size. */
 #define DS_ACCEL_HAS(ptr, type, member) ((ptr)->struct_size >= DS_ACCEL_SIZE_THROUGH(type, member))
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -60,7 +62,7 @@ extern "C" {
 #elif !defined(DS_ACCEL_INLINE)
 #define DS_ACCEL_INLINE static inline __attribute__((unused))
 #endif
-/* Notes must follow each other without a gap: clang's address sanitizer would pad each one. */
+/* The linker joins notes without a gap: exclude them from padding by clang's address sanitizer. */
 #if defined(__clang__)
 #define DS_ACCEL_NOTE_SECTION \
     __attribute__((used, aligned(4), section(".note.ds_accel"), no_sanitize_address))
@@ -82,7 +84,7 @@ extern "C" {
 
 /* ---- status codes: 0 ok, negative errors (never renumbered), positive "not yet" ------------- */
 
-/* The enum gives all codes one signed type, also in bindgen, which takes a macro of 0 for unsigned.
+/* The enum gives all codes one signed type, also in bindgen, for which a macro of 0 is unsigned.
  * The macros of the same names are for #ifdef, and are int in C++ too. */
 enum {
     DS_ACCEL_OK = 0,
@@ -98,13 +100,13 @@ enum {
     DS_ACCEL_ERR_TIMEOUT = -9,      /**< the deadline passed */
     DS_ACCEL_ERR_DEVICE_LOST = -10, /**< the device fell off the bus or was reset */
     DS_ACCEL_ERR_IO = -11,          /**< reading or writing a file failed */
-    DS_ACCEL_ERR_STATE = -12,       /**< not allowed now: capturing, not begun */
-    DS_ACCEL_ERR_LIMIT = -13,       /**< a resource limit was met, such as RLIMIT_MEMLOCK */
-    DS_ACCEL_ERR_CONFIG = -14,      /**< the configuration is not valid */
-    DS_ACCEL_ERR_NOT_USABLE = -15,  /**< the requested accelerator cannot be used */
-    DS_ACCEL_ERR_ABI = -16,         /**< the two sides do not fit together */
-    DS_ACCEL_ERR_UNTRUSTED = -17,   /**< refused for security */
-    DS_ACCEL_ERR_INTERNAL = -18,    /**< a defect on the side that returns it */
+    DS_ACCEL_ERR_STATE = -12,  /**< not allowed in the current state, such as during a capture */
+    DS_ACCEL_ERR_LIMIT = -13,  /**< a resource limit was met, such as RLIMIT_MEMLOCK */
+    DS_ACCEL_ERR_CONFIG = -14, /**< the configuration is not valid */
+    DS_ACCEL_ERR_NOT_USABLE = -15, /**< the requested accelerator cannot be used */
+    DS_ACCEL_ERR_ABI = -16,        /**< host and plugin are not compatible */
+    DS_ACCEL_ERR_UNTRUSTED = -17,  /**< rejected by a security check */
+    DS_ACCEL_ERR_INTERNAL = -18,   /**< a defect on the side that returns it */
 };
 #define DS_ACCEL_OK (+DS_ACCEL_OK)
 #define DS_ACCEL_NOT_READY (+DS_ACCEL_NOT_READY)
@@ -142,7 +144,7 @@ struct ds_accel_error {
 };
 
 /* Handles: one opaque type per kind, made and freed by the plugin. */
-typedef struct ds_accel_plugin_instance ds_accel_plugin_instance_t;     /**< what init() made */
+typedef struct ds_accel_plugin_instance ds_accel_plugin_instance_t;     /**< created by init() */
 typedef struct ds_accel_plugin_device ds_accel_plugin_device_t;         /**< an opened device */
 typedef struct ds_accel_plugin_stream ds_accel_plugin_stream_t;         /**< an ordered queue */
 typedef struct ds_accel_plugin_event ds_accel_plugin_event_t;           /**< a point in a stream */
@@ -162,8 +164,8 @@ typedef struct ds_accel_plugin_vmem
 #define DS_ACCEL_DTYPE_INT32 8u
 #define DS_ACCEL_DTYPE_INT64 9u
 #define DS_ACCEL_DTYPE_BOOL 10u          /**< one byte, 0 or 1 */
-#define DS_ACCEL_DTYPE_FLOAT8_E4M3FN 11u /**< OCP */
-#define DS_ACCEL_DTYPE_FLOAT8_E5M2 12u   /**< OCP */
+#define DS_ACCEL_DTYPE_FLOAT8_E4M3FN 11u /**< OCP format */
+#define DS_ACCEL_DTYPE_FLOAT8_E5M2 12u   /**< OCP format */
 #define DS_ACCEL_DTYPE_FLOAT8_E4M3FNUZ 13u
 #define DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ 14u
 /** Since 1.1: pairs of real and imaginary part, each a float of half the size. */
@@ -195,18 +197,18 @@ typedef struct ds_accel_plugin_vmem
 #define DS_ACCEL_LOG_TRACE 5u
 
 /**
- * What the host offers a plugin. The pointer that entry, probe and init receive stays valid until
- * shutdown returns (for entry and probe: until they return). Every function may be called from any
- * thread and takes this pointer as its first argument. Test DS_ACCEL_HAS() before using a member
+ * The services of the host for a plugin. The pointer that entry, probe and init receive stays valid
+ * until shutdown returns (for entry and probe: until they return). Every function may be called
+ * from any thread; its first argument is this pointer. Test DS_ACCEL_HAS() before using a member
  * added later.
  */
 struct ds_accel_host {
     uint32_t struct_size;
-    uint16_t abi_major; /**< the generation this entry was called for */
+    uint16_t abi_major; /**< the generation of the entry that was called */
     uint16_t abi_minor;
     uint64_t features;        /**< DS_ACCEL_FEATURE_* that this host supports */
     const char *host_version; /**< "0.1.0" */
-    void *host_data;          /**< the host's own */
+    void *host_data;          /**< data of the host; plugins do not use it */
 
     /**
      * Log one line, given without a newline, under the plugin's name as the topic. In C code that
@@ -234,7 +236,9 @@ struct ds_accel_host {
     /** Prefix of every path in /sys, /proc and /dev: "" for this machine, a directory for a
      * recorded machine. */
     const char *machine_root;
-    /** Return a group of further functions by string id; NULL if this host has none of that id. */
+    /**
+     * Return a group of further functions by string id; NULL if the host has no group with that id.
+     */
     const void *(*extension)(const struct ds_accel_host *host, const char *id);
 };
 
@@ -257,9 +261,10 @@ struct ds_accel_host_memory {
     uint32_t struct_size;
     uint32_t reserved;
     uint64_t total_bytes;     /**< the smaller of the machine's memory and the limit */
-    uint64_t available_bytes; /**< the smaller of what the kernel and the limit leave */
+    uint64_t available_bytes; /**< the smaller of the kernel's value and the rest of the limit */
     uint64_t limit_bytes;     /**< 0: no limit below the machine's memory */
-    char limit_source[512]; /**< the file that sets it, "/sys/fs/cgroup/x/memory.max"; "" if none */
+    /** the file that sets the limit, "/sys/fs/cgroup/x/memory.max"; "" if none */
+    char limit_source[512];
 };
 
 /** The struct that extension() returns for DS_ACCEL_EXT_TOPOLOGY. */
@@ -314,9 +319,9 @@ struct ds_accel_ext_asker {
 #define DS_ACCEL_REASON_NONE 0u
 #define DS_ACCEL_REASON_NO_DEVICE 1u       /**< no hardware of this kind in the machine */
 #define DS_ACCEL_REASON_NO_DRIVER 2u       /**< hardware, but its kernel driver is not loaded */
-#define DS_ACCEL_REASON_NO_PERMISSION 3u   /**< detail names the device node */
-#define DS_ACCEL_REASON_LIBRARY_MISSING 4u /**< detail names the runtime library */
-/** the runtime library is too old: detail names the symbol */
+#define DS_ACCEL_REASON_NO_PERMISSION 3u   /**< detail contains the device node */
+#define DS_ACCEL_REASON_LIBRARY_MISSING 4u /**< detail contains the library's name */
+/** the runtime library is too old: detail contains the symbol */
 #define DS_ACCEL_REASON_SYMBOL_MISSING 5u
 #define DS_ACCEL_REASON_DRIVER_MISMATCH 6u /**< kernel driver and runtime library disagree */
 #define DS_ACCEL_REASON_DEVICE_BUSY 7u     /**< in use exclusively by another process */
@@ -332,7 +337,7 @@ struct ds_accel_verdict {
     uint32_t state;        /**< DS_ACCEL_PROBE_*; the host refuses 0 */
     uint32_t device_count; /**< > 0 when AVAILABLE */
     uint32_t reason;       /**< DS_ACCEL_REASON_*; NONE when AVAILABLE */
-    int64_t vendor_code;   /**< with DRIVER_FAILED */
+    int64_t vendor_code;   /**< the vendor's code; set with DRIVER_FAILED */
     char variant[32]; /**< the access path, if there are several: xpu "driver"; rules can name it */
     char detail[256]; /**< evidence, one line: the file, library, symbol or variable */
 };
@@ -348,9 +353,9 @@ struct ds_accel_verdict {
 #define DS_ACCEL_FLAG_TRITON 0x20ull
 #define DS_ACCEL_FLAG_TRITON_GROUPED_MM 0x40ull /**< prefer triton's grouped matmul */
 #define DS_ACCEL_FLAG_GRAPHS 0x80ull            /**< the graph group works */
-/** default stream waits for the others */
+/** the default stream waits for all other streams */
 #define DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS 0x100ull
-#define DS_ACCEL_FLAG_HOST_ACCESSIBLE 0x200ull /**< host code may touch device memory */
+#define DS_ACCEL_FLAG_HOST_ACCESSIBLE 0x200ull /**< host code may access device memory */
 /** one address space: the copy kind can be inferred */
 #define DS_ACCEL_FLAG_UNIFIED_ADDRESSES 0x400ull
 #define DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY 0x800ull
@@ -366,13 +371,13 @@ struct ds_accel_verdict {
 struct ds_accel_backend_info {
     uint32_t struct_size;
     uint32_t reserved;
-    uint64_t flags;                    /**< DS_ACCEL_FLAG_* */
-    uint64_t flags_known;              /**< the flags reported: DS_ACCEL_FLAGS_ALL, or fewer */
+    uint64_t flags;       /**< DS_ACCEL_FLAG_* */
+    uint64_t flags_known; /**< the flags whose value is known: DS_ACCEL_FLAGS_ALL, or fewer */
     char communication_backend[32];    /**< "nccl"; "": not known to the plugin */
     char compile_backend[32];          /**< "inductor"; "": not known to the plugin */
     uint32_t communication_version[4]; /**< major, minor, patch, 0; all 0: not known */
-    uint32_t driver_version[4];        /**< likewise, the kernel driver's */
-    uint32_t runtime_version[4];       /**< likewise, the vendor library's */
+    uint32_t driver_version[4];        /**< the kernel driver's version, in the same form */
+    uint32_t runtime_version[4];       /**< the vendor library's version, in the same form */
     uint32_t memory_handle_bytes;      /**< size of an IPC memory handle; 0: none */
     uint32_t event_handle_bytes;       /**< size of an IPC event handle; 0: none */
 };
@@ -399,19 +404,19 @@ struct ds_accel_backend_info {
  */
 struct ds_accel_device_identity {
     uint32_t struct_size;
-    uint32_t device_index;          /**< the index that the caller passed */
-    uint32_t valid;                 /**< DS_ACCEL_IDENTITY_* */
-    uint32_t partition_kind;        /**< DS_ACCEL_PARTITION_* */
-    uint32_t power_state;           /**< DS_ACCEL_POWER_* */
-    uint32_t vendor_index;          /**< the vendor's own numbering, before visibility */
-    uint32_t numa_node;             /**< the kernel's number */
-    uint32_t parent_index;          /**< device_index of the whole device, if it has one here */
+    uint32_t device_index;   /**< the index that the caller passed */
+    uint32_t valid;          /**< DS_ACCEL_IDENTITY_* */
+    uint32_t partition_kind; /**< DS_ACCEL_PARTITION_* */
+    uint32_t power_state;    /**< DS_ACCEL_POWER_* */
+    uint32_t vendor_index;   /**< index in the vendor's numbering, in which no device is hidden */
+    uint32_t numa_node;      /**< the kernel's number */
+    uint32_t parent_index;   /**< device_index of the whole device, if it has one here */
     uint32_t partition_instance;    /**< MIG GPU instance, tile: with IDENTITY_PARTITION */
     uint32_t partition_subinstance; /**< MIG compute instance: likewise */
     uint64_t total_memory_bytes;    /**< 0: known only once the device is open */
     uint8_t uuid[16];
     char uuid_text[64];        /**< as the vendor writes it: "GPU-..." */
-    char parent_uuid_text[64]; /**< of the whole device, also when it has no index here */
+    char parent_uuid_text[64]; /**< UUID of the whole device, also if that has no index here */
     char pci_address[32];  /**< "0000:65:00.0", for a partition its parent's; "" if not on PCI */
     char node_path[64];    /**< "/dev/nvidia0", without machine_root; "" if none */
     char architecture[64]; /**< "sm_90", "gfx942:sramecc+:xnack-"; "": not known */
@@ -434,23 +439,24 @@ struct ds_accel_device_info {
     uint64_t l2_cache_bytes;
     uint64_t allocation_align_bytes; /**< alignment of every mem_alloc() result */
     uint64_t flags;                /**< DS_ACCEL_FLAG_* of this device; a subset of the backend's */
-    uint64_t flags_known;          /**< the flags reported; others are not known */
-    uint64_t max_allocation_bytes; /**< of one mem_alloc(); 0: not known */
+    uint64_t flags_known;          /**< the flags whose value is known */
+    uint64_t max_allocation_bytes; /**< largest size of one mem_alloc(); 0: not known */
 };
 
 #define DS_ACCEL_MEMORY_TOTAL 1u
 #define DS_ACCEL_MEMORY_AVAILABLE 2u
 #define DS_ACCEL_MEMORY_PROCESS 4u
 
-/** Memory as three separate figures: of the device, of this process, and the limit on both. */
+/** Memory sizes: of the device, of this process, and the limit on both. */
 struct ds_accel_memory_info {
     uint32_t struct_size;
-    uint32_t valid;           /**< DS_ACCEL_MEMORY_*: the figures that are known; zero is a value */
-    uint64_t total_bytes;     /**< the most that this process could allocate */
-    uint64_t available_bytes; /**< what it could allocate now, beside other processes */
-    uint64_t process_bytes;   /**< in use by this process */
-    uint64_t limit_bytes;     /**< a limit below the device's memory, 0 if none */
-    char limit_source[512];   /**< what set the limit: a file, variable or call */
+    uint32_t valid;       /**< DS_ACCEL_MEMORY_*: the members that are known; zero is a value */
+    uint64_t total_bytes; /**< the largest size that this process could allocate */
+    /** the size that this process could allocate now, with other processes' memory in use */
+    uint64_t available_bytes;
+    uint64_t process_bytes; /**< the size that this process uses */
+    uint64_t limit_bytes;   /**< a limit below the device's memory, 0 if none */
+    char limit_source[512]; /**< the source of the limit: a file, variable or call */
 };
 
 #define DS_ACCEL_STATS_ALLOCATED 1u /**< allocated_bytes and its peak */
@@ -461,10 +467,10 @@ struct ds_accel_memory_info {
 /** Running totals since the device was opened; peaks since the last reset. */
 struct ds_accel_memory_stats {
     uint32_t struct_size;
-    uint32_t valid;           /**< DS_ACCEL_STATS_*: the known figures; zero is a value */
-    uint64_t allocated_bytes; /**< held by live allocations (cpu: the process's resident set) */
+    uint32_t valid;           /**< DS_ACCEL_STATS_*: the members that are known; zero is a value */
+    uint64_t allocated_bytes; /**< in live allocations (cpu: the process's resident set) */
     uint64_t allocated_peak_bytes;
-    uint64_t reserved_bytes; /**< obtained from the driver and held */
+    uint64_t reserved_bytes; /**< obtained from the driver and not yet released */
     uint64_t reserved_peak_bytes;
     uint64_t alloc_count;
     uint64_t free_count;
@@ -503,28 +509,28 @@ struct ds_accel_memory_stats {
 #define DS_ACCEL_CAPTURING_YES 1u
 #define DS_ACCEL_CAPTURING_BROKEN 2u
 
-#define DS_ACCEL_GRAPH_UPDATED 1u /**< graph_exec_update took the new graph */
+#define DS_ACCEL_GRAPH_UPDATED 1u /**< graph_exec_update applied the new graph */
 #define DS_ACCEL_GRAPH_REBUILD_NEEDED 2u
 
-#define DS_ACCEL_POINTER_UNKNOWN 0u /**< not this plugin's */
+#define DS_ACCEL_POINTER_UNKNOWN 0u /**< not an address of this plugin */
 #define DS_ACCEL_POINTER_DEVICE 1u
 #define DS_ACCEL_POINTER_PINNED 2u
 #define DS_ACCEL_POINTER_MANAGED 3u
-#define DS_ACCEL_POINTER_HOST 4u /**< ordinary host memory, seen by the runtime */
+#define DS_ACCEL_POINTER_HOST 4u /**< ordinary host memory that the runtime recognizes */
 
-/** What mem_pointer_info reports about an address. */
+/** The facts that mem_pointer_info reports about an address. */
 struct ds_accel_pointer_info {
     uint32_t struct_size;
     uint32_t kind;        /**< DS_ACCEL_POINTER_* */
     int32_t device_index; /**< the owning device; always written: -1 if none or not known */
     uint32_t reserved;
     uint64_t base_address;  /**< start of the allocation that contains the pointer */
-    uint64_t size_bytes;    /**< of that allocation */
+    uint64_t size_bytes;    /**< size of that allocation */
     uint64_t allocation_id; /**< unique in the plugin, never reused; 0 unknown */
 };
 
 #define DS_ACCEL_NATIVE_DEVICE 1u /**< CUdevice, hipDevice_t, ze_device_handle_t ... */
-/** of an opened device: CUcontext, ze_context_handle_t, cl_context */
+/** context of an opened device: CUcontext, ze_context_handle_t, cl_context */
 #define DS_ACCEL_NATIVE_CONTEXT 2u
 #define DS_ACCEL_NATIVE_STREAM 3u
 #define DS_ACCEL_NATIVE_EVENT 4u
@@ -580,7 +586,7 @@ struct ds_accel_link {
 #define DS_ACCEL_THROTTLE_HARDWARE 0x8ull
 #define DS_ACCEL_THROTTLE_SETTING 0x10ull /**< clocks set by an application or operator */
 
-/** Sensors. Only the members named in valid hold a value; zero is a value. */
+/** Sensors. Only the members whose bits are set in valid have a value; zero is a value. */
 struct ds_accel_telemetry {
     uint32_t struct_size;
     uint32_t reserved;
@@ -600,7 +606,7 @@ struct ds_accel_telemetry {
     uint64_t ecc_corrected_count;
     uint64_t ecc_uncorrected_count;
     uint64_t memory_total_bytes;
-    uint64_t memory_used_bytes; /**< by all processes */
+    uint64_t memory_used_bytes; /**< memory in use by all processes */
     uint64_t sampled_over_ns;   /**< the period of the percentages; 0: not known */
 };
 
@@ -610,8 +616,10 @@ struct ds_accel_process {
     int32_t pid; /**< the pid in this process's PID namespace; 0 if it has none there */
     uint64_t memory_bytes;
     uint32_t utilization_percent;
-    /** DS_ACCEL_TELEMETRY_MEMORY, DS_ACCEL_TELEMETRY_UTILIZATION. Bits from 32 on are never set
-     * here: a figure with such a bit brings its own 64-bit set, appended to this struct. */
+    /**
+     * DS_ACCEL_TELEMETRY_MEMORY, DS_ACCEL_TELEMETRY_UTILIZATION. Bits from 32 on are never set
+     * here: a later member with such a bit has a separate 64-bit set, appended to this struct.
+     */
     uint32_t valid;
 };
 
@@ -651,11 +659,11 @@ typedef int32_t (*ds_accel_text_sink_t)(void *user_data, const char *text, uint6
 typedef void (*ds_accel_host_task_t)(void *user_data, int32_t status);
 
 /*
- * The object type of native_get and native_wrap; their kind argument selects the handle that it is.
- * The type is void, so that every handle converts to it. With DS_ACCEL_TYPED_HANDLES defined it is
- * a separate type, and only named functions convert: ds_accel_object_of_stream() from a handle,
- * ds_accel_object_as_stream() to a handle, and likewise for device, event, graph, graph_exec and
- * memory. The compiled ABI is the same.
+ * The object type of native_get and native_wrap; the kind argument of these functions selects which
+ * handle the pointer is. The type is void, so that every handle converts to it. If
+ * DS_ACCEL_TYPED_HANDLES is defined, it is a separate type, and only named functions convert:
+ * ds_accel_object_of_stream() from a handle, ds_accel_object_as_stream() to a handle, and likewise
+ * for device, event, graph, graph_exec and memory. The compiled ABI is the same.
  */
 #ifdef DS_ACCEL_TYPED_HANDLES
 typedef struct ds_accel_plugin_object ds_accel_plugin_object_t;
@@ -722,11 +730,11 @@ struct ds_accel_plugin {
     uint32_t struct_size;
     uint16_t abi_major;
     uint16_t abi_minor;
-    uint64_t required_features; /**< bits that the host must know; as in the note */
+    uint64_t required_features; /**< bits that the host must support; equal to those in the note */
     uint64_t optional_features; /**< bits that the plugin uses if the host has them */
-    const char *name;           /**< equals the file's and the note's */
+    const char *name;           /**< equal to the name in the file name and in the note */
     const char *vendor;
-    const char *version; /**< the plugin's own */
+    const char *version; /**< version of the plugin */
 
     /* -- life -- */
 
@@ -740,10 +748,12 @@ struct ds_accel_plugin {
     /** Start the vendor's runtime. May be called again, also while other instances exist. */
     int32_t (*init)(const struct ds_accel_host *host, ds_accel_plugin_instance_t **instance_out,
                     struct ds_accel_error *error);
-    /** The caller has closed every device. NULL is ignored. */
+    /** Shut down an instance. The caller has closed every device. NULL is ignored. */
     void (*shutdown)(ds_accel_plugin_instance_t *instance);
-    /** Further functions by string id, in static storage; ERR_NOT_FOUND if there are none of that
-     * id. */
+    /**
+     * Return further functions by string id, in static storage; ERR_NOT_FOUND if there are none
+     * with that id.
+     */
     int32_t (*extension)(ds_accel_plugin_instance_t *instance, const char *id,
                          const void **extension_out, struct ds_accel_error *error);
     /** Facts that hold for all devices; they do not change while the instance exists. */
@@ -769,18 +779,22 @@ struct ds_accel_plugin {
      */
     int32_t (*device_open)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                            ds_accel_plugin_device_t **device_out, struct ds_accel_error *error);
-    /** As device_open, in the program's own context (DS_ACCEL_NATIVE_CONTEXT), which the program
-     * keeps and destroys.
+    /**
+     * Open a device as device_open does, but in the program's own context
+     * (DS_ACCEL_NATIVE_CONTEXT), which the program keeps and destroys.
      */
     int32_t (*device_open_native)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                   uint64_t native_context, ds_accel_plugin_device_t **device_out,
                                   struct ds_accel_error *error);
-    /** The caller has released the handle's streams, events, graphs and memory. NULL is ignored. */
+    /**
+     * Close a device. The caller has released the handle's streams, events, graphs and memory. NULL
+     * is ignored.
+     */
     void (*device_close)(ds_accel_plugin_device_t *device);
     /** Facts that need the device to be open; they do not change until it is closed. */
     int32_t (*device_info)(ds_accel_plugin_device_t *device, struct ds_accel_device_info *info_out,
                            struct ds_accel_error *error);
-    /** The calling thread's current device in the vendor's runtime. */
+    /** Report the calling thread's current device in the vendor's runtime. */
     int32_t (*device_get_current)(ds_accel_plugin_instance_t *instance, uint32_t *device_index_out,
                                   struct ds_accel_error *error);
     /** Make @p device the calling thread's current device in the vendor's runtime. */
@@ -797,32 +811,35 @@ struct ds_accel_plugin {
     /* -- stream -- */
 
     /**
-     * @p flags: DS_ACCEL_STREAM_*. @p priority is within the device's range; lower numbers run
-     * first.
+     * Create a stream. @p flags: DS_ACCEL_STREAM_*. @p priority is within the device's range; lower
+     * numbers run first.
      */
     int32_t (*stream_create)(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
                              ds_accel_plugin_stream_t **stream_out, struct ds_accel_error *error);
-    /** Pending work completes before the call returns or continues after it; no work is lost. NULL
-     * is ignored. */
+    /**
+     * Destroy a stream. Pending work completes before the call returns or continues after it; no
+     * work is lost. NULL is ignored.
+     */
     void (*stream_destroy)(ds_accel_plugin_stream_t *stream);
     /**
-     * The default stream, borrowed: valid as long as the device handle, and the same at each call.
-     * Two handles of one device may have two default streams, or share one.
+     * Return the default stream, borrowed: valid as long as the device handle, and the same at each
+     * call. Two handles of one device may have two default streams, or share one.
      */
     int32_t (*stream_get_default)(ds_accel_plugin_device_t *device,
                                   ds_accel_plugin_stream_t **stream_out,
                                   struct ds_accel_error *error);
     /**
-     * For runtimes that keep a current stream per thread; in other plugins the slot is NULL, and
-     * the host keeps the current stream. Returns the same handle for the same vendor stream,
-     * borrowed until the device is closed.
+     * Return the calling thread's current stream, for runtimes that keep one; in other plugins the
+     * slot is NULL, and the host keeps the current stream. Returns the same handle for the same
+     * vendor stream, borrowed until the device is closed.
      */
     int32_t (*stream_get_current)(ds_accel_plugin_device_t *device,
                                   ds_accel_plugin_stream_t **stream_out,
                                   struct ds_accel_error *error);
     /** Make @p stream the calling thread's current stream, for runtimes that keep one. */
     int32_t (*stream_set_current)(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error);
-    /** The priorities that stream_create accepts: from *greatest_out, which runs first, to
+    /**
+     * Report the priorities that stream_create accepts: from *greatest_out, which runs first, to
      * *least_out.
      */
     int32_t (*stream_priority_range)(ds_accel_plugin_device_t *device, int32_t *least_out,
@@ -830,7 +847,7 @@ struct ds_accel_plugin {
     /** Wait for all work queued before this call; ERR_STATE while the stream captures. */
     int32_t (*stream_synchronize)(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns,
                                   struct ds_accel_error *error);
-    /** DS_ACCEL_OK: idle; DS_ACCEL_NOT_READY: busy. */
+    /** Query a stream. DS_ACCEL_OK: idle; DS_ACCEL_NOT_READY: busy. */
     int32_t (*stream_query)(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error);
     /**
      * Work queued on @p stream after this call waits on the device for @p event. May be called
@@ -849,25 +866,28 @@ struct ds_accel_plugin {
     /* -- event -- */
 
     /**
-     * @p flags: DS_ACCEL_EVENT_*. ERR_UNSUPPORTED for INTERPROCESS if the plugin cannot share
-     * events.
+     * Create an event. @p flags: DS_ACCEL_EVENT_*. ERR_UNSUPPORTED for INTERPROCESS if the plugin
+     * cannot share events.
      */
     int32_t (*event_create)(ds_accel_plugin_device_t *device, uint32_t flags,
                             ds_accel_plugin_event_t **event_out, struct ds_accel_error *error);
     /**
-     * May be called while the recorded point is pending: streams that wait for this point continue
-     * to wait for it, and no work is lost. May block until the point is reached. NULL is ignored.
+     * Destroy an event. May be called while the recorded point is pending: streams that wait for
+     * this point continue to wait for it, and no work is lost. May block until the point is
+     * reached. NULL is ignored.
      */
     void (*event_destroy)(ds_accel_plugin_event_t *event);
-    /** Recording again replaces the earlier point. May be called while another thread uses the
-     * stream. */
+    /**
+     * Record the current end of the stream's work as the event's point. Recording again replaces
+     * the earlier point. May be called while another thread uses the stream.
+     */
     int32_t (*event_record)(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
                             struct ds_accel_error *error);
     /**
-     * DS_ACCEL_OK: the event was reached, or never recorded; DS_ACCEL_NOT_READY: not yet reached;
-     * ERR_STATE, as in event_synchronize: the event was recorded in a capture that was not
-     * launched, and not recorded again since. May be called from any thread. Like event_synchronize
-     * it breaks no capture: the library queries events while streams capture.
+     * Query an event. DS_ACCEL_OK: the event was reached, or never recorded; DS_ACCEL_NOT_READY:
+     * not yet reached; ERR_STATE, as in event_synchronize: the event was recorded in a capture that
+     * was not launched, and not recorded again since. May be called from any thread. Like
+     * event_synchronize it breaks no capture: the library queries events while streams capture.
      */
     int32_t (*event_query)(ds_accel_plugin_event_t *event, struct ds_accel_error *error);
     /**
@@ -876,17 +896,19 @@ struct ds_accel_plugin {
      */
     int32_t (*event_synchronize)(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
                                  struct ds_accel_error *error);
-    /** Milliseconds from @p start to @p end; ERR_STATE without timing or until both are reached. */
+    /**
+     * Milliseconds from @p start to @p end; ERR_STATE if an event has no timing or is not reached
+     * yet.
+     */
     int32_t (*event_elapsed_ms)(ds_accel_plugin_event_t *start, ds_accel_plugin_event_t *end,
                                 double *elapsed_ms_out, struct ds_accel_error *error);
 
     /* -- memory -- */
 
     /**
-     * @p size_bytes > 0. @p align_bytes 0: device_info's allocation_align_bytes; else a power of
-     * two.
-     * @p flags: none defined, pass 0. The contents are undefined. The call is never part of a
-     * capture and breaks none.
+     * Allocate device memory. @p size_bytes > 0. @p align_bytes 0: device_info's
+     * allocation_align_bytes; else a power of two. @p flags: none defined, pass 0. The contents are
+     * undefined. The call is never part of a capture and breaks none.
      */
     int32_t (*mem_alloc)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                          uint64_t align_bytes, uint32_t flags, void **pointer_out,
@@ -916,15 +938,15 @@ struct ds_accel_plugin {
     int32_t (*mem_register)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                             uint32_t flags, struct ds_accel_error *error);
     /**
-     * Unlock memory; @p pointer is the one passed to mem_register. The caller has waited for work
-     * that uses the memory.
+     * Unlock memory; @p pointer is the pointer that was passed to mem_register. The caller has
+     * waited for work that uses the memory.
      */
     int32_t (*mem_unregister)(ds_accel_plugin_device_t *device, void *pointer,
                               struct ds_accel_error *error);
-    /** Allocate migrating memory that host and device both address. */
+    /** Allocate managed memory, which migrates and which host and device both can address. */
     int32_t (*mem_alloc_managed)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                  uint32_t flags, void **pointer_out, struct ds_accel_error *error);
-    /** The device's address of mapped pinned memory. */
+    /** Return the device's address of mapped pinned memory. */
     int32_t (*mem_device_pointer)(ds_accel_plugin_device_t *device, void *host_pointer,
                                   void **device_pointer_out, struct ds_accel_error *error);
     /**
@@ -935,7 +957,9 @@ struct ds_accel_plugin {
      */
     int32_t (*mem_copy)(ds_accel_plugin_device_t *device, void *destination, const void *source,
                         uint64_t size_bytes, uint32_t kind, struct ds_accel_error *error);
-    /** Queue a copy; the caller leaves host memory unchanged until the stream passed the copy. */
+    /**
+     * Queue a copy; the caller leaves host memory unchanged until the stream has executed the copy.
+     */
     int32_t (*mem_copy_async)(ds_accel_plugin_stream_t *stream, void *destination,
                               const void *source, uint64_t size_bytes, uint32_t kind,
                               struct ds_accel_error *error);
@@ -949,13 +973,15 @@ struct ds_accel_plugin {
     int32_t (*mem_fill_async)(ds_accel_plugin_stream_t *stream, void *destination,
                               const void *pattern, uint32_t pattern_bytes, uint64_t size_bytes,
                               struct ds_accel_error *error);
-    /** The device's memory now, with other processes taken into account. */
+    /** Report the device's memory now, with other processes taken into account. */
     int32_t (*mem_info)(ds_accel_plugin_device_t *device, struct ds_accel_memory_info *info_out,
                         struct ds_accel_error *error);
-    /** What this plugin allocated on the device; `valid` names the figures that it keeps. */
+    /**
+     * Report what this plugin allocated on the device; `valid` has the bits of the known members.
+     */
     int32_t (*mem_stats)(ds_accel_plugin_device_t *device, struct ds_accel_memory_stats *stats_out,
                          struct ds_accel_error *error);
-    /** Reset the peaks named in @p which (DS_ACCEL_PEAK_*) to the current values. */
+    /** Reset the peaks selected by @p which (DS_ACCEL_PEAK_*) to the current values. */
     int32_t (*mem_reset_peaks)(ds_accel_plugin_device_t *device, uint32_t which,
                                struct ds_accel_error *error);
     /** Release unused memory that the runtime keeps, all but @p keep_bytes, to the driver. */
@@ -965,9 +991,9 @@ struct ds_accel_plugin {
     int32_t (*mem_set_limit)(ds_accel_plugin_device_t *device, uint64_t limit_bytes,
                              struct ds_accel_error *error);
     /**
-     * @p device: the device on which @p pointer is valid; with DS_ACCEL_FLAG_UNIFIED_ADDRESSES NULL
-     * stands for any device. For an unknown address the call returns DS_ACCEL_OK and
-     * DS_ACCEL_POINTER_UNKNOWN.
+     * Describe an address. @p device: the device on which @p pointer is valid; with
+     * DS_ACCEL_FLAG_UNIFIED_ADDRESSES, NULL means any device. For an unknown address the call
+     * returns DS_ACCEL_OK and DS_ACCEL_POINTER_UNKNOWN.
      */
     int32_t (*mem_pointer_info)(ds_accel_plugin_instance_t *instance,
                                 ds_accel_plugin_device_t *device, const void *pointer,
@@ -988,32 +1014,41 @@ struct ds_accel_plugin {
     /* -- virtual memory: reserve addresses, map physical memory to them, allow access -- */
 
     /**
-     * Sizes and addresses of the vmem slots are multiples of *minimum_bytes_out, a power of two.
+     * Report the granularity of virtual memory: sizes and addresses of the vmem slots are multiples
+     * of *minimum_bytes_out, a power of two.
      */
     int32_t (*vmem_granularity)(ds_accel_plugin_device_t *device, uint32_t flags,
                                 uint64_t *minimum_bytes_out, uint64_t *recommended_bytes_out,
                                 struct ds_accel_error *error);
-    /** @p hint: a preferred address or NULL; the plugin may ignore it. @p flags: none defined, pass
-     * 0. */
+    /**
+     * Reserve a range of addresses. @p hint: a preferred address or NULL; the plugin may ignore it.
+     * @p flags: none defined, pass 0.
+     */
     int32_t (*vmem_reserve)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                             uint64_t align_bytes, void *hint, uint32_t flags, void **address_out,
                             struct ds_accel_error *error);
     /** Release exactly a range that was reserved, with nothing mapped in it. */
     int32_t (*vmem_release)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                             struct ds_accel_error *error);
-    /** @p flags: DS_ACCEL_VMEM_EXPORTABLE or 0. */
+    /** Create physical memory. @p flags: DS_ACCEL_VMEM_EXPORTABLE or 0. */
     int32_t (*vmem_create)(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                            ds_accel_plugin_vmem_t **vmem_out, struct ds_accel_error *error);
-    /** Ranges that are still mapped keep the memory until they are unmapped. */
+    /**
+     * Destroy physical memory. Ranges that are still mapped keep the memory until they are
+     * unmapped.
+     */
     void (*vmem_destroy)(ds_accel_plugin_vmem_t *vmem);
-    /** Map memory to reserved addresses that have none; access is set separately. */
+    /** Map memory to reserved addresses that have no memory; access is set separately. */
     int32_t (*vmem_map)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         ds_accel_plugin_vmem_t *vmem, uint64_t vmem_offset_bytes,
                         struct ds_accel_error *error);
     /** Unmap exactly a range that was mapped. */
     int32_t (*vmem_unmap)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                           struct ds_accel_error *error);
-    /** @p access: DS_ACCEL_VMEM_ACCESS_*, for @p accessor if the vendor distinguishes devices. */
+    /**
+     * Set access to a mapped range. @p access: DS_ACCEL_VMEM_ACCESS_*, for @p accessor if the
+     * vendor distinguishes devices.
+     */
     int32_t (*vmem_set_access)(ds_accel_plugin_device_t *accessor, void *address,
                                uint64_t size_bytes, uint32_t access, struct ds_accel_error *error);
 
@@ -1025,30 +1060,42 @@ struct ds_accel_plugin {
      */
     int32_t (*graph_capture_begin)(ds_accel_plugin_stream_t *stream, uint32_t mode,
                                    struct ds_accel_error *error);
-    /** Always ends the capture; ERR_STATE and no graph if it was broken, or there is no capture. */
+    /**
+     * End the capture in every case; ERR_STATE and no graph if it was broken, or there is no
+     * capture.
+     */
     int32_t (*graph_capture_end)(ds_accel_plugin_stream_t *stream,
                                  ds_accel_plugin_graph_t **graph_out, struct ds_accel_error *error);
-    /** DS_ACCEL_CAPTURING_* */
+    /** Report whether the stream captures: DS_ACCEL_CAPTURING_*. */
     int32_t (*graph_capture_status)(ds_accel_plugin_stream_t *stream, uint32_t *status_out,
                                     struct ds_accel_error *error);
-    /** Executable graphs instantiated from @p graph stay valid. NULL is ignored. */
+    /**
+     * Destroy a graph. Executable graphs instantiated from @p graph stay valid. NULL is ignored.
+     */
     void (*graph_destroy)(ds_accel_plugin_graph_t *graph);
     /**
-     * @p flags: none defined, pass 0. The graph may be destroyed afterwards. A second instantiation
-     * of a graph may fail with ERR_STATE if the runtime uses one object for graph and instance.
+     * Create an executable graph. @p flags: none defined, pass 0. The graph may be destroyed
+     * afterwards. A second instantiation of a graph may fail with ERR_STATE if the runtime uses one
+     * object for graph and instance.
      */
     int32_t (*graph_instantiate)(ds_accel_plugin_graph_t *graph, uint32_t flags,
                                  ds_accel_plugin_graph_exec_t **exec_out,
                                  struct ds_accel_error *error);
-    /** Queued launches complete before the call returns or continue after it. NULL is ignored. */
+    /**
+     * Destroy an executable graph. Queued launches complete before the call returns or continue
+     * after it. NULL is ignored.
+     */
     void (*graph_exec_destroy)(ds_accel_plugin_graph_exec_t *exec);
     /** Queue the whole graph on @p stream; the plugin orders the launches of one exec. */
     int32_t (*graph_launch)(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_stream_t *stream,
                             struct ds_accel_error *error);
-    /** Take @p graph's parameters without a new instance; *result_out is DS_ACCEL_GRAPH_*. */
+    /**
+     * Give @p exec the parameters of @p graph without a new instance; *result_out:
+     * DS_ACCEL_GRAPH_*.
+     */
     int32_t (*graph_exec_update)(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_graph_t *graph,
                                  uint32_t *result_out, struct ds_accel_error *error);
-    /** Number of pieces of work that were captured. */
+    /** Report the number of pieces of work that were captured. */
     int32_t (*graph_node_count)(ds_accel_plugin_graph_t *graph, uint64_t *count_out,
                                 struct ds_accel_error *error);
     /**
@@ -1060,23 +1107,27 @@ struct ds_accel_plugin {
 
     /* -- data types -- */
 
-    /** *support_out: DS_ACCEL_DTYPE_STORES | COMPUTES | EMULATED; 0: unknown dtype. */
+    /**
+     * Report the support of a data type. *support_out: DS_ACCEL_DTYPE_STORES | COMPUTES | EMULATED;
+     * 0: unknown dtype.
+     */
     int32_t (*dtype_support)(ds_accel_plugin_device_t *device, uint32_t dtype,
                              uint32_t *support_out, struct ds_accel_error *error);
 
     /* -- telemetry: needs no open device and makes no context -- */
 
     /**
-     * Read sensors; only members named in `valid` are known. A sleeping device stays asleep.
+     * Read sensors; only members whose bits are set in `valid` have a value. A sleeping device
+     * stays asleep.
      * @return ERR_INVALID @p device_index is not below device_count
      */
     int32_t (*telemetry_get)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                              struct ds_accel_telemetry *telemetry_out,
                              struct ds_accel_error *error);
     /**
-     * Write up to @p capacity elements, @p stride_bytes apart, and always the full number to
-     * *count_out; capacity 0 only counts. ERR_UNSUPPORTED if a library that this call needs is not
-     * installed; the error names the library.
+     * List the processes that use the device: write up to @p capacity elements, @p stride_bytes
+     * apart, and always the full number to *count_out; capacity 0 only counts. ERR_UNSUPPORTED if a
+     * library that this call needs is not installed; the error contains the library's name.
      */
     int32_t (*telemetry_processes)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                    struct ds_accel_process *processes, uint32_t stride_bytes,
@@ -1085,7 +1136,7 @@ struct ds_accel_plugin {
 
     /* -- profiler ranges: nested per thread -- */
 
-    /** @p domain and @p category may be NULL. */
+    /** Begin a range on the calling thread. @p domain and @p category may be NULL. */
     int32_t (*range_push)(ds_accel_plugin_instance_t *instance, const char *message,
                           const char *domain, const char *category, struct ds_accel_error *error);
     /** End the calling thread's innermost range of @p domain; ERR_STATE if none is open. */
@@ -1098,16 +1149,18 @@ struct ds_accel_plugin {
 
     /* -- peers and links -- */
 
-    /** *can_out: 1 if @p device can address @p peer's memory, else 0. */
+    /** Report if @p device can address @p peer's memory: *can_out is 1 or 0. */
     int32_t (*peer_can_access)(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                                uint32_t *can_out, struct ds_accel_error *error);
     /** Let @p device access @p peer's memory. DS_ACCEL_OK if access is already enabled. */
     int32_t (*peer_enable)(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                            struct ds_accel_error *error);
-    /** End the access of @p device to @p peer's memory. DS_ACCEL_OK if it is not enabled. */
+    /** Disable access of @p device to @p peer's memory. DS_ACCEL_OK if it is not enabled. */
     int32_t (*peer_disable)(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                             struct ds_accel_error *error);
-    /** Array and count as in telemetry_processes; does not open the device. */
+    /**
+     * List the device's links. Array and count as in telemetry_processes; does not open the device.
+     */
     int32_t (*links_get)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                          struct ds_accel_link *links, uint32_t stride_bytes, uint32_t capacity,
                          uint32_t *count_out, struct ds_accel_error *error);
@@ -1115,19 +1168,23 @@ struct ds_accel_plugin {
     /* -- sharing between processes -- */
 
     /**
-     * @p handle has backend_info's memory_handle_bytes: plain bytes, usable by any process of the
-     * same user on this machine until ipc_memory_unexport(), mem_free() or the end of this process.
-     * @p pointer may be inside an allocation: opening the handle returns the address of the same
-     * byte.
+     * Write a handle of device memory for other processes. @p handle has backend_info's
+     * memory_handle_bytes: plain bytes, usable by any process of the same user on this machine
+     * until ipc_memory_unexport(), mem_free() or the end of this process. @p pointer may be inside
+     * an allocation: opening the handle returns the address of the same byte.
      */
     int32_t (*ipc_memory_export)(ds_accel_plugin_device_t *device, void *pointer, void *handle,
                                  uint32_t handle_bytes, struct ds_accel_error *error);
-    /** The exporter no longer needs the handle; importers that have opened it keep their mapping.
-     * */
+    /**
+     * Invalidate a handle that its exporter no longer needs; importers that have opened it keep
+     * their mapping.
+     */
     int32_t (*ipc_memory_unexport)(ds_accel_plugin_device_t *device, const void *handle,
                                    uint32_t handle_bytes, struct ds_accel_error *error);
-    /** Each opening is closed once, with the pointer that it returned. @p flags: none defined, pass
-     * 0. */
+    /**
+     * Open a handle of another process. Each opening is closed once, with the pointer that it
+     * returned. @p flags: none defined, pass 0.
+     */
     int32_t (*ipc_memory_open)(ds_accel_plugin_device_t *device, const void *handle,
                                uint32_t handle_bytes, uint32_t flags, void **pointer_out,
                                struct ds_accel_error *error);
@@ -1136,8 +1193,8 @@ struct ds_accel_plugin {
     int32_t (*ipc_memory_close)(ds_accel_plugin_device_t *device, void *pointer,
                                 struct ds_accel_error *error);
     /**
-     * @p handle has backend_info's event_handle_bytes. The event was made with
-     * DS_ACCEL_EVENT_INTERPROCESS.
+     * Write a handle of an event for other processes. @p handle has backend_info's
+     * event_handle_bytes. The event was created with DS_ACCEL_EVENT_INTERPROCESS.
      */
     int32_t (*ipc_event_export)(ds_accel_plugin_event_t *event, void *handle, uint32_t handle_bytes,
                                 struct ds_accel_error *error);
@@ -1145,11 +1202,11 @@ struct ds_accel_plugin {
     int32_t (*ipc_event_open)(ds_accel_plugin_device_t *device, const void *handle,
                               uint32_t handle_bytes, ds_accel_plugin_event_t **event_out,
                               struct ds_accel_error *error);
-    /** The caller closes *fd_out. */
+    /** Export device memory as a dma-buf. The caller closes *fd_out. */
     int32_t (*dmabuf_export)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                              uint32_t flags, int32_t *fd_out, uint64_t *offset_bytes_out,
                              struct ds_accel_error *error);
-    /** The caller keeps ownership of @p fd. */
+    /** Import a dma-buf. The caller keeps ownership of @p fd. */
     int32_t (*dmabuf_import)(ds_accel_plugin_device_t *device, int32_t fd, uint64_t offset_bytes,
                              uint64_t size_bytes, void **pointer_out, struct ds_accel_error *error);
     /** Release the pointer that dmabuf_import returned; the caller has waited for work that uses
@@ -1184,19 +1241,24 @@ struct ds_accel_plugin {
 
     /* -- op builders -- */
 
-    /** Builders in addition to the configuration's. Array and count as in telemetry_processes. */
+    /**
+     * List builders in addition to the configuration's. Array and count as in telemetry_processes.
+     */
     int32_t (*op_builders_get)(ds_accel_plugin_instance_t *instance,
                                struct ds_accel_op_builder *builders, uint32_t stride_bytes,
                                uint32_t capacity, uint32_t *count_out,
                                struct ds_accel_error *error);
-    /** *compatible_out: 1 or 0, with the reason as one line in @p reason, shortened to fit. */
+    /**
+     * Report whether an op can be used: *compatible_out is 1, or 0 with the reason as one line in
+     * @p reason, shortened to fit.
+     */
     int32_t (*op_compatible)(ds_accel_plugin_instance_t *instance, const char *op,
                              uint32_t *compatible_out, char *reason, uint32_t reason_size,
                              struct ds_accel_error *error);
 
     /* -- environment --------------------------------------------------------------------------- */
 
-    /** Rules in addition to the configuration's. Array and count as in telemetry_processes. */
+    /** List rules in addition to the configuration's. Array and count as in telemetry_processes. */
     int32_t (*env_rules_get)(ds_accel_plugin_instance_t *instance, struct ds_accel_env_rule *rules,
                              uint32_t stride_bytes, uint32_t capacity, uint32_t *count_out,
                              struct ds_accel_error *error);
@@ -1222,7 +1284,7 @@ struct ds_accel_plugin {
     /* -- native handles: for use with the vendor's own library -- */
 
     /**
-     * The vendor's handle, borrowed, as an integer wide enough for a pointer. @p kind
+     * Return the vendor's handle, borrowed, as an integer wide enough for a pointer. @p kind
      * (DS_ACCEL_NATIVE_*) selects the type of @p object: ds_accel_plugin_device_t * (also for
      * CONTEXT), stream, event or a device address. *offset_bytes_out is the address's offset in a
      * MEMORY object, else 0.
@@ -1238,8 +1300,10 @@ struct ds_accel_plugin {
                            DS_ACCEL_OBJECT_ **object_out, struct ds_accel_error *error);
 };
 
-/** The generation's one exported function: pure, returns static storage; NULL: the plugin refuses
- * this host. */
+/**
+ * The exported function of the generation. It has no side effects and returns static storage; NULL:
+ * the plugin rejects this host.
+ */
 typedef const struct ds_accel_plugin *(*ds_accel_entry_v1_t)(const struct ds_accel_host *host);
 #define DS_ACCEL_ENTRY_V1_SYMBOL "ds_accel_entry_v1"
 
@@ -1263,8 +1327,9 @@ struct ds_accel_note_desc {
 };
 
 /**
- * A second, optional note names the hardware that the plugin supports, so that a machine without
- * this hardware never loads the plugin. DS_ACCEL_PLUGIN_HARDWARE() writes and describes it.
+ * A second, optional note lists the hardware that the plugin supports, so that a machine without
+ * this hardware never loads the plugin. DS_ACCEL_PLUGIN_HARDWARE() writes the note and describes
+ * its text.
  */
 #define DS_ACCEL_HARDWARE_NOTE_TYPE 0x44530002u /**< a NUL-terminated text */
 
@@ -1391,7 +1456,7 @@ struct ds_accel_note {
  */
 DS_ACCEL_INLINE void ds_accel_write(void *destination, const void *source, uint32_t source_size);
 
-/** The same for element @p position of an array whose elements are @p stride_bytes apart. */
+/** Do the same for element @p position of an array whose elements are @p stride_bytes apart. */
 DS_ACCEL_INLINE void ds_accel_write_element(void *array, uint32_t stride_bytes, uint32_t position,
                                             const void *source, uint32_t source_size);
 

@@ -5,7 +5,7 @@
  * The toolkit (libcudart) is not needed: libcuda.so.1 comes with the kernel driver.
  *
  *   cuda.c    the libraries, the verdict, the backend's table
- *   device.c  identity, the primary context, the current one, data types, visible devices
+ *   device.c  identity, the primary context, the current context, data types, visible devices
  *   stream.c  streams and events          memory.c  allocations, copies, fills
  *   graph.c   captures                    vmem.c    reserve, create, map
  *   share.c   peers, IPC, dma-bufs        ranges.c  NVTX, the profiler
@@ -23,7 +23,7 @@
 
 static const char *const library_names[] = {
     "libcuda.so.1", "libcuda.so",
-    "/usr/lib/wsl/lib/libcuda.so.1", /* unverified: Windows' driver, as WSL mounts it */
+    "/usr/lib/wsl/lib/libcuda.so.1", /* the Windows driver, which WSL mounts here; not verified */
     NULL};
 
 #define NEEDED(symbol) VENDOR_REQUIRED(struct cuda_api, symbol)
@@ -119,7 +119,7 @@ _Static_assert(SYMBOLS(symbols) * sizeof(void (*)(void)) == sizeof(struct cuda_a
 
 /* ---- versions ------------------------------------------------------------------------------- */
 
-/* The first word that is a number with a point, such as 535.161.08. */
+/* Writes the first word that is a number with a point, such as 535.161.08. */
 static void find_version(const char *line, char *text, size_t text_size)
 {
     text[0] = '\0';
@@ -172,7 +172,7 @@ static int tell_stub(const struct cuda_runtime *runtime, struct vendor_problem *
     return -1;
 }
 
-/* The library's file is called libcuda.so.535.161.08. */
+/* The file name of the library contains its version: libcuda.so.535.161.08. */
 static int tell_mismatch(struct cuda_runtime *runtime, cu_result_t code,
                          struct vendor_problem *problem)
 {
@@ -210,7 +210,7 @@ static int tell_init(struct cuda_runtime *runtime, cu_result_t code, struct vend
     case CU_STUB_LIBRARY:
         return tell_stub(runtime, problem);
     case CU_NO_DEVICE:
-    case CU_INVALID_DEVICE: /* of CUDA_VISIBLE_DEVICES */
+    case CU_INVALID_DEVICE: /* CUDA_VISIBLE_DEVICES lists an invalid device */
         return vendor_problem_code(problem, DS_ACCEL_REASON_NO_DEVICE, runtime, code, 0,
                                    "%.100s is present, no device: cuInit(0)", path);
     case CU_DEVICE_UNAVAILABLE:
@@ -299,7 +299,7 @@ static int cuda_count(void *opened, uint32_t *count_out, struct vendor_problem *
     return 0;
 }
 
-/* A device whose compute mode is PROHIBITED accepts no context of any process. */
+/* No process can create a context on a device whose compute mode is PROHIBITED. */
 static int cuda_judge(void *opened, uint32_t count, uint32_t *usable_out, char *variant,
                       struct vendor_problem *problem)
 {
@@ -330,8 +330,8 @@ static int cuda_judge(void *opened, uint32_t count, uint32_t *usable_out, char *
 /* ---- codes ---------------------------------------------------------------------------------- */
 
 /*
- * Errors that a context does not survive count as the loss of the device: every later call in the
- * context returns the same code, and only a new process gets a new context.
+ * After one of these errors a context is unusable, so the device counts as lost: every later call
+ * in the context returns the same code, and only a new process can create a new context.
  */
 static int is_sticky(int64_t code)
 {
@@ -386,7 +386,7 @@ static int32_t status_of(int64_t code)
     }
 }
 
-/* The toolkit's stub and the library of a failed start leave the name unset. */
+/* The toolkit's stub, and a library whose cuInit() failed, do not set the name. */
 static void cuda_describe(void *opened, int64_t code, int32_t *status_out, const char **name_out)
 {
     const struct cuda_runtime *runtime = opened;
@@ -401,8 +401,9 @@ static void cuda_describe(void *opened, int64_t code, int32_t *status_out, const
 /* ---- facts ---------------------------------------------------------------------------------- */
 
 /*
- * The version of the thread's current device, or of the first device if the thread has none, as the
- * accelerator interface requires. The instance's devices are not used: a probe has none.
+ * Returns the major compute capability of the thread's current device, or of the first device if
+ * the thread has no current device, as the accelerator interface requires. The function does not
+ * use the instance's devices: a probe has no instance.
  */
 static int current_major(const struct cuda_api *api)
 {
@@ -469,7 +470,10 @@ static int32_t cuda_backend_info(ds_accel_plugin_instance_t *instance,
 
 /* ---- the backend ---------------------------------------------------------------------------- */
 
-/* The last two: the GPUs of Windows under WSL 2, and the GPU of a Tegra, which is on no bus. */
+/*
+ * The last two lines match the GPUs of Windows under WSL 2 and the GPU of a Tegra, which is not on
+ * a PCI bus.
+ */
 #define HARDWARE \
     "pci 10de:03\n" \
     "node /dev/nvidiactl\n" \

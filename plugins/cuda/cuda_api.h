@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the plugin uses of NVIDIA's driver API, libcuda.so.1: names as the library exports them,
- * with the suffix of the generation that takes these arguments (many plain names are older
- * functions with 32-bit pointers). Source: the CUDA driver API reference and cuda.h of 11.8 and
- * 13.0.
+ * The part of NVIDIA's driver API, libcuda.so.1, that the plugin uses. Functions have the names
+ * that the library exports, with the version suffix (such as _v2) whose signature is declared here;
+ * many names without a suffix are older functions with 32-bit pointers. Source: the CUDA driver API
+ * reference and cuda.h of 11.8 and 13.0.
  */
 #ifndef DS_ACCEL_PLUGINS_CUDA_CUDA_API_H
 #define DS_ACCEL_PLUGINS_CUDA_CUDA_API_H
@@ -88,7 +88,7 @@ enum {
     CU_TOO_MANY_PEERS = 711,
     CU_HOST_MEMORY_ALREADY_REGISTERED = 712,
     CU_HOST_MEMORY_NOT_REGISTERED = 713,
-    CU_HARDWARE_STACK_ERROR = 714, /* and the following codes */
+    CU_HARDWARE_STACK_ERROR = 714, /* first of a range of codes that ends with CU_LAUNCH_FAILED */
     CU_LAUNCH_FAILED = 719,
     CU_TENSOR_MEMORY_LEAK = 721,
     CU_NOT_PERMITTED = 800,
@@ -100,7 +100,8 @@ enum {
     CU_MPS_MAX_CLIENTS_REACHED = 808,
     CU_MPS_MAX_CONNECTIONS_REACHED = 809,
     CU_MPS_CLIENT_TERMINATED = 810,
-    CU_CAPTURE_UNSUPPORTED = 900, /* and the following codes */
+    /* first of a range of codes that ends with CU_CAPTURE_WRONG_THREAD */
+    CU_CAPTURE_UNSUPPORTED = 900,
     CU_CAPTURE_WRONG_THREAD = 908,
     CU_TIMEOUT = 909,
     CU_GRAPH_EXEC_UPDATE_FAILURE = 910,
@@ -128,10 +129,10 @@ enum {
 #define CU_EVENT_BLOCKING_SYNC 1u
 #define CU_EVENT_DISABLE_TIMING 2u
 #define CU_EVENT_INTERPROCESS 4u
-#define CU_HOST_PORTABLE 1u /* of both cuMemHostAlloc and cuMemHostRegister */
+#define CU_HOST_PORTABLE 1u /* flag of cuMemHostAlloc() and of cuMemHostRegister() */
 #define CU_HOST_MAPPED 2u
 #define CU_HOST_WRITE_COMBINED \
-    4u /* of cuMemHostAlloc; 4 means other memory to cuMemHostRegister \
+    4u /* flag of cuMemHostAlloc(); in cuMemHostRegister(), 4 means I/O memory \
         */
 #define CU_ATTACH_GLOBAL 1u
 #define CU_CAPTURE_RELAXED 2

@@ -10,7 +10,7 @@ int cuda_attribute(const struct cuda_api *api, cu_device_t device, int attribute
     return api->cuDeviceGetAttribute(&value, attribute, device) == CU_SUCCESS ? value : otherwise;
 }
 
-/* ---- identity: answered by the driver without a context -------------------------------------- */
+/* ---- identity: read from the driver without a context --------------------------------------- */
 
 static void write_uuid(const cu_uuid_t *uuid, struct ds_accel_device_identity *identity)
 {
@@ -38,7 +38,7 @@ int cuda_pci_address(const char *text, char *address, size_t address_size)
     return 1;
 }
 
-/* "Device Minor: 	 0" in the kernel driver's own page about the device. */
+/* Reads the line "Device Minor: 	 0" of the kernel driver's /proc file about the device. */
 static void find_node(const struct ds_accel_host *host, struct ds_accel_device_identity *identity)
 {
     char path[512];
@@ -134,7 +134,7 @@ static void fill_info(const struct cuda_api *api, const struct cuda_device *stat
     }
 }
 
-/* The program's context must belong to this device. */
+/* The context that the program passes must belong to this device. */
 static int32_t borrow_context(ds_accel_plugin_device_t *device, struct cuda_device *state,
                               uint64_t native_context, struct ds_accel_error *error)
 {
@@ -279,7 +279,10 @@ int32_t cuda_device_synchronize(ds_accel_plugin_device_t *device, struct ds_acce
     return DS_ACCEL_OK;
 }
 
-/* After an error, every call in the context returns the error's code. */
+/*
+ * After an error that makes the context unusable, every call in the context returns the error's
+ * code.
+ */
 int32_t cuda_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     size_t free_bytes = 0;
@@ -292,7 +295,10 @@ int32_t cuda_device_health(ds_accel_plugin_device_t *device, struct ds_accel_err
 
 /* ---- data types ----------------------------------------------------------------------------- */
 
-/* Pascal computes fp16 at a fraction of its speed: report fp16 only to programs that ask for it. */
+/*
+ * Pascal computes fp16 at a fraction of its fp32 speed: report fp16 only to programs that request
+ * it.
+ */
 static int computes_fp16(int major)
 {
     const char *allowed = getenv("DS_ALLOW_DEPRECATED_FP16");
@@ -336,11 +342,13 @@ int32_t cuda_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uin
 
 /* ---- CUDA_VISIBLE_DEVICES ------------------------------------------------------------------- */
 
-/* The current value of the variable, if it names devices by number. */
+/*
+ * State of a search in the variable's current value, which may list devices by number or by name.
+ */
 struct visible_list {
     uint32_t wanted;
     uint32_t position;
-    long number; /* of the device at the wanted position; -1: none */
+    long number; /* number of the device at the wanted position; -1: none */
     int has_names;
 };
 
@@ -355,7 +363,7 @@ static int look_at_token(void *user_data, const char *token)
         return 1;
     }
     if (number < 0) {
-        return 1; /* the driver stops there */
+        return 1; /* the driver ignores the rest of the list */
     }
     if (list->position++ == list->wanted) {
         list->number = number;
@@ -364,11 +372,12 @@ static int look_at_token(void *user_data, const char *token)
 }
 
 /*
- * The child reads the variable as this process did, with the same CUDA_DEVICE_ORDER: numbers of
- * this process's list stay right. Without a list, numbers are the driver's count. The driver also
- * counts devices that are divided or unusable, which the plugin leaves out: the plugin's numbers
- * match the driver's only if there are no such devices. A part of a device has no number. In all
- * other cases the token is the UUID, which is always right.
+ * A child process reads the variable as this process did, with the same CUDA_DEVICE_ORDER, so
+ * numbers from this process's list are valid in the child. Without a list, the token is the
+ * driver's number of the device. The driver also counts devices that are divided or unusable, which
+ * the plugin leaves out: the plugin's numbers match the driver's numbers only if there are no such
+ * devices. A part of a device has no number. In all other cases the token is the UUID, which is
+ * always valid.
  */
 int cuda_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size)

@@ -16,7 +16,7 @@ static int32_t check_graphs(const struct cuda_api *api, struct ds_accel_error *e
                                     "libcuda.so.1 has no cuGraphInstantiateWithFlags (CUDA 11.4)");
 }
 
-/* DS_ACCEL_CAPTURE_* have the driver's numbers. */
+/* The values of DS_ACCEL_CAPTURE_* are equal to the driver's. */
 int32_t cuda_capture_begin(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
                            struct ds_accel_error *error)
 {
@@ -96,7 +96,7 @@ int32_t cuda_graph_launch(ds_accel_plugin_device_t *device, void *exec, void *na
 
 /*
  * Before CUDA 12 the function of this name had other arguments, which no available header declares:
- * the plugin then asks for a new instance, which is always correct.
+ * with such a driver the plugin requests a new instantiation of the graph, which is always correct.
  */
 int32_t cuda_graph_exec_update(ds_accel_plugin_device_t *device, void *exec, void *native,
                                uint32_t *result_out, struct ds_accel_error *error)
@@ -134,7 +134,7 @@ int32_t cuda_graph_node_count(ds_accel_plugin_device_t *device, void *native, ui
     return DS_ACCEL_OK;
 }
 
-/* ---- the picture: the driver writes it to a path, which here is memory ----------------------- */
+/* ---- dump: the driver writes to a path, which is a file in memory --------------------------- */
 
 static int32_t pass_on(int fd, ds_accel_text_sink_t sink, void *user_data)
 {

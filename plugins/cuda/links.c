@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Links of a device, by NVML: the PCI Express link, and each NVLink as a link of its own.
+ * Links of a device, read through NVML: the PCI Express link, and each NVLink as a separate link.
  *
  * NVML reports the other end of an NVLink by PCI address: another visible device, a switch, or a
  * processor's bridge. In a virtual machine a switch may have no address; NVML then reports only
  * that there is a switch, and the plugin reports an address that no device has, all ones. Two
- * devices whose links end there count as sharing a switch, as in NVIDIA's own NCCL.
+ * devices whose links end at that address count as sharing a switch, as in NVIDIA's own NCCL.
  *
- * The state of a link is a field from Hopper on and a call before that: either may report that the
- * link is up. The speed is a field too, of each link or of all links. No source reports the number
- * of lanes.
+ * NVML reports the state of a link in a field (since Hopper) and through a call (on older devices):
+ * the link is up if either source reports it as up. NVML reports the speed in fields too, per link
+ * or for all links. No source reports the number of lanes.
  */
 #include "plugin.h"
 
-/* The device at the other end, if it is a whole device of this instance: parts have no NVLink. */
+/*
+ * Finds the device at the other end if it is a whole device of this instance: parts have no NVLink.
+ */
 static int32_t find_peer(const ds_accel_plugin_instance_t *instance, const char *address)
 {
     for (uint32_t i = 0; i < instance->device_count; i++) {
@@ -47,7 +49,7 @@ static void tell_peer(const ds_accel_plugin_instance_t *instance, nvml_device_t 
         cuda_pci_address(pci.address, address, sizeof(link->peer_pci_address))) {
         link->peer_index = find_peer(instance, address);
         if (link->peer_index >= 0) {
-            address[0] = '\0'; /* the peer is identified by more than its address */
+            address[0] = '\0'; /* the address alone does not identify the other end */
         }
     } else if (nvml->nvmlDeviceGetNvLinkRemoteDeviceType != NULL &&
                nvml->nvmlDeviceGetNvLinkRemoteDeviceType(device, number, &kind) == NVML_SUCCESS &&
@@ -56,17 +58,20 @@ static void tell_peer(const ds_accel_plugin_instance_t *instance, nvml_device_t 
     }
 }
 
-/* NVML's fields about a device's NVLinks; all zero without these fields. */
+/* NVML's fields about a device's NVLinks; all zero if NVML does not support these fields. */
 struct nvlinks {
     nvml_device_t device;
     uint64_t count;
     uint64_t common_mbps;
-    uint32_t has_versions; /* the meaning of NVML's version numbers is known */
+    uint32_t has_versions; /* the meaning of NVML's version numbers is defined */
     nvml_field_t states[NVML_LINK_LIMIT];
     nvml_field_t speeds[NVML_LINK_LIMIT];
 };
 
-/* NVML's version numbers: 1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0, 6.0. 0: not known. */
+/*
+ * Converts NVML's version numbers, which mean 1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0 and 6.0; 0: not
+ * known.
+ */
 static uint32_t generation_of(const struct nvml_api *nvml, const struct nvlinks *all,
                               unsigned int number)
 {
@@ -97,7 +102,7 @@ static int is_up(const struct nvml_api *nvml, const struct nvlinks *all, unsigne
     return is_known;
 }
 
-/* Headers define the version numbers from 12.8 on, which came with driver 570. */
+/* NVML's headers define the version numbers since CUDA 12.8, which came with driver 570. */
 static uint32_t has_versions(const struct cuda_runtime *runtime)
 {
     uint32_t driver[4];
@@ -107,7 +112,7 @@ static uint32_t has_versions(const struct cuda_runtime *runtime)
     return driver[0] >= 570;
 }
 
-/* If no field reports the number of links, links are counted until NVML rejects a number. */
+/* If no field reports the number of links, count links until NVML rejects a link number. */
 static void ask_links(const struct cuda_runtime *runtime, struct nvlinks *all)
 {
     const struct nvml_api *nvml = &runtime->nvml;

@@ -3,9 +3,9 @@
 /*
  * Allocations, copies and fills.
  *
- * A capture in mode global or thread-local, on any stream, treats allocating and freeing as errors.
- * The plugin's own calls are not part of a capture, so the thread's mode is relaxed for the length
- * of the call.
+ * While any stream is captured in mode global or thread-local, the driver treats allocating and
+ * freeing as errors. The plugin's own calls are not part of a capture, so the plugin relaxes the
+ * thread's capture mode for the duration of the call.
  */
 #include "plugin.h"
 
@@ -108,9 +108,7 @@ int32_t cuda_free_async(ds_accel_plugin_device_t *device, void *native_stream, v
     return DS_ACCEL_OK;
 }
 
-/*
- * Memory that the driver keeps is in the device's pool; without pools the driver keeps no memory.
- */
+/* The driver keeps freed memory only in the device's pool; without pools it keeps no memory. */
 int32_t cuda_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                   struct ds_accel_error *error)
 {
@@ -160,7 +158,9 @@ int32_t cuda_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
     return DS_ACCEL_OK;
 }
 
-/* Write-combining is fixed when memory is allocated: the hint has no effect here. */
+/*
+ * Write-combining is chosen when memory is allocated: the flag has no effect on registered memory.
+ */
 int32_t cuda_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                            uint32_t flags, struct ds_accel_error *error)
 {
@@ -199,7 +199,10 @@ int32_t cuda_host_device_pointer(ds_accel_plugin_device_t *device, void *host_po
 
 /* ---- copies and fills ----------------------------------------------------------------------- */
 
-/* The driver has a function for each direction; for other copies, unified addresses decide. */
+/*
+ * The driver has a function for each direction; for other copies it infers the direction from the
+ * unified addresses.
+ */
 int32_t cuda_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                         const void *source, uint64_t size_bytes, uint32_t kind,
                         struct ds_accel_error *error)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * NVML: facts about a device without a context. A device is found by its UUID, which is the same in
- * both libraries regardless of CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER. A part of a device (MIG)
- * has the prefix MIG-, by which NVML distinguishes parts from devices.
+ * NVML reports facts about a device without a context. The plugin finds a device by its UUID, which
+ * is the same in CUDA and in NVML regardless of CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER. The
+ * UUID of a part of a device (MIG) has the prefix MIG-, by which NVML distinguishes parts from
+ * devices.
  */
 #include "plugin.h"
 
@@ -85,7 +86,10 @@ void nvml_close(struct cuda_runtime *runtime)
 
 /* ---- finding a device ----------------------------------------------------------------------- */
 
-/* uuid_text becomes the part's UUID if NVML knows the part only by that name. NULL: not found. */
+/*
+ * Returns NULL if NVML does not find the device. Writes the part's UUID to uuid_text if NVML finds
+ * the part only by that UUID.
+ */
 static nvml_device_t find(const struct cuda_runtime *runtime,
                           const struct ds_accel_device_identity *identity, char *uuid_text,
                           size_t uuid_size)
@@ -138,7 +142,7 @@ static void add_part(const struct nvml_api *nvml, nvml_device_t *device,
             nvml->nvmlDeviceGetUUID(whole, identity->parent_uuid_text,
                                     sizeof(identity->parent_uuid_text));
         }
-        *device = whole; /* index and node are those of the whole device */
+        *device = whole; /* index and node describe the whole device */
     }
 }
 
@@ -207,7 +211,7 @@ int nvml_ask_fields(const struct nvml_api *nvml, nvml_device_t device, nvml_fiel
                     unsigned int count)
 {
     for (unsigned int i = 0; i < count; i++) {
-        fields[i].result = -1; /* a field that NVML leaves untouched has no value */
+        fields[i].result = -1; /* a field that NVML does not write has no value */
     }
     return nvml->nvmlDeviceGetFieldValues != NULL &&
            nvml->nvmlDeviceGetFieldValues(device, (int)count, fields) == NVML_SUCCESS;

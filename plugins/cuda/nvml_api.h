@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the plugin uses of libnvidia-ml.so.1 (NVML API reference, nvml.h of 12.4; NVLink and fields
- * as nvml.h of 11.0 to 13.3 have them), and of NVTX's C exports. NVML ignores CUDA_VISIBLE_DEVICES:
- * its devices are found by UUID or PCI address, never by number.
+ * The part of libnvidia-ml.so.1 that the plugin uses (NVML API reference and nvml.h of 12.4; NVLink
+ * and fields from nvml.h of 11.0 to 13.3), and NVTX's C exports. NVML ignores CUDA_VISIBLE_DEVICES:
+ * the plugin finds NVML's devices by UUID or PCI address, never by number.
  *
- * The functions about MIG instances (nvmlDeviceGetGpuInstanceId and the two beside it) follow
- * nvml.h and were run on no device; they are optional and only used for names.
+ * The functions about MIG instances (nvmlDeviceGetGpuInstanceId and the two functions next to it)
+ * follow nvml.h and were not tested on a device; they are optional, and the plugin uses them only
+ * for names.
  */
 #ifndef DS_ACCEL_PLUGINS_CUDA_NVML_API_H
 #define DS_ACCEL_PLUGINS_CUDA_NVML_API_H
@@ -16,7 +17,7 @@
 typedef int nvml_result_t;
 typedef struct nvml_device_object *nvml_device_t;
 
-/* Note the order: total, free, used. */
+/* The members are in NVML's order: total, free, used. */
 typedef struct {
     unsigned long long total;
     unsigned long long free;
@@ -41,7 +42,10 @@ typedef struct {
     unsigned int subsystem_id;
     char address[32]; /* "00000000:65:00.0" */
 } nvml_pci_t;
-/* The caller sets the members before the value; each field has its own code. */
+/*
+ * The caller sets field and scope; NVML writes the value, and a separate result code for each
+ * field.
+ */
 typedef struct {
     unsigned int field; /* NVML_FIELD_* */
     unsigned int scope; /* the link's number, for a field of one link */
@@ -74,7 +78,7 @@ _Static_assert(sizeof(nvml_field_t) == 40, "nvmlFieldValue_t");
 #define NVML_CLOCK_MEM 2
 #define NVML_ECC_CORRECTED 0
 #define NVML_ECC_UNCORRECTED 1
-#define NVML_ECC_VOLATILE 0 /* since the driver was loaded */
+#define NVML_ECC_VOLATILE 0 /* errors counted since the driver was loaded */
 #define NVML_FEATURE_ENABLED 1
 #define NVML_REMOTE_SWITCH 2
 
@@ -89,9 +93,9 @@ _Static_assert(sizeof(nvml_field_t) == 40, "nvmlFieldValue_t");
 #define NVML_REASON_HARDWARE_POWER_BRAKE 0x80u
 #define NVML_REASON_DISPLAY_CLOCKS 0x100u
 
-#define NVML_FIELD_LINK_SPEED_COMMON 90 /* MB/s, of active links */
+#define NVML_FIELD_LINK_SPEED_COMMON 90 /* MB/s, for all active links */
 #define NVML_FIELD_LINK_COUNT 91
-#define NVML_FIELD_LINK_SPEED 164 /* MB/s, of the link in scope; since 11.8 */
+#define NVML_FIELD_LINK_SPEED 164 /* MB/s, for the link in scope; since 11.8 */
 #define NVML_FIELD_LINK_STATE 165
 #define NVML_FIELD_PCIE_SENT 197 /* bytes; since 12.5 */
 #define NVML_FIELD_PCIE_RECEIVED 198
@@ -102,7 +106,7 @@ _Static_assert(sizeof(nvml_field_t) == 40, "nvmlFieldValue_t");
 #define NVML_TYPE_SIGNED_LONG_LONG 4
 #define NVML_TYPE_SIGNED_INT 5
 
-#define NVML_LINK_LIMIT 36u /* links of a device; 12 and 18 in older headers */
+#define NVML_LINK_LIMIT 36u /* maximum number of links of a device; 12 and 18 in older headers */
 
 struct nvml_api {
     nvml_result_t (*nvmlInit_v2)(void);
@@ -130,7 +134,7 @@ struct nvml_api {
     nvml_result_t (*nvmlDeviceGetFanSpeed)(nvml_device_t device, unsigned int *percent);
     nvml_result_t (*nvmlDeviceGetCurrentClocksEventReasons)(nvml_device_t device,
                                                             unsigned long long *reasons);
-    /* Its name until 12.2. */
+    /* Name of the preceding function until 12.2. */
     nvml_result_t (*nvmlDeviceGetCurrentClocksThrottleReasons)(nvml_device_t device,
                                                                unsigned long long *reasons);
     nvml_result_t (*nvmlDeviceGetTotalEccErrors)(nvml_device_t device, int kind, int since,
@@ -150,7 +154,7 @@ struct nvml_api {
     nvml_result_t (*nvmlDeviceGetCurrPcieLinkWidth)(nvml_device_t device, unsigned int *width);
     nvml_result_t (*nvmlDeviceGetComputeRunningProcesses_v3)(nvml_device_t device,
                                                              unsigned int *count, void *processes);
-    /* Never called: the presence of these two shows the length of a process's record. */
+    /* Never called: the presence of these two functions shows the size of a process record. */
     nvml_result_t (*nvmlDeviceGetConfComputeMemSizeInfo)(nvml_device_t device, void *info);
     nvml_result_t (*nvmlDeviceGetRunningProcessDetailList)(nvml_device_t device, void *list);
     nvml_result_t (*nvmlDeviceGetMigMode)(nvml_device_t device, unsigned int *current,
@@ -161,7 +165,10 @@ struct nvml_api {
     nvml_result_t (*nvmlDeviceGetComputeInstanceId)(nvml_device_t part, unsigned int *id);
 };
 
-/* nvtxEventAttributes_t: versions 2 (nvToolsExt.h of 11.8) and 3 (nvtx3 of 13.0) are alike. */
+/*
+ * nvtxEventAttributes_t: versions 2 (nvToolsExt.h of 11.8) and 3 (nvtx3 of 13.0) have the same
+ * layout.
+ */
 typedef struct {
     uint16_t version;
     uint16_t size_bytes;
@@ -180,9 +187,12 @@ _Static_assert(sizeof(nvtx_attributes_t) == 48, "nvtxEventAttributes_t");
 #define NVTX_VERSION_OF_ATTRIBUTES 2
 #define NVTX_MESSAGE_TEXT 1
 
-typedef struct nvtx_domain_object *nvtx_domain_t; /* NULL: the default one */
+typedef struct nvtx_domain_object *nvtx_domain_t; /* NULL: the default domain */
 
-/* NVTX: the depth, or a negative number without an attached profiler, which is no error. */
+/*
+ * NVTX push and pop return the depth, or a negative number if no profiler is attached, which is not
+ * an error.
+ */
 struct nvtx_api {
     int (*nvtxRangePushA)(const char *message);
     int (*nvtxRangePop)(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the files of the cuda plugin share; cuda.c describes the files. */
+/* Declarations that the files of the cuda plugin share; cuda.c describes the files. */
 #ifndef DS_ACCEL_PLUGINS_CUDA_PLUGIN_H
 #define DS_ACCEL_PLUGINS_CUDA_PLUGIN_H
 
@@ -8,25 +8,25 @@
 #include "nvml_api.h"
 #include "vendor.h"
 
-/* The last reading of a device's PCI Express counters, and the rates at that time. */
+/* The latest values of a device's PCI Express counters, and the rates computed from them. */
 struct cuda_traffic {
-    uint64_t taken_ns; /* 0: never */
+    uint64_t taken_ns; /* 0: the counters were never read */
     uint64_t sent_bytes;
     uint64_t received_bytes;
     uint64_t sent_per_s;
     uint64_t received_per_s;
     uint32_t has_rates;
 };
-#define CUDA_TRAFFIC_LIMIT 64u /* devices with a record */
+#define CUDA_TRAFFIC_LIMIT 64u /* maximum number of devices with a traffic record */
 
-struct cuda_range_name; /* a domain of NVTX or a category of a domain (ranges.c) */
+struct cuda_range_name; /* an NVTX domain, or a category of a domain (ranges.c) */
 
 /* The backend's runtime. */
 struct cuda_runtime {
     const struct ds_accel_host *host;
     struct vendor_lib lib;
     struct cuda_api api;
-    int version; /* 12040: CUDA 12.4 */
+    int version; /* driver API version: 12040 means CUDA 12.4 */
     struct nvml_api nvml;
     uint32_t has_nvml;
     struct nvtx_api nvtx;
@@ -65,8 +65,8 @@ static inline cu_pointer_t cuda_address(const void *pointer)
 }
 
 /*
- * Return the status of a failed call from the function; the arguments after the error describe the
- * call. A success costs one comparison.
+ * Returns the failed call's status from the enclosing function; the arguments after error describe
+ * the call. A successful call costs one comparison.
  */
 #define CUDA_TRY(device, code, error, ...) \
     do { \
@@ -77,7 +77,7 @@ static inline cu_pointer_t cuda_address(const void *pointer)
     } while (0)
 
 /*
- * Functions that destroy have no status to return: log a failure, unless the device is lost, when
+ * Destroying functions return no status: the macro logs a failure, except on a lost device, where
  * every call fails.
  */
 #define CUDA_END(device, code, ...) \
@@ -94,11 +94,11 @@ static inline cu_pointer_t cuda_address(const void *pointer)
     } while (0)
 
 /*
- * One attribute of a device, without a context; otherwise if the device does not have the
- * attribute.
+ * Returns one attribute of a device, without a context; returns the argument otherwise if the
+ * device does not have the attribute.
  */
 int cuda_attribute(const struct cuda_api *api, cu_device_t device, int attribute, int otherwise);
-/* The kernel driver's version, "535.161.08" or "", and its numbers, or zeros. */
+/* Writes the kernel driver's version as text, "535.161.08" or "", and as numbers, or zeros. */
 void cuda_driver_version(const struct cuda_runtime *runtime, char *text, size_t text_size,
                          uint32_t version[4]);
 
@@ -107,17 +107,21 @@ void nvml_open(struct cuda_runtime *runtime);
 void nvml_close(struct cuda_runtime *runtime);
 /* Adds NVML's facts to a device that CUDA has reported. */
 void nvml_identify(const struct cuda_runtime *runtime, struct ds_accel_device_identity *identity);
-/* Returns true for exactly this many devices, none of which is divided into parts. */
+/* Returns true if NVML lists exactly this many devices and none of them is divided into parts. */
 int nvml_has_only(const struct cuda_runtime *runtime, uint32_t count);
 /*
- * NVML's handle of a device or part; NULL: NVML is absent, does not know the device, or would wake
- * it.
+ * Returns NVML's handle of a device or part. NULL: NVML is absent, does not list the device, or
+ * would wake the device.
  */
 nvml_device_t nvml_find(const ds_accel_plugin_instance_t *instance, uint32_t device_index);
-/* Reads fields, whose numbers and scopes are set. 0: no field has a value. */
+/*
+ * Reads the values of fields whose numbers and scopes the caller has set. 0: no field has a value.
+ */
 int nvml_ask_fields(const struct nvml_api *nvml, nvml_device_t device, nvml_field_t *fields,
                     unsigned int count);
-/* A field's value as a whole number, of any type. 0: no value; nothing is written. */
+/*
+ * Converts a field's value of any type to a whole number. 0: no value; *number_out is not written.
+ */
 int nvml_field_number(const nvml_field_t *field, uint64_t *number_out);
 
 /* sensors.c */
@@ -138,8 +142,8 @@ void cuda_ranges_close(struct cuda_runtime *runtime);
 
 /* device.c */
 /*
- * "0000:65:00.0" as the kernel writes addresses; NVIDIA's libraries use capitals. 0: not an
- * address.
+ * Writes the address in the kernel's form, "0000:65:00.0"; NVIDIA's libraries use capital letters.
+ * Returns 0 if the text is not an address.
  */
 int cuda_pci_address(const char *text, char *address, size_t address_size);
 int32_t cuda_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
@@ -160,7 +164,7 @@ int32_t cuda_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uin
 int cuda_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size);
 
-/* The other functions are only in cuda.c's table: each file declares its functions here. */
+/* The functions below are used only in cuda.c's table; this header declares them for all files. */
 #define CUDA_VERB(name, ...) int32_t cuda_##name(__VA_ARGS__, struct ds_accel_error *error)
 typedef ds_accel_plugin_device_t cuda_handle_t;
 
@@ -265,8 +269,8 @@ static inline void cuda_unrelax(const struct cuda_api *api, int mode)
 }
 
 /*
- * Makes a call that a capture of another stream would treat as an error, with the thread's mode
- * relaxed; code is a variable.
+ * Makes a call that the driver would reject during a capture of another stream, with the thread's
+ * capture mode relaxed; code is a variable that receives the result.
  */
 #define CUDA_RELAXED(api, code, call) \
     do { \

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Profiler ranges by NVTX, whose functions return a negative number while no profiler is attached.
- * Without NVTX's library no profiler can be attached, and ranges do nothing.
+ * Profiler ranges through NVTX, whose functions return a negative number while no profiler is
+ * attached. Without NVTX's library no profiler can be attached, and ranges have no effect.
  *
- * A domain has its own stack of ranges and its own numbers of categories. Domains and categories
- * are named to NVTX once, at the first range that uses them, and last as long as the runtime.
- * Domains are not destroyed afterwards: another instance or the program may use the domain of the
- * same name.
+ * A domain has its own stack of ranges and its own category numbers. The plugin registers domains
+ * and categories with NVTX once, at the first range that uses them, and keeps them until the
+ * runtime is closed. It does not destroy the domains, because another instance or the program may
+ * use a domain of the same name.
  */
 #include "plugin.h"
 
 struct cuda_range_name {
     struct cuda_range_name *next;
-    struct cuda_range_name *categories; /* of a domain */
+    struct cuda_range_name *categories; /* categories of a domain */
     nvtx_domain_t domain;
-    uint32_t category; /* from 1 on */
+    uint32_t category; /* category number, from 1 on */
     char text[];
 };
 
@@ -65,7 +65,7 @@ static struct cuda_range_name *find_name(struct cuda_range_name *list, const cha
     return list;
 }
 
-/* Adds to the head of the list; NULL: out of memory. */
+/* Adds a name at the head of the list; returns NULL when out of memory. */
 static struct cuda_range_name *add_name(struct cuda_range_name **list, const char *text)
 {
     size_t size = strlen(text) + 1;
@@ -81,8 +81,8 @@ static struct cuda_range_name *add_name(struct cuda_range_name **list, const cha
 }
 
 /*
- * Finds the domain of that name ("" is the default domain) and the category's number in it, with
- * the runtime's lock held. -1: out of memory.
+ * Finds the domain with that name ("" is the default domain) and the category's number in the
+ * domain. Caller holds the runtime's lock. -1: out of memory.
  */
 static int find_place(struct cuda_runtime *runtime, const char *domain, const char *category,
                       nvtx_domain_t *domain_out, uint32_t *category_out)
@@ -184,8 +184,8 @@ static int32_t call_in(ds_accel_plugin_device_t *device, cu_result_t (*call)(voi
 }
 
 /*
- * The driver starts and stops the profiler of the current context, so this is done for each open
- * device. With the instance's lock held, as another thread may close a device meanwhile.
+ * The driver starts and stops the profiler for the current context, so the function makes the call
+ * for each open device. It holds the instance's lock, because another thread may close a device.
  */
 static int32_t call_in_each(ds_accel_plugin_instance_t *instance, cu_result_t (*call)(void),
                             const char *name, struct ds_accel_error *error)

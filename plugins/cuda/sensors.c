@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Sensors of a device, and the processes that use the device, by NVML. */
+/* Sensors of a device, and the processes that use the device, through NVML. */
 #include "plugin.h"
 
 #include <unistd.h>
@@ -113,7 +113,8 @@ static void read_reasons(const struct nvml_api *nvml, nvml_device_t device,
 }
 
 /*
- * Counts since the driver was loaded, over all memories of the device; NVML fails where ECC is off.
+ * Reads the error counts since the driver was loaded, over all memories of the device. NVML fails
+ * if ECC is off.
  */
 static void read_ecc(const struct nvml_api *nvml, nvml_device_t device,
                      struct ds_accel_telemetry *telemetry)
@@ -136,19 +137,19 @@ static void read_ecc(const struct nvml_api *nvml, nvml_device_t device,
  * ---- traffic of PCI Express ------------------------------------------------------------------
  *
  * nvmlDeviceGetPcieThroughput() blocks the caller for 20 ms in each direction, too long for a
- * polled value. Reading the counters takes less than 1 ms; a rate is the difference between two
- * polls, and the first poll has no rate. The manual says that the counters wrap around, but not at
- * which value: a rate is reported once a counter has exceeded 32 bits.
+ * polled value. Reading the counters takes less than 1 ms. A rate is the difference between two
+ * polls, so the first poll has no rate. NVIDIA's manual says that the counters wrap around, but not
+ * at which value: the plugin reports rates only after a counter has exceeded 32 bits.
  */
 
-#define TRAFFIC_PERIOD_NS UINT64_C(20000000) /* least time between readings */
+#define TRAFFIC_PERIOD_NS UINT64_C(20000000) /* minimum time between two readings */
 
 static uint64_t per_second(uint64_t from, uint64_t to, uint64_t elapsed_ns)
 {
     return (uint64_t)((double)(to - from) * 1e9 / (double)elapsed_ns);
 }
 
-/* With the runtime's lock held. */
+/* Caller holds the runtime's lock. */
 static void note_traffic(struct cuda_traffic *traffic, uint64_t now_ns, uint64_t sent,
                          uint64_t received)
 {
@@ -157,13 +158,13 @@ static void note_traffic(struct cuda_traffic *traffic, uint64_t now_ns, uint64_t
     if (traffic->taken_ns != 0 && sent >= traffic->sent_bytes &&
         received >= traffic->received_bytes) {
         if (elapsed_ns < TRAFFIC_PERIOD_NS) {
-            return; /* the previous rates still hold */
+            return; /* the previous rates remain valid */
         }
         traffic->has_rates = 1;
         traffic->sent_per_s = per_second(traffic->sent_bytes, sent, elapsed_ns);
         traffic->received_per_s = per_second(traffic->received_bytes, received, elapsed_ns);
     } else {
-        traffic->has_rates = 0; /* the first reading, or a counter was reset */
+        traffic->has_rates = 0; /* this is the first reading, or a counter was reset */
     }
     traffic->taken_ns = now_ns;
     traffic->sent_bytes = sent;
@@ -171,8 +172,8 @@ static void note_traffic(struct cuda_traffic *traffic, uint64_t now_ns, uint64_t
 }
 
 /*
- * Counters and clock are read with the lock held: another thread's reading in between would make
- * the counters appear to decrease, or the interval appear too short.
+ * Reads counters and clock while holding the lock: a reading by another thread in between would
+ * make the counters appear to decrease, or the interval appear too short.
  */
 static void read_traffic(struct cuda_runtime *runtime, nvml_device_t device, uint32_t device_index,
                          struct ds_accel_telemetry *telemetry)
@@ -208,7 +209,7 @@ int32_t nvml_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 
     (void)error;
     if (device == NULL) {
-        return DS_ACCEL_OK; /* no value is known */
+        return DS_ACCEL_OK; /* without NVML's device, no value is reported */
     }
     read_use(nvml, device, telemetry);
     read_power(nvml, device, telemetry);
@@ -222,8 +223,8 @@ int32_t nvml_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 /* ---- processes ------------------------------------------------------------------------------ */
 
 /*
- * The driver reports pids of the machine's own namespace; a process of another namespace has no pid
- * here.
+ * The driver reports pids of the host's PID namespace; a process outside this process's namespace
+ * has no pid here.
  */
 static int32_t visible_pid(unsigned int pid)
 {
@@ -264,9 +265,9 @@ static int32_t fail_nvml(const struct nvml_api *nvml, nvml_result_t code, uint32
 }
 
 /*
- * Early R535 drivers write records of 32 bytes, although every header declares 24: the member for
- * memory protected by confidential computing comes last. These drivers export the function that was
- * introduced with the member, but not yet the function's replacement.
+ * Early R535 drivers write records of 32 bytes, although every header declares 24: the record ends
+ * with a member for memory protected by confidential computing. These drivers export the function
+ * that was introduced with the member, but not yet the function's replacement.
  */
 #define LONG_RECORD_BYTES 32u
 
@@ -279,8 +280,8 @@ static size_t record_bytes(const struct nvml_api *nvml)
 }
 
 /*
- * All processes of the device, record_bytes() each, from malloc(), always with room for the longer
- * records. NULL: *code_out is NVML's code, or success when out of memory.
+ * Returns a malloc() buffer with all processes of the device, record_bytes() each, always large
+ * enough for the longer records. On NULL, *code_out is NVML's code, or success when out of memory.
  */
 static unsigned char *list_processes(const struct nvml_api *nvml, nvml_device_t device,
                                      unsigned int *count_out, nvml_result_t *code_out)

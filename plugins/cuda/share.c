@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Peers, memory and events between processes, dma-bufs. */
+/* Peer access, memory and events shared between processes, dma-bufs. */
 #include "plugin.h"
 
 #include <unistd.h>
 
-/* ---- peers: enabled in the current context, towards the other one ---------------------------- */
+/* ---- peers: access is enabled in the current context, for memory of the peer's context ------ */
 
 int32_t cuda_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                              uint32_t *can_out, struct ds_accel_error *error)

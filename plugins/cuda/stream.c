@@ -32,7 +32,7 @@ int32_t cuda_stream_default(ds_accel_plugin_device_t *device, void **native_out,
     return DS_ACCEL_OK;
 }
 
-/* The driver's range starts with the lowest priority, a larger number. */
+/* The driver's range begins with the lowest priority, which is the larger number. */
 int32_t cuda_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *least_out,
                                    int32_t *greatest_out, struct ds_accel_error *error)
 {
@@ -89,7 +89,7 @@ int32_t cuda_stream_host_task(ds_accel_plugin_device_t *device, void *native,
     return DS_ACCEL_OK;
 }
 
-/* ---- events: queries and waits break no capture ---------------------------------------------- */
+/* ---- events: queries and waits do not break a capture --------------------------------------- */
 
 int32_t cuda_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
                           struct ds_accel_error *error)

@@ -90,7 +90,7 @@ int32_t cuda_vmem_release(ds_accel_plugin_device_t *device, void *address, uint6
     return DS_ACCEL_OK;
 }
 
-/* What `native` points to. */
+/* The object that native points to. */
 struct physical {
     uint64_t piece_bytes;
     uint64_t piece_count;
@@ -143,8 +143,8 @@ static int32_t make_pieces(ds_accel_plugin_device_t *device, struct physical *me
 }
 
 /*
- * A request for more memory than the device has fails before the first piece is created, so that it
- * does not take memory from other users of the device.
+ * A request for more memory than the device has fails before the first piece is created, so that a
+ * request that cannot succeed uses no memory of other programs on the device.
  */
 static int32_t check_room(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                           struct ds_accel_error *error)
@@ -195,7 +195,7 @@ void cuda_vmem_destroy(ds_accel_plugin_device_t *device, void *native)
     release(device, native);
 }
 
-/* On failure, unmap the pieces that were already mapped. */
+/* On failure, unmaps the pieces that were already mapped. */
 int32_t cuda_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                       void *native, uint64_t offset_bytes, struct ds_accel_error *error)
 {
@@ -228,7 +228,7 @@ int32_t cuda_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
     return DS_ACCEL_OK;
 }
 
-/* One call for a range of several mappings, as in NVIDIA's sample vectorAddMMAP. */
+/* Unmaps a range of several mappings with one call, as NVIDIA's sample vectorAddMMAP does. */
 int32_t cuda_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         struct ds_accel_error *error)
 {
@@ -237,7 +237,7 @@ int32_t cuda_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_
     return DS_ACCEL_OK;
 }
 
-/* DS_ACCEL_VMEM_ACCESS_* have the driver's numbers. */
+/* The values of DS_ACCEL_VMEM_ACCESS_* are equal to the driver's. */
 int32_t cuda_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address, uint64_t size_bytes,
                              uint32_t access, struct ds_accel_error *error)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A process has one Synapse, and acquires a module once. Several instances of this plugin may exist
- * at the same time, so their shared state is counted here: which code started Synapse, and how many
- * instances use a card. The card's record also holds the host memory that the card can access, for
- * the same reason: a buffer that one instance has mapped is mapped for every other.
+ * A process uses Synapse once, and acquires a module once. Several instances of this plugin may
+ * exist at the same time, so this file counts their shared state: whether this plugin started
+ * Synapse, and how many instances use a card. The card's record also contains the host memory that
+ * the card can access, because a buffer that one instance has mapped is mapped for every other
+ * instance too.
  */
 #include "hpu.h"
 
-/* Of the process: it has one Synapse. */
+/* State of the process, shared by all instances. */
 static struct {
     pthread_mutex_t lock; /* guards this struct and the cards' user counts */
     uint32_t open_count;
-    uint32_t is_ours; /* we called synInitialize(), so we call synDestroy() */
+    uint32_t is_ours; /* this plugin called synInitialize(), so it calls synDestroy() */
     struct hpu_card *cards[HPU_MODULES];
     uint32_t card_count;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -72,7 +73,7 @@ void hpu_process_end(struct hpu_runtime *runtime)
     }
     pthread_mutex_lock(&process.lock);
     process.open_count--;
-    /* while a card could not be released, Synapse ends only with the process */
+    /* If a card could not be released, Synapse runs until the process exits. */
     if (process.open_count == 0 && process.is_ours && process.card_count == 0) {
         runtime->syn.synDestroy();
     }
@@ -143,7 +144,10 @@ static void forget_card(struct hpu_card *card)
     free(card);
 }
 
-/* A card that Synapse does not release stays in the list, and the next device_open uses it. */
+/*
+ * Releases a module. A card that Synapse does not release stays in the list, and the next
+ * device_open uses it.
+ */
 static void release(struct hpu_runtime *runtime, struct hpu_card *card)
 {
     syn_status code;

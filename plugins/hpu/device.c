@@ -3,7 +3,7 @@
 /* Identity, facts and state of a card. Only device_open acquires the card. */
 #include "hpu.h"
 
-/* An attribute of a module, without acquiring the module; -1: not known. */
+/* Reads an attribute of a module without acquiring the module; -1: not known. */
 static int get_attribute(struct hpu_runtime *runtime, uint32_t module, int32_t attribute,
                          uint64_t *value_out)
 {
@@ -19,8 +19,8 @@ static int get_attribute(struct hpu_runtime *runtime, uint32_t module, int32_t a
 }
 
 /*
- * The generation by the PCI device's number, for a Synapse without attributes by module or with an
- * unknown device type.
+ * Returns the generation for a PCI device id. Used if Synapse has no attributes by module, or the
+ * device type is unknown.
  */
 static uint32_t generation_by_pci(struct hpu_runtime *runtime, const char *pci_address)
 {
@@ -51,9 +51,10 @@ static uint32_t generation_by_pci(struct hpu_runtime *runtime, const char *pci_a
 }
 
 /*
- * Gaudi, Gaudi 2 or Gaudi 3; 0: another generation, or not known. Releases number the types
- * differently: the public SynapseAI_Core counts Gaudi and Gaudi 2 from 0. These numbers are invalid
- * in the numbering that the plugin knows, so they cannot be mistaken for another type.
+ * Returns 1, 2 or 3 for Gaudi, Gaudi 2 or Gaudi 3; 0: another generation, or not known. Releases
+ * number the device types differently: the public SynapseAI_Core counts Gaudi and Gaudi 2 from 0.
+ * Those numbers are not used in the numbering that the plugin supports, so they cannot be mistaken
+ * for another type.
  */
 static uint32_t find_generation(struct hpu_runtime *runtime, const struct hpu_module *module)
 {
@@ -99,7 +100,7 @@ int32_t hpu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
     if (module->hlml == NULL) {
         return DS_ACCEL_OK;
     }
-    /* The vendor's text is not a UUID of 16 bytes: "01P0-HL2080A0-15-TNBS61-14-04-07". */
+    /* The vendor's text, such as "01P0-HL2080A0-15-TNBS61-14-04-07", is not a UUID of 16 bytes. */
     if (hlml->hlml_device_get_uuid == NULL ||
         hlml->hlml_device_get_uuid(module->hlml, identity->uuid_text,
                                    sizeof(identity->uuid_text)) != HLML_OK) {
@@ -117,7 +118,7 @@ int32_t hpu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* The error explains how to find the process that holds the module: the only useful advice. */
+/* Fails with ERR_BUSY; the error message says how to find the process that uses the module. */
 static int32_t refuse_busy(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     const struct hpu_module *module = &hpu_runtime(device)->modules[device->index];
@@ -198,7 +199,9 @@ int32_t hpu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel
     return HPU_CHECK(device, code, error, "synDeviceSynchronize(module %u)", card->module);
 }
 
-/* After a reset, every call on the card returns synDeviceReset: any call can check it. */
+/*
+ * After a reset, every call on the card returns synDeviceReset, so any call can detect the reset.
+ */
 int32_t hpu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     uint64_t free_bytes = 0;
@@ -210,9 +213,9 @@ int32_t hpu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_erro
 /* ---- facts ---------------------------------------------------------------------------------- */
 
 /*
- * Gaudi computes in float32 and bfloat16; with float16 from the second generation on. The rule for
- * float16 comes from the vendor's documents and is not confirmed by a call. Other types are only
- * stored.
+ * Gaudi computes in float32 and bfloat16, and from the second generation on in float16. The rule
+ * for float16 comes from the vendor's documents; no call confirms it. The device only stores the
+ * other types.
  */
 int32_t hpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint32_t *support_out,
                           struct ds_accel_error *error)
@@ -249,8 +252,9 @@ static void read_use(const struct hlml *hlml, hlml_card card, struct ds_accel_te
 }
 
 /*
- * Milliwatts and millijoules: the header has no units; the vendor's Python module documents the
- * unit of energy, and power follows NVML, whose interface HLML copies.
+ * Reads power in milliwatts and energy in millijoules. The header has no units; the vendor's Python
+ * module documents the unit of energy, and for power the unit of NVML is assumed, because HLML
+ * copies NVML's interface.
  */
 static void read_power(const struct hlml *hlml, hlml_card card,
                        struct ds_accel_telemetry *telemetry)
@@ -275,7 +279,10 @@ static void read_power(const struct hlml *hlml, hlml_card card,
     }
 }
 
-/* Degrees Celsius and megahertz, from the same sources. */
+/*
+ * Reads temperatures in degrees Celsius and clocks in megahertz; the units come from the same
+ * sources.
+ */
 static void read_state(const struct hlml *hlml, hlml_card card,
                        struct ds_accel_telemetry *telemetry)
 {
@@ -309,7 +316,7 @@ int32_t hpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 
     (void)error;
     if (module->hlml == NULL) {
-        return DS_ACCEL_OK; /* with nothing valid: HLML is absent, or does not know the card */
+        return DS_ACCEL_OK; /* no member is valid: HLML is absent, or does not list the card */
     }
     read_use(&runtime->hlml, module->hlml, telemetry);
     read_power(&runtime->hlml, module->hlml, telemetry);
@@ -318,8 +325,8 @@ int32_t hpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 }
 
 /*
- * The processes that have the node open: /proc lists them, HLML does not, and no source reports
- * their shares.
+ * Lists the processes that have the device node open, from /proc: HLML does not list them, and no
+ * source reports the memory that each process uses.
  */
 int32_t hpu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                       struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,

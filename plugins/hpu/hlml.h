@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the plugin uses of HLML (hlml.h in gohlml e31eedd, 2025-07). HLML reads all cards of the
- * machine, acquires none of them, and ignores all variables: cards are matched by module id. Its
- * memory struct is {free, total, used}, not NVML's {total, free, used}.
+ * The part of HLML that the plugin uses (hlml.h in gohlml e31eedd, 2025-07). HLML reads all cards
+ * of the machine, acquires none of them, and ignores all variables: the plugin matches cards by
+ * module id. The members of HLML's memory struct are in the order free, total, used, unlike NVML's
+ * (total, free, used).
  */
 #ifndef DS_ACCEL_PLUGINS_HPU_HLML_H
 #define DS_ACCEL_PLUGINS_HPU_HLML_H
@@ -15,7 +16,7 @@ typedef void *hlml_card;
 #define HLML_OK 0
 #define HLML_ALREADY_INITIALIZED 5
 
-#define HLML_SENSOR_ON_AIP 0 /* the processor, not the board */
+#define HLML_SENSOR_ON_AIP 0 /* sensor on the processor, not on the board */
 #define HLML_CLOCK_OF_SOC 0
 
 #define HLML_THROTTLE_POWER 1u

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The hpu plugin: Intel Gaudi (Habana) through SynapseAI's libSynapse.so, and HLML for the cards'
- * sensors. The plugin never ran on real hardware: prototypes and numbers come from the vendor's
+ * The hpu plugin: Intel Gaudi (Habana) through SynapseAI's libSynapse.so, with HLML for the cards'
+ * sensors. The plugin was never run on real hardware: prototypes and numbers come from the vendor's
  * headers (synapse.h, hlml.h), and behaviour is that of the simulator in tests/sim/hpu. Comments in
- * the code name what the headers leave open.
+ * the code mark what the headers leave open.
  *
  * How Gaudi differs from the ABI's model:
  *
- *  - A module (its number in the box) is acquired by one process, whole. So counting, identity and
- *    telemetry go through attributes by module id, HLML and sysfs, and only device_open acquires.
- *    A module held by another process is DEVICE_BUSY, with the holder that /proc shows for its
- *    node.
+ *  - A module (identified by its number in the box) is acquired as a whole by one process.
+ *    Counting, identity and telemetry therefore use attributes by module id, HLML and sysfs; only
+ *    device_open acquires the module. A module that another process has acquired is DEVICE_BUSY;
+ *    the error contains the holder that /proc shows for the module's node.
  *  - There is no current device: device_get_current and device_set_current stay empty, and the host
  *    keeps the current device.
- *  - The card reads and writes only host memory that is mapped for the card (memory.c).
- *  - There is no call that lets a stream run a function of the host, and none that lets the host
- *    block a stream. A thread of the plugin could run the function, but could not hold back the
- *    later work, which a host task promises (DSA-P48): so there is no stream_host_task.
+ *  - The card reads and writes only host memory that is mapped for the card (maps.c).
+ *  - Synapse has no call that runs a host function in a stream, and none that lets the host block a
+ *    stream. A thread of the plugin could run the function, but could not hold back later work,
+ *    which a host task guarantees (DSA-P48): the plugin has no stream_host_task.
  *  - Work is recorded by compiling tensors to a recipe, not by watching a stream. A graph of
  *    PyTorch on hpu is such a recipe; copies and fills cannot be captured, and the graph slots stay
  *    empty. `graph_supported` in the configuration is true for hpu because it describes the
  *    framework.
  *  - There is a profiler (synProfilerStart), but it has no ranges.
- *  - The interface's constructor turns deterministic algorithms on. This is a switch of PyTorch
- *    for its own kernels, without a variable or a call of Synapse: a program in C has
- *    nothing to switch, and copies and fills are always deterministic.
+ *  - The interface's constructor enables deterministic algorithms. This is a switch of PyTorch for
+ *    its own kernels, without a variable or a call of Synapse: a program in C has nothing to set,
+ *    and copies and fills are always deterministic.
  *  - The runtime itself orders dependent work and limits the work in flight: the interface's
  *    resolves_data_dependency and handles_memory_backpressure, both true.
  */
@@ -110,7 +110,7 @@ static const struct vendor_symbol hlml_symbols[] = {
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-/* synStatus. */
+/* The codes of synStatus, with their names and the statuses of the ABI. */
 static const struct {
     const char *name;
     int32_t status;
@@ -191,7 +191,7 @@ static void open_hlml(struct hpu_runtime *runtime, const struct ds_accel_host *h
         vendor_log(host, DS_ACCEL_LOG_INFO, "no telemetry: hlml_init(): %d", code);
         return;
     }
-    /* Code that initialized HLML earlier is its owner, and shuts it down. */
+    /* If HLML was initialized before, the code that initialized it also shuts it down. */
     runtime->has_hlml = code == HLML_OK ? 2 : 1;
 }
 
@@ -213,7 +213,10 @@ static int open_synapse(struct hpu_runtime *runtime, struct vendor_problem *prob
                         &runtime->syn, problem) != 0) {
         return -1;
     }
-    /* One of two functions that make a stream; which of them is present shows the generation. */
+    /*
+     * There are two functions that create a stream; the function that is present shows the
+     * generation.
+     */
     if (runtime->syn.synStreamCreateGeneric == NULL && runtime->syn.synStreamCreate == NULL) {
         return vendor_problem_set(problem, DS_ACCEL_REASON_SYMBOL_MISSING,
                                   "%s has neither synStreamCreateGeneric nor synStreamCreate",
@@ -264,10 +267,10 @@ static int count_devices(void *state, uint32_t *count_out, struct vendor_problem
 }
 
 /*
- * One process can hold a module. Probing by acquiring would take the module, so the plugin looks in
- * /proc for a process that has the module's node open. What /proc shows depends on the user; with a
- * holder that /proc does not show, device_open fails with ERR_BUSY instead. The calling program
- * itself does not count as a holder.
+ * A module can be acquired by one process only. A probe that acquired it would block other
+ * processes, so the plugin searches /proc for a process that has the module's node open. What /proc
+ * shows depends on the user; if the holder is not visible, device_open fails with ERR_BUSY instead.
+ * The calling program itself does not count as a holder.
  */
 static int judge(void *state, uint32_t count, uint32_t *usable_out, char *variant,
                  struct vendor_problem *problem)
@@ -336,8 +339,8 @@ static int32_t backend_info(ds_accel_plugin_instance_t *instance,
     }
     version[0] = '\0';
     /*
-     * The field is the driver's version; without the file above, Synapse's version is the only one
-     * available.
+     * The field is the driver's version. If the driver's file was not readable, Synapse's version
+     * is used instead.
      */
     if (info->driver_version[0] == 0 && runtime->syn.synDriverGetVersion != NULL &&
         runtime->syn.synDriverGetVersion(version, (int)sizeof(version)) == SYN_SUCCESS) {
@@ -365,8 +368,7 @@ const struct vendor_backend vendor_backend = {
     .visible_count = ARRAY_SIZE(visible),
     .export_prefixes = prefixes,
     .allocation_align_bytes = HPU_ALIGN_BYTES,
-    .probes_in_child = 1, /* it is not known what synDestroy() leaves behind, nor whether forks
-                           * work */
+    .probes_in_child = 1, /* the effects of synDestroy() and of forks are not documented */
     .open = open_runtime,
     .close = close_runtime,
     .count = count_devices,
@@ -394,7 +396,7 @@ const struct vendor_backend vendor_backend = {
     .free = hpu_free,
     .alloc_pinned = hpu_alloc_pinned,
     .free_pinned = hpu_free_pinned,
-    .pinned_flags = DS_ACCEL_PINNED_PORTABLE, /* another card maps the memory for its copies */
+    .pinned_flags = DS_ACCEL_PINNED_PORTABLE, /* another card maps the memory for its own copies */
     .host_register = hpu_host_register,
     .host_unregister = hpu_host_unregister,
     .copy_async = hpu_copy_async,

@@ -3,10 +3,10 @@
 /*
  * The hpu backend: Intel Gaudi through SynapseAI, telemetry through HLML.
  *
- *      hpu.c       life, the count, verdicts, names of errors, the table of vendor.h
- *      modules.c   the machine's modules, the visible modules; sysfs; which processes hold them
+ *      hpu.c       opening, device count, verdicts, error names, the table of vendor.h
+ *      modules.c   the machine's modules, the visible modules; sysfs; which processes use them
  *      card.c      the process's one Synapse and the cards that it acquired
- *      maps.c      host memory that a card can reach
+ *      maps.c      host memory that a card can access
  *      device.c    identity, opening, facts, telemetry
  *      memory.c    memory, copies and fills
  *      stream.c    streams and events
@@ -18,11 +18,11 @@
 #include "synapse.h"
 #include "vendor.h"
 
-#define HPU_MODULES 64 /* of one machine; built machines have 8 */
+#define HPU_MODULES 64 /* modules of one machine; existing machines have 8 */
 #define HPU_VISIBLE "HABANA_VISIBLE_MODULES"
 #define HPU_MODULE "HLS_MODULE_ID"
 
-/* One module: the facts that need no acquisition. */
+/* The facts about a module that can be read without acquiring it. */
 struct hpu_module {
     uint32_t id;
     hlml_card hlml;       /* NULL: HLML is absent, or does not know the module */
@@ -30,7 +30,7 @@ struct hpu_module {
     char node[64];        /* "/dev/accel/accel0"; "" not known */
 };
 
-/* Created by open(). */
+/* The plugin's runtime, created by open(). */
 struct hpu_runtime {
     const struct ds_accel_host *host;
     struct vendor_lib library;
@@ -38,11 +38,11 @@ struct hpu_runtime {
     struct hlml hlml;
     uint32_t has_hlml;
     uint32_t has_no_device; /* synInitialize() reported no device */
-    uint32_t module_count;  /* visible ones, in the order of the instance's devices */
+    uint32_t module_count;  /* number of visible modules, in the order of the instance's devices */
     struct hpu_module modules[HPU_MODULES];
 };
 
-/* ---- the process (card.c) ------------------------------------------------------------------- */
+/* ---- the process's use of Synapse (card.c) -------------------------------------------------- */
 
 /* Host memory that a card can access. */
 #define HPU_MAP_PINNED 1u     /* synHostMalloc() */
@@ -56,54 +56,61 @@ struct hpu_map {
     uintptr_t base;
     uint64_t size_bytes;
     uint32_t kind;
-    uint32_t hold_count; /* copies in flight, for the last two kinds */
+    uint32_t hold_count; /* copies in flight that use the map; only for the last two kinds */
 };
 
-/* A copy in flight that needs its map until the event is reached. */
+/* A copy in flight. It needs its map until the event is reached. */
 struct hpu_hold {
     struct hpu_hold *next;
     struct hpu_map *map;
     syn_event event;
 };
 
-/* A module that this process has acquired, for all instances together. */
+/* A module that this process has acquired; shared by all instances. */
 struct hpu_card {
     syn_device id;
     uint32_t module;
     uint32_t user_count;
-    pthread_mutex_t lock;    /* guards all members below, and orders submissions */
+    pthread_mutex_t lock;    /* guards all members below; held during submissions */
     struct hpu_map *maps;    /* maps do not overlap */
-    struct hpu_hold *holds;  /* oldest last */
-    struct hpu_hold *spares; /* with events, for reuse */
+    struct hpu_hold *holds;  /* newest first */
+    struct hpu_hold *spares; /* unused holds with their events, for reuse */
     atomic_uint hold_count;
 };
 
 /*
- * Reports why a call of open() or count() failed; a module held by another process is DEVICE_BUSY.
- * Returns -1.
+ * Describes why a call of open() or count() failed; a module that another process uses is
+ * DEVICE_BUSY. Always returns -1.
  */
 int hpu_problem(struct hpu_runtime *runtime, syn_status code, const char *call,
                 struct vendor_problem *problem);
-/* Starts Synapse for this process unless it is already started; -1 with the problem. */
+/*
+ * Starts Synapse for this process unless it is already started. Returns -1 with *problem set on
+ * failure.
+ */
 int hpu_process_begin(struct hpu_runtime *runtime, struct vendor_problem *problem);
 void hpu_process_end(struct hpu_runtime *runtime);
-/* Acquires a module, or adds a user of it. Returns the vendor's status; *card_out is set with 0. */
+/*
+ * Acquires a module, or adds a user to the acquired module. Returns the vendor's status; *card_out
+ * is set if it is 0.
+ */
 syn_status hpu_card_get(struct hpu_runtime *runtime, uint32_t module, struct hpu_card **card_out);
 void hpu_card_put(struct hpu_runtime *runtime, struct hpu_card *card);
 
 /* ---- modules (modules.c) -------------------------------------------------------------------- */
 
-/* Fills runtime->modules with the visible modules and count; -1 with the problem. */
+/* Fills runtime->modules with the visible modules. Returns -1 with *problem set on failure. */
 int hpu_modules_list(struct hpu_runtime *runtime, uint32_t count, struct vendor_problem *problem);
 /*
- * Processes that have the node open, as far as /proc shows: their number, and the first process's
- * name. only_others: without the calling program (vendor_is_asking()).
+ * Returns the number of processes that have the module's node open, as far as /proc shows, and the
+ * first process's name. If only_others is true, the calling program (vendor_is_asking()) is not
+ * counted.
  */
 uint32_t hpu_module_holders(const struct ds_accel_host *host, const struct hpu_module *module,
                             int only_others, int32_t *pids, uint32_t capacity, char *first_name,
                             size_t name_size);
 
-/* ---- what the others share ------------------------------------------------------------------ */
+/* ---- helpers of several files --------------------------------------------------------------- */
 
 static inline struct hpu_runtime *hpu_runtime(const ds_accel_plugin_device_t *device)
 {
@@ -115,7 +122,7 @@ static inline struct hpu_card *hpu_card(const ds_accel_plugin_device_t *device)
     return device->state;
 }
 
-/* vendor_check() of a call on an opened device. */
+/* Calls vendor_check() for a call on an opened device. */
 #define HPU_CHECK(device, code, error, ...) \
     vendor_check((device)->instance, (device), (code), (error), __VA_ARGS__)
 
@@ -131,9 +138,9 @@ static inline uint64_t hpu_address(const void *pointer)
 }
 
 /*
- * A stream of the plugin. A stream of newer Synapse does all kinds of work: one lane. An older
- * stream does one kind of work each, so there are three lanes, and an event carries the order from
- * the lane used last to the next lane.
+ * A stream of the plugin. A stream of newer Synapse releases does all kinds of work: the stream has
+ * one lane. A stream of older releases does one kind of work: the stream has three lanes, and an
+ * event orders work in a lane after work in the lane that was used before.
  */
 #define HPU_LANE_DOWN 0   /* device to host */
 #define HPU_LANE_UP 1     /* host to device */
@@ -143,43 +150,46 @@ static inline uint64_t hpu_address(const void *pointer)
 struct hpu_stream {
     syn_stream lanes[HPU_LANES]; /* one stream in all entries, or three streams */
     uint32_t lane_count;         /* 1 or 3 */
-    uint32_t last;               /* the last lane used, whose end is the stream's end */
-    syn_event turn;              /* used with three lanes */
+    uint32_t last;  /* the lane used last; the end of its work is the end of the stream's work */
+    syn_event turn; /* the event that orders lanes; used with three lanes */
 };
 
-/* The lane for a direction, ordered after the stream's earlier work. card->lock is held. */
+/*
+ * Returns the lane for a direction, ordered after the stream's earlier work. Caller holds
+ * card->lock.
+ */
 syn_status hpu_stream_turn(struct hpu_runtime *runtime, struct hpu_stream *stream, uint32_t lane,
                            syn_stream *native_out);
 int32_t hpu_stream_wait(ds_accel_plugin_device_t *device, struct hpu_stream *stream,
                         struct ds_accel_error *error);
 
-/* ---- memory of the host that a card reaches (maps.c); with the card's lock held ------------- */
+/* ---- host memory that a card can access (maps.c); the caller holds the card's lock ---------- */
 
 struct hpu_map *hpu_map_find(struct hpu_card *card, uintptr_t address);
-/* How many of size_bytes from address on come before the next map; address is in no map. */
+/* Returns how many of size_bytes from address on precede the next map; address is in no map. */
 uint64_t hpu_map_gap(struct hpu_card *card, uintptr_t address, uint64_t size_bytes);
-/* Adds only a record: the caller maps the memory. NULL: out of memory. */
+/* Adds a record only: the caller maps the memory. Returns NULL when out of memory. */
 struct hpu_map *hpu_map_add(struct hpu_card *card, const void *base, uint64_t size_bytes,
                             uint32_t kind);
 void hpu_map_remove(struct hpu_card *card, struct hpu_map *map);
 /*
- * Unmaps or frees the plugin's memory and removes the record; a map that cannot be unmapped becomes
- * stuck.
+ * Unmaps or frees the memory that the plugin mapped, and removes the record. If unmapping fails,
+ * the map becomes stuck.
  */
 syn_status hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map);
-/* Keeps the map until the stream's current work is done. */
+/* Keeps the map until the work currently queued on the stream is done. */
 void hpu_map_hold(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map,
                   syn_stream stream);
 /* Waits until the range has no temporary map. Returns the first map of another kind, or NULL. */
 struct hpu_map *hpu_maps_clear(struct hpu_runtime *runtime, struct hpu_card *card,
                                uintptr_t address, uint64_t size_bytes);
-/* Drops the maps of finished copies; is_all: of all copies, which are waited for. */
+/* Drops the maps of finished copies; if is_all is true, waits for all copies first. */
 void hpu_card_reap(struct hpu_runtime *runtime, struct hpu_card *card, int is_all);
 void hpu_card_forget(struct hpu_runtime *runtime, struct hpu_card *card);
-/* Without the lock: called before a caller learns that work is done. */
+/* Called without the card's lock, before the plugin reports work as done. */
 void hpu_maps_reap(ds_accel_plugin_device_t *device);
 
-/* ---- verbs ---------------------------------------------------------------------------------- */
+/* ---- functions of the table ----------------------------------------------------------------- */
 
 int32_t hpu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
                      struct ds_accel_error *error);

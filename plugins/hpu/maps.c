@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Which host memory a card can access. A copy from or to memory that is not mapped for the card
- * fails (synMappingNotFound, 34), while the ABI lets a program copy from and to any memory. The
- * plugin therefore maps an unmapped range for its copies, until they are done:
+ * Maps: which host memory a card can access. A copy from or to memory that is not mapped for the
+ * card fails (synMappingNotFound, 34), but the ABI lets a program copy from and to any memory. The
+ * plugin therefore maps an unmapped range until its copies are done:
  *
  *      copy -> map (temporary) -> synMemCopyAsync -> hold: an event after the copy
  *      any call that could report the copy as done -> reap: event reached? -> unmap
  *
- * The range belongs to the program, which may free it as soon as it knows that the copy is done. A
- * stale map would let a later buffer at that address use the former buffer's pages. Therefore maps
- * are reaped before completion is reported, and a new copy reuses a map in its range only while a
- * copy in flight proves that the memory is still the same.
+ * The range belongs to the program, which may free it as soon as the plugin reports the copy as
+ * done. A stale map would let a later buffer at that address use the former buffer's pages.
+ * Therefore the plugin drops such maps before it reports completion, and a new copy reuses a map of
+ * its range only while a copy in flight proves that the memory is still the same.
  *
- * All functions run with the card's lock held.
+ * Callers of all functions hold the card's lock.
  */
 #include "hpu.h"
 
@@ -72,7 +72,7 @@ syn_status hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, stru
     } else {
         code = runtime->syn.synHostUnmap(card->id, hpu_pointer(map->base));
     }
-    /* A lost device has no maps; memory that Synapse does not release is leaked. */
+    /* A lost device has no maps; staging memory that Synapse does not free is leaked. */
     if (code != SYN_SUCCESS && code != SYN_DEVICE_RESET && map->kind != HPU_MAP_STAGING) {
         map->kind = HPU_MAP_STUCK;
         return code;
@@ -115,8 +115,9 @@ static void give_spare(struct hpu_card *card, struct hpu_hold *hold)
 }
 
 /*
- * Keeps the map until the stream's current work is done. If that work cannot be marked, the
- * function waits for it; if the wait fails too, the map stays until the card is released.
+ * Keeps the map until the work currently queued on the stream is done. If no event can be recorded,
+ * the function waits for the work; if the wait fails too, the map remains until the card is
+ * released.
  */
 void hpu_map_hold(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map,
                   syn_stream stream)
@@ -142,8 +143,8 @@ void hpu_map_hold(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu
 }
 
 /*
- * Returns true if the copy is done. On a lost device every copy counts as done. An unknown code
- * means: not yet.
+ * Returns true if the copy is done. On a lost device every copy counts as done; with an unknown
+ * code a copy counts as not done.
  */
 static int is_done(struct hpu_runtime *runtime, const struct hpu_hold *hold)
 {
@@ -195,13 +196,16 @@ void hpu_maps_reap(ds_accel_plugin_device_t *device)
     }
 }
 
-/* Called at the end of a card's use. Memory that the program has not freed ends with the card. */
+/*
+ * Called when the last user closes the card. Memory that the program has not freed is released with
+ * the card.
+ */
 void hpu_card_forget(struct hpu_runtime *runtime, struct hpu_card *card)
 {
     while (card->maps != NULL) {
         struct hpu_map *map = card->maps;
 
-        /* synDeviceRelease() releases the remaining maps */
+        /* synDeviceRelease() releases the remaining maps. */
         if (map->kind == HPU_MAP_PINNED || hpu_map_drop(runtime, card, map) != SYN_SUCCESS) {
             hpu_map_remove(card, map);
         }
@@ -215,7 +219,7 @@ void hpu_card_forget(struct hpu_runtime *runtime, struct hpu_card *card)
     }
 }
 
-/* ---- before a range is mapped for good, or is the program's again --------------------------- */
+/* ---- ranges without temporary maps ---------------------------------------------------------- */
 
 /* Waits until the range has no temporary map. Returns the first map of another kind, or NULL. */
 struct hpu_map *hpu_maps_clear(struct hpu_runtime *runtime, struct hpu_card *card,

@@ -16,7 +16,7 @@ int32_t hpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **
     if (status != DS_ACCEL_OK) {
         return status;
     }
-    /* No header promises an alignment; the ABI does. */
+    /* The ABI requires an alignment that no header of Synapse promises. */
     if (address % HPU_ALIGN_BYTES != 0 || address == 0) {
         runtime->syn.synDeviceFree(hpu_card(device)->id, address, 0);
         return plugin_fail(error, DS_ACCEL_ERR_DRIVER,
@@ -46,7 +46,7 @@ int32_t hpu_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, ui
                      hpu_card(device)->module);
 }
 
-/* ---- memory of the host --------------------------------------------------------------------- */
+/* ---- host memory ---------------------------------------------------------------------------- */
 
 int32_t hpu_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                          void **pointer_out, struct ds_accel_error *error)
@@ -74,7 +74,7 @@ int32_t hpu_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
     return DS_ACCEL_OK;
 }
 
-/* The map of that kind that begins at pointer; the lock is held. */
+/* Returns the map of that kind that begins at pointer. Caller holds the card's lock. */
 static struct hpu_map *find_start(struct hpu_card *card, const void *pointer, uint32_t kind)
 {
     struct hpu_map *map = hpu_map_find(card, (uintptr_t)pointer);
@@ -159,12 +159,12 @@ int32_t hpu_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
-/* A copy in progress; made in pieces, as maps begin and end within its range. */
+/* A copy in progress. It is made in pieces, because maps begin and end within its range. */
 struct copy {
     struct hpu_runtime *runtime;
     struct hpu_card *card;
     struct hpu_stream *stream;
-    const char *call; /* the function that failed */
+    const char *call; /* name of the function that failed */
     uint32_t lane;
     int32_t direction;
 };
@@ -185,8 +185,8 @@ static syn_status submit(struct copy *copy, uint64_t source, uint64_t size_bytes
 }
 
 /*
- * Memory that cannot be mapped, such as a read-only page, can still be a source: the plugin copies
- * it to memory of Synapse.
+ * Memory that cannot be mapped, such as a read-only page, can still be the source of a copy: the
+ * plugin copies it to memory allocated by Synapse.
  */
 static syn_status stage(struct copy *copy, uintptr_t host, uint64_t size_bytes,
                         struct hpu_map **map_out)
@@ -208,7 +208,7 @@ static syn_status stage(struct copy *copy, uintptr_t host, uint64_t size_bytes,
     return SYN_SUCCESS;
 }
 
-/* Makes a temporary map of the range, which has no map yet. */
+/* Makes a temporary map of the range, which must not be mapped yet. */
 static syn_status map_piece(struct copy *copy, uintptr_t host, uint64_t size_bytes,
                             struct hpu_map **map_out)
 {
@@ -233,8 +233,9 @@ static syn_status map_piece(struct copy *copy, uintptr_t host, uint64_t size_byt
 }
 
 /*
- * The map that holds the next bytes, created if necessary, and the number of these bytes. An
- * existing temporary map is usable only if its copy is not done; a stuck map must be removed first.
+ * Returns the map that contains the next bytes, created if necessary, and the number of these
+ * bytes. An existing temporary map is usable only if its copy is not done; a stuck map must be
+ * removed first.
  */
 static syn_status find_piece(struct copy *copy, uintptr_t host, uint64_t *size_bytes,
                              struct hpu_map **map_out)
@@ -299,7 +300,7 @@ static syn_status copy_host(struct copy *copy, uintptr_t host, uint64_t device_a
     return SYN_SUCCESS;
 }
 
-/* Synapse has no such copy: the host copies after the stream's earlier work. */
+/* Synapse has no copy from host to host: the host copies after the stream's earlier work. */
 static int32_t copy_on_host(ds_accel_plugin_device_t *device, struct hpu_stream *stream,
                             void *destination, const void *source, uint64_t size_bytes,
                             struct ds_accel_error *error)
@@ -341,8 +342,8 @@ int32_t hpu_copy_async(ds_accel_plugin_device_t *device, void *native_stream, vo
 }
 
 /*
- * The fills take the stream last. On older streams, fills use the lane of copies within the card:
- * the headers do not say which lanes accept fills.
+ * Synapse's fill functions have the stream as last argument. On older streams, fills use the lane
+ * of copies within the card, because the headers do not say which lanes accept fills.
  */
 int32_t hpu_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                        uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
@@ -357,7 +358,7 @@ int32_t hpu_fill_async(ds_accel_plugin_device_t *device, void *native_stream, vo
     pthread_mutex_lock(&card->lock);
     code = hpu_stream_turn(runtime, native_stream, HPU_LANE_WITHIN, &native);
     if (code != SYN_SUCCESS) {
-        /* reported below */
+        /* vendor_check() below reports the failure */
     } else if (pattern_bytes == 1) {
         code = runtime->syn.synMemsetD8Async(address, (unsigned char)pattern, count, native);
     } else if (pattern_bytes == 2) {

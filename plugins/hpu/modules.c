@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The modules of this machine, which of them are visible to this process, and how to find each: in
- * HLML by module id, in sysfs by module id or PCI address, in /dev by its node. No function here
+ * The modules of this machine, which of them this process can see, and how each is found: in HLML
+ * by module id, in sysfs by module id or PCI address, in /dev by its node. No function of this file
  * acquires a module.
  *
- * A module id is the card's place in the box. HABANA_VISIBLE_MODULES and HLS_MODULE_ID use it and
- * do not renumber it, and the device's identity reports it as the vendor's index. Synapse's headers
- * do not say whether Synapse itself applies the two variables; the plugin applies them, so that the
- * result is the same either way.
+ * A module id is the card's position in the box. HABANA_VISIBLE_MODULES and HLS_MODULE_ID contain
+ * module ids and do not renumber modules, and the device's identity reports the id as the vendor's
+ * index. Synapse's headers do not say whether Synapse itself applies the two variables; the plugin
+ * applies them, so that the result is the same in either case.
  */
 #include "hpu.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- sysfs ---------------------------------------------------------------------------------- */
 
-/* A card as the kernel knows it. */
+/* A card as listed by the kernel. */
 struct node {
     char path[64]; /* "/dev/accel/accel3" */
     char pci_address[32];
@@ -26,7 +26,10 @@ struct node {
     uint32_t has_module;
 };
 
-/* An attribute is in the directory of the class's device, or, with older drivers, beside it. */
+/*
+ * Reads an attribute of the driver: it is in the device's directory, or, with older drivers, in the
+ * directory of the class entry.
+ */
 static int read_attribute(const struct ds_accel_host *host, const char *class, const char *entry,
                           const char *name, char *line, size_t line_size)
 {
@@ -40,7 +43,10 @@ static int read_attribute(const struct ds_accel_host *host, const char *class, c
     return vendor_read_line(host, path, line, line_size);
 }
 
-/* The PCI address: the driver's attribute, or the last component of the link "device". */
+/*
+ * Reads the PCI address from the driver's attribute, or from the last component of the link
+ * "device".
+ */
 static void read_pci_address(const struct ds_accel_host *host, const char *class, const char *entry,
                              char address[32])
 {
@@ -66,7 +72,7 @@ static void read_pci_address(const struct ds_accel_host *host, const char *class
     }
 }
 
-/* One entry of a class: whether it belongs to this vendor, and which card it is. */
+/* Reads one entry of a class: whether the device is this vendor's, and which card it is. */
 static int read_node(const struct ds_accel_host *host, const char *class, const char *prefix,
                      const char *dev, const char *entry, struct node *node)
 {
@@ -78,7 +84,10 @@ static int read_node(const struct ds_accel_host *host, const char *class, const 
         !isdigit((unsigned char)entry[prefix_length]) || strlen(entry) > 16) {
         return 0;
     }
-    /* accel is the class of every vendor's accelerators; habanalabs is this driver's own. */
+    /*
+     * The class accel contains the accelerators of all vendors; habanalabs contains only this
+     * driver's.
+     */
     if (read_attribute(host, class, entry, "vendor", line, sizeof(line)) == 0
             ? strcmp(line, "0x1da3") != 0
             : strcmp(class, "accel") == 0) {
@@ -87,7 +96,7 @@ static int read_node(const struct ds_accel_host *host, const char *class, const 
     memset(node, 0, sizeof(*node));
     snprintf(node->path, sizeof(node->path), "%s%.16s", dev, entry);
     read_pci_address(host, class, entry, node->pci_address);
-    /* module_id: an attribute that only some driver versions have. */
+    /* Only some driver versions have the attribute module_id. */
     if (read_attribute(host, class, entry, "module_id", line, sizeof(line)) == 0 &&
         plugin_parse_u64(line, &module) == 0 && module <= UINT32_MAX) {
         node->module = (uint32_t)module;
@@ -116,7 +125,7 @@ static uint32_t scan_class(const struct ds_accel_host *host, const char *class, 
     return count;
 }
 
-/* The newer class, or the older class: a driver makes nodes in only one of them. */
+/* Scans the newer class, or else the older class: a driver creates nodes in only one of them. */
 static uint32_t scan_nodes(const struct ds_accel_host *host, struct node *found, uint32_t capacity)
 {
     uint32_t count = scan_class(host, "accel", "accel", "/dev/accel/", found, capacity);
@@ -129,7 +138,7 @@ static uint32_t scan_nodes(const struct ds_accel_host *host, struct node *found,
 struct list {
     struct hpu_runtime *runtime;
     struct vendor_problem *problem;
-    uint32_t ids[HPU_MODULES]; /* all modules, ascending */
+    uint32_t ids[HPU_MODULES]; /* ids of all modules, in ascending order */
     uint32_t id_count;
     uint32_t chosen[HPU_MODULES];
     uint32_t chosen_count;
@@ -164,7 +173,7 @@ static unsigned hlml_count(struct hpu_runtime *runtime)
     return count < HPU_MODULES ? count : HPU_MODULES;
 }
 
-/* Without synDeviceGetModuleIDs: HLML's modules, or numbers from 0. */
+/* Lists modules if Synapse lacks synDeviceGetModuleIDs: HLML's modules, or numbers from 0. */
 static void list_ids_otherwise(struct list *list, uint32_t count)
 {
     unsigned known = hlml_count(list->runtime);
@@ -216,7 +225,10 @@ static int bad_value(struct vendor_problem *problem, const char *variable, const
                               "%s: \"%.64s\" is not the number of a module", variable, token);
 }
 
-/* A number without a module has no effect; a module named twice is listed once. */
+/*
+ * Adds a module to the list. A number without a module is ignored; a repeated module is listed
+ * once.
+ */
 static int take_module(void *user_data, const char *token)
 {
     struct list *list = user_data;
@@ -232,7 +244,7 @@ static int take_module(void *user_data, const char *token)
     return 0;
 }
 
-/* HLS_MODULE_ID: the one module for this rank, set by launchers. */
+/* Applies HLS_MODULE_ID, which launchers set to the one module of this rank. */
 static int take_own_module(struct list *list)
 {
     const char *text = getenv(HPU_MODULE);
@@ -268,7 +280,7 @@ static int choose(struct list *list)
     return take_own_module(list);
 }
 
-/* Finds each chosen module: HLML's handle and address, then the kernel's node. */
+/* Finds HLML's handle, the PCI address and the kernel's node of each chosen module. */
 static void locate(struct hpu_runtime *runtime)
 {
     struct node found[HPU_MODULES];
@@ -329,11 +341,11 @@ int hpu_modules_list(struct hpu_runtime *runtime, uint32_t count, struct vendor_
     return 0;
 }
 
-/* ---- the holder of a module ----------------------------------------------------------------- */
+/* ---- processes that use a module ------------------------------------------------------------ */
 
 /*
- * Returns true if a descriptor of the process leads to the node; 0 also if its descriptors may not
- * be read.
+ * Returns true if a descriptor of the process refers to the node; returns 0 also if the process's
+ * descriptors are not readable.
  */
 static int has_open(const struct ds_accel_host *host, const char *pid, const char *node)
 {

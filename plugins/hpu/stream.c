@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Streams and events. Synapse's headers do not say whether two threads may use one stream, so every
- * call that submits work to a card holds the card's lock; waiting does not.
+ * Streams and events. Synapse's headers do not say whether two threads may use a stream at the same
+ * time, so calls that submit work to a card hold the card's lock. Waiting calls do not hold it.
  */
 #include "hpu.h"
 
@@ -39,7 +39,10 @@ static void destroy_lanes(struct hpu_runtime *runtime, struct hpu_stream *stream
     free(stream);
 }
 
-/* The older generation: a stream of each kind, and an event to order them. */
+/*
+ * For the older generation: creates one Synapse stream for each kind of work, and the event that
+ * orders them.
+ */
 static syn_status create_lanes(struct hpu_runtime *runtime, struct hpu_card *card,
                                struct hpu_stream *stream)
 {
@@ -64,7 +67,7 @@ int32_t hpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
     int is_generic = runtime->syn.synStreamCreateGeneric != NULL;
     syn_status code;
 
-    (void)flags; /* no stream of Synapse waits for another by itself */
+    (void)flags; /* no Synapse stream waits implicitly for another stream */
     (void)priority;
     if (stream == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "stream_create: no memory");
@@ -84,7 +87,9 @@ int32_t hpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
     return DS_ACCEL_OK;
 }
 
-/* Waits for every lane: the lane used last follows the others only if all calls succeeded. */
+/*
+ * Waits for all lanes: the lane used last is ordered after the others only if all calls succeeded.
+ */
 static syn_status wait_lanes(struct hpu_runtime *runtime, const struct hpu_stream *stream)
 {
     syn_status first = SYN_SUCCESS;
@@ -107,8 +112,8 @@ int32_t hpu_stream_wait(ds_accel_plugin_device_t *device, struct hpu_stream *str
 }
 
 /*
- * The headers do not say what synStreamDestroy() does to pending work: the plugin waits until no
- * work is pending.
+ * The headers do not say what synStreamDestroy() does with pending work, so the plugin waits until
+ * no work is pending.
  */
 void hpu_stream_destroy(ds_accel_plugin_device_t *device, void *native)
 {
@@ -232,8 +237,8 @@ int32_t hpu_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void
 /* ---- native handles ------------------------------------------------------------------------- */
 
 /*
- * Of three lanes, the lane that computes beside copies: the program that submits work to it keeps
- * the order.
+ * With three lanes, returns HPU_LANE_WITHIN, the lane that can also compute. A program that submits
+ * work to this lane must order it with the other lanes.
  */
 uint64_t hpu_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the plugin uses of SynapseAI's C API (synapse_api.h, synapse_api_types.h,
- * synapse_common_types.h of Intel_Gaudi3_Software e6cef1c, 2024-11), and of the streams of
- * SynapseAI_Core d4d7f5c before it.
+ * The part of SynapseAI's C API that the plugin uses (synapse_api.h, synapse_api_types.h and
+ * synapse_common_types.h of Intel_Gaudi3_Software e6cef1c, 2024-11), and the stream functions of
+ * the earlier SynapseAI_Core d4d7f5c.
  *
- * Arguments are not in CUDA's order: a copy takes its stream first, then source, size and
- * destination; device addresses are integers; elapsed time is in nanoseconds; there is no current
- * device, so each call names its device.
+ * The order of arguments differs from CUDA's: a copy has the stream first, followed by source, size
+ * and destination. Device addresses are integers, and elapsed time is in nanoseconds. There is no
+ * current device, so each call has a device argument.
  */
 #ifndef DS_ACCEL_PLUGINS_HPU_SYNAPSE_H
 #define DS_ACCEL_PLUGINS_HPU_SYNAPSE_H
@@ -21,7 +21,7 @@ typedef void *syn_event;
 
 _Static_assert(sizeof(int) == sizeof(syn_status), "synStatus is an enum");
 
-/* synStatus: the codes that the plugin uses; hpu.c has the names of all codes. */
+/* synStatus: the codes that the plugin uses; the table in hpu.c has the names of all codes. */
 #define SYN_SUCCESS 0
 #define SYN_OBJECT_ALREADY_INITIALIZED 5
 #define SYN_NO_DEVICE_FOUND 8
@@ -30,7 +30,7 @@ _Static_assert(sizeof(int) == sizeof(syn_status), "synStatus is an enum");
 #define SYN_BUSY 22
 #define SYN_ALREADY_INITIALIZED 29
 
-/* synDmaDir: no host to host. */
+/* synDmaDir; it has no value for host to host. */
 #define SYN_HOST_TO_DRAM 0
 #define SYN_DRAM_TO_HOST 1
 #define SYN_DRAM_TO_DRAM 2
@@ -47,13 +47,16 @@ _Static_assert(sizeof(int) == sizeof(syn_status), "synStatus is an enum");
 
 #define SYN_EVENT_COLLECT_TIME 1u
 
-/* synStreamType of the older generation (its callers' numbers: an enum counted from 0). */
+/*
+ * synStreamType of the older generation; the numbers are inferred from callers: an enum that starts
+ * at 0.
+ */
 #define SYN_STREAM_COPY_DEVICE_TO_HOST 0
 #define SYN_STREAM_COPY_HOST_TO_DEVICE 1
 #define SYN_STREAM_COPY_DEVICE_TO_DEVICE 2
 #define SYN_STREAM_COMPUTE 3
 
-/* The functions, by their exported names. */
+/* The functions; members have the exported names. */
 struct synapse {
     syn_status (*synInitialize)(void);
     syn_status (*synDestroy)(void);

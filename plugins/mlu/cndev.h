@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the plugin uses of Cambricon's device library, libcndev.so: cndev.h of API version 6, and of
- * version 5 for older libraries. Most structs begin with the caller's version, without which a call
- * fails with 3; the V2 structs and the newer power struct have none. Memory is in MB, memory of
- * processes in KiB, clocks in MHz, power in watts and temperatures in degrees Celsius.
+ * The part of Cambricon's device library, libcndev.so, that the plugin uses: cndev.h of API version
+ * 6, and of version 5 for older libraries. In most structs the first member is the version, which
+ * the caller sets; without it a call fails with 3. The V2 structs and the newer power struct have
+ * no version. Memory is in MB, memory of processes in KiB, clocks in MHz, power in watts and
+ * temperatures in degrees Celsius.
  */
 #ifndef DS_ACCEL_PLUGINS_MLU_CNDEV_H
 #define DS_ACCEL_PLUGINS_MLU_CNDEV_H
@@ -102,8 +103,8 @@ struct cndev_power {
 };
 
 /*
- * The head of a struct that grew with the versions. The member for memory is a transfer rate in the
- * header of version 6, and a clock in older headers: the plugin does not report it.
+ * The first members of a struct that grew with the versions. The member for memory is a transfer
+ * rate in the header of version 6 and a clock in older headers, so the plugin does not report it.
  */
 struct cndev_frequency {
     int32_t version;
@@ -149,7 +150,7 @@ static_assert(sizeof(struct cndev_versions) == 28, "cndev.h: cndevVersionInfo_t"
 static_assert(sizeof(struct cndev_health) == 16, "cndev.h: cndevCardHealthState_t");
 static_assert(sizeof(struct cndev_process) == 24, "cndev.h: cndevProcessInfo_t");
 
-/* Success is 0. Members have the exported names. */
+/* Functions return 0 on success. Members have the names of the exported functions. */
 struct cndev_api {
     int (*cndevInit)(int32_t reserved);
     int (*cndevGetDeviceCount)(struct cndev_count *count);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Cambricon's profiler ranges. CNPX is a header that fills a table: cnpxInitInternal(), exported by
- * the process or by the library that CNPX_LIB_PATH names, writes its functions after the version.
- * The table's order is that of cnpx's header of version 5; later versions only append.
+ * Cambricon's profiler ranges. CNPX is a header that fills a table of functions:
+ * cnpxInitInternal(), exported by the process or by the library in CNPX_LIB_PATH, writes its
+ * functions after the version. The order of the table is that of cnpx's header of version 5; later
+ * versions only append.
  */
 #ifndef DS_ACCEL_PLUGINS_MLU_CNPX_H
 #define DS_ACCEL_PLUGINS_MLU_CNPX_H
@@ -13,7 +14,7 @@
 #include <stdint.h>
 
 #define CNPX_VERSION 5
-#define CNPX_BEGUN 1 /* the caller is initializing the table */
+#define CNPX_BEGUN 1 /* the caller has begun to initialize the table */
 
 struct cnpx_api {
     volatile uint32_t state;
@@ -23,7 +24,7 @@ struct cnpx_api {
     int (*range_push)(const char *message);
     int (*range_pop)(void);
     void (*others[24])(void);
-    void (*room[64])(void); /* for functions of later versions */
+    void (*room[64])(void); /* space for functions of later versions */
 };
 
 static_assert(offsetof(struct cnpx_api, range_push) == 8 + 2 * sizeof(void *), "cnpx: cnpxApi_t");

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the plugin uses of Cambricon's runtime, libcnrt.so: cnrt.h 6.14 and an older one of 6.x. A
- * queue is a stream, a notifier an event, a task topo a graph, and its entity an executable graph.
- * Functions marked (caller) are known only from other projects' code that calls them, and are
- * optional.
+ * The part of Cambricon's runtime, libcnrt.so, that the plugin uses: cnrt.h 6.14 and an older one
+ * of 6.x. A queue is a stream, a notifier an event, a task topo a graph, and a topo's entity an
+ * executable graph. Functions marked (caller) are known only from code of other projects that calls
+ * them, and are optional.
  *
- * Easily confused: the directions have their own numbers; the queue comes before the direction, the
- * notifier before the queue, and the elapsed time comes last.
+ * Differences from CUDA that are easily overlooked: copy directions have other numbers; the queue
+ * argument precedes the direction, the notifier precedes the queue, and the elapsed time is the
+ * last argument.
  */
 #ifndef DS_ACCEL_PLUGINS_MLU_CNRT_H
 #define DS_ACCEL_PLUGINS_MLU_CNRT_H
@@ -50,18 +51,18 @@
 #define CNRT_ATTR_PCI_DEVICE 0x407
 #define CNRT_ATTR_PCI_DOMAIN 0x408
 
-/* The head of cnrtDeviceProp_t; its third form continues with the UUID and more. */
+/* The first members of cnrtDeviceProp_t; its third version continues with the UUID and more. */
 struct cnrt_properties {
     char name[256];
     int middle[46];
     uint8_t uuid[16];      /* _V3 only */
     uint64_t memory_bytes; /* _V3 only */
     int reserved[30];
-    char room[4096 - 584]; /* for forms larger than the known one */
+    char room[4096 - 584]; /* space for versions that are larger than the third */
 };
 
 struct cnrt_ipc_notifier {
-    uint64_t reserved[8]; /* passed by value */
+    uint64_t reserved[8]; /* the struct is passed by value */
 };
 
 static_assert(offsetof(struct cnrt_properties, uuid) == 440, "cnrt.h: cnrtDeviceProp_V3");
@@ -74,13 +75,16 @@ typedef int cnrt_code;
 typedef cnrt_code (*cnrt_copy_async)(void *destination, void *source, size_t bytes, void *queue,
                                      int direction);
 
-/* Members have the exported names. Optional ones are NULL where the library is older. */
+/*
+ * Members have the names of the exported functions. Optional functions are NULL if the library is
+ * too old.
+ */
 struct cnrt_api {
     cnrt_code (*cnrtGetDeviceCount)(unsigned int *count);
     cnrt_code (*cnrtSetDevice)(int device);
     cnrt_code (*cnrtGetDevice)(int *device);
     cnrt_code (*cnrtDeviceGetAttribute)(int *value, int attribute, int device);
-    /* The header's name is a macro for the third form. */
+    /* In the header, the name without suffix is a macro for this third version. */
     cnrt_code (*cnrtGetDeviceProperties_V3)(struct cnrt_properties *properties, int device);
     cnrt_code (*cnrtSyncDevice)(void);
     cnrt_code (*cnrtDeviceGetQueuePriorityRange)(int *least, int *greatest);
@@ -91,11 +95,11 @@ struct cnrt_api {
     cnrt_code (*cnrtFree)(void *pointer);
     cnrt_code (*cnrtHostMalloc)(void **pointer, size_t bytes);
     cnrt_code (*cnrtFreeHost)(void *pointer);
-    /* Sources are not const. */
+    /* Source pointers are not const in CNRT. */
     cnrt_code (*cnrtMemcpy)(void *destination, void *source, size_t bytes, int direction);
     /*
-     * All three take the same five arguments: 6.14 has all, the last is deprecated there. One is
-     * enough.
+     * These three functions have the same five arguments. Release 6.14 exports all of them, and the
+     * last is deprecated there. The plugin needs one of them.
      */
     cnrt_copy_async cnrtMemcpyAsync_V3; /* (caller) */
     cnrt_copy_async cnrtMemcpyAsync_V2; /* (caller) */
@@ -130,7 +134,7 @@ struct cnrt_api {
     cnrt_code (*cnrtTaskTopoDestroy)(void *topo);                     /* (caller) */
 
     cnrt_code (*cnrtGetPeerAccessibility)(unsigned int *can, int device, int peer);
-    /* A handle is a pointer; another process maps the pointer's value. */
+    /* A handle is a pointer value, which another process maps. */
     cnrt_code (*cnrtAcquireMemHandle)(void **handle, void *pointer);
     cnrt_code (*cnrtMapMemHandle)(void **pointer, void *handle, int flags);
     cnrt_code (*cnrtUnMapMemHandle)(void *pointer);

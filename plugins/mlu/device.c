@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Devices, and the thread's current device: every thread has one, 0 at first. */
+/* Devices, and the current device, which every thread has; it is 0 until the thread sets it. */
 #include "mlu.h"
 
 int32_t mlu_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
@@ -47,7 +47,7 @@ int32_t mlu_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error 
                      "cnrtSetDevice(%u)", device->index);
 }
 
-/* 0: not known. */
+/* Returns 0 if the attribute is not known. */
 static uint32_t attribute_of(const struct cnrt_api *cnrt, uint32_t index, int attribute)
 {
     int value = 0;
@@ -59,7 +59,7 @@ static uint32_t attribute_of(const struct cnrt_api *cnrt, uint32_t index, int at
 
 /* ---- identity ------------------------------------------------------------------------------- */
 
-/* The device's number in MLU_VISIBLE_DEVICES; without the variable, the device's own number. */
+/* Returns the device's number in MLU_VISIBLE_DEVICES; without the variable, the device's index. */
 static uint32_t number_of(const ds_accel_plugin_device_t *device)
 {
     char name[64];
@@ -86,7 +86,7 @@ static void identify_pci(const struct cnrt_api *cnrt, uint32_t index,
     }
 }
 
-/* Name and UUID, only from the third form of the properties: other forms are shorter. */
+/* Reads name and UUID from the third version of the properties; other versions are shorter. */
 static void identify_properties(const struct cnrt_api *cnrt, uint32_t index,
                                 struct ds_accel_device_identity *identity)
 {
@@ -133,7 +133,10 @@ int32_t mlu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
     if (identity->total_memory_bytes == 0) {
         identity->total_memory_bytes = (uint64_t)megabytes << 20;
     }
-    /* CNDev counts every card; without CNDev, the variable shows which cards are hidden. */
+    /*
+     * CNDev lists every card; without CNDev, the card's number follows from the variable that hides
+     * cards.
+     */
     card = mlu_card_at(runtime, identity->pci_address);
     if (card < 0) {
         card = (int32_t)number_of(device);
@@ -190,7 +193,7 @@ int32_t mlu_device_open(ds_accel_plugin_device_t *device, uint64_t native_contex
     size_t total = 0;
     int32_t status;
 
-    (void)native_context; /* takes_native_context is 0 */
+    (void)native_context; /* takes_native_context is 0, so there is none */
     status = mlu_enter(device, &saved, error);
     if (status != DS_ACCEL_OK) {
         return status;
@@ -206,7 +209,8 @@ int32_t mlu_device_open(ds_accel_plugin_device_t *device, uint64_t native_contex
 }
 
 /*
- * The context belongs to the process: cnrtDeviceReset() would destroy other users' objects in it.
+ * Leaves the context open, which belongs to the process: cnrtDeviceReset() would destroy objects of
+ * its other users.
  */
 void mlu_device_close(ds_accel_plugin_device_t *device)
 {
@@ -219,7 +223,7 @@ int32_t mlu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel
                      device->index);
 }
 
-/* The data types come from the runtime's attributes; nothing is derived. */
+/* Reports the support of a data type as the runtime's attribute states it. */
 static int32_t asked(ds_accel_plugin_device_t *device, int attribute, uint32_t *support_out,
                      struct ds_accel_error *error)
 {
@@ -262,7 +266,7 @@ int32_t mlu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint
     return DS_ACCEL_OK;
 }
 
-/* ---- peers: access is there or not, and needs no enabling ----------------------------------- */
+/* ---- peers: access is always enabled where it is possible ----------------------------------- */
 
 int32_t mlu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                             uint32_t *can_out, struct ds_accel_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Memory. Sources are not const in CNRT's prototypes; it does not write to them. */
+/* Memory. CNRT's prototypes declare sources without const, but CNRT does not write to them. */
 #include "mlu.h"
 
 static int direction_of(uint32_t kind)
@@ -93,7 +93,7 @@ int32_t mlu_fill_async(ds_accel_plugin_device_t *device, void *queue, void *dest
                        uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
                        struct ds_accel_error *error)
 {
-    (void)pattern_bytes; /* 1: fill_widths */
+    (void)pattern_bytes; /* fill_widths is 1, so pattern_bytes is always 1 */
     return MLU_CHECK(
         device,
         MLU_CNRT(device)->cnrtMemsetAsync(destination, (int)(pattern & 0xffu), count, queue), error,
@@ -115,7 +115,7 @@ int32_t mlu_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, ui
     return status;
 }
 
-/* ---- between processes: a handle is a pointer's value --------------------------------------- */
+/* ---- sharing between processes: a handle is a pointer value --------------------------------- */
 
 int32_t mlu_ipc_export(ds_accel_plugin_device_t *device, void *base, uint64_t size_bytes,
                        void *handle, struct ds_accel_error *error)

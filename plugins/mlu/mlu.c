@@ -3,10 +3,10 @@
 /*
  * Cambricon MLU through CNRT, with CNDev for sensors and CNPX for profiler ranges.
  *
- * CNRT has no functions to start or end it. A thread's device is 0 until the thread sets another,
- * and setting a device makes its context, which the process keeps. CNDev is started once in a
- * process and the plugin does not end it: its manual does not say that starts are counted, and
- * another part of the program may use it.
+ * CNRT has no functions that initialize or finalize it. A thread's device is 0 until the thread
+ * sets another device, and setting a device creates its context, which the process keeps. The
+ * plugin initializes CNDev once in a process and does not finalize it: its manual does not say that
+ * initializations are counted, and another part of the program may use it.
  */
 #include "mlu.h"
 
@@ -62,9 +62,12 @@ static const struct vendor_symbol cnrt_symbols[] = {
     NEWER(cnrtIpcOpenNotifierHandle),
 };
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- opening and closing -------------------------------------------------------------------- */
 
-/* The newest asynchronous copy that the library has: the older ones are deprecated. */
+/*
+ * Chooses the newest asynchronous copy function that the library has; the older functions are
+ * deprecated.
+ */
 static int choose_copy(struct mlu_runtime *runtime)
 {
     const struct cnrt_api *cnrt = &runtime->cnrt;
@@ -179,7 +182,8 @@ static const struct cnrt_error cnrt_errors[] = {
     {101312, DS_ACCEL_ERR_NOT_FOUND, "cnrtErrorNoKernel"},
     {101315, DS_ACCEL_ERR_NOT_FOUND, "cnrtErrorNoModule"},
     {632002, DS_ACCEL_ERR_STATE, "cnrtErrorSetOnActiveProcess"},
-    {632006, DS_ACCEL_ERR_INVALID, "cnrtErrorDevice"}, /* a resource of another device */
+    /* The call used an object of another device */
+    {632006, DS_ACCEL_ERR_INVALID, "cnrtErrorDevice"},
     {632009, DS_ACCEL_ERR_NOT_FOUND, "cnrtErrorNoAttribute"},
     {632013, DS_ACCEL_ERR_INVALID, "cnrtErrorMemcpyDirectionInvalid"},
     {632014, DS_ACCEL_ERR_BUSY, "cnrtErrorBusy"},
@@ -192,7 +196,7 @@ static const struct cnrt_error cnrt_errors[] = {
 };
 
 /*
- * A code that is not in the table keeps its number, and takes the runtime's own text as its name.
+ * For a code that is not in the table, the name is the runtime's own text, and the number is kept.
  */
 static void mlu_describe(void *opaque, int64_t code, int32_t *status_out, const char **name_out)
 {
@@ -265,8 +269,8 @@ const struct vendor_backend vendor_backend = {
     .memory_handle_bytes = sizeof(void *),
     .event_handle_bytes = sizeof(struct cnrt_ipc_notifier),
     .allocation_align_bytes = 64,
-    .probes_in_child = 1, /* cndevInit() is not undone, and the vendor documents nothing about
-                           * forks */
+    /* CndevInit() is not undone, and the effect of a fork is not documented */
+    .probes_in_child = 1,
 
     .open = mlu_open,
     .close = mlu_close,
@@ -308,7 +312,10 @@ const struct vendor_backend vendor_backend = {
     .copy_async = mlu_copy_async,
     .copy_peer_async = mlu_copy_peer_async,
     .fill_async = mlu_fill_async,
-    /* For the process, not for a device; equal speed from other devices is not documented. */
+    /*
+     * Memory is pinned for the process, not for a device; the vendor does not document that copies
+     * from other devices are as fast.
+     */
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
     .fill_widths = 1,
     .memory_info = mlu_memory_info,

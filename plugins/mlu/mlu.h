@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the files of this plugin share. */
+/* Declarations that the files of the mlu plugin share. */
 #ifndef DS_ACCEL_PLUGINS_MLU_MLU_H
 #define DS_ACCEL_PLUGINS_MLU_MLU_H
 
@@ -11,7 +11,7 @@
 
 #define MLU_MAX_CARDS 64
 
-/* A card as the device library counts cards: all of the machine. */
+/* A card in the numbering of the device library, which lists all cards of the machine. */
 struct mlu_card {
     int32_t handle;
     char pci_address[32];
@@ -22,23 +22,23 @@ struct mlu_runtime {
     const struct ds_accel_host *host;
     struct vendor_lib cnrt_lib;
     struct cnrt_api cnrt;
-    cnrt_copy_async copy_async; /* one of the table's functions, with its name */
+    cnrt_copy_async copy_async; /* one of the table's copy functions, and its name */
     const char *copy_async_name;
     struct vendor_lib cndev_lib;
     struct cndev_api cndev;
     struct mlu_card cards[MLU_MAX_CARDS];
-    uint32_t card_count; /* 0: no libcndev.so, or its calls fail */
+    uint32_t card_count; /* 0: libcndev.so is not installed, or its calls fail */
     int32_t cndev_version;
     struct vendor_lib cnpx_lib;
-    struct cnpx_api cnpx; /* range_push NULL: no ranges */
+    struct cnpx_api cnpx; /* range_push is NULL if there are no ranges */
 };
 
 #define MLU(instance) ((struct mlu_runtime *)(instance)->runtime)
 #define MLU_CNRT(device) (&MLU((device)->instance)->cnrt)
 
 /*
- * vendor_check() of a call on a device. CNRT has no code for a lost device: after a failure of the
- * driver, CNDev reports the card's health.
+ * Calls vendor_check() for a call on a device. CNRT has no code for a lost device: after a driver
+ * failure, mlu_judge() reads the card's health from CNDev.
  */
 #define MLU_CHECK(device, code, error, ...) \
     mlu_judge((device), vendor_check((device)->instance, (device), (code), (error), __VA_ARGS__), \
@@ -48,7 +48,7 @@ struct mlu_runtime {
 
 /* telemetry.c */
 void mlu_cndev_open(struct mlu_runtime *runtime);
-/* The card's number in the machine by its PCI address; -1: not known. */
+/* Returns the card's number in the machine, found by its PCI address; -1: not known. */
 int32_t mlu_card_at(const struct mlu_runtime *runtime, const char *pci_address);
 void mlu_driver_version(const struct mlu_runtime *runtime, uint32_t version[4]);
 int32_t mlu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
@@ -57,8 +57,8 @@ int32_t mlu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_inde
                       struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
                       struct ds_accel_error *error);
 /*
- * The status; ERR_DEVICE_LOST, also in *error, if the status is ERR_DRIVER and CNDev reports the
- * card as faulty.
+ * Returns the status, or ERR_DEVICE_LOST, also in *error, if the status is ERR_DRIVER and CNDev
+ * reports the card as faulty.
  */
 int32_t mlu_judge(ds_accel_plugin_device_t *device, int32_t status, struct ds_accel_error *error);
 int32_t mlu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error);

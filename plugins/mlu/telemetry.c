@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Sensors, through CNDev, and profiler ranges, through CNPX. Either may be absent. */
+/* Sensors through CNDev, and profiler ranges through CNPX. Either library may be absent. */
 #include "mlu.h"
 
 #include <dlfcn.h>
@@ -29,7 +29,7 @@ static const struct vendor_symbol cndev_symbols[] = {
     OPTIONAL(cndevGetProcessInfo),
 };
 
-/* CNDev belongs to the process. */
+/* The initialization of CNDev, which the whole process shares. */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t is_started;
 
@@ -55,7 +55,7 @@ static int start(const struct cndev_api *cndev)
         (value).version = (runtime)->cndev_version; \
     } while (0)
 
-/* The number of cards; also finds the version of the structs that the library accepts. */
+/* Reads the number of cards, and finds the struct version that the library accepts. */
 static int count_cards(struct mlu_runtime *runtime, uint32_t *count_out)
 {
     static const int32_t versions[] = {CNDEV_VERSION_NEW, CNDEV_VERSION_OLD};
@@ -111,7 +111,7 @@ static void list_cards(struct mlu_runtime *runtime)
     for (uint32_t i = 0; i < count && i < MLU_MAX_CARDS; i++) {
         struct mlu_card *card = &runtime->cards[i];
 
-        /* Before CNDev had handles, a card's number was its handle. */
+        /* In libraries without handles, the card's number is its handle. */
         if (runtime->cndev.cndevGetDeviceHandleByIndex == NULL ||
             runtime->cndev.cndevGetDeviceHandleByIndex((int32_t)i, &card->handle) != 0) {
             card->handle = (int32_t)i;
@@ -170,7 +170,7 @@ void mlu_driver_version(const struct mlu_runtime *runtime, uint32_t version[4])
 
 /* ---- sensors -------------------------------------------------------------------------------- */
 
-/* NULL: ERR_UNSUPPORTED, with *error filled. */
+/* Returns NULL and sets *error (ERR_UNSUPPORTED) if there is no card for the device. */
 static const struct mlu_card *card_of(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                       const char *call, struct ds_accel_error *error)
 {
@@ -195,7 +195,7 @@ static void read_memory(const struct mlu_runtime *runtime, const struct mlu_card
     int64_t total = 0;
     int64_t used = 0;
 
-    memset(&memory, 0, sizeof(memory)); /* has no version */
+    memset(&memory, 0, sizeof(memory)); /* this struct has no version member */
     BEGIN_STRUCT(runtime, old);
     if (cndev->cndevGetMemoryUsageV2 != NULL &&
         cndev->cndevGetMemoryUsageV2(&memory, card->handle) == 0) {
@@ -243,10 +243,10 @@ static void read_heat(const struct mlu_runtime *runtime, const struct mlu_card *
     struct cndev_power power;
 
     BEGIN_STRUCT(runtime, temperature);
-    memset(&power, 0, sizeof(power)); /* has no version */
+    memset(&power, 0, sizeof(power)); /* this struct has no version member */
     if (cndev->cndevGetTemperatureInfo != NULL &&
         cndev->cndevGetTemperatureInfo(&temperature, card->handle) == 0) {
-        /* The processor's sensor if it has one, otherwise the board's. */
+        /* Report the processor's sensor if there is one, otherwise the board's. */
         telemetry->temperature_millidegrees_c =
             (temperature.chip > 0 ? temperature.chip : temperature.board) * 1000;
         telemetry->valid |= DS_ACCEL_TELEMETRY_TEMPERATURE;
@@ -271,7 +271,7 @@ int32_t mlu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 
     (void)error;
     if (number >= runtime->card_count) {
-        return DS_ACCEL_OK; /* with nothing valid: CNDev is absent, or its call fails */
+        return DS_ACCEL_OK; /* no member is valid: CNDev is absent, or its call fails */
     }
     card = &runtime->cards[number];
     read_load(runtime, card, telemetry);
@@ -317,7 +317,7 @@ int32_t mlu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_inde
     return DS_ACCEL_OK;
 }
 
-/* CNDev knows the card and reports it as faulty: the state is permanent. */
+/* Returns true if CNDev lists the card and reports it as faulty, which is a permanent state. */
 static int is_in_trouble(ds_accel_plugin_device_t *device)
 {
     const struct mlu_runtime *runtime = MLU(device->instance);
@@ -358,7 +358,7 @@ int32_t mlu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_erro
 
 /* ---- ranges --------------------------------------------------------------------------------- */
 
-/* The function exported by the process, or by the library that the variable names. */
+/* Finds cnpxInitInternal() in the process, or in the library in CNPX_LIB_PATH. */
 void mlu_ranges_open(struct mlu_runtime *runtime)
 {
     const char *const names[] = {secure_getenv("CNPX_LIB_PATH"), NULL};
@@ -391,9 +391,9 @@ int32_t mlu_range_push(ds_accel_plugin_instance_t *instance, const char *message
     (void)category;
     (void)error;
     if (cnpx->range_push != NULL && cnpx->range_pop != NULL) {
-        cnpx->range_push(message); /* negative: no profiler is attached */
+        cnpx->range_push(message); /* a negative result means that no profiler is attached */
     }
-    return DS_ACCEL_OK; /* without CNPX no profiler reads ranges */
+    return DS_ACCEL_OK; /* without CNPX, no profiler records ranges */
 }
 
 int32_t mlu_range_pop(ds_accel_plugin_instance_t *instance, const char *domain,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Queues, notifiers and task topos: streams, events and graphs in CNRT's words. */
+/* Streams, events and graphs, which CNRT calls queues, notifiers and task topos. */
 #include "mlu.h"
 
-/* "Not ready" is 1; libraries before 6.14 return "busy". */
+/* Returns true for "not ready", which is 1, and for "busy", which libraries before 6.14 return. */
 static uint32_t is_not_ready(cnrt_code code)
 {
     return code == CNRT_NOT_READY || code == CNRT_BUSY;
@@ -14,7 +14,7 @@ int32_t mlu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
 {
     const struct cnrt_api *cnrt = MLU_CNRT(device);
 
-    (void)flags; /* the meaning of flags for the default queue is not documented */
+    (void)flags; /* the flags of the default queue are not documented */
     if (cnrt->cnrtQueueCreateWithPriority == NULL ||
         cnrt->cnrtDeviceGetQueuePriorityRange == NULL) {
         return MLU_CHECK(device, cnrt->cnrtQueueCreate(native_out), error,
@@ -25,7 +25,7 @@ int32_t mlu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
                      device->index);
 }
 
-/* Returns at once; queued work continues. */
+/* cnrtQueueDestroy() returns immediately; queued work continues. */
 void mlu_stream_destroy(ds_accel_plugin_device_t *device, void *queue)
 {
     MLU_CNRT(device)->cnrtQueueDestroy(queue);
@@ -69,7 +69,7 @@ int32_t mlu_stream_query(ds_accel_plugin_device_t *device, void *queue,
     return MLU_CHECK(device, code, error, "cnrtQueueQuery(device %u)", device->index);
 }
 
-/* The notifier comes before the queue that waits for it. */
+/* In CNRT's call, the notifier argument precedes the queue that waits for it. */
 int32_t mlu_stream_wait_event(ds_accel_plugin_device_t *device, void *queue, void *notifier,
                               struct ds_accel_error *error)
 {
@@ -99,7 +99,7 @@ int32_t mlu_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void 
                                   ? CNRT_NOTIFIER_DEFAULT
                                   : CNRT_NOTIFIER_DISABLE_TIMING_ALL;
 
-    if ((flags & DS_ACCEL_EVENT_INTERPROCESS) != 0) { /* such a notifier has no time */
+    if ((flags & DS_ACCEL_EVENT_INTERPROCESS) != 0) { /* an interprocess notifier has no time */
         cnrt_flags = CNRT_NOTIFIER_INTERPROCESS | CNRT_NOTIFIER_DISABLE_TIMING_ALL;
     }
     return MLU_CHECK(device, MLU_CNRT(device)->cnrtNotifierCreateWithFlags(native_out, cnrt_flags),
@@ -137,7 +137,7 @@ int32_t mlu_event_synchronize(ds_accel_plugin_device_t *device, void *notifier,
                      "cnrtWaitNotifier(device %u)", device->index);
 }
 
-/* The time comes last. */
+/* In CNRT's call, the time is the last argument. */
 int32_t mlu_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
                              double *elapsed_ms_out, struct ds_accel_error *error)
 {
@@ -195,9 +195,9 @@ static uint32_t can_capture(const struct cnrt_api *cnrt)
 }
 
 /*
- * Always relaxed. CNRT has no thread-local mode, and its global mode rejects allocations while a
- * queue captures, while a plugin's allocations must succeed (DSA-P106). Synchronizing the queue
- * itself breaks the capture in any mode.
+ * Captures always use the relaxed mode: CNRT has no thread-local mode, and its global mode makes
+ * allocations fail while a queue captures, but a plugin's allocations must succeed (DSA-P106).
+ * Synchronizing the captured queue itself breaks the capture in any mode.
  */
 int32_t mlu_capture_begin(ds_accel_plugin_device_t *device, void *queue, uint32_t mode,
                           struct ds_accel_error *error)
@@ -230,7 +230,7 @@ int32_t mlu_capture_end(ds_accel_plugin_device_t *device, void *queue, void **na
     return status;
 }
 
-/* The status has the ABI's numbers: no 0, yes 1, broken 2. */
+/* CNRT's status has the same values as the ABI's: no 0, yes 1, broken 2. */
 int32_t mlu_capture_status(ds_accel_plugin_device_t *device, void *queue, uint32_t *status_out,
                            struct ds_accel_error *error)
 {

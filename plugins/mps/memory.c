@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Host and GPU share memory: every buffer has shared storage, and a device address is the address
- * of its contents. The GPU copies between buffers (offsets and sizes in multiples of four bytes, as
- * macOS requires) and fills with one byte; the host does all other work, in stream order.
+ * of the buffer's contents. The GPU executes copies between buffers (offsets and sizes in multiples
+ * of four bytes, as macOS requires) and fills with one byte; the host does all other work, in
+ * stream order.
  */
 #include "mps.h"
 
@@ -13,7 +14,10 @@
 
 /* ---- the buffers of a device ---------------------------------------------------------------- */
 
-/* The index of the first buffer that begins after address; the lock is held, here and below. */
+/*
+ * Returns the index of the first buffer that begins after address. Here and below, the caller holds
+ * state->lock.
+ */
 static size_t find_place(const struct mps_device *state, uintptr_t address)
 {
     size_t low = 0;
@@ -68,7 +72,7 @@ static int add_buffer(struct mps_device *state, const struct mps_buffer *buffer)
 }
 
 /*
- * Removes and returns the object of the buffer that begins, or was registered, at pointer; NULL:
+ * Removes the buffer that begins, or was registered, at pointer, and returns its object; NULL:
  * none.
  */
 static objc_id take_buffer(struct mps_device *state, const void *pointer, int is_registered)
@@ -102,7 +106,7 @@ void mps_buffers_end(ds_accel_plugin_device_t *device)
     free(state->buffers);
 }
 
-/* Adds the buffer to the list, or releases it on failure. */
+/* Adds the buffer to the list; on failure, releases the buffer. */
 static int32_t keep_buffer(ds_accel_plugin_device_t *device, const struct mps_buffer *buffer,
                            struct ds_accel_error *error)
 {
@@ -119,7 +123,7 @@ static int32_t keep_buffer(ds_accel_plugin_device_t *device, const struct mps_bu
     return DS_ACCEL_OK;
 }
 
-/* ---- allocating ----------------------------------------------------------------------------- */
+/* ---- allocation ----------------------------------------------------------------------------- */
 
 int32_t mps_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                   struct ds_accel_error *error)
@@ -147,7 +151,7 @@ int32_t mps_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **
     return status;
 }
 
-/* The memory is freed when the command buffers that use it release it. */
+/* The memory is freed when all command buffers that use it have released it. */
 int32_t mps_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error)
 {
     objc_id object = take_buffer(device->state, pointer, 0);
@@ -167,7 +171,7 @@ int32_t mps_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
     return mps_alloc(device, size_bytes, pointer_out, error);
 }
 
-/* A buffer over whole pages: the pages that contain the range. */
+/* Creates a buffer from the whole pages that contain the range. */
 int32_t mps_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                           uint32_t flags, struct ds_accel_error *error)
 {
@@ -240,11 +244,11 @@ int32_t mps_native_memory(ds_accel_plugin_device_t *device, const void *pointer,
     return status;
 }
 
-/* ---- work of the host ----------------------------------------------------------------------- */
+/* ---- host work ------------------------------------------------------------------------------ */
 
 struct host_work {
     unsigned char *destination;
-    const unsigned char *source; /* NULL: a fill */
+    const unsigned char *source; /* NULL: the work is a fill */
     uint64_t size_bytes;
     uint32_t pattern_bytes;
     unsigned char pattern[4];
@@ -283,10 +287,10 @@ static int32_t give_to_host(void *native_stream, const struct host_work *work,
     return status;
 }
 
-/* ---- work of the GPU ------------------------------------------------------------------------ */
+/* ---- GPU work ------------------------------------------------------------------------------- */
 
 struct blit {
-    objc_id source; /* NULL: a fill */
+    objc_id source; /* NULL: the work is a fill */
     uint64_t source_offset;
     objc_id destination;
     uint64_t destination_offset;
@@ -309,7 +313,7 @@ static void encode_blit(struct mps_runtime *runtime, objc_id buffer, void *argum
     mps_send(runtime, encoder, runtime->sel.endEncoding);
 }
 
-/* The buffer's object, and the offset in it; 0 if the GPU cannot work there. */
+/* Finds the buffer's object and the offset in the buffer; returns 0 if the GPU cannot use them. */
 static int find_blit_end(struct mps_device *state, const void *pointer, uint64_t size_bytes,
                          objc_id *object_out, uint64_t *offset_out)
 {
@@ -323,7 +327,7 @@ static int find_blit_end(struct mps_device *state, const void *pointer, uint64_t
     return *offset_out % BLIT_ALIGN == 0 && size_bytes % BLIT_ALIGN == 0;
 }
 
-/* DS_ACCEL_NOT_READY: the host must do the work. */
+/* Queues the work for the GPU; returns DS_ACCEL_NOT_READY if the host must do the work. */
 static int32_t give_to_gpu(ds_accel_plugin_device_t *device, struct mps_stream *stream,
                            const struct host_work *work, struct ds_accel_error *error)
 {
@@ -375,7 +379,7 @@ int32_t mps_fill_async(ds_accel_plugin_device_t *device, void *native_stream, vo
     return status == DS_ACCEL_NOT_READY ? give_to_host(native_stream, &work, error) : status;
 }
 
-/* Complete on return, and ordered with no stream: the host can copy at once. */
+/* The copy is complete on return and not ordered with a stream, so the host copies immediately. */
 int32_t mps_copy(ds_accel_plugin_device_t *device, void *destination, const void *source,
                  uint64_t size_bytes, uint32_t kind, struct ds_accel_error *error)
 {

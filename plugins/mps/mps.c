@@ -2,25 +2,25 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The mps plugin: Apple's Metal, through the Objective-C runtime. It is part of the product only on
- * Darwin; elsewhere it is compiled only for its test, over the simulated libobjc and Metal of
- * tests/sim/mps. It was never run on a Mac.
+ * Darwin; on other systems it is compiled only for its test, with the simulated libobjc and Metal
+ * of tests/sim/mps. It was never run on a Mac.
  *
  * Flags follow the accelerator interface: host timers, no fp16, no bf16, one device (the system's
- * default one). Metal has no variable that hides devices, no peers, no memory between processes, no
- * capture and no stream-ordered memory. Its sensors need IOKit's registry, which has few of the
- * interface's values: there is no telemetry.
+ * default device). Metal has no variable that hides devices, no peers, no memory shared between
+ * processes, no capture and no stream-ordered memory. There is no telemetry, because sensors need
+ * IOKit's registry, which has few of the interface's values.
  */
 #include "mps.h"
 
 #include <dlfcn.h>
 
 /*
- * In the dyld shared cache: dlopen finds them but stat does not, so the plugin does not look for
- * files first.
+ * The libraries are in the dyld shared cache: dlopen() finds them but stat() does not, so the
+ * plugin does not look for the files first.
  */
 static const char *const metal_names[] = {"/System/Library/Frameworks/Metal.framework/Metal", NULL};
 static const char *const objc_names[] = {"/usr/lib/libobjc.A.dylib", NULL};
-/* Must be loaded before a command-line program requests the default device. */
+/* A command-line program must load this library before it requests the default device. */
 #define CORE_GRAPHICS "/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics"
 
 #define OBJC(symbol) VENDOR_REQUIRED(struct objc, symbol)
@@ -56,7 +56,9 @@ static int open_libraries(struct mps_runtime *runtime, struct vendor_problem *pr
     return 0;
 }
 
-/* All selectors of the device itself; newer selectors are not used. */
+/*
+ * Checks that the device supports all selectors that the plugin uses; newer selectors are not used.
+ */
 static int check_device(struct mps_runtime *runtime, struct vendor_problem *problem)
 {
     const struct {
@@ -124,7 +126,7 @@ static int count_devices(void *state, uint32_t *count_out, struct vendor_problem
     return 0;
 }
 
-/* MTLCommandBufferError; numbers from memory. */
+/* MTLCommandBufferError; the numbers were not verified on a Mac. */
 static const struct {
     const char *name;
     int32_t status;
@@ -222,7 +224,10 @@ static void close_device(ds_accel_plugin_device_t *device)
     device->state = NULL;
 }
 
-/* The interface's values for mps: only float32, although Metal's shaders also have half. */
+/*
+ * Reports the accelerator interface's values for mps: only float32, although Metal's shaders also
+ * have half.
+ */
 static int32_t dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
                              uint32_t *support_out, struct ds_accel_error *error)
 {

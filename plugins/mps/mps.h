@@ -3,9 +3,9 @@
 /*
  * The mps backend: Apple's Metal.
  *
- *      mps.c       life, facts, the table of vendor.h
+ *      mps.c       opening, facts, the table of vendor.h
  *      send.c      calls of Objective-C methods, by shape
- *      queue.c     streams (a queue and a thread for the host's part), events
+ *      queue.c     streams (a command queue, and a thread for host work), events
  *      memory.c    buffers, copies, fills
  */
 #ifndef DS_ACCEL_PLUGINS_MPS_MPS_H
@@ -14,7 +14,7 @@
 #include "objc.h"
 #include "vendor.h"
 
-/* Created by open(). */
+/* The plugin's runtime, created by open(). */
 struct mps_runtime {
     const struct ds_accel_host *host;
     struct vendor_lib objc_library;
@@ -25,31 +25,31 @@ struct mps_runtime {
     objc_id device; /* the system's default device; NULL: none */
 };
 
-/* A buffer, found by the addresses of its contents. */
+/* A buffer, which is found by the addresses of its contents. */
 struct mps_buffer {
     uintptr_t base;
     uint64_t size_bytes;
     objc_id object;
-    uintptr_t registered; /* the address that the program registered; 0 */
+    uintptr_t registered; /* the address that the program registered; 0: not registered */
 };
 
-/* Between device_open and device_close. */
+/* The state of an open device. */
 struct mps_device {
-    pthread_rwlock_t copying;   /* read: the host copies for a stream */
-    atomic_uint is_lost;        /* the host copies no more: the memory may be freed */
-    pthread_mutex_t lock;       /* guards the buffers */
-    struct mps_buffer *buffers; /* [buffer_count], by base */
+    pthread_rwlock_t copying;   /* read-locked while the host copies for a stream */
+    atomic_uint is_lost;        /* the host no longer copies, because the memory may be freed */
+    pthread_mutex_t lock;       /* guards the list of buffers */
+    struct mps_buffer *buffers; /* [buffer_count], sorted by base */
     size_t buffer_count;
     size_t buffer_capacity;
 };
 
-/* Work of the host at its place in a stream. */
+/* Host work at a position in a stream. */
 struct mps_task {
     struct mps_task *next;
-    uint64_t turn;    /* the task may run when the stream has reached this value */
-    objc_id boundary; /* the command buffer that signals it; retained */
+    uint64_t turn;    /* the task may run when the stream has reached this number */
+    objc_id boundary; /* the command buffer that signals the number; retained */
     void (*call)(void *argument);
-    /* Replaces call if the stream failed; NULL: call runs then, too. */
+    /* Called instead of call if the stream failed; NULL: call is called then, too. */
     void (*drop)(void *argument);
     void *argument;
 };
@@ -58,13 +58,16 @@ struct mps_stream {
     ds_accel_plugin_device_t *device;
     struct mps_runtime *runtime;
     objc_id queue;
-    objc_id last; /* the command buffer committed last, retained; NULL: none, or not the plugin's */
+    objc_id last; /* the plugin's command buffer committed last, retained; NULL: none */
     uint32_t is_wrapped;
-    pthread_mutex_t lock; /* guards all members below, last, and the order of commits */
+    pthread_mutex_t lock; /* guards last and all members below; held during commits */
     pthread_cond_t changed;
-    objc_id reached; /* shared events, made with the first task: set by the GPU, the next task's
-                      * number */
-    objc_id done;    /* set by the host, the last finished task's number */
+    /*
+     * Shared event that the GPU sets to the next task's number; created with the first task, as
+     * is done.
+     */
+    objc_id reached;
+    objc_id done; /* shared event that the host sets to the last finished task's number */
     uint64_t turn;
     struct mps_task *first_task;
     struct mps_task **task_end;
@@ -76,7 +79,7 @@ struct mps_stream {
 struct mps_event {
     objc_id mark; /* a shared event */
     uint64_t value;
-    objc_id buffer; /* the command buffer that signals it, retained for its times */
+    objc_id buffer; /* the command buffer that signals the event; retained for its times */
 };
 
 static inline struct mps_runtime *mps_runtime(const ds_accel_plugin_device_t *device)
@@ -84,7 +87,7 @@ static inline struct mps_runtime *mps_runtime(const ds_accel_plugin_device_t *de
     return device->instance->runtime;
 }
 
-/* ---- send.c: [object selector...], by the shape of its arguments and result ------------------ */
+/* ---- send.c: method calls [object selector...], one function for each signature ------------- */
 
 objc_id mps_send_id(const struct mps_runtime *runtime, objc_id object, objc_sel selector);
 uint64_t mps_send_word(const struct mps_runtime *runtime, objc_id object, objc_sel selector);
@@ -106,16 +109,16 @@ int mps_responds(const struct mps_runtime *runtime, objc_id object, objc_sel sel
 /* ---- queue.c -------------------------------------------------------------------------------- */
 
 /*
- * Commits a command buffer that encode() fills with work. If it cannot be made: ERR_DRIVER. The
- * caller holds the stream's lock.
+ * Commits a new command buffer, which encode() fills with work. Returns ERR_DRIVER if the command
+ * buffer cannot be created. Caller holds the stream's lock.
  */
 int32_t mps_commit(struct mps_stream *stream,
                    void (*encode)(struct mps_runtime *runtime, objc_id buffer, void *argument),
                    void *argument, struct ds_accel_error *error);
 
 /*
- * Queues call(argument) for the host. If the stream fails first, drop(argument) runs instead,
- * unless drop is NULL: a copy must not run then, since its memory may be freed.
+ * Queues call(argument) for the host. If the stream fails first, drop(argument) is called instead,
+ * unless drop is NULL: after a failure a copy must not run, because its memory may be freed.
  */
 int32_t mps_stream_work(struct mps_stream *stream, void (*call)(void *argument),
                         void (*drop)(void *argument), void *argument, struct ds_accel_error *error);

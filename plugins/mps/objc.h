@@ -3,11 +3,11 @@
 /*
  * Metal from C: the few functions of the Objective-C runtime that find a method, and one typed
  * function for each method signature in use. A method is an ordinary function (receiver, selector,
- * arguments...) that class_getMethodImplementation() finds, so neither objc_msgSend with its
- * architecture-specific calling convention nor an Objective-C compiler is needed.
+ * arguments...) that class_getMethodImplementation() returns, so the plugin needs neither
+ * objc_msgSend() with its architecture-specific calling convention nor an Objective-C compiler.
  *
  * Selectors and signatures come from Apple's documents and from the code of ggml and nvtop; numbers
- * (storage modes, states) come from memory and were not checked on a Mac.
+ * (storage modes, states) were not verified on a Mac.
  */
 #ifndef DS_ACCEL_PLUGINS_MPS_OBJC_H
 #define DS_ACCEL_PLUGINS_MPS_OBJC_H
@@ -19,7 +19,7 @@ typedef void *objc_id;
 typedef void *objc_sel;
 typedef void (*objc_imp)(void);
 
-/* NSRange, by value. */
+/* NSRange, passed by value. */
 struct ns_range {
     unsigned long location;
     unsigned long length;
@@ -47,7 +47,7 @@ struct metal {
     objc_id (*MTLCreateSystemDefaultDevice)(void);
 };
 
-/* Selectors, with colons as underscores. */
+/* Names of selectors; each colon is written as an underscore. */
 #define MPS_SELECTORS(X) \
     X(name, "name") \
     X(UTF8String, "UTF8String") \

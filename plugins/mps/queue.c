@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A stream is a command queue, which executes its command buffers in order, and the buffer that was
- * committed last: when that buffer is complete, all work is complete.
+ * A stream is a command queue, which executes its command buffers in order. When the command buffer
+ * that was committed last is complete, all work is complete.
  *
  * Memory is shared, so the host does much of the work: copies from and to memory of the program,
- * fills of patterns, host tasks. A thread of the stream does this work in stream order:
+ * fills with patterns, host tasks. A thread of the stream does this work in stream order:
  *
  *      queue:   ... | signal n on "reached", wait for n on "done" | ...
  *      thread:        waits for "reached", does the work, sets "done"
  *
- * There are two events, so that only one side sets each of them, in order, even after a failure.
+ * There are two events, so that each event is set by one side only, and in order even after a
+ * failure.
  *
- * A command buffer can fail after it was committed; then no mark in it is reached. Queries of the
- * mark, and waits on the host, fail; a queue that waits for the mark depends on the GPU's own
- * watchdog.
+ * A command buffer can fail after it was committed, and its marks are never reached. Queries of
+ * such a mark, and waits on the host, fail; a queue that waits for the mark depends on the GPU's
+ * own watchdog.
  *
- * An event is a shared event and the value of the latest mark. An event that is recorded again
- * before its mark is reached takes a new shared event: two queues would set the values of a single
- * shared event in any order.
+ * An event consists of a shared event and the value of the latest mark. If an event is recorded
+ * again before its mark is reached, it gets a new shared event, because two queues could set the
+ * values of one shared event in any order.
  */
 #include "mps.h"
 
@@ -33,8 +34,8 @@ static void pause_poll(void)
 }
 
 /*
- * A caller that learns that the device is lost may free all memory that the device's streams use:
- * when this function returns, the host copies nothing for these streams, and never will.
+ * Stops host copies. A caller that is told of the device's loss may free all memory that the
+ * device's streams use: after this function returns, the host never again copies for these streams.
  */
 static void stop_copies(struct mps_device *state)
 {
@@ -43,7 +44,7 @@ static void stop_copies(struct mps_device *state)
     pthread_rwlock_unlock(&state->copying);
 }
 
-/* The command buffer's own failure, as a status. */
+/* Returns the failure of the command buffer as a status. */
 static int32_t check_buffer(ds_accel_plugin_device_t *device, struct mps_runtime *runtime,
                             objc_id buffer, const char *call, struct ds_accel_error *error)
 {
@@ -99,10 +100,11 @@ int32_t mps_commit(struct mps_stream *stream,
     return status;
 }
 
-/* ---- the host's part of a stream ------------------------------------------------------------ */
+/* ---- host work of a stream ------------------------------------------------------------------ */
 
 /*
- * 0: it is the task's turn. -1: the preceding buffer has failed, and the task's turn will not come.
+ * Returns 0 when the task may run; -1 if the preceding command buffer has failed, so that the
+ * task's number is never reached.
  */
 static int wait_for_turn(struct mps_stream *stream, const struct mps_task *task)
 {
@@ -170,7 +172,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* The thread blocks the program's signals. */
+/* The thread blocks all signals of the program. */
 static int start_thread(struct mps_stream *stream)
 {
     sigset_t all;
@@ -184,7 +186,7 @@ static int start_thread(struct mps_stream *stream)
     return result;
 }
 
-/* Called with the first task: makes the stream's events and its thread. */
+/* Creates the stream's events and its thread. Called with the first task. */
 static int32_t start_worker(struct mps_stream *stream, struct ds_accel_error *error)
 {
     struct mps_runtime *runtime = stream->runtime;
@@ -248,7 +250,7 @@ int32_t mps_stream_work(struct mps_stream *stream, void (*call)(void *argument),
     return status;
 }
 
-/* A host task runs once, even if the stream failed. */
+/* A host task is called exactly once, even if the stream failed. */
 int32_t mps_stream_host_task(ds_accel_plugin_device_t *device, void *native,
                              void (*call)(void *argument), void *argument,
                              struct ds_accel_error *error)
@@ -281,7 +283,7 @@ int32_t mps_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
     objc_id queue = mps_send_id(runtime, runtime->device, runtime->sel.newCommandQueue);
     struct mps_stream *stream;
 
-    (void)flags; /* no queue waits for another by itself */
+    (void)flags; /* no queue waits implicitly for another queue */
     (void)priority;
     if (queue == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_DRIVER, "MTLDevice newCommandQueue: nil");
@@ -296,8 +298,8 @@ int32_t mps_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
 }
 
 /*
- * The last buffer, retained; for a queue of the program, a new buffer after the queue's possible
- * work.
+ * Returns the last command buffer, retained; for a queue of the program, a new command buffer that
+ * follows all work the queue may have.
  */
 static objc_id take_last(struct mps_stream *stream)
 {
@@ -313,7 +315,10 @@ static objc_id take_last(struct mps_stream *stream)
     return last;
 }
 
-/* A completed buffer does not cover work that a program adds to its queue later. */
+/*
+ * Forgets the command buffer of a program's queue: its completion does not cover work that the
+ * program commits later.
+ */
 static void forget_last(struct mps_stream *stream, objc_id seen)
 {
     pthread_mutex_lock(&stream->lock);
@@ -323,7 +328,10 @@ static void forget_last(struct mps_stream *stream, objc_id seen)
     pthread_mutex_unlock(&stream->lock);
 }
 
-/* After a failure the queue's state does not cover the host's work. */
+/*
+ * Waits for the host's work. After a failure, the state of the command queue does not show whether
+ * host work is complete.
+ */
 static void wait_for_worker(struct mps_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
@@ -382,7 +390,7 @@ int32_t mps_stream_query(ds_accel_plugin_device_t *device, void *native,
     return status;
 }
 
-/* The thread ends after its queued tasks; the queue keeps its own work. */
+/* The thread finishes its queued tasks and exits; the command queue keeps its own work. */
 static void free_stream(struct mps_stream *stream)
 {
     struct mps_runtime *runtime = stream->runtime;
@@ -421,7 +429,7 @@ int32_t mps_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void 
     struct mps_runtime *runtime = mps_runtime(device);
     struct mps_event *event = calloc(1, sizeof(*event));
 
-    (void)flags; /* every command buffer has its times */
+    (void)flags; /* every command buffer has timestamps */
     if (event == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "event_create: no memory");
     }
@@ -506,7 +514,10 @@ int32_t mps_stream_wait_event(ds_accel_plugin_device_t *device, void *native, vo
     return status;
 }
 
-/* Not ready, unless its command buffer failed: then the mark is never reached. */
+/*
+ * Returns not ready, or an error if the command buffer failed, because then the mark is never
+ * reached.
+ */
 int32_t mps_event_query(ds_accel_plugin_device_t *device, void *native,
                         struct ds_accel_error *error)
 {
@@ -527,8 +538,8 @@ int32_t mps_event_query(ds_accel_plugin_device_t *device, void *native,
 }
 
 /*
- * waitUntilCompleted takes no timeout and needs no newer macOS; the mark is the last work of its
- * buffer.
+ * Uses waitUntilCompleted, which has no timeout and needs no newer macOS. The mark is the last work
+ * of its command buffer.
  */
 int32_t mps_event_synchronize(ds_accel_plugin_device_t *device, void *native,
                               struct ds_accel_error *error)
@@ -549,7 +560,9 @@ int32_t mps_event_synchronize(ds_accel_plugin_device_t *device, void *native,
     return status;
 }
 
-/* From the end of one command buffer to the end of the other, in seconds of the GPU's clock. */
+/*
+ * Returns the time from the end of one command buffer to the end of the other, in the GPU's clock.
+ */
 int32_t mps_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
                              double *elapsed_ms_out, struct ds_accel_error *error)
 {
@@ -560,7 +573,7 @@ int32_t mps_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void
     if (first->buffer == NULL || second->buffer == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE, "event_elapsed_ms: not recorded");
     }
-    /* The mark is reached slightly before its buffer is complete and has its times. */
+    /* The mark is reached slightly before its command buffer is complete and has its times. */
     mps_send(runtime, first->buffer, runtime->sel.waitUntilCompleted);
     mps_send(runtime, second->buffer, runtime->sel.waitUntilCompleted);
     *elapsed_ms_out = (mps_send_double(runtime, second->buffer, runtime->sel.GPUEndTime) -

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * One function for each method signature. The pointer has the method's exact type: with another
- * type, such as a variadic one, Apple's calling convention would pass the arguments elsewhere.
+ * One function for each method signature. The function pointer has the method's exact type: with
+ * another type, such as a variadic one, Apple's calling convention would pass the arguments in
+ * other places.
  */
 #include "mps.h"
 
@@ -23,7 +24,7 @@ objc_id mps_send_id(const struct mps_runtime *runtime, objc_id object, objc_sel 
     return ((objc_id(*)(objc_id, objc_sel))find(runtime, object, selector))(object, selector);
 }
 
-/* NSUInteger, NSInteger, uint64_t and const char * are one word each. */
+/* NSUInteger, NSInteger, uint64_t and const char * each occupy one word. */
 uint64_t mps_send_word(const struct mps_runtime *runtime, objc_id object, objc_sel selector)
 {
     return ((uint64_t(*)(objc_id, objc_sel))find(runtime, object, selector))(object, selector);
@@ -62,7 +63,7 @@ objc_id mps_new_buffer(const struct mps_runtime *runtime, uint64_t size_bytes)
                                              MTL_STORAGE_SHARED);
 }
 
-/* Without a deallocator block: the bytes stay owned by the caller. */
+/* There is no deallocator block, so the caller keeps ownership of the bytes. */
 objc_id mps_wrap_bytes(const struct mps_runtime *runtime, void *pointer, uint64_t size_bytes)
 {
     objc_sel selector = runtime->sel.newBufferWithBytesNoCopy_;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the plugin uses of Huawei's AscendCL, libascendcl.so. Prototypes and numbers: acl_base.h,
- * acl_rt.h and acl_mdl.h of ACL 1.15.0, and the error numbers of rt_error_codes.h. Functions marked
- * (manual) are known only from the text of the CANN manual, and are optional.
+ * The part of Huawei's AscendCL, libascendcl.so, that the plugin uses. Prototypes and numbers:
+ * acl_base.h, acl_rt.h and acl_mdl.h of ACL 1.15.0, and the error numbers of rt_error_codes.h.
+ * Functions marked (manual) are documented only in the text of the CANN manual, and are optional.
  *
- * Two numberings are easily mixed up: a stream's status is 0 when it is complete, an event's
- * recorded status is 1 when it is.
+ * Two status values are easily confused: for a stream, 0 means complete; for a recorded event, 1
+ * means complete.
  */
 #ifndef DS_ACCEL_PLUGINS_NPU_ACL_H
 #define DS_ACCEL_PLUGINS_NPU_ACL_H
@@ -37,7 +37,7 @@
 
 /* aclrtMemMallocPolicy: huge pages if available. */
 #define ACL_MALLOC_HUGE_FIRST 0
-/* aclrtMemAttr: which of a device's memories; the 310 class has DDR only. */
+/* aclrtMemAttr, the kind of device memory; devices of the 310 class have only DDR. */
 #define ACL_DDR 0
 #define ACL_HBM 1
 #define ACL_DDR_HUGE 2
@@ -69,7 +69,10 @@
 #define ACL_DEVICE_ABNORMAL 1
 
 #define ACL_IPC_KEY_BYTES 65
-/* Export: any process may import. Without this flag each importer's pid must be named first. */
+/*
+ * Export flag: any process may import. Without it, the exporter must register each importer's pid
+ * first.
+ */
 #define ACL_IPC_DISABLE_PID_VALIDATION 1u
 
 struct acl_uuid {
@@ -77,10 +80,10 @@ struct acl_uuid {
 };
 
 struct acl_ipc_event {
-    char reserved[64]; /* passed by value */
+    char reserved[64]; /* the struct is passed by value */
 };
 
-/* aclrtPhysicalMemProp; both types have one value so far, 0. */
+/* aclrtPhysicalMemProp; each of its two types has only the value 0 so far. */
 struct acl_physical {
     int handle_type;
     int allocation_type;
@@ -97,7 +100,10 @@ static_assert(sizeof(struct acl_ipc_event) == 64, "acl_rt.h: aclrtIpcEventHandle
 
 typedef int acl_error;
 
-/* Members have the exported names. Optional ones are NULL where the library is older. */
+/*
+ * Members have the names of the exported functions. Optional functions are NULL if the library is
+ * too old.
+ */
 struct acl_api {
     acl_error (*aclInit)(const char *config_path);
     acl_error (*aclrtGetVersion)(int32_t *major, int32_t *minor, int32_t *patch);
@@ -124,7 +130,7 @@ struct acl_api {
     acl_error (*aclrtHostRegister)(void *pointer, uint64_t size, int type,
                                    void **device_pointer); /* (manual) */
     acl_error (*aclrtHostUnregister)(void *pointer);       /* (manual) */
-    /* The destination's capacity follows the destination. */
+    /* The argument after the destination is the destination's capacity. */
     acl_error (*aclrtMemcpy)(void *destination, size_t capacity, const void *source, size_t size,
                              int kind);
     acl_error (*aclrtMemcpyAsync)(void *destination, size_t capacity, const void *source,
@@ -170,8 +176,9 @@ struct acl_api {
     acl_error (*aclrtDeviceCanAccessPeer)(int32_t *can, int32_t device, int32_t peer);
     acl_error (*aclrtDeviceEnablePeerAccess)(int32_t peer, uint32_t flags);
     acl_error (*aclrtDeviceDisablePeerAccess)(int32_t peer);
+    /* (manual), also the next two functions */
     acl_error (*aclrtIpcMemGetExportKey)(void *pointer, size_t size, char *key, size_t key_bytes,
-                                         uint64_t flags); /* (manual), as the next two */
+                                         uint64_t flags);
     acl_error (*aclrtIpcMemImportByKey)(void **pointer, const char *key, uint64_t flags);
     acl_error (*aclrtIpcMemClose)(const char *key);
     acl_error (*aclrtIpcGetEventHandle)(void *event, struct acl_ipc_event *handle);

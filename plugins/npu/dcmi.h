@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the plugin uses of Huawei's device management library, libdcmi.so: dcmi_interface_api.h. It
- * counts cards, and chips on a card; dcmi_get_device_logic_id() returns ACL's number of the device
- * before ASCEND_RT_VISIBLE_DEVICES is applied. Memory is in MB, clocks in MHz, power in tenths of a
- * watt and temperature in degrees Celsius, according to the header's comments and its callers.
+ * The part of Huawei's device management library, libdcmi.so, that the plugin uses:
+ * dcmi_interface_api.h. The library numbers cards, and chips on a card; dcmi_get_device_logic_id()
+ * returns ACL's number of the device before ASCEND_RT_VISIBLE_DEVICES is applied. Memory is in MB,
+ * clocks in MHz, power in tenths of a watt and temperature in degrees Celsius, according to the
+ * header's comments and its callers.
  */
 #ifndef DS_ACCEL_PLUGINS_NPU_DCMI_H
 #define DS_ACCEL_PLUGINS_NPU_DCMI_H
@@ -58,7 +59,10 @@ static_assert(sizeof(struct dcmi_pcie) == 64, "dcmi_interface_api.h: dcmi_pcie_i
 static_assert(offsetof(struct dcmi_pcie, domain) == 16, "dcmi_pcie_info_all");
 static_assert(sizeof(struct dcmi_process) == 2 * sizeof(long), "dcmi_proc_mem_info");
 
-/* Success is 0. Members have the exported names; every one is optional. */
+/*
+ * Functions return 0 on success. Members have the names of the exported functions; all are
+ * optional.
+ */
 struct dcmi_api {
     int (*dcmi_init)(void);
     int (*dcmi_get_card_list)(int *count, int *cards, int capacity);

@@ -3,22 +3,23 @@
 /*
  * Devices and the contexts of threads.
  *
- * aclrtSetDevice() makes the device's primary context, or increments its count of users, and makes
- * it the calling thread's context; aclrtResetDevice() only decrements the count. No call takes a
- * context away from a thread. An open device therefore holds one count, and a call of the plugin
+ * aclrtSetDevice() creates the device's primary context, or increments the context's user count,
+ * and makes it the calling thread's context; aclrtResetDevice() only decrements the count. No call
+ * removes a thread's context. An open device therefore holds one count. A call of the plugin
  *
  *  - on a thread with the device's context changes nothing;
- *  - with another context sets the device's with aclrtSetCurrentContext() and restores the other;
- *  - with none sets the device and resets it. The thread keeps the context; a variable of the
- *    thread records that the program did not choose it, so that device_get_current still reports
- *    "none".
+ *  - on a thread with another context sets the device's context with aclrtSetCurrentContext() and
+ *    restores the other context;
+ *  - on a thread without a context sets the device and resets it. The thread keeps the context; a
+ *    variable of the thread records that the program did not choose it, so that device_get_current
+ *    still reports "none".
  */
 #include "npu.h"
 
 #define SAVED_NOTHING 0u /* the thread had no context */
 #define SAVED_OURS 1u
 
-/* The thread's context; NULL: none. */
+/* Returns the thread's context; NULL: none. */
 static void *current_context(const struct acl_api *acl)
 {
     void *context = NULL;
@@ -26,10 +27,10 @@ static void *current_context(const struct acl_api *acl)
     return acl->aclrtGetCurrentContext(&context) == ACL_OK ? context : NULL;
 }
 
-/* The context that a call of the plugin left on this thread, which had none. */
+/* The context that a call of the plugin left on this thread, which had no context before. */
 static _Thread_local void *left_behind;
 
-/* The thread's context, unless a call of the plugin left it there; NULL: none. */
+/* Returns the thread's context, or NULL if there is none or a call of the plugin left it there. */
 static void *own_context(const struct acl_api *acl)
 {
     void *context = current_context(acl);
@@ -59,7 +60,7 @@ int32_t npu_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
             return status;
         }
     }
-    *saved_out = (uint64_t)(uintptr_t)current; /* SAVED_NOTHING: NULL */
+    *saved_out = (uint64_t)(uintptr_t)current; /* NULL is SAVED_NOTHING */
     if (current == NULL && state->context == state->primary) {
         return DS_ACCEL_OK;
     }
@@ -122,7 +123,7 @@ int32_t npu_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error 
 
 /* ---- identity ------------------------------------------------------------------------------- */
 
-/* ACL's number of a visible device before ASCEND_RT_VISIBLE_DEVICES is applied. */
+/* Returns ACL's number of a visible device before ASCEND_RT_VISIBLE_DEVICES is applied. */
 static uint32_t logic_of(const ds_accel_plugin_device_t *device)
 {
     const struct npu_runtime *runtime = NPU(device->instance);
@@ -182,9 +183,10 @@ static void identify_pci(const struct npu_runtime *runtime,
 }
 
 /*
- * The driver's number of a device, as in the name of its node. aclrtGetPhyDevIdByLogicDevId() takes
- * the caller's number, despite its name; newer CANN has the same function under a better name.
- * Without either function the plugin uses the logic number, which differs in containers.
+ * Returns the driver's number of a device, which is also in the name of its node. The argument of
+ * aclrtGetPhyDevIdByLogicDevId() is the caller's number, despite its name; newer CANN has the same
+ * function under a better name. Without either function the plugin uses the logic number, which
+ * differs in containers.
  */
 static int32_t physical_of(const struct acl_api *acl, int32_t user, uint32_t logic)
 {
@@ -241,15 +243,15 @@ int npu_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *to
 /* ---- peer access ---------------------------------------------------------------------------- */
 
 /*
- * ACL keeps peer access for a device, regardless of which code opened the device, and does not
- * document what it returns when access is enabled or disabled twice, nor what aclrtResetDevice()
- * does to it. The plugin therefore records access for the process, by index: it enables nothing
- * twice, and closing the last open device leaves nothing enabled.
+ * ACL stores peer access for a device, regardless of which code opened the device, and does not
+ * document what it returns when access is enabled or disabled twice, nor how aclrtResetDevice()
+ * affects access. The plugin therefore records access for the process, by device index: it never
+ * enables access twice, and when the last open device is closed, no access remains enabled.
  */
 static struct {
-    pthread_mutex_t lock; /* guards the others, also during calls of ACL */
+    pthread_mutex_t lock; /* guards the members below; held also during calls of ACL */
     uint32_t open_count[NPU_MAX_DEVICES];
-    uint64_t reached[NPU_MAX_DEVICES]; /* a bit for each peer */
+    uint64_t reached[NPU_MAX_DEVICES]; /* one bit for each peer whose memory is accessible */
 } access = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void access_begin(const ds_accel_plugin_device_t *device)
@@ -295,8 +297,8 @@ static void access_end(ds_accel_plugin_device_t *device)
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /*
- * Names of chips that compute bf16, from the vendor's PyTorch extension. "Ascend910B" without a
- * digit is an early 910, which does not compute bf16.
+ * Returns true if the chip computes bf16, by the chip names of the vendor's PyTorch extension.
+ * "Ascend910B" without a digit is an early 910, which does not compute bf16.
  */
 static uint32_t has_bf16(const char *soc)
 {
@@ -328,7 +330,7 @@ static uint64_t attribute_of(const struct acl_api *acl, uint32_t user, int attri
     return (uint64_t)value;
 }
 
-/* Which memory the device has; ACL returns the size of that memory. */
+/* Finds out which memory the device has; ACL returns the size of that memory. */
 static int32_t find_memory(ds_accel_plugin_device_t *device, struct npu_device *state,
                            struct ds_accel_error *error)
 {
@@ -373,7 +375,7 @@ static void fill_info(ds_accel_plugin_device_t *device, struct npu_device *state
     }
 }
 
-/* With the device set on this thread: opens its contexts and reads its facts. */
+/* Opens the device's contexts and reads its facts. The device is set on this thread. */
 static int32_t open_contexts(ds_accel_plugin_device_t *device, struct npu_device *state,
                              uint64_t native_context, struct ds_accel_error *error)
 {
@@ -400,7 +402,7 @@ static void give_up(const struct acl_api *acl, const struct npu_device *state, v
         acl->aclrtSetCurrentContext(state->primary);
     }
     acl->aclrtResetDevice(state->user);
-    if (before != NULL) { /* fails if the context ended with the last count */
+    if (before != NULL) { /* the call fails if the context was destroyed with the last count */
         acl->aclrtSetCurrentContext(before);
     } else {
         left_behind = current_context(acl);
@@ -538,7 +540,7 @@ int32_t npu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_de
     return status;
 }
 
-/* With access.lock held. */
+/* Caller holds access.lock. */
 static int32_t enable_peer(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                            struct ds_accel_error *error)
 {
@@ -603,7 +605,7 @@ int32_t npu_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_devic
     return status;
 }
 
-/* The lock keeps another thread from disabling access in between. */
+/* Holds access.lock, so that no other thread disables access during the copy. */
 int32_t npu_copy_peer_async(ds_accel_plugin_device_t *device, void *stream,
                             ds_accel_plugin_device_t *destination_device, void *destination,
                             ds_accel_plugin_device_t *source_device, const void *source,

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Memory. Copies and fills take the destination's capacity after the destination; the plugin passes
- * the size of the copy, which the frame has checked.
+ * Memory. The functions for copies and fills have an argument for the destination's capacity; the
+ * plugin passes the size of the copy, which the frame has checked.
  *
- * Some releases of CANN reject aclrtMemcpyAsync() of host memory that ACL did not allocate; the
- * plugin then copies synchronously after the queued work, as other releases do themselves.
+ * Some CANN releases reject aclrtMemcpyAsync() of host memory that ACL did not allocate; with these
+ * releases the plugin copies synchronously after the queued work, as other releases do themselves.
  */
 #include "npu.h"
 
 #include <sys/utsname.h>
 
-#define DEVICE_PAGE 4096u /* smallest page of a device; the sizes are 4 KiB, 2 MiB, 1 GiB */
-#define HOST_PAGE 4096u   /* aclrtHostRegister() takes whole pages of this size */
+/* Smallest page size of a device; page sizes are 4 KiB, 2 MiB and 1 GiB */
+#define DEVICE_PAGE 4096u
+#define HOST_PAGE 4096u /* aclrtHostRegister() accepts only whole pages of this size */
 
 /*
- * A strict capture of another stream forbids allocations and queries; the plugin's calls are not
- * part of it (DSA-P106).
+ * A capture in a strict mode on another stream makes allocations and queries fail. The plugin's
+ * calls are not part of the capture (DSA-P106).
  */
 int npu_relax(const struct acl_api *acl)
 {
@@ -67,13 +68,16 @@ int32_t npu_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
                      pointer);
 }
 
-/* The pages that hold a range. */
+/* Returns the first page of a range. */
 static void *page_of(const void *pointer)
 {
     return (void *)((uintptr_t)pointer & ~(uintptr_t)(HOST_PAGE - 1));
 }
 
-/* Linux 5.10 and before: registering memory that is not page-locked already "causes exceptions". */
+/*
+ * With Linux 5.10 and earlier, registering memory that is not already page-locked "causes
+ * exceptions".
+ */
 static int is_old_kernel(const struct ds_accel_host *host)
 {
     struct utsname name;
@@ -150,7 +154,7 @@ int32_t npu_copy(ds_accel_plugin_device_t *device, void *destination, const void
         acl_kind(kind), device->index);
 }
 
-/* Copies after the stream's work, and returns when the copy is done. */
+/* Copies after the stream's queued work, and returns when the copy is complete. */
 static int32_t copy_behind(ds_accel_plugin_device_t *device, void *stream, void *destination,
                            const void *source, uint64_t size_bytes, uint32_t kind,
                            struct ds_accel_error *error)
@@ -184,7 +188,7 @@ int32_t npu_fill_async(ds_accel_plugin_device_t *device, void *stream, void *des
                        uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
                        struct ds_accel_error *error)
 {
-    (void)pattern_bytes; /* 1: fill_widths */
+    (void)pattern_bytes; /* fill_widths is 1, so pattern_bytes is always 1 */
     return NPU_CHECK(device,
                      NPU_ACL(device)->aclrtMemsetAsync(destination, count,
                                                        (int32_t)(pattern & 0xffu), count, stream),
@@ -210,7 +214,7 @@ int32_t npu_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, ui
     return status;
 }
 
-/* ---- between processes: a key of 65 characters ---------------------------------------------- */
+/* ---- sharing between processes: a handle is a key of 65 characters -------------------------- */
 
 int32_t npu_ipc_export(ds_accel_plugin_device_t *device, void *base, uint64_t size_bytes,
                        void *handle, struct ds_accel_error *error)
@@ -221,7 +225,7 @@ int32_t npu_ipc_export(ds_accel_plugin_device_t *device, void *base, uint64_t si
         return NPU_MISSING(error, "ipc_memory_export", "aclrtIpcMemGetExportKey", "CANN 8");
     }
     /*
-     * CANN compares with the size of the memory's pages, which may be larger, and reports a
+     * CANN compares the size with the page size of the memory, which may be larger, and reports a
      * mismatch.
      */
     if (((uintptr_t)base | size_bytes) % DEVICE_PAGE != 0) {
@@ -238,7 +242,7 @@ int32_t npu_ipc_export(ds_accel_plugin_device_t *device, void *base, uint64_t si
                      (unsigned long long)size_bytes);
 }
 
-/* The key as text, even if another process overwrote its last byte. */
+/* Returns the key as a terminated text, even if another process overwrote its last byte. */
 static const char *key_of(const void *handle, char key[ACL_IPC_KEY_BYTES + 1])
 {
     memcpy(key, handle, ACL_IPC_KEY_BYTES);

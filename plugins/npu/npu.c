@@ -3,9 +3,9 @@
 /*
  * Huawei Ascend through AscendCL (ACL), the C runtime of CANN.
  *
- * ACL is started once in a process, and some releases of CANN in use cannot start it again after
- * aclFinalize(); another part of the program may use ACL too. The plugin therefore starts ACL, or
- * finds it started (100002), and never ends it: ACL ends with the process.
+ * A process initializes ACL once, and some CANN releases in use cannot initialize it again after
+ * aclFinalize(); another part of the program may use ACL too. The plugin therefore initializes ACL,
+ * or uses it if it is already initialized (100002), and never finalizes it.
  *
  * Work belongs to a context, which must be the calling thread's current context: see npu_enter() in
  * device.c.
@@ -79,14 +79,14 @@ static const struct vendor_symbol acl_symbols[] = {
     NEWER(aclrtIpcOpenEventHandle, "CANN 8"),
 };
 
-/* ---- where the libraries are ---------------------------------------------------------------- */
+/* ---- locations of the libraries ------------------------------------------------------------- */
 
 #define PLACE_COUNT 7
 
 /*
- * names[0] is the soname, followed by the file in each directory where CANN installs itself. A
- * library that is opened by its path still needs the driver's libraries on LD_LIBRARY_PATH: the
- * linker's own message reports that.
+ * names[0] is the soname; it is followed by the file's path in each directory where CANN installs
+ * itself. A library that is opened by its path still needs the driver's libraries on
+ * LD_LIBRARY_PATH: the linker's own message reports that.
  */
 struct places {
     char text[PLACE_COUNT][256];
@@ -120,9 +120,9 @@ static void list_places(struct places *places, const char *soname)
     places->names[count] = NULL;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- opening and closing -------------------------------------------------------------------- */
 
-/* ACL belongs to the process: whether this plugin started it. */
+/* The initialization of ACL, which the whole process shares. */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t is_started;
 
@@ -133,7 +133,7 @@ static acl_error start(const struct acl_api *acl)
     pthread_mutex_lock(&start_lock);
     if (!is_started) {
         code = acl->aclInit(NULL);
-        if (code == ACL_REPEAT_INITIALIZE) { /* the program started ACL, and ends it */
+        if (code == ACL_REPEAT_INITIALIZE) { /* the program initialized ACL, and finalizes it */
             code = ACL_OK;
         }
         is_started = code == ACL_OK;
@@ -186,7 +186,7 @@ static int take_ascending(void *user_data, const char *token)
     uint64_t value;
 
     if (plugin_parse_u64(token, &value) != 0 || value > UINT32_MAX) {
-        return 2; /* where CANN stops reading */
+        return 2; /* CANN ignores the rest of the list */
     }
     if ((int64_t)value <= *last) {
         return 1;
@@ -196,8 +196,8 @@ static int take_ascending(void *user_data, const char *token)
 }
 
 /*
- * CANN rejects a list whose numbers do not ascend, with the same code as on a machine without
- * devices.
+ * Reports a list whose numbers do not ascend: CANN rejects it with the same code as it returns on a
+ * machine without devices.
  */
 static int tell_order(struct vendor_problem *problem)
 {
@@ -263,7 +263,7 @@ static const struct acl_code acl_codes[] = {
     {107019, DS_ACCEL_ERR_TIMEOUT, "ACL_ERROR_RT_WAIT_TIMEOUT"},
     {107020, DS_ACCEL_ERR_TIMEOUT, "ACL_ERROR_RT_TASK_TIMEOUT"},
     {107021, DS_ACCEL_ERR_DRIVER, "ACL_ERROR_RT_SYSPARAMOPT_NOT_SET"},
-    /* The program's aclrtDeviceTaskAbort() is running; the device works again afterwards. */
+    /* The program's aclrtDeviceTaskAbort() is running; the device is usable again afterwards. */
     {107022, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_DEVICE_TASK_ABORT"},
     {107023, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_STREAM_ABORT"},
     {107024, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_CAPTURE_DEPENDENCY"},
@@ -472,7 +472,7 @@ const struct vendor_backend vendor_backend = {
     .export_prefixes = (const char *const[]){"ASCEND", "HCCL", "LD_LIBRARY", "PATH", NULL},
     .memory_handle_bytes = ACL_IPC_KEY_BYTES,
     .event_handle_bytes = sizeof(struct acl_ipc_event),
-    .captures_no_ipc_events = 1, /* according to the manual, of ACL_EVENT_IPC */
+    .captures_no_ipc_events = 1, /* the manual says so for ACL_EVENT_IPC */
     .allocation_align_bytes = 64,
     .probes_in_child = 1, /* aclInit() cannot be undone and repeated */
 
@@ -519,7 +519,10 @@ const struct vendor_backend vendor_backend = {
     .copy_async = npu_copy_async,
     .copy_peer_async = npu_copy_peer_async,
     .fill_async = npu_fill_async,
-    /* For the process, not for a device; equal speed from other devices is not documented. */
+    /*
+     * Memory is pinned for the process, not for a device; the vendor does not document that copies
+     * from other devices are as fast.
+     */
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
     .fill_widths = 1,
     .memory_info = npu_memory_info,

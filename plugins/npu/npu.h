@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the files of this plugin share. */
+/* Declarations that the files of the npu plugin share. */
 #ifndef DS_ACCEL_PLUGINS_NPU_NPU_H
 #define DS_ACCEL_PLUGINS_NPU_NPU_H
 
@@ -11,7 +11,7 @@
 #define NPU_MAX_DEVICES 64
 #define NPU_VISIBLE "ASCEND_RT_VISIBLE_DEVICES"
 
-/* A chip as the management library names it. */
+/* A chip in the numbering of the management library. */
 struct npu_chip {
     int card;
     int device;
@@ -25,10 +25,10 @@ struct npu_runtime {
     struct vendor_lib dcmi_lib;
     struct dcmi_api dcmi;
     struct npu_chip chips[NPU_MAX_DEVICES];
-    uint32_t chip_count; /* 0: no libdcmi.so, or its calls fail */
+    uint32_t chip_count; /* 0: libdcmi.so is not installed, or its calls fail */
     /*
-     * From libms_tools_ext.so; NULL without the library. A range has a number, by which it is
-     * ended.
+     * Functions of libms_tools_ext.so; NULL without the library. A range has a number, which is
+     * passed to end the range.
      */
     uint64_t (*mstxRangeStartA)(const char *message, void *stream);
     void (*mstxRangeEnd)(uint64_t range);
@@ -37,18 +37,18 @@ struct npu_runtime {
 /* An open device. */
 struct npu_device {
     int32_t user;         /* the index in calls of ACL */
-    void *primary;        /* the context that aclrtSetDevice() gives */
-    void *context;        /* where work is queued: primary, or the program's own */
+    void *primary;        /* the context that aclrtSetDevice() creates */
+    void *context;        /* context where work is queued: primary, or the program's own context */
     int memory_attribute; /* ACL_HBM or ACL_DDR */
     uint32_t has_bf16;
-    struct npu_mapping *mappings; /* vmem.c */
+    struct npu_mapping *mappings; /* mappings of virtual memory (vmem.c) */
 };
 
 #define NPU(instance) ((struct npu_runtime *)(instance)->runtime)
 #define NPU_ACL(device) (&NPU((device)->instance)->acl)
 #define NPU_STATE(device) ((struct npu_device *)(device)->state)
 
-/* vendor_check() of a call on a device. */
+/* Calls vendor_check() for a call on a device. */
 #define NPU_CHECK(device, code, error, ...) \
     vendor_check((device)->instance, (device), (code), (error), __VA_ARGS__)
 
@@ -101,8 +101,8 @@ int32_t npu_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_devic
 
 /* memory.c */
 /*
- * For a call that a capture of another stream treats as an error: relaxes the thread's mode.
- * Returns the previous mode, or -1, for the second function.
+ * For calls that a capture of another stream makes fail: npu_relax() relaxes the thread's capture
+ * mode and returns the previous mode, or -1; the caller passes the result to npu_restore().
  */
 int npu_relax(const struct acl_api *acl);
 void npu_restore(const struct acl_api *acl, int mode);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Sensors, through the device management library (DCMI), and profiler ranges, through mstx. Either
- * may be absent: on many machines, DCMI works only for root and the driver's group.
+ * Sensors through the device management library (DCMI), and profiler ranges through mstx. Either
+ * may be absent; on many machines, only root and the driver's group can use DCMI.
  */
 #include "npu.h"
 
@@ -25,7 +25,7 @@ static const struct vendor_symbol dcmi_symbols[] = {
     VENDOR_OPTIONAL(struct dcmi_api, dcmi_get_device_resource_info, NULL),
 };
 
-/* The chips of all cards, with ACL's number for each. */
+/* Lists the chips of all cards, with ACL's number for each chip. */
 static void list_chips(struct npu_runtime *runtime)
 {
     const struct dcmi_api *dcmi = &runtime->dcmi;
@@ -84,7 +84,7 @@ const struct npu_chip *npu_chip_of(const struct npu_runtime *runtime, uint32_t l
     return NULL;
 }
 
-/* NULL: ERR_UNSUPPORTED, with *error filled. */
+/* Returns NULL and sets *error (ERR_UNSUPPORTED) if there is no chip for the device. */
 static const struct npu_chip *chip_at(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                       const char *call, struct ds_accel_error *error)
 {
@@ -153,7 +153,7 @@ int32_t npu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 
     (void)error;
     if (chip == NULL) {
-        return DS_ACCEL_OK; /* with nothing valid: DCMI is absent, or not permitted to this user */
+        return DS_ACCEL_OK; /* no member is valid: DCMI is absent, or this user may not use it */
     }
     telemetry->utilization_percent =
         percent_of(dcmi, chip, DCMI_UTILIZATION_AICORE, DS_ACCEL_TELEMETRY_UTILIZATION, telemetry);
@@ -218,8 +218,8 @@ int32_t npu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 /* ---- ranges --------------------------------------------------------------------------------- */
 
 /*
- * mstx begins a range and ends it by its number; a stack of numbers for each thread turns that into
- * push and pop. A range nested deeper than the stack is rejected.
+ * mstx returns a number for each range, and needs the number to end the range. A stack of numbers
+ * for each thread provides push and pop. A range that is nested deeper than the stack is rejected.
  */
 #define MAX_DEPTH 256
 
@@ -261,7 +261,7 @@ int32_t npu_range_push(ds_accel_plugin_instance_t *instance, const char *message
     (void)domain;
     (void)category;
     if (runtime->mstxRangeStartA == NULL) {
-        return DS_ACCEL_OK; /* without mstx no profiler reads ranges */
+        return DS_ACCEL_OK; /* without mstx, no profiler records ranges */
     }
     if (range_depth == MAX_DEPTH) {
         return plugin_fail(error, DS_ACCEL_ERR_LIMIT,

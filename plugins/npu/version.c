@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Which CANN and which driver are installed, from the files that their installers leave: ACL itself
- * reports only the version of its own interface. All files are read below machine_root.
+ * Reads the versions of CANN and of the driver from the files that their installers leave, because
+ * ACL itself reports only the version of its own interface. All files are read below machine_root.
  */
 #include "npu.h"
 
-/* The value of "KEY=" in a file of such lines; -1 if the file has no such line. */
+/* Reads the value of the line "KEY=VALUE" in a file; -1 if the file has no such line. */
 static int read_value(const char *path, const char *key, char *value, size_t value_size)
 {
     FILE *file = fopen(path, "re");
@@ -28,7 +28,7 @@ static int read_value(const char *path, const char *key, char *value, size_t val
     return result;
 }
 
-/* "8.0.RC1" is 8.0.0: parsing ends at the first part that is not a number. */
+/* Parses "8.0.RC1" as 8.0.0: parsing stops at the first part that is not a number. */
 static void parse(const char *text, uint32_t version[4])
 {
     for (uint32_t i = 0; i < 3 && isdigit((unsigned char)*text); i++) {

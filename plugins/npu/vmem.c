@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Virtual memory. ACL maps a handle whole and from its beginning, ends a mapping and a reservation
- * by their first address, and takes no alignment but its own. The plugin therefore builds memory
- * from handles of the minimum size, which are mapped in a row. A device may access memory that it
- * has mapped; the structs of the call that grants access to other devices are not known for
- * certain, so such access is rejected.
+ * Virtual memory. ACL maps a handle only as a whole and from its beginning, unmaps and releases
+ * ranges by their first address, and has a fixed alignment. The plugin therefore builds memory from
+ * handles of the minimum size, which it maps one after another. A device can access memory that it
+ * has mapped; the structs of the call that enables access for other devices are not reliably
+ * documented, so such access is rejected.
  */
 #include "npu.h"
 
-/* Physical memory: handles of piece_bytes each. */
+/* Physical memory that consists of handles of piece_bytes each. */
 struct physical {
     uint64_t piece_bytes;
     uint64_t piece_count;
@@ -147,7 +147,10 @@ static int32_t make_pieces(ds_accel_plugin_device_t *device, struct physical *me
     return DS_ACCEL_OK;
 }
 
-/* Checks before any allocation: whole pieces, and no more of them than the device has free. */
+/*
+ * Checks, before any allocation, that the size is a multiple of the piece and not above the
+ * device's free memory.
+ */
 static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint64_t piece,
                           struct ds_accel_error *error)
 {
@@ -209,8 +212,8 @@ int32_t npu_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, u
 /* ---- mappings ------------------------------------------------------------------------------- */
 
 /*
- * A mapping of a device: the owner of the memory, and how much of it a failed call has already
- * unmapped.
+ * A mapping of a device: the device that owns the memory, and how many bytes a failed call has
+ * already unmapped.
  */
 struct npu_mapping {
     struct npu_mapping *next;
@@ -220,7 +223,8 @@ struct npu_mapping {
     uint64_t unmapped_bytes;
 };
 
-static pthread_mutex_t mapping_lock = PTHREAD_MUTEX_INITIALIZER; /* guards each device's list */
+/* Guards the lists of all devices */
+static pthread_mutex_t mapping_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void keep_mapping(struct npu_device *state, struct npu_mapping *mapping)
 {
@@ -230,7 +234,7 @@ static void keep_mapping(struct npu_device *state, struct npu_mapping *mapping)
     pthread_mutex_unlock(&mapping_lock);
 }
 
-/* Removes the mapping that begins at the address from the list; NULL: none. */
+/* Removes the mapping that begins at the address from the list and returns it; NULL: none. */
 static struct npu_mapping *take_mapping(struct npu_device *state, const void *address)
 {
     struct npu_mapping **at = &state->mappings;
@@ -265,7 +269,8 @@ static uint32_t has_mapped(const struct npu_device *state, const char *address, 
 
 void npu_vmem_forget(struct npu_device *state)
 {
-    while (state->mappings != NULL) { /* of a lost device, which could not be unmapped */
+    /* Mappings that could not be unmapped because the device is lost */
+    while (state->mappings != NULL) {
         free(take_mapping(state, state->mappings->address));
     }
 }
@@ -320,7 +325,7 @@ int32_t npu_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t s
     return DS_ACCEL_OK;
 }
 
-/* A piece that fails ends the call; the next call continues there. */
+/* If unmapping a piece fails, the call fails; the next call continues with that piece. */
 int32_t npu_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                        struct ds_accel_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Streams, events and captured work ("model running instances", which need no instantiation). */
+/* Streams, events, and captured work, which ACL can launch without an instantiation. */
 #include "npu.h"
 
 int32_t npu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
@@ -8,7 +8,7 @@ int32_t npu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
 {
     const struct acl_api *acl = NPU_ACL(device);
 
-    (void)flags; /* no stream of ACL is ordered with another by itself */
+    (void)flags; /* ACL does not order a stream implicitly after another stream */
     if (acl->aclrtCreateStreamWithConfig == NULL) {
         return NPU_CHECK(device, acl->aclrtCreateStream(native_out), error,
                          "aclrtCreateStream(device %u)", device->index);
@@ -25,7 +25,7 @@ void npu_stream_destroy(ds_accel_plugin_device_t *device, void *stream)
     NPU_ACL(device)->aclrtDestroyStream(stream);
 }
 
-/* Lower numbers run first, in ACL too. */
+/* Work with lower numbers runs first, in ACL as in the ABI. */
 int32_t npu_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *least_out,
                                   int32_t *greatest_out, struct ds_accel_error *error)
 {
@@ -88,7 +88,7 @@ int32_t npu_stream_host_task(ds_accel_plugin_device_t *device, void *stream,
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* An event of the newer kind, which may be recorded again without a reset. */
+/* Creates an event of the newer kind, which may be recorded again without a reset. */
 int32_t npu_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
                          struct ds_accel_error *error)
 {
@@ -98,7 +98,8 @@ int32_t npu_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void 
         acl_flags |= ACL_EVENT_TIME_LINE;
     }
     if ((flags & DS_ACCEL_EVENT_INTERPROCESS) != 0) {
-        acl_flags = ACL_EVENT_IPC; /* without other flags: such an event has no time */
+        /* ACL_EVENT_IPC excludes other flags: such an event has no time */
+        acl_flags = ACL_EVENT_IPC;
     }
     return NPU_CHECK(device, NPU_ACL(device)->aclrtCreateEventExWithFlag(native_out, acl_flags),
                      error, "aclrtCreateEventExWithFlag(flags %u, device %u)", acl_flags,
@@ -202,7 +203,7 @@ static uint32_t can_capture(const struct acl_api *acl)
            acl->aclmdlRIExecuteAsync != NULL && acl->aclmdlRIDestroy != NULL;
 }
 
-/* The modes have the ABI's numbers: global 0, thread 1, relaxed 2. */
+/* The modes have the same values as in the ABI: global 0, thread 1, relaxed 2. */
 int32_t npu_capture_begin(ds_accel_plugin_device_t *device, void *stream, uint32_t mode,
                           struct ds_accel_error *error)
 {
@@ -233,7 +234,7 @@ int32_t npu_capture_end(ds_accel_plugin_device_t *device, void *stream, void **n
     return status;
 }
 
-/* ACL's status has the same numbers as the ABI's: no 0, yes 1, broken 2. */
+/* ACL's status has the same values as the ABI's: no 0, yes 1, broken 2. */
 int32_t npu_capture_status(ds_accel_plugin_device_t *device, void *stream, uint32_t *status_out,
                            struct ds_accel_error *error)
 {

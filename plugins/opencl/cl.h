@@ -18,7 +18,9 @@ typedef struct opencl_queue_handle *cl_queue;
 typedef struct opencl_mem_handle *cl_mem;
 typedef struct opencl_event_handle *cl_event;
 
-/* Errors of the specification and the loader; describe() has the other names. */
+/*
+ * Error codes of the specification and the loader; opencl_describe() has the names of the others.
+ */
 #define CL_SUCCESS 0
 #define CL_DEVICE_NOT_FOUND (-1)
 #define CL_DEVICE_NOT_AVAILABLE (-2)
@@ -28,9 +30,9 @@ typedef struct opencl_event_handle *cl_event;
 #define CL_PROFILING_INFO_NOT_AVAILABLE (-7)
 #define CL_INVALID_OPERATION (-59)
 #define CL_INVALID_BUFFER_SIZE (-61)
-#define CL_PLATFORM_NOT_FOUND_KHR (-1001) /* from the loader: no platform at all */
+#define CL_PLATFORM_NOT_FOUND_KHR (-1001) /* returned by the loader if there is no platform */
 
-/* Bits are 64 wide (cl_bitfield), names of queries 32. */
+/* Bit fields (cl_bitfield) have 64 bits, names of queries 32 bits. */
 #define CL_DEVICE_TYPE_DEFAULT UINT64_C(1)
 #define CL_DEVICE_TYPE_CPU UINT64_C(2)
 #define CL_DEVICE_TYPE_GPU UINT64_C(4)
@@ -93,17 +95,18 @@ DS_ACCEL_STATIC_ASSERT(sizeof(struct cl_pci_bus_info) == 16, "cl_device_pci_bus_
 #define CL_MAP_READ UINT64_C(1)
 #define CL_MAP_WRITE UINT64_C(2)
 
-#define CL_EVENT_COMMAND_EXECUTION_STATUS 0x11D3u /* int32_t; < 0: the command failed */
+/* The value is an int32_t; < 0: the command failed */
+#define CL_EVENT_COMMAND_EXECUTION_STATUS 0x11D3u
 #define CL_EVENT_CONTEXT 0x11D4u
 #define CL_COMPLETE 0
-#define CL_PROFILING_COMMAND_END 0x1283u /* uint64_t, ns of the device's clock */
+#define CL_PROFILING_COMMAND_END 0x1283u /* the value is a uint64_t in ns of the device's clock */
 
 #define CL_FALSE 0u
 #define CL_TRUE 1u
 
 #define CL_EVENT_LIST uint32_t wait_count, const cl_event *waits, cl_event *event_out
 
-/* The functions, by their exported names. */
+/* The functions; members have the exported names. */
 struct cl_calls {
     int32_t (*clGetPlatformIDs)(uint32_t room, cl_platform *platforms, uint32_t *count_out);
     int32_t (*clGetPlatformInfo)(cl_platform platform, uint32_t name, size_t size, void *value,
@@ -163,7 +166,7 @@ struct cl_calls {
     int32_t (*clSetEventCallback)(cl_event event, int32_t state,
                                   void (*notify)(cl_event event, int32_t status, void *user_data),
                                   void *user_data);
-    /* since 2.0 */
+    /* The following functions exist since 2.0. */
     void *(*clSVMAlloc)(cl_context context, uint64_t flags, size_t size, uint32_t align);
     void (*clSVMFree)(cl_context context, void *pointer);
     int32_t (*clEnqueueSVMMemcpy)(cl_queue queue, uint32_t is_blocking, void *destination,
@@ -172,7 +175,7 @@ struct cl_calls {
                                    size_t pattern_size, size_t size, CL_EVENT_LIST);
 };
 
-/* For calls that neither wait for events nor return one. */
+/* Event arguments of a call that neither waits for events nor returns one. */
 #define CL_NO_EVENTS 0, NULL, NULL
 
 #endif

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Copies and fills. The address of each end shows whether it is a buffer, and the requested kind
- * must agree: a runtime would treat a pointer into a buffer as host memory, and fault. The two ends
- * determine the call:
+ * Copies and fills. The plugin determines from each address whether it is in a buffer, and rejects
+ * a copy whose requested kind does not agree, because a runtime would treat a pointer into a buffer
+ * as host memory and crash. Source and destination determine the call:
  *
  *      from \ to      buffer                  host               shared virtual memory
  *      buffer         clEnqueueCopyBuffer     clEnqueueRead      clEnqueueRead
  *      host           clEnqueueWrite          a task             clEnqueueSVMMemcpy
  *      shared         clEnqueueWrite          clEnqueueSVMMemcpy clEnqueueSVMMemcpy
  *
- * Shared memory is fine-grained here, so it is accepted where host memory is requested.
+ * Shared memory is fine-grained here, so it is accepted where a copy kind requires host memory.
  */
 #include "opencl.h"
 
-/* One end of a copy. */
+/* The source or destination of a copy. */
 struct end {
     cl_mem memory; /* NULL: host memory, or shared memory */
     size_t offset;
     uint32_t is_shared;
 };
 
-/* Which memory an end must be in. */
+/* The memory that the requested kind requires for source or destination. */
 #define SIDE_ANY 0u
 #define SIDE_HOST 1u
 #define SIDE_DEVICE 2u
@@ -107,7 +107,10 @@ static int32_t queue_copy(struct opencl_stream *stream, const struct opencl_node
     return opencl_memmove_queue(stream, node->destination, node->source, node->size_bytes, error);
 }
 
-/* Address and size are multiples of the pattern, and so is the offset: buffers begin at a page. */
+/*
+ * Address and size are multiples of the pattern's size. The offset is too, because a buffer's
+ * addresses begin at a page.
+ */
 static int32_t queue_fill(struct opencl_stream *stream, const struct opencl_node *node,
                           const struct end *end, struct ds_accel_error *error)
 {
@@ -125,7 +128,7 @@ static int32_t queue_fill(struct opencl_stream *stream, const struct opencl_node
     return opencl_queued(stream, code, "clEnqueueSVMMemFill", error);
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------- */
+/* ---- copies and fills as nodes -------------------------------------------------------------- */
 
 int32_t opencl_copy_queue(struct opencl_stream *stream, const struct opencl_node *node,
                           struct ds_accel_error *error)

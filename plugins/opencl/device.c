@@ -10,9 +10,9 @@
  */
 #include "opencl.h"
 
-/* ---- asking --------------------------------------------------------------------------------- */
+/* ---- device queries ------------------------------------------------------------------------- */
 
-/* 0 if the runtime does not know the value. */
+/* Returns 0 if the runtime does not support the query. */
 static uint64_t ask_u64(const struct opencl_runtime *runtime, cl_device device, uint32_t name)
 {
     uint64_t value = 0;
@@ -64,7 +64,7 @@ static uint32_t has_extension(const struct opencl_runtime *runtime, cl_device de
     return has_word(words, extension);
 }
 
-/* "OpenCL 1.2 Oclgrind": 102. 0 for any other form. */
+/* Converts "OpenCL 1.2 Oclgrind" to 102; returns 0 for a text of any other form. */
 static uint32_t version_of(const char *text)
 {
     unsigned major = 0;
@@ -134,7 +134,7 @@ int32_t opencl_identify(ds_accel_plugin_device_t *device, struct ds_accel_device
 
 /* ---- the backend ---------------------------------------------------------------------------- */
 
-/* "535.183.01", "3.1+debian": the numbers at the start of the text. */
+/* Reads the numbers at the start of the text: "535.183.01", "3.1+debian". */
 static void read_version(const char *text, uint32_t version[4])
 {
     unsigned parts[3] = {0, 0, 0};
@@ -220,7 +220,7 @@ static void read_facts(struct opencl_device *state)
         (ask_u64(runtime, id, CL_DEVICE_SVM_CAPABILITIES) & CL_SVM_FINE_GRAIN_BUFFER) != 0;
 }
 
-/* The program's own context must contain this device. */
+/* Uses the program's own context, which must contain this device. */
 static int32_t take_context(ds_accel_plugin_device_t *device, cl_context context,
                             struct ds_accel_error *error)
 {
@@ -330,9 +330,9 @@ void opencl_device_close(ds_accel_plugin_device_t *device)
     device->native_context = 0;
 }
 
-/* ---- the device as a whole ------------------------------------------------------------------ */
+/* ---- waiting for the whole device ----------------------------------------------------------- */
 
-/* A stream at the time when a wait for it began. */
+/* A stream's state when a wait for the stream began. */
 struct waited {
     cl_queue queue; /* retained, so that it is not freed during the wait */
     uint64_t place;
@@ -370,7 +370,10 @@ static int32_t list_queues(ds_accel_plugin_device_t *device, struct waited **wai
                         device->index);
 }
 
-/* Work that was queued during the wait has another place; places are unique. */
+/*
+ * Records that the work was finished. Work that was queued during the wait has a larger place, and
+ * places are unique.
+ */
 static void note_finished(struct opencl_device *state, const struct waited *waited)
 {
     pthread_mutex_lock(&state->lock);
@@ -419,8 +422,8 @@ int32_t opencl_device_health(ds_accel_plugin_device_t *device, struct ds_accel_e
 }
 
 /*
- * OpenCL C computes with integers and float everywhere, with half and double where the device
- * reports them; it has no names for the other formats, which it treats as bytes.
+ * OpenCL C computes with integers and float on every device, and with half and double where the
+ * device reports them. It has no types for the other formats, which the device only stores.
  */
 int32_t opencl_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
                              uint32_t *support_out, struct ds_accel_error *error)

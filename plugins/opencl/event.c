@@ -5,9 +5,9 @@
  * recorded again. An event therefore holds the marker of its latest recording. A wait first takes a
  * reference to that marker, so that another thread may record the event again in the meantime.
  *
- * Times are the device's own: the end of the marker, in nanoseconds of the device's clock. All
- * queues of the plugin have profiling enabled, which costs a runtime little; a queue of the program
- * may not, and then its events have no time.
+ * Event times come from the device: the end of the marker, in nanoseconds of the device's clock.
+ * All queues of the plugin have profiling enabled, which costs a runtime little. A queue of the
+ * program may have profiling disabled; in that case its events have no time.
  */
 #include "opencl.h"
 
@@ -81,8 +81,8 @@ void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_c
 }
 
 /*
- * In a capture, a recording is a position in the capture's order for other streams to wait for, not
- * work.
+ * Recording in a capture queues no work: it marks a position in the capture's order that other
+ * streams can wait for.
  */
 int32_t opencl_event_record(ds_accel_plugin_device_t *device, void *native, void *native_stream,
                             struct ds_accel_error *error)
@@ -134,8 +134,8 @@ int32_t opencl_event_synchronize(ds_accel_plugin_device_t *device, void *native,
 }
 
 /*
- * The completion time of the event on the device's clock; the caller has checked that the event is
- * complete.
+ * Returns the time when the event was reached, on the device's clock. The caller has checked that
+ * the event is complete.
  */
 static int32_t end_of(ds_accel_plugin_device_t *device, struct opencl_event *event,
                       uint64_t *end_ns_out, struct ds_accel_error *error)

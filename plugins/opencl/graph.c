@@ -5,19 +5,19 @@
  *
  * The plugin does not use OpenCL's cl_khr_command_buffer: it is provisional, with signatures that
  * change between revisions under the same name; it cannot record copies from or to host memory,
- * callbacks or events; and it saves the cost of launching many kernels, while this plugin launches
- * none. A capture is therefore a list of the stream's calls, and a launch makes the calls again:
- * every call on a stream can be captured, on every runtime since OpenCL 1.2.
+ * callbacks or events; and it saves the cost of launching many kernels, but this plugin launches no
+ * kernels. A capture is therefore a list of the stream's calls, and a launch makes the calls again:
+ * every call on a stream can be captured, with every runtime since OpenCL 1.2.
  *
  * A capture begins on one stream. Another stream joins when it waits for an event that was recorded
  * in the capture. All work of these streams goes into one list in the order of the calls, which is
  * a valid order: no call precedes a call that it waits for. A launch executes the list in one
  * stream; work of two streams that could run concurrently runs sequentially.
  *
- * Each stream and each mark of a capture has a row: how many works of every stream precede it. A
- * stream that waits for a mark merges the mark's row into its own. At the end, the row of the
- * capture's first stream must cover all works: work that no stream waited for would have no order
- * with the work after the graph.
+ * Each stream and each mark of a capture has a row: the number of works of every stream that
+ * precede it. A stream that waits for a mark merges the mark's row into its own row. When the
+ * capture ends, the row of the capture's first stream must include all works, because work that no
+ * stream waited for would not be ordered before the work after the graph.
  *
  * Addresses are looked up at the launch, not at the capture.
  */
@@ -32,25 +32,25 @@ struct list {
 };
 
 struct row {
-    uint64_t *works; /* by the row of a stream; entries after count are 0 */
+    uint64_t *works; /* number of works, indexed by the stream's row; missing entries count as 0 */
     size_t count;
 };
 
 struct opencl_capture {
-    atomic_uint references;             /* one of each stream and event in the capture */
+    atomic_uint references;             /* one reference for each stream and event in the capture */
     const struct opencl_stream *origin; /* the stream that began the capture; compared, never
                                          * dereferenced */
 
-    pthread_mutex_t lock;  /* guards the members below; taken after a stream's lock */
+    pthread_mutex_t lock;  /* guards the members below; acquired after a stream's lock */
     uint32_t state;        /* DS_ACCEL_CAPTURING_*; NO: the capture has ended */
-    const char *broken_by; /* "stream_synchronize" */
+    const char *broken_by; /* the call that broke the capture, such as "stream_synchronize" */
     struct list *list;
     struct row *rows; /* the first row is origin's */
     size_t row_count;
 };
 
 struct exec {
-    pthread_mutex_t lock; /* guards the members below, and orders launches */
+    pthread_mutex_t lock; /* guards the members below; held during a launch */
     struct list *list;
     cl_event last; /* a mark after the latest launch; NULL: never launched */
 };
@@ -98,9 +98,7 @@ static int append(struct list *list, const struct opencl_node *node)
     return 0;
 }
 
-/*
- * ---- order of works: the capture's lock is held -----------------------------------------------
- */
+/* ---- order of works (the caller holds the capture's lock) ----------------------------------- */
 
 static int learn(struct opencl_capture *capture, size_t row, size_t from, size_t count)
 {
@@ -127,7 +125,7 @@ static int learn(struct opencl_capture *capture, size_t row, size_t from, size_t
     return 0;
 }
 
-/* Adds a row with another row's counts (the first row: zeros). */
+/* Adds a row with the counts of the row from; the first row starts with zeros. */
 static int add_row(struct opencl_capture *capture, size_t from, size_t *row_out)
 {
     size_t row = capture->row_count;
@@ -207,7 +205,7 @@ struct opencl_capture *opencl_capture_of(struct opencl_stream *stream)
     return stream->capture;
 }
 
-/* Only the first cause is kept. */
+/* Records why the capture is broken; only the first cause is kept. */
 static void break_capture(struct opencl_capture *capture, const char *why)
 {
     pthread_mutex_lock(&capture->lock);
@@ -218,7 +216,7 @@ static void break_capture(struct opencl_capture *capture, const char *why)
     pthread_mutex_unlock(&capture->lock);
 }
 
-/* Ends the capture; returns its list if it is whole. */
+/* Ends the capture; returns its list, or NULL if the capture is broken. */
 static struct list *end_capture(struct opencl_capture *capture, const char **broken_by_out)
 {
     struct list *list;
@@ -268,7 +266,7 @@ int32_t opencl_capture_refuse(struct opencl_stream *stream, const char *call,
                        call);
 }
 
-/* The mark of an event in the stream's capture: the event's row. */
+/* Returns the row of a new mark for an event in the stream's capture. */
 int32_t opencl_capture_mark(const struct opencl_stream *stream, size_t *row_out,
                             struct ds_accel_error *error)
 {
@@ -363,7 +361,7 @@ static int32_t keep(const struct opencl_stream *stream, const struct opencl_node
 
 /* ---- executing a node ----------------------------------------------------------------------- */
 
-/* The stream is locked. */
+/* Caller holds stream->lock. */
 static int32_t perform(struct opencl_stream *stream, const struct opencl_node *node,
                        struct ds_accel_error *error)
 {
@@ -397,7 +395,9 @@ int32_t opencl_stream_host_task(ds_accel_plugin_device_t *device, void *native,
 
 /* ---- the capture of a stream ---------------------------------------------------------------- */
 
-/* Only a wait for its own stream can break a capture here, so the modes do not differ. */
+/*
+ * Only a wait for the captured stream itself can break a capture here, so the modes do not differ.
+ */
 int32_t opencl_capture_begin(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
                              struct ds_accel_error *error)
 {
@@ -518,7 +518,9 @@ void opencl_graph_exec_destroy(ds_accel_plugin_device_t *device, void *native)
     free(exec);
 }
 
-/* Ordered after the previous launch, on any stream. Both locks are held. */
+/*
+ * Queues the launch after the previous launch, which may be on any stream. Caller holds both locks.
+ */
 static int32_t launch(struct opencl_stream *stream, struct exec *exec, struct ds_accel_error *error)
 {
     cl_event mark = NULL;
@@ -530,8 +532,8 @@ static int32_t launch(struct opencl_stream *stream, struct exec *exec, struct ds
     if (status == DS_ACCEL_OK) {
         status = opencl_mark(stream, &mark, error);
     }
-    if (status < 0) { /* after a failure, the caller may destroy objects that the first half
-                       * still needs */
+    /* After a failure, the caller may destroy objects that the queued part still uses */
+    if (status < 0) {
         opencl_worker_drain(stream->worker,
                             OPENCL_CALL(stream->device, clFinish)(stream->queue) == CL_SUCCESS);
     }
@@ -544,7 +546,7 @@ static int32_t launch(struct opencl_stream *stream, struct exec *exec, struct ds
     return status;
 }
 
-/* In a capture, the launch adds the graph's works to the capture. */
+/* If the stream is capturing, the launch adds the graph's works to the capture. */
 int32_t opencl_graph_launch(ds_accel_plugin_device_t *device, void *native, void *native_stream,
                             struct ds_accel_error *error)
 {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Addresses for memory without addresses.
+ * Maps addresses to memory objects, because OpenCL memory has no addresses.
  *
- * In OpenCL memory is an object, cl_mem, and a position in it an offset; only a kernel sees
- * addresses. The ABI uses pointers. Three ways to map one to the other were considered:
+ * OpenCL memory is an object, cl_mem, and a position in it is an offset; only a kernel sees
+ * addresses. The ABI uses pointers. Three ways to map pointers to objects were considered:
  *
- *   - Shared virtual memory gives real pointers, but not on an OpenCL 1.2 device, and with coarse
- *     grain each use by the host is a map and an unmap. Managed memory uses it here,
- *     where its grain is fine.
- *   - The vendors' extensions for pointers (unified shared memory) exist for one vendor each.
+ *   - Shared virtual memory has real pointers, but an OpenCL 1.2 device lacks it, and with coarse
+ *     grain each use by the host needs a map and an unmap. The plugin uses it for managed memory
+ *     if its grain is fine.
+ *   - The vendors' extensions for pointers (unified shared memory) are each supported by one
+ *     vendor.
  *   - A pointer that only represents an object and an offset works with every runtime since 1.2.
  *
- * Each buffer therefore gets its own range of addresses, of the buffer's size, which the kernel
- * reserves without memory and without access (PROT_NONE). A pointer then behaves as callers expect:
- * it is unique in the process, sums stay within the buffer, the page after the buffer is reserved
- * too, and host code that dereferences the pointer faults immediately at the right place. Copies,
- * fills and native handles find object and offset in a sorted list. Since the addresses are unique
- * in the process, the kind of a copy can be inferred: the addresses are unified.
+ * The plugin therefore reserves a range of addresses of the buffer's size for each buffer, without
+ * memory and without access (PROT_NONE). A pointer behaves as callers expect: it is unique in the
+ * process, pointer arithmetic stays within the buffer, the page after the buffer is reserved too,
+ * and host code that dereferences the pointer faults immediately. Copies, fills and native handles
+ * find object and offset in a sorted list. Since the addresses are unique in the process, the kind
+ * of a copy can be inferred: the addresses are unified.
  *
  * The list is searched for each copy and changed for each allocation: with an allocator that keeps
  * its segments the list has few entries, and a search of ten steps is negligible beside the
@@ -40,7 +41,7 @@ void opencl_map_destroy(struct opencl_map *map)
     pthread_rwlock_destroy(&map->lock);
 }
 
-/* The number of ranges that begin at or below the address. The lock is held. */
+/* Returns the number of ranges that begin at or below the address. Caller holds map->lock. */
 static size_t count_below(const struct opencl_map *map, uintptr_t address)
 {
     size_t low = 0;
@@ -111,7 +112,7 @@ int opencl_map_find(struct opencl_map *map, const void *address, struct opencl_r
 
 /*
  * Two devices may have registered the same host memory: their ranges have the same base and are
- * neighbours in the list.
+ * adjacent in the list.
  */
 int opencl_map_take(struct opencl_map *map, const void *base,
                     const ds_accel_plugin_device_t *device, struct opencl_range *range_out)
@@ -137,7 +138,10 @@ int opencl_map_take(struct opencl_map *map, const void *base,
 
 /* ---- reserved addresses --------------------------------------------------------------------- */
 
-/* With the unused page after the range; 0: the size exceeds the address space. */
+/*
+ * Returns the size including the unused page after the range; 0: the size exceeds the address
+ * space.
+ */
 static size_t reserved_size(uint64_t size_bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Memory: buffers of the device behind reserved addresses (map.c), pinned memory, registered memory
- * of the caller, and shared virtual memory where host and device see the same bytes without
- * explicit calls (fine grain).
+ * Memory: device buffers with reserved addresses (map.c), pinned memory, memory that the program
+ * registers, and fine-grained shared virtual memory, where host and device see the same bytes
+ * without explicit calls.
  *
  * Pinned memory is a buffer with CL_MEM_ALLOC_HOST_PTR that stays mapped, and registered memory is
  * a buffer with CL_MEM_USE_HOST_PTR that stays mapped: no kernel uses these buffers, so the host
@@ -18,7 +18,7 @@
  */
 #include "opencl.h"
 
-/* ---- what the device has left --------------------------------------------------------------- */
+/* ---- remaining device memory ---------------------------------------------------------------- */
 
 static int32_t charge(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *call,
                       struct ds_accel_error *error)
@@ -54,7 +54,7 @@ int32_t opencl_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out,
 {
     struct opencl_device *state = opencl_of(device);
     uint64_t used = atomic_load(&state->used_bytes);
-    size_t free_kib[2] = {0, 0}; /* total, and the largest block */
+    size_t free_kib[2] = {0, 0}; /* free memory in total, and the largest free block */
 
     (void)error;
     *total_out = state->total_bytes;
@@ -87,7 +87,7 @@ static int32_t create(ds_accel_plugin_device_t *device, uint64_t flags, uint64_t
                         (unsigned long long)size_bytes, device->index);
 }
 
-/* Assigns addresses to the object; on failure the object is released. */
+/* Assigns addresses to the object; on failure, releases the object. */
 static int32_t place(ds_accel_plugin_device_t *device, cl_mem memory, uint64_t size_bytes,
                      uint32_t is_foreign, void **pointer_out, struct ds_accel_error *error)
 {
@@ -128,8 +128,8 @@ int32_t opencl_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void
 }
 
 /*
- * On failure the caller keeps the memory and may try again; on a lost device, the memory is freed
- * anyway.
+ * If freeing fails, the caller keeps the memory and may try again; on a lost device, the memory is
+ * freed anyway.
  */
 static int32_t free_managed(ds_accel_plugin_device_t *device, void *pointer,
                             struct ds_accel_error *error)
@@ -164,7 +164,7 @@ int32_t opencl_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_a
     if (!range.is_foreign) {
         discharge(device, range.size_bytes);
     }
-    if (code == CL_SUCCESS) { /* otherwise the addresses are never reused */
+    if (code == CL_SUCCESS) { /* on failure, the addresses are never reused */
         opencl_unreserve(pointer, range.size_bytes);
     }
     return vendor_check(device->instance, device, code, error, "clReleaseMemObject(%p)",
@@ -173,7 +173,7 @@ int32_t opencl_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_a
 
 /* ---- host memory ---------------------------------------------------------------------------- */
 
-/* Maps the whole object permanently, and adds it to the list; on failure the object is released. */
+/* Maps the whole object permanently and adds it to the list; on failure, releases the object. */
 static int32_t map(ds_accel_plugin_device_t *device, uint32_t kind, cl_mem memory,
                    uint64_t size_bytes, void **pointer_out, struct ds_accel_error *error)
 {
@@ -206,7 +206,7 @@ static int32_t map(ds_accel_plugin_device_t *device, uint32_t kind, cl_mem memor
     return DS_ACCEL_OK;
 }
 
-/* The memory is freed even if a call fails: failures are logged. */
+/* Frees the memory even if a call fails; failures are logged. */
 static int32_t unmap(ds_accel_plugin_device_t *device, void *pointer, const char *call,
                      struct ds_accel_error *error)
 {
@@ -232,7 +232,9 @@ static int32_t unmap(ds_accel_plugin_device_t *device, void *pointer, const char
     return DS_ACCEL_OK;
 }
 
-/* flags: at most PORTABLE. Other devices' contexts copy from the memory as from any host memory. */
+/*
+ * flags is at most PORTABLE: other devices' contexts copy from the memory as from any host memory.
+ */
 int32_t opencl_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                             void **pointer_out, struct ds_accel_error *error)
 {
@@ -253,8 +255,8 @@ int32_t opencl_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_byte
 }
 
 /*
- * A queued copy holds the address but not the object: only waiting keeps the memory for the copy.
- * If the wait fails, the memory is unmapped anyway.
+ * Unmaps memory after waiting for queued work: a queued copy refers to the memory's address and
+ * does not retain the object. If the wait fails, the memory is unmapped anyway.
  */
 static int32_t unmap_idle(ds_accel_plugin_device_t *device, void *pointer, const char *call,
                           struct ds_accel_error *error)
@@ -334,7 +336,7 @@ int32_t opencl_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_byt
     return DS_ACCEL_OK;
 }
 
-/* ---- the program's own objects -------------------------------------------------------------- */
+/* ---- objects of the program ----------------------------------------------------------------- */
 
 int32_t opencl_native_memory(ds_accel_plugin_device_t *device, const void *pointer,
                              uint64_t *object_out, uint64_t *offset_out,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * opencl: any device with an OpenCL 1.2 runtime or later. Chosen by name only: the vendors'
- * backends support their devices better. The plugin links nothing of the host and uses no OpenCL
- * header.
+ * opencl: any device with an OpenCL 1.2 runtime or later. It is selected only by name, because the
+ * vendors' backends support their devices better. The plugin links no host library and uses no
+ * OpenCL header.
  *
- * The table lacks what OpenCL does not have: no free-memory query (the plugin counts its own), no
- * virtual memory, no peer access, no sharing between processes, no sensors, no ranges.
+ * The table lacks the functions that OpenCL does not have: virtual memory, peer access, sharing
+ * between processes, sensors, ranges. There is no query for free memory; the plugin counts its own
+ * allocations.
  */
 #include "opencl.h"
 
@@ -15,7 +16,8 @@ static const char *const export_prefixes[] = {"OCL_", "OPENCL_", "POCL_", NULL};
 const struct vendor_backend vendor_backend = {
     .name = "opencl",
     .flags = DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_UNIFIED_ADDRESSES,
-    .allocation_align_bytes = 128, /* at least CL_DEVICE_MEM_BASE_ADDR_ALIGN: a long16 */
+    /* At least CL_DEVICE_MEM_BASE_ADDR_ALIGN, which is the size of a long16. */
+    .allocation_align_bytes = 128,
     .frees_wait = 1,
 
     .open = opencl_open,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the files of this plugin share.
+ * Declarations that the files of this plugin share.
  *
  *   runtime.c   library, options, platforms and the selected devices
  *   serial.c    one call at a time, for runtimes that need it
@@ -10,7 +10,7 @@
  *   memory.c    buffers, pinned, registered and shared memory
  *   copy.c      copies and fills
  *   stream.c    queues
- *   task.c      work of the host in a queue: host tasks, copies between contexts
+ *   task.c      host work in a queue: host tasks, copies between contexts
  *   event.c     marks
  *   graph.c     captures and their replay
  *   opencl.c    the table
@@ -26,23 +26,23 @@
 /* ---- addresses (map.c) ---------------------------------------------------------------------- */
 
 /* The kinds of an address range. The host may access all kinds except BUFFER. */
-#define OPENCL_BUFFER 1u     /* a cl_mem behind reserved addresses */
+#define OPENCL_BUFFER 1u     /* a cl_mem with reserved addresses */
 #define OPENCL_MANAGED 2u    /* fine-grained shared virtual memory */
 #define OPENCL_PINNED 3u     /* a cl_mem that stays mapped */
-#define OPENCL_REGISTERED 4u /* the caller's memory, with a cl_mem over it that stays mapped */
+#define OPENCL_REGISTERED 4u /* the program's memory, with a cl_mem on it that stays mapped */
 
 struct opencl_range {
     uintptr_t base;
     uint64_t size_bytes;
     uint32_t kind;
-    uint32_t is_foreign; /* the program's cl_mem: not counted as the plugin's */
-    cl_mem memory;       /* NULL with MANAGED */
+    uint32_t is_foreign; /* a cl_mem of the program, which is not counted as the plugin's memory */
+    cl_mem memory;       /* NULL for OPENCL_MANAGED */
     ds_accel_plugin_device_t *device;
 };
 
 struct opencl_map {
     pthread_rwlock_t lock;       /* guards the members below */
-    struct opencl_range *ranges; /* by base */
+    struct opencl_range *ranges; /* sorted by base */
     size_t count;
     size_t capacity;
 };
@@ -50,21 +50,21 @@ struct opencl_map {
 int opencl_map_init(struct opencl_map *map);
 void opencl_map_destroy(struct opencl_map *map);
 int opencl_map_insert(struct opencl_map *map, const struct opencl_range *range);
-/* Finds the range that contains the address; 0, or -1 if there is none. */
+/* Finds the range that contains the address. Returns 0, or -1 if there is none. */
 int opencl_map_find(struct opencl_map *map, const void *address, struct opencl_range *range_out);
-/* Removes the range of a device that begins here; 0, or -1 if there is none. */
+/* Removes the device's range that begins at base. Returns 0, or -1 if there is none. */
 int opencl_map_take(struct opencl_map *map, const void *base,
                     const ds_accel_plugin_device_t *device, struct opencl_range *range_out);
-/* Reserves addresses for an object: they are unique, and no access to them is allowed. */
+/* Reserves unique addresses for an object; the addresses cannot be accessed. */
 void *opencl_reserve(uint64_t size_bytes);
 void opencl_unreserve(void *address, uint64_t size_bytes);
 
 /* ---- the runtime (runtime.c) ---------------------------------------------------------------- */
 
 struct opencl_options {
-    uint64_t types;     /* CL_DEVICE_TYPE_* that are selected */
-    char platform[128]; /* a part of the platform's name; "": any */
-    uint32_t sees_all;  /* presence = off: the .icd files are not checked */
+    uint64_t types;     /* CL_DEVICE_TYPE_* bits of the selected types */
+    char platform[128]; /* part of the platform's name; "": any platform */
+    uint32_t sees_all;  /* option presence = off: the .icd files are not checked */
 };
 
 /* A selected device. */
@@ -72,7 +72,7 @@ struct opencl_found {
     cl_platform platform;
     cl_device device;
     uint64_t type;
-    uint32_t vendor_index; /* among all devices of all platforms */
+    uint32_t vendor_index; /* the device's index among all devices of all platforms */
 };
 
 struct opencl_runtime {
@@ -91,15 +91,18 @@ int opencl_open(const struct ds_accel_host *host, void **runtime_out,
 void opencl_close(void *runtime);
 int opencl_count(void *runtime, uint32_t *count_out, struct vendor_problem *problem);
 void opencl_describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out);
-/* A text of a platform or device without blanks around it; "" if the runtime has none. */
+/*
+ * Reads a text of a platform or device, without leading and trailing blanks; "" if the runtime
+ * reports none.
+ */
 void opencl_platform_text(const struct opencl_runtime *runtime, cl_platform platform, uint32_t name,
                           char *text, size_t text_size);
 void opencl_device_text(const struct opencl_runtime *runtime, cl_device device, uint32_t name,
                         char *text, size_t text_size);
 
 /*
- * Allows one call at a time from now on (serial.c): 0, or -1 if another library is serialised
- * already.
+ * From now on, only one call is made at a time (serial.c). Returns 0, or -1 if calls of another
+ * library are serialized already.
  */
 int opencl_serialize(struct opencl_runtime *runtime);
 
@@ -114,8 +117,8 @@ struct opencl_device {
     cl_queue service; /* for maps, unmaps and synchronous copies */
     uint64_t total_bytes;
     uint64_t max_allocation_bytes;
-    atomic_ullong used_bytes; /* of total_bytes, by allocations of this instance */
-    uint32_t version;         /* 102 for OpenCL 1.2 */
+    atomic_ullong used_bytes; /* part of total_bytes that this instance has allocated */
+    uint32_t version;         /* 102 means OpenCL 1.2 */
     uint32_t has_priorities;
     uint32_t has_svm;
     uint32_t has_half;
@@ -131,7 +134,7 @@ DS_ACCEL_INLINE struct opencl_device *opencl_of(ds_accel_plugin_device_t *device
     return device->state;
 }
 
-/* For calls of the vendor: OPENCL_CALL(device, clFlush)(queue) */
+/* Refers to a function of the runtime: OPENCL_CALL(device, clFlush)(queue) */
 #define OPENCL_CALL(device, symbol) (opencl_of(device)->runtime->cl.symbol)
 
 int32_t opencl_backend_info(ds_accel_plugin_instance_t *instance,
@@ -178,18 +181,18 @@ struct opencl_worker;
 struct opencl_stream {
     ds_accel_plugin_device_t *device;
     cl_queue queue;
-    atomic_uint is_shared;         /* the program uses the queue too: the queue may have work
-                                    * unknown to the plugin */
-    struct opencl_stream *next;    /* of the device */
-    atomic_uint_fast64_t place;    /* of the latest queued work; 0: none yet */
-    atomic_uint_fast64_t finished; /* a place that is known to be complete */
+    /* The program uses the queue too, so the queue may have work that the plugin did not queue */
+    atomic_uint is_shared;
+    struct opencl_stream *next;    /* next stream of the device */
+    atomic_uint_fast64_t place;    /* place of the work queued last; 0: none */
+    atomic_uint_fast64_t finished; /* a place whose work is known to be complete */
 
-    pthread_mutex_t lock; /* guards the members below, and the order of submissions to the queue */
+    pthread_mutex_t lock; /* guards the members below; held during submissions to the queue */
     struct opencl_capture *capture; /* NULL: none */
     size_t row;                     /* the stream's row in the capture */
-    cl_event mark;                  /* the latest mark of a query; NULL: none */
-    uint64_t marked;                /* the place that the mark follows */
-    struct opencl_worker *worker;   /* NULL until the first task */
+    cl_event mark;                  /* the marker of the latest query; NULL: none */
+    uint64_t marked;                /* the place of the work before the mark */
+    struct opencl_worker *worker;   /* NULL before the first task */
 };
 
 int32_t opencl_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
@@ -208,48 +211,60 @@ int32_t opencl_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint
                            void **native_out, struct ds_accel_error *error);
 void opencl_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
 
-/* Called when work is queued on the locked stream. */
+/* Called when work is queued on the stream. Caller holds stream->lock. */
 void opencl_touch(struct opencl_stream *stream);
-/* The status of a call that queued work on the locked stream; flushes the queue on success. */
+/*
+ * Returns the status of a call that queued work on the stream; flushes the queue on success. Caller
+ * holds stream->lock.
+ */
 int32_t opencl_queued(struct opencl_stream *stream, int32_t code, const char *call,
                       struct ds_accel_error *error);
-/* A marker after all work of the locked stream; flushed. */
+/* Queues and flushes a marker after all work of the stream. Caller holds stream->lock. */
 int32_t opencl_mark(struct opencl_stream *stream, cl_event *mark_out, struct ds_accel_error *error);
-/* Later work of the locked stream waits for a mark, of this or another context. */
+/*
+ * Makes later work of the stream wait for a mark of this or another context. Caller holds
+ * stream->lock.
+ */
 int32_t opencl_wait_for(struct opencl_stream *stream, cl_event mark, struct ds_accel_error *error);
-/* DS_ACCEL_OK, NOT_READY or the failure of the event's command. */
+/* Returns DS_ACCEL_OK, NOT_READY or the failure of the event's command. */
 int32_t opencl_status_of(ds_accel_plugin_device_t *device, cl_event mark,
                          struct ds_accel_error *error);
 
-/* ---- work of the host (task.c) -------------------------------------------------------------- */
+/* ---- host work (task.c) --------------------------------------------------------------------- */
 
 typedef void (*opencl_task_t)(void *argument);
 
-/* Queues a task on the locked stream; later work begins when the task has ended. */
+/*
+ * Queues a task on the stream; later work begins when the task returns. Caller holds stream->lock.
+ */
 int32_t opencl_task_queue(struct opencl_stream *stream, opencl_task_t call, void *argument,
                           struct ds_accel_error *error);
 int32_t opencl_memmove_queue(struct opencl_stream *stream, void *destination, const void *source,
                              uint64_t size_bytes, struct ds_accel_error *error);
 int32_t opencl_peer_queue(struct opencl_stream *stream, void *destination, const void *source,
                           uint64_t size_bytes, struct ds_accel_error *error);
-/* The first failure of a task of the stream since the last call, as *error; or DS_ACCEL_OK. */
+/*
+ * Returns the first failure of a task of the stream since the last call, with *error set, or
+ * DS_ACCEL_OK.
+ */
 int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_error *error);
 /*
- * is_idle: the queue was finished, so wait for its last task; otherwise no task of the stream
- * starts from now on.
+ * If is_idle is true, the queue is finished, and the function waits for the queue's last task;
+ * otherwise no task of the stream starts from now on.
  */
 void opencl_worker_drain(struct opencl_worker *worker, uint32_t is_idle);
-/* Like opencl_worker_drain(), at the end of the stream. */
+/* Called when the stream is destroyed; otherwise like opencl_worker_drain(). */
 void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle);
 
 /* ---- events (event.c) ----------------------------------------------------------------------- */
 
 struct opencl_event {
     struct opencl_runtime *runtime;
-    pthread_mutex_t lock;           /* guards the members below */
-    cl_event mark;                  /* NULL: never recorded */
-    struct opencl_capture *capture; /* the capture that contains the mark instead; NULL: none */
-    size_t row;                     /* the event's row in the capture */
+    pthread_mutex_t lock; /* guards the members below */
+    cl_event mark;        /* NULL: never recorded */
+    /* The capture that contains the recording, instead of a mark; NULL: none */
+    struct opencl_capture *capture;
+    size_t row; /* the event's row in the capture */
 };
 
 int32_t opencl_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
@@ -265,13 +280,14 @@ int32_t opencl_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, v
                                 double *elapsed_ms_out, struct ds_accel_error *error);
 
 /*
- * The event's mark, retained; NULL if there is none. Unless capture_out is NULL, also the capture
- * that contains the mark instead: both are read together, as another thread may record the event.
+ * Returns the event's mark, retained, or NULL if there is none. Unless capture_out is NULL, also
+ * returns the capture that contains the recording instead. Both are read together, because another
+ * thread may record the event.
  */
 int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event *event,
                           cl_event *mark_out, struct opencl_capture **capture_out, size_t *row_out,
                           struct ds_accel_error *error);
-/* Replaces the event's mark with another mark, or with a position in a capture. */
+/* Replaces the event's mark with another mark or with a position in a capture. */
 void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_capture *capture,
                       size_t row);
 
@@ -289,7 +305,7 @@ int32_t opencl_copy_peer_async(ds_accel_plugin_device_t *device, void *native_st
 int32_t opencl_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                           uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
                           struct ds_accel_error *error);
-/* Queues a copy, peer copy or fill on the locked stream. */
+/* Queues a copy, peer copy or fill on the stream. Caller holds stream->lock. */
 int32_t opencl_copy_queue(struct opencl_stream *stream, const struct opencl_node *node,
                           struct ds_accel_error *error);
 
@@ -300,7 +316,7 @@ int32_t opencl_copy_queue(struct opencl_stream *stream, const struct opencl_node
 #define OPENCL_NODE_FILL 3u
 #define OPENCL_NODE_TASK 4u
 
-/* One call on a stream: kept by a capture, or executed immediately. */
+/* One call on a stream: stored by a capture, or executed immediately. */
 struct opencl_node {
     uint32_t kind;      /* OPENCL_NODE_* */
     uint32_t copy_kind; /* DS_ACCEL_COPY_* */
@@ -313,23 +329,31 @@ struct opencl_node {
     void *argument;
 };
 
-/* Executes the call, or keeps it if the stream is capturing. Takes the stream's lock. */
+/* Executes the call, or stores it if the stream is capturing. Acquires stream->lock. */
 int32_t opencl_submit(struct opencl_stream *stream, const struct opencl_node *node,
                       struct ds_accel_error *error);
-/* Fails, and breaks the capture, if the locked stream is capturing. */
+/* Fails and breaks the capture if the stream is capturing. Caller holds stream->lock. */
 int32_t opencl_capture_refuse(struct opencl_stream *stream, const char *call,
                               struct ds_accel_error *error);
-/* The locked stream waits for a mark of a capture: it belongs to the capture, or joins it. */
+/*
+ * Makes the stream wait for a mark of a capture; a stream that is not in the capture joins it.
+ * Caller holds stream->lock.
+ */
 int32_t opencl_capture_join(struct opencl_stream *stream, struct opencl_capture *capture,
                             size_t row, struct ds_accel_error *error);
-/* The locked stream, which captures, marks its position for an event. */
+/*
+ * Returns a new mark for an event at the position of the capturing stream. Caller holds
+ * stream->lock.
+ */
 int32_t opencl_capture_mark(const struct opencl_stream *stream, size_t *row_out,
                             struct ds_accel_error *error);
-/* The capture of the locked stream; NULL if there is none, or it has ended. */
+/*
+ * Returns the stream's capture; NULL if there is none, or it has ended. Caller holds stream->lock.
+ */
 struct opencl_capture *opencl_capture_of(struct opencl_stream *stream);
-/* ERR_STATE if it is broken. */
+/* Returns ERR_STATE if the capture is broken. */
 int32_t opencl_capture_check(struct opencl_capture *capture, struct ds_accel_error *error);
-/* A stream that is destroyed leaves its capture. */
+/* Removes a stream that is being destroyed from its capture. */
 void opencl_capture_leave(struct opencl_stream *stream);
 struct opencl_capture *opencl_capture_get(struct opencl_capture *capture);
 void opencl_capture_put(struct opencl_capture *capture);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * From the presence of an OpenCL platform to the selected devices.
+ * Checks for OpenCL platforms, opens the library, and selects devices.
  *
- * libOpenCL.so.1 is only a loader: files /etc/OpenCL/vendors/NAME.icd name the runtimes, and the
- * loader opens all of them at the first query. The plugin therefore checks these files first; on a
- * machine without such files it opens nothing. Variables of the loaders name other places (ocl-icd:
- * OCL_ICD_VENDORS, Khronos: OCL_ICD_FILENAMES, both: OPENCL_VENDOR_PATH): if one is set, only the
- * loader can find the runtimes.
+ * libOpenCL.so.1 is only a loader: the files /etc/OpenCL/vendors/NAME.icd contain the names of the
+ * runtimes, and the loader opens all runtimes at the first query. The plugin therefore checks these
+ * files first; on a machine without such files it opens nothing. Variables of the loaders select
+ * other places (ocl-icd: OCL_ICD_VENDORS, Khronos: OCL_ICD_FILENAMES, both: OPENCL_VENDOR_PATH): if
+ * one of them is set, only the loader can find the runtimes.
  *
- * A CPU is selected only if the option device_type requests it. A program that chooses opencl by
+ * A CPU is selected only if the option device_type includes CPUs. A program that selects opencl by
  * name on a machine whose GPU driver is broken should not compute on the processor unnoticed, and
  * the accelerator cpu is the better choice for a processor. If there are only CPUs, the verdict
- * names the option.
+ * mentions the option.
  *
- * Platforms fail independently: a platform without a device (-1), or whose calls fail, is skipped,
- * and its error counts only if no device is found. After an error, the plugin does not read a
- * call's outputs: PoCL leaves the count unset.
+ * Platforms fail independently: a platform that has no device (-1) or whose calls fail is skipped,
+ * and its error is reported only if no device is found. After an error, the plugin does not read a
+ * call's outputs: PoCL does not write the count.
  */
 #include "opencl.h"
 
@@ -25,7 +25,7 @@
 #include <strings.h>
 
 #define PLATFORM_LIMIT 64u
-#define DEVICE_LIMIT 1024u /* of one platform */
+#define DEVICE_LIMIT 1024u /* maximum number of devices of one platform */
 #define TEXT_LIMIT (1u << 20)
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static const struct {
     {"all", CL_DEVICE_TYPE_ALL},
 };
 
-/* 0: unset, *text is "". */
+/* Reads an option. If the option is not set, returns 0 and sets *text to "". */
 static int read_option(const struct ds_accel_host *host, const char *key, char *text,
                        size_t text_size, struct vendor_problem *problem)
 {
@@ -115,7 +115,7 @@ static uint64_t type_of(const char *name)
     return 0;
 }
 
-/* "gpu,cpu" */
+/* Parses a list of device types, such as "gpu,cpu". */
 static int read_types(const struct ds_accel_host *host, uint64_t *types_out,
                       struct vendor_problem *problem)
 {
@@ -158,7 +158,7 @@ static int read_options(const struct ds_accel_host *host, struct opencl_options 
     return read_option(host, "platform", options->platform, sizeof(options->platform), problem);
 }
 
-/* ---- are there any platforms? --------------------------------------------------------------- */
+/* ---- presence of platforms ------------------------------------------------------------------ */
 
 #define VENDORS "/etc/OpenCL/vendors"
 
@@ -298,7 +298,7 @@ void opencl_close(void *opened)
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-/* Devices' names come with blanks around them, and a text may be very long. */
+/* Removes blanks around a text: some device names have them. A text may be very long. */
 static void trim(char *text)
 {
     size_t start = strspn(text, " \t");
@@ -311,7 +311,7 @@ static void trim(char *text)
     text[length] = '\0';
 }
 
-/* Queries the platform or, unless it is NULL, the device. */
+/* Queries the device, or the platform if device is NULL. */
 static int32_t get_info(const struct cl_calls *cl, cl_platform platform, cl_device device,
                         uint32_t name, size_t size, void *value, size_t *size_out)
 {
@@ -352,15 +352,15 @@ void opencl_device_text(const struct opencl_runtime *runtime, cl_device device, 
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
-/* What a walk over the platforms found beside the devices: used in messages. */
+/* Facts that an enumeration of the platforms collects for messages, in addition to the devices. */
 struct walk {
     struct opencl_runtime *runtime;
     uint32_t all_count;      /* devices of all platforms */
     uint32_t platform_count; /* platforms whose name matches */
-    char names[128];         /* of all platforms */
-    char other[128];         /* the first device of another type */
+    char names[128];         /* names of all platforms */
+    char other[128];         /* name of the first device of another type */
     uint64_t other_type;
-    int32_t code; /* the first platform's error */
+    int32_t code; /* error code of the first platform that failed */
     char failed[160];
 };
 
@@ -443,7 +443,9 @@ static int walk_platform(struct walk *walk, cl_platform platform, struct vendor_
     return result;
 }
 
-/* Why no device was selected, with the causes in order of importance to an operator. */
+/*
+ * Reports why no device was selected; the causes are checked in order of importance to an operator.
+ */
 static int explain_none(const struct walk *walk, struct vendor_problem *problem)
 {
     const struct opencl_options *options = &walk->runtime->options;
@@ -499,9 +501,9 @@ static int find_devices(struct opencl_runtime *runtime, struct vendor_problem *p
 
 /*
  * Runtimes include compilers, and compilers handle signals: PoCL's LLVM replaces the program's
- * handlers of SIGHUP, SIGTERM and a dozen other signals. The plugin restores them, including
- * SIGFPE, for which PoCL has its own handler: a kernel that divides integers by zero, which OpenCL
- * leaves undefined, then ends the process.
+ * handlers of SIGHUP, SIGTERM and a dozen other signals. The plugin restores all handlers,
+ * including that of SIGFPE, for which PoCL has its own handler: without PoCL's handler, a kernel
+ * that divides integers by zero, which OpenCL leaves undefined, terminates the process.
  */
 struct handlers {
     struct sigaction actions[NSIG];
@@ -530,8 +532,8 @@ static void restore_handlers(const struct handlers *handlers)
 }
 
 /*
- * Returns true if all platforms need serial calls. A runtime with threads of its own does not
- * tolerate them.
+ * Returns true if all platforms need serialized calls; a runtime with threads of its own does not
+ * work with serialized calls.
  */
 static int is_serial(const struct opencl_runtime *runtime)
 {
@@ -547,7 +549,7 @@ static int is_serial(const struct opencl_runtime *runtime)
     return 1;
 }
 
-/* PoCL sets the variable for itself, and every child of the program would inherit it. */
+/* PoCL sets this variable for itself; every child of the program would inherit it. */
 #define POCL_VARIABLE "HWLOC_PLUGINS_PATH"
 
 int opencl_count(void *opened, uint32_t *count_out, struct vendor_problem *problem)

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * One call at a time.
+ * Serializes the calls of a runtime.
  *
- * Since 1.1, OpenCL's calls may come from any thread. oclgrind 21.10 does not support that: it
- * crashes when two threads use a queue each. For this platform, these functions with a shared lock
- * replace the runtime's functions; the lock is recursive, since such a runtime calls back on the
- * calling thread.
+ * Since 1.1, OpenCL lets any thread make calls. oclgrind 21.10 does not support that: it crashes
+ * when two threads each use a queue. For this platform, the functions in this file, which share a
+ * lock, replace the runtime's functions. The lock is recursive, because such a runtime invokes
+ * callbacks on the calling thread.
  *
- * clSetUserEventStatus takes no lock: a thread that holds the lock may wait in clFlush or clFinish
- * for exactly that call. The thread of a stream's tasks calls only clSetUserEventStatus (task.c),
- * apart from copies between devices, and oclgrind has one device. A task that waits for another
- * thread's call waits forever; with a runtime that executes a queue within clFlush it would do so
- * anyway.
+ * clSetUserEventStatus() does not acquire the lock: a thread that holds the lock may wait in
+ * clFlush() or clFinish() for that call. The thread of a stream's tasks calls only
+ * clSetUserEventStatus() (task.c), except for copies between devices, and oclgrind has one device.
+ * A task that waits for another thread's call waits forever; a runtime that executes a queue within
+ * clFlush() has this problem in any case.
  */
 #include "opencl.h"
 
-static pthread_mutex_t lock; /* initialized at first use; guards the calls */
+static pthread_mutex_t lock; /* serializes the calls; initialized at first use */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the variables below */
-static void *serialized;                                       /* the library that real belongs
-                                                                * to */
+static void *serialized; /* the library whose functions are in real */
 static struct cl_calls real;
 
 #define CODE(name, parameters, arguments) \
@@ -135,7 +134,10 @@ CODE(clEnqueueSVMMemFill,
      (cl_queue queue, void *destination, const void *pattern, size_t pattern_size, size_t size,
       uint32_t wait_count, const cl_event *waits, cl_event *event_out),
      (queue, destination, pattern, pattern_size, size, wait_count, waits, event_out))
-/* With this runtime, an event that is already complete does not invoke its callback. */
+/*
+ * This runtime does not invoke the callback for an event that is already complete, so the function
+ * invokes it.
+ */
 static int32_t serial_clSetEventCallback(cl_event event, int32_t state,
                                          void (*notify)(cl_event event, int32_t status,
                                                         void *user_data),
@@ -218,7 +220,7 @@ static int start(struct opencl_runtime *runtime)
     return 0;
 }
 
-/* Functions that the library lacks stay absent. */
+/* Keeps functions absent that the library lacks. */
 static void keep_absent(struct cl_calls *calls, const struct cl_calls *own)
 {
     if (own->clCreateCommandQueueWithProperties == NULL) {

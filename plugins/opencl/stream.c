@@ -4,25 +4,25 @@
  * A stream is an in-order command queue. Each call flushes the queue, since a runtime may otherwise
  * hold back the work until a thread waits for it.
  *
- * OpenCL has no query for an idle queue: the plugin queues a marker after all work, and queries the
- * marker's status. The marker is kept until other work is queued, so that polling does not fill the
- * queue with markers; a finished queue needs no marker. If the program uses the queue as well, it
- * may have queued work unknown to the plugin; a marker then covers only the work before it, and a
- * new marker gets a short time to complete before the queue is reported as busy.
+ * OpenCL has no query for an idle queue: the plugin queues a marker after all work and queries the
+ * marker's status. It keeps the marker until other work is queued, so that polling does not fill
+ * the queue with markers; a queue that was finished needs no marker. A program that uses the queue
+ * as well may have queued work that the plugin does not track, and an old marker does not cover
+ * that work: the plugin waits a short time for a new marker before it reports the queue as busy.
  */
 #include "opencl.h"
 
 #include <sched.h>
 #include <time.h>
 
-/* The time that a new mark gets to complete in a queue that the program uses too. */
+/* Time that the plugin waits for a new mark in a queue that the program uses too. */
 #define FRESH_NS UINT64_C(1000000)
 
-/* ---- what is queued ------------------------------------------------------------------------- */
+/* ---- numbers of queued work ----------------------------------------------------------------- */
 
 /*
- * Numbers of queued work: unique in the process, so that a destroyed stream's number matches no
- * other stream.
+ * Numbers of queued work. They are unique in the process, so that the number of a destroyed
+ * stream's work is not equal to that of any other work.
  */
 static atomic_uint_fast64_t next_place = 1;
 
@@ -44,7 +44,7 @@ int32_t opencl_queued(struct opencl_stream *stream, int32_t code, const char *ca
         return status;
     }
     /*
-     * The command is queued, even if the flush fails: its memory is in use. The flush is therefore
+     * The command is queued and uses its memory, even if the flush fails. The flush is therefore
      * repeated, and a failure is reported only when the queue has no work left.
      */
     code = cl->clFlush(stream->queue);
@@ -91,17 +91,20 @@ int32_t opencl_status_of(ds_accel_plugin_device_t *device, cl_event mark,
                         "clGetEventInfo(CL_EVENT_COMMAND_EXECUTION_STATUS)");
 }
 
-/* ---- waiting for another context ------------------------------------------------------------ */
+/* ---- waits for events of another context ---------------------------------------------------- */
 
 /*
  * An event is valid only in its own context. A stream of another context waits for a user event,
- * which the runtime's callback sets when the mark is reached. The user event's status is success
- * even if the work before the mark failed, which the mark's own stream reports: PoCL 3.1 ends the
- * process when a user event that a queue waits for gets an error.
+ * which the runtime's callback completes when the mark is reached. The user event's status is
+ * success even if the work before the mark failed (the mark's own stream reports that failure):
+ * PoCL 3.1 terminates the process when a user event that a queue waits for is set to an error.
  */
 struct bridge {
     int32_t (*set_status)(cl_event event,
-                          int32_t status); /* the instance may end before a callback */
+                          /*
+                           * Copied, because the instance may be shut down before the callback runs
+                           */
+                          int32_t status);
     int32_t (*release)(cl_event event);
     cl_event far_side;
 };
@@ -179,7 +182,7 @@ int32_t opencl_wait_for(struct opencl_stream *stream, cl_event mark, struct ds_a
     return opencl_queued(stream, code, "clEnqueueBarrierWithWaitList", error);
 }
 
-/* ---- making and ending ---------------------------------------------------------------------- */
+/* ---- creation and destruction --------------------------------------------------------------- */
 
 static struct opencl_stream *make(ds_accel_plugin_device_t *device, cl_queue queue)
 {
@@ -217,7 +220,7 @@ static void unmake(struct opencl_stream *stream)
     free(stream);
 }
 
-/* Priorities -1, 0 and 1 are high, medium and low. */
+/* Priorities -1, 0 and 1 mean high, medium and low. */
 static cl_queue make_queue(const struct opencl_device *state, int32_t priority, int32_t *code)
 {
     const struct cl_calls *cl = &state->runtime->cl;
@@ -243,7 +246,7 @@ int32_t opencl_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, i
     cl_queue queue = make_queue(state, priority, &code);
     struct opencl_stream *stream;
 
-    (void)flags; /* no queue waits for another by itself */
+    (void)flags; /* no queue waits implicitly for another queue */
     if (queue == NULL || code != CL_SUCCESS) {
         return vendor_check(
             device->instance, device, code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES, error,
@@ -258,7 +261,10 @@ int32_t opencl_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, i
     return DS_ACCEL_OK;
 }
 
-/* The queue's work is finished first: a task in it needs the stream's thread. */
+/*
+ * Finishes the queue's work before it stops the stream's thread, because a queued task needs the
+ * thread.
+ */
 void opencl_stream_destroy(ds_accel_plugin_device_t *device, void *native)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -284,7 +290,7 @@ int32_t opencl_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *
     return DS_ACCEL_OK;
 }
 
-/* ---- waiting and asking --------------------------------------------------------------------- */
+/* ---- synchronization and queries ------------------------------------------------------------ */
 
 int32_t opencl_stream_synchronize(ds_accel_plugin_device_t *device, void *native,
                                   struct ds_accel_error *error)
@@ -309,7 +315,7 @@ int32_t opencl_stream_synchronize(ds_accel_plugin_device_t *device, void *native
     return opencl_worker_failure(stream, error);
 }
 
-/* The status of a new mark, which the stream keeps. */
+/* Queues a new mark, which the stream keeps, and returns the mark's status. */
 static int32_t ask_anew(struct opencl_stream *stream, struct ds_accel_error *error)
 {
     uint64_t end_ns = atomic_load(&stream->is_shared) ? plugin_now_ns() + FRESH_NS : 0;
@@ -393,7 +399,7 @@ int32_t opencl_stream_wait_event(ds_accel_plugin_device_t *device, void *native,
     return status;
 }
 
-/* ---- the program's own queues and events ---------------------------------------------------- */
+/* ---- queues and events of the program ------------------------------------------------------- */
 
 uint64_t opencl_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {
@@ -409,11 +415,11 @@ uint64_t opencl_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, v
         cl_event mark;
 
         pthread_mutex_lock(&event->lock);
-        mark = event->mark; /* borrowed until the event is recorded again */
+        mark = event->mark; /* borrowed; valid until the event is recorded again */
         pthread_mutex_unlock(&event->lock);
         return (uint64_t)(uintptr_t)mark;
     }
-    return 0; /* captures are the plugin's own lists */
+    return 0; /* a captured event has no native handle: captures are lists of the plugin */
 }
 
 static int32_t check_queue(ds_accel_plugin_device_t *device, cl_queue queue,
@@ -473,7 +479,7 @@ static int32_t wrap_queue(ds_accel_plugin_device_t *device, cl_queue queue, void
     return DS_ACCEL_OK;
 }
 
-/* Wraps an event of the program, of this context or of another on the same platform. */
+/* Wraps a program's event of this context or of another context on the same platform. */
 static int32_t wrap_event(ds_accel_plugin_device_t *device, cl_event mark, void **native_out,
                           struct ds_accel_error *error)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Host work in a stream: host tasks, copies from host to host, and copies between devices, which
- * share no context and go through host memory.
+ * have separate contexts, so that the data passes through host memory.
  *
  * OpenCL's callbacks must not block and may run on a thread that the device itself needs, while a
  * task may take any time. A callback therefore only wakes the stream's own thread (a worker,
@@ -13,15 +13,16 @@
  *      callback        +--> to the worker               | clSetUserEventStatus(gate)
  *      worker                  runs the task -----------+
  *
- * gate is a user event. The marker is flushed before the barrier is queued: oclgrind runs a whole
- * queue within clFlush, and would wait there for a gate that only a later callback opens.
+ * gate is a user event. The marker is flushed before the barrier is queued, because oclgrind
+ * executes a whole queue within clFlush(): with the barrier in the queue it would wait forever, as
+ * the callback that opens the gate runs later.
  *
- * A task must run once if queuing it succeeded, and never if queuing failed; but once the callback
- * is set, the task runs even if the later calls fail. If one of them fails, the task is cancelled;
- * if the worker has already started it, the caller waits for it instead, which keeps the order that
- * the barrier would have kept.
+ * A task must run exactly once if queuing it succeeded, and never if queuing failed; but once the
+ * callback is set, the task runs even if the later calls fail. If one of them fails, the plugin
+ * cancels the task; if the worker has already started it, the caller waits for the task instead,
+ * which preserves the order that the barrier would have preserved.
  *
- * A worker cannot report a failed copy to the runtime without ending the queue. The stream keeps
+ * A worker cannot report a failed copy to the runtime without breaking the queue. The stream stores
  * the failure until a call synchronizes or queries the stream.
  */
 #include "opencl.h"
@@ -36,8 +37,8 @@
 #define JOB_IS_DONE 3u
 
 /*
- * Once the callback is set, the job goes to the worker and from there to the list done, in all
- * cases.
+ * A unit of work for the worker. Once the callback is set, the job is always passed to the worker
+ * and moved from there to the list done.
  */
 struct job {
     atomic_uint state; /* JOB_* */
@@ -45,31 +46,32 @@ struct job {
     struct job *next;
     cl_event gate;
 
-    opencl_task_t call; /* NULL: a copy */
+    opencl_task_t call; /* NULL: the job is a copy */
     void *argument;
     void *destination;
     const void *source;
     uint64_t size_bytes;
-    struct opencl_range to; /* memory NULL: host memory; else retained */
+    struct opencl_range to; /* memory is retained; NULL: host memory */
     struct opencl_range from;
 };
 
 struct opencl_worker {
-    struct cl_calls cl; /* the job's own: a callback may come after the instance has ended */
+    /* A copy for the job, because a callback may run after the instance was shut down */
+    struct cl_calls cl;
     const struct ds_accel_host *host;
     pthread_t thread;
-    atomic_uint references; /* of the stream and the thread */
+    atomic_uint references; /* references held by the stream and the thread */
 
     pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t changed;
     struct job *first;
     struct job *last;
     struct job *done;       /* freed by the next call that queues a task, or at the end */
-    uint64_t pending_count; /* callbacks that have not come, and jobs that have not ended */
+    uint64_t pending_count; /* callbacks that have not run, and jobs that are not finished */
     uint32_t is_stopping;
     uint32_t is_running;  /* a job is running now */
-    uint32_t is_orphaned; /* no call waits for the queue any more: no task runs */
-    int32_t failure;      /* of the first copy that failed; CL_SUCCESS */
+    uint32_t is_orphaned; /* no call waits for the queue any more: no further task starts */
+    int32_t failure;      /* result of the first copy that failed; CL_SUCCESS: none */
 };
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
@@ -92,7 +94,10 @@ static void free_job(const struct cl_calls *cl, struct job *job)
     free(job);
 }
 
-/* One piece of a copy through host memory. The service queues are in order and waited for. */
+/*
+ * Copies one piece through host memory. The service queues are in order, and each copy is waited
+ * for.
+ */
 static int32_t copy_piece(const struct job *job, void *staging, uint64_t offset, size_t size)
 {
     const struct cl_calls *cl = &job->worker->cl;
@@ -139,7 +144,10 @@ static void open_gate(const struct job *job, uint32_t is_silent)
 {
     int32_t code = CL_INVALID_OPERATION;
 
-    /* All work after a gate that stays closed would wait forever. */
+    /*
+     * All work after the gate would wait forever if the gate stayed closed, so the call is
+     * repeated.
+     */
     for (int i = 0; i < GATE_TRIES && code != CL_SUCCESS; i++) {
         code = job->worker->cl.clSetUserEventStatus(job->gate, CL_COMPLETE);
     }
@@ -170,8 +178,8 @@ static void keep_failure(struct opencl_worker *worker, int32_t code)
 }
 
 /*
- * Finished jobs are freed by threads that call the runtime anyway: the worker calls it only for a
- * gate.
+ * Frees finished jobs. Called by threads that call the runtime anyway, because the worker calls the
+ * runtime only to open a gate.
  */
 static void free_done(struct opencl_worker *worker)
 {
@@ -208,7 +216,7 @@ static void run_job(struct job *job)
             code = run_copy(job);
             release_memory(&worker->cl, job);
         }
-        keep_failure(worker, code); /* before any caller can learn that the stream is done */
+        keep_failure(worker, code); /* before a caller can see the stream as finished */
         open_gate(job, is_orphaned);
     }
     pthread_mutex_lock(&worker->lock);
@@ -252,7 +260,7 @@ static void *work(void *given)
     return NULL;
 }
 
-/* NULL with *status_out and *error filled. */
+/* Returns NULL with *status_out and *error set on failure. */
 static struct opencl_worker *start_worker(struct opencl_stream *stream, int32_t *status_out,
                                           struct ds_accel_error *error)
 {
@@ -309,7 +317,7 @@ void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle)
         pthread_join(thread, NULL);
         free_done(worker);
     } else {
-        pthread_detach(thread); /* the thread ends with its last callback, if that ever comes */
+        pthread_detach(thread); /* the thread exits after its last callback */
     }
     put_worker(worker);
 }
@@ -336,7 +344,10 @@ int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_erro
 
 /* ---- queuing -------------------------------------------------------------------------------- */
 
-/* Called by the runtime: must not block. Failures before the marker are reported elsewhere. */
+/*
+ * Called by the runtime, so it must not block. Failures before the marker are reported by other
+ * calls.
+ */
 static void on_reached(cl_event mark, int32_t status, void *given)
 {
     struct job *job = given;
@@ -356,7 +367,7 @@ static void on_reached(cl_event mark, int32_t status, void *given)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* Cancels the job: returns 1; or, if the job has started, waits for it: returns 0. */
+/* Cancels the job and returns 1; if the job has started, waits for it and returns 0. */
 static int call_off(struct job *job)
 {
     struct opencl_worker *worker = job->worker;
@@ -382,7 +393,10 @@ static void count_pending(struct opencl_worker *worker, int64_t change)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* From here on the job belongs to the callback, and is freed only with the stream's lock held. */
+/*
+ * After this call the callback owns the job, which is freed only by a thread that holds
+ * stream->lock.
+ */
 static int32_t set_callback(struct opencl_stream *stream, struct job *job, cl_event mark,
                             struct ds_accel_error *error)
 {
@@ -397,7 +411,7 @@ static int32_t set_callback(struct opencl_stream *stream, struct job *job, cl_ev
     return vendor_check(device->instance, device, code, error, "clSetEventCallback(CL_COMPLETE)");
 }
 
-/* Queues the marker, its callback and the barrier. *is_set_out: the callback will come. */
+/* Queues the marker, its callback and the barrier. Sets *is_set_out if the callback will run. */
 static int32_t queue_parts(struct opencl_stream *stream, struct job *job, uint32_t *is_set_out,
                            struct ds_accel_error *error)
 {
@@ -425,7 +439,7 @@ static int32_t queue_parts(struct opencl_stream *stream, struct job *job, uint32
     return status;
 }
 
-/* Takes ownership of the job in any case. */
+/* Queues the job and owns it in every case. */
 static int32_t queue_job(struct opencl_stream *stream, struct job *job,
                          struct ds_accel_error *error)
 {
@@ -497,7 +511,10 @@ int32_t opencl_memmove_queue(struct opencl_stream *stream, void *destination, co
     return queue_job(stream, job, error);
 }
 
-/* The memory may be freed before the worker reaches the copy, which is unknown to the runtime. */
+/*
+ * Finds the copy's memory and retains it, because the program may free the memory before the worker
+ * starts the copy, which the runtime does not know of.
+ */
 static int32_t find_peer(struct opencl_stream *stream, const char *name, const void *address,
                          uint64_t size_bytes, struct opencl_range *range,
                          struct ds_accel_error *error)

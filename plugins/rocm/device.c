@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Devices: the meaning of error codes, identity, abilities. */
+/* Devices: meaning of error codes, identity, capabilities. */
 #include "rocm.h"
 
 /* -- codes -- */
@@ -24,7 +24,8 @@ static int32_t status_of(int64_t code)
     case HIP_ECC_NOT_CORRECTABLE:
     case HIP_ILLEGAL_ADDRESS:
     case HIP_LAUNCH_FAILURE:
-        return DS_ACCEL_ERR_DEVICE_LOST; /* no call works on the device until it was reset */
+        /* No call on the device succeeds until the device is reset. */
+        return DS_ACCEL_ERR_DEVICE_LOST;
     case HIP_PEER_ACCESS_UNSUPPORTED:
     case HIP_NOT_SUPPORTED:
         return DS_ACCEL_ERR_UNSUPPORTED;
@@ -39,9 +40,9 @@ static int32_t status_of(int64_t code)
 }
 
 /*
- * Once a device has had an error, newer HIP returns the error's code from every call, and some of
- * these codes also have other causes. A call that does no work distinguishes the two: it fails too
- * if the device is stuck.
+ * After a device error, newer HIP releases return the error's code from every call; some of these
+ * codes also have other causes. A call that does no work distinguishes the two cases: it fails with
+ * the same code if the device is stuck.
  */
 static int is_stuck(const struct rocm *rocm, int64_t code)
 {
@@ -88,8 +89,9 @@ int rocm_architecture(const struct rocm *rocm, uint32_t index, char *text, size_
 }
 
 /*
- * The runtime reports the 16 hexadecimal digits that the driver prints as "GPU-...", as text in the
- * 16 bytes; for a runtime that reports plain bytes, the plugin writes them out.
+ * The runtime returns the UUID as text: 16 bytes with the 16 hexadecimal digits that the driver
+ * prints after "GPU-". For a runtime that returns plain bytes, the function writes them in
+ * hexadecimal.
  */
 static void write_uuid(struct ds_accel_device_identity *identity, const struct hip_uuid *uuid)
 {
@@ -180,7 +182,7 @@ int32_t rocm_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_i
         error, "hipDeviceGetName(device %u)", device->index);
 }
 
-/* -- what it can do -- */
+/* -- capabilities -- */
 
 static uint32_t attribute(const struct rocm *rocm, uint32_t index, int which)
 {
@@ -195,8 +197,9 @@ static uint32_t attribute(const struct rocm *rocm, uint32_t index, int which)
 }
 
 /*
- * Returns true if the runtime reports no virtual memory, or does not know the attribute; if the
- * query itself fails, later calls report the error.
+ * Returns true if the runtime reports that the device has no virtual memory, or does not support
+ * the attribute. If the query itself fails, the function returns false, and later calls report the
+ * error.
  */
 static int lacks_virtual_memory(const struct rocm *rocm, uint32_t index)
 {
@@ -263,9 +266,9 @@ static int is_architecture(const char *architecture, const char *patterns)
 }
 
 /*
- * By the name of the architecture: matrix units take bfloat16 from gfx908 on, and on gfx11 and
- * gfx12; elsewhere it is widened to float. gfx940 to gfx942 compute with AMD's own 8-bit floats,
- * gfx950 and gfx12 with OCP's.
+ * The architecture's name decides: matrix units support bfloat16 on gfx908 and later, gfx11 and
+ * gfx12; other devices convert bfloat16 to float. gfx940 to gfx942 compute with AMD's own 8-bit
+ * floats, gfx950 and gfx12 with the OCP formats.
  */
 int32_t rocm_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint32_t *support_out,
                            struct ds_accel_error *error)

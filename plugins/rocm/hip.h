@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What this plugin uses of libamdhip64: HIP's runtime API as ROCm 5.2 to 6.3 document it
- * (hip/hip_runtime_api.h). ROCm 5.2 already exported the names without "since". The numbers are the
- * same in all releases; where two releases differ in a struct, the plugin uses calls without the
- * struct, or knows both layouts (HIP_PROPERTIES_*).
+ * The part of libamdhip64 that the plugin uses: HIP's runtime API as documented for ROCm 5.2 to 6.3
+ * (hip/hip_runtime_api.h). Functions without a "since" comment are exported since ROCm 5.2 at the
+ * latest. Numeric constants are the same in all releases. Where the layout of a struct differs
+ * between releases, the plugin uses calls without the struct, or supports both layouts
+ * (HIP_PROPERTIES_*).
  */
 #ifndef DS_ACCEL_PLUGINS_ROCM_HIP_H
 #define DS_ACCEL_PLUGINS_ROCM_HIP_H
@@ -17,7 +18,7 @@ typedef void *hip_graph_t;
 typedef void *hip_graph_exec_t;
 typedef void *hip_pool_t;
 
-/* Passed by value to the call that opens the memory. */
+/* An IPC handle; the call that opens the memory receives it by value. */
 struct hip_ipc_memory {
     char bytes[64];
 };
@@ -28,19 +29,20 @@ _Static_assert(sizeof(struct hip_ipc_memory) == 64, "hipIpcMemHandle_t");
 _Static_assert(sizeof(struct hip_uuid) == 16, "hipUUID");
 
 /*
- * hipDeviceProp_t has grown: 792 bytes for the name hipGetDeviceProperties, 1472 for
- * hipGetDevicePropertiesR0600, which headers of 6.0 and later call by a macro. The plugin reads
- * only the architecture's name from either layout; all other facts have an attribute.
+ * The size of hipDeviceProp_t has grown: hipGetDeviceProperties writes 792 bytes, and
+ * hipGetDevicePropertiesR0600, which a macro in headers of 6.0 and later calls instead, writes
+ * 1472. The plugin reads only the architecture's name, at its offset in each layout; all other
+ * facts are available as attributes.
  */
-#define HIP_PROPERTIES_BYTES 4096 /* more than any release has written */
+#define HIP_PROPERTIES_BYTES 4096 /* larger than the struct of every release */
 #define HIP_PROPERTIES_ARCH 396
 #define HIP_PROPERTIES_ARCH_R0600 1160
 #define HIP_PROPERTIES_ARCH_BYTES 256
 
 /*
- * Virtual memory, as in 6.0 to 7.2; run on no device. hipMemAllocationProp had its members in
- * another order in 5.x: the plugin does not use these calls of a runtime before 6.0, even if the
- * runtime exports them.
+ * Virtual memory, as declared in 6.0 to 7.2; not tested on a device. In 5.x the members of
+ * hipMemAllocationProp had another order: the plugin does not use these calls with a runtime before
+ * 6.0, even if the runtime exports them.
  */
 #define HIP_VMEM_SINCE 60000000
 typedef void *hip_physical_t; /* hipMemGenericAllocationHandle_t */
@@ -94,7 +96,8 @@ enum {
     HIP_HOST_MEMORY_NOT_REGISTERED = 713,
     HIP_LAUNCH_FAILURE = 719,
     HIP_NOT_SUPPORTED = 801,
-    HIP_CAPTURE_FIRST = 900, /* hipErrorStreamCaptureUnsupported .. WrongThread */
+    /* hipErrorStreamCaptureUnsupported up to hipErrorStreamCaptureWrongThread */
+    HIP_CAPTURE_FIRST = 900,
     HIP_CAPTURE_LAST = 908,
     HIP_GRAPH_EXEC_UPDATE_FAILURE = 910,
     HIP_UNKNOWN = 999,
@@ -104,7 +107,7 @@ enum {
 enum {
     HIP_ATTACH_GLOBAL = 1
 };
-/* hipIpcMemLazyEnablePeerAccess, the only allowed flag, has a number per generation. */
+/* hipIpcMemLazyEnablePeerAccess, the only allowed flag, has another value in each generation. */
 enum {
     HIP_IPC_LAZY_PEER_ACCESS_5 = 0,
     HIP_IPC_LAZY_PEER_ACCESS_6 = 1
@@ -139,7 +142,7 @@ enum {
     HIP_ATTRIBUTE_VIRTUAL_MEMORY = 89
 };
 
-/* In addition to the functions of struct cuda_shaped_api. */
+/* HIP functions in addition to those of struct cuda_shaped_api. */
 struct hip_api {
     hip_error_t (*hipInit)(unsigned int flags);
     hip_error_t (*hipDriverGetVersion)(int *version);
@@ -168,7 +171,7 @@ struct hip_api {
     hip_error_t (*hipDeviceGetDefaultMemPool)(hip_pool_t *pool, int device);
     hip_error_t (*hipMemPoolTrimTo)(hip_pool_t pool, size_t keep);
 
-    /* Each of these is optional. */
+    /* The following functions are optional. */
     hip_error_t (*hipMemGetAllocationGranularity)(size_t *granularity,
                                                   const struct hip_allocation *how, int which);
     hip_error_t (*hipMemAddressReserve)(void **address, size_t size, size_t align, void *hint,

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Links of a device: its PCI Express link, from sysfs, and its XGMI links to other visible devices,
- * from rocm_smi or amd_smi. These libraries report as the link's type how one device reaches the
- * other: PCI Express means a path over bridges and perhaps processors, not a link between the two
- * devices; the host finds the distance in sysfs.
+ * Links of a device: its PCI Express link, read from sysfs, and its XGMI links to other visible
+ * devices, read from rocm_smi or amd_smi. The link type that these libraries report is the type of
+ * the path between two devices: PCI Express means a path over bridges and perhaps processors, not a
+ * direct link; the host finds the distance in sysfs.
  *
- * An XGMI path, too, may lead over a third device. The number of hops does not show that (it is 1
- * for every XGMI path), but the weight does: the kernel driver reports 15 for each link, and 13
- * within a package. AMD's own RCCL also treats 41 as one link.
+ * An XGMI path may lead over a third device as well. The number of hops does not show this (it is 1
+ * for every XGMI path), but the weight does: the kernel driver reports a weight of 15 for each
+ * link, and 13 for a link within a package. AMD's own RCCL also treats a weight of 41 as one link.
  */
 #include "sensors.h"
 
-#define LINKS_MAX 16 /* between two devices; a larger number is invalid */
+#define LINKS_MAX 16 /* maximum number of links between two devices; a larger number is invalid */
 #define MB_PER_S_MAX UINT64_C(1000000000)
 
 static int is_one_link(uint64_t weight)
@@ -20,13 +20,13 @@ static int is_one_link(uint64_t weight)
     return weight <= 15 || weight == 41;
 }
 
-/* Several links between the same two devices are reported one by one. */
+/* A connection between two devices; each of its links is reported separately. */
 struct way {
     uint32_t link_count;
-    uint64_t bytes_per_s; /* of each; 0: not known */
+    uint64_t bytes_per_s; /* bandwidth of each link; 0: not known */
 };
 
-/* A bandwidth that no link can have counts as not known. */
+/* A bandwidth that no link can have is treated as not known. */
 static struct way make_way(uint64_t least_mb_per_s, uint64_t most_mb_per_s)
 {
     struct way way = {1, 0};
@@ -99,8 +99,9 @@ static struct way ask_amdsmi(const struct amdsmi_api *amdsmi, const char *from, 
 /* -- PCI Express -- */
 
 /*
- * A card has its own bridges (of AMD's graphics, 0x1002) between the slot and the GPU, and the link
- * between them and the GPU has the maximum speed: the outermost bridge's link is the one to report.
+ * A card has its own bridges (with AMD's graphics vendor id, 0x1002) between the slot and the GPU.
+ * The links inside the card always have the maximum speed, so the function reports the link of the
+ * outermost bridge.
  */
 #define BRIDGES_MAX 4
 
@@ -120,7 +121,7 @@ static void find_outermost(const struct ds_accel_host *host, const char *pci_add
     }
 }
 
-/* "16.0 GT/s PCIe"; "16 GT/s" in kernels before 5.7. */
+/* Parses "16.0 GT/s PCIe", or "16 GT/s" of kernels before 5.7. */
 static uint32_t read_generation(const struct ds_accel_host *host, const char *directory)
 {
     static const char *const rates[] = {"2.5", "5", "8", "16", "32", "64"};
@@ -144,7 +145,7 @@ static uint32_t read_generation(const struct ds_accel_host *host, const char *di
     return 0;
 }
 
-/* 0: the link's width and rate are not known. */
+/* Returns 0 if the link's width and rate are not known. */
 static int read_pci_link(const struct ds_accel_host *host, const char *pci_address,
                          struct ds_accel_link *link)
 {
@@ -193,7 +194,7 @@ static struct way find_way(struct rocm_sensors *sensors, const char *from, const
     return way;
 }
 
-/* Reading the link's state may wake a device. */
+/* Returns true if the device is suspended: reading the link's state may wake it. */
 static int is_asleep(const struct ds_accel_host *host, const char *pci_address)
 {
     uint32_t power = vendor_pci_power_state(host, pci_address);
@@ -201,7 +202,7 @@ static int is_asleep(const struct ds_accel_host *host, const char *pci_address)
     return power == DS_ACCEL_POWER_SUSPENDED || power == DS_ACCEL_POWER_OFF;
 }
 
-/* XGMI links to one other device; parts of one GPU share its address. */
+/* Appends the XGMI links to one other device; parts of one GPU have the same PCI address. */
 static void take_links_to(ds_accel_plugin_instance_t *instance, const char *own, uint32_t other,
                           struct ds_accel_link *links, uint32_t capacity, uint32_t *count)
 {

@@ -48,7 +48,7 @@ int32_t rocm_fill_async(ds_accel_plugin_device_t *device, void *native_stream, v
                       pattern_bytes * 8, destination, pattern, (unsigned long long)count);
 }
 
-/* -- the device's pool -- */
+/* -- the device's memory pool -- */
 
 static int32_t check_pools(ds_accel_plugin_device_t *device, const char *call,
                            struct ds_accel_error *error)
@@ -106,7 +106,7 @@ int32_t rocm_free_async(ds_accel_plugin_device_t *device, void *native_stream, v
                       "hipFreeAsync(%p)", pointer);
 }
 
-/* -- other processes -- */
+/* -- sharing between processes -- */
 
 int32_t rocm_ipc_memory_export(ds_accel_plugin_device_t *device, void *base, uint64_t size_bytes,
                                void *handle, struct ds_accel_error *error)

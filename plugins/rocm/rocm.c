@@ -16,10 +16,10 @@
  * The default stream is HIP's NULL stream. Each device has its own, and NULL means the stream of
  * the thread's current device: the plugin enters the device before calls on streams.
  *
- * Three variables choose devices. The layer below HIP reads ROCR_VISIBLE_DEVICES first and
- * renumbers the remaining devices from 0; HIP_VISIBLE_DEVICES uses those numbers; HIP falls back to
- * CUDA_VISIBLE_DEVICES if HIP_VISIBLE_DEVICES is not set. The sensor libraries ignore all three:
- * they identify a device by its PCI address.
+ * Three variables select devices. The layer below HIP reads ROCR_VISIBLE_DEVICES first and
+ * renumbers the remaining devices from 0; HIP_VISIBLE_DEVICES contains these new numbers; HIP uses
+ * CUDA_VISIBLE_DEVICES if HIP_VISIBLE_DEVICES is not set. The sensor libraries ignore all three
+ * variables: they identify a device by its PCI address.
  *
  * Some releases of the runtime narrow the calling thread's CPU mask while they enumerate devices:
  * the plugin restores the mask (DSA-P28).
@@ -147,7 +147,7 @@ static const struct cuda_shaped_vendor shaped = {
 static const char *const needed_nodes[] = {"/dev/kfd", NULL};
 static const struct vendor_pattern pattern = {HARDWARE, needed_nodes, NULL, "amdgpu"};
 
-/* -- the library's names -- */
+/* -- names of the library -- */
 
 #define SONAME_COUNT 4
 #define PLACE_COUNT 4
@@ -160,7 +160,10 @@ struct names {
     const char *list[SONAME_COUNT * PLACE_COUNT + 1];
 };
 
-/* The linker's default places first, then ROCM_PATH, HIP_PATH and the vendor's directory. */
+/*
+ * Lists the linker's default locations first, followed by ROCM_PATH, HIP_PATH and the vendor's
+ * directory.
+ */
 static void make_names(struct names *names)
 {
     const char *const places[PLACE_COUNT] = {"", secure_getenv("ROCM_PATH"),
@@ -185,7 +188,7 @@ static void make_names(struct names *names)
     names->list[count] = NULL;
 }
 
-/* -- life -- */
+/* -- opening and closing -- */
 
 /* The calling thread's CPU mask, sized for this kernel. */
 #define CPUS_MAX 8192
@@ -225,8 +228,8 @@ static int is_presence_off(const struct ds_accel_host *host)
 }
 
 /*
- * The environment as HIP reads it: CUDA_VISIBLE_DEVICES only where HIP_VISIBLE_DEVICES is not set;
- * an empty HIP_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES counts as not set. An empty
+ * Visibility variables as HIP reads them: CUDA_VISIBLE_DEVICES applies only if HIP_VISIBLE_DEVICES
+ * is not set; an empty HIP_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES counts as not set; an empty
  * ROCR_VISIBLE_DEVICES hides all devices. The backend's table lists the two variables that HIP
  * itself documents for AMD.
  */
@@ -268,7 +271,7 @@ static int no_device(const struct rocm *rocm, const char *call, hip_error_t code
     return -1;
 }
 
-/* Without a device, hipInit() fails in one release, and hipGetDeviceCount() in another. */
+/* If there is no device, hipInit() fails in one release and hipGetDeviceCount() in another. */
 static int start(struct rocm *rocm, struct vendor_problem *problem)
 {
     struct affinity affinity;
@@ -351,7 +354,7 @@ static int rocm_open(const struct ds_accel_host *host, void **runtime_out,
 
 /* -- facts -- */
 
-/* 50221153 is 5.2.21153. */
+/* Splits HIP's version number: 50221153 means 5.2.21153. */
 static void write_version(int version, uint32_t *out)
 {
     out[0] = (uint32_t)version / 10000000;
@@ -359,7 +362,7 @@ static void write_version(int version, uint32_t *out)
     out[2] = (uint32_t)version % 100000;
 }
 
-/* "6.8.5", the kernel driver's version. */
+/* Reads the kernel driver's version, such as "6.8.5". */
 static void read_driver_version(const struct ds_accel_host *host, uint32_t *out)
 {
     char line[64];
@@ -404,13 +407,14 @@ static int is_uuid(void *user_data, const char *token)
     return 0;
 }
 
-/* "GPU-" and 16 digits; a device without a UUID has a shorter text */
+/* length of "GPU-" and 16 digits; a device without a UUID has a shorter text */
 #define UUID_LENGTH 20
 
 /*
- * HIP skips a device that its list names a second time, even once by number and once by UUID. After
- * a UUID in the list, positions are therefore not reliable; a runtime that accepted one UUID
- * accepts another.
+ * Returns true if the list contains a UUID before the device's position. HIP skips a device that
+ * its list contains twice, even once as a number and once as a UUID, so positions after a UUID are
+ * not reliable. A runtime that accepted one UUID accepts another, so the caller uses the device's
+ * UUID.
  */
 static int is_behind_uuid(const ds_accel_plugin_device_t *device, const char *list)
 {
@@ -421,8 +425,9 @@ static int is_behind_uuid(const ds_accel_plugin_device_t *device, const char *li
 }
 
 /*
- * The name of the device at this index in the environment's own list, or the index if there is no
- * list. ROCR_VISIBLE_DEVICES can name a device only if no HIP list counts in its numbers.
+ * Writes the device's entry in the environment's own list, or the device's index if there is no
+ * list. ROCR_VISIBLE_DEVICES can select the device only if no HIP list is set, because a HIP list
+ * uses the numbers that result from ROCR_VISIBLE_DEVICES.
  */
 int rocm_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the files of the rocm plugin share. */
+/* Declarations that the files of the rocm plugin share. */
 #ifndef DS_ACCEL_PLUGINS_ROCM_ROCM_H
 #define DS_ACCEL_PLUGINS_ROCM_ROCM_H
 
@@ -9,7 +9,7 @@
 struct rocm_sensors; /* telemetry and ranges, opened at first use */
 struct rocm_note;    /* record of an address of virtual memory (vmem.c) */
 
-/* Created by open(): one for each instance. */
+/* The plugin's runtime; each instance has its own, created by open(). */
 struct rocm {
     struct cuda_shaped shaped;
     struct hip_api hip;
@@ -25,29 +25,32 @@ _Static_assert(offsetof(struct rocm, shaped) == 0, "cuda_shaped.h");
 
 #define ROCM_OF(device) ((struct rocm *)(device)->instance->runtime)
 #define HIP_OF(device) (&ROCM_OF(device)->hip)
-/* The status of a vendor's code; the arguments after the error describe the call. */
+/* Returns the status for a vendor's code; the arguments after error describe the call. */
 #define ROCM_CHECK(device, code, error, ...) \
     vendor_check((device)->instance, (device), cuda_shaped_code(&ROCM_OF(device)->shaped, (code)), \
                  (error), __VA_ARGS__)
 
-/* -- topology.c: the kernel driver's list below /sys/class/kfd -- */
+/* -- topology.c: the kernel driver's list of devices in /sys/class/kfd -- */
 
-/* 0: the kernel lists a GPU, or there is no list; -1 with the problem. */
+/* Returns 0 if the kernel lists a GPU or there is no list; otherwise -1, with *problem set. */
 int rocm_topology_check(const struct ds_accel_host *host, struct vendor_problem *problem);
 /*
- * The index of the GPU with this PCI address among the kernel's GPUs, as ROCR_VISIBLE_DEVICES
- * counts them; -1: not listed.
+ * Returns the position of the GPU with this PCI address among the kernel's GPUs, which is its
+ * number in ROCR_VISIBLE_DEVICES; -1: not listed.
  */
 int rocm_topology_index(const struct ds_accel_host *host, const char *pci_address);
 
-/* Writes "/dev/dri/renderD128"; leaves the text unchanged if there is no node. */
+/*
+ * Writes the device node, such as "/dev/dri/renderD128"; leaves the text unchanged if there is no
+ * node.
+ */
 void rocm_topology_node(const struct ds_accel_host *host, const char *pci_address, char *node,
                         size_t node_size);
 
 /* -- device.c -- */
 
 void rocm_describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out);
-/* "gfx90a:sramecc+:xnack-" */
+/* Writes the architecture with its features, such as "gfx90a:sramecc+:xnack-". */
 int rocm_architecture(const struct rocm *rocm, uint32_t index, char *text, size_t text_size);
 int32_t rocm_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
                       struct ds_accel_error *error);

@@ -2,11 +2,12 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Sensors and ranges. The libraries are opened at first use: rocm_smi, or amd_smi if rocm_smi is
- * not installed. Values that neither library reports are read from the driver's files in sysfs. No
- * source wakes a device or makes a context; a suspended device is not read at all.
+ * not installed. Values that neither library reports are read from the driver's files in sysfs.
+ * Reading a value neither wakes a device nor creates a context; a suspended device is not read at
+ * all.
  *
- * rsmi_init() prints to stderr where /sys/class/drm does not exist, as in some containers: the
- * plugin does not call it there.
+ * rsmi_init() prints to stderr if /sys/class/drm does not exist, as in some containers: in that
+ * case the plugin does not call it.
  */
 #include "sensors.h"
 
@@ -167,7 +168,7 @@ enum rocm_source rocm_sensors_source(struct rocm_sensors *sensors)
     return sensors->source;
 }
 
-/* -- values, member by member: each member keeps the value of the earlier source -- */
+/* -- telemetry members: a value of an earlier source is not overwritten -- */
 
 static int lacks(const struct ds_accel_telemetry *telemetry, uint64_t member)
 {
@@ -209,7 +210,7 @@ static void take_memory(struct ds_accel_telemetry *telemetry, uint64_t total, ui
     }
 }
 
-/* A counter, and the microjoules of one count. */
+/* Stores the energy; count is the counter, and resolution the microjoules of one count. */
 static void take_energy(struct ds_accel_telemetry *telemetry, uint64_t count, float resolution)
 {
     if (resolution > 0) {
@@ -221,8 +222,8 @@ static void take_energy(struct ds_accel_telemetry *telemetry, uint64_t count, fl
 /* -- rocm_smi -- */
 
 /*
- * domain << 32 | bus << 8 | device << 3 | function; newer releases have a partition in bits 28 to
- * 31.
+ * Converts a PCI address to rocm_smi's number, domain << 32 | bus << 8 | device << 3 | function;
+ * newer releases add a partition in bits 28 to 31.
  */
 static uint64_t rsmi_address(const char *pci_address)
 {
@@ -305,7 +306,7 @@ static void ask_rsmi(const struct rsmi_api *rsmi, const char *pci_address,
         rsmi->rsmi_dev_memory_usage_get(index, RSMI_MEMORY_VRAM, &used) == RSMI_SUCCESS) {
         take_memory(telemetry, total, used);
     }
-    /* Accelerators have no sensor at the edge. */
+    /* Accelerators have no edge temperature sensor. */
     if (rsmi->rsmi_dev_temp_metric_get(index, RSMI_TEMPERATURE_EDGE, RSMI_TEMPERATURE_CURRENT,
                                        &temperature) == RSMI_SUCCESS ||
         rsmi->rsmi_dev_temp_metric_get(index, RSMI_TEMPERATURE_JUNCTION, RSMI_TEMPERATURE_CURRENT,
@@ -320,7 +321,10 @@ static void ask_rsmi(const struct rsmi_api *rsmi, const char *pci_address,
 #define SOCKETS_MAX 64
 #define PROCESSORS_MAX 64
 
-/* rsmi_address() with the domain in bits 16 to 63. */
+/*
+ * Converts a PCI address to amd_smi's number: as rsmi_address(), but with the domain in bits 16 to
+ * 63.
+ */
 static uint64_t amdsmi_address(const char *pci_address)
 {
     uint64_t address = rsmi_address(pci_address);
@@ -358,7 +362,10 @@ void *rocm_find_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address)
     return NULL;
 }
 
-/* Documented in thousandths of a degree; some releases report whole degrees. */
+/*
+ * Converts a temperature: documented in thousandths of a degree, but some releases report whole
+ * degrees.
+ */
 static int64_t amdsmi_millidegrees(int64_t temperature)
 {
     return temperature > 1000 ? temperature : temperature * 1000;
@@ -403,7 +410,7 @@ static void ask_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address,
     }
 }
 
-/* -- sysfs: the driver's own files, of the kernel's hwmon interface -- */
+/* -- sysfs: the driver's files in the kernel's hwmon interface -- */
 
 static int read_number(const struct ds_accel_host *host, const char *hwmon, const char *name,
                        uint64_t *value_out)
@@ -418,7 +425,7 @@ static int read_number(const struct ds_accel_host *host, const char *hwmon, cons
                : -1;
 }
 
-/* DEVICE/hwmon/hwmon<N>, the only such directory. */
+/* Finds DEVICE/hwmon/hwmon<N>, the only directory there. */
 static int find_hwmon(const struct ds_accel_host *host, const char *device, char *hwmon,
                       size_t hwmon_size)
 {
@@ -451,7 +458,10 @@ static void read_hwmon(const struct ds_accel_host *host, const char *device,
     if (find_hwmon(host, device, hwmon, sizeof(hwmon)) != 0) {
         return;
     }
-    /* The edge sensor, or the junction on MI300, where the driver has no file for the edge. */
+    /*
+     * Read the edge sensor, or the junction sensor on MI300, where the driver has no file for the
+     * edge.
+     */
     if (read_number(host, hwmon, "temp1_input", &value) == 0 ||
         read_number(host, hwmon, "temp2_input", &value) == 0) {
         take_temperature(telemetry, (int64_t)value);
@@ -522,7 +532,8 @@ int32_t rocm_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 /* -- ranges -- */
 
 /*
- * 0: roctx can be called. Where roctx is not installed, ranges do nothing, as without a profiler.
+ * Returns 0 if roctx can be called. If roctx is not installed, ranges have no effect, as without a
+ * profiler.
  */
 static int open_roctx(struct rocm_sensors *sensors)
 {
@@ -552,7 +563,8 @@ int32_t rocm_range_push(ds_accel_plugin_instance_t *instance, const char *messag
 {
     struct rocm_sensors *sensors = ((struct rocm *)instance->runtime)->sensors;
 
-    (void)domain; /* roctx has neither domains nor categories, as flag RANGE_DOMAINS says */
+    /* roctx has neither domains nor categories, so the plugin does not set RANGE_DOMAINS */
+    (void)domain;
     (void)category;
     if (open_roctx(sensors) != 0) {
         return DS_ACCEL_OK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What this plugin uses of librocm_smi64 (rocm_smi/rocm_smi.h, 5.2 to 6.x), libamd_smi
- * (amd_smi/amdsmi.h, 6.1) and roctx (roctracer and rocprofiler-sdk). Only calls whose results are
- * plain numbers: the structs of both have changed from release to release. rocm_smi's clocks are
- * left out for that reason; sysfs has them.
+ * The part of librocm_smi64 (rocm_smi/rocm_smi.h, 5.2 to 6.x), libamd_smi (amd_smi/amdsmi.h, 6.1)
+ * and roctx (roctracer and rocprofiler-sdk) that the plugin uses: only calls whose results are
+ * plain numbers, because the structs of both libraries change between releases. For that reason the
+ * plugin reads clocks from sysfs, not from rocm_smi.
  */
 #ifndef DS_ACCEL_PLUGINS_ROCM_SENSORS_H
 #define DS_ACCEL_PLUGINS_ROCM_SENSORS_H
@@ -17,10 +17,13 @@ enum {
     RSMI_TEMPERATURE_CURRENT = 0,
     RSMI_TEMPERATURE_EDGE = 0,
     RSMI_TEMPERATURE_JUNCTION = 1,
-    RSMI_LINK_XGMI = 2 /* RSMI_IO_LINK_TYPE: 0 undefined, 1 PCI Express */
+    RSMI_LINK_XGMI = 2 /* value of RSMI_IO_LINK_TYPE; 0 is undefined, 1 is PCI Express */
 };
 
-/* Temperatures in thousandths of a degree, power in microwatts, percentages, bytes. */
+/*
+ * rocm_smi's functions. Units: temperatures in thousandths of a degree, power in microwatts,
+ * utilization in percent, memory in bytes.
+ */
 struct rsmi_api {
     int (*rsmi_init)(uint64_t flags);
     int (*rsmi_shut_down)(void);
@@ -38,8 +41,9 @@ struct rsmi_api {
     int (*rsmi_dev_energy_count_get)(uint32_t index, uint64_t *count, float *resolution,
                                      uint64_t *timestamp);
     /*
-     * Optional: how two devices reach each other. Bandwidths are in MB/s, in one direction: of one
-     * link, and of all links between the devices. Only for XGMI, and only without a hop in between.
+     * Optional: the path between two devices. Bandwidths are in MB/s, in one direction: the first
+     * value is that of one link, the second that of all links between the devices. Valid only for
+     * XGMI without an intermediate device.
      */
     int (*rsmi_topo_get_link_type)(uint32_t from, uint32_t to, uint64_t *hops, int *type);
     int (*rsmi_topo_get_link_weight)(uint32_t from, uint32_t to, uint64_t *weight);
@@ -53,11 +57,11 @@ enum {
     AMDSMI_TEMPERATURE_EDGE = 0,
     AMDSMI_TEMPERATURE_JUNCTION = 1,
     AMDSMI_TEMPERATURE_CURRENT = 0,
-    /* Of amdsmi_io_link_type_t, and of amdsmi_link_type_t since ROCm 7: the same number. */
+    /* The value is the same in amdsmi_io_link_type_t and, since ROCm 7, amdsmi_link_type_t. */
     AMDSMI_LINK_XGMI = 2
 };
 
-/* amdsmi_get_gpu_activity() fills a struct of some size that begins with these. */
+/* The first members of the struct that amdsmi_get_gpu_activity() fills; its full size varies. */
 #define AMDSMI_STRUCT_BYTES 4096
 struct amdsmi_activity {
     uint32_t compute_percent;
@@ -71,8 +75,9 @@ struct amdsmi_api {
     int (*amdsmi_get_socket_handles)(uint32_t *count, void **sockets);
     int (*amdsmi_get_processor_handles)(void *socket, uint32_t *count, void **processors);
     /*
-     * 64 bits: function 3, device 5, bus 8, domain 48. The order is not verified; if it is wrong,
-     * no device matches, and there are no sensors.
+     * Fields of the 64-bit address, from the lowest bit: function 3 bits, device 5, bus 8, domain
+     * 48. The order is not verified on a device; if it is wrong, no device matches, and there are
+     * no sensors.
      */
     int (*amdsmi_get_gpu_device_bdf)(void *processor, uint64_t *address);
     int (*amdsmi_get_gpu_activity)(void *processor, struct amdsmi_activity *activity);
@@ -81,14 +86,14 @@ struct amdsmi_api {
     int (*amdsmi_get_gpu_memory_usage)(void *processor, int type, uint64_t *used);
     int (*amdsmi_get_energy_count)(void *processor, uint64_t *count, float *resolution,
                                    uint64_t *timestamp);
-    /* Optional, as in rocm_smi. */
+    /* Optional, with the same meaning as in rocm_smi. */
     int (*amdsmi_topo_get_link_type)(void *from, void *to, uint64_t *hops, int *type);
     int (*amdsmi_topo_get_link_weight)(void *from, void *to, uint64_t *weight);
     int (*amdsmi_get_minmax_bandwidth_between_processors)(void *from, void *to, uint64_t *least,
                                                           uint64_t *most);
 };
 
-/* Each returns the depth, or a negative number. */
+/* roctx push and pop return the depth, or a negative number. */
 struct roctx_api {
     int (*roctxRangePushA)(const char *message);
     int (*roctxRangePop)(void);
@@ -104,7 +109,7 @@ enum rocm_source {
 struct rocm_sensors {
     const struct ds_accel_host *host;
     pthread_mutex_t
-        lock; /* guards the opening of the libraries, and amd_smi's and rocm_smi's calls */
+        lock; /* guards the opening of the libraries and all calls of amd_smi and rocm_smi */
     enum rocm_source source;
     struct vendor_lib smi_lib;
     struct rsmi_api rsmi;
@@ -115,11 +120,14 @@ struct rocm_sensors {
     struct roctx_api roctx;
 };
 
-/* -- sensors.c, with the lock held -- */
+/* -- sensors.c; the caller holds the lock of struct rocm_sensors -- */
 
-/* Opens the libraries at the first call, and returns which library there is. */
+/* Opens the libraries at the first call; returns the library that is used. */
 enum rocm_source rocm_sensors_source(struct rocm_sensors *sensors);
-/* The library's own number, or handle, of the device at a PCI address; -1 or NULL: not found. */
+/*
+ * Finds the library's number, or handle, of the device at a PCI address; returns -1, or NULL, if
+ * there is none.
+ */
 int rocm_find_rsmi(const struct rsmi_api *rsmi, const char *pci_address, uint32_t *index_out);
 void *rocm_find_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address);
 

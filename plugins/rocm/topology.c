@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The kernel driver's own list of compute devices, /sys/class/kfd/kfd/topology/nodes: one directory
- * for each CPU and GPU, where gpu_id 0 is a CPU and a file "properties" has a line per fact.
- * ROCR_VISIBLE_DEVICES counts the GPUs in the order of these directories, including hidden GPUs.
+ * The kernel driver's list of compute devices, /sys/class/kfd/kfd/topology/nodes, has one directory
+ * for each CPU and GPU. In each, gpu_id is 0 for a CPU, and the file "properties" has one line per
+ * fact. ROCR_VISIBLE_DEVICES numbers the GPUs in the order of these directories, including hidden
+ * GPUs.
  */
 #include "rocm.h"
 
@@ -13,7 +14,7 @@
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
 #define NODES_MAX 512
 
-/* The value of a line "NAME VALUE"; 0 without such a line. */
+/* Returns the value of the line "NAME VALUE"; 0 if there is no such line. */
 static uint64_t read_property(FILE *file, const char *name)
 {
     char line[128];
@@ -51,8 +52,8 @@ static int read_address(const struct ds_accel_host *host, uint32_t node, char *a
 }
 
 /*
- * 1: a GPU, 0: a CPU, -1: no such node; -2: permission denied, as for devices that a container
- * lacks.
+ * Returns 1 for a GPU, 0 for a CPU, -1 if there is no such node, -2 if permission is denied, as for
+ * devices that are not passed to a container.
  */
 static int read_kind(const struct ds_accel_host *host, uint32_t node)
 {
@@ -85,8 +86,11 @@ int rocm_topology_check(const struct ds_accel_host *host, struct vendor_problem 
         refused += kind == -2;
     }
     if (node == 0) {
-        return 0; /* an older kernel, or a container without the directory: the runtime reports
-                   * it */
+        /*
+         * An older kernel, or a container without the directory: the runtime reports missing
+         * devices
+         */
+        return 0;
     }
     if (refused > 0) {
         return vendor_problem_set(problem, DS_ACCEL_REASON_NO_PERMISSION,
@@ -116,9 +120,9 @@ int rocm_topology_index(const struct ds_accel_host *host, const char *pci_addres
     return -1;
 }
 
-/* -- the node -- */
+/* -- device nodes -- */
 
-/* Returns true if the link "device" of /sys/class/drm/NAME leads to the address. */
+/* Returns true if the link "device" in /sys/class/drm/NAME leads to the PCI address. */
 static int is_node_of(const struct ds_accel_host *host, const char *name, const char *pci_address)
 {
     char path[512];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Virtual memory. HIP maps a handle only from its beginning: hipMemMap() rejects every offset but
- * 0. The plugin therefore builds memory from pieces of one size, each with its own handle, and maps
- * and unmaps piece by piece, as releases of 6.x require. Access is set for a whole range at once.
+ * Virtual memory. HIP maps a handle only from its beginning: hipMemMap() rejects every offset
+ * except 0. The plugin therefore builds memory from pieces of equal size, each with its own handle,
+ * and maps and unmaps piece by piece, as 6.x releases require. Access is set for a whole range at
+ * once.
  *
  * The memory is not exportable: the plugin has no call that shares it with another process.
  */
@@ -17,7 +18,10 @@ int rocm_has_vmem(const struct hip_api *hip)
            hip->hipMemSetAccess != NULL;
 }
 
-/* The device's flag is set only if all functions are present, with the layout of 6.0. */
+/*
+ * The device's flag is set only if all functions are present and the runtime uses the layout of
+ * 6.0.
+ */
 static int32_t check_vmem(const ds_accel_plugin_device_t *device, const char *slot,
                           struct ds_accel_error *error)
 {
@@ -43,9 +47,9 @@ static struct hip_allocation describe(const ds_accel_plugin_device_t *device)
 }
 
 /*
- * The plugin reports the recommended size as the minimum, and uses it as the size of a piece: HIP's
- * minimum may be a page, and a handle for each page would be too many. A recommendation of a single
- * page is ignored.
+ * The plugin reports the recommended granularity as the minimum, and uses it as the size of a
+ * piece: HIP's minimum may be one page, and a handle for each page would be too many. A
+ * recommendation of a single page is ignored.
  */
 #define PIECE_BYTES_MIN ((size_t)2 << 20)
 
@@ -80,21 +84,24 @@ int32_t rocm_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
 {
     int32_t status = piece_size(device, "vmem_granularity", minimum_out, error);
 
-    (void)flags; /* vmem_create() rejects the other flags */
+    (void)flags; /* vmem_create() rejects other flags */
     *recommended_out = *minimum_out;
     return status;
 }
 
-/* -- notes about addresses -- */
+/* -- records of reserved and mapped addresses -- */
 
-/* Listed in struct rocm, because runtimes of 6.x crash on an address that they do not know. */
+/*
+ * A record in a list of struct rocm. It is needed because 6.x runtimes crash on an address that
+ * they did not return.
+ */
 struct rocm_note {
     struct rocm_note *next;
     void *address;
     uint64_t bytes;
 };
 
-/* Removes a note from the list; NULL: not found. */
+/* Removes the address's note from the list and returns it; NULL: not found. */
 static struct rocm_note *take_note(struct rocm *rocm, struct rocm_note **place, const void *address)
 {
     struct rocm_note *note;
@@ -137,7 +144,10 @@ void rocm_vmem_close(struct rocm *rocm)
 
 /* -- addresses -- */
 
-/* Some releases ignore the alignment: an address that is not aligned is released again. */
+/*
+ * Some releases ignore the alignment: an address that is not aligned is released, and the call
+ * fails.
+ */
 static int32_t reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint64_t align_bytes,
                        void *hint, void **address_out, struct ds_accel_error *error)
 {
@@ -162,7 +172,7 @@ static int32_t reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes, ui
     return DS_ACCEL_OK;
 }
 
-/* Aligned at least to a piece. */
+/* The reserved range is aligned at least to the size of a piece. */
 int32_t rocm_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                           uint64_t align_bytes, void *hint, void **address_out,
                           struct ds_accel_error *error)
@@ -217,7 +227,7 @@ int32_t rocm_vmem_release(ds_accel_plugin_device_t *device, void *address, uint6
 
 /* -- physical memory -- */
 
-/* What `native` points to. */
+/* The object that native points to. */
 struct physical {
     uint64_t piece_bytes;
     uint64_t piece_count;
@@ -256,8 +266,8 @@ static int32_t make_pieces(ds_accel_plugin_device_t *device, struct physical *me
 }
 
 /*
- * A request for more memory than the device has fails before the first piece is created, so that it
- * does not take memory from other users of the device.
+ * A request for more memory than the device has fails before the first piece is created, so that a
+ * request that cannot succeed uses no memory of other programs on the device.
  */
 static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                           uint64_t *piece_bytes_out, struct ds_accel_error *error)
@@ -318,7 +328,7 @@ int32_t rocm_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
 
 /* -- mappings -- */
 
-/* Stops at the first piece that fails, and counts the unmapped pieces. */
+/* Stops at the first piece that fails; adds the size of the unmapped pieces to *gone_bytes. */
 static hip_error_t unmap_pieces(ds_accel_plugin_device_t *device, char *address,
                                 uint64_t size_bytes, uint64_t piece_bytes, uint64_t *gone_bytes)
 {
@@ -333,7 +343,7 @@ static hip_error_t unmap_pieces(ds_accel_plugin_device_t *device, char *address,
     return HIP_SUCCESS;
 }
 
-/* On failure, unmap the pieces that were already mapped. */
+/* On failure, unmaps the pieces that were already mapped. */
 int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                       void *native, uint64_t offset_bytes, struct ds_accel_error *error)
 {
@@ -351,7 +361,10 @@ int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
                            (unsigned long long)size_bytes, (unsigned long long)offset_bytes,
                            (unsigned long long)piece);
     }
-    /* Drop the note of an earlier mapping here whose unmap failed because its device was lost. */
+    /*
+     * Free the note of an earlier mapping at this address whose unmap failed because its device was
+     * lost.
+     */
     free(take_note(rocm, &rocm->half_unmapped, address));
     while (done < size_bytes && code == HIP_SUCCESS) {
         code = HIP_OF(device)->hipMemMap((char *)address + done, piece, 0,
@@ -367,8 +380,9 @@ int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
 }
 
 /*
- * The frame passes the range of one mapping: of this device's memory, and therefore in its pieces.
- * When a piece fails, the number of unmapped pieces is recorded, and the next attempt starts there.
+ * The frame passes the range of one mapping, which therefore consists of pieces of this device's
+ * memory. When a piece fails, the number of unmapped bytes is recorded, and the next attempt
+ * continues there.
  */
 int32_t rocm_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         struct ds_accel_error *error)

@@ -2,23 +2,24 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The sdaa plugin: Tecorigin's cards through SDAARuntime, libsdaart. The plugin was never run on a
- * card: sdaa.h lists the functions that the plugin uses, and the functions that it does not use
- * because a part of them is not verified.
+ * card. sdaa.h lists the functions that the plugin uses, and the functions that it does not use
+ * because their behaviour is not fully verified.
  *
  *   sdaa.h     functions, numbers, layouts
  *   sensors.c  TCML and TCPX
  *
- * plugins/common/cuda_shaped.c implements memory, streams and events. The frame makes the default
- * stream: the meaning of the NULL handle is not documented (sdaaStreamPerThread is 2, so not every
- * handle is an address).
+ * plugins/common/cuda_shaped.c implements memory, streams and events. The frame creates the default
+ * stream, because the meaning of the NULL handle is not documented (sdaaStreamPerThread is 2, so
+ * not every handle is an address).
  *
- * A card is four devices, each with its own node, so a device is a part; its parent's UUID is the
- * card's. The runtime reports the bus of a card but neither domain nor slot, which TCML reports.
- * Without TCML, the address 0000:BUS:00.0 is a guess.
+ * A card contains four devices, each with its own node. A device is therefore reported as a part,
+ * and its parent's UUID is that of the card. The runtime reports the bus of a card, but neither
+ * domain nor slot; TCML reports all of them. Without TCML, the plugin assumes the address
+ * 0000:BUS:00.0.
  *
- * Two generations of the runtime have the same names. In the first generation, streams and events
- * are ints and errors have other numbers; it has no sdaaGetErrorName, and the plugin rejects it for
- * that reason.
+ * Two generations of the runtime export the same names. In the first generation, streams and events
+ * are ints and errors have other numbers; the plugin rejects that generation, which it recognizes
+ * by the missing sdaaGetErrorName.
  */
 #include "sdaa.h"
 
@@ -73,7 +74,10 @@ static const struct cuda_shaped_vendor shaped = {
     .meaning = sdaa_meaning,
 };
 
-/* The vendor's PCI id is 0x0719 or 0x00a1: not verified, so the plugin looks only for the node. */
+/*
+ * The vendor's PCI id is 0x0719 or 0x00a1, which is not verified, so the plugin looks only for the
+ * node.
+ */
 #define HARDWARE "node /dev/tcaicard[0-9]*\n"
 
 static const struct vendor_pattern pattern = {.hardware = HARDWARE, .driver = "teco"};
@@ -121,7 +125,7 @@ static void sdaa_describe(void *runtime, int64_t code, int32_t *status_out, cons
     }
 }
 
-/* -- life -- */
+/* -- opening and closing -- */
 
 static void sdaa_close(void *runtime)
 {
@@ -168,7 +172,7 @@ static int sdaa_open(const struct ds_accel_host *host, void **runtime_out,
 
     memset(&hardware, 0, sizeof(hardware));
     /*
-     * Only for the number of nodes; the frame has already checked the presence, and reports
+     * Called only for the number of nodes: the frame has already checked the presence and reported
      * problems.
      */
     if (vendor_presence_check(host, &pattern, &hardware, problem) != 0) {
@@ -240,16 +244,22 @@ static int32_t sdaa_backend_info(ds_accel_plugin_instance_t *instance,
     return DS_ACCEL_OK;
 }
 
-/* -- which device -- */
+/* -- identity and visibility -- */
 
-/* The name in the variable's list, or the index without one; -1: the list is shorter. */
+/*
+ * Writes the device's entry in the variable's list, or the device's index if the variable is not
+ * set. Returns -1 if the list is shorter.
+ */
 static int sdaa_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                               size_t token_size)
 {
     return vendor_visible_token(device, visible[which].variable, token, token_size);
 }
 
-/* The number in a node's name, by position: the nodes of /dev sorted by number. -1: none. */
+/*
+ * Returns the number in a node's name; place is the node's position among the nodes of /dev, sorted
+ * by number. -1: none.
+ */
 static int node_number(const struct ds_accel_host *host, uint32_t place)
 {
     unsigned char seen[256] = {0};
@@ -309,9 +319,9 @@ static void place_on_card(ds_accel_plugin_device_t *device,
 }
 
 /*
- * A guess if TCML reports no address: the runtime reports only the bus of a card's address, and
- * cards are at domain, slot and function 0. The guess counts only if a device of the vendor is at
- * the address.
+ * Guesses the PCI address if TCML reports none: the runtime reports only the bus, and the plugin
+ * assumes domain, slot and function 0. The guess is used only if a device of the vendor is at that
+ * address.
  */
 static void guess_address(const struct ds_accel_host *host, int bus,
                           struct ds_accel_device_identity *identity)
@@ -333,7 +343,10 @@ static void guess_address(const struct ds_accel_host *host, int bus,
     }
 }
 
-/* TCML's address counts only if it is on the runtime's bus: then both describe the same card. */
+/*
+ * Uses TCML's address only if it has the bus that the runtime reports, so that both describe the
+ * same card.
+ */
 static void find_address(ds_accel_plugin_device_t *device, int bus,
                          struct ds_accel_device_identity *identity)
 {
@@ -387,15 +400,15 @@ static int32_t sdaa_device_open(ds_accel_plugin_device_t *device, uint64_t nativ
 static int32_t sdaa_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                  uint32_t flags, void **pointer_out, struct ds_accel_error *error)
 {
-    (void)flags; /* the call takes no flags */
+    (void)flags; /* sdaaMallocHost() has no flags */
     return SDAA_CHECK(device, SDAA_OF(device)->api.sdaaMallocHost(pointer_out, size_bytes), error,
                       "sdaaMallocHost(%llu bytes)", (unsigned long long)size_bytes);
 }
 
 /*
- * The hardware computes in float32 and float16; bfloat16 goes through float16 and clips (a survey
- * of the vendor's manuals, not verified on hardware). The other types are known only to be
- * storable.
+ * The hardware computes in float32 and float16; bfloat16 is converted to float16, which limits its
+ * range (according to the vendor's manuals, not verified on hardware). The other types can be
+ * stored; nothing else is known about them.
  */
 static int32_t sdaa_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
                                   uint32_t *support_out, struct ds_accel_error *error)
@@ -425,7 +438,7 @@ const struct vendor_backend vendor_backend = {
     .visible_count = 1,
     .export_prefixes = export_prefixes,
     .event_handle_bytes = sizeof(struct cuda_shaped_ipc),
-    .allocation_align_bytes = 1, /* no alignment is promised */
+    .allocation_align_bytes = 1, /* the vendor promises no alignment */
     .probes_in_child = 1,
     .open = sdaa_open,
     .close = sdaa_close,
@@ -439,7 +452,9 @@ const struct vendor_backend vendor_backend = {
     .stream_host_task = cuda_shaped_stream_host_task,
     .event_create = cuda_shaped_event_create,
     .alloc_pinned = sdaa_alloc_pinned,
-    /* Every device copies from the memory; that it is pinned for each device is not verified. */
+    /*
+     * Every device can copy from the memory; whether it is pinned for every device is not verified.
+     */
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
     .copy_async = cuda_shaped_copy_async,
     .fill_async = cuda_shaped_fill_async,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What this plugin uses of libsdaart (sdaa_runtime.h of the current, HIP-shaped runtime) and of
- * libtcml (tcml.h). Only the text of both headers was available; neither library was run.
+ * The part of libsdaart (sdaa_runtime.h of the current, HIP-shaped runtime) and of libtcml (tcml.h)
+ * that the plugin uses. Only the text of both headers was available; neither library was run.
  *
- * Left out, because a part of it is not verified: sdaaMallocAsync (its counterpart sdaaFreeAsync
- * was never seen), sdaaIpcGetMemHandle (no function closes an opened handle), the experimental
- * sdaaMemcpyPeer, the versions (the encoding of the number), TCML's power and clocks (their units).
+ * The plugin does not use the following, because they are not fully verified: sdaaMallocAsync
+ * (sdaaFreeAsync, which it needs, is in no available source), sdaaIpcGetMemHandle (no function
+ * closes an opened handle), the experimental sdaaMemcpyPeer, the versions (the encoding of the
+ * number), TCML's power and clocks (their units).
  */
 #ifndef DS_ACCEL_PLUGINS_SDAA_SDAA_H
 #define DS_ACCEL_PLUGINS_SDAA_SDAA_H
@@ -50,23 +51,24 @@ enum {
     SDAA_RUNTIME_MEMORY = 1052
 };
 
-/* In addition to the functions of struct cuda_shaped_api. */
+/* Functions in addition to those of struct cuda_shaped_api. */
 struct sdaa_api {
     sdaa_error_t (*sdaaGetDeviceCount)(int *count);
     sdaa_error_t (*sdaaGetDeviceProperties)(struct sdaa_properties *properties, int device);
     const char *(*sdaaGetErrorName)(sdaa_error_t code);
-    sdaa_error_t (*sdaaMallocHost)(void **pointer, size_t size); /* no flags */
+    sdaa_error_t (*sdaaMallocHost)(void **pointer, size_t size); /* has no flags argument */
 };
 
-/* Created by open(). */
+/* The plugin's runtime, created by open(). */
 struct sdaa {
     struct cuda_shaped shaped;
     struct sdaa_api api;
     const struct ds_accel_host *host;
     struct vendor_lib lib;
     struct sdaa_sensors *sensors;
-    uint32_t node_count; /* in /dev */
-    uint32_t all_count;  /* the runtime's devices, if no variable hides any; 0: not known */
+    uint32_t node_count; /* number of nodes in /dev */
+    /* Number of the runtime's devices if no variable hides devices; 0: not known */
+    uint32_t all_count;
 };
 _Static_assert(offsetof(struct sdaa, shaped) == 0, "cuda_shaped.h");
 
@@ -75,7 +77,7 @@ _Static_assert(offsetof(struct sdaa, shaped) == 0, "cuda_shaped.h");
     vendor_check((device)->instance, (device), cuda_shaped_code(&SDAA_OF(device)->shaped, (code)), \
                  (error), __VA_ARGS__)
 
-/* A card is four devices. */
+/* A card contains four devices. */
 #define SDAA_DEVICES_PER_CARD 4u
 
 /* -- sensors.c: TCML and TCPX, opened at first use -- */
@@ -83,14 +85,14 @@ _Static_assert(offsetof(struct sdaa, shaped) == 0, "cuda_shaped.h");
 struct sdaa_sensors *sdaa_sensors_create(const struct ds_accel_host *host);
 void sdaa_sensors_destroy(struct sdaa_sensors *sensors);
 /*
- * Devices of one node of /dev: 1, or SDAA_DEVICES_PER_CARD if the runtime's or TCML's count shows
- * that nodes are cards.
+ * Returns the number of devices of one node of /dev: 1, or SDAA_DEVICES_PER_CARD if the runtime's
+ * or TCML's count shows that nodes are cards.
  */
 uint32_t sdaa_devices_per_node(const struct sdaa *sdaa);
-/* TCML's UUID of a device or, with *is_card_out, of its card. -1: not known. */
+/* Reads TCML's UUID of a device or, if *is_card_out is set, of its card. -1: not known. */
 int sdaa_sensors_uuid(const struct sdaa *sdaa, uint32_t vendor_index, char *text, size_t text_size,
                       int *is_card_out);
-/* TCML's PCI address of a device or its card. -1: not known. */
+/* Reads TCML's PCI address of a device or its card. -1: not known. */
 int sdaa_sensors_pci(const struct sdaa *sdaa, uint32_t vendor_index, char *address,
                      size_t address_size, uint32_t *bus_out);
 int32_t sdaa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * TCML, the telemetry, and TCPX, the ranges. Neither library's file name is verified: the plugin
- * tries libtcml.so, and uses TCPX if the program has already loaded it or option tcpx_library names
- * it.
+ * Telemetry through TCML, and ranges through TCPX. Neither library's file name is verified: the
+ * plugin tries libtcml.so, and uses TCPX if the program has already loaded it or option
+ * tcpx_library contains its path.
  *
- * It is not documented whether TCML's numbers and the nodes of /dev count devices or cards, which
- * are four devices each. Very likely both count devices. The counts of the runtime, of TCML and of
- * the nodes can prove otherwise; if TCML's count matches neither, its numbers cannot be mapped to
+ * It is not documented whether TCML's numbers and the nodes of /dev count devices or cards (a card
+ * contains four devices). Very likely both count devices. The counts of the runtime, of TCML and of
+ * the nodes can disprove this; if TCML's count matches neither, its numbers cannot be mapped to
  * devices, and there are no sensors.
  */
 #include "sdaa.h"
@@ -20,7 +20,7 @@ struct tcml_utilization {
 struct tcml_memory {
     uint64_t total, free, used;
 };
-/* tcmlPciInfo_t begins with these 72 bytes: the address as text, as numbers, and again as text. */
+/* The first 72 bytes of tcmlPciInfo_t: the address as text, as numbers, and again as text. */
 #define TCML_PCI_BYTES 512
 struct tcml_pci {
     char short_text[16]; /* "0000:3D:00.0" */
@@ -36,7 +36,10 @@ _Static_assert(sizeof(struct tcml_utilization) == 8, "tcmlUtilization_t");
 _Static_assert(sizeof(struct tcml_memory) == 24, "tcmlMemory_t");
 _Static_assert(offsetof(struct tcml_memory, used) == 16, "tcmlMemory_t.used is the last");
 
-/* tcmlReturn_t: 0 is success. Devices are numbers; results come after them. */
+/*
+ * Functions return tcmlReturn_t, where 0 is success. A device argument is a number and precedes the
+ * result arguments.
+ */
 struct tcml_api {
     int (*tcmlInitWithFlags)(uint64_t flags);
     int (*tcmlShutdown)(void);
@@ -49,8 +52,8 @@ struct tcml_api {
 };
 
 /*
- * tcpxRangePush was seen in callers; tcpxRangePop is the matching name, not verified. Their return
- * values are not known and are ignored.
+ * tcpxRangePush is known from code that calls it; tcpxRangePop is the matching name, not verified.
+ * The return values of both are not known and are ignored.
  */
 struct tcpx_api {
     void (*tcpxRangePush)(const char *message);
@@ -59,7 +62,7 @@ struct tcpx_api {
 
 struct sdaa_sensors {
     const struct ds_accel_host *host;
-    pthread_mutex_t lock; /* guards the opening of the libraries, and TCML's calls */
+    pthread_mutex_t lock; /* guards the opening of the libraries and all calls of TCML */
     uint32_t is_tcml_tried;
     uint32_t has_tcml;
     uint32_t tcml_count;
@@ -115,7 +118,7 @@ void sdaa_sensors_destroy(struct sdaa_sensors *sensors)
     free(sensors);
 }
 
-/* With the lock held. */
+/* Caller holds sensors->lock. */
 static void open_tcml(struct sdaa_sensors *sensors)
 {
     struct vendor_problem problem = {0};
@@ -139,7 +142,7 @@ static void open_tcml(struct sdaa_sensors *sensors)
     }
 }
 
-/* With the lock held. */
+/* Caller holds the lock of sdaa->sensors. */
 static uint32_t devices_per_node(const struct sdaa *sdaa)
 {
     struct sdaa_sensors *sensors = sdaa->sensors;
@@ -164,7 +167,10 @@ uint32_t sdaa_devices_per_node(const struct sdaa *sdaa)
     return count;
 }
 
-/* TCML's number for a device; -1: it cannot be known. With the lock held. */
+/*
+ * Finds TCML's number for a device; returns -1 if the number cannot be determined. Caller holds the
+ * lock of the sensors.
+ */
 static int tcml_index(const struct sdaa *sdaa, uint32_t vendor_index, uint32_t *index_out,
                       int *is_card_out)
 {
@@ -205,7 +211,8 @@ int sdaa_sensors_uuid(const struct sdaa *sdaa, uint32_t vendor_index, char *text
 }
 
 /*
- * The layout is known only from a header: the struct counts only if its text and its numbers agree.
+ * Reads the PCI address. The layout comes from a header and is not verified: the address is used
+ * only if its text and its numbers agree.
  */
 static int read_pci(const struct tcml_api *tcml, uint32_t index, char *address, size_t address_size,
                     uint32_t *bus_out)
@@ -248,7 +255,7 @@ int sdaa_sensors_pci(const struct sdaa *sdaa, uint32_t vendor_index, char *addre
     return result;
 }
 
-/* For a card, memory would be the sum of its four devices: left out. */
+/* Reads TCML's values. A card's memory would be the sum of its four devices, so it is left out. */
 static void ask_tcml(const struct tcml_api *tcml, uint32_t index, int is_card,
                      struct ds_accel_telemetry *telemetry)
 {
@@ -297,7 +304,7 @@ int32_t sdaa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 
 /* -- ranges -- */
 
-/* 0: TCPX can be called; otherwise no profiler reads ranges. */
+/* Returns 0 if TCPX can be called; otherwise no profiler records ranges. */
 static int open_tcpx(struct sdaa_sensors *sensors)
 {
     static const char *const none[] = {NULL};

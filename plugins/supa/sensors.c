@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * BRML, the telemetry, according to brml.h; and BRTX, the ranges, according to code that calls it.
- * The name of BRTX's library is not known: the plugin uses BRTX if the program has already loaded
- * it, or option brtx_library names it. BRML ignores all variables: a device is found by its PCI
- * address.
+ * Telemetry through BRML, according to brml.h; ranges through BRTX, according to code that calls
+ * it. The file name of BRTX's library is not known: the plugin uses BRTX if the program has already
+ * loaded it, or option brtx_library contains its path. BRML ignores all variables, so the plugin
+ * finds a device by its PCI address.
  */
 #include "supa.h"
 
@@ -31,7 +31,7 @@ enum {
     BRML_SENSOR_GPU = 0
 };
 
-/* brmlReturn_t: 0 is success. Power in milliwatts. */
+/* Functions return brmlReturn_t, where 0 is success. Power is in milliwatts. */
 struct brml_api {
     int (*brmlInit_v2)(void);
     int (*brmlInit)(void);
@@ -48,7 +48,7 @@ struct brml_api {
     int (*brmlDeviceGetPowerUsage)(brml_device_t device, unsigned int *power);
 };
 
-/* The return values are not verified and are ignored. */
+/* The return values of these functions are not verified and are ignored. */
 struct brtx_api {
     void (*brtxRangePushA)(const char *message);
     void (*brtxRangePop)(void);
@@ -56,7 +56,7 @@ struct brtx_api {
 
 struct supa_sensors {
     const struct ds_accel_host *host;
-    pthread_mutex_t lock; /* guards the opening of the libraries, and BRML's calls */
+    pthread_mutex_t lock; /* guards the opening of the libraries and all calls of BRML */
     uint32_t is_brml_tried, has_brml;
     struct vendor_lib brml_lib;
     struct brml_api brml;
@@ -115,7 +115,7 @@ void supa_sensors_destroy(struct supa_sensors *sensors)
     free(sensors);
 }
 
-/* With the lock held. */
+/* Caller holds sensors->lock. */
 static void open_brml(struct supa_sensors *sensors)
 {
     struct vendor_problem problem = {0};
@@ -141,7 +141,7 @@ static void open_brml(struct supa_sensors *sensors)
     }
 }
 
-/* BRML's device at the address, with the lock held; -1: none. */
+/* Finds BRML's device at the PCI address; -1: none. Caller holds sensors->lock. */
 static int find_device(struct supa_sensors *sensors, const char *pci_address,
                        brml_device_t *device_out)
 {
@@ -243,7 +243,7 @@ int32_t supa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 
 /* -- ranges -- */
 
-/* 0: BRTX can be called; otherwise no profiler reads ranges. */
+/* Returns 0 if BRTX can be called; otherwise no profiler records ranges. */
 static int open_brtx(struct supa_sensors *sensors)
 {
     static const char *const none[] = {NULL};

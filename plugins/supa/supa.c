@@ -2,19 +2,19 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The supa plugin: Biren's GPUs through the SUPA runtime. The plugin was written without the
- * hardware and without a header: supa.h names the source of each fact, and the facts that an
+ * hardware and without a header: supa.h lists the source of each fact, and the facts that an
  * operator must confirm.
  *
  *   supa.h     functions and numbers
  *   verbs.c    copies, and other calls that differ from plugins/common/cuda_shaped.c
  *   sensors.c  BRML and BRTX
  *
- * The frame makes the default stream: the meaning of the NULL handle is not documented.
+ * The frame creates the default stream, because the meaning of the NULL handle is not documented.
  *
- * The two generations share names for different functions: suDeviceGetAttribute belongs to the
- * runtime in 1.x and to the driver in 2.x. The plugin therefore determines the generation by one
- * symbol (supaGetDeviceCount, else suMallocDevice) before it looks up any other, and looks up only
- * names with the runtime's own prefix.
+ * The two generations of the runtime use some names for different functions: suDeviceGetAttribute
+ * belongs to the runtime in 1.x and to the driver in 2.x. The plugin therefore determines the
+ * generation by one symbol (supaGetDeviceCount, else suMallocDevice) before it looks up any other
+ * symbol, and looks up only names with the runtime's own prefix.
  */
 #include "supa.h"
 
@@ -38,7 +38,7 @@ static const struct vendor_symbol generation_symbols[] = {
         symbol, offsetof(struct supa, api.member), 0, NULL \
     }
 
-/* According to the vendor's manual. */
+/* Functions of 1.x, according to the vendor's manual. */
 static const struct vendor_symbol first_symbols[] = {
     OWN("suGetDeviceCount", get_device_count),
     SHARED("suSetDevice", set_device),
@@ -84,7 +84,10 @@ static const struct vendor_symbol first_symbols[] = {
     OWN("suProfilerStop", profiler_stop),
 };
 
-/* According to code that calls them, and by analogy with CUDA's runtime if marked "analogy". */
+/*
+ * Functions of 2.x, according to code that calls them; those marked "analogy" are assumed by
+ * analogy with CUDA's runtime.
+ */
 static const struct vendor_symbol second_symbols[] = {
     OWN("supaGetDeviceCount", get_device_count),
     SHARED("supaSetDevice", set_device),
@@ -131,7 +134,7 @@ static const struct vendor_symbol second_symbols[] = {
     OWN("supaProfilerStop", profiler_stop),
 };
 
-/* Messages are the same for both generations, except for allocations and copies. */
+/* Messages are the same for both generations, except those for allocations and copies. */
 static const struct cuda_shaped_text texts[] = {
     CUDA_SHAPED_TEXT(get_device, "GetDevice"),
     CUDA_SHAPED_TEXT(set_device, "SetDevice"),
@@ -170,9 +173,11 @@ static const struct cuda_shaped_text texts[] = {
 static const struct vendor_pattern pattern = {.hardware = HARDWARE, .driver = "biren"};
 static const struct vendor_visible visible[] = {{"SUPA_VISIBLE_DEVICES", ",", 1, 0, 0, 0}};
 
-/* -- codes: by name, because their numbers are not verified -- */
+/* -- error codes, recognized by name because their numbers are not verified -- */
 
-/* "NotReady" of "suErrorNotReady" and "supaErrorNotReady"; "" for any other name. */
+/*
+ * Returns "NotReady" for "suErrorNotReady" and "supaErrorNotReady"; returns "" for any other name.
+ */
 static const char *bare_name(const char *name)
 {
     if (name == NULL) {
@@ -185,7 +190,7 @@ static const char *bare_name(const char *name)
 }
 
 /*
- * The numbers of CUDA's runtime errors, for a library without names: used only if the option
+ * The numbers of CUDA's runtime errors, for a library without error names. Used only if the option
  * "numbering = cuda" confirms them.
  */
 static const struct {
@@ -233,8 +238,8 @@ static const struct {
 };
 
 /*
- * The runtime's name; without a name, CUDA's name if its numbers are confirmed, or the runtime's
- * text.
+ * Returns the runtime's name of the code; if the runtime has no names, CUDA's name if the numbers
+ * are confirmed, else the runtime's text.
  */
 static const char *supa_error_name(const struct supa *supa, supa_error_t code)
 {
@@ -252,7 +257,7 @@ static const char *supa_error_name(const struct supa *supa, supa_error_t code)
     return text != NULL ? text : "error";
 }
 
-/* Returns true for the error of that name, without "suError" or "supaError". */
+/* Returns true if the error has that name after the prefix "suError" or "supaError". */
 static int is_named(const struct supa *supa, supa_error_t code, const char *name)
 {
     return strcmp(bare_name(supa_error_name(supa, code)), name) == 0;
@@ -306,8 +311,8 @@ static void supa_describe(void *runtime, int64_t code, int32_t *status_out, cons
 }
 
 /*
- * The number of "not ready" is not known, but its name is: the first failure with that name
- * provides the number for later comparisons.
+ * Returns true for "not ready". Its number is not known, but its name is: the first failure with
+ * that name determines the number for later comparisons.
  */
 static int is_not_ready(struct supa *supa, supa_error_t code)
 {
@@ -354,7 +359,7 @@ static const struct cuda_shaped_vendor generations[] = {
     },
 };
 
-/* -- life -- */
+/* -- opening and closing -- */
 
 static void supa_close(void *runtime)
 {
@@ -381,7 +386,8 @@ static int bind_generation(struct supa *supa, struct vendor_problem *problem)
     if (cuda_shaped_bind(supa, &generations[supa->generation - 1], &supa->lib, problem) != 0) {
         return -1;
     }
-    if (supa->shaped.api.host_free == NULL) { /* early 1.x has one function for both */
+    /* Early 1.x has one function that frees device memory and host memory. */
+    if (supa->shaped.api.host_free == NULL) {
         supa->shaped.api.host_free = supa->shaped.api.free;
     }
     return 0;
@@ -561,7 +567,10 @@ static int32_t supa_device_open(ds_accel_plugin_device_t *device, uint64_t nativ
     return status;
 }
 
-/* The types that DeepSpeed's accelerator reports; the others are known only to be storable. */
+/*
+ * Reports the types that DeepSpeed's accelerator lists; the other types can be stored, and nothing
+ * else is known about them.
+ */
 static int32_t supa_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
                                   uint32_t *support_out, struct ds_accel_error *error)
 {
@@ -604,7 +613,7 @@ const struct vendor_backend vendor_backend = {
     .visible = visible,
     .visible_count = 1,
     .export_prefixes = export_prefixes,
-    .allocation_align_bytes = 1, /* no alignment is promised */
+    .allocation_align_bytes = 1, /* the vendor promises no alignment */
     .probes_in_child = 1,
     .open = supa_open,
     .close = supa_close,

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What this plugin uses of Biren's runtime, in its two generations: SDK 1.x (functions su...,
- * according to the vendor's manual) and SDK 2.x (functions supa..., according to code that calls
- * them, modelled on CUDA's runtime). The header of neither was available.
+ * The part of Biren's runtime that the plugin uses, in its two generations: SDK 1.x (functions
+ * su..., according to the vendor's manual) and SDK 2.x (functions supa..., according to code that
+ * calls them, modelled on CUDA's runtime). Neither header was available.
  *
- * Not verified: the numbers of copy kinds, of flags and of capture modes and states, in both; in
- * 2.x also each function marked "by analogy": its name and arguments are CUDA's with the prefix
- * changed. The plugin uses these only if an operator has compared them with the SDK's headers and
- * confirms them by option numbering = cuda. Errors are recognized by their names, so their numbers
- * do not matter.
+ * Not verified in either generation: the values of copy kinds, of flags, and of capture modes and
+ * states. Not verified in 2.x: each function marked "analogy", whose name and arguments are CUDA's
+ * with another prefix. The plugin uses these only if an operator has compared them with the SDK's
+ * headers and confirms them with the option numbering = cuda. Errors are recognized by their names,
+ * so their numbers are not needed.
  *
- * Not used at all: IPC handles, which are passed by value and whose size is not known; attributes,
- * whose numbers are not known; suDeviceProp, which differs from CUDA's.
+ * Not used: IPC handles, which are passed by value and whose size is not known; attributes, whose
+ * numbers are not known; suDeviceProp, which differs from CUDA's struct.
  */
 #ifndef DS_ACCEL_PLUGINS_SUPA_SUPA_H
 #define DS_ACCEL_PLUGINS_SUPA_SUPA_H
@@ -23,30 +23,30 @@ typedef int supa_error_t;
 
 /*
  * One table for both generations, here and in struct cuda_shaped_api: the members are named after
- * their effect, and a list of symbols for each generation maps them to functions. The order of
- * arguments differs only for the asynchronous copy, which has its own member here for 1.x.
+ * their effect, and a list of symbols for each generation assigns functions to members. The order
+ * of arguments differs only in the asynchronous copy, which has a separate member here for 1.x.
  */
 struct supa_api {
     supa_error_t (*get_device_count)(int *count);
     supa_error_t (*get_pci_address)(char *address, int length, int device);
-    const char *(*error_name)(supa_error_t code); /* NULL: 2.x may have texts only */
-    const char *(*error_text)(supa_error_t code); /* 2.x */
+    const char *(*error_name)(supa_error_t code); /* NULL: 2.x may have only texts of errors */
+    const char *(*error_text)(supa_error_t code); /* only in 2.x */
     supa_error_t (*copy_stream_kind)(void *destination, const void *source, size_t size,
-                                     void *stream, int kind); /* 1.x */
+                                     void *stream, int kind); /* only in 1.x */
     supa_error_t (*profiler_start)(void);
     supa_error_t (*profiler_stop)(void);
 };
 
-/* Created by open(). */
+/* The plugin's runtime, created by open(). */
 struct supa {
     struct cuda_shaped shaped;
     struct supa_api api;
     const struct ds_accel_host *host;
     struct vendor_lib lib;
-    uint32_t is_vouched; /* option numbering = cuda */
-    int generation;      /* 1, 2 */
+    uint32_t is_vouched; /* option numbering = cuda is set */
+    int generation;      /* 1 or 2 */
     struct supa_sensors *sensors;
-    atomic_int not_ready; /* the number of "not ready", once a name has provided it; 0 before */
+    atomic_int not_ready; /* number of the error "not ready"; 0 until it is known */
 };
 _Static_assert(offsetof(struct supa, shaped) == 0, "cuda_shaped.h");
 
@@ -59,7 +59,7 @@ _Static_assert(offsetof(struct supa, shaped) == 0, "cuda_shaped.h");
 
 struct supa_sensors *supa_sensors_create(const struct ds_accel_host *host);
 void supa_sensors_destroy(struct supa_sensors *sensors);
-/* Adds BRML's facts about the device at identity->pci_address. */
+/* Adds facts from BRML about the device at identity->pci_address. */
 void supa_sensors_identify(struct supa_sensors *sensors, struct ds_accel_device_identity *identity);
 int32_t supa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                        struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
@@ -73,7 +73,7 @@ int32_t supa_range_pop(ds_accel_plugin_instance_t *instance, const char *domain,
 int32_t supa_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                         const void *source, uint64_t size_bytes, uint32_t kind,
                         struct ds_accel_error *error);
-/* Copies bytes to the device and back, to check the meaning of the copy kinds. */
+/* Copies bytes to the device and back, to verify the values of the copy kinds. */
 int32_t supa_check_copies(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 int32_t supa_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
                           struct ds_accel_error *error);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The calls that differ in SUPA from plugins/common/cuda_shaped.c: the copy of 1.x, and calls that
+ * Calls that differ between SUPA and plugins/common/cuda_shaped.c: the copy of 1.x, and calls that
  * are not verified.
  */
 #include "supa.h"
 
-/* The only call whose arguments changed order between the generations. */
+/* The copy is the only call whose order of arguments differs between the generations. */
 int32_t supa_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                         const void *source, uint64_t size_bytes, uint32_t kind,
                         struct ds_accel_error *error)
@@ -25,7 +25,7 @@ int32_t supa_copy_async(ds_accel_plugin_device_t *device, void *native_stream, v
         (unsigned long long)size_bytes, native_kind);
 }
 
-/* -- the numbers of copy kinds, tried on memory of our own -- */
+/* -- verification of the copy kinds, on the plugin's own memory -- */
 
 #define TRIAL_BYTES 256
 
@@ -76,7 +76,7 @@ int32_t supa_check_copies(ds_accel_plugin_device_t *device, struct ds_accel_erro
     if (status == DS_ACCEL_OK) {
         status = send_and_receive(device, &trial, error);
         (void)cuda_shaped_stream_synchronize(device, trial.stream,
-                                             &ignored); /* no work runs any more */
+                                             &ignored); /* afterwards no work is running */
         (void)cuda_shaped_free(device, trial.memory, &ignored);
     }
     cuda_shaped_stream_destroy(device, trial.stream);
@@ -95,8 +95,8 @@ int32_t supa_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void
 }
 
 /*
- * Always relaxed: no known call lets a thread allocate during a capture of another mode. Calls that
- * another mode would reject are therefore not rejected.
+ * Captures always use the relaxed mode, because no known call lets a thread allocate during a
+ * capture in another mode. Calls that another mode would reject are therefore accepted.
  */
 int32_t supa_capture_begin(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
                            struct ds_accel_error *error)
@@ -105,7 +105,7 @@ int32_t supa_capture_begin(ds_accel_plugin_device_t *device, void *native_stream
     return cuda_shaped_capture_begin(device, native_stream, CUDA_SHAPED_CAPTURE_RELAXED, error);
 }
 
-/* A state unknown to CUDA is not reliable. */
+/* Reports a capture state that CUDA does not define as broken. */
 int32_t supa_capture_status(ds_accel_plugin_device_t *device, void *native_stream,
                             uint32_t *status_out, struct ds_accel_error *error)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Devices: what zeDeviceGet lists, in its order.
+ * Devices, in the order of zeDeviceGet().
  *
  * ZE_FLAT_DEVICE_HIERARCHY decides what a device is: a card (COMPOSITE) or a tile (FLAT, COMBINED).
  * A tile is recognized by its flag, by a root device, or by another device at the same PCI address.
  *
- * ZE_AFFINITY_MASK hides devices and renumbers the others, but never changes their order: the
- * visible devices correspond to the mask's numbers in ascending order. Numbers of devices that do
- * not exist are the largest and match no visible device. "1.0", a tile of a card, names no device
- * where tiles are the devices.
+ * ZE_AFFINITY_MASK hides devices and renumbers the remaining devices, but never changes their
+ * order: the visible devices correspond to the mask's numbers in ascending order. Numbers of
+ * devices that do not exist are the largest and match no visible device. An entry such as "1.0",
+ * which selects a tile of a card, selects no device if the tiles themselves are the devices.
  */
 #include "xpu.h"
 
@@ -27,7 +27,7 @@ static int is_same_address(const struct xpu_unit *a, const struct xpu_unit *b)
 
 struct mask_entry {
     uint32_t root;
-    int64_t tile; /* -1: the whole device */
+    int64_t tile; /* -1: the entry selects the whole device */
 };
 
 struct mask {
@@ -35,7 +35,7 @@ struct mask {
     uint32_t count;
 };
 
-/* As the driver reads numbers: 0x1 and 010 too; characters after a number are ignored. */
+/* Parses a number as the driver does: also 0x1 and 010; characters after a number are ignored. */
 static int parse_number(const char *text, uint32_t *number_out)
 {
     char *end;
@@ -76,8 +76,8 @@ static int compare_entries(const void *a, const void *b)
 }
 
 /*
- * The part of the mask for the device at this position among the devices that the mask names; -1:
- * the mask ends before.
+ * Finds the entries of the mask for the device at this position among the devices that the mask
+ * selects; -1: the mask selects fewer devices.
  */
 static int mask_at(const struct mask *mask, uint32_t position, uint32_t *root_out, char *token,
                    size_t token_size)
@@ -135,9 +135,10 @@ static void drop_tiles(struct mask *mask)
 }
 
 /*
- * Returns true if the devices are tiles: the variable says so, or two devices share an address.
- * Otherwise the product's default applies: if the mask names more devices than there are, and
- * exactly as many without its entries for tiles, the devices are tiles.
+ * Returns true if the devices are tiles: ZE_FLAT_DEVICE_HIERARCHY says so, or two devices share a
+ * PCI address. Otherwise the product's default applies: the devices are tiles if the mask selects
+ * more devices than there are, and exactly as many as there are after its entries for tiles are
+ * ignored.
  */
 static int is_flat(const struct xpu_runtime *runtime, const struct mask *all,
                    const struct mask *whole)
@@ -197,7 +198,7 @@ int xpu_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *to
     return (size_t)snprintf(token, token_size, "%s", unit->token) < token_size ? 0 : -1;
 }
 
-/* ---- what there is -------------------------------------------------------------------------- */
+/* ---- list of devices ------------------------------------------------------------------------ */
 
 static ze_result describe_unit(const struct xpu_runtime *runtime, struct xpu_unit *unit)
 {
@@ -259,7 +260,7 @@ static int add_driver(struct xpu_runtime *runtime, struct xpu_driver *driver,
     return 0;
 }
 
-/* Tiles of a card are neighbours in the list. */
+/* Marks tiles and numbers the tiles of each card, which are consecutive in the list. */
 static void find_tiles(struct xpu_runtime *runtime)
 {
     for (uint32_t i = 0; i < runtime->unit_count; i++) {
@@ -409,7 +410,7 @@ int32_t xpu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* One context for all devices of a driver, so that they can access each other's memory. */
+/* Creates one context for all devices of a driver, so that they can access each other's memory. */
 static int32_t get_context(ds_accel_plugin_device_t *device, struct xpu_state *state,
                            uint64_t native_context, struct ds_accel_error *error)
 {
@@ -450,7 +451,8 @@ static void put_context(const struct xpu_state *state)
 }
 
 /*
- * The first queue group that computes and copies; its number is an ordinal, not an index of queues.
+ * Finds the first queue group that computes and copies; its number is an ordinal of groups, not an
+ * index of queues.
  */
 static int32_t find_group(ds_accel_plugin_device_t *device, struct xpu_state *state,
                           struct ds_accel_error *error)
@@ -617,8 +619,8 @@ int32_t xpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint
         break;
     case DS_ACCEL_DTYPE_BFLOAT16:
         /*
-         * No flag of the device shows this: a driver with the conversion implies the matrix
-         * engines.
+         * No device flag reports matrix engines: a driver with the conversion extension implies
+         * them.
          */
         support |= state->unit->driver->has_bfloat16 ? DS_ACCEL_DTYPE_COMPUTES
                                                      : DS_ACCEL_DTYPE_EMULATED;
@@ -646,7 +648,7 @@ int32_t xpu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_de
     ze_result result;
 
     if (state->context != other->context) {
-        *can_out = 0; /* memory of one context is unknown in another context */
+        *can_out = 0; /* memory of one context is not accessible in another context */
         return DS_ACCEL_OK;
     }
     result =

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs, by the extension of specification 1.17: the driver returns its functions by name. If any
- * of them is missing, or the loader lacks zeCommandListAppendHostFunction (1.17), the plugin does
- * not support graphs. Signatures are those of ze_api.h v1.32. Unverified on hardware: no tested
- * driver provides the functions.
+ * Graphs, through the extension of specification 1.17, whose functions the driver returns by name.
+ * If one of them is missing, or the loader lacks zeCommandListAppendHostFunction (1.17), the plugin
+ * does not support graphs. Signatures are those of ze_api.h v1.32. Not verified on hardware: no
+ * tested driver provides the functions.
  *
  * Level Zero itself orders the launches of one executable graph, on any streams. It requires a
- * graph to outlive its executable graphs: the plugin counts references. Level Zero rejects waiting
- * for a capturing stream; in the plugin, such a wait breaks the capture.
+ * graph to outlive its executable graphs, so the plugin counts references. Level Zero rejects
+ * waiting for a capturing stream; in the plugin, such a wait breaks the capture.
  */
 #include "xpu.h"
 
@@ -17,7 +17,7 @@
 
 struct xpu_graph {
     ze_graph_t handle;
-    atomic_uint references; /* one of the graph itself, and one of each executable graph */
+    atomic_uint references; /* one reference for the graph itself, one for each executable graph */
 };
 
 struct xpu_graph_exec {
@@ -92,7 +92,7 @@ int32_t xpu_capture_begin(ds_accel_plugin_device_t *device, void *native_stream,
     struct xpu_stream *stream = native_stream;
     ze_result result;
 
-    (void)mode; /* a call on another stream never breaks a capture */
+    (void)mode; /* a call on another stream never breaks a capture, so all modes are equal */
     if (graphs == NULL) {
         return no_graphs(device, "graph_capture_begin", error);
     }
@@ -195,7 +195,9 @@ void xpu_graph_destroy(ds_accel_plugin_device_t *device, void *native)
     put_graph(device, native);
 }
 
-/* Level Zero writes a DOT file: here to memory, by the path of a descriptor. */
+/*
+ * Level Zero writes a DOT file to a path: the plugin passes the path of a memory file's descriptor.
+ */
 int32_t xpu_graph_dump(ds_accel_plugin_device_t *device, void *native, ds_accel_text_sink_t sink,
                        void *user_data, struct ds_accel_error *error)
 {
@@ -251,7 +253,7 @@ int32_t xpu_graph_instantiate(ds_accel_plugin_device_t *device, void *native, vo
     return DS_ACCEL_OK;
 }
 
-/* The device must have finished the graph's work. */
+/* The caller has waited until the device has finished the graph's work. */
 void xpu_graph_exec_destroy(ds_accel_plugin_device_t *device, void *exec)
 {
     struct xpu_state *state = xpu_state(device);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Memory between processes. Level Zero's handle is 64 bytes, whose first eight hold a descriptor of
- * the process that made it. What it means elsewhere depends on Intel's driver:
+ * Memory shared between processes. Level Zero's handle is 64 bytes, whose first eight contain a
+ * descriptor of the process that created the handle. What the handle means in another process
+ * depends on Intel's driver:
  *
- *      newer drivers   The handle names its process as well, and the driver fetches the descriptor
- *                      from there. A handle whose descriptor was replaced is treated as an older
- *                      handle.
+ *      newer drivers   The handle also contains the process id, and the driver fetches the
+ *                      descriptor from that process. A handle whose descriptor was replaced is
+ *                      treated as an older handle.
  *      older drivers   The descriptor must belong to the process that opens the handle. An
- *                      unchanged handle would open whatever that process has under the same
- *                      number.
+ *                      unchanged handle would open whatever object has the same number in that
+ *                      process.
  *
- * The plugin's handle therefore holds the process id beside the driver's handle. A handle that
- * names its process is opened unchanged. If the handle names no process, or the driver fails, the
- * plugin copies the descriptor from the process with pidfd_getfd(), which the kernel permits
- * between processes of a user that may trace each other (see kernel.yama.ptrace_scope), and writes
- * it into the handle.
+ * The plugin's handle therefore contains the process id in addition to the driver's handle. If the
+ * driver's handle contains that process id too, the plugin opens it unchanged. Otherwise, or if the
+ * driver fails, the plugin copies the descriptor from the process with pidfd_getfd(), which the
+ * kernel permits between processes of a user that may trace each other (see
+ * kernel.yama.ptrace_scope), and writes it into the handle.
  *
  * zeMemGetIpcHandleFromFileDescriptorExp() is of no use here: since April 2023 it succeeds only for
  * handles that its own process has exported.
@@ -33,7 +34,10 @@ struct handle {
 };
 _Static_assert(sizeof(struct handle) == XPU_HANDLE_BYTES, "the size in backend_info");
 
-/* Follows the descriptor and the offset in a pool; older handles have a kind of memory there, 0. */
+/*
+ * Offset of the process id in the handle, after the descriptor and the offset in a pool; in older
+ * handles this field is a kind of memory with the value 0.
+ */
 #define PROCESS_PLACE 16u
 
 static int names_its_process(const struct handle *ours)
@@ -75,13 +79,13 @@ int32_t xpu_ipc_memory_unexport(ds_accel_plugin_device_t *device, const void *ha
 
     memcpy(&ours, handle, sizeof(ours));
     if (state->runtime->ze.zeMemPutIpcHandle == NULL) {
-        return DS_ACCEL_OK; /* before 1.6 the handle ends with the memory */
+        return DS_ACCEL_OK; /* before 1.6 the handle is valid until the memory is freed */
     }
     return XPU_CHECK(device, state->runtime->ze.zeMemPutIpcHandle(state->context, ours.vendor),
                      error, "zeMemPutIpcHandle");
 }
 
-/* Copies a descriptor of another process into this process; -1 with errno. */
+/* Copies a descriptor of another process into this process; returns -1 with errno set. */
 static int take_descriptor(uint32_t pid, int32_t fd)
 {
     int process = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
@@ -99,8 +103,9 @@ static int take_descriptor(uint32_t pid, int32_t fd)
 }
 
 /*
- * The handle with this process's descriptor, and with this process's id if the handle names a
- * process: the first drivers with such handles always fetch the descriptor from the named process.
+ * Returns the handle with this process's descriptor, and with this process's id if the handle
+ * contains a process id: the first drivers with such handles always fetch the descriptor from the
+ * process in the handle.
  */
 static struct ze_ipc_handle with_descriptor(const struct handle *ours, int32_t fd)
 {

@@ -3,8 +3,8 @@
 /*
  * Events. An event of the plugin can be recorded repeatedly, by any thread, while streams and
  * threads wait for an earlier recording. An event of Level Zero is signalled once, and may be reset
- * only when no stream or thread waits for it. The plugin's event therefore holds a mark, a Level
- * Zero event, and each recording uses another mark:
+ * only when no stream or thread waits for it. The plugin's event therefore refers to a mark, which
+ * is a Level Zero event, and each recording uses another mark:
  *
  *      record ─ take a mark, let the stream signal it, put the previous mark
  *      wait   ─ the stream waits for the mark, then signals a second mark
@@ -21,7 +21,7 @@
 struct xpu_event {
     struct xpu_state *state;
     uint32_t is_timed;
-    struct xpu_mark *mark; /* guarded by the state's lock; NULL: never recorded */
+    struct xpu_mark *mark; /* guarded by state->lock; NULL: never recorded */
 };
 
 /* ---- marks ---------------------------------------------------------------------------------- */
@@ -44,7 +44,7 @@ static int is_reached(const struct xpu_state *state, const struct xpu_mark *mark
     return !mark->is_armed || state->runtime->ze.zeEventQueryStatus(mark->event) == ZE_SUCCESS;
 }
 
-/* 0: the mark can be signalled again, and is in the list of free marks. */
+/* Resets the mark and adds it to the list of free marks. Returns 0 on success. */
 static int reset(struct xpu_state *state, struct xpu_mark *mark)
 {
     if (mark->is_armed && state->runtime->ze.zeEventHostReset(mark->event) != ZE_SUCCESS) {
@@ -74,7 +74,7 @@ static int reclaim(struct xpu_state *state, struct xpu_mark *mark)
     return reset(state, mark);
 }
 
-/* Checks the oldest few retired marks, and moves unfinished marks to the end of the list. */
+/* Checks the oldest few retired marks; unfinished marks are moved to the end of the list. */
 static void reclaim_some(struct xpu_state *state)
 {
     for (uint32_t i = 0; i < RECLAIM_LOOKS && state->retired != NULL; i++) {
@@ -180,7 +180,7 @@ void xpu_mark_put(struct xpu_state *state, struct xpu_mark *mark)
 void xpu_mark_add_passed(struct xpu_state *state, struct xpu_mark *mark, struct xpu_mark *passed)
 {
     pthread_mutex_lock(&state->lock);
-    passed->references = 0; /* owned by mark from now on */
+    passed->references = 0; /* from now on referenced by mark only */
     passed->next = mark->passed;
     mark->passed = passed;
     pthread_mutex_unlock(&state->lock);
@@ -229,7 +229,7 @@ void xpu_event_destroy(ds_accel_plugin_device_t *device, void *native)
     free(event);
 }
 
-/* The event's mark with a reference, or NULL. */
+/* Returns the event's mark with a new reference, or NULL. */
 static struct xpu_mark *get_mark(struct xpu_event *event)
 {
     struct xpu_mark *mark;
@@ -244,8 +244,8 @@ static struct xpu_mark *get_mark(struct xpu_event *event)
 }
 
 /*
- * A barrier with a signal instead of a plain signal: only commands have a time, and in an unordered
- * list only a barrier follows all earlier work.
+ * Appends a barrier with a signal instead of a plain signal: only commands have timestamps, and in
+ * an unordered list only a barrier is ordered after all earlier work.
  */
 static ze_result append_signal(struct xpu_stream *stream, struct xpu_mark *mark)
 {
@@ -282,7 +282,9 @@ int32_t xpu_event_record(ds_accel_plugin_device_t *device, void *native, void *n
     pthread_mutex_lock(&stream->lock);
     result = append_signal(stream, mark);
     if (result == ZE_SUCCESS) {
-        /* Still with the stream's lock held: the later of two records is the later mark. */
+        /*
+         * The stream's lock is still held, so that the later of two recordings sets the mark last.
+         */
         pthread_mutex_lock(&event->state->lock);
         before = event->mark;
         event->mark = mark;
@@ -339,7 +341,9 @@ static ze_result read_ticks(struct xpu_event *event, uint64_t *ticks_out)
     return result;
 }
 
-/* The counter has fewer than 64 bits and wraps around, every few minutes on some devices. */
+/*
+ * The timestamp counter has fewer than 64 bits and wraps around, on some devices every few minutes.
+ */
 int32_t xpu_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
                              double *elapsed_ms_out, struct ds_accel_error *error)
 {
@@ -359,9 +363,9 @@ int32_t xpu_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void
     return XPU_CHECK(device, result, error, "zeEventQueryKernelTimestamp");
 }
 
-/* ---- streams that wait ---------------------------------------------------------------------- */
+/* ---- waits of streams for events ------------------------------------------------------------ */
 
-/* With the stream's lock held. */
+/* Caller holds stream->lock. */
 static int32_t append_wait(ds_accel_plugin_device_t *device, struct xpu_event *event,
                            struct xpu_stream *stream, struct xpu_mark *mark,
                            struct ds_accel_error *error)
@@ -372,7 +376,7 @@ static int32_t append_wait(ds_accel_plugin_device_t *device, struct xpu_event *e
     int32_t status;
 
     if (mark->is_captured || xpu_stream_is_capturing(stream)) {
-        /* The graph waits at each launch: the mark must not change. */
+        /* The graph waits for this mark at each launch, so the mark must not be reset. */
         mark->is_captured = 1;
         result = ze->zeCommandListAppendWaitOnEvents(stream->list, 1, &mark->event);
         stream->is_broken |= result == ZE_ERROR_CAPTURE_MERGE;
@@ -382,7 +386,7 @@ static int32_t append_wait(ds_accel_plugin_device_t *device, struct xpu_event *e
     if (ze->zeEventQueryStatus(mark->event) == ZE_SUCCESS) {
         return DS_ACCEL_OK;
     }
-    /* The second mark comes from the first mark's state: both are reused together. */
+    /* The second mark belongs to the state of the first mark, because both are reused together. */
     status = xpu_mark_take(device, event->state, 0, &passed, error);
     if (status < 0 || passed == NULL) {
         return status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Memory of the device, of the host and shared by both, with one address space for a whole context.
- * Virtual memory: addresses, physical memory for them, access for the whole context.
+ * Device memory, host memory, and memory shared by both, in one address space per context. Virtual
+ * memory: reserved addresses, physical memory, and access for the whole context.
  */
 #include "xpu.h"
 
@@ -11,8 +11,8 @@
 /* ---- allocations ---------------------------------------------------------------------------- */
 
 /*
- * One allocation beyond the device's limit is allowed to programs that request it, as the plugin
- * does.
+ * Level Zero permits an allocation above the device's limit if the program requests it with a
+ * descriptor of relaxed limits: the plugin does so.
  */
 int32_t xpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                   struct ds_accel_error *error)
@@ -35,7 +35,7 @@ int32_t xpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **
                      (unsigned long long)size_bytes, device->index);
 }
 
-/* The device must have finished using the memory: the frame waits before the call. */
+/* The caller (the frame) has waited until the device has finished using the memory. */
 int32_t xpu_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error)
 {
     struct xpu_state *state = xpu_state(device);
@@ -58,7 +58,10 @@ int32_t xpu_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_acce
     return XPU_CHECK(device, result, error, "zeMemFree(%p)", pointer);
 }
 
-/* Pinned for all devices of the context, at one address for host and devices. */
+/*
+ * Allocates memory that is pinned for all devices of the context, at one address for host and
+ * devices.
+ */
 int32_t xpu_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                          void **pointer_out, struct ds_accel_error *error)
 {
@@ -127,8 +130,8 @@ int32_t xpu_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, ui
 /* ---- virtual memory ------------------------------------------------------------------------- */
 
 /*
- * A reserved range of addresses; larger than requested if the requested alignment is larger than
- * Level Zero's.
+ * A reserved range of addresses. The range is larger than requested if the requested alignment is
+ * larger than Level Zero's.
  */
 struct xpu_reservation {
     struct xpu_reservation *next;
@@ -137,7 +140,7 @@ struct xpu_reservation {
     uint64_t base_bytes;
 };
 
-/* Physical memory; its mappings hold references. Guarded by the state's lock. */
+/* Physical memory; each mapping holds a reference. Guarded by the state's lock. */
 struct xpu_physical {
     ze_physical_t handle;
     uint32_t references;
@@ -182,7 +185,10 @@ static int32_t reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes, vo
         error, "zeVirtualMemReserve(%llu bytes)", (unsigned long long)size_bytes);
 }
 
-/* Level Zero takes no alignment: if the reserved range is not aligned, reserve a larger range. */
+/*
+ * Level Zero has no alignment parameter: if the reserved range is not aligned, the function
+ * reserves a larger range.
+ */
 int32_t xpu_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                          uint64_t align_bytes, void *hint, void **address_out,
                          struct ds_accel_error *error)
@@ -277,7 +283,7 @@ int32_t xpu_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, u
     return DS_ACCEL_OK;
 }
 
-/* With the state's lock held. */
+/* Caller holds the state's lock. */
 static void put_physical(struct xpu_state *state, struct xpu_physical *physical)
 {
     if (--physical->references == 0) {
@@ -296,8 +302,8 @@ void xpu_vmem_destroy(ds_accel_plugin_device_t *device, void *native)
 }
 
 /*
- * Newer Intel drivers map a device's memory once at a time, and reject a second mapping as "invalid
- * argument"; older drivers have no such limit.
+ * Reports a failed mapping. Newer Intel drivers map a device's physical memory only once at a time,
+ * and reject a second mapping with "invalid argument"; older drivers have no such limit.
  */
 static int32_t map_failed(ds_accel_plugin_device_t *device, const struct xpu_physical *physical,
                           ze_result result, void *address, uint64_t size_bytes,

@@ -3,9 +3,9 @@
 /*
  * Ranges for VTune, through ITT.
  *
- * Programs link with a static library that passes every call to the collector named by
- * INTEL_LIBITTNOTIFY64, and does nothing without a collector. The plugin calls the collector
- * directly, if the collector exports the functions; otherwise ranges are accepted and have no
+ * Programs link with a static library that passes every call to the collector library in
+ * INTEL_LIBITTNOTIFY64, and has no effect without a collector. The plugin calls the collector
+ * directly if the collector exports the functions; otherwise ranges are accepted and have no
  * effect, as in any program.
  */
 #include "xpu.h"
@@ -39,7 +39,7 @@ void xpu_itt_find(struct xpu_runtime *runtime)
     runtime->has_itt = 1;
 }
 
-/* The collector identifies a domain by its name, and returns the same domain for the same name. */
+/* Returns the domain for a name: the collector returns the same domain for the same name. */
 static struct itt_domain *find_domain(const struct xpu_runtime *runtime, const char *name)
 {
     return runtime->itt.__itt_domain_create(name != NULL ? name : DEFAULT_DOMAIN);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Streams: in-order immediate command lists, one for each stream, with a lock (two threads may not
- * use a list at the same time). A driver before 1.7 has no in-order lists: a barrier precedes each
- * command. A loader before 1.6 cannot wait for a list: the plugin signals an event after the list's
- * work, and keeps the event as the stream's tail until more work arrives.
+ * A stream is an in-order immediate command list with a lock, because two threads may not use a
+ * list at the same time. A driver before 1.7 has no in-order lists: the plugin appends a barrier
+ * before each command. A loader before 1.6 cannot wait for a list: the plugin signals an event
+ * after the list's work, and keeps the event as the stream's tail until more work is queued.
  *
  * A list must not be destroyed while it has work. A stream that is destroyed with work in flight
- * stays in the device's list of streams, and is freed by a later call that finds the work done.
+ * remains in the device's list of streams; a later call that finds the work finished frees it.
  *
- * Level Zero runs host functions since 1.17, but not for a stream that fails. A thread of the
- * stream therefore runs its tasks; the first task starts the thread:
+ * Level Zero has host functions since 1.17, but does not run them if the stream fails. A thread of
+ * the stream therefore runs its tasks; the first task starts the thread:
  *
  *      stream:  work ── signal reached ── wait for done ── later work
  *      thread:           wait for reached, run the task, signal done
  *
- * In a graph, only Level Zero's own host function works.
+ * In a graph, only Level Zero's own host function can run.
  */
 #include "xpu.h"
 
@@ -48,7 +48,7 @@ uint32_t xpu_stream_is_capturing(struct xpu_stream *stream)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* A mark after all work of the stream, with a reference for the caller. */
+/* Returns a mark that follows all work of the stream, with a reference for the caller. */
 static int32_t get_tail(ds_accel_plugin_device_t *device, struct xpu_stream *stream,
                         struct xpu_mark **mark_out, struct ds_accel_error *error)
 {
@@ -83,7 +83,10 @@ static int32_t get_tail(ds_accel_plugin_device_t *device, struct xpu_stream *str
     return status;
 }
 
-/* No work to wait for, or a capture, which must not be waited for and breaks. */
+/*
+ * Returns true if the stream has no work, or is capturing. A capturing stream must not be waited
+ * for, so the wait breaks the capture.
+ */
 static uint32_t needs_no_wait(struct xpu_stream *stream, ze_result *result_out)
 {
     uint32_t is_capturing;
@@ -98,7 +101,7 @@ static uint32_t needs_no_wait(struct xpu_stream *stream, ze_result *result_out)
     return is_capturing || is_empty;
 }
 
-/* Returns the runtime's status after that time: SUCCESS, NOT_READY or an error. */
+/* Waits at most timeout_ns; *result_out is the runtime's result: SUCCESS, NOT_READY or an error. */
 static int32_t wait(ds_accel_plugin_device_t *device, struct xpu_stream *stream,
                     uint64_t timeout_ns, ze_result *result_out, struct ds_accel_error *error)
 {
@@ -154,7 +157,7 @@ int32_t xpu_stream_query(ds_accel_plugin_device_t *device, void *native,
                       : XPU_CHECK(device, result, error, "zeCommandListHostSynchronize(0 ns)");
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- creation and destruction --------------------------------------------------------------- */
 
 static void free_stream(struct xpu_stream *stream)
 {
@@ -175,7 +178,7 @@ static void free_stream(struct xpu_stream *stream)
     free(stream);
 }
 
-/* Removes a destroyed stream without users from the list. */
+/* Removes from the list a destroyed stream that no thread uses, and returns it; NULL: none. */
 static struct xpu_stream *take_destroyed(struct xpu_state *state)
 {
     struct xpu_stream *stream;
@@ -273,7 +276,7 @@ int32_t xpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
     struct xpu_stream *stream = make_stream(state, NULL, 0);
     ze_result result;
 
-    (void)flags; /* no stream waits for another one by itself */
+    (void)flags; /* no stream waits implicitly for another stream */
     if (stream == NULL) {
         return xpu_no_host_memory(error, "stream_create");
     }
@@ -281,7 +284,7 @@ int32_t xpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
     result = state->runtime->ze.zeCommandListCreateImmediate(state->context, state->unit->handle,
                                                              &desc, &stream->list);
     if (result != ZE_SUCCESS) {
-        stream->is_wrapped = 1; /* no list to destroy */
+        stream->is_wrapped = 1; /* free_stream() must not destroy a list that does not exist */
         free_stream(stream);
         return XPU_CHECK(device, result, error,
                          "zeCommandListCreateImmediate(device %u, ordinal %u, index %u)",
@@ -303,7 +306,7 @@ void xpu_stream_destroy(ds_accel_plugin_device_t *device, void *native)
     xpu_streams_reap(state, 0);
 }
 
-/* Lower numbers run first; Level Zero's own are 0 normal, 1 low, 2 high. */
+/* Work with a lower number runs first. Level Zero's own values are 0 normal, 1 low, 2 high. */
 int32_t xpu_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *least_out,
                                   int32_t *greatest_out, struct ds_accel_error *error)
 {
@@ -314,7 +317,7 @@ int32_t xpu_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *lea
     return DS_ACCEL_OK;
 }
 
-/* Pins the current streams, as many as fit; the return value counts all of them. */
+/* Pins the current streams, at most capacity of them; returns the number of all current streams. */
 static uint32_t pin_streams(struct xpu_state *state, struct xpu_stream **streams, uint32_t capacity)
 {
     uint32_t count = 0;
@@ -340,7 +343,10 @@ static void unpin_streams(struct xpu_state *state, struct xpu_stream **streams, 
     pthread_mutex_unlock(&state->lock);
 }
 
-/* Captured work is not the device's yet, and a wait does not break another thread's capture. */
+/*
+ * Returns true if the stream is capturing. Captured work is not yet queued on the device, and a
+ * wait for the device must not break another thread's capture.
+ */
 static uint32_t captures(struct xpu_stream *stream)
 {
     uint32_t is_capturing;
@@ -391,7 +397,7 @@ static void run_task(struct xpu_state *state, struct xpu_task *task)
 {
     const struct ze_api *ze = &state->runtime->ze;
 
-    /* A stream that fails does not signal: the frame passes the failure to the task. */
+    /* A stream that fails does not signal the event; the frame reports the failure to the task. */
     ze->zeEventHostSynchronize(task->reached->event, UINT64_MAX);
     task->call(task->argument);
     ze->zeEventHostSignal(task->done->event);
@@ -427,7 +433,7 @@ static void *run_tasks(void *argument)
     return NULL;
 }
 
-/* With the stream's lock held. The thread blocks the program's signals. */
+/* Caller holds stream->lock. The thread blocks all signals of the program. */
 static int start_thread(struct xpu_stream *stream)
 {
     sigset_t all;
@@ -453,7 +459,7 @@ static void give_task(struct xpu_stream *stream, struct xpu_task *task)
 }
 
 /*
- * With the stream's lock held. The thread gets a task only once all of the task's commands are
+ * Caller holds stream->lock. The thread receives the task only after all commands for the task are
  * queued.
  */
 static ze_result append_task(struct xpu_stream *stream, struct xpu_task *task,
@@ -571,7 +577,7 @@ static int32_t append_copy(ds_accel_plugin_device_t *device, struct xpu_stream *
                      destination, source, (unsigned long long)size_bytes);
 }
 
-/* The addresses determine the direction. */
+/* The runtime infers the direction from the addresses. */
 int32_t xpu_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                        const void *source, uint64_t size_bytes, uint32_t kind,
                        struct ds_accel_error *error)
@@ -647,7 +653,7 @@ int32_t xpu_fill_async(ds_accel_plugin_device_t *device, void *native_stream, vo
 
 /* ---- native handles ------------------------------------------------------------------------- */
 
-/* One event of the plugin uses several of Level Zero's events in turn: it has no handle. */
+/* An event of the plugin uses several Level Zero events in turn, so it has no native handle. */
 uint64_t xpu_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {
     (void)device;
@@ -661,7 +667,10 @@ uint64_t xpu_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void
     }
 }
 
-/* The program's immediate list, in order or not: a barrier precedes each command of the plugin. */
+/*
+ * Wraps the program's immediate list, which may be ordered or not: the plugin appends a barrier
+ * before each of its commands.
+ */
 int32_t xpu_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t handle,
                         void **native_out, struct ds_accel_error *error)
 {
@@ -680,7 +689,10 @@ int32_t xpu_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_
     return DS_ACCEL_OK;
 }
 
-/* The list belongs to the program, which may destroy it before its work is done: wait now. */
+/*
+ * The list belongs to the program, which may destroy it before its work is done: the plugin waits
+ * now.
+ */
 void xpu_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};

@@ -8,8 +8,8 @@
  * tile. Loaders before 1.12 accept a Level Zero device instead, if ZES_ENABLE_SYSMAN was set to 1
  * before they started; the plugin sets no variable of the program.
  *
- * Sysman is started at first use. Utilization and power are differences between two readings of a
- * counter: the previous reading and the current reading, or two readings with a short pause.
+ * Sysman is started at first use. Utilization and power are computed from two readings of a
+ * counter: the previous and the current reading, or two readings with a short pause.
  */
 #include "xpu.h"
 
@@ -46,8 +46,8 @@ static const struct vendor_symbol SYMBOLS[] = {
 };
 
 /*
- * The functions are used only with a device, and the device is looked up only if all functions are
- * present.
+ * Returns true if all functions that need a device are present; without them, the plugin does not
+ * look up devices.
  */
 static int has_symbols(const struct zes_api *zes)
 {
@@ -113,7 +113,7 @@ static void match_driver(struct xpu_runtime *runtime, zes_driver_t driver)
     free(devices);
 }
 
-/* 0: the plugin started Sysman by zesInit(). */
+/* Returns 0 if the plugin started Sysman with zesInit(). */
 static int start_sysman(struct xpu_runtime *runtime)
 {
     const struct zes_api *zes = &runtime->zes;
@@ -134,7 +134,7 @@ static int start_sysman(struct xpu_runtime *runtime)
     return 0;
 }
 
-/* With the runtime's lock held, once. */
+/* Called once. Caller holds the runtime's lock. */
 static void find_devices(struct xpu_runtime *runtime)
 {
     const char *variable = getenv("ZES_ENABLE_SYSMAN");
@@ -166,7 +166,7 @@ static zes_device_t sysman_of(struct xpu_runtime *runtime, const struct xpu_unit
 
 /* ---- modules -------------------------------------------------------------------------------- */
 
-/* At most XPU_MODULES of a device's modules of one kind. */
+/* Lists at most XPU_MODULES modules of one kind. */
 static uint32_t list_modules(zes_enumerate enumerate, zes_device_t device, zes_sensor_t *modules)
 {
     uint32_t count = 0;
@@ -179,8 +179,8 @@ static uint32_t list_modules(zes_enumerate enumerate, zes_device_t device, zes_s
 }
 
 /*
- * For a tile, the tile's own modules; for a card all modules, or the card's own modules if it has
- * any.
+ * Returns true if the module belongs to the unit. For a tile: the tile's own modules; for a card:
+ * all modules.
  */
 static int is_of(const struct xpu_unit *unit, ze_bool on_subdevice, uint32_t subdevice_id)
 {
@@ -224,7 +224,9 @@ int xpu_sysman_memory(struct xpu_runtime *runtime, const struct xpu_unit *unit, 
     return 0;
 }
 
-/* Sums over the matching engines: their quotient is the mean of the tiles. */
+/*
+ * Adds up the counters of the matching engines: the quotient of the sums is the mean of the tiles.
+ */
 static void read_engines(const struct zes_api *zes, const struct xpu_unit *unit,
                          zes_device_t device, struct zes_engine_stats *sum)
 {
@@ -245,7 +247,7 @@ static void read_engines(const struct zes_api *zes, const struct xpu_unit *unit,
     }
 }
 
-/* A card's own counter includes its tiles'. */
+/* A card's own counter includes the energy of its tiles. */
 static void read_energy(const struct zes_api *zes, const struct xpu_unit *unit, zes_device_t device,
                         struct zes_energy *energy_out)
 {
@@ -277,7 +279,10 @@ static void read_temperature(const struct zes_api *zes, const struct xpu_unit *u
         struct zes_temperature_properties properties = {.tag = ZES_TAG_TEMP_PROPERTIES};
         double degrees = 0;
 
-        /* The processor's own sensor before the sensor of all parts; the hottest tile of a card. */
+        /*
+         * The GPU's sensor has priority over the sensor of all parts; for a card, the hottest tile
+         * counts.
+         */
         if (zes->zesTemperatureGetProperties(modules[i], &properties) == ZE_SUCCESS &&
             (properties.type == ZES_TEMP_GPU ||
              (properties.type == ZES_TEMP_GLOBAL && best != ZES_TEMP_GPU)) &&
@@ -300,7 +305,7 @@ static uint64_t throttle_reasons(uint32_t reasons)
            ((reasons & ZES_THROTTLE_SETTING) != 0 ? DS_ACCEL_THROTTLE_SETTING : 0);
 }
 
-/* -1 means "not known", and so does every negative frequency. */
+/* Any negative frequency, such as -1, means "not known". */
 static void read_clocks(const struct zes_api *zes, const struct xpu_unit *unit, zes_device_t device,
                         struct ds_accel_telemetry *telemetry)
 {
@@ -395,8 +400,7 @@ int32_t xpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 
     (void)error;
     if (device == NULL) {
-        return DS_ACCEL_OK; /* with nothing valid: Sysman is absent, or not permitted to this
-                             * user */
+        return DS_ACCEL_OK; /* no member is valid: Sysman is absent, or this user may not use it */
     }
     if (xpu_sysman_memory(runtime, unit, &free_bytes, &total) == 0) {
         telemetry->memory_total_bytes = total;
@@ -411,7 +415,7 @@ int32_t xpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 
 #define ROOM_TRIES 4 /* processes may start between counting and listing */
 
-/* All processes of the device, in *found_out from malloc(); NULL without processes. */
+/* *found_out is a malloc() array of all processes of the device; NULL if there are none. */
 static ze_result list_processes(const struct zes_api *zes, zes_device_t device,
                                 struct zes_process **found_out, uint32_t *count_out)
 {

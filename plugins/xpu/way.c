@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * How programs reach an Intel GPU here, found without Python.
+ * Finds out how programs use an Intel GPU on this machine, without running Python.
  *
  * An installed wheel leaves site-packages/NAME-VERSION.dist-info/METADATA; setup.py leaves
- * NAME-VERSION.egg-info, a directory with PKG-INFO or the file itself. If Intel's extension for
- * PyTorch is installed and was built for XPU, the variant is "ipex", otherwise "driver". The
- * extension before 2.6 needs the host's clock for timing. Versions are numbers: 2.10 is after 2.6.
+ * NAME-VERSION.egg-info, either a directory with the file PKG-INFO or that file itself. The variant
+ * is "ipex" if Intel's extension for PyTorch is installed and was built for XPU, otherwise
+ * "driver". Before version 2.6 the extension needs the host's clock for timing. Versions are
+ * compared as numbers: 2.10 is later than 2.6.
  *
- * Directories are searched in Python's order: PYTHONPATH, then the active environment's, the user's
- * and the machine's; the first directory that has a package wins. The machine's directories are
- * below machine_root.
+ * Directories are searched in Python's order: PYTHONPATH, the active environment's directories, the
+ * user's, the machine's. The first directory that contains a package is used. The machine's
+ * directories are below machine_root.
  */
 #include "xpu.h"
 
@@ -23,7 +24,7 @@
 #define HOST_TIMERS_BEFORE_MINOR 6u
 
 struct package {
-    const char *const *names; /* as in the directory's name; NULL-terminated */
+    const char *const *names; /* names as they appear in the directory's name; NULL-terminated */
     char version[64];
     uint32_t is_found;
 };
@@ -38,7 +39,7 @@ static void read_version(const char *directory, const char *entry, char *version
     version[0] = '\0';
     snprintf(path, sizeof(path), "%s/%s/METADATA", directory, entry);
     file = fopen(path, "re");
-    if (file == NULL) { /* an .egg-info: a directory, or in old installations the file itself */
+    if (file == NULL) { /* .egg-info is a directory, or in old installations the file itself */
         snprintf(path, sizeof(path), "%s/%s/PKG-INFO", directory, entry);
         file = fopen(path, "re");
     }
@@ -49,7 +50,7 @@ static void read_version(const char *directory, const char *entry, char *version
     if (file == NULL) {
         return;
     }
-    /* A header ends with an empty line; a description may contain "Version:" too. */
+    /* An empty line ends the header; the description after it may contain "Version:" too. */
     while (fgets(line, sizeof(line), file) != NULL && line[0] != '\n' && line[0] != '\r') {
         if (strncmp(line, "Version:", 8) == 0) {
             const char *text = line + 8 + strspn(line + 8, " \t");
@@ -87,7 +88,7 @@ static void look_in(const char *directory, struct package *package)
     }
 }
 
-/* Directories that match a pattern, below prefix, sorted by name. */
+/* Searches the directories below prefix that match a pattern, sorted by name. */
 static void look_below(const char *prefix, const char *pattern, struct package *package)
 {
     char path[PATH_MAX];
@@ -145,7 +146,7 @@ static void look_everywhere(const struct ds_accel_host *host, struct package *pa
     }
 }
 
-/* "2.10.20+xpu" is 2, 10, 20. */
+/* Parses "2.10.20+xpu" as 2, 10, 20. */
 static void parse_version(const char *text, uint32_t version[3])
 {
     for (int i = 0; i < 3; i++) {
@@ -162,7 +163,7 @@ static void parse_version(const char *text, uint32_t version[3])
 void xpu_way_find(const struct ds_accel_host *host, struct xpu_way *way_out)
 {
     static const char *const extension[] = {"intel_extension_for_pytorch", NULL};
-    /* The module oneccl_bindings_for_pytorch comes in a package of either name. */
+    /* The package of the module oneccl_bindings_for_pytorch has one of these two names. */
     static const char *const oneccl[] = {"oneccl_bindings_for_pytorch", "oneccl_bind_pt", NULL};
     struct package ipex = {extension, "", 0};
     struct package ccl = {oneccl, "", 0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * xpu: Intel GPUs through Level Zero's loader. Libraries, symbols, errors, and the backend's table.
+ * xpu: Intel GPUs through Level Zero's loader. This file has libraries, symbols, errors, and the
+ * backend's table.
  *
  * Whether a function exists depends on the age of the loader and of the driver: an absent symbol
  * and ZE_RESULT_ERROR_UNSUPPORTED_FEATURE mean the same. The plugin requires the functions of the
@@ -147,8 +148,7 @@ static const struct vendor_visible VISIBLE[] = {
     {"ZE_AFFINITY_MASK", ",", VENDOR_KEEPS_ORDER, 0, 1, 0}};
 
 /*
- * The loader returns UNINITIALIZED if no driver finds a device, and therefore also if all devices
- * are hidden.
+ * The loader returns UNINITIALIZED if no driver finds a device, so also if all devices are hidden.
  */
 static int no_driver(struct xpu_runtime *runtime, ze_result result, const char *call,
                      struct vendor_problem *problem)
@@ -176,7 +176,7 @@ static int no_driver(struct xpu_runtime *runtime, ze_result result, const char *
     }
 }
 
-/* Since 1.10, which passes the type of device in a struct. */
+/* Uses zeInitDrivers() (specification 1.10), which receives the type of device in a struct. */
 static ze_result init_by_type(const struct xpu_runtime *runtime, ze_driver_t *drivers,
                               uint32_t *count)
 {
@@ -209,9 +209,9 @@ static ze_result init_by_flag(const struct xpu_runtime *runtime, ze_driver_t *dr
 }
 
 /*
- * A loader without zeInitDrivers() is older than 1.18. A newer loader returns UNINITIALIZED if the
- * driver does not have the function, and also if there is no device: zeInit() distinguishes the
- * two.
+ * A loader without zeInitDrivers() is older than loader 1.18. If a newer loader returns
+ * UNINITIALIZED, either the driver does not have the function or there is no device: zeInit()
+ * distinguishes these two cases.
  */
 static int find_drivers(struct xpu_runtime *runtime, struct vendor_problem *problem)
 {
@@ -311,7 +311,9 @@ static int32_t backend_info(ds_accel_plugin_instance_t *instance,
              runtime->way.has_oneccl ? "ccl" : "xccl");
     snprintf(info->compile_backend, sizeof(info->compile_backend), "inductor");
     if (runtime->driver_count > 0) {
-        /* How Intel's driver packs its three numbers is not documented: unverified. */
+        /*
+         * Intel does not document how the driver encodes its three version numbers: not verified.
+         */
         const uint32_t version = runtime->drivers[0].version;
 
         info->runtime_version[0] = version >> 24;
@@ -330,7 +332,7 @@ static int32_t backend_info(ds_accel_plugin_instance_t *instance,
 static const struct vendor_pattern PATTERN = {.hardware = HARDWARE, .driver = "i915 or xe"};
 static const char *const EXPORTS[] = {"ZE_", "SYCL_", "CCL_", NULL};
 
-/* Loaders before 1.12 have Sysman only if this variable is set before they start. */
+/* Loaders before 1.12 support Sysman only if this variable is set before they start. */
 static const struct ds_accel_env_rule RULES[] = {
     {sizeof(struct ds_accel_env_rule), DS_ACCEL_ENV_IF_UNSET, "ZES_ENABLE_SYSMAN", "1",
      "sensors and free memory with a Level Zero loader before 1.12"},
@@ -348,7 +350,7 @@ const struct vendor_backend vendor_backend = {
     .env_rule_count = 1,
     .memory_handle_bytes = XPU_HANDLE_BYTES,
     .allocation_align_bytes = 64,
-    .probes_in_child = 1, /* drivers keep their nodes open, and run threads */
+    .probes_in_child = 1, /* drivers keep their device nodes open and run threads */
     .open = open_runtime,
     .close = close_runtime,
     .count = xpu_count,

@@ -3,7 +3,7 @@
 /*
  * The xpu backend over Level Zero.
  *
- *      way.c     how programs reach the device: IPEX or the plain driver
+ *      way.c     how programs use the device: through IPEX or the driver
  *      xpu.c     libraries, symbols, errors, the table
  *      device.c  drivers, devices, identity, contexts, virtual memory's page sizes
  *      mark.c    events that are signalled once, and when they may be reused
@@ -18,9 +18,10 @@
 #include "zes.h"
 
 #define XPU_DRIVERS 8u
-#define XPU_MODULES 32u /* memories, engines, ... read of a device */
+/* Maximum number of memories, engines and so on that are read of a device */
+#define XPU_MODULES 32u
 
-/* How programs reach the device, from the metadata of Python packages (way.c). */
+/* How programs use the device, found in the metadata of Python packages (way.c). */
 struct xpu_way {
     char variant[32]; /* "ipex" or "driver" */
     uint32_t ipex_version[3];
@@ -32,31 +33,32 @@ struct xpu_driver {
     ze_driver_t handle;
     uint32_t api_version;
     uint32_t version;
-    ze_context_t context; /* while a device of the driver is open */
+    ze_context_t context; /* shared by the open devices of the driver; NULL: none */
     uint32_t context_users;
     uint32_t has_graphs, has_bfloat16;
-    ze_result graphs_result; /* why there are no graphs; SUCCESS: no such functions */
+    /* Why graphs are not supported; SUCCESS: the driver lacks the functions */
+    ze_result graphs_result;
     struct ze_graph_api graphs;
 };
 
-/* The counters of an earlier reading of the sensors. */
+/* Counter values of an earlier reading of the sensors. */
 struct xpu_sample {
     uint64_t taken_ns;
     struct zes_engine_stats engine;
     struct zes_energy energy;
 };
 
-/* A device as zeDeviceGet lists it: a card, or a tile of one. */
+/* A device as zeDeviceGet() lists it: a card, or a tile of a card. */
 struct xpu_unit {
     struct xpu_driver *driver;
     ze_device_t handle;
-    ze_device_t root; /* of a tile, if the driver reports it */
+    ze_device_t root; /* a tile's card, if the driver reports it */
     struct ze_device_properties properties;
     struct ze_pci_address address;
     uint32_t has_address;
     uint32_t is_tile, tile;
-    uint32_t number;     /* in ZE_AFFINITY_MASK */
-    char token[64];      /* the device's part of ZE_AFFINITY_MASK: "1", "0.0,0.1" */
+    uint32_t number;     /* the device's number in ZE_AFFINITY_MASK */
+    char token[64];      /* the device's entries in ZE_AFFINITY_MASK: "1", "0.0,0.1" */
     zes_device_t sysman; /* NULL: no sensors */
     struct xpu_sample sample;
 };
@@ -69,7 +71,7 @@ struct xpu_runtime {
     uint32_t has_itt;
     struct xpu_way way;
     pthread_mutex_t lock; /* guards contexts, Sysman and samples */
-    uint32_t has_sysman;  /* the lookup was done */
+    uint32_t has_sysman;  /* the lookup of Sysman is done */
     struct xpu_driver drivers[XPU_DRIVERS];
     uint32_t driver_count;
     struct xpu_unit *units;
@@ -77,20 +79,19 @@ struct xpu_runtime {
 };
 
 /*
- * An event of Level Zero: signalled once, until the host resets it. A mark belongs to the holders
- * of its references. A mark without references stays in the device's list of retired marks until it
- * is signalled and the streams that wait for it have passed; each of these streams signals a mark
- * of its own, listed in passed.
+ * A Level Zero event: signalled once, until the host resets it. Marks are reference-counted. A mark
+ * without references remains in the device's list of retired marks until it is signalled and all
+ * streams that wait for it have passed the wait; each of these streams signals a second mark, which
+ * is in the list passed.
  */
 struct xpu_mark {
     ze_event_t event;
-    struct xpu_mark *next;   /* in the list of free marks, of retired marks, or of another mark's
-                              * passed */
-    struct xpu_mark *passed; /* one mark for each stream that waits on the device */
+    struct xpu_mark *next;   /* in the list of free or retired marks, or in another mark's passed */
+    struct xpu_mark *passed; /* signalled after the waits: one mark for each stream that waits */
     uint32_t references;
     uint32_t is_timed;
-    uint32_t is_armed;    /* its signal was queued */
-    uint32_t is_captured; /* in a graph: signalled at each launch, never reused */
+    uint32_t is_armed;    /* a command that signals the mark was queued */
+    uint32_t is_captured; /* used in a graph: signalled at each launch, never reset */
 };
 
 #define XPU_POOL_EVENTS 64u
@@ -112,17 +113,18 @@ struct xpu_state {
     struct xpu_unit *unit;
     ze_context_t context;
     uint32_t owns_context;
-    uint32_t ordinal, queue_count; /* of the group that computes and copies */
+    uint32_t ordinal, queue_count; /* the queue group that computes and copies */
     size_t max_pattern_bytes;
-    uint32_t is_in_order; /* lists can be in order: the driver has 1.7 */
+    uint32_t is_in_order; /* the driver supports in-order lists (1.7) */
     uint64_t tick_bits;
     double tick_ns;
     uint64_t total_bytes;
-    atomic_ullong used_bytes; /* by this process, where Sysman does not report free memory */
+    /* Allocated by this process; used if Sysman does not report free memory */
+    atomic_ullong used_bytes;
     atomic_uint next_queue;
     atomic_uint capture_count;
     pthread_mutex_t lock;      /* guards all members below */
-    struct xpu_pool *pools[2]; /* [is_timed] */
+    struct xpu_pool *pools[2]; /* indexed by is_timed */
     struct xpu_mark *free[2];
     struct xpu_mark *retired, **retired_end;
     struct xpu_stream *streams; /* all streams, including those destroyed with work in flight */
@@ -143,15 +145,16 @@ struct xpu_stream {
     struct xpu_state *state;
     ze_list_t list;
     uint32_t is_wrapped;
-    uint32_t is_destroyed; /* but stays until its work is done; guarded by the state's lock */
-    uint32_t pins;         /* threads that synchronize the device with the stream; guarded
-                            * likewise */
-    pthread_mutex_t lock;  /* one thread at a time uses a list */
-    uint32_t is_broken;    /* the capture is broken: it was waited for, or waited for another
-                            * capture */
-    uint32_t has_commands; /* of an unordered list: the next command needs a barrier */
-    struct xpu_mark *tail; /* after all work; NULL: there is later work */
-    /* Host tasks, run by a thread of this stream. */
+    /* Destroyed, but not freed until its work is done; guarded by state->lock */
+    uint32_t is_destroyed;
+    /* Number of threads that synchronize the device with the stream; guarded by state->lock */
+    uint32_t pins;
+    pthread_mutex_t lock; /* held while a list is used */
+    /* The capture is broken: the stream was waited for, or waited for another capture */
+    uint32_t is_broken;
+    uint32_t has_commands; /* for an unordered list: the next command needs a barrier */
+    struct xpu_mark *tail; /* follows all work; NULL: none, or work was queued after it */
+    /* Host tasks, which a thread of this stream runs. */
     pthread_mutex_t task_lock;
     pthread_cond_t task_cond;
     pthread_t thread;
@@ -159,7 +162,7 @@ struct xpu_stream {
     struct xpu_task *tasks, **tasks_end;
 };
 
-/* The objects that functions start from. */
+/* Accessors for the objects of a device. */
 static inline struct xpu_runtime *xpu_runtime(const ds_accel_plugin_device_t *device)
 {
     return device->instance->runtime;
@@ -169,7 +172,9 @@ static inline struct xpu_state *xpu_state(const ds_accel_plugin_device_t *device
     return device->state;
 }
 
-/* The status of a Level Zero call on a device: XPU_CHECK(device, code, error, "zeX(...)"). */
+/*
+ * Returns the status of a Level Zero call on a device: XPU_CHECK(device, code, error, "zeX(...)").
+ */
 #define XPU_CHECK(device, code, error, ...) \
     vendor_check((device)->instance, (device), (int64_t)(code), (error), __VA_ARGS__)
 
@@ -199,7 +204,7 @@ int xpu_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *to
                       size_t token_size);
 
 /* mark.c */
-/* A mark of state, with one reference; device is for the error. */
+/* Returns a free mark of state with one reference; device is used only for errors. */
 int32_t xpu_mark_take(ds_accel_plugin_device_t *device, struct xpu_state *state, uint32_t is_timed,
                       struct xpu_mark **mark_out, struct ds_accel_error *error);
 void xpu_mark_put(struct xpu_state *state, struct xpu_mark *mark);
@@ -220,11 +225,11 @@ int32_t xpu_stream_wait_event(ds_accel_plugin_device_t *device, void *native, vo
                               struct ds_accel_error *error);
 
 /* stream.c */
-/* With the stream's lock held: before each command, and after a command was queued. */
+/* Caller holds stream->lock: called before each command, and after a command was queued. */
 ze_result xpu_stream_order(struct xpu_stream *stream);
 void xpu_stream_touched(struct xpu_stream *stream);
 uint32_t xpu_stream_is_capturing(struct xpu_stream *stream);
-/* Frees destroyed streams whose work is done; all: waits for their work. */
+/* Frees destroyed streams whose work is done; if all is true, waits for their work first. */
 void xpu_streams_reap(struct xpu_state *state, uint32_t all);
 int32_t xpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
                           void **native_out, struct ds_accel_error *error);
@@ -319,7 +324,7 @@ int32_t xpu_ipc_memory_close(ds_accel_plugin_device_t *device, const void *handl
 
 /* sysman.c */
 void xpu_sysman_bind(struct xpu_runtime *runtime, const struct vendor_lib *lib);
-/* 0, or -1: Sysman reports no memory. */
+/* Returns 0, or -1 if Sysman reports no memory. */
 int xpu_sysman_memory(struct xpu_runtime *runtime, const struct xpu_unit *unit, uint64_t *free_out,
                       uint64_t *total_out);
 int32_t xpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,

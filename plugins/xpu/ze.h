@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the xpu plugin uses of Level Zero's core API, in its own words.
+ * The part of Level Zero's core API that the xpu plugin uses, declared by the plugin itself.
  *
- * Facts from ze_api.h of the Level Zero loader v1.32 (specification 1.17); whether a loader and a
- * driver have a function depends on their age, see SYMBOLS in xpu.c. Every descriptor begins with a
- * tag for its type, and a link to another descriptor, NULL here but for large allocations.
+ * Source: ze_api.h of the Level Zero loader v1.32 (specification 1.17). Which functions exist
+ * depends on the age of the loader and the driver, see SYMBOLS in xpu.c. Every descriptor begins
+ * with a tag for its type and a pointer to another descriptor, which is NULL here except for large
+ * allocations.
  */
 #ifndef DS_ACCEL_PLUGINS_XPU_ZE_H
 #define DS_ACCEL_PLUGINS_XPU_ZE_H
@@ -49,7 +50,7 @@ typedef struct ze_graph_exec *ze_graph_exec_t;
 #define ZE_MODULE_FP64 2u
 #define ZE_GROUP_COMPUTE 1u
 #define ZE_GROUP_COPY 2u
-#define ZE_QUEUE_IN_ORDER 2u /* of immediate lists, since 1.7 */
+#define ZE_QUEUE_IN_ORDER 2u /* flag of immediate lists, since 1.7 */
 #define ZE_QUEUE_ASYNCHRONOUS 2u
 #define ZE_PRIORITY_NORMAL 0u
 #define ZE_PRIORITY_LOW 1u
@@ -65,7 +66,7 @@ typedef struct ze_graph_exec *ze_graph_exec_t;
 #define ZE_ACCESS_READ 2u
 
 #define ZE_TAG_DRIVER_PROPERTIES 0x1u
-#define ZE_TAG_DEVICE_PROPERTIES 0x3u /* timerResolution: nanoseconds in a tick */
+#define ZE_TAG_DEVICE_PROPERTIES 0x3u /* timerResolution is in nanoseconds per tick */
 #define ZE_TAG_COMPUTE_PROPERTIES 0x4u
 #define ZE_TAG_MODULE_PROPERTIES 0x5u
 #define ZE_TAG_GROUP_PROPERTIES 0x6u
@@ -80,7 +81,7 @@ typedef struct ze_graph_exec *ze_graph_exec_t;
 #define ZE_TAG_PHYSICAL 0x20u
 #define ZE_TAG_PCI 0x10008u
 #define ZE_TAG_RELAXED_LIMITS 0x20001u
-#define ZE_TAG_DEVICE_PROPERTIES_1_2 0x20006u /* timerResolution: ticks in a second */
+#define ZE_TAG_DEVICE_PROPERTIES_1_2 0x20006u /* timerResolution is in ticks per second */
 #define ZE_TAG_INIT_DRIVER_TYPE 0x20021u
 
 #define ZE_VERSION(major, minor) ((uint32_t)(major) << 16 | (minor))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the xpu plugin uses of Level Zero's Sysman and of ITT, in its own words. Facts from
- * zes_api.h of the Level Zero loader v1.32 and ittnotify.h of ittapi (2026-02).
+ * The part of Level Zero's Sysman and of ITT that the xpu plugin uses, declared by the plugin
+ * itself. Source: zes_api.h of the Level Zero loader v1.32 and ittnotify.h of ittapi (2026-02).
  */
 #ifndef DS_ACCEL_PLUGINS_XPU_ZES_H
 #define DS_ACCEL_PLUGINS_XPU_ZES_H
@@ -34,8 +34,10 @@ typedef struct zes_sensor *zes_sensor_t; /* a memory, engine, sensor, domain or 
 #define ZES_FREQ_MEMORY 1u
 #define ZES_PORT_HEALTHY 1u
 #define ZES_PORT_DEGRADED 2u
-/* Throttle reasons: average, burst and current limits of power, 9: power; 3, 8: heat; 4: the power
-   supply; 5: a range set by software; 6: a slower block; 7: voltage. */
+/*
+ * Bits of the throttle reasons: 0 average power, 1 burst power, 2 current, 9 power; 3 and 8
+ * temperature; 4 power supply; 5 a range set by software; 6 a slower block; 7 voltage.
+ */
 #define ZES_THROTTLE_POWER 0x207u
 #define ZES_THROTTLE_THERMAL 0x108u
 #define ZES_THROTTLE_HARDWARE 0x0d0u
@@ -81,7 +83,7 @@ struct zes_engine_properties {
     ze_bool on_subdevice;
     uint32_t subdevice_id;
 };
-struct zes_engine_stats { /* both in the same unit */
+struct zes_engine_stats { /* active and timestamp have the same unit */
     uint64_t active, timestamp;
 };
 struct zes_temperature_properties {
@@ -113,7 +115,7 @@ struct zes_frequency_properties {
     ze_bool can_control, has_throttle_events;
     double min, max;
 };
-struct zes_frequency_state { /* MHz */
+struct zes_frequency_state { /* all frequencies are in MHz */
     uint32_t tag;
     const void *next;
     double voltage, request, tdp, efficient, actual;
@@ -170,13 +172,13 @@ _Static_assert(sizeof(struct zes_port_state) == 72 &&
                    offsetof(struct zes_port_state, rx) == 40,
                "zes_fabric_port_state_t");
 
-/* Count, then fill; the same signature for all kinds of modules. */
+/* Called once for the number and once for the array; all kinds of modules have this signature. */
 typedef ze_result (*zes_enumerate)(zes_device_t device, uint32_t *count, zes_sensor_t *sensors);
 
 struct zes_api {
     /*
-     * Since loader 1.12; older loaders accept a ze_device_handle_t if ZES_ENABLE_SYSMAN was 1 at
-     * zeInit.
+     * Available since loader 1.12; older loaders accept a ze_device_handle_t instead, if
+     * ZES_ENABLE_SYSMAN was 1 at zeInit().
      */
     ze_result (*zesInit)(uint32_t flags);
     ze_result (*zesDriverGet)(uint32_t *count, zes_driver_t *drivers);
@@ -213,7 +215,7 @@ struct zes_api {
     ze_result (*zesFabricPortGetState)(zes_sensor_t port, struct zes_port_state *state);
 };
 
-/* ---- ITT: the collector named by INTEL_LIBITTNOTIFY64 --------------------------------------- */
+/* ---- ITT: functions of the collector library in INTEL_LIBITTNOTIFY64 ------------------------ */
 
 struct itt_domain;
 struct itt_string;

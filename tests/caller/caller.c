@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * That detection leaves its caller alone, with every faulty plugin there is, and works in callers
- * of all kinds: with threads, children and signal handlers of their own, with closed descriptors,
- * at their limits, and when they are killed. A plain program, since Criterion has threads and
- * handlers of its own. Each part runs in a process of its own.  caller BUILD [PART]
+ * Checks that detection does not affect its caller, with every faulty plugin of the fixtures, and
+ * that it works in callers of all kinds: with threads, children and signal handlers of their own,
+ * with closed descriptors, at their limits, and when they are killed. This is a plain program,
+ * because Criterion has threads and handlers of its own. Each part runs in a separate process.
+ * Usage: caller BUILD [PART]
  */
 #include "clock.h"
 #include "ds_accel.h"
@@ -30,9 +31,10 @@
 #include <unistd.h>
 
 #define PART_LIMIT_S 120
-#define LONG_MS 20000 /* no probe that returns takes that long */
-#define SHORT_MS 400  /* for probes that never return */
-#define GRACE_S 5     /* more than this after its deadline, nothing takes: no tight bound */
+#define LONG_MS 20000 /* longer than any probe that returns takes */
+#define SHORT_MS 400  /* timeout for probes that never return */
+/* Upper bound for the time that a call takes after its deadline; not a tight bound. */
+#define GRACE_S 5
 
 static char build[512];
 static char dir[64];
@@ -47,10 +49,11 @@ static bool fail(const char *what, const char *detail)
 /* ---- detection ------------------------------------------------------------------------------ */
 
 struct setting {
-    const char *fault;     /* its directory of the fixtures' faults; NULL: all of them together */
-    const char *directory; /* another one */
-    const char *more;      /* members of the configuration, with a comma in front */
-    const char *order;     /* of detection; NULL: all of the directory, and the neighbour */
+    const char *fault; /* directory of one fault among the fixtures; NULL: all faults together */
+    const char *directory; /* another directory of plugins, instead of fault */
+    const char *more;      /* members of the configuration, beginning with a comma */
+    /* Order of detection; NULL: all plugins of the directory, followed by the neighbour */
+    const char *order;
     const char *accelerator;
     bool is_in_process;
     int timeout_ms;
@@ -58,11 +61,11 @@ struct setting {
 };
 
 static char warnings[8192];
-static size_t warned_bytes;     /* of all, with those that are not kept */
-static unsigned left_out;       /* how often it was said that more is left out */
-static atomic_bool is_log_slow; /* slower than a plugin that logs */
-static atomic_bool is_asking;   /* ds_accel_detect() runs */
-static atomic_bool is_over;     /* threads of a part are to end */
+static size_t warned_bytes;     /* bytes of all warnings, including those that are not stored */
+static unsigned left_out;       /* number of warnings which say that more warnings are left out */
+static atomic_bool is_log_slow; /* the log function is slower than a plugin that logs */
+static atomic_bool is_asking;   /* true while ds_accel_detect() runs */
+static atomic_bool is_over;     /* tells the threads of a part to exit */
 
 static void wait_ms(long ms)
 {
@@ -83,7 +86,10 @@ static void keep_warning(void *user_data, uint32_t level, const char *topic, con
     }
 }
 
-/* Every plugin of a directory goes before the neighbour, but for those that do nothing wrong. */
+/*
+ * Writes the order of detection: all plugins of a directory before the neighbour, except plugins
+ * that do nothing wrong.
+ */
 static void write_order(FILE *file, const char *directory)
 {
     DIR *plugins = opendir(directory);
@@ -174,7 +180,10 @@ static bool find(ds_accel_t *context, const char *name, struct ds_accel_candidat
     return fail("no such candidate", name);
 }
 
-/* Detect; the winner is as wanted. The context is destroyed unless context_out takes it. */
+/*
+ * Detects, and checks that the selected accelerator is wanted. Destroys the context unless
+ * context_out is set.
+ */
 static bool detect(const struct setting *setting, const char *wanted, ds_accel_t **context_out)
 {
     ds_accel_t *context = create(setting);
@@ -202,7 +211,7 @@ static bool detect(const struct setting *setting, const char *wanted, ds_accel_t
     return right;
 }
 
-/* One fault gets the expected verdict, and the neighbour is selected. */
+/* Checks that one fault gets the expected verdict, and that the neighbour is selected. */
 static bool judged(const char *fault, const char *reason, int timeout_ms)
 {
     struct setting setting = {.fault = fault, .timeout_ms = timeout_ms};
@@ -218,9 +227,9 @@ static bool judged(const char *fault, const char *reason, int timeout_ms)
     return right;
 }
 
-/* ---- the caller is as it was ---------------------------------------------------------------- */
+/* ---- comparison of the caller's state ------------------------------------------------------- */
 
-/* What runs once and stays is no change: libltdl's start, the locale's files. */
+/* Loads everything that stays in the process and is not a change: libltdl, the locale's files. */
 static void warm_up(void)
 {
     struct setting setting = {.fault = "none", .timeout_ms = LONG_MS, .accelerator = passed_by};
@@ -247,8 +256,10 @@ static bool all_at_once(void)
     return right;
 }
 
-/* One after the other: also those whose file or table is broken, which have no name of their
- * own. */
+/*
+ * Detects with each fault in turn, including those whose file or table is broken and which
+ * therefore have no name of their own.
+ */
 static bool one_by_one(void)
 {
     char path[600];
@@ -273,7 +284,8 @@ static bool one_by_one(void)
             continue;
         }
         if (strncmp(entry->d_name, "init_", 5) == 0) {
-            continue; /* loaded here, since nothing is wrong with it until init() */
+            /* This plugin is loaded in the caller, because it does nothing wrong before init(). */
+            continue;
         }
         count++;
         if (!detect(&setting, passed_by, NULL) || !state_is_as_before(before, "")) {
@@ -287,7 +299,7 @@ static bool one_by_one(void)
     return count >= 50 ? right : fail("faults", "fewer than there were");
 }
 
-/* A plugin that is tolerated does it here as well: what it changed is put back. */
+/* A tolerated plugin changes the state of the caller as well; the library restores it. */
 static bool tolerated(void)
 {
     static const char *const faults[][2] = {
@@ -310,7 +322,7 @@ static bool tolerated(void)
     bool right = true;
 
     state_make_special();
-    for (size_t at = 0; at < 2 * count; at++) { /* in probe and init, then in init alone */
+    for (size_t at = 0; at < 2 * count; at++) { /* first in probe and init, then in init only */
         const size_t i = at % count;
         struct setting setting = {.timeout_ms = LONG_MS};
         char more[128];
@@ -318,7 +330,7 @@ static bool tolerated(void)
         char *before;
 
         if (getuid() != 0 && strcmp(faults[i][0], "change_priority") == 0) {
-            continue; /* only root can put that back */
+            continue; /* only root can restore the priority */
         }
         snprintf(directory, sizeof(directory), "%s/%s", at < count ? "start" : "start-only",
                  faults[i][0]);
@@ -336,7 +348,7 @@ static bool tolerated(void)
     return right;
 }
 
-/* It is in the child that an OpenCL runtime hangs, if the parent has ever used it. */
+/* An OpenCL runtime hangs in a forked child if the parent has ever used it. */
 static bool opencl_after_fork(void)
 {
     struct setting setting = {.fault = "pocl", .timeout_ms = 60000};
@@ -398,7 +410,7 @@ static void on_child(int number)
     errno = error;
 }
 
-/* What is known without the exit status, and what is not. */
+/* Checks verdicts that do not need the exit status of the helper, and verdicts that need it. */
 static bool verdicts_without_status(void)
 {
     return judged("probe_segv", "probe_segv", LONG_MS) &&
@@ -520,9 +532,9 @@ static bool thread_ends_afterwards(void)
     return right;
 }
 
-/* ---- callers without descriptors, processes, a helper ---------------------------------------- */
+/* ---- callers without free descriptors or processes, and with a failing helper --------------- */
 
-/* What other threads print to stdout, which is closed, gets into no file of the library's. */
+/* Prints in a thread while stdout is closed: the text must not get into a file of the library. */
 static void *print_on(void *nothing)
 {
     while (!is_over) {
@@ -564,8 +576,8 @@ static bool standard_streams_closed(void)
 }
 
 /*
- * With n descriptors left it is the right answer, or ERR_LIMIT and no answer. *least_out: the
- * smallest n that was enough.
+ * With n free descriptors the result is correct, or it is ERR_LIMIT and no accelerator. *least_out
+ * is the smallest n that was sufficient.
  */
 static bool few_descriptors_for(int parallel, int *least_out)
 {
@@ -609,7 +621,7 @@ static bool few_descriptors_for(int parallel, int *least_out)
     return right && ((answered > 0 && failed > 0) || fail("descriptors", "no limit was met"));
 }
 
-/* What ds_accel.h promises; a sanitizer's frames are larger. */
+/* The stack size that ds_accel.h documents as sufficient; a sanitizer's frames are larger. */
 #define LEAST_STACK_BYTES 65536
 
 static void *use_all(void *right_out)
@@ -656,7 +668,10 @@ static bool small_stack(void)
     return right || fail("a small stack", ds_accel_last_error());
 }
 
-/* Several at a time work with what one helper needs, but for the files looked at meanwhile. */
+/*
+ * Several helpers at a time need as many descriptors as one helper, except for the files that are
+ * examined meanwhile.
+ */
 static bool few_descriptors(void)
 {
     int least[2] = {0, 0};
@@ -704,7 +719,7 @@ static bool no_processes(void)
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
     setrlimit(RLIMIT_NPROC, &none);
     right = fails_clearly(DS_ACCEL_ERR_LIMIT, "cannot be started");
-    setrlimit(RLIMIT_NPROC, &before); /* a sanitizer's last look around needs a process */
+    setrlimit(RLIMIT_NPROC, &before); /* a sanitizer's check at exit needs a process */
     return right;
 }
 
@@ -718,7 +733,7 @@ static bool helper_failed(void)
     return fails_clearly(DS_ACCEL_ERR_NO_DEVICE, "helper_failed");
 }
 
-/* It is sent more requests than its socket holds, and reads none of them. */
+/* The library sends more requests than the helper's socket can hold, and the helper reads none. */
 static bool helper_deaf(void)
 {
     static char more[400000];
@@ -734,9 +749,9 @@ static bool helper_deaf(void)
            (elapsed_ns(start_ns) / 1e9 < 2 * GRACE_S || fail("the helper", "was waited for"));
 }
 
-/* ---- callers that end, helpers that do not --------------------------------------------------- */
+/* ---- callers that exit, and helpers that do not --------------------------------------------- */
 
-/* Wait for a plugin to tell a pid in a file. */
+/* Waits until a plugin has written a pid to a file. */
 static pid_t wait_for_pid(const char *path)
 {
     for (int i = 0; i < 1000; i++) {
@@ -757,7 +772,7 @@ static pid_t wait_for_pid(const char *path)
     return 0;
 }
 
-/* The helper that a process has; 0: none. */
+/* Returns the helper of a process; 0: none. */
 static pid_t helper_of(pid_t parent)
 {
     DIR *proc = opendir("/proc");
@@ -791,7 +806,10 @@ static pid_t helper_of(pid_t parent)
     return found;
 }
 
-/* Reaps what is ours, as the reaper of orphans. */
+/*
+ * Waits until the process is gone. Reaps the children and orphans of this process, which is a
+ * subreaper.
+ */
 static bool is_gone(pid_t pid)
 {
     for (int i = 0; i < GRACE_S * 100; i++) {
@@ -838,7 +856,9 @@ static bool killed_while_it_asks(void)
            (is_gone(left) || fail("what it started", "is still there"));
 }
 
-/* A daemon that has left the helper's group and session ends with a hanging helper. */
+/*
+ * A daemon that has left the helper's group and session is killed together with a hanging helper.
+ */
 static bool daemon_of_a_hanging_plugin(void)
 {
     const char *path = use_pid_file();
@@ -851,7 +871,7 @@ static bool daemon_of_a_hanging_plugin(void)
     return right && ((left > 0 && is_gone(left)) || fail("what it started", "is still there"));
 }
 
-/* Also a helper whose result is invalid. */
+/* Such a daemon is killed also if the helper's result is invalid. */
 static bool daemon_of_a_garbling_plugin(void)
 {
     const char *path = use_pid_file();
@@ -864,7 +884,9 @@ static bool daemon_of_a_garbling_plugin(void)
     return right && ((left > 0 && is_gone(left)) || fail("what it started", "is still there"));
 }
 
-/* Also a helper that probed ahead, unneeded. */
+/*
+ * Such a daemon is killed also if the helper's probe was speculative and its result is not needed.
+ */
 static bool daemon_of_one_that_is_dropped(void)
 {
     const char *path = use_pid_file();
@@ -903,11 +925,12 @@ static bool long_log(void)
            ((warned_bytes > 20000 && warned_bytes < 66000) || fail("its log", "has no end"));
 }
 
-static bool is_held_dead; /* as a zombie, which its tracer does not look at */
+static bool is_held_dead; /* the helper is held as a zombie, which its tracer does not wait for */
 
 /*
- * Another process traces the helper, and holds it where it ends: for the library that is a process
- * that SIGKILL does not end, as in a driver's call. Exits 0 once it let it go.
+ * Traces the helper from another process and stops it at its exit: to the library the helper looks
+ * like a process that SIGKILL does not terminate, as in a driver's call. Exits with 0 after it has
+ * released the helper.
  */
 static void hold_helper(pid_t caller, int held, int let_go)
 {
@@ -926,7 +949,7 @@ static void hold_helper(pid_t caller, int held, int let_go)
     if (write(held, &helper, sizeof(helper)) != sizeof(helper)) {
         _exit(4);
     }
-    /* It comes to a stop when it is killed, and stays there while nobody continues it. */
+    /* The helper stops when it is killed, and remains stopped until it is continued. */
     while (!is_held_dead && waitpid(helper, &status, __WALL) == helper && WIFSTOPPED(status) &&
            status >> 8 != (SIGTRAP | PTRACE_EVENT_EXIT << 8)) {
         ptrace(PTRACE_CONT, helper, NULL, (void *)(long)(WSTOPSIG(status) & 0x7f));
@@ -939,7 +962,7 @@ static void hold_helper(pid_t caller, int held, int let_go)
     _exit(0);
 }
 
-/* The tracer is a grandchild, so that the caller has no child of its own but the helper. */
+/* The tracer is a grandchild, so that the helper is the only child of the caller. */
 static void start_holder(const int *held, const int *let_go)
 {
     pid_t caller = getpid();
@@ -989,7 +1012,7 @@ static bool unkillable(void)
     right = right && (kill(helper, 0) == 0 || fail("the helper", "was not held at all"));
     close(let_go[1]);
     close(held[0]);
-    /* Not at once: what ended is reaped by a later detection. */
+    /* The helper is not reaped immediately: a later detection reaps it. */
     for (int i = 0; i < 50 && right && kill(helper, 0) == 0; i++) {
         wait_ms(20);
         right = judged("probe_segv", "probe_segv", LONG_MS);
@@ -1006,7 +1029,7 @@ static bool traced(void)
     return unkillable();
 }
 
-/* ---- running them --------------------------------------------------------------------------- */
+/* ---- running the parts ---------------------------------------------------------------------- */
 
 static const struct part {
     const char *name;
@@ -1033,7 +1056,7 @@ static const struct part {
     {"a traced helper", traced},
 };
 
-/* Parts that this program is started anew for, with the library of a damaged prefix. */
+/* Parts for which this program is started again, with the library of a damaged prefix. */
 static const struct part started_parts[] = {
     {"no-processes", no_processes},
     {"helper-missing", helper_missing},
@@ -1084,7 +1107,7 @@ static bool run_apart(bool (*run)(void))
     return pid > 0 && wait_for(pid);
 }
 
-/* Run a shell command in the temporary directory, with the build directory as $1. */
+/* Runs a shell command in the temporary directory, with the build directory as $1. */
 static bool shell(const char *command)
 {
     char whole[2048];
@@ -1111,7 +1134,7 @@ static bool run_started(const char *self, const char *name)
     return pid > 0 && wait_for(pid);
 }
 
-/* The build directory is a prefix: a copy of it may be damaged. */
+/* Runs parts with a damaged prefix. The build directory is a prefix, so a copy of it is damaged. */
 static void run_damaged(const char *self)
 {
     if (access("/usr/local/libexec/ds-accel/ds-accel-probe", X_OK) == 0) {

@@ -22,7 +22,7 @@
 
 #define INTERLEAVE 3 /* MPOL_INTERLEAVE of linux/mempolicy.h */
 #define POLICY_NODES 1024
-#define RESTORER 0x04000000 /* set by glibc with whatever is set */
+#define RESTORER 0x04000000 /* SA_RESTORER, which glibc sets in every signal action */
 
 static void add_file(FILE *out, const char *path, const char *line_start)
 {
@@ -61,7 +61,7 @@ static void add_links(FILE *out, const char *path)
     }
 }
 
-/* Everything with code, once: plugins and what they would bring along. */
+/* Adds each mapped file that contains code once: plugins and the libraries that they load. */
 static void add_libraries(FILE *out)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -153,7 +153,8 @@ static void add_process(FILE *out)
     fprintf(out, "subreaper %d death signal %d dumpable %d name %s\n", subreaper, death_signal,
             prctl(PR_GET_DUMPABLE), name);
 #if defined(__x86_64__)
-    fprintf(out, "floating point %x\n", __builtin_ia32_stmxcsr() & ~0x3fu); /* but for its flags */
+    /* The control word without its exception flags. */
+    fprintf(out, "floating point %x\n", __builtin_ia32_stmxcsr() & ~0x3fu);
 #endif
     for (char **entry = environ; *entry != NULL; entry++) {
         fprintf(out, "environment %s\n", *entry);
@@ -226,7 +227,7 @@ void state_make_special(void)
     syscall(SYS_set_mempolicy, INTERLEAVE, first_node, 65);
 }
 
-/* One line of text, from *at on, which goes to the next. Empty at the end. */
+/* Returns the next line of text, and advances *at. The line is empty at the end of the text. */
 static const char *take_line(const char **at, size_t *length)
 {
     const char *line = *at;
@@ -277,7 +278,7 @@ char *state_take_after(const char *before)
 {
     char *now = state_take();
 
-    /* A thread that was joined may still be on its last instructions. */
+    /* A thread that was joined may still be executing its last instructions. */
     for (int i = 0; i < 50 && count_threads(now) != count_threads(before); i++) {
         free(now);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
