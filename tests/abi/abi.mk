@@ -2,7 +2,7 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # The parts for tests/tools/test_abi.sh: hosts, plugins and programs of three ages. The older ones
-# are built from the commits named in tests/abi/VERSION/commit, the future ones from headers that
+# are built from the commits listed in tests/abi/VERSION/commit, the future ones from headers that
 # tests/abi/future.sh writes. Included by the top Makefile. In $(ABI_DIR):
 #
 #   frozen-VERSION/  today's plugins, compiled with the frozen header alone
@@ -22,8 +22,8 @@ ABI_FROZEN := $(foreach v,$(ABI_COMPILED),$(ABI_PLUGINS:%=$(ABI_DIR)/frozen-$(v)
 ABI_HOSTS := $(ABI_VERSIONS:%=$(ABI_DIR)/%/built)
 ABI_FILES := $(ABI_FROZEN) $(ABI_HOSTS) $(ABI_DIR)/calls abi-future
 
-# A separate build: it gets only the settings that must be the same, such as sanitizers. The ABI
-# does not depend on optimization; without it, compiling takes half the time.
+# Build in a separate directory. Only settings that must match, such as sanitizers, are passed on.
+# The ABI does not depend on optimization; without it, compiling takes half the time.
 ABI_MAKE = MAKEFLAGS= MAKELEVEL= $(MAKE) -s -j2 BUILD=build CC='$(CC)' CFLAGS='$(CFLAGS:-O2=-O0)' SAN='$(SAN)' \
     LDFLAGS='$(LDFLAGS)' VENDOR_PLUGINS= build
 ABI_CALLS_CFLAGS = $(filter-out -MMD -MP,$(BASE_CFLAGS)) -fPIE $(CFLAGS)
@@ -45,7 +45,8 @@ $(ABI_DIR)/frozen-$(1)/ds_accel_$(2).so: $(ABI_DIR)/frozen-$(1)/plugin-api.h \
 endef
 $(foreach v,$(ABI_COMPILED),$(foreach p,$(ABI_PLUGINS),$(eval $(call abi_frozen_rule,$(v),$(p)))))
 
-# Built once and kept. Without git's history there is no older host; the test reports that.
+# An older tree is built once and kept. Without git's history there is no older host; the test
+# reports that.
 $(ABI_DIR)/%/built: $(ABI_SOURCE)/%/commit $(ABI_SOURCE)/calls.c $(ABI_SOURCE)/abi.mk $(SETTINGS)
 	@rm -rf $(@D)
 	@mkdir -p $(@D)
@@ -55,8 +56,8 @@ $(ABI_DIR)/%/built: $(ABI_SOURCE)/%/commit $(ABI_SOURCE)/calls.c $(ABI_SOURCE)/a
 	    git archive -o $(@D).tar "$$commit"; tar -x -f $(@D).tar -C $(@D); rm $(@D).tar; \
 	    (cd $(@D) && $(ABI_MAKE)); $(call abi_calls,$(@D)/build) -o $(@D)/build/calls; touch $@; fi
 
-# The current tree with other headers and another list of slots; symbolic links to the rest follow
-# later changes.
+# The current tree with other headers and another list of slots. All other files are symbolic links,
+# so that later changes take effect.
 .PHONY: abi-future
 abi-future:
 	@mkdir -p $(ABI_FUTURE)/core

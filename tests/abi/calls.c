@@ -4,9 +4,9 @@
  * calls PLUGIN_DIR NAME: choose a plugin, start it, call the functions that fill structs and move
  * data, and print the results.
  *
- * It is compiled against headers of several ABI versions, and run with hosts and plugins of others:
- * its output must not depend on the versions. Guard bytes follow each struct that the plugin or the
- * library fills: a plugin that knows a longer struct must not write them.
+ * The program is compiled against headers of several ABI versions, and runs with hosts and plugins
+ * of other versions: its output must not depend on the versions. Guard bytes follow each struct
+ * that the plugin or the library fills: a plugin compiled with a longer struct must not write them.
  */
 #include "ds_accel.h"
 
@@ -44,7 +44,8 @@ __attribute__((format(printf, 1, 2), noreturn)) static void die(const char *form
     exit(1);
 }
 
-/* A slot stores the cause in its error argument; the library keeps its own error. */
+/* Exit if a call failed. A slot stores the cause in its error argument; a function of the library
+ * stores it in the library's own error. */
 static void must(const char *call, int32_t status)
 {
     const struct ds_accel_error *error = (const struct ds_accel_error *)error_room.bytes;
@@ -83,7 +84,7 @@ static void check_guard(const char *call, const unsigned char *guard)
     }
 }
 
-/* Whether the call succeeded. Checks that nothing after its struct and its error was written. */
+/* Return whether the call succeeded. Exit if the call wrote past its struct or its error. */
 static int answered(const char *call, int32_t status, uint32_t size, uint32_t struct_size)
 {
     uint32_t said;
@@ -100,7 +101,8 @@ static int answered(const char *call, int32_t status, uint32_t size, uint32_t st
     return status >= 0;
 }
 
-/* ASK(type, call): let the call fill *it, a struct of that type; the following block prints it. */
+/* ASK(type, call): let the call fill *it, a struct of that type; the block that follows the macro
+ * prints *it. */
 #if DS_ACCEL_ABI_MINOR >= 99
 #define UNKNOWN_IS_ZERO(call) \
     if (it->future_number != 0 || it->future_text[0] != '\0') \
@@ -115,7 +117,7 @@ static int answered(const char *call, int32_t status, uint32_t size, uint32_t st
         return; \
     UNKNOWN_IS_ZERO(#slot)
 
-/* The same for a slot that fills an array. The first call returns the count. */
+/* ASK_ARRAY: like ASK, for a slot that fills an array. The first call returns the count. */
 #define ASK_ARRAY(type, slot, ...) \
     struct type *it = prepare(sizeof(*it) * ELEMENT_COUNT, sizeof(*it)); \
     struct ds_accel_error *error = empty_error(); \
@@ -126,7 +128,7 @@ static int answered(const char *call, int32_t status, uint32_t size, uint32_t st
     UNKNOWN_IS_ZERO(#slot) \
     printf("%s: %u\n", #slot, count)
 
-/* ---- calls without a device ----------------------------------------------------------------- */
+/* ---- functions that need no device ---------------------------------------------------------- */
 
 static void candidate(const char *name)
 {
@@ -189,7 +191,7 @@ static void env_rules(void)
     }
 }
 
-/* ---- a device ------------------------------------------------------------------------------- */
+/* ---- functions of a device ------------------------------------------------------------------ */
 
 static void device_info(void)
 {
@@ -223,7 +225,7 @@ static void processes(void)
     ASK_ARRAY(ds_accel_process, telemetry_processes, instance, 0);
 }
 
-/* Copy to the device, through a stream with an event, and back. */
+/* Copy data to the device, through a stream with an event, and back. */
 static void move_data(void)
 {
     struct ds_accel_error *error = empty_error();
@@ -253,7 +255,7 @@ static void move_data(void)
     printf("move_data: %s\n", memcmp(there, back, BUFFER_BYTES) == 0 ? "the same" : "damaged");
 }
 
-/* The details of a failure, as far as the plugin knows them. */
+/* Print the details of a failed call. */
 static void failure(void)
 {
     struct ds_accel_error *error = empty_error();

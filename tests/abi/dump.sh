@@ -3,8 +3,8 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # dump.sh BUILD [FROZEN [NAME]]: print abidw's description of the library in a build directory,
-# libNAME.so or libds_accel.so. Without source positions, so that it changes with the interface
-# alone; types that the public headers do not define are declarations only.
+# libNAME.so or libds_accel.so. The description has no source positions, so that it changes only
+# with the interface; types that the public headers do not define are only declared in it.
 #
 # FROZEN is the description of an older version: structs that begin with struct_size are cut to
 # their length there, so that abidiff reports no change where members were only appended. abidiff's

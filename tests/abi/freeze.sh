@@ -3,7 +3,7 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # freeze.sh VERSION COMMIT: write tests/abi/VERSION, a minor version of the ABI as published: the
-# header, the commit, and the library's interface. Once per version, never again.
+# header, the commit, and the library's interface. Run it once per version, never again.
 set -eu
 cd "$(dirname "$0")/../.."
 version=$1

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# future.sh FILE: print plugin-api.h, ds_accel.h or slots.def as a later minor version might have
+# future.sh FILE: print plugin-api.h, ds_accel.h or slots.def as a later minor version might define
 # it, by the rules of "How the ABI grows". Every struct that begins with struct_size gets two
 # members at its end, the plugin's table gets two slots that every plugin fills and no caller uses,
 # and the minor version is 99.
@@ -21,7 +21,7 @@ name != "" && /^    uint32_t struct_size;/ { sized = 1 }
         print "    int32_t (*future_first)(void *data, struct ds_accel_error *error);"
         print "    int32_t (*future_second)(void *data, struct ds_accel_error *error);"
     } else if (name == "ds_accel_note_desc") {
-        # With the alignment of notes.
+        # Members of 32 bits keep the alignment of the note.
         print "    uint32_t future_words[4];"
     } else {
         print "    uint64_t future_number;"
@@ -33,7 +33,7 @@ name != "" && /^    uint32_t struct_size;/ { sized = 1 }
 }
 /^};$/ { name = "" }
 
-# The additional slots have an effect, so that a call would be noticed.
+# The additional slots have an effect, so that a test would notice a call of them.
 /^#define DS_ACCEL_PLUGIN\(/ {
     slot = "DS_ACCEL_INLINE int32_t ds_accel_future_slot_(void *data, struct ds_accel_error *error)"
     print slot ";"

@@ -2,16 +2,16 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # The caching allocator against a model (tests/allocator/model.c), and its use of memory compared
-# with torch's rules (compare.c). Both are linked with the library's objects, since the tested
-# interface is not exported. Included by the top Makefile.
+# with torch's rules (compare.c). Both programs are linked with the library's objects, because the
+# tested interface is not exported. Included by the top Makefile.
 
 MODEL := $(BUILD)/tests/model
 MODEL_OBJECTS := $(BUILD)/obj/tests/allocator/model.o $(BUILD)/obj/tests/allocator/synthetic.o
-# The thread sanitizer makes every step slow.
+# Under the thread sanitizer every step is slow.
 MODEL_OPERATIONS ?= $(if $(SAN),500000,10000000)
 
-# The tests' own directories have the names of rooms, too: these sources see only the rooms of
-# core/.
+# Directories of tests/ have the same names as directories of core/: these sources are compiled with
+# core/ alone in the include path.
 $(BUILD)/obj/tests/allocator/%.o: tests/allocator/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(INSIDE_CFLAGS) -c -o $@ $<

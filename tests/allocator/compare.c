@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The memory that our allocator needs, compared with torch's rules (rules.c), for the same
- * sequences of allocating and freeing: those of twelve generators with many seeds, and recorded
- * ones. Two figures each: the peak of reserved memory when there is enough, and the smallest device
- * on which the sequence still works. Both with ordinary segments, and with our growing segments
- * against torch's expandable ones.
+ * Compares the memory that our allocator needs with the memory that torch's rules (rules.c) need,
+ * for the same sequences of allocations and frees: sequences of twelve generators with many seeds,
+ * and recorded ones. Two values are compared: the peak of reserved memory on a device with enough
+ * memory, and the memory of the smallest device on which the sequence still works. Both are
+ * measured with ordinary segments, and with our growing segments against torch's expandable ones.
  *
  *     compare [--seeds N] [--first SEED] [--draw] [TRACE...]
  *
- * Exits with 1 if the median of a ratio is above 1.00 or a ratio is above 1.05, or if the rules do
- * not give the results computed by hand. --draw shows what part of the reserved memory is free over
- * time.
+ * Exits with 1 if the median of a ratio is above 1.00, if a ratio is above 1.05, or if the rules
+ * differ from the results computed by hand. --draw shows which part of the reserved memory is free
+ * over time.
  */
 #include "rules.h"
 #include "synthetic.h"
@@ -31,9 +31,9 @@
 struct figures {
     uint64_t peak_bytes;
     uint64_t retry_count;
-    uint64_t split_count; /* after the last step */
+    uint64_t split_count; /* number after the last step */
     uint64_t split_bytes;
-    double unused[COLUMNS]; /* part of the reserved memory, peak per column */
+    double unused[COLUMNS]; /* unused part of the reserved memory: the peak of each column */
     bool is_done;           /* the sequence did not run out of memory */
 };
 
@@ -46,7 +46,7 @@ static void note(struct figures *figures, const struct trace *trace, size_t step
     *place = unused > *place ? unused : *place;
 }
 
-/* ---- torch's rules -------------------------------------------------------------------------- */
+/* ---- sequences run by torch's rules --------------------------------------------------------- */
 
 static void run_rules(const struct trace *trace, bool grows, uint64_t memory_bytes,
                       struct figures *figures)
@@ -81,7 +81,7 @@ static void run_rules(const struct trace *trace, bool grows, uint64_t memory_byt
     rules_destroy(rules);
 }
 
-/* ---- ours ----------------------------------------------------------------------------------- */
+/* ---- sequences run by our allocator --------------------------------------------------------- */
 
 static bool keep_stat(void *user_data, const char *key, int64_t value)
 {
@@ -140,8 +140,8 @@ static void run_ours(const struct trace *trace, bool grows, uint64_t memory_byte
 typedef void (*run_t)(const struct trace *trace, bool grows, uint64_t memory_bytes,
                       struct figures *figures);
 
-/* The sequence works on a device as large as the peak, and cannot on one smaller than its live
- * blocks. */
+/* Return the memory of the smallest device on which the sequence works. A device as large as the
+ * peak suffices; a device smaller than the live blocks does not. */
 static uint64_t least_device(run_t run, const struct trace *trace, bool grows, uint64_t peak_bytes)
 {
     uint64_t high = (peak_bytes + STEP - 1) / STEP;
@@ -164,10 +164,10 @@ static uint64_t least_device(run_t run, const struct trace *trace, bool grows, u
     return high * STEP;
 }
 
-/* ---- computed by hand ----------------------------------------------------------------------- */
+/* ---- cases computed by hand ----------------------------------------------------------------- */
 
-/* Sizes in KiB; -N frees block N. The expected reserved memory in MiB, how often the cache was
- * emptied, and free parts of used segments in KiB. */
+/* A case: sizes in KiB, -N frees block N. The expected results are the reserved memory in MiB, the
+ * number of times that the cache was emptied, and the free parts of used segments in KiB. */
 static const struct {
     bool is_expandable;
     uint64_t memory_mib;
@@ -211,7 +211,7 @@ static const struct {
       {-1, 30, 1, 0},
       {512, 32, 1, 1536},
       {40 * 1024 - 2048, 40, 2, 1536}}},
-    /* Pages of 20 MiB, and of 2 MiB for small requests. */
+    /* Pages have 20 MiB, or 2 MiB for small requests. */
     {true,
      100,
      {{21 * 1024, 40, 0, 0},
@@ -221,7 +221,8 @@ static const struct {
       {5 * 1024, 42, 0, 0},
       {17 * 1024, 62, 0, 0},
       {16 * 1024, 62, 0, 0}}},
-    /* A page in the middle is released, but that is not enough: two more are mapped at the end. */
+    /* A free page in the middle is unmapped, which does not suffice: two more are mapped at the
+     * end. */
     {true,
      60,
      {{25 * 1024, 40, 0, 0},
@@ -262,7 +263,7 @@ static int check_paper(size_t paper)
     return 0;
 }
 
-/* ---- figures -------------------------------------------------------------------------------- */
+/* ---- ratios --------------------------------------------------------------------------------- */
 
 struct ratios {
     double *values;
@@ -322,8 +323,8 @@ static void draw(const char *who, const struct figures *figures)
     printf("| peak %llu MiB\n", (unsigned long long)(figures->peak_bytes / MIB));
 }
 
-/* Compare one sequence: four ratios. Figures that cannot differ if the peaks are equal are
- * compared, too. */
+/* Compare one sequence and add its four ratios. Return 1 if a count differs that must be the same
+ * for both allocators. */
 static int compare(const char *name, const struct trace *trace, struct ratios ratios[RATIOS],
                    bool is_drawn)
 {
@@ -356,7 +357,7 @@ static int compare(const char *name, const struct trace *trace, struct ratios ra
     return failed;
 }
 
-/* Print median and worst of each ratio, and return whether one exceeds its limit. */
+/* Print the median and the worst value of each ratio; return whether one exceeds its limit. */
 static int report(const char *name, struct ratios ratios[RATIOS])
 {
     int failed = 0;
@@ -377,7 +378,7 @@ static int report(const char *name, struct ratios ratios[RATIOS])
     return failed;
 }
 
-/* Move the ratios of one generator into those of all. */
+/* Move the ratios of one generator into the ratios of all generators. */
 static void merge(struct ratios all[RATIOS], struct ratios some[RATIOS])
 {
     for (unsigned i = 0; i < RATIOS; i++) {

@@ -3,10 +3,10 @@
 /*
  * The caching allocator against a model of it, over a backend without memory: millions of random
  * calls. After each call no two live blocks overlap and every block is aligned; at intervals every
- * figure, every peak and a snapshot are compared with the model's. Then many threads call the
- * allocator; some of their streams end and begin, and other threads read figures. Prints what it
- * did; if anything differs, prints where and exits with 1. The seed is fixed: a run can be
- * repeated.
+ * statistic, every peak and a snapshot are compared with the model's. Then many threads call the
+ * allocator; some destroy and replace their streams, and other threads read statistics. Prints the
+ * number of calls; if anything differs, prints where and exits with 1. The seed is fixed, so that a
+ * run can be repeated.
  *
  *     model [operations] [seed]
  */
@@ -45,7 +45,7 @@ static uint64_t next_random(uint64_t *state)
 
 struct live {
     uint64_t address;
-    uint64_t size_bytes; /* as requested */
+    uint64_t size_bytes; /* requested size */
     unsigned stream;
 };
 
@@ -59,7 +59,7 @@ struct model {
     struct ds_accel__allocator *allocator;
     struct ds_accel__arena *arenas[STREAMS];
     struct live live[LIVE_LIMIT];
-    uint64_t sorted[LIVE_LIMIT]; /* indices in the order of addresses, to find neighbours */
+    uint64_t sorted[LIVE_LIMIT]; /* indices into live, sorted by address to find neighbours */
     size_t count;
     struct figure count_figure;
     struct figure requested;
@@ -125,7 +125,7 @@ static void model_remove(struct model *model, size_t index)
     }
 }
 
-/* ---- comparing ------------------------------------------------------------------------------ */
+/* ---- comparison with the model -------------------------------------------------------------- */
 
 struct sought {
     const char *key;
@@ -238,7 +238,7 @@ static void compare_snapshot(const struct model *model)
 
 /* ---- one thread ----------------------------------------------------------------------------- */
 
-/* Sizes as in real programs: many small ones of few kinds, some large, some odd. */
+/* Return a size like those of real programs: many small ones of few kinds, some large, some odd. */
 static uint64_t random_size(uint64_t *random)
 {
     uint64_t kind = next_random(random) % 100;
@@ -364,7 +364,7 @@ struct worker {
     uint64_t random;
 };
 
-/* Other operations of a thread: replace its stream, empty the cache, read figures. */
+/* Other operations of a thread: replace its stream, empty the cache, read statistics. */
 static void do_other(struct worker *worker, uint64_t turn)
 {
     struct exchange *exchange = worker->exchange;
@@ -417,8 +417,8 @@ static void *work(void *given)
     return NULL;
 }
 
-/* Each thread may be between the driver's call and the count of it: one segment per thread is in
- * doubt. */
+/* Check the peak. Each thread may have allocated a segment that the allocator has not yet counted,
+ * so that the two peaks may differ by one segment per thread. */
 static void expect_peak(struct ds_accel__allocator *allocator)
 {
     int64_t doubt = THREADS * (INT64_C(20) << 20);

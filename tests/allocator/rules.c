@@ -35,7 +35,7 @@ struct piece {
     unsigned pool;
     struct piece *left; /* neighbours in the segment */
     struct piece *right;
-    struct piece *next; /* in the list of its pool's unused pieces */
+    struct piece *next; /* next in the list of the pool's unused pieces */
     struct piece *previous;
 };
 
@@ -110,7 +110,7 @@ static struct piece *make(uint64_t address, uint64_t size, unsigned stream, unsi
     return piece;
 }
 
-/* Cut a piece after size bytes and return the rest. Neither is in a list. */
+/* Cut a piece after size bytes and return the rest. Neither piece is in a list. */
 static struct piece *split(struct piece *piece, uint64_t size)
 {
     struct piece *rest =
@@ -158,7 +158,8 @@ static struct piece *settle(struct rules *rules, struct piece *piece)
     return piece;
 }
 
-/* Leave the list of the old state and enter that of the new one, merged with its neighbours. */
+/* Move a piece from the list of its old state to the list of its new state, and merge it with its
+ * neighbours. */
 static void set_state(struct rules *rules, struct piece *piece, enum state state)
 {
     leave(rules, piece);
@@ -208,7 +209,8 @@ static struct piece *take_segment(struct rules *rules, unsigned stream, unsigned
 
 /* ---- expandable segments -------------------------------------------------------------------- */
 
-/* Find unmapped addresses that, with free pieces before and after them, hold the size. */
+/* Find unmapped addresses that have room for the size, together with the free pieces before and
+ * after them. */
 static struct piece *find_addresses(struct rules *rules, unsigned stream, unsigned pool,
                                     uint64_t size)
 {
@@ -330,8 +332,8 @@ static bool is_before(const struct piece *a, const struct piece *b)
     return a->size != b->size ? a->size < b->size : a->address < b->address;
 }
 
-/* Return the first free piece that holds the size and follows another, ordered by size and
- * address. */
+/* Return the smallest free piece that is large enough, of equal sizes the lowest address. If behind
+ * is not NULL, only pieces after it in that order count. */
 static struct piece *best_fit(struct rules *rules, unsigned stream, unsigned pool, uint64_t size,
                               const struct piece *behind)
 {

@@ -43,7 +43,7 @@ static void die(const char *what)
     abort();
 }
 
-static unsigned place_count; /* entries with an address */
+static unsigned place_count; /* number of entries with an address */
 
 static unsigned place_of(uint64_t address)
 {
@@ -58,7 +58,7 @@ static unsigned place_of(uint64_t address)
     return 0;
 }
 
-/* Remove freed entries: addresses are never reused. */
+/* Remove the entries of freed memory from the table: addresses are never reused. */
 static void sweep(void)
 {
     static uint64_t kept[PIECES][2];
@@ -90,7 +90,8 @@ static int32_t take(uint64_t size_bytes, uint64_t align_bytes, uint64_t *address
     used += size_bytes;
     peak = used > peak ? used : peak;
     if (*address_out == 0) {
-        /* Odd multiples of 512, so that addresses are not aligned by accident. */
+        /* 512 unused bytes follow each block, so that no address has a larger alignment by
+         * accident. */
         next_address = (next_address + align_bytes - 1) / align_bytes * align_bytes;
         *address_out = next_address;
         next_address += size_bytes + 512;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A backend without memory: addresses alone, streams that are counters, events that are values of
- * these counters. It checks and counts the allocator's calls.
+ * A backend without memory: memory has only addresses, streams are counters, events are values of
+ * these counters. The backend checks and counts the allocator's calls.
  */
 #ifndef DS_ACCEL_TESTS_ALLOCATOR_SYNTHETIC_H
 #define DS_ACCEL_TESTS_ALLOCATOR_SYNTHETIC_H
@@ -15,11 +15,11 @@ struct ds_accel_plugin_stream {
     uint64_t wait_count; /* calls of stream_wait_event; atomic */
 };
 
-/* Return the complete table of a device with this much memory. */
+/* Return the complete table of a device with memory_bytes of memory. */
 const struct ds_accel_plugin *synthetic_start(uint64_t memory_bytes);
 ds_accel_plugin_device_t *synthetic_device(void);
 ds_accel_plugin_stream_t *synthetic_stream(unsigned index);
-/* The allocated bytes now, and their peak since the last call. */
+/* Return the bytes that are allocated now, and their peak since the last reset. */
 uint64_t synthetic_used(void);
 uint64_t synthetic_peak(bool is_reset);
 

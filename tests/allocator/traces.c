@@ -89,8 +89,8 @@ static void give_held(struct maker *maker, unsigned keep)
 
 #define LAYERS 24u
 
-/* One layer after another, then backwards with gradients; the first step creates the optimizer's
- * states. */
+/* Run one layer after another, then backwards with gradients; the first step creates the
+ * optimizer's states. */
 static void train_mlp(struct maker *maker)
 {
     unsigned layers = (unsigned)between(maker, 4, 16);
@@ -166,7 +166,7 @@ static void train_language(struct maker *maker, bool varies, bool is_checkpointe
             unsigned inner = maker->held_count;
 
             attend(maker, tokens, width, heads);
-            if (is_checkpointed) { /* only the layer's input is kept */
+            if (is_checkpointed) { /* keep only the layer's input */
                 give_held(maker, inner);
                 hold(maker, take(maker, tokens * width * 2, 0));
             }
@@ -195,13 +195,14 @@ static void train_transformer(struct maker *maker)
     train_language(maker, false, false);
 }
 
-/* Another length in each step; with some seeds the activations are computed again. */
+/* Train with another length in each step; with some seeds, activations are computed again instead
+ * of kept. */
 static void train_lengths(struct maker *maker)
 {
     train_language(maker, true, pick(maker, 2) == 0);
 }
 
-/* Buckets of gradients are reduced on a second stream while the first continues. */
+/* Reduce buckets of gradients on a second stream while the first stream continues. */
 static void train_overlap(struct maker *maker)
 {
     unsigned layers = (unsigned)between(maker, 6, 20);
@@ -229,7 +230,7 @@ static void train_overlap(struct maker *maker)
     }
 }
 
-/* Parameters are gathered ahead on a second stream, gradients are scattered on a third. */
+/* Gather parameters ahead on a second stream, scatter gradients on a third. */
 static void train_zero(struct maker *maker)
 {
     unsigned layers = (unsigned)between(maker, 6, 16);
@@ -265,7 +266,7 @@ static void train_zero(struct maker *maker)
 
 /* ---- inference ------------------------------------------------------------------------------ */
 
-/* Batches of all sizes; the last few results are kept for a while. */
+/* Run batches of all sizes; the last few results are kept for a while. */
 static void infer_batches(struct maker *maker)
 {
     uint64_t width = between(maker, 8, 64) * 16;
@@ -290,7 +291,7 @@ static void infer_batches(struct maker *maker)
     }
 }
 
-/* Caches of keys and values that grow by copying; their sequences begin and end at any time. */
+/* Grow caches of keys and values by copying; their sequences begin and finish at any time. */
 static void infer_cache(struct maker *maker)
 {
     uint64_t token = between(maker, 8, 64) * KIB;
@@ -320,7 +321,7 @@ static void infer_cache(struct maker *maker)
     }
 }
 
-/* Four streams with their own requests, in random order. */
+/* Serve requests on four streams, in random order. */
 static void serve_streams(struct maker *maker)
 {
     uint32_t kept[4][6];
@@ -369,7 +370,7 @@ static void hostile_small(struct maker *maker)
     churn(maker, 3000, 400, 1, small_size);
 }
 
-/* All orders of magnitude equally often, from 512 bytes to 64 MiB. */
+/* Return a size from 512 bytes to 64 MiB; all orders of magnitude are equally frequent. */
 static uint64_t any_size(struct maker *maker)
 {
     uint64_t floor = UINT64_C(1) << between(maker, 9, 25);
@@ -382,7 +383,7 @@ static void hostile_random(struct maker *maker)
     churn(maker, 1600, 60, 2, any_size);
 }
 
-/* Around the sizes where the rules change. */
+/* Return a size near one at which the allocator's rules change. */
 static uint64_t edge_size(struct maker *maker)
 {
     static const uint64_t edges[] = {MIB, 2 * MIB, 10 * MIB, 12 * MIB, 20 * MIB, 22 * MIB};
@@ -396,7 +397,7 @@ static void hostile_edges(struct maker *maker)
     churn(maker, 1500, 40, 3, edge_size);
 }
 
-/* A comb: every other block is freed, and then requests are slightly larger than the gaps. */
+/* Free every other block of many (a comb), then request slightly more than the size of the gaps. */
 static void hostile_comb(struct maker *maker)
 {
     uint64_t size = between(maker, 100, 5000) * KIB;
@@ -474,13 +475,13 @@ void trace_generate(unsigned generator, uint64_t seed, struct trace *trace)
     maker.trace = trace;
     maker.random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) + generator;
     for (unsigned i = 0; i < 8; i++) {
-        (void)pick(&maker, 2); /* similar seeds give different numbers */
+        (void)pick(&maker, 2); /* makes similar seeds produce different numbers */
     }
     generators[generator].make(&maker);
     find_live(trace);
 }
 
-/* ---- from a file ---------------------------------------------------------------------------- */
+/* ---- traces from a file --------------------------------------------------------------------- */
 
 static bool read_line(const char *line, struct trace *trace)
 {

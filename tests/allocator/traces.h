@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Sequences of allocating and freeing: from named generators or from a file. */
+/* Sequences of allocations and frees, from named generators or from a file. */
 #ifndef DS_ACCEL_TESTS_ALLOCATOR_TRACES_H
 #define DS_ACCEL_TESTS_ALLOCATOR_TRACES_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct trace_step {
-    uint64_t size_bytes; /* 0: free it */
+    uint64_t size_bytes; /* 0: the step frees the block */
     uint32_t block;      /* numbered in the order of allocation */
     uint32_t stream;
     uint64_t live_bytes; /* live after this step, each block rounded to 512 */
@@ -27,8 +27,8 @@ struct trace {
 
 const char *trace_generator_name(unsigned generator);
 void trace_generate(unsigned generator, uint64_t seed, struct trace *trace);
-/* Lines "SIZE", "SIZE STREAM" and "-BLOCK"; '#' begins a comment. Exits with 2 if the file is
- * invalid. */
+/* Read lines "SIZE", "SIZE STREAM" and "-BLOCK" (a free); '#' begins a comment. Exit with 2 if the
+ * file is invalid. */
 void trace_read(const char *path, struct trace *trace);
 void trace_clear(struct trace *trace);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The time of a pair of allocation and free, in nanoseconds: our allocator on the mock, on one
- * stream and on two streams of two threads at once, and host allocators with the same size. Prints
- * "NAME NS" lines for the benchmark. An allocator that is not installed has no line.
+ * The time of an allocation and its free, in nanoseconds: our allocator on the mock, on one stream
+ * and on two streams of two threads at once, and host allocators with the same size. Prints "NAME
+ * NS" lines for the benchmark. An allocator that is not installed has no line.
  *
- * The loops run in turn, many times. A figure is the smallest of several medians: the median
+ * The loops run in turn, many times. A result is the smallest of several medians: the median
  * removes interrupts, the minimum removes the time when the host had slowed the processor down.
  */
 #include "clock.h"
@@ -80,7 +80,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* ---- one thread or two at a time ------------------------------------------------------------ */
+/* ---- measuring one thread, or two at a time ------------------------------------------------- */
 
 struct racer {
     const struct host *host; /* NULL: our allocator */
@@ -160,7 +160,7 @@ static void measure_group(double best[HOST_COUNT + 1][THREADS])
     }
 }
 
-/* ---- contestants ---------------------------------------------------------------------------- */
+/* ---- the allocators ------------------------------------------------------------------------- */
 
 static void find_hosts(void)
 {

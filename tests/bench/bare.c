@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* bare FILE.so: the baseline of the start, the least work that reads a plugin's name. */
+/* bare FILE.so: the baseline of the start: opens the plugin and reads its name, nothing else. */
 #include "plugin-api.h"
 
 #include <dlfcn.h>

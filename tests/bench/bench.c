@@ -9,11 +9,12 @@
  *   allocate.c  a separate program: device memory compared with host allocators
  *   pinned.c    a separate program: cost of pinned memory
  *
- * Contestants take turns (A B A B) and figures are medians, since virtual machines drift by tens of
- * per cent within minutes. Only ratios can be compared between machines.
+ * Our code and its baseline run in turn (A B A B) and results are medians, since virtual machines
+ * drift by tens of per cent within minutes. Only ratios can be compared between machines.
  *
  * This program stays small and does not link the library: Linux counts the memory of the process
- * that calls posix_spawn() into the peak of its child, so a larger one would hide the child's.
+ * that calls posix_spawn() into the peak of its child, so that a larger program would hide the
+ * child's memory.
  */
 #include "bench.h"
 #include "clock.h"
@@ -29,8 +30,9 @@
 #define WARM_UP 5u
 
 /*
- * DeepSpeed 0.19.6 in its best case: DS_ACCELERATOR=cpu, only the accelerator package imported, the
- * name printed. Recorded in November 2026 on a virtual machine with two AMD EPYC processors.
+ * The time of DeepSpeed 0.19.6 in its best case: DS_ACCELERATOR=cpu, only the accelerator package
+ * imported, the name printed. Recorded in November 2026 on a virtual machine with two AMD EPYC
+ * processors.
  */
 #define PYTHON_MS 842.0
 
@@ -41,8 +43,8 @@ struct bench {
     char plugin[BENCH_PATH_SIZE]; /* the file of the accelerator that detect chooses */
     char config_home[BENCH_PATH_SIZE];
     char cache[BENCH_PATH_SIZE];
-    const char *env[4];  /* no verdict is stored */
-    const char *warm[4]; /* verdicts are stored, in memory like $XDG_RUNTIME_DIR */
+    const char *env[4];  /* environment without stored verdicts */
+    const char *warm[4]; /* environment with stored verdicts, in memory like $XDG_RUNTIME_DIR */
     struct bench_report report;
 };
 
@@ -97,7 +99,8 @@ static void sample_start(struct bench *bench, struct start_samples *samples)
     }
 }
 
-/* Not ru_maxrss, which includes the peak of the process that started this program. */
+/* Return VmHWM instead of ru_maxrss, which includes the peak of the process that started this
+ * program. */
 static double own_peak_mib(void)
 {
     FILE *file = fopen("/proc/self/status", "r");
@@ -207,7 +210,7 @@ static void make_directory(const struct bench *bench, struct directory *director
     format_path(directory->dir, bench->dir, name);
     format_path(placeholder, bench->dir, "placeholder.so");
     bench_make_plugins(placeholder, directory->dir, plugins);
-    /* A plugin that is rejected before its probe would make the figure too good. */
+    /* A plugin that is rejected before its probe would make the result too low. */
     bench_capture(json, bench->warm, text, sizeof(text));
     if (count_text(text, "\"unavailable\"") < plugins) {
         bench_die("%s: not all of the %u plugins were probed", directory->dir, plugins);
@@ -243,7 +246,7 @@ static struct bench_row *add_plugin_row(struct bench *bench, const char *name, d
     return row;
 }
 
-/* The cost of one more plugin, from the smallest directory to the given one. */
+/* Return the cost of one more plugin, from the smallest directory to the given one. */
 static double cost_of_each(const double *ms, unsigned directory)
 {
     return (ms[directory] - ms[0]) * 1000 / (directory_plugins[directory] - directory_plugins[0]);
@@ -278,7 +281,7 @@ static void measure_plugins(struct bench *bench)
     snprintf(row->note, sizeof(row->note), "200: %.2f ms", warm[2]);
 }
 
-/* A plugin that crashes in its probe, beside cpu, which is still chosen. */
+/* Measure detection with a plugin that crashes in its probe; cpu is still chosen. */
 static void measure_casualty(struct bench *bench)
 {
     static double with[DIRECTORY_ROUNDS];
@@ -334,7 +337,7 @@ static void add_call_row(struct bench *bench, const char *name, double ours, dou
 static void measure_dispatch(struct bench *bench)
 {
     char path[BENCH_PATH_SIZE];
-    char text[1024] = "\n"; /* so that every name follows a newline */
+    char text[1024] = "\n"; /* begins with a newline, so that every name follows one */
     const char *argv[] = {path, NULL};
     const char *env[] = {bench->env[0], bench->env[1], "DS_ACCELERATOR=cpu", NULL};
     struct bench_row *row;
@@ -405,7 +408,8 @@ static void measure_pinned(struct bench *bench)
 
 /* ---- device memory -------------------------------------------------------------------------- */
 
-/* 0: the program printed no figure, because the allocator is not installed. */
+/* Return a value that may be absent: 0 if the program printed none, because the allocator is not
+ * installed. */
 static double find_optional(const char *text, const char *name, unsigned threads)
 {
     char line[64];

@@ -15,19 +15,20 @@
 /* The cost of one run, from posix_spawn() to waitpid(). */
 struct bench_cost {
     double ms;
-    long rss_kib; /* peak */
+    long rss_kib; /* peak resident memory */
 };
 
 /* Print an error and exit with 1: there is no result without a measurement. */
 void bench_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* Sorts the values. */
+/* Return the median. Sorts the values. */
 double bench_median(double *values, size_t count);
 
-/* argv and env end in NULL. Output is discarded; a program that fails ends the benchmark. */
+/* Run a program; argv and env end with NULL. Its output is discarded; a failure of the program
+ * makes the benchmark exit. */
 struct bench_cost bench_run(const char *const *argv, const char *const *env);
 
-/* Run the program once and store its stdout in text, NUL-terminated; output that does not fit is an
+/* Run the program once and store its stdout in text, NUL-terminated. Output that does not fit is an
  * error. */
 void bench_capture(const char *const *argv, const char *const *env, char *text, size_t text_size);
 
@@ -48,7 +49,7 @@ struct bench_row {
     double baseline; /* 0: none */
     const char *baseline_name;
     double goal;        /* upper limit */
-    bool goal_is_ratio; /* ratio to the baseline; else in the row's unit */
+    bool goal_is_ratio; /* goal is a ratio to the baseline; otherwise it has the row's unit */
     char note[200];
 };
 

@@ -10,10 +10,11 @@ BENCH := $(BENCH_DIR)/bench
 BENCH_OBJECTS := $(foreach f,bench process plugins report,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
 BENCH_NEEDS := $(BENCH_DIR)/bare $(BENCH_DIR)/dispatch $(BENCH_DIR)/pinned $(BENCH_DIR)/allocate \
     $(BENCH_DIR)/beside_cuda $(BENCH_DIR)/placeholder.so
-# The same width as the names that replace it: p000 and so on.
+# The placeholder is as long as the names that replace it: p000 and so on.
 BENCH_PLACEHOLDER := pxxx
 
-# The flags of a program that uses the library. The baseline of a call is one through the plain PLT.
+# The flags of a program that uses the library. The baseline of a call is a call through the plain
+# PLT.
 BENCH_CFLAGS = $(BASE_CFLAGS) -fPIE -fplt -I$(STAGE_PROGRAM) -I$(BENCH_SOURCE) -Itests \
     -DBENCH_PLACEHOLDER='"$(BENCH_PLACEHOLDER)"' $(CFLAGS)
 
@@ -54,8 +55,8 @@ $(BENCH_DIR)/beside_cuda: $(BUILD)/obj/$(BENCH_SOURCE)/beside_cuda.o $(LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -ldl $(SANFLAGS) $(LDFLAGS)
 
-# Without symbols and debugging information, as plugins are shipped: the benchmark makes hundreds of
-# copies. It has no device, so that detection probes all of them.
+# The placeholder has no symbols and no debugging information, as plugins are shipped: the benchmark
+# makes hundreds of copies. It has no device, so that detection probes all of them.
 $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/mock.h \
     plugins/common/plugin_util.h $(STAGE_PLUGIN)/plugin-api.h $(BENCH_SOURCE)/bench.mk
 	@mkdir -p $(@D)
@@ -67,7 +68,7 @@ $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/m
 # Also compiled by lint, since the benchmark itself runs rarely.
 bench-programs: $(BENCH) $(BENCH_NEEDS)
 
-# The release build is measured, without assertions, as it is installed.
+# The benchmark measures the release build, as it is installed, without assertions.
 ifneq ($(RELEASE),1)
 bench:  ## measure a release build, beside a bare baseline in the same run
 	@$(MAKE) --no-print-directory bench RELEASE=1 BUILD=$(BUILD)-release

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The cost of a call through ds-accel compared with the driver's own function, on the same device,
- * stream and memory, in turn in one run: prints "NAME OURS DRIVER UNIT" lines. This program opens
- * the driver itself by its soname, as any CUDA program would.
+ * Compares the cost of a call through ds-accel with the cost of the driver's own function, on the
+ * same device, stream and memory, in turn in one run: prints "NAME OURS DRIVER UNIT" lines. This
+ * program opens the driver itself by its soname, as any CUDA program would.
  *
  * Host calls are timed by the host's clock, transfers from their submission to the end of the
- * stream. A figure is the median of many blocks, ours and the driver's in turn, so that a change of
+ * stream. A result is the median of many blocks, ours and the driver's in turn, so that a change of
  * clock speed affects both.
  */
 #include "clock.h"
@@ -20,7 +20,7 @@
 #define TRANSFER_BYTES (UINT64_C(64) << 20)
 #define FILL_BYTES 4096u
 
-/* cuda.h 13.0 */
+/* prototypes of cuda.h 13.0 */
 typedef int (*wait_call)(void *);
 typedef int (*record_call)(void *event, void *stream);
 typedef int (*copy_to_device_call)(unsigned long long, const void *, size_t, void *);
@@ -48,7 +48,7 @@ static struct {
     void *other;
     void *pinned;
     void *native_stream;
-    void *native_event; /* created by the driver */
+    void *native_event; /* event created by the driver */
 } bench;
 
 static void die(const char *what)
@@ -64,7 +64,7 @@ static void must(int failed, const char *what)
     }
 }
 
-/* ---- pairs: the same operation, ours and the driver's --------------------------------------- */
+/* ---- pairs: the same operation by ds-accel and by the driver -------------------------------- */
 
 static int our_query(void)
 {
@@ -86,8 +86,8 @@ static int its_record(void)
     return driver.record(bench.native_event, bench.native_stream) != 0;
 }
 
-/* The shortest work of every device: shows the host's cost of a launch and of waiting for its
- * end. */
+/* Queue the shortest work of every device: its time is the host's cost of a launch and of waiting
+ * for its end. */
 static int our_fill(void)
 {
     return ds_accel_mem_set_async(bench.stream, bench.memory, 7, FILL_BYTES) < 0;
@@ -154,8 +154,8 @@ static const struct {
     const char *name;
     int (*ours)(void);
     int (*its)(void);
-    unsigned calls;      /* per block */
-    uint64_t size_bytes; /* 0: the figure is ns per call, else GB/s */
+    unsigned calls;      /* calls per block */
+    uint64_t size_bytes; /* 0: the result is ns per call, else GB/s */
 } pairs[] = {
     {"stream_query", our_query, its_query, 20000, 0},
     {"event_record", our_record, its_record, 2000, 0},
@@ -225,7 +225,7 @@ static void *symbol(void *library, const char *name)
     return address;
 }
 
-/* The event is created in the primary context, which the plugin uses, too. */
+/* Open the driver. Its event is created in the primary context, which the plugin uses, too. */
 static void open_driver(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);

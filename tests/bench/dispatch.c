@@ -5,7 +5,7 @@
  * result of a call into the arguments of the next, or into a sum if there are none, and clobbers
  * memory, so that the compiler can neither hoist nor drop the measured loads.
  *
- * The loops run in turn, many times. A figure is the smallest of several medians: the median
+ * The loops run in turn, many times. A result is the smallest of several medians: the median
  * removes interrupts, the minimum removes the time when the host had slowed the processor down.
  */
 #include "clock.h"
@@ -17,7 +17,7 @@
 
 #define GROUPS 9u
 #define BLOCKS 5u
-#define CALLS 1000000u /* per block: 45 million of each kind in total */
+#define CALLS 1000000u /* calls per block; 45 million of each kind in total */
 
 /* The alignment of a loop must not depend on the code before it. */
 #define LOOP static __attribute__((noinline, aligned(64)))
@@ -51,7 +51,7 @@ LOOP uintptr_t loop_wrapper(uintptr_t device, uint32_t count)
     return device;
 }
 
-/* The plugin's own function, its address and handle in registers: the baseline of dispatch. */
+/* Call the plugin's own function, its address and handle in registers: the baseline of dispatch. */
 LOOP uintptr_t loop_direct(uintptr_t given, uint32_t count)
 {
     const ds_accel_device_t *device = (const ds_accel_device_t *)given;
@@ -67,7 +67,7 @@ LOOP uintptr_t loop_direct(uintptr_t given, uint32_t count)
     return handle;
 }
 
-/* The library's copy of the inline function, by its address: for other languages, or -O0. */
+/* Call the library's copy of the inline function by its address, as other languages and -O0 do. */
 LOOP uintptr_t loop_exported(uintptr_t device, uint32_t count)
 {
     int32_t (*call)(ds_accel_device_t *) = ds_accel_device_synchronize;
@@ -79,7 +79,7 @@ LOOP uintptr_t loop_exported(uintptr_t device, uint32_t count)
     return device;
 }
 
-/* A query, as programs poll with. */
+/* Call a query that programs use for polling. */
 LOOP uintptr_t loop_query(uintptr_t device, uint32_t count)
 {
     uintptr_t stream = (uintptr_t)default_stream;

@@ -3,8 +3,8 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # hardware.sh BUILD NAME: print a section for docs/hardware.md about the accelerator NAME on this
-# machine: detection, identity, conformance, figures, and for cuda the driver's own figures beside
-# them. Exit code 1 if a rule is broken or the accelerator is absent.
+# machine: detection, identity, conformance, measurements, and for cuda the driver's own times
+# beside them. Exit code 1 if a rule is broken or the accelerator is absent.
 set -eu
 build=$1
 name=$2

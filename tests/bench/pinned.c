@@ -4,12 +4,12 @@
  * The cost of pinned memory on the cpu: prints "NAME NS" lines for the benchmark.
  *
  *   bytes   the size of a block: 64 MiB, or less if the kernel's limit is lower
- *   first   a block from the runtime: the pool is empty, so that each is the first one
+ *   first   allocation from the runtime while its pool is empty
  *   bare    the same without the runtime: mmap(), MADV_HUGEPAGE, mlock()
- *   pooled  a pair of allocation and free served by the pool
+ *   pooled  an allocation and its free, served by the pool
  *
- * first and bare take turns, and each releases its memory before the other's turn. Both leave it
- * locked and resident, so neither needs to touch it.
+ * first and bare run in turn, and each releases its memory before the other runs. Both leave the
+ * memory locked and resident, so that neither needs to touch it.
  */
 #include "clock.h"
 #include "ds_accel.h"
@@ -21,7 +21,7 @@
 #define ROUNDS 31u
 #define GROUPS 9u
 #define BLOCKS 5u
-#define PAIRS 20000u /* per block: 900,000 in total */
+#define PAIRS 20000u /* pairs per block; 900,000 in total */
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 static int compare(const void *a, const void *b)
@@ -44,7 +44,7 @@ static void die(const char *what)
     exit(1);
 }
 
-/* Return the nanoseconds of an allocation, without the release; 0: it failed. */
+/* Return the nanoseconds of an allocation, without its release; 0: the allocation failed. */
 static double take_bare(size_t size_bytes)
 {
     uint64_t start_ns = now_ns();
@@ -109,7 +109,7 @@ static double time_pairs(ds_accel_device_t *device, size_t size_bytes)
     return elapsed_ns(start_ns) / PAIRS;
 }
 
-/* The smallest of several medians, as in dispatch.c. */
+/* Print the smallest of several medians, as in dispatch.c. */
 static void measure_pooled(ds_accel_device_t *device, size_t size_bytes)
 {
     double samples[BLOCKS];

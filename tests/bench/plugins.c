@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Directories full of plugins. Linking hundreds would take a minute, so one is linked under a name
- * of fixed width, and every copy gets another name of that width wherever the first name occurs in
- * the file. They are copies, not hard links, which the host would recognize as one file.
+ * Fills directories with plugins. Linking hundreds would take a minute, so that one is linked under
+ * a name of fixed width, and every copy gets another name of that width wherever the first name
+ * occurs in the file. They are copies instead of hard links, because the host recognizes hard links
+ * as one file.
  */
 #include "bench.h"
 
@@ -13,12 +14,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define NAME_SIZE 5 /* "p000" */
+#define NAME_SIZE 5 /* size of "p000" */
 
 struct image {
     unsigned char *bytes;
     size_t size;
-    size_t *names; /* offsets of the placeholder */
+    size_t *names; /* offsets of the placeholder's name in the file */
     size_t name_count;
 };
 

@@ -18,7 +18,7 @@ struct machine {
     long cpu_count;
 };
 
-/* ---- figures -------------------------------------------------------------------------------- */
+/* ---- numbers -------------------------------------------------------------------------------- */
 
 struct bench_row *bench_add(struct bench_report *report)
 {
@@ -37,7 +37,7 @@ static double ratio_of(const struct bench_row *row)
     return row->baseline > 0 ? row->ours / row->baseline : 0;
 }
 
-/* The used part of the goal; up to 1 the goal is met. */
+/* Return the used part of the goal; up to 1 the goal is met. */
 static double share_of(const struct bench_row *row)
 {
     return (row->goal_is_ratio ? ratio_of(row) : row->ours) / row->goal;
@@ -48,7 +48,7 @@ static bool is_met(const struct bench_row *row)
     return share_of(row) <= 1;
 }
 
-/* Three significant digits. */
+/* Write a number with three significant digits. */
 static void format_number(char *text, size_t size, double value)
 {
     int digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
@@ -79,7 +79,8 @@ static void format_goal(char *text, size_t size, const struct bench_row *row)
 
 /* ---- the machine ---------------------------------------------------------------------------- */
 
-/* The value of the first such line of /proc/cpuinfo; only x86 processors have it. */
+/* Read the processor's name: the first "model name" line of /proc/cpuinfo, which only x86
+ * processors have. */
 static void read_cpu(char *cpu, size_t size)
 {
     FILE *file = fopen("/proc/cpuinfo", "r");
@@ -172,7 +173,7 @@ static void print_table(const struct bench_report *report, const struct machine 
     }
 }
 
-/* ---- files ---------------------------------------------------------------------------------- */
+/* ---- the files ------------------------------------------------------------------------------ */
 
 static FILE *open_output(const char *dir, const char *name, char path[BENCH_PATH_SIZE])
 {
@@ -280,7 +281,8 @@ static void put_svg_text(FILE *file, int x, int y, const char *style, const char
     fputs("</text>\n", file);
 }
 
-/* A bar longer than the drawing is cut and ends in an arrow; the label has its figure. */
+/* Draw a row. A bar longer than the drawing is cut and finishes in an arrow; the label shows its
+ * value. */
 static void put_svg_row(FILE *file, const struct bench_row *row, int y)
 {
     double share = share_of(row);
@@ -300,7 +302,8 @@ static void put_svg_row(FILE *file, const struct bench_row *row, int y)
     }
     snprintf(label, sizeof(label), "%s%s, goal %s: %s", cells[row->goal_is_ratio ? 3 : 1],
              row->goal_is_ratio ? " x" : "", cells[4], is_met(row) ? "met" : "not met");
-    /* To the right of the longest bar and the goal's line, so that neither crosses the text. */
+    /* The label is to the right of the longest bar and the goal's line, so that neither crosses the
+     * text. */
     put_svg_text(file, SVG_BAR_LEFT + SVG_LONGEST * SVG_UNIT + 20, y + 16, "", label);
 }
 

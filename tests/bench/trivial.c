@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 #include "trivial.h"
 
-/* The same signature and check as the cpu plugin's device_synchronize. */
+/* Has the same signature and check as the cpu plugin's device_synchronize. */
 int32_t bench_trivial(const void *handle, struct ds_accel_error *error)
 {
     (void)error;

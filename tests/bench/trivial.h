@@ -5,7 +5,7 @@
 
 #include "plugin-api.h"
 
-/* In a shared library of its own, so that calling it goes through the PLT. */
+/* A function in a shared library of its own, so that a call of it goes through the PLT. */
 DS_ACCEL_EXPORT int32_t bench_trivial(const void *handle, struct ds_accel_error *error);
 
 #endif

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Write the initial files of fuzz_cache's corpus with the library: a good verdict, a bad one,
+# Write the initial files of fuzz_cache's corpus with the library: a good verdict, a bad verdict,
 # strikes. Run it again when the record's members change.
 #
 #     cache_seeds.sh BUILD DIRECTORY
@@ -23,7 +23,7 @@ detect() {
         >/dev/null 2>&1 || true
 }
 
-# keep NAME: make the stored file a seed, and remove it.
+# keep NAME: move the stored file of verdicts into the corpus as a seed.
 keep() {
     cat "$dir/cache/verdicts" >"$directory/$1"
     rm -r "$dir/cache"

@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A false condition ends the process, which both callers report as a failure of the input. */
+/* Abort if the condition is false; both callers report an abort as a failure of the input. */
 #define FUZZ_CHECK(condition) \
     do { \
         if (!(condition)) { \

@@ -9,7 +9,7 @@ FUZZ_SOURCE := tests/fuzz
 FUZZ_DIR := $(BUILD)/fuzz
 FUZZERS ?= config elf frames cache snapshot list memory oom recording replay_device
 FUZZ_SECONDS ?= 30
-# Few inputs need to be longer, and short ones are found sooner.
+# Few inputs need to be longer, and the fuzzer finds short inputs sooner.
 FUZZ_MAX_LEN ?= 2048
 
 REPLAYS := $(FUZZERS:%=$(FUZZ_DIR)/replay/fuzz_%)
@@ -40,14 +40,14 @@ fuzz-replay:
 
 libfuzzers: $(LIBFUZZERS)
 
-# In a separate build directory, with coverage counters.
+# The check uses a separate build directory, compiled with coverage counters.
 fuzz-reach:  ## does each fuzzer get where reach.txt says, with what is in its corpus?
 	@$(MAKE) --no-print-directory reach-replays BUILD=$(BUILD)-reach CFLAGS='-O0 --coverage' LDFLAGS=--coverage SAN=
 	@$(FUZZ_SOURCE)/reach.sh $(BUILD)-reach $(FUZZERS)
 reach-replays: $(REPLAYS)
 .PHONY: fuzz-replay fuzz-reach reach-replays
 
-# New inputs stay in the build directory; a failing input is named at the end.
+# New inputs stay in the build directory; the last line contains the path of a failing input.
 fuzz:  ## look for inputs that break a parser: FUZZ_SECONDS each, FUZZERS="config elf ..."
 	@tools/deps.sh build fuzz
 	@tests/tools/measured.sh fuzz-reach $(MAKE) --no-print-directory fuzz-reach
@@ -64,7 +64,8 @@ fuzz:  ## look for inputs that break a parser: FUZZ_SECONDS each, FUZZERS="confi
 	        $(BUILD)-fuzz/corpus/$$name $(FUZZ_SOURCE)/corpus/$$name >$$output 2>&1 || code=1; \
 	    sed "s/^/fuzz_$$name: /" $$output; exit $$code' sh
 
-# Inputs are compared by the code they reach, not by how often: the counts would keep hundreds.
+# Inputs are compared by the code they reach, without the number of times: counts would keep
+# hundreds of inputs.
 fuzz-keep:  ## of what make fuzz added, keep in corpus/ the few inputs that reach new code
 	@set -e; for name in $(FUZZERS); do \
 	    $(BUILD)-fuzz/fuzz/fuzz_$$name -set_cover_merge=1 -use_counters=0 -verbosity=0 \

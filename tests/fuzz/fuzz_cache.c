@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Arbitrary bytes as the file of verdicts, in three ways: unchanged, with a valid head in front,
- * and as changes to single bytes of a file with a good, a bad and a struck record. The last two get
- * a valid checksum, so that the records behind it are parsed. The library's own files
- * (cache_seeds.sh) come from another machine: their head names it.
+ * and as changes to single bytes of a file with a good, a bad and a struck record. The second and
+ * the third way get a valid checksum, so that the records after it are parsed. The library's own
+ * files (cache_seeds.sh) come from another machine, which their head identifies.
  */
 #include "fuzz.h"
 
@@ -32,7 +32,8 @@ static bool is_reason(const char *code)
     return code[0] == '\0' || ds_accel__reason_find(code) != DS_ACCEL__REASON_NONE;
 }
 
-/* A verdict is valid no longer than its kind allows, and never if its time is in the future. */
+/* Check that a verdict is valid no longer than its kind allows, and never if its time is in the
+ * future. */
 static void check_verdict_times(const struct ds_accel__record *record)
 {
     uint64_t made = record->data.verdict_ms;
@@ -84,7 +85,7 @@ static void check_record(const struct ds_accel__record *record, const char *begi
     check_strike_times(record);
 }
 
-/* Records that are parsed, written and parsed again are equal. */
+/* Check that records that are parsed, written and parsed again are equal. */
 static void check_again(const struct ds_accel__cache_table *table)
 {
     struct ds_accel__cache_table again = {0};
@@ -135,7 +136,7 @@ static void parse_sealed(uint8_t *data, size_t size)
     parse(data, size, MACHINE);
 }
 
-/* Write three records, as detection would. */
+/* Write three records, as detection would write them. */
 static int32_t make_file(struct ds_accel__text *text)
 {
     struct ds_accel__record records[] = {
@@ -161,8 +162,8 @@ static int32_t make_file(struct ds_accel__text *text)
     return ds_accel__cache_format(&table, MACHINE, text);
 }
 
-/* Change each byte behind the head in turn, independently of the input: the library accepts only
- * records that make sense. */
+/* Change each byte after the head in turn, independently of the input: the library accepts only
+ * records with valid contents. */
 static void check_each_byte(void)
 {
     static const uint8_t changes[] = {0x01, 0x03, 0x08, 0x80, 0xff};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Arbitrary bytes as configuration: up to four files, one layer above the other, separated by NUL
- * bytes, which JSON cannot contain. Once as main configuration, once as files of op builders.
+ * Arbitrary bytes as configuration: up to four files, each a layer above the one before it,
+ * separated by NUL bytes, which JSON cannot contain. They are read once as main configuration and
+ * once as files of op builders.
  */
 #include "fuzz.h"
 
@@ -11,7 +12,7 @@
 
 #define FILE_COUNT 4
 
-/* ---- places --------------------------------------------------------------------------------- */
+/* ---- positions in the text ------------------------------------------------------------------ */
 
 /* Return the byte at a line and column, counted from 1; NULL if the text has no such place. */
 static const char *find_place(const char *text, size_t size_bytes, int line, int column)
@@ -69,7 +70,7 @@ struct recheck {
     size_t count;
 };
 
-/* Check that each problem's position has exactly the value, or key, that its pointer names. */
+/* Check that the value or key at each problem's position is the one that its pointer refers to. */
 static int32_t check_problem(void *user_data, const char *pointer, bool is_key, const char *message)
 {
     struct recheck *recheck = user_data;
@@ -101,7 +102,7 @@ static int32_t check_problem(void *user_data, const char *pointer, bool is_key, 
     return DS_ACCEL_OK;
 }
 
-/* Use jansson's definition, since it must accept the text in a report. */
+/* Use jansson's definition of UTF-8, since jansson must accept the text in a report. */
 static bool is_utf8(const char *text)
 {
     json_t *value = json_string(text);
@@ -111,7 +112,7 @@ static bool is_utf8(const char *text)
     return is;
 }
 
-/* Check that problems are positions in the file, with messages of one line of valid UTF-8. */
+/* Check that every problem has a position in the file, and a message of one line of valid UTF-8. */
 static void check_messages(const struct ds_accel__config *config, size_t from,
                            const struct ds_accel__config_file *file)
 {

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define TEXT_LIMIT_BYTES (8 * 1024u) /* for the names in a dynamic section */
+#define TEXT_LIMIT_BYTES (8 * 1024u) /* limit of the names in a dynamic section */
 
 /* Return a descriptor of a file with these bytes; -1 if the machine has no memory for it. */
 static int make_file(const uint8_t *data, size_t size)
@@ -26,7 +26,7 @@ static int make_file(const uint8_t *data, size_t size)
     return fd;
 }
 
-/* A finding has a known reason, with evidence on one line. */
+/* Check that a finding has a known reason, and evidence on one line. */
 static void check_finding(const struct ds_accel__finding *finding)
 {
     if (finding->reason != DS_ACCEL__REASON_NONE) {
@@ -42,7 +42,7 @@ static bool is_text(const char *field, size_t size)
     return field[0] != '\0' && memchr(field, '\0', size) != NULL;
 }
 
-/* The hardware section is a terminated text, and is the same when it is read again. */
+/* Check that the hardware section is a terminated text, and is the same when it is read again. */
 static void check_hardware(const struct ds_accel__elf *elf)
 {
     struct ds_accel__finding finding = {0};
@@ -52,12 +52,12 @@ static void check_hardware(const struct ds_accel__elf *elf)
         FUZZ_CHECK(memchr(elf->hardware, '\0', elf->hardware_bytes) != NULL);
         FUZZ_CHECK(ds_accel__hardware_check_note(elf->hardware, &finding) == DS_ACCEL_OK);
         FUZZ_CHECK(finding.reason == DS_ACCEL__REASON_NONE);
-        /* Complete lines. */
+        /* Every line is complete. */
         FUZZ_CHECK(elf->hardware[0] == '\0' || elf->hardware[strlen(elf->hardware) - 1] == '\n');
     }
 }
 
-/* An accepted note is terminated, and has valid texts. */
+/* Check that an accepted note is terminated and has valid texts. */
 static void check_note(struct ds_accel__elf *elf)
 {
     struct ds_accel__finding finding = {0};
@@ -96,7 +96,8 @@ static void check_same(const struct ds_accel__finding *one, const struct ds_acce
     FUZZ_CHECK(strcmp(one->detail, other->detail) == 0);
 }
 
-/* A file read in parts and a mapped file get the same verdict and the same lint result. */
+/* Check that a file read in parts and a mapped file get the same verdict and the same lint
+ * result. */
 static void check_harm(struct ds_accel__elf *elf, struct ds_accel__elf *mapped)
 {
     struct ds_accel__elf_harm harm;
@@ -120,7 +121,7 @@ static void check_harm(struct ds_accel__elf *elf, struct ds_accel__elf *mapped)
                 harm.paths.reason == DS_ACCEL__REASON_NONE));
 }
 
-/* Lines of a bounded length, whatever sizes the tables claim. */
+/* Check that lines have a bounded length, whatever sizes the tables claim. */
 static void check_lines(const struct ds_accel__text *text)
 {
     FUZZ_CHECK(!text->failed);
@@ -150,7 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
              * the file. */
             copy = elf;
             copy.data = data;
-            check_note(&elf); /* read in parts */
+            check_note(&elf); /* still the file that is read in parts */
             check_note(&copy);
             check_harm(&elf, &copy);
             ds_accel__elf_read_dynamic(&copy, &dynamic);

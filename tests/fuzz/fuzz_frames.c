@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Arbitrary bytes on the channel of the helper process. The first byte selects the size of the
- * steps in which they arrive, and whether the rest is raw or is cut into messages with a valid
- * checksum, so that the code behind the checksum is reached, too.
+ * steps in which the bytes arrive, and whether the rest is raw or is cut into messages with a valid
+ * checksum, so that the code after the checksum is reached, too.
  */
 #include "fuzz.h"
 
@@ -19,7 +19,8 @@
 #define LIMIT_BYTES 512u
 #define FRAMES 64
 
-/* The messages read: kinds, sizes and a hash of the payloads, and how reading ended. */
+/* The messages that were read: kinds, sizes and a hash of the payloads, and how reading
+ * finished. */
 struct tally {
     uint64_t hash;
     size_t count;
@@ -35,7 +36,8 @@ static void check_texts(const struct ds_accel__message *message)
     for (unsigned position = 0; position < 4; position++) {
         const char *text = ds_accel__message_text(message, 8, position);
 
-        /* Inside the payload including its NUL, or the empty text of an absent one. */
+        /* The text and its NUL are inside the payload, or it is the empty text that stands for an
+         * absent one. */
         FUZZ_CHECK(text[0] == '\0' || (text >= begin + 8 && text + strlen(text) < end));
     }
     FUZZ_CHECK(ds_accel__message_struct(message, data, sizeof(data)) ==
@@ -95,7 +97,8 @@ static void feed_both(const uint8_t *data, size_t size, size_t step)
     FUZZ_CHECK(in_steps.end == at_once.end);
 }
 
-/* A complete message that is not the helper's: with another token, out of order, or too large. */
+/* Feed complete messages that the helper did not send: with another token, out of order, too
+ * large. */
 static void feed_foreign(uint16_t kind, const uint8_t *data, uint32_t bytes, size_t step)
 {
     static const char large[LIMIT_BYTES + 1];
@@ -128,7 +131,7 @@ static void feed_foreign(uint16_t kind, const uint8_t *data, uint32_t bytes, siz
     }
 }
 
-/* Cut the data into pieces [kind, size, bytes...] and seal each; every one must be read
+/* Cut the data into pieces [kind, size, bytes...] and seal each; every piece must be read
  * unchanged. */
 static void feed_sealed(const uint8_t *data, size_t size, size_t step)
 {
@@ -175,7 +178,7 @@ static enum ds_accel__heard take_message(ds_accel_t *context, struct ds_accel__h
                : DS_ACCEL__HEARD_FORGERY;
 }
 
-/* Take sealed messages with arbitrary contents: the result is a verdict, or none. */
+/* Process sealed messages with arbitrary contents: the result is a verdict or no verdict. */
 static void judge(const uint8_t *data, size_t size)
 {
     ds_accel_t *context = ds_accel__context_bare("", true);
@@ -189,7 +192,7 @@ static void judge(const uint8_t *data, size_t size)
         ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
     }
     while (candidate != NULL && size >= 2 && heard == DS_ACCEL__HEARD_SOMETHING) {
-        /* A result is longer than one byte can count. */
+        /* The length of a result may exceed one byte. */
         size_t bytes = data[0] == DS_ACCEL__MESSAGE_RESULT ? size - 2 : data[1];
         struct ds_accel__message message = {.kind = data[0], .payload = data + 2};
 

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-#define LINE_LIMIT 1024 /* of a line of the log */
+#define LINE_LIMIT 1024 /* length of a line in the log */
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ static void print_set(const struct set *set, struct ds_accel__text *text)
     }
 }
 
-/* A list that is parsed, written and parsed again has the same numbers. */
+/* Check that a list that is parsed, written and parsed again has the same numbers. */
 static void check_numbers(const char *list)
 {
     static struct set set;
@@ -76,8 +76,8 @@ static void check_numbers(const char *list)
 
 /* ---- levels --------------------------------------------------------------------------------- */
 
-/* Use jansson's definition, since it must accept the text in a report; also reject the control
- * characters of two bytes. */
+/* Use jansson's definition of UTF-8, since jansson must accept the text in a report; also reject
+ * the control characters of two bytes. */
 static bool is_printable(const char *line)
 {
     json_t *value = json_string(line);
@@ -95,7 +95,7 @@ static void count_warning(void *user_data, uint32_t level, const char *topic, co
     FUZZ_CHECK(level == DS_ACCEL_LOG_WARN);
     FUZZ_CHECK(strcmp(topic, "log") == 0);
     FUZZ_CHECK(strlen(line) > 0 && strlen(line) < LINE_LIMIT);
-    FUZZ_CHECK(is_printable(line)); /* one line for any setting */
+    FUZZ_CHECK(is_printable(line)); /* any setting makes one line */
     ++*(unsigned *)user_data;
 }
 
@@ -107,7 +107,7 @@ static const char *level_name(uint32_t level)
     return names[level];
 }
 
-/* The valid items, written again, are all valid and configure the same log. */
+/* Check that the valid items, written again, are all valid and configure the same log. */
 static void check_levels(const char *levels)
 {
     unsigned warned = 0;
@@ -135,7 +135,7 @@ static void check_levels(const char *levels)
     for (uint32_t i = 0; i < log.topic_count; i++) {
         bool enabled = false;
 
-        for (uint32_t j = 0; j < log.topic_count; j++) { /* the last item of a name counts */
+        for (uint32_t j = 0; j < log.topic_count; j++) { /* the last item with a name counts */
             if (strcmp(log.topics[i].name, log.topics[j].name) == 0) {
                 enabled = log.topics[j].level >= DS_ACCEL_LOG_INFO;
             }
@@ -147,7 +147,7 @@ static void check_levels(const char *levels)
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-/* No item is empty or missing, and only separators are between the items. */
+/* Check that no item is empty or missing, and that only separators are between the items. */
 static void check_items(const char *list, char separator)
 {
     const char *rest = list;

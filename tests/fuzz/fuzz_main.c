@@ -3,7 +3,7 @@
 /*
  * fuzz_NAME DIRECTORY...: run a fuzzer once with each file of the directories, compiled by any
  * compiler, so that every input found by fuzzing remains a test. A child process does the work; if
- * it ends early or hangs, the next child continues after that file.
+ * the child crashes or hangs, another child continues after that file.
  */
 #include "fuzz.h"
 
@@ -75,7 +75,7 @@ static void run_file(const char *path)
     free(data);
 }
 
-/* Run the files from *at on; true if the last one was reached and the process exited with 0. */
+/* Run the files from *at on. Return true if the child ran the last file and exited with 0. */
 static int run_child(volatile size_t *at)
 {
     int status = 0;

@@ -8,7 +8,7 @@
 #include "runtime/oom.h"
 #include "runtime/snapshot/memory_snapshot.h"
 
-/* Guarantees of the reader for every segment. */
+/* Check what the reader guarantees for every segment. */
 static void check_segment(json_t *segment)
 {
     struct ds_accel__memory_sums sums = {0};
@@ -61,7 +61,8 @@ static void check_formats(json_t *tree)
     }
 }
 
-/* If the input has addresses, blocks are at these addresses; the reader fills in missing ones. */
+/* If the input has addresses, check that blocks are at these addresses; the reader fills in missing
+ * ones. */
 static void check_addresses(const uint8_t *data, size_t size, json_t *tree)
 {
     json_t *input = json_loadb((const char *)data, size, 0, NULL);

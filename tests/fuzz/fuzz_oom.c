@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Messages about exhausted memory: a table of cases, once, and arbitrary facts, for which the
- * advice must be able to help.
+ * Messages about exhausted memory: a table of cases, once, and arbitrary facts; for these, check
+ * that the advice can help.
  */
 #include "fuzz.h"
 
@@ -28,7 +28,7 @@ static const struct {
      "mock: out of memory: 64 MiB asked, 90 MiB allocated, 90 MiB reserved, largest free block 0 "
      "B, "
      "fragmentation 0 %, device 10 MiB of 100 MiB free; 54 MiB more would be needed"},
-    /* Fragmented, and the backend has virtual memory. */
+    /* The memory is fragmented, and the backend has virtual memory. */
     {{.device = "cuda:1",
       .asked_bytes = 20 * MIB,
       .allocated_bytes = 32 * MIB,
@@ -40,7 +40,8 @@ static const struct {
      "cuda:1: out of memory: 20 MiB asked, 32 MiB allocated, 64 MiB reserved, largest free block "
      "8 MiB, fragmentation 75 %, device 0 B of 64 MiB free; enough is free, but in pieces: "
      "growable_segments would have helped, and is off"},
-    /* Fragmented, and the fragments suffice together with the device's free memory. */
+    /* The memory is fragmented, and the fragments suffice together with the device's free
+     * memory. */
     {{.asked_bytes = 34 * MIB,
       .allocated_bytes = 32 * MIB,
       .reserved_bytes = 64 * MIB,
@@ -67,7 +68,7 @@ static const struct {
       .is_growable = true},
      DS_ACCEL__OOM_ADVICE_NONE,
      "; enough is free, but in pieces"},
-    /* No virtual memory: the advice is to keep large blocks whole. */
+    /* There is no virtual memory: the advice is to keep large blocks whole. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 32 * MIB,
       .reserved_bytes = 64 * MIB,
@@ -91,7 +92,8 @@ static const struct {
      DS_ACCEL__OOM_ADVICE_LIMIT,
      "limit 60 MiB, device 50 MiB of 100 MiB free; the device has room: limit_bytes of at least "
      "70 MiB would have helped"},
-    /* The same, where free pages can be used: a smaller increase of the limit suffices. */
+    /* The limit prevents the allocation, but free pages can be used: a smaller increase of the
+     * limit suffices. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 45 * MIB,
       .reserved_bytes = 50 * MIB,
@@ -103,7 +105,7 @@ static const struct {
       .is_growable = true},
      DS_ACCEL__OOM_ADVICE_LIMIT,
      "limit_bytes of at least 65 MiB"},
-    /* Both the limit and the device prevent it. */
+    /* Both the limit and the device prevent the allocation. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 50 * MIB,
       .reserved_bytes = 50 * MIB,
@@ -112,7 +114,7 @@ static const struct {
       .device_free_bytes = 15 * MIB},
      DS_ACCEL__OOM_ADVICE_NONE,
      "; 10 MiB more would be needed"},
-    /* A limit that does not prevent it. */
+    /* A limit is set, but does not prevent the allocation. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 50 * MIB,
       .reserved_bytes = 50 * MIB,
@@ -121,7 +123,8 @@ static const struct {
       .device_free_bytes = 15 * MIB},
      DS_ACCEL__OOM_ADVICE_NONE,
      "; 5 MiB more would be needed"},
-    /* Both would help: growing segments need no additional memory. */
+    /* A higher limit and growing segments would both help; growing segments need no additional
+     * memory. */
     {{.asked_bytes = 20 * MIB,
       .allocated_bytes = 30 * MIB,
       .reserved_bytes = 60 * MIB,
@@ -147,7 +150,8 @@ static const struct {
       .can_grow = true},
      DS_ACCEL__OOM_ADVICE_NONE,
      "50 MiB waiting for streams, 60 MiB reserved"},
-    /* More than the driver allocates at a time: neither fragments nor a limit prevent it. */
+    /* More is requested than the driver allocates at a time: fragments and a limit are not the
+     * cause. */
     {{.asked_bytes = 40 * MIB,
       .allocated_bytes = 32 * MIB,
       .reserved_bytes = 64 * MIB,
@@ -160,11 +164,11 @@ static const struct {
      DS_ACCEL__OOM_ADVICE_SMALLER,
      "36 MiB of 100 MiB free; the driver allocates at most 25 MiB in one allocation "
      "(max_allocation_bytes): make several smaller ones"},
-    /* The same, but the device is smaller still. */
+    /* More is requested than the driver allocates at a time, and than the device has. */
     {{.asked_bytes = 101 * MIB, .largest_bytes = 25 * MIB, .device_total_bytes = 100 * MIB},
      DS_ACCEL__OOM_ADVICE_NONE,
      "; 101 MiB more would be needed"},
-    /* No device has as much memory. */
+    /* The request is larger than any device. */
     {{.asked_bytes = UINT64_MAX,
       .allocated_bytes = 1,
       .reserved_bytes = 2,
@@ -194,7 +198,7 @@ static void check_cases(void)
     }
 }
 
-/* Three bytes each: a mantissa and a shift, so that sizes of all magnitudes occur. */
+/* Read a size from three bytes, a mantissa and a shift, so that sizes of all magnitudes occur. */
 static uint64_t take(const uint8_t **data, size_t *size)
 {
     uint64_t value = 0;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Arbitrary text as a recorded machine: a recording that the reader accepts works in contexts and
- * reports.
+ * in reports.
  */
 #include "fuzz.h"
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Any report ends, and is valid JSON. */
+/* Check that a report finishes and is valid JSON. */
 static void check_report(ds_accel_t *context, uint32_t report, const char *name)
 {
     char *text = NULL;
@@ -75,7 +75,7 @@ static bool is_state(const char *name)
     return false;
 }
 
-/* The gates are those of this version, in order; hardware may be absent. */
+/* Check that the gates are those of this version, in order; the gate hardware may be absent. */
 static void check_gates(const json_t *gates)
 {
     size_t position = 0;
@@ -92,7 +92,7 @@ static void check_gates(const json_t *gates)
     FUZZ_CHECK(position == json_array_size(gates));
 }
 
-/* Properties of an accepted recording that the rest of the library relies on. */
+/* Check properties of an accepted recording that the rest of the library relies on. */
 static void check_plugin(const json_t *plugin)
 {
     const json_t *answers = json_object_get(plugin, "answers");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Arbitrary sequences of memory calls on the replay device, which only counts, against a plain
- * list. */
+/* Arbitrary sequences of memory calls on the replay device, which only counts memory; each result
+ * is compared with a plain list. */
 #include "fuzz.h"
 
 #include "memtools/memory_replay.h"
@@ -53,7 +53,7 @@ static void add(struct model *model, uint64_t size, uint64_t align, bool is_mapp
                        DS_ACCEL_OK);
             FUZZ_CHECK(table->vmem_map(model->handle, address, size, vmem, 0, &error) ==
                        DS_ACCEL_ERR_INVALID);
-            table->vmem_destroy(vmem); /* its mappings keep it */
+            table->vmem_destroy(vmem); /* the mappings keep the memory alive */
         }
     } else {
         status = table->mem_alloc(model->handle, size, align, 0, &address, &error);
@@ -114,6 +114,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         check(&model);
     }
-    ds_accel__replay_device_destroy(model.device); /* and the blocks left in it */
+    ds_accel__replay_device_destroy(model.device); /* also frees the blocks that are left */
     return 0;
 }

@@ -18,7 +18,7 @@ struct head {
     uint64_t checksum;
 };
 
-/* The early part has what detection needs of a backend, and all other keys unchanged. */
+/* Check that the early part has what detection needs of a backend, and all other keys unchanged. */
 static void check_early(const json_t *early, const json_t *tree)
 {
     const json_t *backends = json_object_get(tree, "backends");
@@ -42,7 +42,7 @@ static void check_early(const json_t *early, const json_t *tree)
 
 #define DEPTH_LIMIT 16
 
-/* The stored value is a configuration: of bounded depth, and without NUL in texts. */
+/* Check that the stored value is a configuration: of bounded depth, and without NUL in texts. */
 static void check_tree(json_t *value, int depth)
 {
     const char *key;

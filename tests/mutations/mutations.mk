@@ -7,7 +7,7 @@
 MUTATIONS := tests/mutations/run.sh --jobs $(TEST_JOBS)
 MUTATIONS_ONLY ?= *
 MUTATIONS_SAMPLE ?= 12
-# No mutation of the sample begins after this time.
+# The sample begins no mutation after this many seconds.
 MUTATIONS_SECONDS ?= 60
 MUTATIONS_SEED ?= $(SEED)
 SOAK_FUZZ_SECONDS ?= 300
@@ -31,8 +31,8 @@ soak: deps-check  ## everything at full count, and the figures for notes: all th
 # run.sh builds these targets for a test, so that it can then run the test alone.
 mutant-host: build $(TESTBED)/complete $(FIXTURES)
 mutant-unit: mutant-host $(UNIT)
-# Tests are compiled for each copy and run only a few times: optimizing them costs more than it
-# saves.
+# The tests of each copy are compiled and then run only a few times: optimizing them costs more time
+# than it saves.
 mutant-unit: TEST_CFLAGS += -O0 -g0
 mutant-shell: mutant-host $(SIM_FILES)
 mutant-abi: mutant-shell $(ABI_FILES)

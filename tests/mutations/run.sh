@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Run the tests against deliberate defects: each tests/mutations/*/*.patch must make the test that it
-# names fail. README.md in this directory describes the patches.
+# Run the tests against deliberate defects: each tests/mutations/*/*.patch must make the test in its
+# heading fail. README.md in this directory describes the patches.
 #
 #     run.sh [--seed N] [--sample N] [--seconds N] [--only PATTERN] [--jobs N] BUILD
 #
-# --sample runs N mutations, those with a quick test, chosen by --seed; --seconds starts no other
-# mutation after that time; --only selects the mutations whose AREA/NAME matches a shell pattern.
+# --sample runs N mutations with a quick test, chosen by --seed; --seconds starts no other mutation
+# after that time; --only selects the mutations whose AREA/NAME matches a shell pattern.
 #
 # Each job has a copy of the tree and of BUILD, so that only files that depend on a patched file are
-# compiled again. The named tests first run without a defect and must pass. Last line and exit
+# compiled again. The patches' tests first run without a defect and must pass. Last line and exit
 # status are like those of the other tests: `passed` counts the defects that were caught.
 set -eu
 
@@ -48,7 +48,7 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/ds-accel-mut.XXXXXX")
 scratch=$(cd "$scratch" && pwd -P)
 chmod 755 "$scratch" # tests run programs as other users
 
-# Any case of a test may catch a defect, not only a case of its sample.
+# Run all cases of a test, because any of them may catch a defect.
 export FULL=1
 # A make started here must not join the jobserver of the calling make.
 unset MAKEFLAGS MFLAGS MAKELEVEL DS_ACCEL_CPU_ASYNC
@@ -120,7 +120,7 @@ units=$(sort -u "$scratch/units" | tr '\n' ' ')
 
 # ---- one test ------------------------------------------------------------------------------------
 
-# make_in TREE ARGUMENT...
+# make_in TREE ARGUMENT...: run make in TREE.
 make_in() {
     tree=$1
     shift
@@ -142,8 +142,8 @@ build_for() {
     esac
 }
 
-# run_test TREE TEST LIMIT_S: run it as make check does. A test that hangs is killed, which counts
-# as a failure.
+# run_test TREE TEST LIMIT_S: run the test as make check does. A test that hangs is killed and
+# counts as failed.
 run_test() (
     cd "$1"
     limit="timeout --preserve-status -k 5 $3"
@@ -167,7 +167,7 @@ prepare() {
         tar -C "$build" --exclude=./tests/abi --exclude='./obj/tests/*/test_*' \
             --exclude=./obj/tests/fixture.o --exclude=./obj/tests/far.o --exclude=./obj/tests/bad.o --exclude=./tests/unit \
             --exclude=./bench -c . | tar -C "$1/build" -x
-        # The copies build without -Werror; that alone must not recompile everything.
+        # The copies build without -Werror; that difference must not recompile everything.
         make_in "$1" build/obj/settings
         touch -r "$build/obj/settings" "$1/build/obj/settings"
     fi
@@ -192,7 +192,8 @@ say() {
     printf '%s\n' "$@"
 }
 
-# tests_without_a_defect TREE: run each test, which must pass; its time sets its limit.
+# tests_without_a_defect TREE: run each test without a defect; it must pass, and its time determines
+# its limit.
 tests_without_a_defect() {
     while test=$(next "$scratch/tests") && [ -n "$test" ]; do
         log=$scratch/log.$(safe "$test")
@@ -237,7 +238,7 @@ judge() {
     fi
 }
 
-# mutate TREE NAME TEST: apply, build, run, revert.
+# mutate TREE NAME TEST: apply the patch, build, run the test, revert the patch.
 mutate() {
     patch=$source/tests/mutations/$2.patch
     log=$1.log
@@ -282,7 +283,7 @@ mutations_of_job() {
     done
 }
 
-# each_job FUNCTION: call it for every tree at the same time.
+# each_job FUNCTION: call FUNCTION for every tree at the same time.
 each_job() {
     pids=
     for job in $(seq "$jobs"); do

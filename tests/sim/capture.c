@@ -3,8 +3,9 @@
 /*
  * Captures: streams whose works become nodes. Each stream of a capture keeps its heads, the nodes
  * that its next node depends on. An event recorded in a capture keeps the heads of its stream; a
- * stream that waits for the event adds them to its own heads, and joins the capture if it was not
- * in it. At the end, the heads of the first stream must depend, directly or not, on every node.
+ * stream that waits for the event adds them to its own heads, and joins the capture if it is not
+ * yet in it. At the end of the capture, the heads of the first stream must depend, directly or not,
+ * on every node.
  */
 #include "inside.h"
 
@@ -77,7 +78,8 @@ bool sim_capture_begin(struct sim_stream *stream, uint32_t mode)
     return begins;
 }
 
-/* Returns true if the origin's heads depend on every node. Nodes depend only on earlier nodes. */
+/* Returns true if the heads of the origin, the stream that began the capture, depend on every node.
+ * Nodes depend only on earlier nodes. */
 static bool is_joined(const struct sim_captured *capture)
 {
     const struct sim_body *body = capture->body;
@@ -134,7 +136,7 @@ enum sim_capture sim_capture_status(const struct sim_stream *stream)
     return status;
 }
 
-/* Returns true if that capture forbids this thread calls that it cannot contain. */
+/* Returns true if the capture's mode forbids this thread calls that a capture cannot contain. */
 static bool forbids(const struct sim_captured *capture)
 {
     return capture->mode == 0 ||
@@ -210,7 +212,7 @@ bool sim_capture_is_mine(const struct sim_stream *stream)
     return is_mine;
 }
 
-/* ---- in place of submitting ----------------------------------------------------------------- */
+/* ---- capture instead of submission ---------------------------------------------------------- */
 
 int sim_capture_put(struct sim_stream *stream, const struct sim_action *action)
 {
@@ -228,7 +230,7 @@ int sim_capture_put(struct sim_stream *stream, const struct sim_action *action)
     return 0;
 }
 
-/* A graph within a graph: appends its nodes after the stream's heads. */
+/* Appends the nodes of another graph after the stream's heads. */
 int sim_capture_launch(struct sim_stream *stream, const struct sim_body *body)
 {
     struct sim_body *into = stream->capture->body;
@@ -333,7 +335,7 @@ int sim_capture_wait(struct sim_stream *stream, struct sim_event *event)
     return 0;
 }
 
-/* A stream is destroyed: a capture that it joined breaks, a capture that it began ends. */
+/* A stream is destroyed: a capture that it joined is broken, a capture that it began is ended. */
 void sim_capture_leave(struct sim_stream *stream)
 {
     struct sim_captured *capture = stream->capture;

@@ -11,7 +11,7 @@ export SIM_BUILD="$build"
 drive=$build/sim/drive
 
 # driven COMMAND...: runs the command; sets $code, $out, and $err without the plugin's warnings,
-# which are in $log. For a scenario, its last line is in $figures instead of $out, and must match
+# which are in $log. The last line of a scenario is moved from $out to $figures, and must match
 # $code.
 driven() {
     run "$@"
@@ -40,10 +40,10 @@ $out" ;;
 }
 }
 
-# unprivileged WHAT: prepares to run as a user without the right to open every file. Sets $as_user,
-# the words before a command (empty if this user is already unprivileged), $user, its number, and
-# $reached, a prefix that it can execute: $build, or a copy if other users cannot reach $build. If
-# neither works, prints that WHAT is not tested, and returns 1.
+# unprivileged WHAT: prepares to run as a user without the right to open every file. Sets $as_user
+# to the words before a command (empty if this user is already unprivileged), $user to its number,
+# and $reached to a prefix that it can execute: $build, or a copy if other users cannot reach
+# $build. If neither works, prints that WHAT is not tested, and returns 1.
 unprivileged() {
     as_user=
     user=$(id -u)
@@ -58,7 +58,7 @@ unprivileged() {
     return 1
 }
 
-# All files that a run reads, not only the program.
+# is_reached: checks all files that a run reads, in addition to the program.
 is_reached() {
     # shellcheck disable=SC2086 # words
     XDG_RUNTIME_DIR='' $as_user "$reached/bin/ds-accel" list >/dev/null 2>&1 &&

@@ -14,12 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "NAME:N=CODE" of SIM_FAIL, "NAME=US" of SIM_LATENCY_US, "DEVICE@NAME:N" of SIM_LOSE. */
+/* A rule: "NAME:N=CODE" of SIM_FAIL, "NAME=US" of SIM_LATENCY_US, "DEVICE@NAME:N" of SIM_LOSE. */
 struct rule {
     char name[64];
     uint32_t physical;
-    uint64_t number; /* the Nth call; 0: every call */
-    uint64_t seen;   /* so far */
+    uint64_t number; /* fails the Nth call; 0: every call */
+    uint64_t seen;   /* calls so far */
     int64_t value;
     bool has_value;
 };
@@ -68,7 +68,7 @@ void *sim_zalloc(size_t size_bytes)
 
 void *sim_grow(void *memory, size_t count, size_t element_bytes)
 {
-    /* Capacities are powers of two, so only at these counts the table grows. */
+    /* Capacities are powers of two, so that the table grows only at these counts. */
     if (count != 0 && (count & (count - 1)) != 0) {
         return memory;
     }
@@ -96,7 +96,7 @@ static void bad_script(const char *variable, const char *item)
     sim_misuse("%s: \"%s\" cannot be understood", variable, item);
 }
 
-/* One item; parts that a script's variable does not have are not parsed. */
+/* Parses one item into a rule; parts that a script's variable does not have are not parsed. */
 static void parse_item(const char *variable, char *item, struct rule *rule)
 {
     char *name = item;
@@ -168,7 +168,8 @@ static void start(void)
     pthread_atfork(NULL, NULL, forked);
 }
 
-/* At the library's load, so that no file of the engine has to check for initialization. */
+/* Runs when the library is loaded, so that no file of the engine has to check for
+ * initialization. */
 __attribute__((constructor)) static void load(void)
 {
     pthread_once(&calls.once, start);
@@ -244,7 +245,8 @@ static int64_t scripted_failure(const char *call)
     return code;
 }
 
-/* Checks each device once, even with several rules: each check counts. */
+/* Counts the call once for each device, even if several rules match, and loses the device if a rule
+ * applies. */
 static void lose_by_call(const char *call)
 {
     uint64_t asked = 0;
@@ -287,7 +289,7 @@ int64_t sim_enter(const char *call)
 
 /* ---- the report ----------------------------------------------------------------------------- */
 
-/* The current text of the report; returns the length. */
+/* Writes the current text of the report; returns the length. */
 static int write_report(char *text, size_t text_size)
 {
     int length;
@@ -317,8 +319,8 @@ static void put_report(const char *path, int flags)
 }
 
 /*
- * "report.%p.txt": a file of this process alone, kept up to date, because a process that ends by
- * _exit() runs no exit handlers.
+ * Rewrites "report.%p.txt", a file of this process alone, which is kept up to date because a
+ * process that calls _exit() runs no exit handlers.
  */
 void sim_report_update(void)
 {

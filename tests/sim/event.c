@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Events and the marks that they name. A mark has a reference count: streams that wait for it and
- * works that reach it keep it, even after the event is destroyed. All but the exported functions
- * run with sim_lock held.
+ * Events and the marks that they refer to. A mark has a reference count: streams that wait for it
+ * and works that reach it keep it, even after the event is destroyed. The caller holds sim_lock,
+ * except for the exported functions.
  */
 #include "clock.h"
 #include "inside.h"
@@ -103,8 +103,8 @@ static void set_mark(struct sim_event *event, struct sim_mark *mark)
 }
 
 /*
- * A reference to the event's current mark; NULL: none. For a shared event, the latest mark of any
- * process.
+ * Returns a reference to the event's current mark; NULL: none. The current mark of a shared event
+ * is the latest mark of any process.
  */
 static struct sim_mark *take_mark(struct sim_event *event)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs: nodes and their dependencies. They never change after the capture, so graphs, instances
- * and launches in flight share one reference-counted body, and an update exchanges bodies.
+ * Graphs: nodes and their dependencies. They never change after the capture, so that graphs,
+ * instances and launches in flight share one reference-counted body, and an update exchanges
+ * bodies.
  *
  * A launch runs its nodes on the worker of its stream, one after another, each time in another
  * order that the dependencies allow: a dependency that a capture missed is soon detected.
@@ -59,7 +60,7 @@ static uint32_t next_random(uint32_t *state)
     return *state;
 }
 
-/* A random node among those that have not run and whose dependencies have run. */
+/* Returns a random node among those that have not run and whose dependencies have run. */
 static size_t choose(const struct sim_body *body, const bool *has_run, uint32_t *random)
 {
     size_t chosen = 0, found = 0;
@@ -77,7 +78,7 @@ static size_t choose(const struct sim_body *body, const bool *has_run, uint32_t 
     return chosen;
 }
 
-/* An event that the graph records or waits for: its mark at this launch. */
+/* Runs a node that records an event or waits for one: uses the event's mark at this launch. */
 static bool run_event_node(const struct sim_stream *stream, const struct sim_action *action)
 {
     struct sim_mark *mark;

@@ -14,7 +14,7 @@
 #define KINDS 64u
 
 struct slot {
-    const void *handle; /* NULL: free */
+    const void *handle; /* NULL: the slot is free */
     const char *kind;
 };
 
@@ -37,7 +37,7 @@ static size_t home_of(const void *handle)
     return (size_t)(bits >> 32) & (handles.capacity - 1);
 }
 
-/* The handle's slot, or the slot where it would be inserted. */
+/* Returns the handle's slot, or the slot where it would be inserted. */
 static struct slot *find(const void *handle)
 {
     size_t at = home_of(handle);
@@ -68,7 +68,7 @@ static void grow(void)
     free(old);
 }
 
-/* The number of live handles of a kind; there are few kinds. */
+/* Returns the count of live handles of a kind. There are few kinds. */
 static uint32_t *count_of(const char *kind)
 {
     for (size_t i = 0; i < KINDS; i++) {
@@ -148,7 +148,7 @@ static void take_out(struct slot *hole)
 
     handles.slots[at] = (struct slot){NULL, NULL};
     handles.count--;
-    /* Moves later displaced entries back to their slots. */
+    /* Moves entries that were displaced by the removed one back towards their slots. */
     for (;;) {
         struct slot moved;
 

@@ -22,20 +22,20 @@ import tempfile
 from matrix import HERE, VENDOR_VARIABLES, libraries_of
 
 MIB = 1 << 20
-# The vendor's variable names a device by its number before any device is hidden.
+# The vendor's variable that contains device numbers; a number counts all devices, hidden ones too.
 VARIABLES = {
     "cuda": "CUDA_VISIBLE_DEVICES", "rocm": "ROCR_VISIBLE_DEVICES", "xpu": "ZE_AFFINITY_MASK",
     "npu": "ASCEND_RT_VISIBLE_DEVICES", "hpu": "HABANA_VISIBLE_MODULES", "mlu": "MLU_VISIBLE_DEVICES",
     "sdaa": "SDAA_VISIBLE_DEVICES", "supa": "SUPA_VISIBLE_DEVICES",
 }
 # Settings that make the tools' numbers valid in the variable: CUDA counts the fastest device first,
-# its tools count by PCI address.
+# while its tools count by PCI address.
 BESIDE = {"cuda": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}}
 # Variables that enable a backend: the numbers in SUPA's headers could not be verified.
 NEEDED = {"supa": {"DS_ACCEL_SUPA_NUMBERING": "cuda"}}
 # The order in which SUPA's runtime counts could not be observed; its tools count by PCI address.
 ORDERS = {"supa": ("pci",)}
-# (PCI bus, number of the node, speed) of the physical devices 0 to 3.
+# (PCI bus, number of the node, speed) of the physical devices 0 to 3
 PLACES = ((0x9a, 3, 20), (0x17, 0, 40), (0xc8, 6, 10), (0x2a, 1, 30))
 
 

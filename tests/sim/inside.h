@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The engine's internal header: what its files share, hidden from shims.
+ * The engine's internal header: declarations that its files share and shims do not see.
  *
- * Two locks. sim_lock guards streams, works, marks, events, captures and graphs; sim_changed is
- * broadcast whenever any of them changes, so there is a single method of waiting. The memory's lock
- * (memory.c) guards blocks and reservations and is taken last. Neither is held while bytes move or
- * a caller's task runs.
+ * There are two locks. sim_lock guards streams, works, marks, events, captures and graphs;
+ * sim_changed is broadcast whenever any of them changes, so that every wait uses the same
+ * condition. The memory's lock (memory.c) guards blocks and reservations; it is acquired last.
+ * Neither lock is held while bytes move or a caller's task runs.
  */
 #ifndef DS_ACCEL_TESTS_SIM_INSIDE_H
 #define DS_ACCEL_TESTS_SIM_INSIDE_H
@@ -29,51 +29,52 @@ extern pthread_cond_t sim_changed;
 void sim_locked(void);
 void sim_unlocked(void);
 /*
- * The engine does not work in a child of the process that used it: its threads do not exist there.
+ * Returns true in a child of the process that used the engine, which does not work there: its
+ * threads do not exist in the child.
  */
 bool sim_is_child(void);
-/* Memory of the engine itself; when out of memory, the simulator reports it and aborts. */
+/* Return memory for the engine itself; when out of memory, the simulator reports it and aborts. */
 void *sim_zalloc(size_t size_bytes);
 void *sim_grow(void *memory, size_t count, size_t element_bytes);
-/* The latency in SIM_LATENCY_US for a name, in microseconds. */
+/* Returns the latency in SIM_LATENCY_US for a name, in microseconds. */
 uint64_t sim_latency_us(const char *name);
-/* Counts a work of that kind on the device; returns true if SIM_LOSE names it. */
+/* Counts a work of that kind on the device; returns true if a rule of SIM_LOSE applies to it. */
 bool sim_loses(uint32_t physical, const char *what);
 
-/* A value in the report has changed. Called without locks. */
+/* Updates the report after a value in it has changed. The caller holds no lock. */
 void sim_report_update(void);
-/* One line "alive KIND COUNT" for each kind of live handles (handle.c); returns the length. */
+/* Writes a line "alive KIND COUNT" for each kind of live handles (handle.c); returns the length. */
 int sim_handle_report(char *text, size_t text_size);
 
 /* ---- machine.c ------------------------------------------------------------------------------ */
 
-/* The whole device of a part; -1: a whole device, or no device with that number. */
+/* Returns the whole device of a part; -1: a whole device, or no device with that number. */
 int32_t sim_parent(uint32_t physical);
 
 /* ---- memory.c, vmem.c ----------------------------------------------------------------------- */
 
 /*
- * Resolves [address, +size) for a work and holds it until it is released: returns the bytes'
- * address. Misuse if it is device memory and not live.
+ * Finds the bytes of [address, +size) for a work and keeps the memory alive until it is released.
+ * Returns the bytes' address. Device memory that is not live is misuse.
  */
 void *sim_memory_hold(const void *address, uint64_t size_bytes, const char *what);
 void sim_memory_release(const void *address, uint64_t size_bytes);
-/* One line "alive KIND COUNT" each. */
+/* Writes a line "alive KIND COUNT" for each kind of live memory; returns the length. */
 int sim_memory_report(char *text, size_t text_size);
 
-/* A live block, or a part of a block, in the file of its device's pages. */
+/* The place of a live block, or of a part of a block, in the file of its device's pages. */
 struct sim_place {
     int fd;
     uint64_t offset_bytes;
     struct sim_block block;
     uint64_t tail_bytes; /* offset of the file's table of exported ids */
-    uint32_t slot;       /* the block's slot in the table, UINT32_MAX: no slot is free */
+    uint32_t slot;       /* the block's slot in the table; UINT32_MAX: none */
 };
-/* mark_exported: assigns a slot if the block has none. */
+/* Finds the place of a block. mark_exported: also assigns a slot if the block has none. */
 bool sim_memory_place(const void *address, bool mark_exported, struct sim_place *place_out);
 /*
  * Maps pages of another process's device memory, or of this process's; the same pages always get
- * the same address. NULL: no addresses.
+ * the same address. NULL: no free addresses.
  */
 void *sim_memory_adopt(uint32_t physical, int fd, uint64_t offset_bytes, uint64_t size_bytes,
                        uint64_t id);
@@ -90,7 +91,7 @@ enum sim_work_kind {
     SIM_WORK_LAUNCH
 };
 
-/* The action of a work; in a graph, of a node. */
+/* The action of a work or, in a graph, of a node. */
 struct sim_action {
     enum sim_work_kind kind;
     void *destination;
@@ -100,10 +101,10 @@ struct sim_action {
     uint32_t pattern_bytes;
     void (*task)(void *);
     void *argument;
-    struct sim_mark *mark;   /* WAIT, RECORD: held */
-    struct sim_event *event; /* RECORD, WAIT in a graph: held */
-    struct sim_body *body;   /* LAUNCH: held */
-    struct sim_mark *after;  /* LAUNCH: the previous launch of the same instance; held; or NULL */
+    struct sim_mark *mark;   /* WAIT, RECORD: a reference */
+    struct sim_event *event; /* RECORD, WAIT in a graph: a reference */
+    struct sim_body *body;   /* LAUNCH: a reference */
+    struct sim_mark *after;  /* LAUNCH: reference to the instance's previous launch, or NULL */
 };
 
 struct sim_work {
@@ -116,28 +117,29 @@ struct sim_stream {
     struct sim_stream *next;
     uint32_t physical, flags;
     int32_t priority;
-    struct sim_work *head, *tail; /* head: the oldest work that is not complete, perhaps running */
+    struct sim_work *head, *tail; /* head is the oldest incomplete work, perhaps running */
     pthread_cond_t wake;
     bool has_worker, is_destroyed, is_failed;
-    bool is_moving; /* its worker is moving bytes */
+    bool is_moving; /* the worker thread is moving bytes */
     /* Used while the stream captures. */
     struct sim_captured *capture;
     uint64_t *heads; /* nodes that its next node depends on */
     size_t head_count;
 };
 
-/* With sim_lock held. */
+/* The caller holds sim_lock. */
 bool sim_stream_is_done(const struct sim_stream *stream, uint64_t stamp);
 uint64_t sim_stamp(void);
 int sim_stream_put(struct sim_stream *stream, const struct sim_action *action);
 void sim_action_drop(struct sim_action *action);
-/* Runs a copy, fill, task or step; without the lock. false: the device was lost. */
+/* Runs a copy, fill, task or step; the caller does not hold sim_lock. false: the device was
+ * lost. */
 bool sim_action_run(struct sim_stream *stream, const struct sim_action *action);
 const char *sim_action_name(enum sim_work_kind kind);
-/* Waits until the time, or forever (UINT64_MAX); false: timed out. */
+/* Waits for a change until the time, or forever (UINT64_MAX); false: timed out. */
 bool sim_wait_changed(uint64_t deadline_ns, bool polls);
 struct sim_stream *sim_streams(void);
-/* On CLOCK_MONOTONIC; UINT64_MAX stays. */
+/* Converts a timeout to a time on CLOCK_MONOTONIC; UINT64_MAX remains UINT64_MAX. */
 uint64_t sim_deadline(uint64_t timeout_ns);
 
 /* ---- event.c -------------------------------------------------------------------------------- */
@@ -151,12 +153,12 @@ struct sim_mark {
     uint64_t capture_id;
     uint64_t *nodes;
     size_t node_count;
-    struct sim_shared *shared; /* between processes: reached when shared->reached is */
+    struct sim_shared *shared; /* shared mark: reached when shared->reached is */
     uint64_t shared_number;
-    struct sim_event *event; /* held: the shared page's owner */
+    struct sim_event *event; /* a reference: the owner of the shared page */
 };
 
-/* A page that processes share. */
+/* A page of memory that the processes of a shared event map. */
 struct sim_shared {
     _Atomic uint64_t recorded, reached, time_ns;
 };
@@ -167,7 +169,7 @@ struct sim_event {
     struct sim_mark *mark;
     struct sim_shared *shared;
     int shared_fd;
-    bool is_signal; /* used by reset and signal */
+    bool is_signal; /* reset and signal are used, instead of record */
 };
 
 struct sim_mark *sim_mark_create(void);
@@ -198,7 +200,7 @@ struct sim_body {
 
 struct sim_graph {
     struct sim_body *body;
-    struct sim_mark *last; /* the latest launch */
+    struct sim_mark *last; /* mark of the latest launch */
 };
 
 struct sim_captured {
@@ -216,15 +218,15 @@ void sim_body_put(struct sim_body *body);
 /* Appends a node; takes ownership of the action. Returns the node's number. */
 uint64_t sim_body_add(struct sim_body *body, const struct sim_action *action, const uint64_t *needs,
                       size_t need_count);
-/* For a capturing stream, instead of submitting. With sim_lock held. */
+/* Add to the capture of a capturing stream, instead of submitting. The caller holds sim_lock. */
 int sim_capture_put(struct sim_stream *stream, const struct sim_action *action);
 int sim_capture_launch(struct sim_stream *stream, const struct sim_body *body);
 void sim_capture_record(struct sim_stream *stream, struct sim_event *event);
 int sim_capture_wait(struct sim_stream *stream, struct sim_event *event);
 void sim_capture_leave(struct sim_stream *stream);
 /*
- * Runs the nodes in an order that their dependencies allow, a different one each time. Without the
- * lock.
+ * Runs the nodes in an order that their dependencies allow, a different one each time. The caller
+ * does not hold sim_lock.
  */
 bool sim_body_run(struct sim_stream *stream, const struct sim_body *body);
 

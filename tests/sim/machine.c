@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The machine's description: SIM_MACHINE, read once for the one vendor of this copy of the
- * engine. */
+/* Reads the machine's description, SIM_MACHINE, once for the vendor of this copy of the engine. */
 #include "inside.h"
 
 #include <jansson.h>
@@ -10,7 +9,7 @@
 #include <string.h>
 
 static struct {
-    pthread_mutex_t lock; /* guards the reading */
+    pthread_mutex_t lock; /* guards reading the description */
     bool is_read;
     char vendor_name[16];
     json_t *file;

@@ -14,8 +14,8 @@ import sys
 
 # The files that each vendor's hardware and driver create on a machine. pci: vendor, device, class;
 # nodes and files: once per machine; device_nodes and device_files: for each device. {minor},
-# {render}, {pci}, {index}, {driver_version} and {memory_bytes} are filled in; the "files" of a
-# vendor or device ({"/sys/...": "text"}) are added.
+# {render}, {pci}, {index}, {driver_version} and {memory_bytes} are replaced by their values; the
+# "files" of a vendor or device ({"/sys/...": "text"}) are added.
 VENDORS = {
     "cuda": {
         "pci": ("0x10de", "0x2330", "0x030200"),
@@ -266,7 +266,7 @@ def write_device(tree, facts, vendor, table, device, index):
     }
     ids = table["pci"]
     place = None
-    # Several devices may share a card (Teco): the first one is on the bus.
+    # Several devices may share a card (Teco): only the first one is on the bus.
     if device.get("pci") and not (device["pci"] in tree.slots and "card" in device):
         place = tree.device(
             device["pci"], device.get("pci_vendor", ids[0]), device.get("pci_device", ids[1]), device.get("pci_class", ids[2]), device
@@ -278,7 +278,8 @@ def write_device(tree, facts, vendor, table, device, index):
     if place is not None:
         tree.bind(place, vendor.get("kernel_driver", table["driver"]))
         if "class" in table:
-            # As in the kernel: the class links to a directory of the device, which links back.
+            # As in the kernel, the class links to a directory of the device, which links back to
+            # the class.
             name = fill(table["class"], facts)
             directory = f"{place}/{name.split('/')[3]}/{os.path.basename(name)}"
             os.symlink(f"../../../{os.path.basename(place)}", tree.path(directory + "/device"))

@@ -13,8 +13,8 @@
  *      bytes           span->bytes   + offset   the pages
  *
  * All blocks of all kinds, mappings of virtual memory and imports are entries of one sorted array.
- * After the pages, the file has a table of exported ids, in which another process sees that an
- * imported block was freed.
+ * The pages in the file are followed by a table of exported ids, in which another process sees that
+ * an imported block was freed.
  */
 #include "memory.h"
 
@@ -30,7 +30,7 @@ struct memory_state memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the array of entries ------------------------------------------------------------------- */
 
-/* The first entry that begins after the address. */
+/* Returns the index of the first entry that begins after the address. */
 static size_t upper_bound(const void *address)
 {
     size_t low = 0, high = memory.count;
@@ -140,7 +140,7 @@ struct span *memory_span(uint32_t physical)
     return span;
 }
 
-/* The lowest free offset between two offsets that fits. */
+/* Finds the lowest free offset between from and to at which the block fits. */
 static bool find_gap(const struct span *span, uint64_t size_bytes, uint64_t align_bytes,
                      uint64_t from, uint64_t to, uint64_t *offset_out)
 {
@@ -210,7 +210,7 @@ void memory_give(struct entry *entry)
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-/* Ordinary memory on its own pages, so that a use after its release faults. */
+/* Allocates ordinary memory on its own pages, so that a use after its release faults. */
 static struct entry *take_host(uint32_t physical, uint64_t size_bytes, uint64_t align_bytes,
                                enum sim_memory_kind kind)
 {
@@ -266,7 +266,8 @@ void *sim_alloc(uint32_t physical, uint64_t size_bytes, uint64_t align_bytes,
     return address;
 }
 
-/* Freed while a work uses it: a lost device releases it soon, otherwise it is misuse. */
+/* Waits until no work uses a block that is being freed. A lost device releases the block soon;
+ * otherwise the free is misuse. */
 static void wait_unheld(struct entry *entry, const char *call)
 {
     while (entry->hold_count > 0) {
@@ -381,7 +382,7 @@ void sim_memory_info(uint32_t physical, uint64_t *free_out, uint64_t *total_out)
 
 /*
  * Calls each with every entry of the range; false: a byte is in no entry. Mappings of virtual
- * memory may be adjacent; a range must not cross other blocks' ends.
+ * memory may be adjacent; a range must not cross the ends of other blocks.
  */
 static bool each_entry(const void *address, uint64_t size_bytes,
                        bool (*each)(struct entry *entry, uint32_t kinds), uint32_t kinds)
@@ -433,7 +434,8 @@ static bool unhold(struct entry *entry, uint32_t kinds)
 }
 
 /*
- * Addresses in a device's span: an address there without a block was freed, or was never allocated.
+ * Returns true if the address is in a device's span. If it is in no block, it was freed, or was
+ * never allocated.
  */
 static bool is_device_address(const void *address)
 {
@@ -495,7 +497,7 @@ void sim_memory_release(const void *address, uint64_t size_bytes)
     pthread_mutex_unlock(&memory.lock);
 }
 
-/* ---- the file ------------------------------------------------------------------------------- */
+/* ---- places in the file --------------------------------------------------------------------- */
 
 static uint32_t export_slot(struct entry *entry)
 {

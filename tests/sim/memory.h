@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What memory.c, vmem.c and share.c share. All functions run with memory.lock held. */
+/* Declarations that memory.c, vmem.c and share.c share. The caller of each function holds
+ * memory.lock. */
 #ifndef DS_ACCEL_TESTS_SIM_MEMORY_H
 #define DS_ACCEL_TESTS_SIM_MEMORY_H
 
@@ -18,24 +19,24 @@ struct span {
     uint64_t size_bytes, file_bytes;
     uint64_t total_bytes, used_bytes;
     uint64_t cursor;            /* where the search for the next block starts */
-    _Atomic uint64_t *exported; /* [EXPORT_SLOTS] ids of live exported blocks */
+    _Atomic uint64_t *exported; /* [EXPORT_SLOTS]: ids of live exported blocks */
 };
 
 struct entry {
     struct sim_block block;
-    struct span *span; /* NULL: not in pages of a device of this process */
+    struct span *span; /* NULL: the pages are not a device's of this process */
     char *bytes;
-    uint64_t room_bytes; /* size that it takes in its span */
-    uint32_t hold_count; /* works in flight that use it */
-    uint32_t slot;       /* in span->exported */
+    uint64_t room_bytes; /* size that the entry occupies in its span */
+    uint32_t hold_count; /* number of works in flight that use it */
+    uint32_t slot;       /* index in span->exported */
     bool is_hidden;      /* physical memory without an address of its own */
     bool is_import;
-    struct sim_physical *source; /* a mapping of virtual memory: what is mapped */
+    struct sim_physical *source; /* for a mapping of virtual memory: the mapped memory */
     uint32_t access;
-    void *map_address; /* its own pages, to be unmapped */
+    void *map_address; /* start of its own pages, for munmap() */
     uint64_t map_bytes;
-    void *shadow_address;                     /* an import: its second mapping */
-    uint64_t file_id, file_offset, export_id; /* an import: the identity of its source */
+    void *shadow_address;                     /* for an import: its second mapping */
+    uint64_t file_id, file_offset, export_id; /* for an import: the identity of its source */
 };
 
 struct reservation {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Profiler ranges: counted per thread, and written immediately to the file SIM_RANGES. */
+/* Profiler ranges: counted per thread, and written at once to the file SIM_RANGES. */
 #include "inside.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 /*
  * Memory and events between processes. A handle identifies the owner's file: process, descriptor
  * and inode. The file is opened through /proc, which admits processes of the same user, and becomes
- * invalid when its owner ends.
+ * invalid when its owner exits.
  */
 #include "memory.h"
 
@@ -84,7 +84,7 @@ bool sim_export_is_ours(const void *handle64)
     return handle.process == getpid();
 }
 
-/* Checks the block in the exporter's table. */
+/* Returns true if the exporter's table shows that the block is live. */
 static bool is_live(int fd, const struct handle *handle)
 {
     uint64_t id = 0;
@@ -208,7 +208,8 @@ bool sim_import_close(void *address)
     return is_import;
 }
 
-/* The descriptor's position is the memory's offset: a duplicated or passed descriptor keeps it. */
+/* Returns a descriptor whose position is the memory's offset: a duplicated or passed descriptor has
+ * the same position. */
 int sim_export_fd(const void *base, uint64_t size_bytes)
 {
     struct sim_place place;
@@ -249,7 +250,7 @@ static struct sim_shared *map_shared(int fd)
     return page != MAP_FAILED ? page : NULL;
 }
 
-/* With sim_lock held: from now on the event's marks are counted in a shared page. */
+/* Lets a shared page count the event's marks from now on. The caller holds sim_lock. */
 static bool make_shared(struct sim_event *event)
 {
     int fd = memfd_create("sim-event", MFD_CLOEXEC);

@@ -7,8 +7,8 @@
 #
 #     $(eval $(call sim_library,cuda,libcuda.so.1,tests/sim/cuda/driver.c tests/sim/cuda/graph.c))
 #
-# SIM_FILES is all of them; $(BUILD)/sim/sonames lists them with their vendors. $(BUILD)/sim/drive
-# is the program that calls a plugin's table directly (tests/sim/drive).
+# SIM_FILES lists all libraries; $(BUILD)/sim/sonames lists them with their vendors.
+# $(BUILD)/sim/drive is the program that calls a plugin's table directly (tests/sim/drive).
 
 SIM_DIR := $(BUILD)/sim/lib
 SIM_CFLAGS = -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP -Itests/sim -Itests \
@@ -21,7 +21,7 @@ $(BUILD)/obj/tests/sim/%.o: tests/sim/%.c Makefile $(SETTINGS)
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
-# Shims link with the engine's functions, which are therefore visible here, and nowhere else.
+# Shims link with the engine's functions, so that these are visible here, and nowhere else.
 $(SIM_ENGINE): SIM_CFLAGS += -fvisibility=default
 
 $(SIM_DIR)/libsim_%.so: $(SIM_ENGINE)

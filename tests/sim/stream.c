@@ -68,7 +68,7 @@ bool sim_is_lost(uint32_t physical)
     return physical < SIM_MAX_DEVICES && atomic_load(&lost[physical]);
 }
 
-/* Hardware is lost as a whole: a device and all its parts. */
+/* Returns the whole device of a device or part: hardware is lost as a whole. */
 static uint32_t whole_of(uint32_t physical)
 {
     int32_t parent = sim_parent(physical);
@@ -155,7 +155,7 @@ static void fill_bytes(unsigned char *bytes, const struct sim_action *action, ui
     }
 }
 
-/* Copies in two halves: a device may be lost between them. */
+/* Copies in two halves, so that a device may be lost between them. */
 static bool move_bytes(const struct sim_stream *stream, const struct sim_action *action)
 {
     const char *name = sim_action_name(action->kind);
@@ -219,7 +219,7 @@ static bool is_past(const struct sim_stream *stream, uint64_t stamp)
     return stream->head == NULL || stream->head->stamp > stamp;
 }
 
-/* Returns true if one stream must wait for the earlier work of the other. */
+/* Returns true if stream must wait for the earlier work of other. */
 static bool owes(const struct sim_stream *stream, const struct sim_stream *other)
 {
     return other != stream && other->physical == stream->physical &&
@@ -244,8 +244,8 @@ bool sim_stream_is_done(const struct sim_stream *stream, uint64_t stamp)
 }
 
 /*
- * Returns true if the work may begin; *polls_out: it waits for another process, which sends no
- * wake-up here.
+ * Returns true if the work may begin. *polls_out is set if it waits for another process, whose
+ * changes do not signal sim_changed here.
  */
 static bool is_ready(const struct sim_stream *stream, const struct sim_work *work, bool *polls_out)
 {
@@ -335,7 +335,7 @@ bool sim_is_worker(void)
     return is_worker;
 }
 
-/* The worker blocks the program's signals. */
+/* Starts a worker with the program's signals blocked. */
 static void start_worker(struct sim_stream *stream)
 {
     pthread_attr_t attributes;
@@ -423,8 +423,8 @@ int32_t sim_stream_priority(const struct sim_stream *stream)
 }
 
 /*
- * 0, 1 or -1 for works up to the stamp. While a failed work's bytes may still be moving, the result
- * is "not yet".
+ * Returns 0, 1 or -1 for the works up to the stamp, like sim_stream_query(). While a failed work's
+ * bytes may still be moving, the result is 1.
  */
 static int state_of(const struct sim_stream *stream, uint64_t stamp)
 {
@@ -499,7 +499,7 @@ int sim_device_synchronize(uint32_t physical)
     return state;
 }
 
-/* ---- giving work ---------------------------------------------------------------------------- */
+/* ---- submitting work ------------------------------------------------------------------------ */
 
 static int submit(struct sim_stream *stream, const struct sim_action *action)
 {

@@ -28,7 +28,7 @@ import tempfile
 
 from matrix import HERE, VENDOR_VARIABLES, merge
 
-# The bits of `valid`, by the names of the values that they cover.
+# The bits of `valid`, by the names of the values that they cover
 BITS = {"utilization": 0, "memory_utilization": 1, "temperature": 2, "power": 3, "power_limit": 4, "energy": 5,
         "core_clock": 6, "memory_clock": 7, "fan": 8, "pcie_rx": 9, "pcie_tx": 9, "throttle": 10,
         "ecc_corrected": 11, "ecc_uncorrected": 11, "memory_used": 12, "memory_total": 12}

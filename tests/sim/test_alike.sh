@@ -3,7 +3,7 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # One small program on every backend: the common behaviour, and the errors for misuse. This test and
-# docs/backends.md list the results in which a backend differs.
+# docs/backends.md list the results that differ on a backend.
 #
 #     test_alike.sh BUILD
 set -eu
@@ -76,21 +76,22 @@ the end of no capture: DS_ACCEL_ERR_STATE
 a capture in no mode: DS_ACCEL_ERR_INVALID
 END
 
-# but FILE LINE STATUS: the same lines, with another status for one line, which must exist.
+# but FILE LINE STATUS: prints the lines of FILE with another status for LINE, which must exist.
 but() {
     has "the table has a line to change" "$(cat "$1")" "$2: "
     sed "s/^$2: .*/$2: $3/" "$1" >"$dir/changed"
     cat "$dir/changed"
 }
-# The runtime's signal of an event is a node of its own graph, and so is its wait for an event
-# outside.
+# On xpu, the runtime's signal of an event is a node of its own graph, and so is its wait for an
+# event outside the graph.
 but "$dir/graphs" "a mark behind the join" DS_ACCEL_ERR_STATE >"$dir/graphs-xpu.1"
 but "$dir/graphs-xpu.1" "an event of outside, waited for in a capture" DS_ACCEL_OK >"$dir/graphs-xpu.2"
-but "$dir/graphs-xpu.2" "the other one" "DS_ACCEL_OK 1" >"$dir/graphs-xpu.3" # until its end
+# After an attempt to merge two captures, the other capture stays active until its end.
+but "$dir/graphs-xpu.2" "the other one" "DS_ACCEL_OK 1" >"$dir/graphs-xpu.3"
 awk '/^and then its end/ && !seen++ { sub(/ERR_STATE/, "OK") } { print }' "$dir/graphs-xpu.3" \
     >"$dir/graphs-xpu"
 
-# alike NAME "TABLE..." COMMAND...: the program prints the tables' lines.
+# alike NAME "TABLE..." COMMAND...: checks that the program prints the lines of the tables.
 alike() {
     name=$1
     wanted=
@@ -127,7 +128,7 @@ else
     echo "test_alike: opencl: not tested: PoCL is not here, or a sanitizer is"
 fi
 
-# ---- misuse that layer validate keeps from a runtime that would not survive it -------------------
+# ---- misuse that would break the runtime, rejected by layer validate -----------------------------
 
 compile misused
 for backend in hpu cuda; do

@@ -18,15 +18,15 @@ program=$build/bin/ds-accel
 plugin=$build/lib/ds-accel/ds_accel_cuda.so
 sim=$here/ds-accel-sim
 
-# machine NAME <JSON: writes $dir/NAME.json, and its root $dir/NAME.
+# machine NAME <JSON: writes $dir/NAME.json, and the machine's files to $dir/NAME.
 machine() {
     cat >"$dir/$1.json"
     rm -rf "${dir:?}/$1"
     "$here/machine.py" "$dir/$1.json" "$dir/$1"
 }
 
-# verdict ROOT COMMAND...: "state reason: detail" of the plugin on that machine, from the program
-# run by COMMAND.
+# verdict ROOT COMMAND...: prints "state reason: detail" of the plugin on that machine, from the
+# program run by COMMAND.
 verdict() {
     root=$1
     shift
@@ -36,7 +36,7 @@ it = [p for p in json.load(sys.stdin)["plugins"] if p["name"] == "cuda"][0]
 print(it["state"], it["reason"] + ":", it["detail"])'
 }
 
-# refused NAME ROOT REASON DETAIL COMMAND...: checks that verdict, and exit code 4 if the plugin is
+# refused NAME ROOT REASON DETAIL COMMAND...: checks the verdict, and exit code 4 if the plugin is
 # forced.
 refused() {
     name=$1
@@ -49,7 +49,7 @@ refused() {
     has "$name: forced, with the reason" "$err" "${wanted#* }"
 }
 
-# -- nothing, hardware without a driver, a node without permission --
+# -- no device, hardware without a driver, a node without permission --
 
 machine none <<'END'
 {"vendors": {}}
@@ -71,7 +71,8 @@ on_two="$with_sim SIM_MACHINE=$dir/two.json"
         $with_sim
 }
 
-# A container sees its machine's buses; another driver may own a device; one node is not all nodes.
+# The verdict differs by cause: a container that sees the machine's buses, a device that another
+# driver owns, some of the nodes.
 echo 'DRIVER=nvidia' >"$dir/bare/sys/bus/pci/devices/0000:18:00.0/uevent"
 # shellcheck disable=SC2086 # words
 refused "a card, its driver, no node" "$dir/bare" "unavailable no_driver" \
@@ -108,7 +109,7 @@ if unprivileged "no permission"; then
     program=$build/bin/ds-accel
 fi
 
-# -- the library: absent, the toolkit's stub, present without a device, of another version --
+# -- the library: absent, the toolkit's stub, without a device, of another version --
 
 if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so'; then
     refused "library absent" "$dir/two" "unavailable library_missing" \
@@ -131,7 +132,7 @@ else
     echo "test_cuda: the toolkit's stub is not tested: no lib64/stubs/libcuda.so here"
 fi
 
-# A library whose own dependency is missing, and a library that is too old.
+# One library lacks a library that it depends on; another library is too old.
 mkdir "$dir/lacks" "$dir/old"
 echo 'int gone(void); int cuInit(unsigned flags); int cuInit(unsigned flags) { return gone() + (int)flags; }' >"$dir/lacks.c"
 echo 'int gone(void); int gone(void) { return 0; }' >"$dir/gone.c"
@@ -180,7 +181,7 @@ fi
         'option presence: expected on or off, not "perhaps"' $on_two DS_ACCEL_CUDA_PRESENCE=perhaps
     is "presence off asks the library unseen" "available : libcuda.so.1, driver 580.65.6, 2 devices" \
         "$(verdict "$dir/none" $on_two DS_ACCEL_CUDA_PRESENCE=off)"
-    # Windows' GPUs under WSL 2, and the GPU of a Tegra: one node, and no device on a bus.
+    # Windows' GPUs under WSL 2, and the GPU of a Tegra, have one node, and no device on a bus.
     for node in dxg nvmap; do
         mkdir -p "$dir/$node/dev"
         : >"$dir/$node/dev/$node"
@@ -191,7 +192,7 @@ fi
     has "without it" "$(verdict "$dir/dxg" $on_two)" "unavailable no_device: no PCI device 10de:03 and"
 }
 
-# start CODE STATE-AND-REASON PART: cuInit() returns CODE.
+# start CODE STATE-AND-REASON PART: checks the verdict if cuInit() returns CODE.
 start() {
     machine "init$1" <<END
 {"vendors": {"cuda": {"init_code": $1, "driver_version": "535.161.08",
@@ -218,7 +219,7 @@ has "cuInit returns 999, and a node is not there" \
     "libcuda.so.1: without /dev/nvidia-uvm (modprobe nvidia_uvm): cuInit(0): CUDA_ERROR_UNKNOWN (999)"
 start 12345 "error driver_failed" "error (12345)"
 
-# A library that ends the process ends only the helper process.
+# A library that aborts its process aborts only the helper process.
 # shellcheck disable=SC2086 # words
 is "a library that crashes" \
     "error driver_failed: the vendor's library ended the process that asked it, signal 6" \
@@ -226,7 +227,7 @@ is "a library that crashes" \
 
 # -- identity: the same device by each of its names, in any order --
 
-# hasnt NAME TEXT PART
+# hasnt NAME TEXT PART: checks that TEXT does not contain PART.
 hasnt() {
     case $2 in
     *"$3"*) fail "$1" "has $3: $2" ;;
@@ -234,7 +235,7 @@ hasnt() {
     esac
 }
 
-# told SCENARIO MACHINE VARIABLE...: like driven.
+# told SCENARIO MACHINE VARIABLE...: runs the scenario on the machine, like driven.
 told() {
     scenario=$1
     root=$2
@@ -243,8 +244,8 @@ told() {
         SIM_MACHINE="$dir/$root.json" timeout 60 "$drive" "$plugin" "$scenario"
 }
 
-# facts MACHINE VARIABLE..., polled MACHINE VARIABLE...: what the plugin reports without opening a
-# device.
+# facts MACHINE VARIABLE..., polled MACHINE VARIABLE...: run the scenario: what the plugin reports
+# without opening a device.
 facts() {
     told facts "$@"
     printf '%s\n' "$out"
@@ -256,7 +257,8 @@ polled() {
     return "$code"
 }
 
-# Each device with its own facts, sorted by UUID: the enumeration order must not change them.
+# names VARIABLE...: prints each device with its facts, sorted by UUID, because the enumeration
+# order must not change them.
 names() {
     facts eight "$@" | sed -n 's/^device [0-9]* \(vendor .*\)/\1/p' | sort
 }
@@ -265,9 +267,9 @@ is "fastest first, all whole devices" 7 "$(wc -l <"$dir/fastest" | xargs)"
 is "by PCI address they are the same" "$(cat "$dir/fastest")" "$(names CUDA_DEVICE_ORDER=PCI_BUS_ID)"
 has "a device's names belong together" "$(cat "$dir/fastest")" \
     "vendor 3 pci 0000:5d:00.0 uuid GPU-22170f15-5c1d-4e2f-8a9b-000000000003 node /dev/nvidia3 numa 0 memory 1073741824 name NVIDIA H100 80GB HBM3 arch sm_90 power 1 "
-# NVML counts by PCI address and ignores CUDA_VISIBLE_DEVICES: with an index in place of the UUID,
-# another device's telemetry and node would be reported. Here the second visible device is NVML's
-# number 0.
+# NVML counts by PCI address and ignores CUDA_VISIBLE_DEVICES: a plugin that used an index instead
+# of the UUID would report another device's telemetry and node. Here the second visible device is
+# NVML's number 0.
 is "hidden and turned around" "0 vendor 3 pci 0000:5d:00.0 uuid GPU-22170f15-5c1d-4e2f-8a9b-000000000003 node /dev/nvidia3
 1 vendor 0 pci 0000:18:00.0 uuid GPU-1f0e0000-5c1d-4e2f-8a9b-000000000000 node /dev/nvidia0" \
     "$(facts eight CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,0 |
@@ -276,8 +278,8 @@ is "a part of a device" \
     "device 0 vendor 5 pci 0000:ab:00.0 uuid MIG-a90d4e57-1b62-5f38-9c04-e83b6d52f710 node /dev/nvidia6 numa 1 memory 268435456 name NVIDIA H100 80GB HBM3 MIG 2g.20gb arch sm_90 power 1 id a90d4e571b625f389c04e83b6d52f710 part 1 of GPU-241d1923-5c1d-4e2f-8a9b-000000000005 instance 5/0" \
     "$(facts eight CUDA_VISIBLE_DEVICES=MIG-a90d4e57-1b62-5f38-9c04-e83b6d52f710 | grep part)"
 
-# shown MACHINE WANTED VARIABLE...: CUDA_VISIBLE_DEVICES of a child for the devices in reverse
-# order; the conformance suite checks that the child then has these devices (DSA-P103).
+# A child gets CUDA_VISIBLE_DEVICES for the devices in reverse order; the conformance suite checks
+# that the child then has these devices (DSA-P103).
 for setting in CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_DEVICE_ORDER=FASTEST_FIRST \
     CUDA_VISIBLE_DEVICES=2,0,1 CUDA_VISIBLE_DEVICES=GPU-26232331,GPU-20110507 \
     CUDA_VISIBLE_DEVICES=MIG-6c2f9d10-83b1-5a47-b0de-4f71c8a90e31; do
@@ -288,7 +290,7 @@ done
 # -- telemetry --
 
 # All values differ, so that swapped values are detected: NVML's memory is total, free, used (free
-# for used would tell 900 MiB here), clocks are MHz, PCI Express in kB/s.
+# in place of used would be 900 MiB here), clocks are in MHz, PCI Express in kB/s.
 machine figures <<'END'
 {"numa_nodes": [{"cpus": "0-1", "memory_bytes": 1073741824}],
  "vendors": {"cuda": {"devices": [
@@ -303,11 +305,12 @@ for figure in "temperature 61000" "power 250500" "power_limit 300000" "energy 98
     has "telemetry: $figure" "$given " " $figure "
 done
 has "telemetry: a process" "$given" "device 0 process 1 of 1 memory 130023424 pid 1 "
-# More processes than the first array had room for: all of them, with valid records.
+# More processes run than the first array has space for: all of them are reported, with valid
+# records.
 sed 's/"other_process": 1/"other_process": 1, "other_process_count": 600/' "$dir/figures.json" | machine crowd
 is "telemetry: many processes, as many as there is room for" 16 \
     "$(facts crowd | grep -c '^device 0 process [0-9]* of 600 memory 130023424 pid 1$')"
-# Records of early R535 drivers, which are longer than in any header.
+# Early R535 drivers have records that are longer than in any header.
 sed 's/"vendors": {"cuda": {/&"nvml_process_bytes": 32, /; s/"other_process": 1/"other_process": 1, "other_process_count": 60/' \
     "$dir/figures.json" | machine early
 run "$sim" "$dir/early.json" env LD_LIBRARY_PATH="$build/sim/lib/nvml-535:$build/sim/lib" "$drive" "$plugin" facts
@@ -323,8 +326,8 @@ has "telemetry: ECC counts" "$(facts ecc) " " ecc_corrected 11 ecc_uncorrected 3
 sed 's/"other_process": 1/"ecc": 0/' "$dir/figures.json" | machine no_ecc
 hasnt "telemetry: no ECC, no counts" "$(facts no_ecc)" "ecc_corrected"
 
-# throttled BITS VARIABLE...: the ABI's bits (1 idle, 2 power, 4 thermal, 8 hardware, 16 setting)
-# for NVML's.
+# throttled BITS VARIABLE...: prints the ABI's bits (1 idle, 2 power, 4 thermal, 8 hardware, 16
+# setting) for NVML's BITS.
 throttled() {
     sed "s/\"other_process\": 1/\"throttle_reasons\": $1/" "$dir/figures.json" | machine throttled
     shift
@@ -338,16 +341,17 @@ is "throttled: by the name that older drivers have" 4 \
     "$(throttled 32 "SIM_FAIL=nvmlDeviceGetCurrentClocksEventReasons:*=3")"
 is "throttled: not known" "" "$(throttled -1)"
 
-# A rate is the increase of two counters, sent first, since the last poll: 20 GB and 10 GB here,
-# over any time. The counters may wrap around at an unknown value: a counter that never exceeded 32
-# bits has no rate, nor does a counter that decreased.
-# counted FACTS: "RECEIVED SENT" of the second poll.
+# A rate is the increase of a counter since the last poll; the first counter is for sent bytes. Here
+# the increases are 20 GB and 10 GB, over any time. The counters may wrap around at an unknown
+# value: a counter that never exceeded 32 bits has no rate, nor does a counter that decreased.
+# counted FACTS: prints "RECEIVED SENT" of the second poll.
 counted() {
     sed "s/\"other_process\": 1/$1/" "$dir/figures.json" | machine counted
     polled counted | sed -n 's/^device 0 .* pcie_rx \([0-9]*\) pcie_tx \([0-9]*\).*/\1 \2/p'
 }
 steps='"pcie_tx_step_bytes": 20000000000, "pcie_rx_step_bytes": 10000000000'
-# in_bytes_per_s: the rates of `polled`, by the shortest and the longest time between the two polls.
+# in_bytes_per_s: prints yes for each rate of `polled` that is possible with the shortest and the
+# longest time between the two polls.
 in_bytes_per_s() {
     polled counted | awk '
         $1 == "device" && $2 == 0 && $3 == "valid" {
@@ -371,11 +375,11 @@ is "telemetry: PCI Express, counters that may be of 32 bits" "" \
     "$(counted '"pcie_tx_step_bytes": 2000, "pcie_rx_step_bytes": 1000')"
 is "telemetry: PCI Express, a counter that goes back" "" \
     "$(counted '"pcie_tx_bytes": 90000000000, "pcie_tx_step_bytes": -20000000000, "pcie_rx_bytes": 5000000000')"
-# Telemetry is polled often: a function of NVML that blocks the caller for 20 ms is not called.
+# Telemetry is polled often: an NVML function that blocks its caller for 20 ms must not be called.
 told polled figures SIM_FAIL="nvmlDeviceGetPcieThroughput:*=999" SIM_REPORT="$dir/report"
 is "telemetry: never measured for 20 ms" "0 " "$code $(sed -n 's/^failed //p' "$dir/report")"
 
-# Reading its sensors, links or processes would wake a sleeping device.
+# A sleeping device is not queried: reading its sensors, links or processes would wake it.
 sed 's/"other_process": 1/"other_process": 1, "power": "suspended", "nvlinks": ["2 switch"]/' \
     "$dir/figures.json" | machine asleep
 given=$(facts asleep)
@@ -385,14 +389,14 @@ failed telemetry_processes: -3 0 -: telemetry_processes: libnvidia-ml.so.1 is ab
     "$(printf '%s\n' "$given" | sed -n '2,3p')"
 hasnt "asleep: nothing more" "$(printf '%s\n' "$given" | sed 1,3d)" "device"
 
-# Memory is (free, total): if swapped, more memory would be free than exists.
+# The driver returns memory as (free, total): if swapped, more memory would be free than exists.
 run "$sim" "$dir/figures.json" "$program" info cuda --json
 is "info" 0 "$code"
 has "info: total" "$out" '"total_memory_bytes": 1073741824'
 
 # -- links --
 
-# links MACHINE VARIABLE...: the NVLinks, each kind once with its count.
+# links MACHINE VARIABLE...: prints the NVLinks, each kind once with its count.
 links() {
     facts "$@" | sed -n 's/^device \([0-9]*\) link kind 2 /\1 /p' | sort | uniq -c | sed 's/^ *//'
 }
@@ -413,7 +417,8 @@ is "links to switches" "4 0 peer -1 width 0 generation 4 up 1 bytes_per_s 265620
 4 0 peer -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0000:86:00.0" \
     "$(links eight CUDA_VISIBLE_DEVICES=0)"
 
-# linked LINKS FACTS: two devices, the first with these links, and the second with the same.
+# linked LINKS FACTS [VENDOR]: writes a machine of two devices, each with LINKS and FACTS, and with
+# VENDOR as facts of the vendor.
 linked() {
     machine linked <<END
 {"numa_nodes": [{"cpus": "0-1", "memory_bytes": 1073741824}],
@@ -424,12 +429,13 @@ linked() {
      "memory_bytes": 67108864, "numa_node": 0, "compute": [9, 0], "nvlinks": [$1]$2}]}}}
 END
 }
-# one: prints the links of the first device.
+# one: prints the links of the first device of that machine.
 one() {
     links linked "$@" | sed -n 's/^\([0-9]*\) 0 peer /\1 /p'
 }
 linked '"2 down", "1 cpu 0004:00:01.0", "12 switch"' ""
-# A virtual machine sees no switch: NVML has no address for it, and the plugin reports all ones.
+# A virtual machine sees no switch: NVML has no address for it, and the plugin reports an address of
+# all ones.
 is "links that are down, to a processor, and to a switch that is not seen" \
     "2 -1 width 0 generation 4 up 0 bytes_per_s 0
 1 -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0004:00:01.0
@@ -453,7 +459,7 @@ for type in signed unsigned; do
 done
 linked '"2 gpu 0000:9a:00.0"' ', "nvlink_version": 99'
 is "links of a generation to come" "2 1 width 0 generation 0 up 1 bytes_per_s 26562000000" "$(one)"
-# NVML's header defines the version numbers from 12.8 (driver 570) on.
+# NVML's header defines the version numbers only from 12.8 (driver 570) on.
 linked '"2 gpu 0000:9a:00.0"' "" '"driver_version": "535.161.08",'
 is "links of an older driver: no generation" "2 1 width 0 generation 0 up 1 bytes_per_s 26562000000" \
     "$(one)"
@@ -464,7 +470,7 @@ is "links without an address" "2 -1 width 0 generation 4 up 1 bytes_per_s 265620
     "$(one "SIM_FAIL=nvmlDeviceGetNvLinkRemotePciInfo_v2:*=3")"
 is "no NVLink" "" "$(links figures)"
 
-# cell MACHINE: the entry of `topo` for the first device and the second.
+# cell MACHINE: prints the entry of `topo` for the first device and the second.
 cell() {
     "$sim" "$1" "$program" topo -a cuda 2>/dev/null | sed -n 's/^cuda:0  *-  *\([^ ]*\).*/\1/p'
 }
@@ -477,7 +483,7 @@ is "topo: links to who knows where" "NODE" "$(cell "$dir/linked.json")"
 
 # -- data types by compute capability --
 
-# types MAJOR MINOR VARIABLE...: supported data types, and triton.
+# types MAJOR MINOR VARIABLE...: prints the supported data types, and the support of triton.
 types() {
     machine "sm$1$2" <<END
 {"vendors": {"cuda": {"devices": [{"name": "A", "pci": "0000:18:00.0", "memory_bytes": 67108864,
@@ -498,12 +504,11 @@ is "Volta" ynn "$(types 7 0)"
 is "Ampere" yyy "$(types 8 0)"
 is "Hopper" yyy "$(types 9 0)"
 
-# -- the suite --
+# -- the conformance suite --
 
-# Checks of content detect wrong argument order: swapped cuMemcpy*(destination, source) copies the
-# other way, swapped cuEventElapsedTime(ms, start, end) gives negative times (DSA-P58),
-# cuMemsetD8/16/32 differ by width; and the engine treats a host address in place of a device
-# address as misuse.
+# Wrong data reveals a wrong argument order: swapped cuMemcpy*(destination, source) copies the other
+# way, swapped cuEventElapsedTime(ms, start, end) returns negative times (DSA-P58), cuMemsetD8/16/32
+# differ by width; and the engine treats a host address in place of a device address as misuse.
 for machine in cuda node-8gpu; do
     run env SIM_REPORT="$dir/report" "$sim" "$machine" "$program" conformance cuda -v
     is "conformance on $machine" 0 "$code"
@@ -582,7 +587,7 @@ driven env DS_ACCEL_ROOT="$dir/two" SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH=
     "$drive" "$plugin" domains
 is "ranges: without domains in the library they nest" "0 $nobodys" "$code $out$err"
 
-# NVIDIA's own library, with the test's profiler attached and without.
+# NVIDIA's own library is tested with the test's profiler attached and without.
 toolkit=/usr/local/cuda
 if [ -e "$toolkit/lib64/libnvtx3interop.so.1" ] && [ -e "$toolkit/include/nvtx3/nvToolsExt.h" ]; then
     "$CC" -shared -fPIC -isystem "$toolkit/include" "$here/cuda/profiler.c" -o "$dir/profiler.so"
@@ -601,7 +606,8 @@ fi
 
 # -- failures --
 
-# walk VARIABLE...: like driven; also sets $alive, the objects left in the simulator.
+# walk VARIABLE...: runs the scenario walk like driven; also sets $alive to the objects left in the
+# simulator.
 walk() {
     rm -f "$dir/report"
     told walk two SIM_REPORT="$dir/report" "$@"
@@ -611,7 +617,7 @@ walk() {
 walk SIM_FAIL=cuMemAlloc_v2:1=2
 is "out of memory" "0 " "$code $err"
 has "out of memory: the driver's code and name" "$out" ", device 0): CUDA_ERROR_OUT_OF_MEMORY (2)"
-# Each code after which, according to the header, only a new process can continue; and other notable
+# Codes after which, according to the header, only a new process can continue; and other notable
 # codes.
 while read -r number status name; do
     walk "SIM_FAIL=cuMemAlloc_v2:1=$number"
@@ -649,7 +655,7 @@ walk SIM_FAIL=cuMemFree_v2:1=1
 is "what the driver did not free is freed with the device" "" "$alive"
 has "and that is told" "$log" "device 0 closed with 1 allocations left"
 
-# A device that is lost during a copy, and instead of a host task.
+# A device is lost during a copy, and instead of a host task.
 for copy in 1 2 3 4; do
     walk SIM_LOSE="0@copy:$copy"
     is "lost in copy $copy" "0 " "$code $err"
@@ -657,9 +663,9 @@ for copy in 1 2 3 4; do
     has "lost in copy $copy: from then on" "$out" ": device 0 was lost before"
 done
 
-# Every call of the runtime (of the sample) fails once: no crash, a status with code and text each
-# time (call.c and walk.c list the checks), and no object is left except those that the failing call
-# itself should have destroyed.
+# Every call of the runtime (of the sample) fails once: the program does not crash, every failure
+# has a status with code and text (call.c and walk.c list the checks), and no object is left except
+# those that the failing call itself should have destroyed.
 walk
 is "nothing is left" "" "$alive"
 calls=$(sed -n 's/^calls //p' "$dir/report")

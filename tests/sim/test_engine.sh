@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The engine of the simulated runtimes alone: tests/sim/self/self.c, plain and under the thread
-# sanitizer, and its tools.
+# Tests of the engine of the simulated runtimes: tests/sim/self/self.c, plain and under the thread
+# sanitizer, and the engine's tools.
 #
 #     test_engine.sh BUILD
 set -eu
@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 unset SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT SIM_RANGES 2>/dev/null || true
 : "${CC:=gcc}"
 
-# compile NAME FLAG...
+# compile NAME FLAG...: compiles self.c with the engine to $dir/NAME.
 compile() {
     name=$1
     shift
@@ -71,8 +71,8 @@ alive event 1
 alive pinned-memory 1" "$(cat "$dir"/of.*)"
 rm -f "$dir"/of.*
 
-# The same under the thread sanitizer, if the compiler has it. A misuse is not a race: those cases
-# are left out.
+# Cases run again under the thread sanitizer, if the compiler supports it, except those that must
+# abort: misuse is not a race.
 if [ -z "${SAN-}" ] && compile self-threads -fsanitize=thread 2>/dev/null; then
     export TSAN_OPTIONS=halt_on_error=1
     for case in $("$dir/self"); do
@@ -104,7 +104,8 @@ for case in $("$dir/cuda"); do
     esac
 done
 
-# visible NAME WANTED VARIABLE...: the buses of the visible devices, in order; or cuInit's code.
+# visible NAME WANTED VARIABLE...: checks the buses of the visible devices, in order; or cuInit's
+# code.
 visible() {
     name=$1
     wanted=$2

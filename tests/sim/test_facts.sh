@@ -3,9 +3,9 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # The facts of a backend in conf/ds-accel.json equal those of its plugin: the power gate, doctor and
-# the remedies use the file, detection uses the plugin, and both must look for the same files and
-# libraries. The plugin's side is read from its own table, by facts/facts.c linked with its objects;
-# the keys of its options are the texts in the built plugin.
+# the remedies use the file, detection uses the plugin, and both must search for the same files and
+# libraries. The plugin's facts are read from its own table, by facts/facts.c linked with its
+# objects; the keys of its options are the texts in the built plugin.
 #
 #     test_facts.sh BUILD
 set -eu
@@ -15,7 +15,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../tools/lib.sh"
 conf=$here/../../conf/ds-accel.json
 : "${CC:=gcc}"
-# Directories from the environment are not in the file.
+# Directories from the environment are not facts of the file.
 unset ROCM_PATH HIP_PATH ASCEND_HOME_PATH ASCEND_TOOLKIT_HOME NEUWARE_HOME SDAA_ROOT BIREN_HOME 2>/dev/null || true
 
 # compare FILE NAME: prints each difference between the file and the plugin's facts.
@@ -40,8 +40,8 @@ if conf.get("other_device_nodes", []) != own["other_ways"]:
 for key in ["is_synchronized_device", "resolves_data_dependency", "handles_memory_backpressure"]:
     if conf[key] != own[key]:
         print(f"{key}: the file has {conf[key]}, the plugin {own[key]}")
-# null leaves the fact to the plugin; a plugin whose fact depends on the device sets the flag, and
-# clears it.
+# null in the file leaves the fact to the plugin: the plugin's table must have the flag set, and the
+# plugin clears it for a device without the feature.
 for key in ["is_triton_supported", "prefer_triton_grouped_mm", "supports_range_domains", "graph_supported"]:
     if conf[key] is not None and conf[key] != own[key]:
         print(f"{key}: the file has {conf[key]}, the plugin {own[key]}")
@@ -57,7 +57,8 @@ PYTHON
 }
 
 for backend in cuda rocm xpu npu hpu mlu sdaa supa opencl; do
-    # Objects of existing sources: the build directory may have objects of others.
+    # Only objects of existing sources are linked: the build directory may have objects of other
+    # sources.
     objects=$(cd "$here/../../plugins" && for source in "$backend"/*.c common/*.c; do
         echo "$build/obj/plugins/${source%.c}.o"
     done)
@@ -69,14 +70,14 @@ for backend in cuda rocm xpu npu hpu mlu sdaa supa opencl; do
     run env "DS_ACCEL_$(echo "$backend" | tr '[:lower:]' '[:upper:]')_PRESENCE=off" "$dir/$backend"
     is "$backend: its open() looks for a library" 0 "$code"
     printf '%s\n' "$out" >"$dir/$backend.json"
-    # The program above prints "library"; presence belongs to the frame.
+    # The C program prints the option "library"; the option presence belongs to the frame.
     { strings -d -n 6 "$build/lib/ds-accel/ds_accel_$backend.so" |
         grep -Ex '[a-z0-9]+_library|numbering|device_type|platform' || true; } >"$dir/$backend.options"
     printf 'library\npresence\n' >>"$dir/$backend.options"
     is "$backend" "" "$(compare "$conf" "$backend")"
 done
 
-# One difference of each kind must be noticed.
+# A difference of each kind must be detected.
 changed() {
     sed "$2" "$conf" >"$dir/changed.json"
     has "a change is noticed: $2" "$(compare "$dir/changed.json" "$1")" "$3"
@@ -90,7 +91,7 @@ changed cuda 's/"prefer_triton_grouped_mm": null/"prefer_triton_grouped_mm": tru
 changed sdaa 's/"prefer_triton_grouped_mm": false/"prefer_triton_grouped_mm": null/' "prefer_triton_grouped_mm: "
 changed supa 's/"brml_library"/"brm_library"/' "options: "
 
-# With a device no null is left, and the plugin's own facts are reported.
+# With a device the facts have no null, and the plugin's own facts are reported.
 while read -r backend facts; do
     run env DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD="$build" "$here/ds-accel-sim" "$backend" \
         "$build/bin/ds-accel" info "$backend" --json
@@ -112,7 +113,8 @@ sdaa true 8 false false false false false false false true false false float32 f
 supa true 2 false false false false true true true true false false float32 float16 bfloat16
 END
 
-# A fact that is not null in the file equals the plugin's fact with a device: each fact, both ways.
+# facts_differ BACKEND MACHINE FILE: prints each fact that is not null in FILE and differs from the
+# plugin's fact for a device.
 facts_differ() {
     run env DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD="$build" "$here/ds-accel-sim" "$2" "$build/bin/ds-accel" info "$1" --json
     printf '%s\n' "$out" | python3 -c '
@@ -148,7 +150,7 @@ for key in is_synchronized_device use_host_timers resolves_data_dependency handl
     flipped cpu $key none
 done
 
-# Triton's grouped matrix product is preferred on compute capability 7 and 8; facts are those of the
+# Triton's grouped matrix product is preferred on compute capability 7 and 8. Facts are those of the
 # first device.
 while read -r first second facts; do
     python3 -c 'import json, sys

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # A child of fork() whose parent has used an accelerator: the result of a new context in the child,
-# for each vendor's plugin on its simulator (which ends a process that uses it on both sides of a
+# for each vendor's plugin on its simulator (which aborts a process that uses it on both sides of a
 # fork), for opencl over PoCL (which hangs), and for cpu and mock, which start again. test_fork.sh
 # BUILD
 set -eu
@@ -36,7 +36,7 @@ for mode in isolated in-process; do
         is "$vendor, probed $mode, whose context was destroyed" "0 $refused" "$code $out"
     done
 done
-# DS_ACCEL_PROBE=in-process, and only probed in the parent: the child is the first to start the
+# With DS_ACCEL_PROBE=in-process and only a probe in the parent, the child is the first to start the
 # runtime.
 for vendor in cuda rocm xpu npu hpu mlu sdaa supa; do
     run timeout 300 "$sim" "$vendor" "$dir/fork" "$vendor" only-probed

@@ -23,8 +23,8 @@ on() {
     driven "$source/tests/sim/ds-accel-sim" "$machine" env "$@"
 }
 
-# refused NAME MACHINE [VARIABLE=VALUE...]: why hpu cannot be used, according to detect when it is
-# forced.
+# refused NAME MACHINE [VARIABLE=VALUE...]: prints why hpu cannot be used, according to detect when
+# hpu is forced.
 refused() {
     machine=$1
     shift
@@ -32,7 +32,8 @@ refused() {
     echo "$code ${err#*cannot be used: }"
 }
 
-# machine NAME PYTHON: hpu-holes with a change; hpu is its vendor, all its devices.
+# machine NAME PYTHON: writes hpu-holes with a change; in PYTHON, hpu is its vendor and all its
+# devices.
 machine() {
     python3 - "$machines/hpu-holes.json" "$dir/$1.json" "$2" <<'END'
 import json, sys
@@ -70,7 +71,7 @@ machine others 'machine["vendors"] = {}
 machine["files"] = {"/dev/accel/accel0": "", "/sys/class/accel/accel0/device/vendor": "0x8086\n",
                     "/sys/class/accel/accel0/device/device": "0x643e\n"}'
 has "the node of another vendor" "$(refused "$dir/others.json")" "4 no_device: "
-# Nodes under the names before /dev/accel.
+# The nodes have the names that drivers used before /dev/accel.
 "$source/tests/sim/machine.py" "$machines/hpu-holes.json" "$dir/old"
 rm -r "$dir/old/dev/accel" "$dir/old/sys/class/accel"
 for card in "0 0000:33:00.0 2" "1 0000:b3:00.0 0" "2 0000:9a:00.0 5"; do
@@ -89,7 +90,7 @@ machine no-permission 'for device in all: device["permission"] = False'
 if unprivileged "no permission"; then
     "$source/tests/sim/machine.py" "$dir/no-permission.json" "$dir/closed"
     chmod 755 "$dir/closed"
-    # forced_plainly: the verdict for an unprivileged user, with hpu forced.
+    # forced_plainly: prints the verdict for an unprivileged user, with hpu forced.
     forced_plainly() {
         # shellcheck disable=SC2086 # words
         run env XDG_RUNTIME_DIR= $as_user env XDG_CONFIG_HOME=/nowhere DS_ACCELERATOR=hpu \
@@ -115,7 +116,8 @@ has "a list that is none" "$(refused hpu-holes HABANA_VISIBLE_MODULES=0,gaudi)" 
 has "a choice that is none" "$(refused hpu-holes HLS_MODULE_ID=two)" \
     '4 bad_option: HLS_MODULE_ID: "two" is not the number of a module'
 
-# A module serves one process. Its holder is visible at its node, before anything is acquired.
+# A module serves one process. The process that holds it is visible at the module's node, before
+# anything is acquired.
 "$source/tests/sim/machine.py" "$machines/hpu-holes.json" "$dir/held"
 mkdir -p "$dir/held/proc/4242/fd"
 echo trainer >"$dir/held/proc/4242/comm"
@@ -127,12 +129,12 @@ ln -s /dev/accel/accel3 "$dir/held/proc/4242/fd/9"
 has "all are held" "$(DS_ACCEL_ROOT=$dir/held refused hpu-holes)" '4 device_busy: module 0 is held by '\
 'process 4242 (trainer), and a module serves one process; hl-smi or "fuser -v /dev/accel/accel3" '\
 'shows which process has it'
-# The program that detects is not a holder: it shares the module with itself, even if a helper
-# process probes. The process that started the program is a holder.
+# The process that detects does not count as a holder: it shares the module with itself, even if a
+# helper process probes. The process that started it counts as a holder.
 cat >"$dir/hold" <<'END'
 #!/bin/sh
-# hold as-own|as-parent COMMAND...: with every module's node open, in COMMAND or in its parent
-# process
+# hold as-own|as-parent COMMAND...: runs COMMAND while COMMAND itself, or its parent process, has
+# every module's node open
 mkdir -p "$DS_ACCEL_ROOT/proc/$$/fd"
 echo launcher >"$DS_ACCEL_ROOT/proc/$$/comm"
 for node in 0 1 3; do
@@ -166,9 +168,9 @@ has "a failure" "$(refused hpu-holes 'SIM_FAIL=synInitialize:*=26')" \
 has "a code that nobody knows" "$(refused hpu-holes 'SIM_FAIL=synInitialize:*=99')" \
     "4 driver_failed: synInitialize(): error (99)"
 
-# ---- identity, and the sensors' values -----------------------------------------------------------
+# ---- identity and sensors ------------------------------------------------------------------------
 
-# Modules 2, 0 and 5, at PCI addresses and nodes in other orders; HLML counts by PCI address. The
+# Modules 2, 0 and 5 have PCI addresses and nodes in other orders; HLML counts by PCI address. The
 # module without module_id in sysfs is found by HLML's PCI address. HLML's memory is {free, total,
 # used}: read as NVML's {total, free, used}, the first line of values would have the total
 # 973078528.
@@ -205,7 +207,7 @@ has "without HLML there is the rest" "$out" "current_device_name          hpu:0"
 on hpu DS_ACCEL_HPU_TELEMETRY_LIBRARY=/nowhere/libhlml.so "$build/bin/ds-accel" conformance hpu
 is "without HLML the suite passes" 0 "$code"
 
-# fp16 depends on the device: Gaudi 1 has none.
+# fp16 depends on the device: Gaudi 1 does not support it.
 for type in 2 4 5; do
     machine "type$type" "for device in all: device['type'] = $type"
     on "$dir/type$type.json" DS_ACCELERATOR=hpu "$build/bin/ds-accel" info
@@ -237,8 +239,7 @@ done
 for library in "" "$typed"; do
     what=${library##*/}
     what=${what:-libSynapse.so}
-    # The simulator ends the process if memory is mapped twice, removed while in use, or left
-    # mapped.
+    # The simulator aborts if memory is mapped twice, is unmapped while in use, or stays mapped.
     for case in work pageable; do
         on hpu-holes ${library:+DS_ACCEL_HPU_LIBRARY="$library"} "$drive" "$plugin" $case
         is "$what: $case" "0  " "$code $out $err"
@@ -260,7 +261,8 @@ on hpu-holes DS_ACCELERATOR=hpu "$build/bin/ds-accel" bench --json --time 0.01 -
 is "bench" 0 "$code"
 has "bench has copies" "$out" '"h2d'
 
-# The meaning of each vendor code, reported with its name; an unknown code keeps its number.
+# The status for each vendor code, which is reported with its name; an unknown code keeps its
+# number.
 while read -r number status name; do
     on hpu-holes "SIM_FAIL=synDeviceMalloc:*=$number" "$drive" "$plugin" work
     has "code $number" "$out" "failed mem_alloc: $status $number $name: synDeviceMalloc("
@@ -281,14 +283,15 @@ done <<END
 4711 -4 -
 END
 
-# A source that cannot be mapped, such as a read-only page, is copied through memory that can.
+# A source that cannot be mapped, such as a read-only page, is copied through memory that can be
+# mapped.
 on hpu-holes 'SIM_FAIL=synHostMap:1=12' "$drive" "$plugin" work
 is "a source that cannot be mapped" "0  " "$code $out $err"
 on hpu-holes 'SIM_FAIL=synHostMap:*=12' "$drive" "$plugin" work
 has "a destination that cannot" "$out" "failed mem_copy_async: -4 12 synFailedToMapCb: synHostMap("
 
-# A module that another process holds, or acquires in the meantime; two instances of one process
-# share it.
+# Another process has acquired the module, or acquires it in the meantime; two instances of one
+# process share it.
 mkfifo "$dir/go"
 "$source/tests/sim/ds-accel-sim" hpu-holes "$drive" "$plugin" busy <"$dir/go" >"$dir/busy" &
 holder=$!
@@ -309,8 +312,8 @@ is "and when it is free again" "0  " "$code $out $err"
 
 # ---- every call fails once -----------------------------------------------------------------------
 
-# Each failure is complete, the process survives, and nothing is left behind but what could not be
-# given back. One run per call of the sample, until a run has no such call.
+# Each failure is reported completely, the process survives, and no object is left except those that
+# could not be released. Each run fails one call of the sample, until a run has no such call.
 "$source/tests/sim/machine.py" "$machines/hpu-holes.json" "$dir/every"
 export SIM_MACHINE="$machines/hpu-holes.json"
 for library in "" "$typed"; do
@@ -335,10 +338,10 @@ for library in "" "$typed"; do
 done
 unset SIM_MACHINE
 
-# ---- the traps -----------------------------------------------------------------------------------
+# ---- mistakes that must be detected --------------------------------------------------------------
 
-# Each mistake in an argument's order or in a number must be detected. Not with a sanitizer's
-# objects. A sample of the mistakes is tested.  mutant NAME FILE SED [CASE [VARIABLE=VALUE...]]
+# mutant NAME FILE SED [CASE [VARIABLE=VALUE...]]: checks that a mistake in an argument's order or
+# in a number is detected. A sample of the mistakes is tested; none is in a build with a sanitizer.
 mutant() {
     name=$1
     file=$2
@@ -377,38 +380,39 @@ mutant() {
 }
 
 if [ -z "${SAN-}" ]; then
-    # (stream, SRC, size, DST, direction)
+    # order of arguments: (stream, SRC, size, DST, direction)
     mutant "source and destination" memory.c \
         's/synMemCopyAsync(native, source, size_bytes, destination/synMemCopyAsync(native, destination, size_bytes, source/'
     mutant "size behind the destination" memory.c \
         's/synMemCopyAsync(native, source, size_bytes, destination/synMemCopyAsync(native, source, destination, size_bytes/'
-    # 0 up, 1 down, 2 within; CUDA's 1, 2, 3
+    # directions: 0 up, 1 down, 2 within; CUDA's are 1, 2, 3
     mutant "directions up and down" synapse.h \
         's/SYN_HOST_TO_DRAM 0/SYN_HOST_TO_DRAM 1/; s/SYN_DRAM_TO_HOST 1/SYN_DRAM_TO_HOST 0/'
     mutant "directions of CUDA" synapse.h 's/SYN_DRAM_TO_DRAM 2/SYN_DRAM_TO_DRAM 3/'
-    # (destination, value, count, stream)
+    # order of arguments: (destination, value, count, stream)
     mutant "count before the value" memory.c \
         's/synMemsetD16Async(address, (uint16_t)pattern, count/synMemsetD16Async(address, (uint16_t)count, pattern/'
     mutant "widths of fills" memory.c 's/synMemsetD16Async(address/synMemsetD8Async(address/'
-    # (device, free, total)
+    # order of arguments: (device, free, total)
     mutant "total before free" memory.c \
         'N; s/free_out, total_out);/total_out, free_out);/; P; D'
-    # (stream, event, flags) and (event, stream)
+    # order of arguments: (stream, event, flags) and (event, stream)
     mutant "event before the stream" stream.c \
         's/synStreamWaitEvent(lane, native_event/synStreamWaitEvent(native_event, lane/'
     mutant "stream before the event" stream.c \
         's/synEventRecord(native, lane)/synEventRecord(lane, native)/'
-    # (out, start, end), nanoseconds, and only with EVENT_COLLECT_TIME
+    # order of arguments: (out, start, end); in nanoseconds, and only with EVENT_COLLECT_TIME
     mutant "start behind the end" stream.c 's/(&nanoseconds, start, end)/(\&nanoseconds, end, start)/'
     mutant "microseconds" stream.c 's|nanoseconds / 1e6|nanoseconds / 1e3|'
     mutant "seconds" stream.c 's|nanoseconds / 1e6|nanoseconds / 1e9|'
     mutant "events without times" synapse.h 's/SYN_EVENT_COLLECT_TIME 1u/SYN_EVENT_COLLECT_TIME 0u/'
-    # 22 is "not ready"; CUDA's is 600
+    # 22 is "not ready"; CUDA's code is 600
     mutant "busy is a failure" synapse.h 's/SYN_BUSY 22/SYN_BUSY 600/'
-    # (device, size, wanted address, flags, out)
+    # order of arguments: (device, size, wanted address, flags, out)
     mutant "the wanted address before the size" memory.c \
         's/size_bytes, 0, 0, &address)/0, size_bytes, 0, \&address)/'
-    # (device, size, buffer): an integer and a pointer that compilers convert to each other
+    # order of arguments: (device, size, buffer), an integer and a pointer that compilers convert to
+    # each other
     mutant "buffer before the size" memory.c \
         's/synHostMap(card->id, size_bytes, pointer)/synHostMap(card->id, (uint64_t)pointer, (void *)size_bytes)/'
     mutant "host memory is not mapped" memory.c \
@@ -416,13 +420,13 @@ if [ -z "${SAN-}" ]; then
     mutant "maps are taken back in use" maps.c 's/return code == SYN_SUCCESS || code == SYN_DEVICE_RESET;/return 1;/' \
         pageable
     mutant "a module by its position" device.c 's/hpu_card_get(runtime, module->id/hpu_card_get(runtime, 1/'
-    # streams of the older generation: 0 down, 1 up, 2 within
+    # types of streams in the older generation: 0 down, 1 up, 2 within
     mutant "types of streams" synapse.h \
         's/COPY_DEVICE_TO_HOST 0/COPY_DEVICE_TO_HOST 1/; s/COPY_HOST_TO_DEVICE 1/COPY_HOST_TO_DEVICE 0/' \
         work DS_ACCEL_HPU_LIBRARY="$typed"
     mutant "lanes without order" stream.c 's/lane != stream->last) {/0) {/' work DS_ACCEL_HPU_LIBRARY="$typed" \
         SIM_LATENCY_US=copy=50000
-    # HLML: {free, total, used}; the processor's sensor is 0
+    # HLML's memory is {free, total, used}; sensor 0 is the processor's
     mutant "memory as NVML has it" hlml.h \
         '/struct hlml_memory {/,/};/{s/long free;/long swap;/; s/long total;/long free;/; s/long swap;/long total;/}' facts
     mutant "the board's sensor" hlml.h 's/HLML_SENSOR_ON_AIP 0/HLML_SENSOR_ON_AIP 1/' facts

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The mlu plugin over simulated CNRT, CNDev and CNPX.
+# Tests of the mlu plugin over simulated CNRT, CNDev and CNPX.
 #
 #     test_mlu.sh BUILD
 set -eu
@@ -16,7 +16,7 @@ unset MLU_VISIBLE_DEVICES NEUWARE_HOME CNPX_LIB_PATH 2>/dev/null || true
 # shellcheck source=tests/sim/vendor.sh
 . "$here/vendor.sh"
 
-# ---- is it there? --------------------------------------------------------------------------------
+# ---- detection -----------------------------------------------------------------------------------
 
 is "available" "available - libcnrt.so, driver 6.2.10, 2 devices" "$(verdict "$sim" mlu)"
 has "no hardware" "$(verdict "$sim" none)" "unavailable no_device "
@@ -52,7 +52,7 @@ MLU_VISIBLE_DEVICES=1 drive mlu facts
 has "one visible device" "$out" "device 0 vendor 1 pci 0000:d0:00.0 uuid cabc0590-8c27-41f9-93ae-7b60d15f4e02 node /dev/cambricon_dev1 numa 1"
 MLU_VISIBLE_DEVICES=1,0 drive mlu facts
 has "visible the other way round" "$out" "device 1 vendor 0 pci 0000:4f:00.0"
-# Slowest first in the file: both libraries count by PCI address.
+# The slowest device is first in the file: both libraries count by PCI address.
 variant turned 'v["order"] = "pci"; v["devices"].reverse()'
 drive "$dir/turned.json" facts
 has "by PCI: 0" "$out" "device 0 vendor 0 pci 0000:4f:00.0 uuid cabc0590-5a10-4e02-b6d1-2f9a7c3e8d01"
@@ -96,14 +96,14 @@ has "bench: copies" "$out" '"state": "measured"'
 
 # ---- conformance ---------------------------------------------------------------------------------
 
-# Skipped are functions that CNRT lacks, or has without a certain signature: registering the
+# Checks are skipped for functions that CNRT lacks, or that have no known signature: registering the
 # caller's memory, managed and virtual memory, a stream-ordered allocator, updating and showing
 # graphs.
 export CNPX_LIB_PATH="$build/sim/lib/libcnpx.so"
 for where in mlu "$dir/old.json" "$dir/turned.json"; do
     conforms "conformance on $(basename "$where" .json)" "$where" "168 passed, 0 failed, 46 skipped"
 done
-# Only CNDev reports the processes that use a device: without it, the error says so, and nothing
+# Only CNDev reports the processes that use a device: without CNDev, the error says so, and nothing
 # else fails.
 DS_ACCEL_MLU_CNDEV_LIBRARY=/nowhere/libcndev.so
 export DS_ACCEL_MLU_CNDEV_LIBRARY
@@ -122,8 +122,8 @@ and one that fits"
 is "nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
 SIM_FAIL='cnrtMalloc:1=424242' drive mlu work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 simulated failure: "
-# The meaning of each code, reported with its name. 632006 is a resource of another device, which is
-# an error of the caller.
+# The status for each code, which is reported with its name. 632006 is a resource of another device,
+# which is an error of the caller.
 while read -r number status name; do
     SIM_FAIL="cnrtMalloc:1=$number" drive mlu work
     has "code $number" "$out" "failed mem_alloc: $status $number $name: cnrtMalloc("
@@ -152,7 +152,8 @@ for number in 632006 632015; do
     has "code $number is told" "$out" "failed mem_alloc: "
     is "code $number: the device goes on" "" "$(printf '%s\n' "$out" | grep ': -10 ' || true)"
 done
-# Without CNDev a lost device is not recognized: its calls fail, each with the driver's code.
+# Without CNDev the plugin cannot recognize a lost device: its calls fail, each with the driver's
+# code.
 DS_ACCEL_MLU_CNDEV_LIBRARY=/nowhere/libcndev.so
 export DS_ACCEL_MLU_CNDEV_LIBRARY
 SIM_LOSE="0@copy:1" drive mlu work
@@ -167,11 +168,12 @@ done
 every_call work 'cnrtQueueDestroy|cnrtNotifierDestroy|cnrtTaskTopo(Entity)?Destroy|cnrt[SG]etDevice|cnrtQueueEndCapture' \
     ' 632015 cnrtErrorCndrvFuncCall: '
 
-# ---- what is easily got wrong --------------------------------------------------------------------
+# ---- mistakes that must be detected --------------------------------------------------------------
 
-# Each with a deliberate mistake: the simulator's prototypes and numbers are its own, so that the
-# wrong plugin fails, misuses the library (it aborts), or moves the wrong bytes. The asynchronous
-# copy uses the newest name that the library has, and the oldest if there is no other.
+# The plugin is built with one deliberate mistake. The simulator's prototypes and numbers are its
+# own, so that the wrong plugin fails, misuses the library (which aborts), or moves the wrong bytes.
+# The asynchronous copy uses the newest name that the library has, and the oldest if there is no
+# other.
 for name in v3 v2 v1; do
     DS_ACCEL_MLU_LIBRARY="$build/sim/lib/libcnrt_$name.so"
     export DS_ACCEL_MLU_LIBRARY

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The mps plugin over a simulated libobjc and Metal, on machines other than a Mac.  test_mps.sh
-# BUILD
+# Tests of the mps plugin over a simulated libobjc and Metal, on machines other than a Mac.
+# test_mps.sh BUILD
 set -eu
 build=$(cd "$1" && pwd -P)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -26,7 +26,7 @@ on() {
         DS_ACCEL_MPS_LIBRARY="$metal" DS_ACCEL_MPS_OBJC_LIBRARY="$objc" "$@"
 }
 
-# The plugin is not part of the product here, and its absence is explained.
+# The plugin is not part of the product on this machine, and its absence is explained.
 is "not among the plugins" "" "$(find "$build/lib/ds-accel" -name '*mps*')"
 run env DS_ACCEL_PLUGIN_PATH="$build/sim/plugins" DS_ACCELERATOR=mps "$build/bin/ds-accel" detect
 is "the library is absent" 4 "$code"
@@ -54,7 +54,8 @@ on DS_ACCELERATOR=mps "$build/bin/ds-accel" bench --json --time 0.01 --size 64K 
     --only copy,fill,alloc,event
 is "bench" 0 "$code"
 
-# Work for the GPU (copies within, fills of a byte) and for the host, one after the other.
+# The scenarios have work for the GPU (copies within, fills of a byte) and for the host, one after
+# the other.
 for case in work pageable; do
     on "$drive" "$plugin" $case
     is "$case" "0  " "$code $out $err"
@@ -70,7 +71,7 @@ has "a code that nobody knows" "$out" ": -4 99 -: MTLCommandBuffer commit: error
 on 'SIM_FAIL=newBufferWithLength:*=1' "$drive" "$plugin" work
 has "no memory" "$out" "failed mem_alloc: -2 "
 
-# Every call that can (of the sample) fails once; no object may be left.
+# Every call that can fail (of the sample) fails once; no object may be left.
 n=0
 while :; do
     n=$((n + 1))
@@ -85,7 +86,7 @@ is "call $n is beyond the last: nothing failed, and all went well" "0 " \
     "$code $(printf '%s\n' "$out" | grep -v '^failed [a-z_]*: -3 ' || true)"
 is "that is a lot of calls" yes "$([ $n -le 40 ] || echo yes)"
 
-# mutant NAME FILE SED: check that a method's argument in another place, or a wrong number, is
+# mutant NAME FILE SED: checks that a method's argument in another place, or a wrong number, is
 # detected. A sample of the mistakes is tested.
 mutant() {
     name=$1
@@ -114,12 +115,12 @@ mutant() {
 }
 
 if [ -z "${SAN-}" ]; then
-    # copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:, source first
+    # copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size: has the source first
     mutant "destination first" send.c \
         's/encoder, selector, source, source_offset, destination, destination_offset/encoder, selector, destination, destination_offset, source, source_offset/'
-    # {location, length}
+    # order of a range: {location, length}
     mutant "length before the location" send.c 's/range = {offset, size_bytes}/range = {size_bytes, offset}/'
-    # shared is 0; private would have no contents
+    # shared is 0; a private buffer would have no contents
     mutant "private storage" objc.h 's/MTL_STORAGE_SHARED 0u/MTL_STORAGE_SHARED 32u/'
     mutant "completed is taken for a failure" objc.h 's/MTL_STATUS_ERROR 5u/MTL_STATUS_ERROR 4u/'
     mutant "no pool" queue.c \

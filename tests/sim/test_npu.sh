@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The npu plugin over simulated AscendCL, DCMI and mstx.
+# Tests of the npu plugin over simulated AscendCL, DCMI and mstx.
 #
 #     test_npu.sh BUILD
 set -eu
@@ -16,7 +16,7 @@ unset ASCEND_RT_VISIBLE_DEVICES ASCEND_HOME_PATH ASCEND_TOOLKIT_HOME 2>/dev/null
 # shellcheck source=tests/sim/vendor.sh
 . "$here/vendor.sh"
 
-# ---- is it there? --------------------------------------------------------------------------------
+# ---- detection -----------------------------------------------------------------------------------
 
 is "available" "available - libascendcl.so, 2 devices" "$(verdict "$sim" npu)"
 has "no hardware" "$(verdict "$sim" none)" "unavailable no_device no PCI device 19e5:12"
@@ -41,7 +41,8 @@ has "no driver" "$(verdict "$sim" "$dir/gone.json")" "unavailable no_driver"
 
 refused /dev/davinci_manager
 
-# The driver's libraries are not on LD_LIBRARY_PATH: the linker's message names the missing library.
+# The driver's libraries are not on LD_LIBRARY_PATH: the linker's message contains the missing
+# library.
 mkdir "$dir/hal" "$dir/half"
 echo 'int hal;' | "$CC" -xc -shared -fPIC -Wl,-soname,libascend_hal.so -o "$dir/hal/libascend_hal.so" -
 echo 'extern int hal; int *aclInit(void) { return &hal; }' |
@@ -54,14 +55,14 @@ echo 'int aclInit(const char *path) { return path != 0; }' |
     "$CC" -xc -shared -fPIC -o "$dir/half/libascendcl.so" -
 has "a library that is too old" "$(LD_LIBRARY_PATH=$dir/half verdict bare)" "unavailable symbol_missing"
 
-# In CANN's directory, by its variable.
+# The library is in CANN's directory, found through the directory's variable.
 mkdir -p "$dir/cann/lib64"
 ln -s "$build/sim/lib/libsim_npu.so" "$dir/cann/lib64/libsim_npu.so"
 cp "$build/sim/lib/libascendcl.so" "$dir/cann/lib64/"
 has "by ASCEND_HOME_PATH" "$(verdict bare env SIM_MACHINE="$machine" ASCEND_HOME_PATH="$dir/cann")" \
     "available - $dir/cann/lib64/libascendcl.so"
 
-# Started earlier by the program (100002): the plugin uses it as it is, and never ends it.
+# If the program has already started ACL (100002), the plugin uses it as it is, and never ends it.
 cat >"$dir/early.c" <<'C'
 #include <dlfcn.h>
 __attribute__((constructor)) static void early(void)
@@ -105,7 +106,7 @@ variant holes 'v["order"] = "pci"; v["chips_per_card"] = 2; v["devices"][0]["min
 drive "$dir/holes.json" facts
 has "by PCI, with holes: 0" "$out" "device 0 vendor 0 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci3 numa 1"
 has "by PCI, with holes: 1" "$out" "device 1 vendor 1 pci 0000:c1:00.0 uuid c1000000-19e5-d802-0000-000000000001 node /dev/davinci7 numa 0"
-# The same physical device by each of its names, in either order.
+# Each of a device's names selects the same physical device, in either order.
 for where in npu "$dir/holes.json"; do
     for name in 0000:81:00.0 81000000-19e5-d802-0000-000000000002; do
         run "$sim" "$where" "$build/bin/ds-accel" bench npu --json --only event --time 0.001 --device "$name"
@@ -161,8 +162,8 @@ has "bench: copies" "$out" '"state": "measured"'
 
 # ---- conformance ---------------------------------------------------------------------------------
 
-# Skipped are functions that ACL lacks: managed memory, device addresses of pinned memory, a
-# stream-ordered allocator, counting, showing and updating graphs.
+# Checks are skipped for functions that ACL lacks: managed memory, device addresses of pinned
+# memory, a stream-ordered allocator, counting, showing and updating graphs.
 conforms "conformance" npu "174 passed, 0 failed, 40 skipped"
 
 variant refuse 'v["pageable"] = "refuse"'
@@ -171,17 +172,18 @@ for where in refuse ddr; do
     conforms "conformance with $where" "$dir/$where.json" "174 passed, 0 failed, 40 skipped"
 done
 
-# Only DCMI reports the processes that use a device: without it, the error says so, and nothing else
-# fails.
+# Only DCMI reports the processes that use a device: without DCMI, the error says so, and nothing
+# else fails.
 export DS_ACCEL_NPU_DCMI_LIBRARY=/nowhere/libdcmi.so
 conforms "conformance without DCMI" npu "173 passed, 0 failed, 41 skipped"
 unset DS_ACCEL_NPU_DCMI_LIBRARY
 conforms "conformance with a DCMI that refuses" "$dir/deaf.json" "173 passed, 0 failed, 41 skipped"
 
-# A thread keeps the context that a call set on it: that device is not reported as the thread's.
+# A thread keeps the context that a plugin's call set on it; the plugin must not report the
+# context's device as the thread's current device.
 drive npu current
 is "calls leave the thread's device as it was" "0 " "$code $out"
-# Calls that the manual excludes fail before CANN is called.
+# Calls that the manual excludes fail before the plugin calls CANN.
 drive npu pages
 has "memory between processes: whole pages" "$out" "failed ipc_memory_export: -3 0 -: ipc_memory_export: CANN shares whole pages of 4096 bytes, and this is "
 has "memory of the caller on a newer kernel" "$out" "two pages are registered"
@@ -231,10 +233,10 @@ every_call work 'aclrtDestroy|aclmdlRIDestroy|aclrtSetDevice|aclrtResetDevice|Cu
 every_call vmem 'aclrtDestroy|aclrtFreePhysical|aclrtSetDevice|aclrtResetDevice|CurrentContext' \
     ' 507899 ACL_ERROR_RT_DRV_INTERNAL_ERROR: '
 
-# ---- what is easily got wrong --------------------------------------------------------------------
+# ---- mistakes that must be detected --------------------------------------------------------------
 
-# Each with a deliberate mistake: the simulator's prototypes and numbers are its own, so that the
-# wrong plugin fails, misuses the library (it aborts), or moves the wrong bytes.
+# The plugin is built with one deliberate mistake. The simulator's prototypes and numbers are its
+# own, so that the wrong plugin fails, misuses the library (which aborts), or moves the wrong bytes.
 wrong "the capacity behind the source" \
     's/acl->aclrtMemcpyAsync(destination, size_bytes, source,/((acl_error (*)(void *, const void *, size_t, size_t, int, void *))(void *)acl->aclrtMemcpyAsync)(destination, source, size_bytes,/' \
     memory.c wrong_works
@@ -262,7 +264,7 @@ wrong "an event of this process" 's/acl_flags = ACL_EVENT_IPC;/acl_flags = ACL_E
 wrong_current() {
     timeout 60 "$sim" "$machine" "$drive" "$wrong" current
 }
-# Threads without a device hold a count of it during each call.
+# A thread without a device increments the device's count of users for the time of each call.
 wrong_threads() {
     rm -f "$dir/report"
     SIM_REPORT="$dir/report" timeout 60 "$sim" "$machine" "$drive" "$wrong" imports && ! grep '^alive' "$dir/report"

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The plugin opencl over real runtimes that need no device: PoCL (OpenCL 3.0, on the CPU, with one
-# device and with three), oclgrind (OpenCL 1.2: the old calls, no shared virtual memory) and the
-# loader without any platform. test_opencl.sh BUILD
+# Tests of the plugin opencl over real runtimes that need no device: PoCL (OpenCL 3.0, on the CPU,
+# with one device and with three), oclgrind (OpenCL 1.2: the old calls, no shared virtual memory)
+# and the loader without any platform. test_opencl.sh BUILD
 #
 # The runtimes themselves detect swapped arguments: sizes and offsets of copies outside their buffer
-# (-30), an object in place of another (-34 to -58), and wrong data, in conformance, the walk and
-# native, which has its own prototypes.
+# (-30), an object in place of another (-34 to -58), and wrong data. Conformance, the walk and the
+# scenario native, which has its own prototypes, make these calls.
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -29,13 +29,13 @@ for name in $(env | sed -n 's/^\(DS_ACCEL_OPENCL_[A-Z_]*\)=.*/\1/p'); do
 done
 make -s -C "$source" BUILD="$build" sim >/dev/null
 
-# PoCL alone, regardless of the machine's other runtimes.
+# Only PoCL is used, regardless of the machine's other runtimes.
 mkdir "$dir/vendors" "$dir/pocl"
 cp /etc/OpenCL/vendors/pocl.icd "$dir/vendors/"
 export OCL_ICD_VENDORS="$dir/vendors" POCL_CACHE_DIR="$dir/pocl"
 
-# refused NAME REASON PART [VARIABLE=VALUE...]: choosing opencl ends with exit code 4, the reason
-# and the evidence.
+# refused NAME REASON PART [VARIABLE=VALUE...]: checks that choosing opencl fails with exit code 4,
+# the reason and the evidence.
 refused() {
     name=$1
     reason=$2
@@ -50,7 +50,7 @@ refused() {
 
 cpu=DS_ACCEL_OPENCL_DEVICE_TYPE=cpu
 
-# ---- library absent; present, no device; device present ------------------------------------------
+# ---- no library; no device; a device -------------------------------------------------------------
 
 refused "no library" library_missing "/nonexistent/libOpenCL.so.1" \
     "$cpu" DS_ACCEL_OPENCL_LIBRARY=/nonexistent/libOpenCL.so.1
@@ -59,7 +59,7 @@ refused "another library" symbol_missing "libm.so.6 has no clGetPlatformIDs, clG
 refused "no platform" no_device "CL_PLATFORM_NOT_FOUND_KHR (-1001)" \
     "$cpu" OCL_ICD_VENDORS=/nonexistent
 refused "no platform: remedy" no_device "pocl-opencl-icd" "$cpu" OCL_ICD_VENDORS=/nonexistent
-# PoCL leaves the count unset with both of these.
+# With each of the two variables PoCL leaves the count of devices unset.
 refused "a platform without devices" no_device "Portable Computing Language has no device" \
     "$cpu" POCL_DEVICES=none
 refused "PoCL without a cache" no_device "Portable Computing Language has no device" \
@@ -91,9 +91,10 @@ opencl) fail "by demand only" "$out" ;;
 *) pass ;;
 esac
 
-# ---- devices and what they have ------------------------------------------------------------------
+# ---- devices and their features ------------------------------------------------------------------
 
-# ask EXPRESSION COMMAND...: an expression over the JSON that the command writes.
+# ask EXPRESSION COMMAND...: prints the value of an expression over the JSON that the command
+# prints.
 ask() {
     expression=$1
     shift
@@ -109,7 +110,8 @@ is "memory of a gigabyte" "$((1 << 30))" \
     "$(POCL_MEMORY_LIMIT=1 ask 'a["devices"][0]["total_memory_bytes"]' \
         "$program" info --json opencl 2>&1)"
 
-# conforms NAME MINIMUM [VARIABLE=VALUE...] -- ARGUMENTS: no check fails, and at least so many pass.
+# conforms NAME MINIMUM [VARIABLE=VALUE...] -- ARGUMENTS: checks that no check of the suite fails,
+# and that at least MINIMUM pass.
 conforms() {
     name=$1
     minimum=$2
@@ -123,9 +125,9 @@ conforms() {
     echo "  $name: $counts"
 }
 
-# suite_on_oclgrind: run each check; of the checks of queued work, only those of one rule of the
-# sample. Each of them takes five seconds of processor time for stream_host_task, which returns
-# there only after its task has ended, and is skipped.
+# suite_on_oclgrind: runs each check; of the checks of queued work, only those of one rule of the
+# sample. Each of those checks takes five seconds of processor time for stream_host_task, which
+# returns on oclgrind only after its task has finished, and is then skipped.
 suite_on_oclgrind() {
     if [ -n "${FULL-}" ]; then
         conforms "oclgrind" 80 "$program" conformance opencl
@@ -147,20 +149,21 @@ suite_on_oclgrind() {
 conforms "PoCL" 80 "$program" conformance opencl
 conforms "PoCL, the third of three devices" 80 POCL_DEVICES="pthread pthread pthread" \
     "$program" conformance opencl --device 2
-# The limit is PoCL's real memory: allocations beyond it fail, and the device continues to work.
+# PoCL's limit counts memory that is really used: allocations beyond it fail, and the device
+# continues to work.
 conforms "PoCL, a gigabyte" 1 POCL_MEMORY_LIMIT=1 "$program" conformance opencl --rule DSA-P62
 
 POCL_DEVICES="pthread pthread" run "$program" bench --time 0.002 --size 64K --json opencl
 is "bench: exit" 0 "$code"
 
-# The host makes the copy between devices: the runtime does not know it.
+# The host copies between devices, without the runtime's knowledge.
 driven env POCL_DEVICES="pthread pthread" "$drive" "$plugin" peer
 is "memory that is freed while it is copied to another device" "0 " "$code $out"
 
-# ---- a call that fails, and a program with its own use of OpenCL ---------------------------------
+# ---- a call that fails, and a program that uses OpenCL itself ------------------------------------
 
-# A code that no specification has; a code for a lost device; a runtime without resources. In a
-# sample, each code occurs at other calls.
+# The codes: one that no specification has, one for a lost device, one for a runtime without
+# resources. In a sample, each code occurs at other calls.
 step=9
 [ -z "${FULL-}" ] || step=1
 first=${SEED:-0}
@@ -182,14 +185,14 @@ printf '%s\n' "$out" | sed -n 's/^copy of/  &/p'
 if [ -e "$oclgrind" ]; then
     mkdir "$dir/oclgrind"
     echo "$oclgrind" >"$dir/oclgrind/oclgrind.icd"
-    # It reports itself as a GPU as well, and is selected without the option.
+    # oclgrind reports itself as a GPU as well, and is selected without the option.
     run env -u DS_ACCEL_OPENCL_DEVICE_TYPE OCL_ICD_VENDORS="$dir/oclgrind" DS_ACCELERATOR=opencl \
         "$program" detect
     is "oclgrind" "0 opencl" "$code $out"
     OCL_ICD_VENDORS="$dir/oclgrind" suite_on_oclgrind
     driven env OCL_ICD_VENDORS="$dir/oclgrind" DS_ACCEL_OPENCL_DEVICE_TYPE=all "$drive" "$plugin" native
     is "native, oclgrind: $err" 0 "$code"
-    # Two platforms side by side: both are devices of one instance, and either can be selected.
+    # Two platforms are installed: both are devices of one instance, and either can be selected.
     cp "$dir/vendors/pocl.icd" "$dir/oclgrind/"
     is "two platforms" 2 "$(OCL_ICD_VENDORS="$dir/oclgrind" \
         ask 'a["device_count"]' "$program" info --json opencl 2>&1)"

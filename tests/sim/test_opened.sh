@@ -14,14 +14,14 @@ sim=$source/tests/sim/ds-accel-sim
 machines=$source/tests/sim/machines
 export SIM_BUILD="$build"
 
-# opened MACHINE COMMAND...: the vendors whose libraries ds-accel or its helper mapped or searched
-# for.
+# opened MACHINE COMMAND...: prints the vendors whose libraries ds-accel or its helper mapped or
+# searched for.
 opened() {
     machine=$1
     shift
     strace -f -qq -e trace=openat,open,execve -o "$dir/trace" \
         "$sim" "$machines/$machine.json" "$build/bin/ds-accel" "$@" >/dev/null 2>&1 || true
-    # From the program's own start on; its helper has no descriptors of these.
+    # A library counts if the trace contains a path that ends with its soname.
     while read -r vendor soname; do
         if grep -q "/$soname\"" "$dir/trace"; then
             echo "$vendor"

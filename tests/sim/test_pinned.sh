@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Pinned memory that is freed while a stream still reads or writes it, on each vendor's simulator, on
+# Pinned memory is freed while a stream still reads or writes it, on each vendor's simulator, on
 # PoCL and on the cpu. test_pinned.sh BUILD
 set -eu
 build=$(cd "$1" && pwd -P)
@@ -28,7 +28,7 @@ written: waits, kept
 written: bb
 written: given out behind it"
 
-# Synapse has no host tasks, which could delay a copy.
+# hpu is not tested: Synapse has no host tasks, which could delay a copy.
 for vendor in cuda rocm xpu npu mlu sdaa supa; do
     run timeout 300 "$sim" "$vendor" "$dir/pinned" "$vendor"
     is "$vendor" "0 $kept" "$code $out"
@@ -36,7 +36,7 @@ done
 run timeout 300 "$sim" none "$dir/pinned" cpu
 is "cpu" "0 $kept" "$code $out"
 
-# A query of the device would break a capture; backends without pinned memory, mlu and sdaa are not
+# A query of the device would break a capture. Backends without pinned memory, mlu and sdaa are not
 # tested here.
 for vendor in cuda rocm xpu npu supa; do
     run timeout 300 "$sim" "$vendor" "$dir/pinned" "$vendor" captures
@@ -45,8 +45,8 @@ through the table: 0
 another library's, of a stream of ours: 0
 another library's, of a stream of its own: 0" "$code $out"
 done
-# Nor may any of the library's own queries, of any stream or event, break a capture, also with layer
-# validate, which rejects a program's own.
+# The library's own queries of streams and events must not break a capture either, also with layer
+# validate, which rejects such queries of a program.
 for vendor in cuda rocm xpu npu supa mlu; do
     for layers in "" validate; do
         run timeout 300 "$sim" "$vendor" env DS_ACCEL_LAYERS="$layers" "$dir/captures" "$vendor"
@@ -61,7 +61,8 @@ captures broken beside a thread that frees pinned memory: 0" "$code $out"
     done
 done
 
-# A wrapped stream of another library: destroying the handle ends none of its work.
+# let_go VENDOR COMMAND...: a wrapped stream of another library; destroying the handle ends none of
+# the stream's work.
 let_go() {
     vendor=$1
     run timeout 300 "$sim" "$@"

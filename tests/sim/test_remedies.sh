@@ -3,8 +3,8 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # The remedy printed for each reason of a plugin works: the test applies to the machine what the
-# remedy and the detail name, and the verdict changes afterwards. The nodes, libraries, variables
-# and processes are real, and real plugins look for them, on a machine that starts empty.
+# remedy and the detail say, and the verdict changes afterwards. The nodes, libraries, variables and
+# processes are real, and real plugins search for them, on a machine that starts empty.
 #
 #     test_remedies.sh BUILD
 set -eu
@@ -26,7 +26,7 @@ mkdir "$libs"
 plain=
 [ "$(id -u)" != 0 ] || plain="setpriv --bounding-set=-dac_override,-dac_read_search"
 
-# machine <JSON: replaces the machine.
+# machine <JSON: replaces the machine's description.
 machine() {
     cat >"$description"
     rm -rf "$root"
@@ -55,7 +55,7 @@ refused() {
     echo "$1" >>"$dir/met"
 }
 
-# told MEMBER: the member of the backend in $dir/json.
+# told MEMBER: prints the member of the backend in $dir/json.
 told() {
     python3 -c '
 import json, sys
@@ -63,14 +63,14 @@ print([c for c in json.load(open(sys.argv[1]))["candidates"] if c["name"] == sys
         "$dir/json" "$backend" "$1"
 }
 
-# usable: checks the verdict after the last remedy.
+# usable: checks that the backend can be used after the last remedy.
 usable() {
     ask -a "$backend" detect
     is "$backend: after the remedies" "0 $backend" "$code $out$err"
 }
 
-# named TEXT SED: the part that the text names; the test ends if the text names nothing, since then
-# no remedy can be applied.
+# named TEXT SED: prints the part of TEXT that SED selects; the test exits if it selects nothing,
+# since then no remedy can be applied.
 named() {
     found=$(printf '%s\n' "$1" | sed -n "$2")
     if [ -z "$found" ]; then
@@ -81,7 +81,7 @@ named() {
     printf '%s\n' "$found"
 }
 
-# seen TEXT SED: like named, but the test continues if the text names nothing.
+# seen TEXT SED: like named, but the test continues if SED selects nothing.
 seen() {
     printf '%s\n' "$1" | sed -n "$2"
 }
@@ -95,19 +95,19 @@ card='"name": "A", "pci": "0000:18:00.0", "memory_bytes": 67108864'
 echo '{"vendors": {}}' | machine
 refused no_device
 
-# "lspci -d 10de: lists those the machine shows"
+# the remedy is "lspci -d 10de: lists those the machine shows"
 id=$(named "$remedy" 's/.*lspci -d \([0-9a-f]*\):.*/\1/p')
 echo "{\"vendors\": {\"cuda\": {\"driver\": false, \"devices\": [{$card, \"pci_vendor\": \"0x$id\"}]}}}" | machine
 refused no_driver
 
-# "modprobe nvidia": the module, its files and nodes, which no user may open yet.
+# "modprobe nvidia" is simulated: the module, its files and its nodes, which no user may open yet.
 module=$(named "$remedy" 's/.*modprobe \([a-z]*\)).*/\1/p')
 has "cuda: no_driver: the detail names the module" "$detail" "the kernel driver $module is not loaded"
 echo "{\"vendors\": {\"cuda\": {\"driver_version\": \"535.161.08\", \"permission\": false, \"devices\": [{$card}]}}}" | machine
 rm "$root/dev/nvidia-uvm"
 refused no_permission
 
-# The node that the detail names, and then the next one.
+# Grant permission for the node in the detail, and then for the next one.
 granted=
 while [ "$given" = no_permission ] && [ "$granted" != "$detail" ]; do
     granted=$detail
@@ -119,8 +119,8 @@ while [ "$given" = no_permission ] && [ "$granted" != "$detail" ]; do
 done
 echo "{\"vendors\": {\"cuda\": {\"driver_version\": \"535.161.08\", \"devices\": [{$card}]}}}" >"$description"
 
-# "libcuda.so.1, ...: no such library is installed". The first library to be installed is an old
-# one.
+# The detail is "libcuda.so.1, ...: no such library is installed". The first library to be installed
+# is an old one.
 if ldconfig -p 2>/dev/null | grep -q 'libcuda\.so'; then
     echo "test_remedies: library_missing is not tested as it is: this machine has libcuda"
     library=libcuda.so.1
@@ -133,7 +133,8 @@ echo 'int cuInit(unsigned flags); int cuInit(unsigned flags) { return (int)flags
 "$CC" -shared -fPIC "$dir/old.c" -Wl,-soname,"$library" -o "$libs/$library"
 refused symbol_missing
 
-# "update the vendor's runtime to one that has the symbol": a release for another kernel driver.
+# The remedy is "update the vendor's runtime to one that has the symbol": install a release for
+# another kernel driver.
 path=$(named "$detail" 's/^\(.*\) has no cuDriverGetVersion, .*/\1/p')
 is "cuda: symbol_missing: the detail names the file" "$libs/$library" "$path"
 cp "$build/sim/lib/libsim_cuda.so" "$libs/"
@@ -141,46 +142,47 @@ cp -L "$build/sim/lib/libcuda.so.1" "$libs/libcuda.so.580.65.06"
 ln -sf libcuda.so.580.65.06 "$path"
 refused driver_mismatch
 
-# "bring kernel driver and libcuda to the same version": the kernel's becomes the version in the
-# detail.
+# The remedy is "bring kernel driver and libcuda to the same version": the kernel's version becomes
+# the version in the detail.
 version=$(named "$detail" 's/^the kernel driver is 535\.161\.08, the library libcuda\.so\.\([0-9.]*\): .*/\1/p')
 echo "$version" >"$root/sys/module/nvidia/version"
 sed -i "s/535\.161\.08/$version/" "$root/proc/driver/nvidia/version"
 refused driver_failed
 
-# "without /dev/nvidia-uvm (modprobe nvidia_uvm): cuInit(0): CUDA_ERROR_UNKNOWN (999)"
+# The detail is "without /dev/nvidia-uvm (modprobe nvidia_uvm): cuInit(0): CUDA_ERROR_UNKNOWN
+# (999)".
 node=$(named "$detail" 's/.*: without \(\/dev\/[^ ]*\) (modprobe nvidia_uvm): .*/\1/p')
 : >"$root$node"
 refused hidden
 
-# CUDA_VISIBLE_DEVICES="" hides every device
+# the detail is: CUDA_VISIBLE_DEVICES="" hides every device
 variable=$(named "$detail" 's/^\([A-Z_]*\)="" hides every device$/\1/p')
 has "cuda: hidden: the remedy names the variable" "$remedy" "unset $variable, "
 sed -i "/^$variable=/d" "$dir/variables"
 usable
 
-# Sets the option that the detail names to the expected value.
+# Set the option in the detail to the expected value.
 echo DS_ACCEL_CUDA_PRESENCE=perhaps >"$dir/variables"
 refused bad_option
 option=$(named "$detail" 's/^option \([a-z]*\): expected on or off, not "perhaps"$/\1/p')
 echo "DS_ACCEL_CUDA_$(echo "$option" | tr '[:lower:]' '[:upper:]')=on" >"$dir/variables"
 usable
 
-# A machine on which every card is set to PROHIBITED: "nvidia-smi -c 0 allows it".
+# On this machine every card is set to PROHIBITED; the remedy is "nvidia-smi -c 0 allows it".
 echo "{\"vendors\": {\"cuda\": {\"devices\": [{$card, \"compute_mode\": 2}]}}}" >"$description"
 refused device_busy
 mode=$(named "$detail" 's/.*: nvidia-smi -c \([0-9]\) allows it$/\1/p')
 echo "{\"vendors\": {\"cuda\": {\"devices\": [{$card, \"compute_mode\": $mode}]}}}" >"$description"
 usable
 
-# ---- hpu, whose module another process holds -----------------------------------------------------
+# ---- hpu, whose module another process has acquired ----------------------------------------------
 
 backend=hpu
 : >"$dir/variables"
 cp "$build/sim/lib"/libsim_hpu.so "$build/sim/lib"/libSynapse.so "$build/sim/lib"/libhlml.so "$libs/"
 machine <"$here/machines/hpu.json"
 usable
-# A process that runs until it is ended, and is visible below the machine's /proc until then.
+# A process that runs until it is killed; its /proc entry is visible on the machine until then.
 cat >"$dir/hold" <<'END'
 #!/bin/sh
 trap 'rm -rf "$1/proc/$$"; exit 0' TERM
@@ -203,7 +205,7 @@ refused device_busy
 has "hpu: device_busy: what can be done" "$remedy" "wait for that process, end it"
 process=$(seen "$detail" 's/.* is held by process \([0-9]*\) (trainer), .*/\1/p')
 is "hpu: device_busy: the process that has it" "$holder" "$process"
-# No other number may be ended: 0 would be this test and all its parents.
+# No other process may be killed: number 0 would be this test and all its parents.
 if [ "$process" = "$holder" ]; then
     kill "$process"
     wait "$holder" || true
@@ -223,21 +225,21 @@ mkdir "$directory"
 echo "{\"vendors\": {\"cuda\": {\"devices\": [{$card, \"pci_device\": \"0x1db4\", \"power\": \"suspended\"}]}}}" | machine
 refused device_asleep
 
-# "wake the device: use it once, or keep it awake in the system's power settings"
+# the remedy is "wake the device: use it once, or keep it awake in the system's power settings"
 has "aged: device_asleep: what can be done" "$remedy" "keep it awake in the system's power settings"
 setting=$(named "$detail" 's/^\(\/sys\/.*\/power\/control\) lets it sleep$/\1/p')
 echo on >"$root$setting"
 echo active >"$root$(dirname "$setting")/runtime_status"
 refused device_too_old
 
-# "use a newer device"
+# the remedy is "use a newer device"
 has "aged: device_too_old: what can be done" "$remedy" "use a newer device"
 echo 0x2330 >"$root$(named "$detail" 's/^\(\/sys\/.*\/device\) is before 0x2000$/\1/p')"
 usable
 
-# ---- all of them --------------------------------------------------------------------------------
+# ---- all reasons --------------------------------------------------------------------------------
 
-# Every reason that plugins report: from the first to the last in reasons.def.
+# Every reason that plugins report, from the first to the last in reasons.def, was tested.
 sed -n '/^REASON(NO_DEVICE,/,/^REASON(BAD_OPTION,/s/^REASON([A-Z_]*, "\([a-z_]*\)".*/\1/p' "$here/../../core/reasons.def" |
     sort >"$dir/reasons"
 is "reasons without a remedy that was applied" "" "$(sort -u "$dir/met" | comm -23 "$dir/reasons" -)"

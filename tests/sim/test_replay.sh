@@ -18,7 +18,7 @@ export SIM_BUILD="$build"
 program=$build/bin/ds-accel
 python=${PYTHON:-/usr/bin/python3}
 
-# The commands, one on each line, with variables to be set after @.
+# The commands, one on each line; variables that are set for a command follow @.
 cat >"$dir/commands" <<'END'
 detect --json
 detect
@@ -63,7 +63,7 @@ END
 echo '{"detection_order": ["cuda", "xpu", "hpu", "cpu"], "backends": {"xpu": {"defers_to": null}}}' >"$dir/order.json"
 echo '{"deny": ["cuda", "h*"]}' >"$dir/deny.json"
 
-# ask LINE OPTIONS...: the program's output and exit code; elapsed times as 0.
+# ask LINE OPTIONS...: prints the program's output and exit code, with elapsed times replaced by 0.
 ask() {
     line=$1
     shift

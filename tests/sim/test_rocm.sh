@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The rocm plugin over simulated HIP (6.3 and 5.2), rocm_smi, amd_smi and roctx; and, where Debian's
-# packages are installed, over the real runtime without a device.
+# Tests of the rocm plugin over simulated HIP (6.3 and 5.2), rocm_smi, amd_smi and roctx; and, where
+# Debian's packages are installed, over the real runtime without a device.
 #
 #     test_rocm.sh BUILD
 set -eu
@@ -19,7 +19,7 @@ unset HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES ROCM_PATH HI
 hip6=$build/sim/lib/libamdhip64.so.6
 hip5=$build/sim/lib/rocm-5/libamdhip64.so.5
 
-# ---- is it there? --------------------------------------------------------------------------------
+# ---- detection -----------------------------------------------------------------------------------
 
 is "available" "available - libamdhip64.so.6, driver 6.12.12, 2 devices" "$(verdict "$sim" rocm)"
 has "no hardware" "$(verdict "$sim" none)" "unavailable no_device no PCI device 1002:03 or 1002:12 and no /dev/kfd"
@@ -41,7 +41,8 @@ else
     echo "rocm: not run: the real runtime is not installed (libamdhip64-5)"
 fi
 
-# By each variable; CUDA_VISIBLE_DEVICES counts only where HIP_VISIBLE_DEVICES is not set.
+# Each variable hides devices; CUDA_VISIBLE_DEVICES counts only if HIP_VISIBLE_DEVICES is unset or
+# empty.
 is "hidden by HIP" 'unavailable hidden HIP_VISIBLE_DEVICES="-1" hides every device' \
     "$(HIP_VISIBLE_DEVICES=-1 verdict "$sim" rocm)"
 # An empty list of HIP counts as unset; an empty list of ROCR hides every device.
@@ -79,10 +80,10 @@ echo 'int hipInit(unsigned flags) { return flags != 0; }' |
 has "a library that is too old" "$(DS_ACCEL_ROCM_LIBRARY=$dir/libamdhip64.so.6 verdict bare)" \
     "unavailable symbol_missing"
 
-# Without the right to open /dev/kfd (the superuser may open every file).
+# A user without the right to open /dev/kfd gets no_permission (the superuser may open any file).
 refused /dev/kfd
 
-# Below ROCM_PATH, where the linker does not search.
+# The library is below ROCM_PATH, where the linker does not search.
 mkdir -p "$dir/rocm/lib"
 cp "$build/sim/lib/libsim_rocm.so" "$dir/rocm/lib/"
 cp "$hip6" "$dir/rocm/lib/libamdhip64.so.7"
@@ -125,7 +126,8 @@ for list in 1,GPU-7d10c4e8b5623fa9,0 GPU-7d10c4e8b5623fa9,1,0; do
 done
 is "ROCR's list ends at a device that it has" "available - libamdhip64.so.6, driver 6.12.12, 1 device" \
     "$(ROCR_VISIBLE_DEVICES=1,1,0 verdict "$sim" rocm)"
-# HIP counts the devices that ROCR leaves: HIP's device 0 is ROCR's first, the physical device 1.
+# HIP counts the devices that remain after ROCR's variable: HIP's device 0 is ROCR's first, the
+# physical device 1.
 ROCR_VISIBLE_DEVICES=1,0 HIP_VISIBLE_DEVICES=0 drive rocm facts
 has "a variable of a variable" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
 ROCR_VISIBLE_DEVICES=GPU-7d10c4e8b5623fa9 drive rocm facts
@@ -152,7 +154,7 @@ HIP_VISIBLE_DEVICES=1 drive "$dir/busy.json" facts 0
 has "sensors of the only visible device" "$out" "device 0 valid 0x103f utilization 63 memory_utilization 0 temperature 47000"
 DS_ACCEL_ROCM_SMI_LIBRARY=/nowhere drive "$dir/busy.json" facts 0
 has "sensors by amd_smi, degrees and all" "$out" "device 0 valid 0x1027 utilization 0 memory_utilization 0 temperature 41000"
-# Each release's own name for amd_smi.
+# Each release has its own file name for amd_smi.
 shims=$(cd "$build/sim/lib" && pwd)
 for number in 26 25 24; do
     mkdir "$dir/smi$number"
@@ -173,14 +175,14 @@ has "the junction by sysfs, without an edge" "$out" "device 0 valid 0x4 temperat
 variant asleep 'v["devices"][1]["power"] = "suspended"'
 drive "$dir/asleep.json" facts 0
 has "a suspended device is not asked" "$out" "device 1 valid 0x0 "
-# rsmi_init() prints if there is no /sys/class/drm: the plugin does not call it then.
+# rsmi_init() prints if there is no /sys/class/drm: the plugin must not call it then.
 "$here/machine.py" "$machine" "$dir/drmless"
 rm -r "$dir/drmless/sys/class/drm"
 DS_ACCEL_ROOT=$dir/drmless drive rocm facts 0
 is "without /sys/class/drm: no noise" "0 " "$code $err"
 has "without /sys/class/drm" "$out" "device 0 valid 0x0 "
 
-# links MACHINE: the links of device 0, "KIND PEER WIDTH GENERATION MB/S" each.
+# links MACHINE: prints the links of device 0, "KIND PEER WIDTH GENERATION MB/S" each.
 links() {
     "$sim" "$1" env DS_ACCELERATOR=rocm "$build/bin/ds-accel" -q topo --json | python3 -c '
 import json
@@ -246,7 +248,7 @@ is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste 
 DS_ACCEL_ROCM_ROCTX_LIBRARY=/nowhere drive rocm ranges
 is "ranges without roctx" "0 " "$code $out"
 
-# bf16 in matrix units from gfx908 on, emulated before; fp16 always.
+# bf16 works in matrix units from gfx908 on, and is emulated on older devices; fp16 always works.
 for arch in gfx906:true:false gfx908:true:true gfx90a:sramecc+:xnack-:true:true gfx1030:true:false gfx1100:true:true; do
     bf16=${arch##*:}
     name=${arch%:*:*}
@@ -262,9 +264,9 @@ has "bench: copies" "$out" '"state": "measured"'
 
 # ---- conformance ---------------------------------------------------------------------------------
 
-# Skipped is what HIP lacks: pictures of graphs.
+# Checks are skipped only for a function that HIP lacks: pictures of graphs.
 conforms "conformance" rocm "188 passed, 0 failed, 26 skipped"
-# 5.2: the struct of 792 bytes, no hipLaunchHostFunc, another flag for IPC.
+# Release 5.2 has a struct of 792 bytes, no hipLaunchHostFunc, and another flag for IPC.
 export DS_ACCEL_ROCM_LIBRARY="$hip5"
 drive rocm facts
 has "5.2: version" "$out" "runtime 5.2.21153"
@@ -275,7 +277,7 @@ is "5.2: what fails" "DSA-P81 a captured host task" \
 drive rocm work
 is "5.2: work" "0 " "$code $out"
 unset DS_ACCEL_ROCM_LIBRARY
-# The plugin undoes a runtime's change of the caller's CPU mask, in probe and afterwards.
+# The plugin undoes a runtime's change of the caller's CPU mask, in its probe and afterwards.
 variant narrow 'v["narrows_affinity"] = 1'
 conforms "conformance of a runtime that changes the affinity" "$dir/narrow.json" \
     "188 passed, 0 failed, 26 skipped"
@@ -301,7 +303,7 @@ has "nor is one taken that no piece fits" "$out" "not aligned to 4194304"
 is "which is given back too" "1 " "$code $(grep '^alive' "$dir/report" || true)"
 drive rocm released
 is "addresses that are not reserved" "0 granularity 4194304" "$code $out"
-# A runtime that recommends pages: this would need too many handles.
+# The runtime recommends the page size; pieces of that size would need too many handles.
 drive "$dir/pages.json" released
 is "pieces are no pages" "0 granularity 2097152" "$code $out"
 for call in hipMemCreate hipMemMap hipMemSetAccess; do
@@ -323,7 +325,7 @@ SIM_FAIL='hipMalloc:1=424242' drive rocm work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 "
 SIM_FAIL='hipMemcpyAsync:1=700' drive rocm work
 has "an illegal address ends the device's use, as CUDA's does" "$out" ": -10 700 "
-# "Unknown" is a failure like others, unless every later call returns it too.
+# "Unknown" is an error like others, unless every later call returns it too.
 SIM_FAIL='hipMalloc:1=999' drive rocm walk
 has "one unknown error" "$out" "failed mem_alloc: -4 999 "
 is "one unknown error: the device goes on" "" "$(printf '%s\n' "$out" | grep ': -10 ' || true)"
@@ -344,16 +346,17 @@ is "memory of the host beside a strict capture" "0 captured" "$code $out"
 every_call work 'Destroy|hipGetDevice|hipSetDevice|EndCapture' ' 1053 hipErrorRuntimeOther: '
 every_call vmem 'Destroy|hipGetDevice|hipSetDevice|hipMemRelease' ' 1053 hipErrorRuntimeOther: '
 
-# ---- what is easily got wrong --------------------------------------------------------------------
+# ---- mistakes that must be detected --------------------------------------------------------------
 
-# The architecture's name determines bf16.
+# wrong_architecture: the test for a mistake in bf16, which depends on the architecture's name.
 wrong_architecture() {
     variant told "for d in v['devices']: d['arch'] = 'gfx90a'"
     "$sim" "$dir/told.json" env DS_ACCELERATOR=rocm "$build/bin/ds-accel" --plugin-dir "$dir/wrong" info rocm --json |
         grep -Fq '"is_bf16_supported": true'
 }
 
-# Affects only the calling program, which starts the runtime in its own process.
+# wrong_affinity: the mistake affects only the calling program, which starts the runtime in its own
+# process.
 wrong_affinity() {
     timeout 60 "$sim" "$dir/narrow.json" "$build/bin/ds-accel" conformance "$wrong" --rule DSA-P28
 }
@@ -367,8 +370,8 @@ wrong_pieces() {
     timeout 60 "$sim" rocm "$drive" "$wrong" vmem
 }
 
-# Each with a deliberate mistake: the simulator has its own prototypes and numbers, so that the
-# wrong plugin fails, misuses the library (which aborts), or moves the wrong bytes.
+# The plugin is built with one deliberate mistake. The simulator has its own prototypes and numbers,
+# so that the wrong plugin fails, misuses the library (which aborts), or moves the wrong bytes.
 wrong "the stream before the kind, as in SUPA 1.x" \
     's/CALL(device, copy(destination, source, size_bytes, native_kind, native_stream))/cuda_shaped_code(shaped_of(device), ((int (*)(void *, const void *, size_t, void *, int))(void *)shaped_of(device)->api.copy)(destination, source, size_bytes, native_stream, native_kind))/' \
     common/cuda_shaped.c wrong_works

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The sdaa plugin over a simulated SDAARuntime of the current and of the first generation, TCML, TCPX.
+# Tests of the sdaa plugin over a simulated SDAARuntime of the current and of the first generation,
+# TCML, TCPX.
 #
 #     test_sdaa.sh BUILD
 set -eu
@@ -16,9 +17,9 @@ unset SDAA_VISIBLE_DEVICES SDAA_ROOT 2>/dev/null || true
 # shellcheck source=tests/sim/vendor.sh
 . "$here/vendor.sh"
 
-# ---- is it there? --------------------------------------------------------------------------------
+# ---- detection -----------------------------------------------------------------------------------
 
-# Two cards of four devices each.
+# The machine has two cards of four devices each.
 is "available" "available - libsdaart.so, 8 devices" "$(verdict "$sim" sdaa)"
 is "no hardware" "unavailable no_device no /dev/tcaicard[0-9]*" "$(verdict "$sim" none)"
 is "the library is absent" \
@@ -34,7 +35,8 @@ has "a runtime that fails" "$(SIM_FAIL=sdaaGetDeviceCount:1=999 verdict "$sim" s
     "error driver_failed sdaaGetDeviceCount: sdaaErrorUnknown (999)"
 has "a runtime and a driver that disagree" "$(SIM_FAIL=sdaaGetDeviceCount:1=35 verdict "$sim" sdaa)" \
     "unavailable driver_mismatch libsdaart.so: sdaaGetDeviceCount: "
-# Streams of the first generation are ints: none of its functions is called, which would abort.
+# Streams of the first generation are ints: none of its functions may be called, because a call
+# aborts.
 first=$(DS_ACCEL_SDAA_LIBRARY=$build/sim/lib/sdaa-first/libsdaart.so verdict "$sim" sdaa)
 has "the first generation is refused" "$first" "unavailable symbol_missing "
 has "the first generation is refused: by what" "$first" "has no sdaaGetErrorName: it is of the first generation, which is not supported"
@@ -58,19 +60,21 @@ has "device 4 is of the second" "$out" "device 4 vendor 4 pci 0000:bd:00.0 uuid 
 SDAA_VISIBLE_DEVICES=6,1 drive sdaa facts
 has "visible in another order: 0" "$out" "device 0 vendor 6 pci 0000:bd:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b12 node /dev/tcaicard6 numa 1"
 has "visible in another order: 1" "$out" "device 1 vendor 1 pci 0000:3d:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b01 node /dev/tcaicard1 numa 0"
-# Node by node, sorted by number, as in a container that has only some of them.
+# Nodes are assigned to devices in the order of their numbers, as in a container that has only some
+# nodes.
 variant holes 'for d in v["devices"][4:]: d["minor"] += 16'
 drive "$dir/holes.json" facts
 has "holes in the nodes" "$out" "device 7 vendor 7 pci 0000:bd:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b13 node /dev/tcaicard23 numa 1"
-# A driver with one node per card, if there is such a driver: the runtime's count shows it, or
-# TCML's if devices are hidden.
+# A driver may have one node per card: the runtime's count of devices reveals this, or TCML's count
+# if devices are hidden.
 variant card_nodes 'for d in v["devices"]: d["tcaicard"] = d["card"]'
 drive "$dir/card_nodes.json" facts
 has "a node per card: device 3" "$out" "device 3 vendor 3 pci 0000:3d:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b03 node /dev/tcaicard0 numa 0"
 has "a node per card: device 4" "$out" "device 4 vendor 4 pci 0000:bd:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b10 node /dev/tcaicard1 numa 1"
 SDAA_VISIBLE_DEVICES=6,1 drive "$dir/card_nodes.json" facts
 has "a node per card, by TCML's count" "$out" "device 0 vendor 6 pci 0000:bd:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b12 node /dev/tcaicard1 numa 1"
-# TCML reports domain, slot and function; the runtime reports only the bus, and the rest is a guess.
+# TCML reports domain, slot and function; the runtime reports only the bus, and the plugin guesses
+# the rest.
 variant place 'for d in v["devices"][4:]: d["pci"] = "0001:bd:05.1"'
 drive "$dir/place.json" facts
 has "an address that TCML tells" "$out" "device 5 vendor 5 pci 0001:bd:05.1 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b11 node /dev/tcaicard5 numa 1"
@@ -110,7 +114,7 @@ has "sensors: memory is total, free, used" "$out" "device 0 valid 0x1007 utiliza
 has "sensors of another device" "$out" "device 5 valid 0x1007 utilization 44 memory_utilization 12 temperature 71000"
 SDAA_VISIBLE_DEVICES=5 drive "$dir/busy.json" facts 0
 has "sensors of the only visible device" "$out" "device 0 valid 0x1007 utilization 44 memory_utilization 12 temperature 71000"
-# If TCML counts cards, a device has its card's load, and no memory of its own.
+# If TCML counts cards, a device has its card's load, and no memory values of its own.
 variant cards 'v["tcml_counts"] = "cards"; d = v["devices"][4]; d["utilization_percent"] = 44; d["temperature_c"] = 71'
 drive "$dir/cards.json" facts 0
 has "sensors of cards" "$out" "device 6 valid 0x7 utilization 44 memory_utilization 0 temperature 71000"
@@ -124,10 +128,10 @@ is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste 
 drive sdaa ranges
 is "ranges without TCPX" "0 " "$code $out"
 
-# ---- conformance, and it runs --------------------------------------------------------------------
+# ---- conformance, and a benchmark ----------------------------------------------------------------
 
-# Skipped are functions that SDAA lacks (captures, managed memory, registered memory, peer access,
-# virtual memory) or that are not verified (stream-ordered memory, memory IPC).
+# Checks are skipped for functions that SDAA lacks (captures, managed memory, registered memory,
+# peer access, virtual memory) or that are not verified (stream-ordered memory, memory IPC).
 conforms "conformance" sdaa "146 passed, 0 failed, 68 skipped"
 run "$sim" sdaa "$build/bin/ds-accel" bench sdaa --json --only copy,alloc --size 64K --time 0.001
 is "bench" 0 "$code"
@@ -151,13 +155,13 @@ for copy in 1 2 3; do
 done
 every_call work 'Destroy|sdaaGetDevice|sdaaSetDevice' ' 1053 sdaaErrorRuntimeOther: '
 
-# ---- what is easily got wrong --------------------------------------------------------------------
+# ---- mistakes that must be detected --------------------------------------------------------------
 
 wrong_place() {
     "$sim" "$dir/place.json" "$drive" "$wrong" facts >"$dir/said" && grep -Fq "device 4 vendor 4 pci 0001:bd:05.1" "$dir/said"
 }
 
-# Each with a deliberate mistake: the simulator has its own prototypes and numbers.
+# The plugin is built with one deliberate mistake. The simulator has its own prototypes and numbers.
 wrong "the stream before the kind, as in SUPA 1.x" \
     's/CALL(device, copy(destination, source, size_bytes, native_kind, native_stream))/cuda_shaped_code(shaped_of(device), ((int (*)(void *, const void *, size_t, void *, int))(void *)shaped_of(device)->api.copy)(destination, source, size_bytes, native_stream, native_kind))/' \
     common/cuda_shaped.c wrong_works

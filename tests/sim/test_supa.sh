@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The supa plugin over simulated SUPA runtimes of SDK 1.x and 2.x, BRML and BRTX. The simulated
-# errors have their own numbers: only their names identify them.
+# Tests of the supa plugin over simulated SUPA runtimes of SDK 1.x and 2.x, BRML and BRTX. The
+# simulated errors have their own numbers: only their names identify them.
 #
 #     test_supa.sh BUILD
 set -eu
@@ -19,10 +19,10 @@ unset SUPA_VISIBLE_DEVICES BIREN_HOME DS_ACCEL_SUPA_NUMBERING DS_ACCEL_SUPA_LIBR
 first=$build/sim/lib/libsupa-runtime.so
 second=$build/sim/lib/supa-2/libsupa-runtime.so
 
-# ---- is it there? -------------------------------------------------------------------------------
+# ---- detection ----------------------------------------------------------------------------------
 
 # The numbers of copy kinds and flags are not confirmed: the plugin is rejected, and the message
-# names the option.
+# contains the option.
 is "not vouched for" \
     "error bad_option libsupa-runtime.so (SDK 1.x, 2 devices): its numbers of copy kinds and flags are not verified; if the SDK's headers have CUDA's, set option numbering to cuda" \
     "$(verdict "$sim" supa)"
@@ -88,8 +88,8 @@ reached=
 
 # ---- numbers that are not CUDA's ----------------------------------------------------------------
 
-# Confirmed, but wrong: the plugin copies bytes to the device and back before it is used. Either
-# generation.
+# The numbers were confirmed, but are wrong: with either generation, the plugin detects this because
+# it copies bytes to the device and back before it is used.
 variant other 'v["numbering"] = "other"'
 for library in "$first" "$second"; do
     DS_ACCEL_SUPA_LIBRARY=$library drive "$dir/other.json" work
@@ -98,7 +98,8 @@ for library in "$first" "$second"; do
     is "other numbers, $library: what is left" "" "$(grep '^alive' "$dir/report" || true)"
 done
 
-# SDK 2.x without error names: texts, and CUDA's numbers if they are confirmed.
+# SDK 2.x without error names: the plugin reports texts, and uses CUDA's numbers if they are
+# confirmed.
 unnamed=$build/sim/lib/supa-unnamed/libsupa-runtime.so
 is "available, 2.x without names" "available - $unnamed, 2 devices" "$(DS_ACCEL_SUPA_LIBRARY=$unnamed verdict "$sim" supa)"
 DS_ACCEL_SUPA_LIBRARY=$unnamed drive supa work
@@ -161,10 +162,10 @@ is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste 
 drive supa ranges
 is "ranges without BRTX" "0 " "$code $out"
 
-# ---- conformance, and it runs -------------------------------------------------------------------
+# ---- conformance, and a benchmark ---------------------------------------------------------------
 
-# Skipped are functions that SUPA lacks (managed, virtual and stream-ordered memory), or that are
-# not verified (IPC).
+# Checks are skipped for functions that SUPA lacks (managed, virtual and stream-ordered memory), or
+# that are not verified (IPC).
 conforms "conformance, 1.x" supa "162 passed, 0 failed, 52 skipped"
 export DS_ACCEL_SUPA_LIBRARY="$second"
 conforms "conformance, 2.x" supa "162 passed, 0 failed, 52 skipped"
@@ -194,7 +195,7 @@ SIM_FAIL='supaMalloc:2' drive supa work
 has "a failure, 2.x" "$out" "failed mem_alloc: -4 1022 supaErrorOther: supaMalloc("
 unset DS_ACCEL_SUPA_LIBRARY
 
-# ---- what is easily got wrong -------------------------------------------------------------------
+# ---- mistakes that must be detected -------------------------------------------------------------
 
 wrong_works_second() {
     DS_ACCEL_SUPA_LIBRARY=$second wrong_works "$machine"
@@ -206,7 +207,8 @@ wrong_fails_second() {
     grep -Fq supaErrorMemoryAllocation "$dir/said"
 }
 
-# Each with a deliberate mistake: the simulators have their own prototypes and numbers.
+# The plugin is built with one deliberate mistake. The simulators have their own prototypes and
+# numbers.
 wrong "2.x's order for 1.x" \
     's/supa->api.copy_stream_kind(destination, source, size_bytes, native_stream, native_kind)/((supa_error_t (*)(void *, const void *, size_t, int, void *))(void *)supa->api.copy_stream_kind)(destination, source, size_bytes, native_kind, native_stream)/' \
     verbs.c wrong_works

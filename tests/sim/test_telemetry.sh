@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Every value of every vendor's sensors, in the interface's units: the table telemetry.json, on
-# simulated machines.  test_telemetry.sh BUILD [NAME...]
+# Checks every value of every vendor's sensors, in the interface's units, with the table
+# telemetry.json, on simulated machines.  test_telemetry.sh BUILD [NAME...]
 set -eu
 cd "$(dirname "$0")/../.."
 build=$1

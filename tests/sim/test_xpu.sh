@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The xpu plugin over a simulated Level Zero with Sysman and ITT, and over the real loader of Debian.
+# Tests of the xpu plugin over a simulated Level Zero with Sysman and ITT, and over Debian's real
+# loader.
 #
 #     test_xpu.sh BUILD
 set -eu
@@ -18,7 +19,7 @@ unset ZE_AFFINITY_MASK ZE_FLAT_DEVICE_HIERARCHY ZES_ENABLE_SYSMAN INTEL_LIBITTNO
 . "$here/vendor.sh"
 export HOME="$dir/home" # no package of this user's
 
-# A loader of 1.8 in place of the current loader.
+# A loader of version 1.8 replaces the current loader.
 mkdir "$dir/old"
 ln -s "$build/sim/lib/libze_loader_1.8.so" "$dir/old/libze_loader.so.1"
 ln -s "$build/sim/lib/libsim_xpu.so" "$dir/old/libsim_xpu.so"
@@ -32,7 +33,7 @@ exec "$sim" "\$where" env LD_LIBRARY_PATH="$dir/old" "\$@"
 SH
 chmod +x "$dir/on_old"
 
-# ---- is it there? --------------------------------------------------------------------------------
+# ---- detection -----------------------------------------------------------------------------------
 
 uninitialized="ZE_RESULT_ERROR_UNINITIALIZED (2013265921)"
 is "available" "available - libze_loader.so.1, runtime 1.6.33578, 2 devices" "$(verdict "$sim" xpu)"
@@ -67,11 +68,11 @@ is "a code that nobody knows" "error driver_failed zeInitDrivers: error 30541989
     "$(verdict "$sim" "$dir/strange.json" | sed 's/: .*305419896.*/: error 305419896/')"
 variant failing 'v["has_init_drivers"] = 0'
 has "a driver without zeInitDrivers" "$(verdict "$sim" "$dir/failing.json")" "available - "
-# GPUs only: the same driver also lists another kind of Intel processor.
+# The plugin uses only GPUs: the same driver also lists another kind of Intel processor.
 variant vpu 'v["devices"][0]["type"] = 5'
 has "a device that is no GPU" "$(verdict "$sim" "$dir/vpu.json")" "available - libze_loader.so.1, runtime 1.6.33578, 1 device"
 
-# Without the right to open a node (the superuser may open every file).
+# A user without the right to open a node gets no_permission (the superuser may open any file).
 refused /dev/dri/renderD128
 
 mkdir "$dir/half"
@@ -98,9 +99,9 @@ else
     echo "test_xpu: without Debian's libze1 1.8 its loader is not tried"
 fi
 
-# ---- three ways in -------------------------------------------------------------------------------
+# ---- the three variants --------------------------------------------------------------------------
 
-# way MACHINE: the verdict's variant, and its consequences.
+# way MACHINE: prints the facts that depend on the verdict's variant: timers and communication.
 way() {
     "$sim" "$1" "$build/bin/ds-accel" -q info xpu --json 2>/dev/null | python3 -c '
 import json
@@ -112,7 +113,7 @@ find = lambda key: text.split("\"" + key + "\": ")[1].split(",")[0].strip("}\" "
 print(find("use_host_timers"), find("communication_backend"))'
 }
 
-# package ROOT PACKAGE VERSION: the files that a wheel leaves there.
+# package ROOT PACKAGE VERSION: writes the files that a wheel installs in ROOT.
 package() {
     mkdir -p "$1/$2-$3.dist-info"
     printf 'Metadata-Version: 2.1\nName: %s\nVersion: %s\n\nVersion: 9.9\n' "$2" "$3" >"$1/$2-$3.dist-info/METADATA"
@@ -140,7 +141,7 @@ variant packaged 'm["files"] = {
     "/usr/local/lib/python3.9/dist-packages/oneccl_bindings_for_pytorch-2.0.dist-info/METADATA": "Version: 2.0\n"}'
 is "in the machine's own directories" "true ccl" "$(way "$dir/packaged.json")"
 
-# Beside a CUDA device: through the plain driver, cuda comes first; through IPEX, xpu does;
+# Beside a CUDA device, cuda is chosen before xpu with the plain driver, xpu before cuda with IPEX;
 # xpu.external precedes both.
 mocks=$build/tests/fixtures/mocks
 mkdir "$dir/pair"
@@ -184,7 +185,7 @@ variant holes 'v["devices"][0]["minor"] = 5; v["devices"][1]["minor"] = 2'
 drive "$dir/holes.json" facts
 has "nodes with holes" "$out" "device 0 vendor 0 pci 0000:29:00.0 uuid 8680d50b-2f00-0000-2900-000000000000 node /dev/dri/renderD133"
 
-# Two tiles on the second card: in a flat hierarchy, each tile is a device.
+# The second card has two tiles: in a flat hierarchy, each tile is a device.
 variant tiles 'v["devices"][1]["parts"] = [
     {"uuid": "8680d50b-2f00-0000-b900-00000000000%d" % i, "memory_bytes": (256 << i) << 20, "instance": i} for i in (1, 2)]'
 drive "$dir/tiles.json" facts
@@ -196,8 +197,8 @@ has "tiles: the first" "$out" "device 1 vendor 1 pci 0000:b9:00.0 uuid 8680d50b-
 has "tiles: the second" "$out" "device 2 vendor 2 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000002 node /dev/dri/renderD129 numa 1 memory 1073741824"
 ZE_FLAT_DEVICE_HIERARCHY=FLAT ZE_AFFINITY_MASK=2,0 drive "$dir/tiles.json" facts
 has "tiles, two visible" "$out" "device 1 vendor 2 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000002"
-# Where tiles are devices, the mask's "0.0" names no device; the variable or the product determines
-# whether they are.
+# Where tiles are devices, "0.0" in the mask selects no device; the variable or the product
+# determines whether they are.
 ZE_FLAT_DEVICE_HIERARCHY=FLAT ZE_AFFINITY_MASK=0.0,2,1 drive "$dir/tiles.json" facts
 has "a tile's name names nothing: 0" "$out" "device 0 vendor 1 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000001"
 has "a tile's name names nothing: 1" "$out" "device 1 vendor 2 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000002"
@@ -214,7 +215,7 @@ has "where cards are devices it is a card's tile: 1" "$out" "device 1 vendor 1 $
 run env ZE_FLAT_DEVICE_HIERARCHY=COMBINED "$sim" "$dir/tiles.json" "$build/bin/ds-accel" info xpu --json
 has "a tile is one" "$out" '"tile"'
 has "and has a parent" "$out" "8680d50b-2f00-0000-b900-000000000000"
-# The same physical device by each of its names, in either order.
+# Each of a device's names selects the same physical device, in either order.
 for where in xpu "$dir/shuffled.json"; do
     for name in 0000:b9:00.0 8680d50b-2f00-0000-b900-000000000000; do
         run "$sim" "$where" "$build/bin/ds-accel" bench xpu --json --only event --time 0.001 --device "$name"
@@ -225,7 +226,7 @@ done
 
 # ---- facts ---------------------------------------------------------------------------------------
 
-# Energy grows with time.
+# without_energy: prints $out without the energy values, because energy grows with time.
 without_energy() {
     printf '%s\n' "$out" | sed 's/ energy [1-9][0-9]* / /'
 }
@@ -237,12 +238,13 @@ v["devices"][1]["port_peer"] = 0'
 drive "$dir/heat.json" facts 0
 has "sensors of the right card" "$out" "device 1 valid 0x14ed utilization 90 temperature 78500"
 has "processes" "$out" "device 1 process 1 of 1 memory 12345"
-# A process that appears between the two calls: 0x78000008, and the calls are repeated.
+# A process appears between the two calls: the second one fails with 0x78000008, and the plugin
+# repeats both.
 SIM_FAIL=zesDeviceProcessesGetState:3=2013265928 drive "$dir/heat.json" facts 0
 has "more processes than were counted" "$out" "device 1 process 1 of 1 memory 12345"
 SIM_FAIL='zesDeviceProcessesGetState:*=2013265928' drive "$dir/heat.json" facts 0
 has "processes that are never counted" "$out" "ZE_RESULT_ERROR_INVALID_SIZE"
-# A tile has its own memory and its share of the power; for a card, its own counter is used.
+# A tile has its own memory and its share of the power; the power of a card is its own counter's.
 variant warm 'v["devices"][1]["parts"] = [
     {"uuid": "8680d50b-2f00-0000-b900-00000000000%d" % i, "memory_bytes": (256 << i) << 20, "instance": i} for i in (1, 2)]'
 ZE_FLAT_DEVICE_HIERARCHY=FLAT drive "$dir/warm.json" facts 0
@@ -253,7 +255,7 @@ variant deaf 'v["sysman"] = 0'
 drive "$dir/deaf.json" facts 0
 has "without Sysman nothing is known" "$out" "device 0 valid 0x0 "
 has "without Sysman: why" "$out" "Sysman is not there"
-# A loader of 1.8 has Sysman only with a variable, and accepts the device itself.
+# A loader of 1.8 has Sysman only with a variable, and then accepts the handles of core devices.
 driven "$dir/on_old" xpu "$drive" "$plugin" facts 0
 has "a loader of 1.8: no sensors" "$out" "device 0 valid 0x0 "
 driven env ZES_ENABLE_SYSMAN=1 "$dir/on_old" "$dir/heat.json" "$drive" "$plugin" facts 0
@@ -278,9 +280,10 @@ has "bench: copies" "$out" '"clock": "device"'
 
 # ---- conformance ---------------------------------------------------------------------------------
 
-# Skipped are functions that Level Zero lacks: a current device, trimming, stream-ordered memory,
-# registering the program's memory (except for an extension that no driver was seen to have),
-# updating and counting graphs; and random numbers and op builders, which belong to the library.
+# Checks are skipped for functions that Level Zero lacks: a current device, trimming, stream-ordered
+# memory, registering the program's memory (except for an extension that no driver was seen to
+# have), updating and counting graphs; and for random numbers and op builders, which belong to the
+# library.
 conforms "conformance" xpu "180 passed, 0 failed, 34 skipped"
 conforms "conformance on a shuffled machine" "$dir/shuffled.json" "180 passed, 0 failed, 34 skipped"
 conforms "conformance without Sysman" "$dir/deaf.json" "179 passed, 0 failed, 35 skipped"
@@ -319,8 +322,8 @@ every_call work 'NOTHING' ' 2147483646 ZE_RESULT_ERROR_UNKNOWN: '
 # shellcheck disable=SC2086 # no flag is no word
 "$CC" -std=c11 -D_GNU_SOURCE -g ${SAN:+-fsanitize=$SAN} -I"$build/include" "$here/xpu/marks.c" -o "$dir/marks" \
     -L"$build/lib" -lds_accel -lpthread
-# The clock, of 32 bits, wraps around 10 ms after the first event; a driver before 1.2 has another
-# unit.
+# The clock has 32 bits and wraps around 10 ms after the first event; a driver before 1.2 uses
+# another unit.
 variant wrap 'v["devices"][0]["tick_start"] = 2**32 - 125000'
 variant plain 'v["api_minor"] = 1; v["has_graphs"] = 0; v["devices"][0]["tick_start"] = 2**32 - 125000'
 for where in "$dir/wrap.json" "$dir/plain.json"; do
@@ -334,7 +337,7 @@ for loader in "$sim" "$dir/on_old"; do
     is "and nothing is left" "" "$(grep '^alive' "$dir/marks_report" || true)"
 done
 
-# ---- what is easily got wrong --------------------------------------------------------------------
+# ---- mistakes that must be detected --------------------------------------------------------------
 
 wrong_marks() {
     mkdir -p "$dir/alone"
@@ -358,8 +361,8 @@ wrong_suite() {
     timeout 60 "$sim" xpu "$build/bin/ds-accel" conformance "$wrong"
 }
 
-# Each with a deliberate mistake: the simulator's prototypes and numbers are its own, so that the
-# wrong plugin fails, misuses the library (it aborts), or moves the wrong bytes.
+# The plugin is built with one deliberate mistake. The simulator's prototypes and numbers are its
+# own, so that the wrong plugin fails, misuses the library (which aborts), or moves the wrong bytes.
 wrong "the source before the destination" \
     's/stream->list, destination, source, size_bytes, NULL/stream->list, (void *)source, destination, size_bytes, NULL/' \
     stream.c wrong_works
@@ -385,10 +388,10 @@ wrong "an event that is signalled twice" \
     wrong_suite
 wrong "an event that is reset while a list waits for it" 's/if (!is_reached(state, passed))/if (0)/' mark.c \
     wrong_marks
-# ---- memory between processes, and mapped --------------------------------------------------------
+# ---- memory between processes, and mapped memory -------------------------------------------------
 
-# The newest driver's handles, which name their process; older handles, whose descriptor belongs to
-# the opening process; and an old loader, without the functions that convert them.
+# Handles of the newest driver contain their process; the descriptor in older handles belongs to the
+# opening process; an old loader lacks the functions that convert them.
 drive xpu exchanged
 is "handles of the newest driver" "0 " "$code $out"
 variant descriptor 'v["ipc"] = "descriptor"; v["mappings"] = 0'
@@ -397,14 +400,15 @@ for library in libze_loader.so.1 libze_loader_1.8.so; do
     is "handles that are descriptors, by $library" "0 " "$code $out"
 done
 conforms "conformance with handles that are descriptors" "$dir/descriptor.json" "180 passed, 0 failed, 34 skipped"
-# One mapping at a time of a physical memory: a limit of the newest driver.
+# The newest driver maps a physical memory only once at a time.
 drive xpu vmem
 has "a second mapping" "$out" "failed vmem_map: -13 2013265924 ZE_RESULT_ERROR_INVALID_ARGUMENT: zeVirtualMemMap("
 has "a second mapping, says" "$out" "is mapped already, and this driver maps physical memory once at a time"
 drive "$dir/descriptor.json" vmem
 is "a second mapping, before" "0 " "$code $out"
 
-# Handles of the first drivers that named the process; and the fallback when the first method fails.
+# Handles of the first drivers whose handles contain the process; and the fallback when the first
+# method fails.
 variant named 'v["ipc"] = "named"'
 for where in xpu "$dir/named.json"; do
     SIM_FAIL='zeMemOpenIpcHandle:1=2147483646' drive "$where" exchanged

@@ -12,7 +12,8 @@ sim=$here/ds-accel-sim
 machine=$here/machines/$vendor.json
 plugin=$build/lib/ds-accel/ds_accel_$vendor.so
 
-# variant NAME PYTHON: the machine, changed by a statement about m (the machine) and v (the vendor's).
+# variant NAME PYTHON: writes the machine, changed by a statement about m (the machine) and v (the
+# vendor), to $dir/NAME.json.
 variant() {
     python3 - "$machine" "$vendor" "$2" >"$dir/$1.json" <<'PYTHON'
 import json
@@ -25,7 +26,7 @@ print(json.dumps(m))
 PYTHON
 }
 
-# verdict COMMAND...: the vendor's line of `list`, run by the command: "STATE REASON DETAIL".
+# verdict COMMAND...: prints the vendor's entry of `list`, run by COMMAND: "STATE REASON DETAIL".
 verdict() {
     "$@" "${reached:-$build}/bin/ds-accel" -q list --json 2>/dev/null | python3 -c '
 import json
@@ -36,7 +37,8 @@ for plugin in json.load(sys.stdin)["plugins"]:
         print(plugin["state"], plugin["reason"] or "-", plugin["detail"])' "$vendor"
 }
 
-# drive MACHINE SCENARIO...: like driven; $dir/report is new.
+# drive MACHINE SCENARIO...: runs the scenario on the machine, like driven; writes a new
+# $dir/report.
 drive() {
     where=$1
     shift
@@ -44,20 +46,21 @@ drive() {
     SIM_REPORT="$dir/report" driven "$sim" "$where" "$drive" "$plugin" "$@"
 }
 
-# bare COMMAND...: runs with the machine's files ($dir/root), and without the simulator's libraries.
+# bare COMMAND...: runs COMMAND with the machine's files ($dir/root), and without the simulator's
+# libraries.
 bare() {
     [ -d "$dir/root" ] || { mkdir "$dir/root" && "$here/machine.py" "$machine" "$dir/root"; }
     env DS_ACCEL_ROOT="$dir/root" "$@"
 }
 
-# as_plain_user COMMAND...: verdict COMMAND..., as a user without the right to open every file.
+# as_plain_user COMMAND...: like verdict COMMAND..., as a user without the right to open every file.
 as_plain_user() {
     # shellcheck disable=SC2086 # words
     XDG_RUNTIME_DIR='' verdict $as_user "$@"
 }
 
-# refused NODE: no user may open the nodes: the verdict names NODE; with permission granted, the
-# verdict changes.
+# refused NODE: checks the verdict while no user may open the nodes: it contains NODE, and it
+# changes after permission is granted.
 refused() {
     variant refused 'v["permission"] = False
 for d in v["devices"]: d["permission"] = False'
@@ -73,7 +76,7 @@ for d in v["devices"]: d["permission"] = False'
     reached=
 }
 
-# conforms NAME MACHINE PASSED: runs the suite; prints its counts.
+# conforms NAME MACHINE PASSED: runs the conformance suite; checks its counts.
 conforms() {
     run "$sim" "$2" "$build/bin/ds-accel" conformance "$vendor" -v
     figures=$(printf '%s\n' "$out" | sed -n '$s/.* device.*: //p')
@@ -82,9 +85,9 @@ conforms() {
 }
 
 # every_call SCENARIO ALIVE CODE: let the Nth call of the vendor's libraries fail, for every N of
-# the sample. Nothing crashes; a failure is reported with the vendor's code (a telemetry or range
-# library that fails counts as absent); the only objects left are those that a failing destructor,
-# whose name matches ALIVE, should have destroyed.
+# the sample. The scenario must not crash; it must report a failure with the vendor's code (a
+# telemetry or range library that fails counts as absent); the only objects left may be those that a
+# failing destructor, whose name matches ALIVE, should have destroyed.
 every_call() {
     drive "$machine" "$1"
     is "$1: no failure" "0 " "$code $out"
@@ -94,7 +97,7 @@ every_call() {
     runs=0
     while [ "$n" -lt "$total" ]; do
         n=$((n + 1))
-        # Each scenario has at least one call in its sample, if only the last one.
+        # The sample contains at least one call of each scenario: the last one, if no other.
         taken 8 || { [ "$n" -eq "$total" ] && [ "$runs" -eq 0 ]; } || continue
         runs=$((runs + 1))
         DS_ACCEL_ROOT=$dir/root SIM_FAIL="*:$n" drive "$machine" "$1"
@@ -114,9 +117,9 @@ $err" ;;
     done
 }
 
-# wrong NAME SED FILE TEST...: build the plugin with one mistake, made by sed in one of its files or
-# in a source of the frame, common/NAME.c, and check that it fails the test (a command, which finds
-# the plugin in $wrong). A sample of the mistakes is tested.
+# wrong NAME SED FILE TEST...: builds the plugin with one mistake, made by sed in one of its files
+# or in a source of the frame, common/NAME.c, and checks that the plugin fails the test (a command,
+# which finds the plugin in $wrong). A sample of the mistakes is tested.
 wrong() {
     name=$1
     edit=$2
@@ -168,7 +171,7 @@ wrong() {
     fi
 }
 
-# Tests for `wrong`.
+# wrong_works, wrong_conforms and wrong_says are tests for `wrong`.
 wrong_works() {
     rm -f "$dir/report"
     SIM_REPORT="$dir/report" timeout 60 "$sim" "${1:-$machine}" "$drive" "$wrong" work &&
@@ -179,14 +182,13 @@ wrong_conforms() {
     timeout 60 "$sim" "${2:-$machine}" "$build/bin/ds-accel" conformance "$wrong" --rule "$1"
 }
 
-# says PLUGIN SCENARIO TEXT: the plugin's scenario succeeds, and prints that text.
+# says PLUGIN SCENARIO TEXT: succeeds if the plugin's scenario succeeds and prints TEXT.
 says() {
     # shellcheck disable=SC2086 # a scenario with its argument
     "$sim" "$machine" "$drive" "$1" $2 >"$dir/said" && grep -Fq -- "$3" "$dir/said"
 }
 
-# A text that the right plugin does not print either is not a test: the wrong plugin would never be
-# detected.
+# The right plugin must print the text: otherwise every wrong plugin would count as detected.
 wrong_says() {
     says "$plugin" "$1" "$2" || { echo "the right plugin does not say: $2" && return 0; }
     says "$wrong" "$1" "$2"

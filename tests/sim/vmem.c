@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 
 struct sim_physical {
-    struct entry *entry; /* hidden: the entry that holds the pages */
-    uint32_t holders;    /* the caller, and each mapping */
+    struct entry *entry; /* the hidden entry of the pages */
+    uint32_t holders;    /* references: the caller's, and one of each mapping */
 };
 
 struct reservation *memory_reservation(const void *address)
@@ -182,7 +182,7 @@ bool sim_map(void *address, uint64_t size_bytes, struct sim_physical *physical, 
     return fits;
 }
 
-/* The mappings in the range, if they cover it exactly. */
+/* Returns true if mappings cover the range exactly. */
 static bool is_mapped(const char *address, uint64_t size_bytes)
 {
     const char *end = address + size_bytes;

@@ -38,7 +38,7 @@ static void fill(ds_accel_plugin_stream_t *stream, size_t at, const char *byte)
     }
 }
 
-/* Begins a capture on one, which two joins. */
+/* Begins a capture on stream one, which stream two joins. */
 static void fork_capture(void)
 {
     int32_t status = table->graph_capture_begin(one, DS_ACCEL_CAPTURE_THREAD_LOCAL, &error);
@@ -85,7 +85,7 @@ static void tell_capturing(const char *what, ds_accel_plugin_stream_t *stream)
     printf("%s: %s %u\n", what, ds_accel_status_name(status), capturing);
 }
 
-/* ---- questions ------------------------------------------------------------------------------ */
+/* ---- cases ---------------------------------------------------------------------------------- */
 
 static void ask_joined(void)
 {
@@ -110,7 +110,7 @@ static void ask_joined(void)
     printf("what the graph did: %02x %02x\n", back[0], back[15]);
 }
 
-/* A mark of an event is not work: no stream has to wait for it. */
+/* A mark of an event counts as no work: the stream that began the capture need not wait for it. */
 static void ask_mark(void)
 {
     fork_capture();

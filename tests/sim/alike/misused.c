@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* For test_alike.sh: misuse that layer validate must keep from a runtime, a line for each. */
+/* Misuse that layer validate must keep from a runtime, one line for each case. Run by
+ * test_alike.sh. */
 #include <ds-accel/ds_accel.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ static void capture(void)
     if (table->stream_create(device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &captured, &error) < 0 ||
         table->graph_capture_begin(captured, DS_ACCEL_CAPTURE_GLOBAL, &error) < 0) {
         table->stream_destroy(captured);
-        return; /* a backend without graphs */
+        return; /* the backend has no graphs */
     }
     if (pthread_create(&thread, NULL, call_beside, NULL) == 0) {
         pthread_join(thread, NULL);

@@ -3,7 +3,7 @@
 /*
  * The CUDA driver's binary interface as its simulator exports it. Prototypes, numbers and sizes are
  * those of CUDA 13.0's cuda.h; the plugin has its own declarations, so that a mistake in either of
- * them shows.
+ * them is detected.
  */
 #ifndef DS_ACCEL_TESTS_SIM_CUDA_CUDA_ABI_H
 #define DS_ACCEL_TESTS_SIM_CUDA_CUDA_ABI_H
@@ -118,31 +118,32 @@ struct CUctx_st {
     struct sim_stream *legacy; /* the default stream */
 };
 
-/* Fails as scripted, before cuInit, or when called from a host function. */
+/* Returns the scripted failure, or a failure before cuInit or in a call from a host function. */
 CUresult cuda_enter(const char *call);
-/* Also checks the current context, which must exist and be alive. */
+/* Like cuda_enter(); also checks that there is a current context and that it is alive. */
 CUresult cuda_enter_context(const char *call, CUcontext *context_out);
 /*
  * For functions that release an object: they release it even on a lost device, and despite a
- * scripted failure, whose code is then *code_out. false: the function cannot release it, for
- * *code_out. An object that a caller may try to release again after a failure (memory, mappings) is
- * kept on a scripted failure.
+ * scripted failure, whose code is then in *code_out. Returns false, with *code_out set, if the
+ * function cannot release the object. An object that a caller may try to release again after a
+ * failure (memory, mappings) is kept on a scripted failure.
  */
 bool cuda_enter_release(const char *call, CUcontext *context_out, CUresult *code_out);
-/* Also checks a device of this process; returns its physical number. */
+/* Like cuda_enter(); also checks that this process sees the device, and stores its physical
+ * number. */
 CUresult cuda_enter_device(const char *call, CUdevice device, uint32_t *physical_out);
 CUcontext cuda_context_of(uint32_t physical);
-int cuda_ordinal_of(uint32_t physical); /* -1: not visible */
+int cuda_ordinal_of(uint32_t physical); /* -1: the device is not visible */
 bool cuda_is_device(CUdevice device, uint32_t *physical_out);
-/* The sticky error of a context whose device is lost. */
+/* Returns the sticky error of a context whose device is lost. */
 CUresult cuda_lost_code(void);
-/* NULL and the special values name streams of the context. */
+/* Returns the stream of a handle; NULL and the special values are streams of the context. */
 struct sim_stream *cuda_stream(CUstream stream, CUcontext context, const char *call);
-/* OK, or the code of a call that a capture forbids, or of a use of the default stream. */
+/* Returns OK, or the code if a capture forbids the call, or forbids a use of the default stream. */
 CUresult cuda_forbidden(CUcontext context);
 bool cuda_is_implicit(CUcontext context, CUstream stream);
 CUresult cuda_implicit(CUcontext context, CUstream stream);
-/* The code for a submission's result, 0 or -1. */
+/* Returns the code for the result of a submission, 0 or -1. */
 CUresult cuda_submitted(const struct sim_stream *stream, int status);
 extern _Thread_local int cuda_capture_mode;
 
@@ -174,7 +175,7 @@ extern _Thread_local int cuda_capture_mode;
         } \
     } while (0)
 
-/* ---- the exported functions, by their symbols ------------------------------------------- */
+/* ---- the exported functions, by symbol -------------------------------------------------- */
 
 CUresult cuInit(unsigned int Flags);
 CUresult cuDriverGetVersion(int *driverVersion);

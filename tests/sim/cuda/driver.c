@@ -24,7 +24,7 @@
 static struct {
     pthread_mutex_t lock; /* guards the start and the contexts' counts */
     atomic_bool is_started;
-    atomic_bool is_poisoned; /* a child of a process that had called cuInit */
+    atomic_bool is_poisoned; /* set in a child of a process that had called cuInit */
     uint32_t visible[MAX_DEVICES];
     uint32_t count;
     struct CUctx_st contexts[MAX_DEVICES];
@@ -37,11 +37,11 @@ static _Thread_local struct {
 } stack;
 
 static _Thread_local struct sim_stream *own_streams[MAX_DEVICES];
-_Thread_local int cuda_capture_mode; /* of this thread: 0 global, 1 thread-local, 2 relaxed */
+_Thread_local int cuda_capture_mode; /* this thread's mode: 0 global, 1 thread-local, 2 relaxed */
 
-/* ---- what functions begin with -------------------------------------------------------------- */
+/* ---- checks at the start of functions ------------------------------------------------------- */
 
-/* In a child that cannot use the driver, the engine is not used at all. */
+/* Begins a call. In a child that cannot use the driver, the engine is not called at all. */
 static int64_t enter(const char *call)
 {
     int64_t code;
@@ -51,7 +51,7 @@ static int64_t enter(const char *call)
     }
     code = sim_enter(call);
     if (!atomic_load(&driver.is_started)) {
-        sim_shut_down(); /* up to now, a child may start the driver */
+        sim_shut_down(); /* before cuInit: a child may start the driver */
     }
     return code;
 }
@@ -210,7 +210,7 @@ CUresult cuda_submitted(const struct sim_stream *stream, int status)
                                                           : cuda_lost_code();
 }
 
-/* ---- which devices -------------------------------------------------------------------------- */
+/* ---- visible devices ------------------------------------------------------------------------ */
 
 static bool is_usable(uint32_t physical)
 {
@@ -234,7 +234,8 @@ static uint32_t first_part(uint32_t whole)
     return whole;
 }
 
-/* An index among the whole devices, a UUID or its unambiguous beginning; -1: none of these. */
+/* Returns the index in order[] of the device that a token selects by number, by UUID or by an
+ * unambiguous beginning of a UUID; -1: no device. */
 static int64_t find_token(const char *token, const uint32_t *order, uint32_t count)
 {
     uint32_t all = sim_device_count("cuda");
@@ -322,7 +323,7 @@ static void choose_devices(void)
     }
 }
 
-/* The first line of a file below DS_ACCEL_ROOT; "" without the file. */
+/* Reads the first line of a file below DS_ACCEL_ROOT; "" without the file. */
 static void root_line(const char *path, char *line, size_t line_size)
 {
     const char *root = getenv("DS_ACCEL_ROOT");
@@ -349,7 +350,7 @@ static bool root_has(const char *path)
     return access(full, F_OK) == 0;
 }
 
-/* The version in this library's file name: libcuda.so.580.65.06; "" without a version. */
+/* Reads the version in this library's file name (libcuda.so.580.65.06); "" without a version. */
 static void own_version(char *version, size_t version_size)
 {
     Dl_info info;
@@ -366,8 +367,8 @@ static void own_version(char *version, size_t version_size)
 }
 
 /*
- * The kernel's current state, in contrast to the description, which a test cannot change while a
- * machine runs: the module for memory is not loaded, or the driver has another version.
+ * Checks the kernel's current state. A test can change it while a machine runs, unlike the
+ * machine's description: the module for memory is not loaded, or the driver has another version.
  */
 static CUresult ask_kernel(void)
 {
@@ -406,7 +407,8 @@ SIM_EXPORT CUresult cuInit(unsigned int Flags)
     return atomic_load(&driver.is_started) ? OK : NO_DEVICE;
 }
 
-/* cuInit's state does not survive in a child: every call there returns "not initialized". */
+/* Runs in a child after fork(): cuInit's state does not survive there, and every call returns "not
+ * initialized". */
 static void forked(void)
 {
     atomic_store(&driver.is_poisoned,
@@ -470,7 +472,7 @@ SIM_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
     return OK;
 }
 
-/* Before MIG: for a part, this is the whole device's UUID. */
+/* cuDeviceGetUuid is older than MIG: for a part, it returns the whole device's UUID. */
 SIM_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 {
     const struct sim_device *device;
@@ -587,10 +589,10 @@ SIM_EXPORT CUresult cuDeviceGetAttribute(int *pi, int attrib, CUdevice dev)
     case 110: /* GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
         *pi = (int)sim_number(device, "rdma_with_vmm", 1);
         return OK;
-    case 134: /* the nearest NUMA node of the host */
+    case 134: /* HOST_NUMA_ID: the nearest NUMA node of the host */
         *pi = device->numa_node;
         return OK;
-    case 131: /* the device as a node of the host: only if its memory is a node */
+    case 131: /* NUMA_ID: the NUMA node of the device's memory, if it is one */
         *pi = -1;
         return OK;
     default:
@@ -653,8 +655,8 @@ static void end_context(CUcontext context)
 }
 
 /*
- * Objects left in the context are the caller's leak: they stay registered, and are reported at
- * exit.
+ * Objects that the caller leaves in the context are leaks: they stay registered, and are reported
+ * at exit.
  */
 SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
@@ -807,9 +809,9 @@ SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greates
     return OK;
 }
 
-/* ---- names of functions --------------------------------------------------------------------- */
+/* ---- functions by name ---------------------------------------------------------------------- */
 
-/* This library's own exports: the newest of a name's versions. */
+/* Finds this library's own export of a name, in its newest version. */
 static void *find_export(const char *symbol)
 {
     static const char *const suffixes[] = {"_v3", "_v2", ""};
@@ -845,7 +847,7 @@ SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cuda
     return *pfn != NULL ? OK : NOT_FOUND;
 }
 
-/* ---- profiler, modules: nothing compiles for a simulated device ----------------------------- */
+/* ---- profiler, modules: no kernel compiles for a simulated device --------------------------- */
 
 SIM_EXPORT CUresult cuProfilerStart(void)
 {

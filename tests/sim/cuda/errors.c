@@ -122,7 +122,8 @@ static const char *name_of(CUresult code)
     return NULL;
 }
 
-/* These work before cuInit, and are not counted as calls: they explain failed calls. */
+/* cuGetErrorName and cuGetErrorString work before cuInit and are not counted as calls: they explain
+ * failed calls. */
 SIM_EXPORT CUresult cuGetErrorName(CUresult error, const char **pStr)
 {
     REQUIRE(pStr != NULL, INVALID_VALUE);

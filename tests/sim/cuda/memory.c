@@ -15,13 +15,14 @@ static void *address_of(CUdeviceptr pointer)
     return (void *)(uintptr_t)pointer;
 }
 
-/* Memory that a device can address: all memory known to the driver, by unified addressing. */
+/* Returns true if a device can address the memory: any memory known to the driver, by unified
+ * addressing. */
 static bool is_known(CUdeviceptr pointer, size_t size)
 {
     return sim_range_is(address_of(pointer), size, ON_DEVICE | ON_HOST);
 }
 
-/* Memory that is not the device's own, including ordinary memory. */
+/* Returns true if the memory is not device memory; ordinary memory is host memory. */
 static bool is_host(const void *pointer)
 {
     struct sim_block block;
@@ -104,7 +105,7 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
             INVALID_VALUE);
     REQUIRE(cuda_forbidden(context) == OK, STREAM_CAPTURE_UNSUPPORTED);
     sim_device_synchronize(block.physical);
-    /* It may have been freed in its stream in the meantime. */
+    /* The memory may have been freed in its stream in the meantime. */
     REQUIRE(sim_find(address_of(dptr), &block) && block.address == address_of(dptr), INVALID_VALUE);
     if (sim_handle_is(block.address, "pool-allocation")) {
         sim_handle_remove(block.address, "pool-allocation", __func__);
@@ -204,7 +205,8 @@ SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, C
     return OK;
 }
 
-/* *data has the attribute's type: an int, a bool, a pointer or a 64-bit number. */
+/* Stores an attribute in data, which has the attribute's type: an int, a bool, a pointer or a
+ * 64-bit number. */
 static CUresult pointer_attribute(void *data, int attribute, CUdeviceptr pointer,
                                   const struct sim_block *block)
 {
@@ -289,7 +291,7 @@ static CUresult copy_async(CUcontext context, CUstream handle, CUdeviceptr desti
         stream, sim_submit_copy(stream, address_of(destination), address_of(source), size));
 }
 
-/* Synchronous, on the default stream. */
+/* Copies synchronously, on the default stream. */
 static CUresult copy_now(CUcontext context, CUdeviceptr destination, CUdeviceptr source,
                          size_t size, const char *call)
 {
@@ -371,7 +373,8 @@ SIM_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcD
     return copy_async(context, hStream, dstDevice, srcDevice, ByteCount, __func__);
 }
 
-/* Unified addresses: a pointer itself shows its location, and ordinary memory is the host's. */
+/* With unified addresses a pointer itself shows its location; ordinary memory belongs to the
+ * host. */
 SIM_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
     CUcontext context;
@@ -496,7 +499,8 @@ SIM_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, siz
 /* ---- stream-ordered allocation -------------------------------------------------------------- */
 
 /*
- * One pool for each device, its default pool. It keeps no memory: freed memory is released at once.
+ * One pool for each device, its default pool. A pool keeps no memory: freed memory is released at
+ * once.
  */
 struct CUmemPoolHandle_st {
     uint64_t threshold, used, used_high;

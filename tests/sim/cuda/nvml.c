@@ -9,10 +9,10 @@
  * "nvlinks" of a device is a list of its NVLinks, several of a kind in one text: "4 gpu
  * 0000:9a:00.0", "6 switch 0000:c1:00.0", "6 switch" for a switch that a virtual machine cannot
  * see, "cpu 0004:00:00.0", "2 down". "nvlink_answers" selects which query reports that a link is
- * up: "call", "field" or "both"; "nvlink_mbps_unknown" makes its speed "not available", as a
- * "signed" or "unsigned" number. "pcie_tx_bytes" and "pcie_rx_bytes" are counters, which grow by
- * "pcie_tx_step_bytes" and "pcie_rx_step_bytes" with each query; with "pcie_counter_bits" 32 they
- * wrap around.
+ * up: "call", "field" or "both"; "nvlink_mbps_unknown" makes the speed of a link "not available",
+ * as a "signed" or "unsigned" number. "pcie_tx_bytes" and "pcie_rx_bytes" are counters, which grow
+ * by "pcie_tx_step_bytes" and "pcie_rx_step_bytes" with each query; with "pcie_counter_bits" 32
+ * they wrap around.
  */
 #include "engine.h"
 
@@ -170,7 +170,7 @@ enum {
     UNKNOWN = 999
 };
 
-/* A handle is the address of an element: the device with that physical number. */
+/* The handle of the device with physical number N is the address of element N. */
 struct nvmlDevice_st {
     char unused;
 };
@@ -283,7 +283,7 @@ SIM_EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
     return start(__func__);
 }
 
-/* After the last shutdown a child may start it; the driver handles forks itself. */
+/* After the last shutdown a child may start the library; the driver handles forks itself. */
 SIM_EXPORT nvmlReturn_t nvmlShutdown(void)
 {
     ENTER();
@@ -414,8 +414,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *in
             return OK;
         }
     }
-    *index = it->physical - (uint32_t)it->parent - 1; /* a part: the index among its device's
-                                                       * parts */
+    *index = it->physical - (uint32_t)it->parent - 1; /* a part's index in its device */
     return OK;
 }
 
@@ -551,11 +550,11 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsi
     return OK;
 }
 
-/* ---- figures -------------------------------------------------------------------------------- */
+/* ---- sensors -------------------------------------------------------------------------------- */
 
 /*
- * The driver's simulator counts this process's memory; other processes' memory comes from the
- * description.
+ * Returns the used and total memory. The driver's simulator counts this process's memory; other
+ * processes' memory comes from the description.
  */
 static void memory_of(const struct sim_device *it, unsigned long long *used, uint64_t *total)
 {
@@ -592,7 +591,8 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemo
 }
 
 /*
- * A value of the description, or the given default; negative: the device does not have the value.
+ * Returns a value of the description, or the given default; negative: the device does not have the
+ * value.
  */
 static nvmlReturn_t figure(const struct sim_device *it, const char *fact, int64_t otherwise,
                            unsigned int *value)
@@ -693,9 +693,9 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int 
 #define OTHER_LIMIT 1024u
 
 /*
- * One record. With the vendor's fact "nvml_process_bytes" 32 the record is that of early R535
- * drivers, eight bytes longer than in any header, for the memory protected by confidential
- * computing.
+ * Writes one record. With the vendor's fact "nvml_process_bytes" 32 the record is that of early
+ * R535 drivers, eight bytes longer than in any header: they contain the memory protected by
+ * confidential computing.
  */
 static void write_process(unsigned char *infos, unsigned i, const nvmlProcessInfo_t *process)
 {
@@ -740,7 +740,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t dev
     return OK;
 }
 
-/* Drivers from R530 on have the first function; drivers after the early R535 also the second. */
+/* Drivers from R530 on have this function; drivers after the early R535 also have the next one. */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t device, void *info)
 {
     (void)device;
@@ -775,7 +775,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned in
     return OK;
 }
 
-/* The description's CPUs are in sysfs; the library has a mask of words of them. */
+/* The machine's CPUs are in sysfs; the library returns them as a mask of several words. */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int cpuSetSize,
                                                  unsigned long *cpuSet)
 {
@@ -788,7 +788,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned i
     return OK;
 }
 
-/* Levels: 0 internal, 40 the same NUMA node, 50 the system. */
+/* Stores a level: 0 internal, 40 the same NUMA node, 50 the system. */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1,
                                                             nvmlDevice_t device2, int *pathInfo)
 {
@@ -831,7 +831,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device,
     return figure(it, "link_width", 16, currLinkWidth);
 }
 
-/* Status 0 is "OK", 3 "not supported". */
+/* Stores a status: 0 is "OK", 3 "not supported". */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2,
                                                int p2pIndex, int *p2pStatus)
 {
@@ -847,7 +847,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_
     return OK;
 }
 
-/* The bits of nvml.h, from the description; 1 is "idle". */
+/* Reads the bits of nvml.h from the description; 1 is "idle". */
 static nvmlReturn_t reasons_of(const struct sim_device *it, unsigned long long *reasons)
 {
     int64_t bits = sim_number(it, "throttle_reasons", 1);
@@ -876,8 +876,8 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(
 }
 
 /*
- * Type 0 corrected, 1 uncorrected; counter 0 since the driver was loaded, 1 in the device's
- * lifetime.
+ * errorType: 0 corrected, 1 uncorrected. counterType: 0 since the driver was loaded, 1 in the
+ * device's lifetime.
  */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int errorType,
                                                     int counterType, unsigned long long *eccCounts)
@@ -898,7 +898,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int err
 
 #define MAX_LINKS 36u
 
-/* The other end of link number `link`: "switch 0000:c1:00.0". NULL: no such link. */
+/* Returns the other end of link number `link`: "switch 0000:c1:00.0". NULL: no such link. */
 static const char *other_end(const struct sim_device *it, unsigned int link)
 {
     const char *text;
@@ -916,7 +916,7 @@ static const char *other_end(const struct sim_device *it, unsigned int link)
     return NULL;
 }
 
-/* A future device may have more links than this library's calls accept. */
+/* Returns the number of links; a future device may have more than this library's calls accept. */
 static unsigned int link_count(const struct sim_device *it)
 {
     unsigned int count = 0;
@@ -927,7 +927,7 @@ static unsigned int link_count(const struct sim_device *it)
     return count;
 }
 
-/* The state of a link, queried by the "call" or the "field". */
+/* Returns the state of a link, queried by the "call" or the "field". */
 static int link_state(const struct sim_device *it, const char *end, const char *asked)
 {
     const char *answers = sim_text(it, "nvlink_answers", "both");
@@ -964,7 +964,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned i
     return OK;
 }
 
-/* 6 is NVLink 4.0. */
+/* version 6 is NVLink 4.0 */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link,
                                                    unsigned int *version)
 {
@@ -985,7 +985,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device,
 
     ENTER_LINK(device, link, pci, it, end);
     REQUIRE(strcmp(end, "down") != 0, NOT_SUPPORTED);
-    memset(pci, 0xA5, sizeof(*pci)); /* pciSubSystemId stays unset */
+    memset(pci, 0xA5, sizeof(*pci)); /* pciSubSystemId keeps this value */
     if (sscanf(end, "%*s %x:%x:%x.%x", &domain, &bus, &slot, &function) == 4) {
         pci->domain = domain;
         pci->bus = bus;
@@ -1016,9 +1016,9 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device,
 /* ---- fields --------------------------------------------------------------------------------- */
 
 enum field {
-    NVLINK_SPEED_COMMON = 90, /* MB/s */
+    NVLINK_SPEED_COMMON = 90, /* MB/s, of all links */
     NVLINK_COUNT = 91,
-    NVLINK_SPEED = 164, /* of the link in scopeId */
+    NVLINK_SPEED = 164, /* MB/s, of the link in scopeId */
     NVLINK_STATE = 165,
     PCIE_TX = 197,
     PCIE_RX = 198
@@ -1100,7 +1100,7 @@ static nvmlReturn_t put_field(const struct sim_device *it, nvmlFieldValue_t *fie
     }
 }
 
-/* Each field has its own code; bytes that a field does not set are not zero. */
+/* Each field has its own code. Bytes that a field does not set are not zero. */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount,
                                                  nvmlFieldValue_t *values)
 {

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * libnvtx3interop.so.1, simulated with a profiler attached: ranges have a separate depth in each
- * domain. (Without a profiler, the real library returns -2 and does nothing.) SIM_RANGES gets a
- * range of the default domain as "push NAME", of another domain as "push DOMAIN: NAME"; a category
- * follows the domain, "push DOMAIN [CATEGORY]: NAME".
+ * domain. (Without a profiler, the real library returns -2 and does nothing.) The file SIM_RANGES
+ * gets a range of the default domain as "push NAME", of another domain as "push DOMAIN: NAME"; a
+ * category follows the domain, "push DOMAIN [CATEGORY]: NAME".
  */
 #include "engine.h"
 
@@ -58,7 +58,7 @@ void nvtxDomainNameCategoryA(nvtxDomainHandle_t domain, uint32_t category, const
 struct nvtxDomainRegistration_st {
     char name[64]; /* the first is the default domain, whose handle is NULL */
     bool is_live;
-    char categories[CATEGORIES][64]; /* by number; "": not named */
+    char categories[CATEGORIES][64]; /* names of the categories by number; "": not named */
 };
 
 static struct {
@@ -168,7 +168,7 @@ SIM_EXPORT int nvtxRangePushA(const char *message)
     return sim_enter(__func__) != 0 ? -1 : push(&nvtx.domains[0], 0, message);
 }
 
-/* Accepts text (type 1), in version 2 or 3 of the struct, which are alike. */
+/* Accepts text (type 1) in version 2 or 3 of the struct, which have the same members. */
 SIM_EXPORT int nvtxDomainRangePushEx(nvtxDomainHandle_t domain,
                                      const nvtxEventAttributes_t *eventAttrib)
 {

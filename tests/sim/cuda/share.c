@@ -44,7 +44,7 @@ SIM_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, int attrib, CUdevice src
     REQUIRE(value != NULL && attrib >= 1 && attrib <= 4, INVALID_VALUE);
     REQUIRE(cuda_is_device(dstDevice, &other), INVALID_DEVICE);
     REQUIRE(one != other, INVALID_DEVICE);
-    /* Rank, access, atomics; no CUDA arrays. */
+    /* Performance rank, access, and atomics are simulated, CUDA arrays are not. */
     *value = attrib == 1 ? 0 : attrib <= 3 && can_access(one, other);
     return OK;
 }
@@ -84,7 +84,7 @@ SIM_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
     return set_peer(context, peerContext, false);
 }
 
-/* ---- between processes ---------------------------------------------------------------------- */
+/* ---- sharing between processes -------------------------------------------------------------- */
 
 SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
@@ -255,7 +255,7 @@ SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
     return sim_unmap(address_of(ptr), size) ? code : INVALID_VALUE;
 }
 
-/* The engine has one access for all devices: the access of any of them. */
+/* The engine has one access mode for all devices: it grants the access that any device has. */
 SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
                                    size_t count)
 {

@@ -51,7 +51,8 @@ SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
     return code;
 }
 
-/* A capturing stream cannot be queried; a query breaks the capture. */
+/* Checks that a stream may be waited for. A capturing stream cannot be queried; a query breaks the
+ * capture. */
 static CUresult check_waitable(CUcontext context, CUstream handle, struct sim_stream *stream)
 {
     enum sim_capture status = sim_capture_status(stream);
@@ -197,7 +198,8 @@ SIM_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
     return cuda_submitted(stream, sim_event_record(event, stream));
 }
 
-/* An event in a capture cannot be queried, and a query is unsafe in a capture. */
+/* Checks that an event may be queried: an event recorded in a capture may not, and in a capture a
+ * query is unsafe. */
 static CUresult check_askable(CUcontext context, const struct sim_event *event)
 {
     return sim_event_is_captured(event) ? CAPTURED_EVENT : cuda_forbidden(context);
@@ -309,8 +311,8 @@ SIM_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, int mode)
 }
 
 /*
- * The legacy stream has no capture status while a stream that waits for it captures; the capture
- * continues.
+ * The legacy stream has no capture status while a stream that waits for it captures. The query
+ * leaves the capture intact.
  */
 SIM_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, int *captureStatus)
 {
@@ -500,7 +502,7 @@ SIM_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
     return is_same ? OK : GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-/* The function before CUDA 12: two outputs instead of a struct. */
+/* The form of cuGraphExecUpdate before CUDA 12, with two outputs instead of a struct. */
 SIM_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
                                       CUgraphNode *hErrorNode_out, int *updateResult_out)
 {

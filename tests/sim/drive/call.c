@@ -3,16 +3,17 @@
 /*
  * Opens a plugin, checks the results of its calls, and reports the outcome.
  *
- * Any call may fail if failures are injected, but must report the failure as docs/plugin-abi.md
+ * Any call may fail if failures are injected, but it must report the failure as docs/plugin-abi.md
  * requires: a listed status, the same status in the error, and a message of one line. This is
- * checked after every call of every scenario, whether its failure is tolerated or not.
+ * checked after every call of every scenario, whether the scenario tolerates the failure or not.
  */
 #include "drive.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
-/* There is a host even before the plugin's name is known: the entry may use it. */
+/* The host exists even before the plugin's name is known: the plugin's entry function may use
+ * it. */
 const struct ds_accel_plugin *drive_load(const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -112,7 +113,7 @@ int32_t drive_judge(struct run *run, const char *slot, int32_t status)
     return status;
 }
 
-/* The result of the library for an absent slot. */
+/* Counts an absent slot as a refused call; returns the status that the library returns for it. */
 int32_t drive_absent(struct run *run, const char *slot)
 {
     run->refused++;

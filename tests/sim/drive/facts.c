@@ -13,7 +13,7 @@
  *     device 0 process 1 of 1 memory 67108864 pid 4711
  *     runtime 6.3.42134 driver 6.12.12
  *
- * Then profiler ranges, and the devices that a child sees.
+ * Also profiler ranges, and the devices that a child sees.
  */
 #include "clock.h"
 #include "drive.h"
@@ -26,7 +26,7 @@
 #define PROCESSES 16
 #define LINKS 64
 
-/* -1 if not known. */
+/* Returns a value, or -1 if the identity does not have it. */
 static int known(const struct ds_accel_device_identity *it, uint64_t bit, uint32_t value)
 {
     return (it->valid & bit) != 0 ? (int)value : -1;
@@ -165,7 +165,7 @@ void drive_facts(struct run *run)
 
 /*
  * Polls like a monitor, which needs rates since the last poll. The last line has the shortest and
- * the longest time between two polls of a device, on a machine with any load.
+ * the longest time between two polls of a device, because the load of the machine changes it.
  */
 void drive_polled(struct run *run)
 {
@@ -200,7 +200,7 @@ void drive_ranges(struct run *run)
     CALL(run, range_pop, run->instance, NULL);
 }
 
-/* Domains are separate stacks: a pop in one leaves the others unchanged. */
+/* Domains are separate stacks: a pop in one domain leaves the others unchanged. */
 void drive_domains(struct run *run)
 {
     run->is_tolerant = 1;
@@ -221,7 +221,7 @@ void drive_domains(struct run *run)
     CALL(run, range_pop, run->instance, "nobody's");
 }
 
-/* ---- what a child is shown ------------------------------------------------------------------ */
+/* ---- devices that a child sees -------------------------------------------------------------- */
 
 void drive_shown(struct run *run)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the frame of the vendors' plugins decides before it calls the runtime, and the order of its
+ * Decisions of the frame of the vendors' plugins before it calls the runtime, and the order of its
  * calls: the owner of memory, work in flight, recorded captures, counters and limits.
  *
  * A call that the frame itself rejects has no vendor code. A step is left out if the plugin has no
@@ -17,11 +17,11 @@
 
 #define KIB 1024u
 
-/* The frame rejects the call without calling the runtime. */
+/* Checks that the frame rejects the call without calling the runtime. */
 #define REFUSED(run, status, what, slot, ...) \
     drive_want(run, ASK(run, slot, __VA_ARGS__) == (status) && (run)->error.vendor_code == 0, what)
 
-/* Keeps a stream busy until it is released, or for a limited time. */
+/* A task that keeps a stream busy until it is released, or for a limited time. */
 struct hold {
     atomic_int is_over;
     int limit_ms;
@@ -84,11 +84,11 @@ static void ask_pinned(struct run *run)
         }
         RELEASE(run, mem_free_pinned, run->device, pinned);
     }
-    if (!HAS(run, mem_device_pointer)) { /* then no memory is mapped */
+    if (!HAS(run, mem_device_pointer)) { /* only if no memory can be mapped */
         REFUSED(run, DS_ACCEL_ERR_UNSUPPORTED, "pinned memory of a kind that there is not",
                 mem_alloc_pinned, run->device, 64 * KIB, 0, DS_ACCEL_PINNED_MAPPED, &inside);
     }
-    /* A registration that fails once (SIM_FAIL) leaves nothing behind. */
+    /* A registration that fails (SIM_FAIL) leaves nothing registered: a second attempt succeeds. */
     if (HAS(run, mem_register)) {
         if (ASK(run, mem_register, run->device, page, sizeof(page), 0) < 0) {
             CALL(run, mem_register, run->device, page, sizeof(page), 0);
@@ -131,7 +131,7 @@ static void ask_figures(struct run *run)
 static void free_used(struct run *run)
 {
     static unsigned char bytes[64 * KIB];
-    struct hold held = {.limit_ms = 200}; /* not released before the time limit */
+    struct hold held = {.limit_ms = 200}; /* not released: the task runs until its time limit */
     void *memory = NULL;
 
     if (!HAS(run, stream_host_task) ||
@@ -166,7 +166,8 @@ static void free_in_order(struct run *run)
     CALL(run, stream_synchronize, run->one, UINT64_MAX);
 }
 
-/* Fills with invalid pattern, size or alignment, and with a pattern that no runtime supports. */
+/* Fills memory with an invalid pattern, size or alignment, and with a pattern that no runtime
+ * supports. */
 static void fill_oddly(struct run *run)
 {
     static const char pattern[] = "abcd";
@@ -259,7 +260,7 @@ static void ask_shares(struct run *run)
     if (HAS(run, dmabuf_export)) {
         REFUSED(run, DS_ACCEL_ERR_INVALID, "a dma-buf past the end", dmabuf_export, run->device,
                 memory + 4 * KIB, 64 * KIB, 0, &fd, &offset);
-        /* Only whole pages: part of a page would export its neighbours too. */
+        /* Only whole pages can be exported: part of a page would export its neighbours too. */
         REFUSED(run, DS_ACCEL_ERR_UNSUPPORTED, "a dma-buf from within a page", dmabuf_export,
                 run->device, memory + 512, 4 * KIB, 0, &fd, &offset);
         REFUSED(run, DS_ACCEL_ERR_UNSUPPORTED, "a dma-buf up to within a page", dmabuf_export,
@@ -317,7 +318,7 @@ static void ask_handles(struct run *run)
 
 /* ---- captures ------------------------------------------------------------------------------- */
 
-/* A graph of a task that counts; NULL on failure. */
+/* Returns a graph of one task that counts; NULL on failure. */
 static ds_accel_plugin_graph_t *capture_task(struct run *run, atomic_int *counter)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -331,7 +332,8 @@ static ds_accel_plugin_graph_t *capture_task(struct run *run, atomic_int *counte
 }
 
 /*
- * Overwrites freed memory: with other objects of any small size, and with tasks of another count.
+ * Overwrites freed memory with other objects of any small size, and with tasks that use another
+ * counter.
  */
 static void reuse_heap(struct run *run, atomic_int *counter)
 {
@@ -417,7 +419,7 @@ static int32_t refuse_text(void *user_data, const char *text, uint64_t text_byte
     return *(int *)user_data == 1 ? DS_ACCEL_ERR_LIMIT : DS_ACCEL_OK;
 }
 
-/* A graph whose text comes in many pieces. */
+/* Writes the text of a graph, which has many pieces, to a sink that rejects the first piece. */
 static void dump_refused(struct run *run)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -447,7 +449,7 @@ static void ask_captures(struct run *run, ds_accel_plugin_device_t *peer)
     ds_accel_plugin_graph_t *graph = NULL;
     int32_t code;
 
-    /* A capture that fails to begin (SIM_FAIL) has not begun. */
+    /* A capture whose begin failed (SIM_FAIL) has not begun: the stream can begin another one. */
     code = ASK(run, graph_capture_begin, run->two, DS_ACCEL_CAPTURE_RELAXED);
     if (code < 0 && CALL(run, graph_capture_begin, run->two, DS_ACCEL_CAPTURE_RELAXED) < 0) {
         return;
@@ -474,7 +476,7 @@ static void ask_captures(struct run *run, ds_accel_plugin_device_t *peer)
 /* A stream that was destroyed with pending work is not queried while another stream captures. */
 static void capture_beside_ended(struct run *run)
 {
-    static struct hold held = {.limit_ms = 20000}; /* a task without a waiter reads it */
+    static struct hold held = {.limit_ms = 20000}; /* the task may read it after the return */
     ds_accel_plugin_stream_t *busy = NULL;
     ds_accel_plugin_stream_t *stream = NULL;
     ds_accel_plugin_graph_t *graph = NULL;
@@ -564,7 +566,7 @@ void drive_order(struct run *run)
         DS_ACCEL_COPY_DEVICE_TO_DEVICE);
     for (int i = 0; i < 3; i++) {
         if (ASK(run, stream_host_task, run->one, note_order, &tasks[i]) < 0) {
-            note_order(&tasks[i], 0); /* not accepted: the device was lost before */
+            note_order(&tasks[i], 0); /* the task was not accepted: the device was lost before */
         }
     }
     drive_want(run, ASK(run, stream_synchronize, run->one, UINT64_MAX) == DS_ACCEL_ERR_DEVICE_LOST,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Memory that is exhausted, shared, or allocated beside a capture; mapped addresses. */
+/* Memory that is exhausted, shared, or allocated during a capture; mapped addresses. */
 #include "drive.h"
 
 #include <stdlib.h>
@@ -62,7 +62,7 @@ void drive_pages(struct run *run)
     free(page);
 }
 
-/* An event for other processes in a capture. */
+/* Records an event for other processes in a capture. */
 void drive_captured(struct run *run)
 {
     ds_accel_plugin_stream_t *stream = NULL;
@@ -86,8 +86,8 @@ void drive_captured(struct run *run)
 }
 
 /*
- * A thread without its own device, whose runtime reports device 0 as current, still has none after
- * calls.
+ * A thread without its own device, whose runtime reports device 0 as current, still has no device
+ * of its own after calls.
  */
 void drive_current(struct run *run)
 {
@@ -146,7 +146,7 @@ void drive_share(struct run *run)
     RELEASE(run, mem_free, run->device, memory);
 }
 
-/* An event's handle, opened while the event itself still exists. */
+/* Opens an event's handle while the event itself still exists. */
 void drive_opened(struct run *run)
 {
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
@@ -166,7 +166,7 @@ void drive_opened(struct run *run)
     DROP(run, event_destroy, event);
 }
 
-/* Host memory is allocated beside a capture that forbids calls that could wait. */
+/* Allocates host memory during a capture that forbids calls that could wait. */
 void drive_capturing(struct run *run)
 {
     static unsigned char page[8192];
@@ -194,7 +194,7 @@ void drive_capturing(struct run *run)
     run->table->stream_destroy(stream);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------ */
+/* ---- mapped addresses ----------------------------------------------------------------------- */
 
 /*
  * Maps [first half, second half] of the memory at the second and the first half of the addresses.
@@ -262,7 +262,7 @@ void drive_aligned(struct run *run)
     RELEASE(run, vmem_release, run->device, address, minimum);
 }
 
-/* The release must fail, and report it. */
+/* Releases a wrong range: the release must fail, and report the error. */
 static void release_wrong(struct run *run, char *address, uint64_t size_bytes)
 {
     drive_want(run,

@@ -5,8 +5,8 @@
  *
  * The program opens the device with its own context, and wraps its own queue and its own buffer; a
  * kernel that it compiles works on memory of mem_alloc(), between copies of the plugin in the same
- * queue. Then the program measures and prints both methods to copy, side by side; no time is a
- * failure. An unexpected result ends the program.
+ * queue. Then the program measures and prints both methods to copy, side by side; no measured time
+ * is a failure. The program aborts at an unexpected result.
  *
  * The declarations are the part of the OpenCL 1.2 specification that is used here.
  */
@@ -77,7 +77,7 @@ static void must(struct run *run, int is_so, const char *what)
 #define MADE(call) must(run, (call) != NULL && code == 0, #call)
 #define DO(slot, ...) must(run, CALL(run, slot, __VA_ARGS__) == DS_ACCEL_OK, #slot)
 
-/* ---- the program's side --------------------------------------------------------------------- */
+/* ---- OpenCL as the program uses it ---------------------------------------------------------- */
 
 static handle_t device_id, context, queue, kernel;
 
@@ -105,7 +105,7 @@ static void start_opencl(struct run *run)
     MADE(kernel = clCreateKernel(program, "add", &code));
 }
 
-/* Queues memory[offset_bytes...] += value. */
+/* Queues a kernel that adds value to every element of memory from offset_bytes on. */
 static void add(struct run *run, uint64_t memory, uint64_t offset_bytes, uint32_t value)
 {
     handle_t object = (handle_t)(uintptr_t)memory;
@@ -118,7 +118,7 @@ static void add(struct run *run, uint64_t memory, uint64_t offset_bytes, uint32_
     CL(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &count, NULL, 0, NULL, NULL));
 }
 
-/* ---- the plugin's --------------------------------------------------------------------------- */
+/* ---- OpenCL and the plugin together --------------------------------------------------------- */
 
 static ds_accel_plugin_stream_t *stream;
 
@@ -132,7 +132,7 @@ static void start_plugin(struct run *run)
     stream = wrapped;
 }
 
-/* Copies of the plugin around kernels of the program, all in the program's queue. */
+/* Queues copies of the plugin around kernels of the program, all in the program's queue. */
 static void mix(struct run *run)
 {
     static uint32_t numbers[COUNT];
@@ -149,7 +149,7 @@ static void mix(struct run *run)
     DO(mem_alloc, run->device, 2 * SIZE, 0, 0, &memory);
     DO(native_get, run->device, DS_ACCEL_NATIVE_MEMORY, (char *)memory + SIZE, &native, &offset);
     must(run, offset == SIZE, "the offset of an inner address");
-    MADE(own = clCreateBuffer(context, 1 /* read, write */, SIZE, NULL, &code));
+    MADE(own = clCreateBuffer(context, 1 /* CL_MEM_READ_WRITE */, SIZE, NULL, &code));
     DO(native_wrap, run->device, DS_ACCEL_NATIVE_MEMORY, (uint64_t)(uintptr_t)own, &wrapped);
     DO(mem_copy_async, stream, (char *)memory + SIZE, numbers, SIZE, DS_ACCEL_COPY_HOST_TO_DEVICE);
     add(run, native, offset, 5);
@@ -164,7 +164,7 @@ static void mix(struct run *run)
     DO(mem_free, run->device, memory);
 }
 
-/* ---- side by side --------------------------------------------------------------------------- */
+/* ---- times side by side --------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {
@@ -180,7 +180,7 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-/* Alternately, so that both run under the same load. */
+/* The two methods alternate, so that both run under the same load. */
 static void time_copies(struct run *run, uint64_t size_bytes, int rounds)
 {
     const struct ds_accel_host *host = drive_host(run->table->name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The verdict, probed in a process with signals or with an open device; a device in use. */
+/* Probing in a process with signals or with an open device; a device in use. */
 #include "drive.h"
 
 #include <signal.h>
@@ -48,7 +48,8 @@ void drive_again(struct run *run)
     }
 }
 
-/* Opens the device twice. Then another process may try, until a line can be read. */
+/* Opens the device twice, and keeps it until a line can be read from stdin, so that another process
+ * can try to open it. */
 void drive_busy(struct run *run)
 {
     ds_accel_plugin_instance_t *instances[2] = {NULL, NULL};

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The walk over a real library, again and again in one process: in round N call number N of the
- * library fails with a code (opencl/failing.c). After each round nothing may be left of the
- * library's objects. In the first round no call fails, and none of the plugin's may but those that
- * it has no function for. With STEP and FIRST only every STEPth call fails, from call FIRST on.
+ * Runs the walk over a real library, again and again in one process: in round N call number N of
+ * the library fails with a code (opencl/failing.c). After each round none of the library's objects
+ * may be left. In the first round no call of the library fails, and calls of the plugin may fail
+ * only for functions that it lacks. With STEP and FIRST only every STEPth call fails, from call
+ * FIRST on.
  *
- * Ends with the first failed round; otherwise prints the number of rounds.
+ * Stops at the first failed round; otherwise prints the number of rounds.
  */
 #include "drive.h"
 
@@ -45,7 +46,7 @@ static int find_failing(const char *path)
            find_one(library, "failing_opencl_left", &failing.left);
 }
 
-/* A callback may still be pending. */
+/* Returns the objects that are left, after a wait because a callback may still be pending. */
 static const char *settle(void)
 {
     const char *left = failing.left();
@@ -57,13 +58,13 @@ static const char *settle(void)
     return left;
 }
 
-/* Returns true if the failure was not reported. */
+/* Plays one round. Returns true if the plugin did not report the failure. */
 static int play_round(struct run *run, long number, int32_t code)
 {
     struct run round = {.table = run->table, .arguments = run->arguments, .awaited_code = code};
     const char *left;
 
-    alarm(60); /* a hang ends the process by a signal */
+    alarm(60); /* SIGALRM kills a process that hangs */
     failing.fail(number, code);
     printf("round %ld\n", number);
     drive_walk(&round);
@@ -81,7 +82,7 @@ static int play_round(struct run *run, long number, int32_t code)
     return round.refused == round.missing;
 }
 
-/* Argument INDEX as a number; without it, the other one. */
+/* Returns argument INDEX as a number, or otherwise if there are fewer arguments. */
 static long number_of(char *const *arguments, int index, long otherwise)
 {
     for (int i = 0; i <= index; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The stream part of the walk: work in order, captured, on another device, through other handles.
+ * The part of the walk that uses streams: work in order, captured, on another device, through other
+ * handles.
  */
 #include "drive.h"
 
@@ -38,7 +39,7 @@ int drive_tasks_have_run(void)
 struct scene {
     ds_accel_plugin_stream_t *stream, *other;
     ds_accel_plugin_event_t *events[2];
-    void *memory; /* device memory, twice SIZE */
+    void *memory; /* device memory of 2 * SIZE bytes */
     unsigned char host[2][SIZE];
 };
 
@@ -54,9 +55,9 @@ static int set_up(struct run *run, struct scene *scene, ds_accel_plugin_device_t
 }
 
 /*
- * Destroys idle streams, unless waiting fails: the plugin's handling of a busy stream, and the
- * number of its queries, differ from run to run, while call N of the vendor's library must be the
- * same.
+ * Destroys the streams after they are idle, unless waiting fails: how the plugin handles a busy
+ * stream, and how often it queries the stream, differ from run to run, while call N of the vendor's
+ * library must be the same.
  */
 static void tear_down(struct run *run, struct scene *scene, ds_accel_plugin_device_t *device)
 {
@@ -72,7 +73,8 @@ static void tear_down(struct run *run, struct scene *scene, ds_accel_plugin_devi
 }
 
 /*
- * Copies up, within and fills on one stream; copies down on the other, after an event of the first.
+ * Queues copies up, copies within and fills on one stream; copies down on the other, after an event
+ * of the first.
  */
 static void queue_work(struct run *run, struct scene *scene)
 {
@@ -110,7 +112,7 @@ static void use_stream(struct run *run, struct scene *scene)
     CALL(run, device_synchronize, run->device, UINT64_MAX);
     drive_want(run, refused != run->refused || drive_is_pattern(scene->host[1], SIZE, 2),
                "copies of a stream");
-    queue_task(run, stream); /* its wait may fail; the task runs in any case */
+    queue_task(run, stream); /* the wait may fail; the task must run in any case */
     CALL(run, stream_synchronize, stream, UINT64_MAX);
 }
 

@@ -3,19 +3,19 @@
 /*
  * A walk through a plugin: calls each slot once or twice, as a program does, and ignores failures.
  *
- * Meant for runs in which calls of the vendor's library fail (SIM_FAIL, SIM_LOSE, rounds.c). A slot
- * may then fail, if it reports the failure (call.c) and leaves its outputs unchanged; each step
- * continues with the existing objects. All objects are destroyed again, so that objects left in the
- * vendor's library at the end were leaked by the plugin. An accepted host task runs once, a
+ * The walk is for runs in which calls of the vendor's library fail (SIM_FAIL, SIM_LOSE, rounds.c).
+ * A slot may then fail, if it reports the failure (call.c) and leaves its outputs unchanged; each
+ * step continues with the existing objects. All objects are destroyed again, so that objects left
+ * in the vendor's library at the end were leaked by the plugin. An accepted host task runs once, a
  * rejected task never. If no call of a step failed, its data must be correct.
  */
 #include "drive.h"
 
 #define SIZE ((uint64_t)1 << 16)
 
-/* ---- what is known -------------------------------------------------------------------------- */
+/* ---- names and values ----------------------------------------------------------------------- */
 
-/* A vendor may have no variable that selects devices. */
+/* Reads the variable that selects devices, and its value for device 0; a vendor may have none. */
 static void walk_names(struct run *run)
 {
     char name[64] = "";
@@ -63,7 +63,7 @@ static void walk_facts(struct run *run)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Copies there and back, if both can be called. */
+/* Copies there and back, if both copies are available. */
 static void copy_about(struct run *run, void *memory, unsigned char *host, unsigned char *back)
 {
     unsigned refused = run->refused;
@@ -75,7 +75,7 @@ static void copy_about(struct run *run, void *memory, unsigned char *host, unsig
                "a copy there and back");
 }
 
-/* Host memory known to the device: pinned, and registered. */
+/* Uses host memory that the device can access: pinned, and registered. */
 static void walk_host(struct run *run, void *memory, unsigned char *own, unsigned char *back)
 {
     ds_accel_plugin_device_t *device = run->device;
@@ -172,7 +172,7 @@ static void walk_share(struct run *run)
     }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the walk ------------------------------------------------------------------------------- */
 
 static void walk_device(struct run *run)
 {

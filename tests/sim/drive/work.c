@@ -16,7 +16,8 @@
 #define DOWN DS_ACCEL_COPY_DEVICE_TO_HOST
 #define WITHIN DS_ACCEL_COPY_DEVICE_TO_DEVICE
 
-/* The period is not a power of two: bytes at another offset differ. */
+/* Fills bytes with a pattern. The period is not a power of two, so that bytes at another offset
+ * differ. */
 void drive_pattern(unsigned char *bytes, size_t size, unsigned seed)
 {
     for (size_t i = 0; i < size; i++) {
@@ -104,9 +105,9 @@ void drive_unmake(struct run *run)
     }
 }
 
-/* ---- sizes, widths and the host's memory ---------------------------------------------------- */
+/* ---- sizes, widths and host memory ---------------------------------------------------------- */
 
-/* Waits before memory is released, even if waiting fails once. */
+/* Waits for the stream before memory is released, even if waiting fails once. */
 static int32_t finish(struct run *run, ds_accel_plugin_stream_t *stream)
 {
     if (CALL(run, stream_synchronize, stream, UINT64_MAX) >= 0) {
@@ -173,7 +174,7 @@ static int32_t use_host_memory(struct run *run, unsigned char *own, unsigned cha
     return move(run, run->two, run->pinned, got, 6);
 }
 
-/* ---- in order ------------------------------------------------------------------------------- */
+/* ---- ordered work --------------------------------------------------------------------------- */
 
 static const unsigned char tail[4] = {4, 3, 2, 1};
 
@@ -253,7 +254,7 @@ static int32_t check_copies(struct run *run, unsigned char *got)
     return 0;
 }
 
-/* Captures a fill of the first, and launches it twice. */
+/* Captures a fill of the first memory, and launches the graph twice. */
 static int32_t work_graph(struct run *run, unsigned char *got)
 {
     const unsigned char byte = 0x5a;
@@ -281,9 +282,9 @@ static int32_t work_graph(struct run *run, unsigned char *got)
     return 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the scenario --------------------------------------------------------------------------- */
 
-/* Allocated memory is not free, and the total does not change. */
+/* Checks that allocated memory is not counted as free, and that the total does not change. */
 static int32_t ask_memory(struct run *run)
 {
     struct ds_accel_memory_info before = {.struct_size = sizeof(before)};
@@ -323,7 +324,7 @@ static int32_t time_marks(struct run *run, double *forth_out, double *back_out)
     return 0;
 }
 
-/* Marks of two streams are reached in any order: here the second first. */
+/* Marks of two streams may be reached in any order; here the second mark comes first. */
 static int32_t time_between_streams(struct run *run, double copy_ms)
 {
     const double most = 500 * (copy_ms + 1);
@@ -366,9 +367,10 @@ void drive_work(struct run *run)
     free(got);
 }
 
-/* ---- memory that nobody pinned -------------------------------------------------------------- */
+/* ---- pageable memory ------------------------------------------------------------------------ */
 
-/* Ranges that touch, overlap and contain each other, on two streams, all in flight at once. */
+/* Copies ranges that touch, overlap and contain each other, on two streams, all in flight at
+ * once. */
 static void overlap(struct run *run, unsigned char *source, unsigned char *got)
 {
     static const struct {
@@ -390,8 +392,8 @@ static void overlap(struct run *run, unsigned char *source, unsigned char *got)
 }
 
 /*
- * A buffer is freed as soon as an event shows that its copy is done, and another buffer may reuse
- * its address: its bytes must arrive, and no stale map may interfere.
+ * Frees a buffer as soon as an event shows that its copy is done; another buffer may reuse its
+ * address: its bytes must arrive, and no stale map may interfere.
  */
 static void reuse(struct run *run, unsigned char *got)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The facts of a vendor's plugin as JSON: this program is linked with the plugin's own objects and
- * reads its table. The library's names are those that the plugin's open() passes to
- * vendor_lib_open(), which is intercepted (--wrap): no library is opened, and the program ends
- * there. Run with the option presence off, so that no hardware is looked for.
+ * Prints the facts of a vendor's plugin as JSON: this program is linked with the plugin's own
+ * objects and reads its table. The plugin's open() passes the library's names to vendor_lib_open(),
+ * which is intercepted (--wrap): it prints the names and exits without opening a library. Run with
+ * the option presence off, so that no hardware is searched for.
  */
 #include "vendor.h"
 

@@ -31,7 +31,7 @@ static int32_t open_more(ds_accel_t *context)
     int32_t status;
 
     if (strcmp(name, "hpu") == 0) {
-        return DS_ACCEL_OK; /* one process at a time can use it: the spawned process would fail */
+        return DS_ACCEL_OK; /* one process at a time uses the device: the spawned one would fail */
     }
     status = ds_accel_device_open(context, 0, &inherited);
     return status < 0 ? status
@@ -39,7 +39,7 @@ static int32_t open_more(ds_accel_t *context)
                                                       1, &pinned);
 }
 
-/* Each call fails in the child, even calls that need no plugin. */
+/* Checks that each call fails in the child, even calls that need no plugin. */
 static void use_inherited(void)
 {
     ds_accel_stream_t *stream = NULL;
@@ -101,7 +101,7 @@ static ds_accel_t *make(const char *accelerator)
     return context;
 }
 
-/* "forced: rocm works", or the status and the message. */
+/* Prints "forced: rocm works", or the status and the message. */
 static void try(const char *what, const char *accelerator)
 {
     ds_accel_t *context = make(accelerator);
@@ -140,7 +140,7 @@ static void check(void)
     fflush(stdout);
 }
 
-/* A program started by the child inherits nothing of the parent. */
+/* Starts a program from the child; the program inherits nothing of the parent. */
 static void spawn_own(const char *program)
 {
     char *arguments[] = {(char *)program, (char *)name, (char *)"spawned", NULL};
@@ -167,7 +167,7 @@ static int play_child(const char *program)
 {
     pid_t child;
 
-    alarm(120); /* ends a process that hangs */
+    alarm(120); /* kills a process that hangs */
     if (inherited != NULL) {
         use_inherited();
     }

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the part of the header that is needed -------------------------------------------------- */
+/* ---- the needed part of the header ---------------------------------------------------------- */
 
 typedef enum {
     HLML_SUCCESS = 0,

@@ -6,13 +6,13 @@
  * position is detected.
  *
  * Facts of the machine's file: per device "module_id" (its number in the box), "type" (2 Gaudi, 4
- * Gaudi 2, 5 Gaudi 3; SynapseAI_Core: 0 Gaudi, 1 Gaudi 2), "tpc_mask", "busy" (another process
- * holds it); of the vendor "order" and "driver_version".
+ * Gaudi 2, 5 Gaudi 3; SynapseAI_Core: 0 Gaudi, 1 Gaudi 2), "tpc_mask", "busy" (another process has
+ * acquired it); of the vendor "order" and "driver_version".
  *
  * The simulator enforces the rules that the plugin relies on:
  *  - a module is acquired once, by one process of the machine (a socket's name is the lock);
  *  - a copy's direction and its addresses agree; host memory is mapped for the device, or the copy
- *    fails with 34; a map that is removed while a copy uses it is a defect;
+ *    fails with 34; removing a map that a copy uses is misuse;
  *  - only events with EVENT_COLLECT_TIME have times;
  *  - a device is released only after all of its objects.
  */
@@ -30,7 +30,7 @@
 #define SYNAPSE_TYPED 0
 #endif
 
-/* ---- the part of the header that is needed -------------------------------------------------- */
+/* ---- the needed part of the header ---------------------------------------------------------- */
 
 typedef enum {
     synSuccess = 0,
@@ -155,7 +155,7 @@ SIM_EXPORT synStatus synDriverGetVersion(char *pDriverVersion, const int len);
 
 struct syn_stream {
     struct sim_stream *sim;
-    uint32_t device; /* physical */
+    uint32_t device; /* physical number */
     synStreamType type;
 };
 
@@ -170,13 +170,13 @@ struct range {
     const char *address;
     uint64_t size;
     uint32_t device;
-    bool is_pinned; /* synHostMalloc()'s */
+    bool is_pinned; /* pinned by synHostMalloc() */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all variables below */
 static bool is_initialized;
 static int locks[DEVICES]; /* the socket whose name marks a device as acquired; 0: not acquired */
-static uint32_t live[DEVICES]; /* streams and events */
+static uint32_t live[DEVICES]; /* streams and events of each device */
 static struct range *flights;
 static struct range *maps; /* maps of one device do not overlap */
 
@@ -203,7 +203,7 @@ static int64_t begin(const char *call)
     return scripted;
 }
 
-/* The device of an id, which must be acquired. */
+/* Returns the physical number of a device id, which must be acquired. */
 static uint32_t physical_of(synDeviceId id, const char *call)
 {
     if (id < FIRST_ID || id - FIRST_ID >= sim_device_count("hpu") || locks[id - FIRST_ID] == 0) {
@@ -217,7 +217,7 @@ static uint32_t module_of(uint32_t physical)
     return (uint32_t)sim_number(sim_device_at(physical), "module_id", physical);
 }
 
-/* The device with a module id; -1: none. */
+/* Returns the physical number of the device with a module id; -1: none. */
 static int64_t find_module(synModuleId module)
 {
     for (uint32_t i = 0; i < sim_device_count("hpu"); i++) {
@@ -238,7 +238,7 @@ static synStatus from_sim(int result)
     return result == 0 ? synSuccess : result == 1 ? synBusy : synDeviceReset;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- start and devices ---------------------------------------------------------------------- */
 
 synStatus synInitialize(void)
 {
@@ -289,9 +289,9 @@ synStatus synDeviceGetModuleIDs(uint32_t *pDeviceModuleIds, uint32_t *size)
 }
 
 /*
- * The name of an abstract socket is the lock of a device between processes: the kernel releases it
- * when its holder ends. Processes with the same SIM_SCOPE share one machine; another SIM_SCOPE
- * means another machine of the same description.
+ * Acquires a device for this process: the name of an abstract socket is the lock, which the kernel
+ * releases when the process exits. Processes with the same SIM_SCOPE share one machine; another
+ * SIM_SCOPE means another machine of the same description.
  */
 static int lock_device(uint32_t physical)
 {
@@ -345,7 +345,8 @@ synStatus synDeviceAcquireByModuleId(synDeviceId *pDeviceId, const synModuleId m
 
 static struct range *find_map(uint32_t device, const char *address, uint64_t size, bool is_all);
 
-/* With scripted failures, objects that could not be released are not the caller's fault. */
+/* Checks that nothing is left, except with scripted failures: then the caller may have been unable
+ * to release an object. */
 static void check_nothing_left(uint32_t physical)
 {
     uint64_t free_bytes = 0;
@@ -538,7 +539,8 @@ static void remove_range(struct range **list, const struct range *range)
     pthread_mutex_unlock(&lock);
 }
 
-/* The device's map that contains all, or overlaps any, of the bytes. */
+/* Returns the device's map that contains all of the bytes or, without is_all, overlaps any of
+ * them. */
 static struct range *find_map(uint32_t device, const char *address, uint64_t size, bool is_all)
 {
     struct range *range;
@@ -555,7 +557,7 @@ static struct range *find_map(uint32_t device, const char *address, uint64_t siz
     return range;
 }
 
-/* Removes a map: it begins at buffer, and no copy uses it. */
+/* Removes the map that begins at buffer. It is misuse if a copy uses the map. */
 static struct range *take_map(uint32_t device, const void *buffer, bool is_pinned, const char *call)
 {
     struct range *map = find_map(device, buffer, 1, true);
@@ -672,7 +674,7 @@ static void land(void *argument)
     free(argument);
 }
 
-/* Checks both ends according to the direction. */
+/* Checks that source and destination agree with the direction. */
 static synStatus check_copy(struct syn_stream *stream, uint64_t src, uint64_t size, uint64_t dst,
                             synDmaDir direction)
 {
@@ -913,7 +915,7 @@ synStatus synEventRecord(synEventHandle eventHandle, const synStreamHandle strea
     return sim_event_record(eventHandle->sim, stream->sim) == 0 ? synSuccess : synDeviceReset;
 }
 
-/* An event that was never recorded cannot be queried: 33. */
+/* Returns 33 for an event that was never recorded, which cannot be queried. */
 static synStatus check_recorded(synEventHandle event, const char *call)
 {
     sim_handle_check(event, "event", call);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Simulated CNDev. A call with a struct of the wrong version fails with 3; a machine's
+ * A simulated CNDev. A call with a struct of the wrong version fails with 3. A machine's
  * "cndev_version": 5 is an old library, which accepts only version 5 and has none of the V2 calls
  * (they return 10). Handles are not indices, and all cards are counted, regardless of
  * MLU_VISIBLE_DEVICES.
@@ -15,7 +15,7 @@
 #define MAX_DEVICES 64
 #define FIRST_HANDLE 100
 
-/* Programs that open the library declare its exports. */
+/* No header declares these exports: programs that open the library declare them. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 typedef int32_t cndevDevice_t;
@@ -193,7 +193,7 @@ static bool is_spoken(int version)
         } \
     } while (0)
 
-/* A call about a card, with a versioned struct. */
+/* Begins a call about a card, with a versioned struct. */
 #define ABOUT(info, handle, card) \
     do { \
         if (!is_spoken((info)->version)) { \
@@ -205,7 +205,7 @@ static bool is_spoken(int version)
         } \
     } while (0)
 
-/* A call of newer libraries, with an unversioned struct. */
+/* Begins a call of newer libraries, with an unversioned struct. */
 #define NEWER(handle, card) \
     do { \
         (card) = card_of(handle); \
@@ -405,7 +405,7 @@ SIM_EXPORT cndevRet_t cndevGetCardHealthState(cndevCardHealthState_t *cardHealth
     return CNDEV_SUCCESS;
 }
 
-/* This process, if it has memory on the card. */
+/* Returns this process, if it has memory on the card. */
 SIM_EXPORT cndevRet_t cndevGetProcessInfo(uint32_t *infoCount, cndevProcessInfo_t *procInfo,
                                           cndevDevice_t device)
 {

@@ -3,7 +3,7 @@
 /* A simulated CNPX library: fills the caller's table, up to the version that the caller passes. */
 #include "engine.h"
 
-/* Programs that open the library declare its exports. */
+/* No header declares these exports: programs that open the library declare them. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 typedef struct cnpxApi {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Simulated CNRT: devices. */
+/* A simulated CNRT: devices. */
 #include "sim_cnrt.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 #define MAX_DEVICES 64
 
-/* cnrtDeviceProp_t, third form. */
+/* the third version of cnrtDeviceProp_t */
 struct cnrtDeviceProp_V3 {
     char name[256];
     int totalMem; /* MB */
@@ -53,8 +53,8 @@ static bool is_visible(int number)
 }
 
 /*
- * The numbers of MLU_VISIBLE_DEVICES; the first invalid number ends the list, a repeated number
- * hides all devices.
+ * Reads the numbers of MLU_VISIBLE_DEVICES: the first invalid number ends the list, a repeated
+ * number hides all devices.
  */
 static void read_visible(void)
 {
@@ -124,7 +124,7 @@ SIM_EXPORT cnrtRet_t cnrtGetDeviceCount(unsigned int *pCount)
     }
     cnrt_device_count();
     if (order_count == 0) {
-        return cnrtErrorNoDevice; /* and *pCount stays unchanged */
+        return cnrtErrorNoDevice; /* *pCount stays unchanged */
     }
     *pCount = (unsigned int)visible_count;
     return cnrtSuccess;
@@ -153,7 +153,7 @@ SIM_EXPORT cnrtRet_t cnrtGetDevice(int *pOrdinal)
     return cnrtSuccess;
 }
 
-/* A fact of the device, by its number in cnrtDeviceAttr_t. */
+/* Returns a fact of the device, by its number in cnrtDeviceAttr_t. */
 static int64_t attribute(const struct sim_device *device, int attr)
 {
     switch (attr) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Simulated CNRT: memory, copies, and memory of other processes. A handle of another process's
- * memory is a pointer, here a number that names a file in /dev/shm with the engine's 64 bytes.
+ * A simulated CNRT: memory, copies, and memory of other processes. A handle of another process's
+ * memory is a pointer: here it is a number that identifies a file in /dev/shm with the engine's 64
+ * bytes.
  */
 #include "sim_cnrt.h"
 
@@ -32,7 +33,7 @@ SIM_EXPORT cnrtRet_t cnrtMemGetInfo(size_t *free, size_t *total)
     return code;
 }
 
-/* ---- of other processes --------------------------------------------------------------------- */
+/* ---- memory of other processes -------------------------------------------------------------- */
 
 struct exported {
     struct exported *next;
@@ -61,7 +62,7 @@ static void forget(struct exported **at)
     free(gone);
 }
 
-/* Freed memory has no handle any more. */
+/* Removes the handle of memory that is freed. */
 static void forget_base(const void *base)
 {
     pthread_mutex_lock(&lock);
@@ -243,8 +244,8 @@ static bool is_device(const void *address, size_t bytes)
 }
 
 /*
- * Host memory, as far as the simulator can tell: not device memory, and not a number used as an
- * address.
+ * Returns true for host memory, as far as the simulator can know: neither device memory, nor a
+ * number used as an address.
  */
 static bool is_host(const void *address, const char *call)
 {
@@ -330,9 +331,9 @@ static cnrtRet_t copy_async(void *dst, void *src, size_t bytes, cnrtQueue_t queu
 }
 
 /*
- * The queue comes before the direction. 6.14 has all three functions; the first is deprecated
- * there. A library from the time of one of them lacks the later ones (and eventually the earlier
- * ones).
+ * The queue comes before the direction. Version 6.14 has all three asynchronous copies; the first
+ * is deprecated there. A library from the time of one of them lacks the later ones (and eventually
+ * the earlier ones).
  */
 SIM_EXPORT cnrtRet_t cnrtMemcpyAsync(void *dst, void *src, size_t bytes, cnrtQueue_t queue,
                                      cnrtMemTransDir_t dir)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Simulated CNRT: queues, notifiers, task topos. */
+/* A simulated CNRT: queues, notifiers, task topos. */
 #include "sim_cnrt.h"
 
 #include <pthread.h>
@@ -40,7 +40,8 @@ cnrtRet_t cnrt_work(int result, uint32_t physical)
     return sim_is_lost(physical) ? CNRT_LOST : cnrtErrorQueueCaptureInvalidated;
 }
 
-/* The code for "not ready": 1, or 632014 with the machine's "not_ready": 632014. */
+/* Returns the code of a result. "Not ready" is 1, or 632014 with the machine's "not_ready":
+ * 632014. */
 static cnrtRet_t answer(int result, uint32_t physical)
 {
     return result == 1 ? (cnrtRet_t)sim_vendor_number("not_ready", cnrtErrorNotReady)
@@ -142,7 +143,8 @@ SIM_EXPORT cnrtRet_t cnrtQueueDestroy(cnrtQueue_t queue)
     return cnrtSuccess;
 }
 
-/* Checks for a call that a capturing queue does not allow, and that breaks its capture. */
+/* Returns true if the queue captures, and breaks its capture, because the call is not allowed
+ * there. */
 static bool breaks_capture(const struct queue *queue)
 {
     if (sim_capture_status(queue->sim) == SIM_CAPTURE_NONE) {
@@ -262,7 +264,7 @@ SIM_EXPORT cnrtRet_t cnrtPlaceNotifier(cnrtNotifier_t notifier, cnrtQueue_t queu
     return cnrt_work(sim_event_record(notifier->sim, in->sim), sim_stream_physical(in->sim));
 }
 
-/* The notifier comes before the queue. */
+/* The argument notifier comes before queue. */
 SIM_EXPORT cnrtRet_t cnrtQueueWaitNotifier(cnrtNotifier_t notifier, cnrtQueue_t queue,
                                            unsigned int flag)
 {
@@ -301,7 +303,7 @@ SIM_EXPORT cnrtRet_t cnrtWaitNotifier(cnrtNotifier_t notifier)
     return cnrt_work(sim_event_synchronize(notifier->sim, UINT64_MAX), notifier->physical);
 }
 
-/* The time comes last. */
+/* The argument ms comes last. */
 SIM_EXPORT cnrtRet_t cnrtNotifierElapsedTime(cnrtNotifier_t start, cnrtNotifier_t end, float *ms)
 {
     BEGIN("cnrtNotifierElapsedTime");

@@ -5,7 +5,7 @@
 
 MLU_RUNTIME := tests/sim/mlu/cnrt.c tests/sim/mlu/cnrt_memory.c tests/sim/mlu/cnrt_work.c
 $(eval $(call sim_library,mlu,libcnrt.so,$(MLU_RUNTIME)))
-# Libraries that have only one of the three asynchronous copies: the newest, the middle and the
+# Libraries that have only one of the three asynchronous copies, under the newest, the middle or the
 # oldest name.
 $(eval $(call sim_library,mlu,libcnrt_v3.so,$(MLU_RUNTIME)))
 $(eval $(call sim_library,mlu,libcnrt_v2.so,$(MLU_RUNTIME)))

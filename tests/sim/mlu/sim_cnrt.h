@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the files of the simulated libcnrt.so share. Its prototypes and numbers are written from
- * cnrt.h 6.14, independently of the plugin's, so that a mistake in either of them is detected.
+ * Declarations that the files of the simulated libcnrt.so share. Prototypes and numbers are written
+ * from cnrt.h 6.14, independently of the plugin's, so that a mistake in either of them is detected.
  */
 #ifndef DS_ACCEL_TESTS_SIM_MLU_SIM_CNRT_H
 #define DS_ACCEL_TESTS_SIM_MLU_SIM_CNRT_H
 
 #include "engine.h"
 
-/* Programs that open the library declare its exports. */
+/* No header declares these exports: programs that open the library declare them. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 typedef int cnrtRet_t;
@@ -30,7 +30,7 @@ enum {
     cnrtErrorQueueCaptureUnsupported = 100360,
     cnrtErrorQueueCaptureInvalidated = 100361,
     cnrtErrorQueueCaptureUnmatched = 100366,
-    cnrtErrorDevice = 632006, /* a resource of a device other than the thread's */
+    cnrtErrorDevice = 632006, /* a resource of a device other than the thread's device */
     cnrtErrorMemcpyDirectionInvalid = 632013,
     cnrtErrorBusy = 632014,
     cnrtErrorCndrvFuncCall = 632015
@@ -61,7 +61,7 @@ struct notifier {
     uint32_t physical;
 };
 
-/* First statement of an exported function: a scripted failure. */
+/* The first statement of an exported function: returns a scripted failure. */
 #define BEGIN(call) \
     do { \
         int64_t scripted_ = sim_enter(call); \
@@ -71,20 +71,21 @@ struct notifier {
     } while (0)
 
 int cnrt_device_count(void);
-/* -1: no such device. */
+/* Returns the physical number of a device; -1: no such device. */
 int32_t cnrt_physical(int device);
-/* The thread's device; or the code if the device cannot accept work. */
+/* Stores the thread's device, or returns the code if the device cannot accept work. */
 cnrtRet_t cnrt_ready(int *device_out, uint32_t *physical_out);
-/* The queue, which must belong to the thread's device; NULL is that device's default queue. */
+/* Stores the queue, which must belong to the thread's device; NULL is that device's default
+ * queue. */
 cnrtRet_t cnrt_queue(cnrtQueue_t handle, const char *call, struct queue **queue_out);
-/* For a call that a strict capture of this thread forbids: breaks the capture, returns true. */
+/* Returns true, and breaks the capture, if a strict capture of this thread forbids the call. */
 bool cnrt_is_forbidden(uint32_t physical);
 /*
- * The code of calls on a lost device: CNRT has no specific code, only "a call of the driver
+ * The code of calls on a lost device. CNRT has no specific code for it, only "a call of the driver
  * failed".
  */
 #define CNRT_LOST cnrtErrorCndrvFuncCall
-/* The code of a failed work. */
+/* Returns the code for the result of a work. */
 cnrtRet_t cnrt_work(int result, uint32_t physical);
 
 #endif

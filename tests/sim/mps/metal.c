@@ -3,7 +3,7 @@
 /*
  * A simulated Metal: the default device, queues, command buffers, blits, shared buffers and shared
  * events. Each method is a function with its own type: an argument of another type or in another
- * position arrives as garbage, and is misuse. The simulator enforces macOS's rules: offsets and
+ * position has a wrong value, and is misuse. The simulator enforces macOS's rules: offsets and
  * sizes of blits are multiples of four, wrapped memory is whole pages, an encoder is ended before
  * its buffer is committed, a buffer is committed once.
  *
@@ -47,7 +47,8 @@ __attribute__((constructor)) static void name_failure(void)
     sim_failure = ERROR_INTERNAL;
 }
 
-/* Waits until the next change, or for a short time: a lost device changes nothing. */
+/* Waits until the next change, or for a short time, because the loss of a device signals no
+ * change. */
 static void wait_a_moment(void)
 {
     struct timespec until;
@@ -358,9 +359,10 @@ static void run_wait(void *argument)
     pthread_mutex_unlock(&lock);
 }
 
-/* -- running them -- */
+/* running command buffers */
 
-/* A waiter holds the buffer too; once it sees the completion, no other reference remains. */
+/* Completes a buffer. A waiter has a reference too; once it sees the completion, no other reference
+ * remains. */
 static void complete(void *argument)
 {
     struct commands *self = argument;
@@ -415,7 +417,7 @@ static void commands_commit(struct commands *self, const char *selector)
     if (scripted != 0) {
         return;
     }
-    objc_retain(self); /* until it is completed: forever, if the device is lost */
+    objc_retain(self); /* released at completion; never, if the device is lost */
     for (struct step *step = self->first; result == 0 && step != NULL; step = step->next) {
         result = submit(stream, step);
     }
@@ -424,7 +426,7 @@ static void commands_commit(struct commands *self, const char *selector)
     }
 }
 
-/* A buffer of a lost device never completes: it has failed. */
+/* Returns the status. A buffer of a lost device never completes: its status is an error. */
 static NSUInteger status_now(struct commands *self)
 {
     if (self->status == STATUS_COMMITTED && sim_is_lost(0)) {
@@ -658,7 +660,7 @@ static const struct sim_class device_class = {
         {NULL, NULL}},
     device_dealloc};
 
-/* Retained for the caller. */
+/* Returns the device, retained for the caller. */
 void *MTLCreateSystemDefaultDevice(void)
 {
     struct device *device;

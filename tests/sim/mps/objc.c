@@ -97,7 +97,7 @@ signed char class_respondsToSelector(const struct sim_class *class, const char *
     return class != NULL && find_method(class, selector) != NULL;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- reference counts and pools ------------------------------------------------------------- */
 
 void *sim_object_new(const struct sim_class *class, size_t size)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Objects of the simulated Objective-C runtime, as the simulated Metal makes them. */
+/* Objects of the simulated Objective-C runtime, which the simulated Metal creates. */
 #ifndef DS_ACCEL_TESTS_SIM_MPS_OBJECT_H
 #define DS_ACCEL_TESTS_SIM_MPS_OBJECT_H
 
@@ -18,8 +18,7 @@ struct sim_method {
 struct sim_class {
     const char *name;
     const struct sim_method *methods; /* ends with NULL */
-    void (*dealloc)(void *object);    /* releases the object's members; the object itself is
-                                       * freed afterwards */
+    void (*dealloc)(void *object);    /* releases the members; the object is freed afterwards */
 };
 
 struct sim_object {
@@ -27,9 +26,9 @@ struct sim_object {
     atomic_int count;
 };
 
-/* An object of size bytes, zeroed, with a count of one; NULL: out of memory. */
+/* Returns an object of size bytes, zeroed, with a reference count of one; NULL: out of memory. */
 SIM_EXPORT void *sim_object_new(const struct sim_class *class, size_t size);
-/* Adds the object to the thread's innermost pool; without a pool it would leak: misuse. */
+/* Adds the object to the thread's innermost pool. Without a pool the object would leak: misuse. */
 SIM_EXPORT void *sim_object_autorelease(void *object);
 
 SIM_EXPORT const char *sel_registerName(const char *name);

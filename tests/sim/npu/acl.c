@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Simulated AscendCL: start, devices, contexts, peers. */
+/* A simulated AscendCL: start, devices, contexts, peers. */
 #include "sim_acl.h"
 
 #include <pthread.h>
@@ -19,18 +19,18 @@ SIM_ASSERT(sizeof(aclrtUuid) == 16, "acl_rt.h: aclrtUuid");
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_started;
 static bool is_ended;
-static struct context *primaries[MAX_DEVICES]; /* by user number */
+static struct context *primaries[MAX_DEVICES]; /* indexed by user number */
 static int32_t visible[MAX_DEVICES];           /* user number -> logic number */
 static int32_t visible_count;
-static uint32_t order[MAX_DEVICES]; /* logic number -> physical */
+static uint32_t order[MAX_DEVICES]; /* logic number -> physical number */
 static uint32_t order_count;
-static uint64_t peers[MAX_DEVICES]; /* physical -> bits of physical */
+static uint64_t peers[MAX_DEVICES]; /* physical number -> bit set of physical numbers */
 static _Thread_local struct context *current;
 
 /*
- * The numbers of ASCEND_RT_VISIBLE_DEVICES, read when ACL starts; the first invalid number ends the
- * list. Numbers must ascend, or there is no device at all; the fact "any_order" simulates an older
- * CANN, which accepts any order.
+ * Reads the numbers of ASCEND_RT_VISIBLE_DEVICES, when ACL starts: the first invalid number ends
+ * the list. Numbers must ascend, or there is no device at all; the fact "any_order" simulates an
+ * older CANN, which accepts any order.
  */
 static void read_visible(void)
 {
@@ -164,7 +164,7 @@ SIM_EXPORT aclError aclrtGetDeviceCount(uint32_t *count)
 {
     BEGIN("aclrtGetDeviceCount");
     if (visible_count == 0) {
-        return ACL_ERROR_RT_NO_DEVICE; /* and *count stays unchanged */
+        return ACL_ERROR_RT_NO_DEVICE; /* *count stays unchanged */
     }
     *count = (uint32_t)visible_count;
     return ACL_SUCCESS;
@@ -228,7 +228,7 @@ SIM_EXPORT aclError aclrtResetDevice(int32_t deviceId)
     if (context == NULL) {
         sim_misuse("aclrtResetDevice(%d): it was reset as often as it was set", deviceId);
     }
-    /* Only decrements the count: threads keep the context until the count is zero. */
+    /* This call only decrements the count: threads keep the context until the count is zero. */
     if (--context->count == 0) {
         primaries[deviceId] = NULL;
         end_context(context);
@@ -327,7 +327,7 @@ SIM_EXPORT aclError aclrtSynchronizeDevice(void)
 
 /* ---- facts ---------------------------------------------------------------------------------- */
 
-/* One name for all devices of a machine: the first device's. */
+/* All devices of a machine have one name: the first device's. */
 SIM_EXPORT const char *aclrtGetSocName(void)
 {
     return order_count > 0 ? sim_device_at(order[0])->name : NULL;
@@ -399,7 +399,7 @@ SIM_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
 SIM_EXPORT aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const phyDevId)
 {
     BEGIN("aclrtGetPhyDevIdByLogicDevId");
-    /* The parameter called a logic number is the caller's number. */
+    /* The parameter logicDevId is the caller's number in spite of its name. */
     if (acl_physical(logicDevId) < 0) {
         return ACL_ERROR_RT_INVALID_DEVICEID;
     }
@@ -407,7 +407,8 @@ SIM_EXPORT aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32
     return ACL_SUCCESS;
 }
 
-/* Newer CANN ("has_user_numbers": 1) has the same function under a better name. */
+/* Newer CANN ("has_user_numbers": 1) has this function for the same purpose, with a clearer
+ * name. */
 SIM_EXPORT aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId)
 {
     BEGIN("aclrtGetPhyDevIdByUserDevId");
@@ -423,7 +424,7 @@ SIM_EXPORT aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
-static bool are_peers(uint32_t from, uint32_t to) /* with the lock held */
+static bool are_peers(uint32_t from, uint32_t to) /* caller holds lock */
 {
     return from == to || (from < MAX_DEVICES && to < 64 && (peers[from] >> to & 1) != 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Simulated AscendCL: memory, copies and fills. */
+/* A simulated AscendCL: memory, copies and fills. */
 #include "sim_acl.h"
 
 #include <pthread.h>
@@ -35,7 +35,8 @@ SIM_EXPORT aclError aclrtGetMemInfo(int attr, size_t *free, size_t *total)
     return ACL_SUCCESS;
 }
 
-/* Whole pages begin at a page, 4 KiB or 2 MiB; smaller memory may be part of a larger block. */
+/* Returns the alignment: memory of whole pages begins at a page, of 4 KiB or 2 MiB; smaller memory
+ * may be part of a larger block. */
 static uint64_t alignment_of(size_t size)
 {
     return size >= 2u << 20 ? 2u << 20 : size % 4096 == 0 ? 4096 : 64;
@@ -165,7 +166,7 @@ SIM_ASSERT(offsetof(aclrtPhysicalMemProp, location) == 12, "acl_rt.h");
 
 #define GRANULARITY ((size_t)2 << 20)
 
-/* A handle and its size, which must be mapped whole; or reserved addresses. */
+/* A handle of physical memory and its size, which must be mapped as a whole. */
 struct part {
     struct sim_physical *memory;
     size_t size;
@@ -174,8 +175,8 @@ struct part {
 static struct {
     void *address;
     size_t size;
-    bool is_mapped; /* or reserved */
-} ranges[4096];     /* reserved, and mapped: both are ended by their first address */
+    bool is_mapped; /* true: mapped, false: reserved */
+} ranges[4096];     /* reservations and mappings, found by their first address */
 static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void keep_range(void *address, size_t size, bool is_mapped)
@@ -193,7 +194,7 @@ static void keep_range(void *address, size_t size, bool is_mapped)
     sim_misuse("more ranges than the simulator keeps");
 }
 
-/* The size of the reservation or mapping at the address, which it removes; 0: none. */
+/* Ends the reservation or mapping that begins at the address, and returns its size; 0: none. */
 static size_t end_range(void *address, bool is_mapped, bool (*end)(void *address, uint64_t size))
 {
     size_t size = 0;
@@ -324,8 +325,8 @@ static bool is_pinned(const void *address, size_t size)
 }
 
 /*
- * Host memory, as far as the simulator can tell: not device memory, and not a number used as an
- * address.
+ * Returns true for host memory, as far as the simulator can know: neither device memory, nor a
+ * number used as an address.
  */
 static bool is_host(const void *address, const char *call)
 {
@@ -337,7 +338,7 @@ static bool is_host(const void *address, const char *call)
     return !sim_find(address, &block) || block.kind != SIM_DEVICE;
 }
 
-/* A device address that the copying device may access. */
+/* Returns true for device memory that the copying device may access. */
 static bool is_reached(const void *address, size_t size, uint32_t physical)
 {
     struct sim_block block;
@@ -396,8 +397,8 @@ SIM_EXPORT aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size
 }
 
 /*
- * Host memory that is not pinned: the vendor's fact "pageable" is "wait" (the call returns after
- * the copy), "refuse" (the call fails), or "queue".
+ * Copies host memory that is not pinned, according to the vendor's fact "pageable": "wait" (the
+ * call returns after the copy), "refuse" (the call fails), or "queue".
  */
 static aclError copy_pageable(struct stream *stream, void *dst, const void *src, size_t count)
 {

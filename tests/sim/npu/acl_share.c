@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Simulated AscendCL: memory and events of other processes. A key of memory is 65 bytes: the
- * engine's 64, and a last byte that says whether the importers' process ids must have been named
- * first.
+ * A simulated AscendCL: memory and events of other processes. A key of memory has 65 bytes: the
+ * engine's 64, and a last byte that is set if only processes whose ids the owner has listed may
+ * open the key.
  */
 #include "sim_acl.h"
 
@@ -20,7 +20,7 @@ typedef struct aclrtIpcEventHandle {
 
 SIM_ASSERT(sizeof(aclrtIpcEventHandle) == 64, "npu.md: passed by value");
 
-/* A key that this process has exported, or has opened, with a count of openings. */
+/* A key that this process has exported, or has opened, and the number of times it was opened. */
 struct key {
     struct key *next;
     char text[KEY_BYTES];
@@ -71,7 +71,7 @@ SIM_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key
         return code;
     }
     if (len != KEY_BYTES || (flags & ~(uint64_t)DISABLE_PID_VALIDATION) != 0 ||
-        /* Pages are shared, so only whole pages. */
+        /* Sharing works on pages, so that only whole pages can be exported. */
         (uintptr_t)devPtr % 4096 != 0 || size % 4096 != 0 || !sim_find(devPtr, &block) ||
         block.address != devPtr || size > block.size_bytes || !sim_export(devPtr, text)) {
         return ACL_ERROR_RT_PARAM_INVALID;
@@ -102,7 +102,7 @@ SIM_EXPORT aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint6
         return code;
     }
     if ((flags & ~UINT64_C(1)) != 0 || key[KEY_BYTES - 1] != '\0') {
-        return ACL_ERROR_RT_PARAM_INVALID; /* this process was not named */
+        return ACL_ERROR_RT_PARAM_INVALID; /* this process is not listed */
     }
     pthread_mutex_lock(&lock);
     found = *find_key(key, true);

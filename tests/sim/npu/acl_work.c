@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Simulated AscendCL: streams, events, captured work. */
+/* A simulated AscendCL: streams, events, captured work. */
 #include "sim_acl.h"
 
 #include <stdlib.h>
@@ -150,7 +150,8 @@ SIM_EXPORT aclError aclrtDestroyStream(aclrtStream stream)
     return ACL_SUCCESS;
 }
 
-/* Checks for a call that a capturing stream does not allow, and that breaks its capture. */
+/* Returns true if the stream captures, and breaks its capture, because the call is not allowed
+ * there. */
 static bool breaks_capture(struct stream *stream)
 {
     if (sim_capture_status(stream->sim) == SIM_CAPTURE_NONE) {
@@ -274,7 +275,7 @@ SIM_EXPORT aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
         return code;
     }
     if ((of->flags & ACL_EVENT_IPC) != 0 && sim_capture_status(in->sim) != SIM_CAPTURE_NONE) {
-        return ACL_ERROR_RT_FEATURE_NOT_SUPPORT; /* the manual: not in a capture */
+        return ACL_ERROR_RT_FEATURE_NOT_SUPPORT; /* by the manual, not in a capture */
     }
     return acl_work(sim_event_record(of->sim, in->sim), in->context->physical);
 }
@@ -292,7 +293,7 @@ SIM_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
         return code;
     }
     if ((of->flags & (ACL_EVENT_SYNC | ACL_EVENT_IPC)) == 0) {
-        return ACL_ERROR_RT_PARAM_INVALID; /* useless between streams */
+        return ACL_ERROR_RT_PARAM_INVALID; /* such an event cannot order streams */
     }
     if ((of->flags & ACL_EVENT_IPC) != 0 && sim_capture_status(in->sim) != SIM_CAPTURE_NONE) {
         return ACL_ERROR_RT_FEATURE_NOT_SUPPORT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Simulated DCMI. Cards are numbered from the last to the first and have "chips_per_card" chips, so
- * that a caller that confuses a card's number with ACL's is detected; with a machine's "dcmi":
+ * A simulated DCMI. Cards are numbered from the last to the first and have "chips_per_card" chips,
+ * so that a caller that confuses a card's number with ACL's is detected; with a machine's "dcmi":
  * "refuse" all calls fail.
  */
 #include "engine.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Programs that open the library declare its exports. */
+/* No header declares these exports: programs that open the library declare them. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #define MAX_DEVICES 64
@@ -55,7 +55,7 @@ SIM_ASSERT(offsetof(struct dcmi_hbm_info, temp) == 24, "npu.md: dcmi_hbm_info");
 SIM_ASSERT(sizeof(struct dcmi_pcie_info_all) == 64, "dcmi_interface_api.h: dcmi_pcie_info_all");
 
 static bool is_started;
-static uint32_t order[MAX_DEVICES]; /* ACL's number -> physical */
+static uint32_t order[MAX_DEVICES]; /* ACL's number -> physical number */
 static uint32_t order_count;
 
 static int chips_per_card(void)
@@ -68,7 +68,7 @@ static int card_count(void)
     return ((int)order_count + chips_per_card() - 1) / chips_per_card();
 }
 
-/* ACL's number of a chip; -1: no such chip. */
+/* Returns ACL's number of a chip; -1: no such chip. */
 static int logic_of(int card, int chip)
 {
     int logic = (card_count() - 1 - card) * chips_per_card() + chip;
@@ -257,7 +257,7 @@ SIM_EXPORT int dcmi_get_device_frequency(int card_id, int device_id, int input_t
     }
 }
 
-/* This process, if it has memory on the device. */
+/* Returns this process, if it has memory on the device. */
 SIM_EXPORT int dcmi_get_device_resource_info(int card_id, int device_id,
                                              struct dcmi_proc_mem_info *proc_info, int *proc_num)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Simulated mstx: ranges begin and end by their number, on any thread; here, in order on one
- * thread.
+ * A simulated mstx. mstx lets a range begin on one thread and end on another, identified by its
+ * number; this simulator accepts ranges only in order on one thread.
  */
 #include "engine.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-/* Programs that open the library declare its exports. */
+/* No header declares these exports: programs that open the library declare them. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 typedef uint64_t mstxRangeId;

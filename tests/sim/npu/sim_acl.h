@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the files of the simulated libascendcl.so share. Its prototypes and numbers are written from
- * AscendCL's headers (ACL 1.15.0) and manual, independently of the plugin's, so that a mistake in
- * either of them is detected.
+ * Declarations that the files of the simulated libascendcl.so share. Prototypes and numbers are
+ * written from AscendCL's headers (ACL 1.15.0) and manual, independently of the plugin's, so that a
+ * mistake in either of them is detected.
  */
 #ifndef DS_ACCEL_TESTS_SIM_NPU_SIM_ACL_H
 #define DS_ACCEL_TESTS_SIM_NPU_SIM_ACL_H
 
 #include "engine.h"
 
-/* Programs that open the library declare its exports. */
+/* No header declares these exports: programs that open the library declare them. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 typedef int aclError;
@@ -56,14 +56,14 @@ SIM_ASSERT(ACL_MEMCPY_DEFAULT == 4, "npu.md: aclrtMemcpyKind");
 SIM_ASSERT(sizeof(aclrtMemcpyKind) == 4 && sizeof(aclError) == 4, "npu.md: enums are ints");
 
 /*
- * A thread's context: the primary context of a device, with a count of users, or a context of the
- * program.
+ * A thread's context: the primary context of a device, with a count of users, or a context that the
+ * program created.
  */
 struct context {
     int32_t user; /* the caller's number of the device */
     uint32_t physical;
     bool is_primary;
-    uint32_t count; /* of aclrtSetDevice() */
+    uint32_t count; /* calls of aclrtSetDevice() */
     struct stream *default_stream;
 };
 
@@ -79,7 +79,8 @@ struct event {
     uint32_t physical;
 };
 
-/* First statement of an exported function: a scripted failure, or a call before aclInit(). */
+/* The first statement of an exported function: returns a scripted failure, or the code of a call
+ * before aclInit(). */
 #define BEGIN(call) \
     do { \
         int64_t scripted_ = acl_begin(call); \
@@ -89,20 +90,22 @@ struct event {
     } while (0)
 
 int64_t acl_begin(const char *call);
-/* The calling thread's context; NULL: none, or a destroyed context. */
+/* Returns the calling thread's context; NULL: it has none, or its context was destroyed. */
 struct context *acl_context(void);
-/* 0, or why the thread's device cannot accept work: no context, lost. */
+/* Returns 0, or the code if the thread's device cannot accept work: no context, or a lost
+ * device. */
 aclError acl_ready(struct context **context_out);
-/* The stream, which must belong to the thread's context; NULL is that context's default stream. */
+/* Stores the stream, which must belong to the thread's context; NULL is that context's default
+ * stream. */
 aclError acl_stream(aclrtStream handle, const char *call, struct stream **stream_out);
-/* For a call that a strict capture of this thread forbids: breaks the capture, returns true. */
+/* Returns true, and breaks the capture, if a strict capture of this thread forbids the call. */
 bool acl_is_forbidden(uint32_t physical);
-/* The code of a failed work. */
+/* Returns the code for the result of a work. */
 aclError acl_work(int result, uint32_t physical);
 int32_t acl_device_count(void);
-/* -1: no such device. */
+/* Returns the physical number of the caller's number; -1: no such device. */
 int32_t acl_physical(int32_t user);
-/* Returns true if access from one device to the other's memory was enabled. */
+/* Returns true if access from one device to the other's memory is enabled. */
 bool acl_peers(uint32_t from, uint32_t to);
 
 #endif

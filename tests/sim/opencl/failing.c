@@ -3,10 +3,10 @@
 /*
  * libopencl_failing.so: a real OpenCL loader, one call of which fails.
  *
- * This is not a simulation: each function calls libOpenCL.so.1 and the runtime behind it. Calls are
- * counted, and call number N of failing_opencl_fail(N, code) is not made; it returns the code
- * instead. The library records every object that the caller must release. A test lets each N fail
- * in turn and then checks for remaining objects.
+ * This is not a simulation: each function calls libOpenCL.so.1, which calls a real runtime. Calls
+ * are counted. failing_opencl_fail(N, code) selects a call: call number N returns the code and is
+ * not passed on. The library records every object that the caller must release. A test lets each N
+ * fail in turn and then checks for remaining objects.
  *
  * The prototypes are those of the Khronos headers, written here a second time: the plugin's own are
  * not included, so that arguments swapped there are not swapped here as well. The plugin opens this
@@ -40,7 +40,7 @@ static int32_t failure;
 static const char *failed_name = "no call";
 static atomic_long contexts, queues, memories, events, shared;
 
-/* ---- for the test --------------------------------------------------------------------------- */
+/* ---- functions for the test ----------------------------------------------------------------- */
 
 EXPORT void failing_opencl_fail(long call, int32_t code);
 EXPORT long failing_opencl_calls(void);
@@ -72,7 +72,7 @@ const char *failing_opencl_name(void)
     return failed_name;
 }
 
-/* Objects that were not released; NULL: none. */
+/* Returns the kinds of objects that were not released; NULL: none. */
 const char *failing_opencl_left(void)
 {
     static char text[128];
@@ -87,7 +87,7 @@ const char *failing_opencl_left(void)
     return text;
 }
 
-/* ---- the real one --------------------------------------------------------------------------- */
+/* ---- calls of the real library -------------------------------------------------------------- */
 
 static void *find(const char *name)
 {
@@ -117,7 +117,7 @@ static int fails(const char *name)
     return 1;
 }
 
-/* Counts a new object, or an event if the caller requested one. */
+/* Counts new objects if the call succeeded. */
 static int32_t came(int32_t code, atomic_long *book, int count)
 {
     atomic_fetch_add(book, code == 0 ? count : 0);
@@ -139,7 +139,7 @@ static void *refused(int32_t *code_out)
 }
 
 #define REAL(name) ((__typeof__(&name))find(#name))
-/* A function that returns a code, and functions that also return an event. */
+/* PLAIN defines a function that returns a code; QUEUES defines one that also returns an event. */
 #define PLAIN(name, parameters, arguments) \
     EXPORT int32_t name parameters; \
     int32_t name parameters \

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Not a simulation: OpenCL has real runtimes that need no device. A loader whose calls can fail on
-# demand.
+# OpenCL is not simulated, because it has real runtimes that need no device. The library is a loader
+# whose calls can fail on demand.
 
 OPENCL_FAILING := $(BUILD)/sim/opencl/libopencl_failing.so
 SIM_FILES += $(OPENCL_FAILING)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The library's own queries of the runtime during a capture in mode global: prints for each query
- * whether the capture survived.
+ * Runs the library's own queries of the runtime during a capture in mode global: prints for each
+ * query whether the capture survived.
  *
  *     captures NAME
  */
@@ -66,7 +66,7 @@ static void open_gate(void)
     sem_post(&gate);
 }
 
-/* ---- what is asked, and what for ------------------------------------------------------------ */
+/* ---- preparations and queries --------------------------------------------------------------- */
 
 static void free_used(void)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Pinned memory that is freed while copies from and to it wait behind a gate, a host task: prints
- * what happened to the memory and to the data. Then captures, by this program and by another
- * library, during which pinned memory is freed: prints the result of each.
+ * Frees pinned memory while copies from and to it wait for a gate, a host task: prints what
+ * happened to the memory and to the data. Then captures, by this program and by another library,
+ * during which pinned memory is freed: prints the result of each.
  *
  *     pinned NAME [captures]
  *
- * Or a stream of the runtime, created by that function of its library, which is wrapped, and
- * released while a copy waits on it:
+ * Or wraps a stream of the runtime, created by that function of its library, and destroys the
+ * wrapper while a copy waits on the stream:
  *
  *     pinned NAME LIBRARY FUNCTION
  */
@@ -25,7 +25,7 @@
 #define BYTES 4096
 
 static ds_accel_device_t *device;
-static ds_accel_device_t *others; /* the same device, of another context */
+static ds_accel_device_t *others; /* the same device, of a second context */
 
 static void must(int32_t status, const char *call)
 {
@@ -52,7 +52,8 @@ static char *take(void)
     return pointer;
 }
 
-/* A block that is freed behind the gate of a stream, and an allocation in the meantime. */
+/* Frees a block while a copy of it waits for the gate, and allocates another block in the
+ * meantime. */
 static void play(ds_accel_stream_t *stream, void *memory, uint32_t kind, const char *what)
 {
     bool is_upload = kind == DS_ACCEL_COPY_HOST_TO_DEVICE;
@@ -104,7 +105,7 @@ static int32_t capture_through(const struct ds_accel_plugin *table,
 
 /*
  * Another library captures a stream of this program, or this program captures a stream of the
- * library: the other library is a plugin of another context.
+ * library: the other library is simulated by a plugin of a second context.
  */
 static int32_t capture_natively(ds_accel_stream_t *ours)
 {
@@ -174,7 +175,7 @@ static void free_in_capture(ds_accel_t *context, enum way way, const char *what)
     ds_accel_device_close(device);
 }
 
-/* Flags and priority are only passed to functions that take them. */
+/* Calls the function with flags and a priority; a function with fewer parameters ignores them. */
 static uint64_t make_native(const char *library, const char *function)
 {
     void *stream = NULL;
@@ -209,7 +210,7 @@ static void let_go(uint64_t native, ds_accel_stream_t *later, void *memory)
     for (int i = 0; i < 2; i++) {
         MUST(ds_accel_mem_free_pinned(device, blocks[i]));
     }
-    take(); /* take() looks for a ready block */
+    take(); /* take() checks which blocks are ready */
     MUST(ds_accel_pinned_stats(device, &stats));
     printf("let go: %s\n", stats.waiting_bytes == 2 * BYTES ? "waits" : "is free");
     MUST(ds_accel_stream_host_task(later, wait_at_gate, &later_gate));
@@ -217,7 +218,7 @@ static void let_go(uint64_t native, ds_accel_stream_t *later, void *memory)
     MUST(ds_accel_stream_wrap(device, native, &stream));
     MUST(ds_accel_stream_synchronize(stream));
     ds_accel_stream_destroy(stream);
-    block = take(); /* to free one would wait for the device */
+    block = take(); /* freeing a block would wait for the device */
     printf("behind it, with the device at work: %s\n",
            block == blocks[0] || block == blocks[1] ? "given out" : "waits");
     sem_post(&later_gate);
@@ -256,7 +257,7 @@ int main(int argc, char **argv)
     MUST(ds_accel_stream_create(device, 0, 0, &stream));
     MUST(ds_accel_mem_alloc(device, stream, BYTES, &memory));
     if (argc > 3) {
-        MUST(ds_accel_set_device(context, 0)); /* for the function that makes the stream */
+        MUST(ds_accel_set_device(context, 0)); /* needed by the function that creates the stream */
         let_go(make_native(argv[2], argv[3]), stream, memory);
     } else {
         play(stream, memory, DS_ACCEL_COPY_HOST_TO_DEVICE, "read");

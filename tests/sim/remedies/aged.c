@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * A plugin of one PCI device, for the reasons that no vendor's plugin reports: it does not wake a
- * sleeping device, and rejects a device of an old generation. Both are read from the machine's
- * sysfs at every probe, so that the printed remedy can really be applied. test_remedies.sh builds
- * it.
+ * sleeping device, and rejects a device of an old generation. It reads both states from the
+ * machine's sysfs at every probe, so that the printed remedy can really be applied.
+ * test_remedies.sh builds it.
  */
 #include <plugin-api.h>
 

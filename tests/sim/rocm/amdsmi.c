@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A simulated libamd_smi.so.26, by the prototypes of amdsmi.h 6.1: one socket for each device,
- * whose handle is also its processor's. Facts as in smi.c; temperatures in whole degrees, as in
- * some releases.
+ * A simulated libamd_smi.so.26, by the prototypes of amdsmi.h 6.1. Each device has a socket, whose
+ * handle is also the handle of its processor. Facts as in smi.c; temperatures in whole degrees, as
+ * in some releases.
  */
 #include "links.h"
 
@@ -141,7 +141,7 @@ SIM_EXPORT amdsmi_status_t amdsmi_get_temp_metric(amdsmi_processor_handle proces
                                                   int sensor_type, int metric, int64_t *temperature)
 {
     ENTER(processor_handle);
-    /* 0 the edge, 1 the junction; edge_millidegrees -1: no such sensor. */
+    /* Sensor 0 is the edge, 1 the junction; edge_millidegrees -1: the device has no edge sensor. */
     if (sensor_type > 1 || metric != 0 ||
         (sensor_type == 0 && sim_number(processor_handle, "edge_millidegrees", 41000) < 0)) {
         return AMDSMI_STATUS_NOT_SUPPORTED;

@@ -97,7 +97,8 @@ typedef struct {
     char reserved[64];
 } hipIpcEventHandle_t;
 
-/* Virtual memory. In 5.2 the properties of an allocation had the same members in another order. */
+/* Virtual memory. In release 5.2 the properties of an allocation had the same members in another
+ * order. */
 typedef void *hipMemGenericAllocationHandle_t;
 typedef int hipMemAllocationGranularity_flags;
 #define hipMemAllocationGranularityMinimum 0
@@ -113,12 +114,12 @@ typedef struct {
 } hipMemLocation;
 #if HIP_MAJOR >= 6
 typedef struct {
-    int type;                  /* 0 */
-    int requestedHandleType;   /* 4 */
-    hipMemLocation location;   /* 8 */
-    void *win32HandleMetaData; /* 16 */
+    int type;                  /* offset 0 */
+    int requestedHandleType;   /* offset 4 */
+    hipMemLocation location;   /* offset 8 */
+    void *win32HandleMetaData; /* offset 16 */
     struct {
-        unsigned char compressionType; /* 24 */
+        unsigned char compressionType; /* offset 24 */
         unsigned char gpuDirectRDMACapable;
         unsigned short usage;
     } allocFlags;
@@ -129,37 +130,37 @@ SIM_ASSERT(offsetof(hipMemAllocationProp, allocFlags) == 24, "allocFlags");
 #else
 typedef struct {
     unsigned char compressionType;
-    hipMemLocation location; /* 4 */
+    hipMemLocation location; /* offset 4 */
     int requestedHandleType;
-    int type; /* 16 */
+    int type; /* offset 16 */
     unsigned short usage;
     void *win32HandleMetaData;
 } hipMemAllocationProp;
 #endif
 typedef struct {
     hipMemLocation location;
-    int flags; /* 8 */
+    int flags; /* offset 8 */
 } hipMemAccessDesc;
 SIM_ASSERT(sizeof(hipMemLocation) == 8 && sizeof(hipMemAccessDesc) == 12, "hipMemAccessDesc");
 
-/* The two layouts, as far as callers read them. */
+/* The two layouts of the properties, with the members that callers read. */
 typedef struct {
     char name[256];
-    size_t totalGlobalMem; /* 256 */
+    size_t totalGlobalMem; /* offset 256 */
     char unused1[12];
-    int warpSize; /* 276 */
+    int warpSize; /* offset 276 */
     char unused2[116];
-    char gcnArchName[256]; /* 396 */
+    char gcnArchName[256]; /* offset 396 */
     char unused3[140];
 } hipDeviceProp_t;
 typedef struct {
     char name[256];
     char unused1[32];
-    size_t totalGlobalMem; /* 288 */
+    size_t totalGlobalMem; /* offset 288 */
     char unused2[12];
-    int warpSize; /* 308 */
+    int warpSize; /* offset 308 */
     char unused3[848];
-    char gcnArchName[256]; /* 1160 */
+    char gcnArchName[256]; /* offset 1160 */
     char unused4[56];
 } hipDeviceProp_tR0600;
 
@@ -191,7 +192,7 @@ const struct rt_vendor rt_vendor = {
     .order = "pci",
     .visible = visible,
     .alternative = "CUDA_VISIBLE_DEVICES",
-    .skips_repeats = true, /* ROCclr; ROCr ends its list there */
+    .skips_repeats = true, /* HIP skips repeats; ROCr ends its list */
     .invalid_value = hipErrorInvalidValue,
     .out_of_memory = hipErrorOutOfMemory,
     .invalid_direction = hipErrorInvalidMemcpyDirection,
@@ -220,7 +221,7 @@ __attribute__((constructor)) static void load(void)
     sim_failure = hipErrorRuntimeOther;
 }
 
-/* Every function is exported, and no function here calls another one. */
+/* Every function is exported, and no function of this file calls another exported function. */
 #define HIP(result) SIM_EXPORT result
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
@@ -243,7 +244,7 @@ static void narrow_affinity(void)
     (void)sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
-/* Without a device 5.2 returns 101 here, and 100 from the count of devices. */
+/* Without a device, release 5.2 returns 101 here, and 100 from hipGetDeviceCount(). */
 HIP(hipError_t) hipInit(unsigned int flags)
 {
     int count;
@@ -312,7 +313,7 @@ HIP(hipError_t) hipDeviceGetName(char *name, int len, hipDevice_t device)
     return hipSuccess;
 }
 
-/* The digits of "GPU-0123456789abcdef" as text. */
+/* Returns the digits of "GPU-0123456789abcdef" as text. */
 HIP(hipError_t) hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device)
 {
     RT_ENTER_ANY();
@@ -629,7 +630,7 @@ HIP(hipError_t) hipFreeAsync(void *dev_ptr, hipStream_t stream)
     return RT_RESULT(rt_free_async(dev_ptr, stream));
 }
 
-/* One pool for each device, which keeps no memory. */
+/* Each device has one pool, which keeps no freed memory. */
 HIP(hipError_t) hipDeviceGetDefaultMemPool(hipMemPool_t *mem_pool, int device)
 {
     RT_ENTER();
@@ -906,7 +907,8 @@ hipMemGetAllocationGranularity(size_t *granularity, const hipMemAllocationProp *
 }
 
 /*
- * Returns addresses at a multiple of the minimum size but not of twice that, which is recommended.
+ * Returns addresses at a multiple of the minimum size that is no multiple of twice that size, the
+ * recommended size.
  */
 static void *reserve_between(size_t size, size_t least)
 {
@@ -940,7 +942,7 @@ hipMemAddressReserve(void **ptr, size_t size, size_t alignment, void *addr,
     return hipSuccess;
 }
 
-/* For addresses that are not reserved, the library dereferences a null pointer. */
+/* hipMemAddressFree dereferences a null pointer if the addresses are not reserved. */
 HIP(hipError_t) hipMemAddressFree(void *devPtr, size_t size)
 {
     RT_ENTER_ANY();
@@ -994,7 +996,7 @@ hipMemMap(void *ptr, size_t size, size_t offset, hipMemGenericAllocationHandle_t
 }
 
 /*
- * Unmaps one mapping: releases of 6.x treat a range of several mappings as its first mapping, and
+ * Unmaps one mapping. Releases of 6.x treat a range of several mappings as its first mapping, and
  * leak the others. Without a mapping, they dereference a null pointer.
  */
 HIP(hipError_t) hipMemUnmap(void *ptr, size_t size)
@@ -1013,7 +1015,7 @@ HIP(hipError_t) hipMemUnmap(void *ptr, size_t size)
     return RT_RESULT(sim_unmap(ptr, size) ? hipSuccess : hipErrorInvalidValue);
 }
 
-/* The engine has one access for all devices: the access of any of them. */
+/* The engine has one access mode for all devices: it grants the access that any device has. */
 HIP(hipError_t)
 hipMemSetAccess(void *ptr, size_t size, const hipMemAccessDesc *desc, size_t count)
 {

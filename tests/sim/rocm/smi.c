@@ -4,7 +4,7 @@
  * A simulated librocm_smi64.so.7, by the prototypes of rocm_smi.h. It counts devices by PCI address
  * and ignores all variables. Facts: "utilization_percent", "memory_utilization_percent",
  * "edge_millidegrees" (-1: no such sensor), "junction_millidegrees", "power_microwatts",
- * "power_cap_microwatts", "energy_count" (of 15.3 microjoules each); those of links.h.
+ * "power_cap_microwatts", "energy_count" (of 15.3 microjoules each), and the facts of links.h.
  */
 #include "links.h"
 
@@ -37,7 +37,7 @@ static uint32_t order[64];
 static uint32_t count;
 static int users;
 
-/* The device, or NULL after a failure, with its code in *code. */
+/* Begins a call. Returns the device, or NULL after a failure, with its code in *code. */
 static const struct sim_device *enter(const char *call, uint32_t dv_ind, rsmi_status_t *code)
 {
     *code = (rsmi_status_t)sim_enter(call);

@@ -11,7 +11,7 @@
 
 static struct {
     pthread_once_t once;
-    uint32_t physical[DEVICES_MAX]; /* of each visible device */
+    uint32_t physical[DEVICES_MAX]; /* physical number of each visible device */
     uint32_t count;
     pthread_mutex_t lock; /* guards the default streams and the peers */
     struct sim_stream *defaults[DEVICES_MAX];
@@ -24,7 +24,7 @@ static _Thread_local int thread_mode;
 
 /* ---- visible devices ------------------------------------------------------------------------ */
 
-/* Whole devices in the vendor's order; a device with parts is replaced by its parts. */
+/* Lists whole devices in the vendor's order; a device with parts is replaced by its parts. */
 static uint32_t list_devices(uint32_t *list)
 {
     uint32_t order[DEVICES_MAX];
@@ -47,8 +47,8 @@ static uint32_t list_devices(uint32_t *list)
 }
 
 /*
- * The index in the list of the device that a token names, by number or by the start of a UUID; -1:
- * none.
+ * Returns the index in the list of the device that a token selects, by number or by the start of a
+ * UUID; -1: none.
  */
 static int find_token(const char *token, const uint32_t *list, uint32_t count)
 {
@@ -76,7 +76,8 @@ static bool is_among(const uint32_t *list, uint32_t count, uint32_t physical)
     return i < count;
 }
 
-/* Applies a variable to the list, which is renumbered; a token that names no device ends it. */
+/* Applies a variable to the list, which then contains the visible devices. A token that selects no
+ * device ends the variable. */
 static uint32_t apply_variable(const char *value, bool skips_repeats, uint32_t *list,
                                uint32_t count)
 {
@@ -162,7 +163,7 @@ uint32_t rt_current(void)
     return rt_device(current_device)->physical;
 }
 
-/* ---- every call ----------------------------------------------------------------------------- */
+/* ---- the start of every call ---------------------------------------------------------------- */
 
 int rt_result(int code)
 {
@@ -211,7 +212,7 @@ int rt_enter(const char *call, bool needs_device)
 }
 
 /*
- * A call that a capture cannot contain: it breaks captures of strict modes, unless the thread is
+ * For a call that a capture cannot contain: breaks captures of strict modes, unless the thread is
  * relaxed.
  */
 static int forbid(void)
@@ -289,7 +290,7 @@ static struct sim_stream *default_stream(uint32_t physical)
     return state.defaults[physical];
 }
 
-/* The handle's stream; NULL is the current device's default stream. */
+/* Returns the handle's stream; NULL is the current device's default stream. */
 static struct sim_stream *stream_of(void *stream, const char *call)
 {
     if (stream == NULL) {
@@ -300,7 +301,8 @@ static struct sim_stream *stream_of(void *stream, const char *call)
 }
 
 /*
- * The default stream waits for streams that can be captured: it cannot be used while they capture.
+ * Returns true for the default stream while a stream that it waits for captures: it cannot be used
+ * then.
  */
 static bool is_implicit(const void *stream)
 {
@@ -316,7 +318,7 @@ static int check_implicit(const void *stream)
     return rt_vendor.capture_implicit;
 }
 
-/* The code of an engine's -1 for the stream. */
+/* Returns the code for an engine's -1 on the stream. */
 static int failure_of(struct sim_stream *stream)
 {
     if (sim_is_lost(sim_stream_physical(stream))) {
@@ -535,7 +537,7 @@ int rt_host_alloc(void **pointer_out, size_t size_bytes, uint32_t flags)
     return allocate(pointer_out, size_bytes, SIM_PINNED, flags);
 }
 
-/* Waits for the work of the device, as all functions that free memory do. */
+/* Waits for the work of the device, as all functions that free memory do, and frees the memory. */
 static int release(void *pointer, uint32_t kinds, const char *call)
 {
     struct sim_block block;
@@ -586,8 +588,8 @@ int rt_host_device_pointer(void **device_out, void *host)
 }
 
 /*
- * Returns true if the memory matches the kind. Pinned and managed memory has addresses on both
- * sides.
+ * Returns true if the memory is of the wanted side, device or host. Pinned and managed memory has
+ * addresses on both sides.
  */
 static bool is_side(const void *pointer, bool wants_device)
 {
@@ -677,7 +679,7 @@ int rt_malloc_async(void **pointer_out, size_t size_bytes, void *handle)
     }
     pointer = sim_alloc(physical, size_bytes, 0, SIM_DEVICE, 0);
     if (pointer == NULL) {
-        (void)sim_device_synchronize(physical); /* memory freed in the queue may suffice */
+        (void)sim_device_synchronize(physical); /* memory freed in stream order may suffice */
         pointer = sim_alloc(physical, size_bytes, 0, SIM_DEVICE, 0);
     }
     if (pointer == NULL) {
@@ -777,7 +779,7 @@ int rt_capture_end(void *handle, void **graph_out)
     return 0;
 }
 
-/* The query itself breaks nothing. */
+/* The query itself does not break a capture. */
 int rt_capture_status(void *handle, int *status_out)
 {
     struct sim_stream *stream = stream_of(handle, "StreamIsCapturing");

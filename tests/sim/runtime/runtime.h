@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What runtimes modelled on CUDA's have in common (HIP, SDAA, SUPA): a current device per thread, a
- * default stream per device for the NULL handle, visible devices, kinds of copies, a last error per
- * thread, calls that a capture forbids. A shim declares its vendor's ABI, in its own order of
- * arguments and with its own numbers, and passes each call on in a common order:
+ * Functions that runtimes modelled on CUDA's have in common (HIP, SDAA, SUPA): a current device per
+ * thread, a default stream per device for the NULL handle, visible devices, kinds of copies, a last
+ * error per thread, calls that a capture forbids. A shim declares its vendor's ABI, in its own
+ * order of arguments and with its own numbers, and passes each call on in a common order:
  *
  *     SIM_EXPORT int hipFree(void *pointer) { RT_ENTER(); return RT_RESULT(rt_free(pointer)); }
  */
@@ -13,15 +13,14 @@
 
 #include "engine.h"
 
-/* One code per cause, in the vendor's numbers. */
+/* The vendor's numbers: one code per cause. */
 struct rt_vendor {
     const char *name;           /* "rocm" */
     const char *order;          /* how its library orders whole devices */
     const char *const *visible; /* NULL-terminated: its variables, in the order they are applied */
     const char *alternative;    /* replaces the last of these variables if that is unset or
                                  * empty; an empty value of either hides nothing */
-    bool skips_repeats;         /* the last variable skips repeated devices; a list of the other
-                                 * variables ends there */
+    bool skips_repeats;         /* last variable: repeats are skipped; others: they end the list */
     int invalid_value, out_of_memory, invalid_direction, no_device, invalid_device;
     int peer_unsupported, peer_enabled, peer_not_enabled;
     int invalid_handle, illegal_state, not_ready, lost;
@@ -31,7 +30,7 @@ struct rt_vendor {
 };
 extern const struct rt_vendor rt_vendor;
 
-/* Returns the scripted code, or the code of a thread whose device is lost. */
+/* Begins a call: returns the scripted code, or the code of a thread whose device is lost. */
 #define RT_ENTER() \
     do { \
         int code_ = rt_enter(__func__, true); \
@@ -39,7 +38,7 @@ extern const struct rt_vendor rt_vendor;
             return code_; \
         } \
     } while (0)
-/* For calls that use no device. */
+/* Begins a call that uses no device. */
 #define RT_ENTER_ANY() \
     do { \
         int code_ = rt_enter(__func__, false); \
@@ -48,7 +47,7 @@ extern const struct rt_vendor rt_vendor;
         } \
     } while (0)
 #define RT_RESULT(code) rt_result(code)
-/* For calls that break other streams' captures, unless the thread is relaxed. */
+/* Begins a call that breaks other streams' captures, unless the thread is relaxed. */
 #define RT_UNSAFE() \
     do { \
         int code_ = rt_unsafe(); \
@@ -59,17 +58,17 @@ extern const struct rt_vendor rt_vendor;
 
 int rt_enter(const char *call, bool needs_device);
 int rt_unsafe(void);
-int rt_result(int code); /* keeps the code as the thread's last error */
+int rt_result(int code); /* also stores the code as the thread's last error */
 int rt_last_error(bool clears);
 
-/* -- devices: numbered as the process sees them -- */
+/* devices, numbered as the process sees them */
 
-int rt_count(int *count_out); /* no_device without any device */
-/* NULL: no such device. */
+int rt_count(int *count_out); /* no_device if there is no device */
+/* Returns a visible device; NULL: no such device. */
 struct sim_device *rt_device(int index);
 int rt_set_device(int index);
 int rt_get_device(int *index_out);
-uint32_t rt_current(void); /* physical */
+uint32_t rt_current(void); /* returns a physical number */
 int rt_device_synchronize(void);
 int rt_can_access_peer(int *can_out, int index, int peer);
 int rt_enable_peer(int peer);
@@ -126,7 +125,7 @@ int rt_event_elapsed(float *milliseconds_out, void *start, void *end);
 int rt_ipc_event_get(void *handle64, void *event);
 int rt_ipc_event_open(void **event_out, const void *handle64);
 
-/* -- captures and graphs; modes 0 global, 1 thread, 2 relaxed -- */
+/* captures and graphs; modes 0 global, 1 thread, 2 relaxed */
 
 int rt_exchange_mode(int *mode);
 int rt_capture_begin(void *stream, int mode);

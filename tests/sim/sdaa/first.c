@@ -3,7 +3,7 @@
 /*
  * libsdaart.so of the first generation: streams and events are ints, errors have the numbers of
  * early CUDA, and sdaaGetErrorName does not exist. It detects a plugin that calls its functions as
- * if it were the current generation.
+ * if the library were of the current generation.
  */
 #include "engine.h"
 

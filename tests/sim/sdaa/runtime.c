@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * A simulated libsdaart.so, by the prototypes of the current sdaa_runtime.h; first.c is a library
- * of the first generation, which has the same names. A machine's devices are quarters of cards: the
- * devices of one card have the same "card" and "pci".
+ * of the first generation, whose functions have the same names. A machine's devices are quarters of
+ * cards: the devices of one card have the same "card" and "pci".
  */
 #include "../runtime/runtime.h"
 
@@ -40,7 +40,7 @@ typedef struct {
     size_t totalGlobalMem;
     int chipsetID, pciDeviceID, pciVendor, pciBusID;
     int clockRate;
-    char appended[1024]; /* by a newer runtime */
+    char appended[1024]; /* members of newer runtimes */
 } sdaaDeviceProp_t;
 
 SIM_ASSERT(offsetof(sdaaDeviceProp_t, totalGlobalMem) == 256, "totalGlobalMem");

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# sdaa-first is the runtime's first generation; TCPX is found by option tcpx_library.
+# The directory sdaa-first contains the runtime's first generation; the plugin finds TCPX by its
+# option tcpx_library.
 
 $(eval $(call sim_library,sdaa,libsdaart.so,tests/sim/sdaa/runtime.c tests/sim/runtime/runtime.c))
 $(eval $(call sim_library,sdaa,sdaa-first/libsdaart.so,tests/sim/sdaa/first.c))

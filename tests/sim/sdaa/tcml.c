@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * A simulated libtcml.so, by the prototypes of tcml.h. The vendor's fact "tcml_counts" selects what
- * it counts: "devices", "cards" (the first device of each has the facts), or "nothing" (a count
- * that matches neither); "tcml_pci" selects how it reports an address: "yes", "no" (not supported),
- * "garbled" (numbers that differ from its text), "elsewhere" (another bus). Facts of a device:
- * "utilization_percent", "memory_utilization_percent", "temperature_c".
+ * the library counts: "devices", "cards" (the first device of each has the facts), or "nothing" (a
+ * count that matches neither); "tcml_pci" selects how it reports an address: "yes", "no" (not
+ * supported), "garbled" (numbers that differ from its text), "elsewhere" (another bus). Facts of a
+ * device: "utilization_percent", "memory_utilization_percent", "temperature_c".
  */
 #include "engine.h"
 
@@ -24,13 +24,13 @@ typedef struct {
 #define TCML_DEVICE_PCI_BUS_ID_BUFFER_SIZE 32
 typedef struct {
     char busIdLegacy[TCML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
-    uint32_t domain; /* 16 */
+    uint32_t domain; /* offset 16 */
     uint32_t bus;
     uint32_t device;
     uint32_t function;
-    uint32_t pciDeviceId; /* 32 */
+    uint32_t pciDeviceId; /* offset 32 */
     uint32_t pciSubSystemId;
-    char busId[TCML_DEVICE_PCI_BUS_ID_BUFFER_SIZE]; /* 40 */
+    char busId[TCML_DEVICE_PCI_BUS_ID_BUFFER_SIZE]; /* offset 40 */
 } tcmlPciInfo_t;
 
 #define TCML_SUCCESS 0

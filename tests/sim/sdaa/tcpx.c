@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A simulated TCPX. Its file name is not verified, nor is the name tcpxRangePop. */
+/* A simulated TCPX. The names of its file and of tcpxRangePop are not verified. */
 #include "engine.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"

@@ -130,7 +130,7 @@ static void a_context_is_a_threads(void)
     end();
 }
 
-/* A child's exit status: the code of cuInit in the child. */
+/* Forks, and returns the child's exit status: the code of cuInit in the child. */
 static int start_in_child(void)
 {
     int status = -1;
@@ -319,7 +319,7 @@ static void streams_and_events_have_their_rules(void)
     IS(NOT_PERMITTED, atomic_load(&refused));
     IS(OK, cuCtxSetCurrent(contexts[1]));
     other = make_stream(0);
-    IS(INVALID_HANDLE, cuEventRecord(start, other)); /* of another context */
+    IS(INVALID_HANDLE, cuEventRecord(start, other)); /* another context's stream */
     IS(OK, cuStreamWaitEvent(other, finish, 0));
     IS(OK, cuStreamDestroy_v2(other));
     IS(OK, cuCtxSetCurrent(contexts[0]));
@@ -395,7 +395,7 @@ static void captures_forbid_what_they_cannot_hold(void)
     IS(STREAM_CAPTURE_IMPLICIT, cuMemsetD8Async(pointer, 0, 1, NULL));
     IS(STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(blocking, &graph));
 
-    /* A stream that joins the capture but is not joined back. */
+    /* One stream joins the capture but is not joined back. */
     IS(OK, cuStreamBeginCapture_v2(stream, CAPTURE_RELAXED));
     IS(OK, cuEventRecord(event, stream));
     IS(OK, cuStreamWaitEvent(blocking, event, 0));
@@ -541,7 +541,7 @@ static void virtual_memory_is_mapped(void)
     end();
 }
 
-/* SIM_LOSE=0@copy:2 */
+/* run with SIM_LOSE=0@copy:2 */
 static void a_lost_device_stays_lost(void)
 {
     CUstream stream;
@@ -556,12 +556,12 @@ static void a_lost_device_stays_lost(void)
     IS(LAUNCH_FAILED, cuStreamSynchronize(stream));
     IS(LAUNCH_FAILED, cuMemcpyDtoH_v2(host[1], pointer, SIZE));
     IS(OK, cuDriverGetVersion(&version));
-    IS(LAUNCH_FAILED, cuMemFree_v2(pointer)); /* and the memory is freed anyway */
+    IS(LAUNCH_FAILED, cuMemFree_v2(pointer)); /* the memory is freed anyway */
     IS(LAUNCH_FAILED, cuStreamDestroy_v2(stream));
     end();
 }
 
-/* ---- which devices there are ---------------------------------------------------------------- */
+/* ---- visible devices ------------------------------------------------------------------------ */
 
 /* Prints the UUID of each visible device, or the code of cuInit. */
 static void list(void)

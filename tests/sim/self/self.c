@@ -213,7 +213,7 @@ static void events_carry_waits_across_streams(void)
     CHECK(sim_event_synchronize(event, 1000) == 1);
     CHECK(sim_stream_wait_event(second, event) == 0);
     CHECK(sim_submit_task(second, note, (void *)2) == 0);
-    sim_event_destroy(event); /* the wait keeps its mark */
+    sim_event_destroy(event); /* the wait keeps the mark */
     CHECK(sim_stream_query(second) == 1);
     open_gate(&gate);
     CHECK(sim_stream_synchronize(second, FOR_EVER) == 0);
@@ -281,7 +281,7 @@ static void signals_stay_until_a_reset(void)
 
 /* ---- graphs --------------------------------------------------------------------------------- */
 
-/* 0 -> (1 -> 3, 2 on the other stream) -> 4 */
+/* Captures the graph 0 -> (1 -> 3, 2 on the other stream) -> 4. */
 static struct sim_graph *capture_fork(struct sim_stream *first, struct sim_stream *second,
                                       bool is_joined)
 {
@@ -357,18 +357,18 @@ static void broken_captures_give_no_graph(void)
     struct sim_stream *main = sim_stream_create(0, SIM_STREAM_DEFAULT, 0);
     struct sim_event *event = sim_event_create(0, 0);
 
-    CHECK(capture_fork(first, second, false) == NULL); /* not joined */
+    CHECK(capture_fork(first, second, false) == NULL); /* second is not joined */
     CHECK(!sim_capture_begin(main, 0));
     CHECK(sim_capture_begin(first, 0) && sim_capture_is_strict());
-    CHECK(sim_stream_query(first) == -1); /* a query of an unknown result */
+    CHECK(sim_stream_query(first) == -1); /* its result would be unknown */
     CHECK(sim_capture_status(first) == SIM_CAPTURE_BROKEN);
     CHECK(sim_submit_task(first, count_step, NULL) == -1);
     CHECK(sim_capture_end(first) == NULL && !sim_capture_is_strict());
     CHECK(sim_capture_begin(first, 2) && !sim_capture_is_strict());
     sim_capture_forbid(0);
-    CHECK(sim_capture_status(first) == SIM_CAPTURE_ACTIVE); /* relaxed */
+    CHECK(sim_capture_status(first) == SIM_CAPTURE_ACTIVE); /* mode relaxed: no effect */
     CHECK(sim_event_record(event, second) == 0);
-    CHECK(sim_stream_wait_event(first, event) == -1); /* not of this capture */
+    CHECK(sim_stream_wait_event(first, event) == -1); /* outside this capture */
     CHECK(sim_capture_end(first) == NULL);
     CHECK(sim_capture_begin(first, 1));
     sim_capture_forbid(0);
@@ -475,7 +475,7 @@ static void virtual_memory_is_one_range(void)
     CHECK(sim_map(range, SIZE, first, 0) && !sim_map(range, SIZE, second, 0));
     CHECK(!sim_map(range + SIZE, 2 * SIZE, second, 0));
     CHECK(sim_map(range + SIZE, SIZE, second, 0));
-    CHECK(!sim_range_is(range, 16, 1u << SIM_DEVICE)); /* no access yet */
+    CHECK(!sim_range_is(range, 16, 1u << SIM_DEVICE)); /* no access yet: set below */
     CHECK(sim_set_access(range, 2 * SIZE, 3));
     CHECK(sim_range_is(range + 10, 2 * SIZE - 10, 1u << SIM_DEVICE));
     sim_physical_put(first); /* the mapping keeps the memory alive */
@@ -491,7 +491,7 @@ static void virtual_memory_is_one_range(void)
     sim_stream_destroy(stream);
 }
 
-/* ---- what kills ----------------------------------------------------------------------------- */
+/* ---- misuse that aborts --------------------------------------------------------------------- */
 
 static void the_host_touches_device_memory(void)
 {
@@ -589,7 +589,7 @@ static void handles_are_counted(void)
     CHECK(sim_handle_count("odd") == 0 && sim_handle_count("even") == 0);
 }
 
-/* SIM_FAIL="a:2=77,*:5,b:*=9", SIM_REPORT: test_engine.sh checks the report. */
+/* Run with SIM_FAIL="a:2=77,*:5,b:*=9" and SIM_REPORT: test_engine.sh checks the report. */
 static void scripts_fail_calls(void)
 {
     sim_failure = 555;
@@ -614,7 +614,7 @@ static void ends_at_once(void)
     _exit(0);
 }
 
-/* SIM_LOSE=0@copy:2 */
+/* Run with SIM_LOSE=0@copy:2. */
 static void a_lost_device_wakes_everybody(void)
 {
     struct sim_stream *stream = sim_stream_create(0, SIM_STREAM_NON_BLOCKING, 0);
@@ -663,7 +663,8 @@ struct message {
     unsigned char memory[64], event[64];
 };
 
-/* Writes 1 where the parent has put buffer[0], after the parent's event; returns 0 on success. */
+/* Writes 1 to the memory that the parent has filled with buffer[0], after the parent's event;
+ * returns 0 on success. */
 static int other_process(int in, int out)
 {
     struct sim_stream *stream;
@@ -691,7 +692,7 @@ static int other_process(int in, int out)
     CHECK(sim_import_close(memory) && sim_import_close(memory) && !sim_import_close(memory));
     sim_event_destroy(event);
     CHECK(write(out, &byte, 1) == 1 && read(in, &byte, 1) == 1);
-    CHECK(sim_import(1, message.memory, &size_bytes) == NULL); /* freed by its owner */
+    CHECK(sim_import(1, message.memory, &size_bytes) == NULL); /* the parent has freed it */
     return 0;
 }
 
@@ -707,7 +708,7 @@ static void memory_and_events_cross_processes(void)
     char byte;
 
     CHECK(pipe(to) == 0 && pipe(from) == 0);
-    child = fork(); /* before the first use of the engine */
+    child = fork(); /* forked before the first use of the engine */
     if (child == 0) {
         exit(other_process(to[0], from[1]));
     }
@@ -800,7 +801,7 @@ static void threads_do_not_disturb_each_other(void)
 
 /* ---- the machine ---------------------------------------------------------------------------- */
 
-/* Of tests/sim/machines/node-8gpu.json. */
+/* Uses tests/sim/machines/node-8gpu.json. */
 static void orders_name_the_same_devices(void)
 {
     uint32_t count, by_pci[ORDER], fastest[ORDER], shuffled[ORDER];
@@ -878,7 +879,7 @@ int main(int argc, char **argv)
         if (argc == 1) {
             puts(cases[i].name);
         } else if (strcmp(argv[1], cases[i].name) == 0) {
-            /* A child of that child must find an unused engine. */
+            /* A case that forks must find an unused engine in its child. */
             prepare();
             cases[i].run();
             return 0;

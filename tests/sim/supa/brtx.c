@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A simulated BRTX. The name of its library is not known. */
+/* A simulated BRTX. The file name of the vendor's library is not known. */
 #include "engine.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the two simulated generations share: the names of errors, whose numbers are invented (they
- * differ from CUDA's, so that only a caller that compares names understands them), and the numbers
- * of copy kinds: CUDA's, or others with the vendor's fact "numbering": "other".
+ * Declarations that the two simulated generations share: the names of errors, whose numbers are
+ * invented (they differ from CUDA's, so that only a caller that compares names understands them),
+ * and the numbers of copy kinds: CUDA's, or others with the vendor's fact "numbering": "other".
  */
 #ifndef DS_ACCEL_TESTS_SIM_SUPA_COMMON_H
 #define DS_ACCEL_TESTS_SIM_SUPA_COMMON_H
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #ifdef SUPA_UNNAMED
-/* A library without error names: errors have CUDA's numbers. */
+/* In a library without error names, errors have CUDA's numbers. */
 enum {
     INVALID_VALUE = 1,
     MEMORY_ALLOCATION = 2,
@@ -68,7 +68,7 @@ enum {
 };
 #endif
 
-/* Indexed by code, from INVALID_VALUE; PREFIX is "suError" or "supaError". */
+/* The names of errors, indexed by code - INVALID_VALUE; prefix is "suError" or "supaError". */
 #define SUPA_NAMES(prefix) \
     { \
         prefix "InvalidValue", prefix "MemoryAllocation", prefix "InvalidMemcpyDirection", \
@@ -100,7 +100,7 @@ static const char *const supa_visible[] = {"SUPA_VISIBLE_DEVICES", NULL};
         .update_failure = UPDATE_FAILURE, \
     }
 
-/* The runtime's number as one of enum rt_kind. */
+/* Converts the runtime's number of a copy kind to one of enum rt_kind. */
 static inline int supa_kind(int kind)
 {
     static const int others[] = {RT_DEVICE_TO_DEVICE, RT_DEVICE_TO_HOST, RT_HOST_TO_DEVICE,

@@ -3,7 +3,7 @@
 /*
  * A simulated libsupa-runtime.so of SDK 1.x, according to the vendor's manual: functions su..., the
  * stream before the kind in the asynchronous copy, streams whose destruction waits for their work,
- * and one suFree() for device and pinned memory (suFreeHost() came later, and is absent here).
+ * and one suFree() for device and pinned memory (suFreeHost() was added later, and is absent here).
  */
 #include "common.h"
 
@@ -125,7 +125,7 @@ SIM_EXPORT suError_t suMallocDevice(void **devPtr, size_t size)
     return RT_RESULT(rt_malloc(devPtr, size));
 }
 
-/* Device and pinned memory. */
+/* Frees device and pinned memory. */
 SIM_EXPORT suError_t suFree(void *ptr)
 {
     struct sim_block block;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * A simulated libsupa-runtime.so of SDK 2.x, according to code that calls it: CUDA's runtime with
- * the prefix supa, the kind before the stream. It also exports functions su... of the driver, with
- * names from the runtime of 1.x: the plugin must never call them.
+ * the prefix supa, the kind before the stream. It also exports functions su... of the driver, which
+ * have the same names as functions of the 1.x runtime: the plugin must never call them.
  */
 #include "common.h"
 
@@ -309,7 +309,7 @@ SIM_EXPORT supaError_t supaGraphDestroy(supaGraph_t graph)
     return RT_RESULT(rt_graph_destroy(graph));
 }
 
-/* ---- the driver's functions, under names of 1.x ---------------------------------------------- */
+/* ---- the driver's functions with names of 1.x ------------------------------------------------ */
 
 SIM_EXPORT int suDeviceGetAttribute(int *value, int attribute, int device)
 {

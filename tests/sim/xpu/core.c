@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Init, driver, devices, contexts.
+ * Start, driver, devices, contexts.
  *
  * Facts of the vendor: "order" (default pci), "hierarchy" (COMPOSITE, FLAT; default COMPOSITE),
  * "api_minor" (17), "has_init_drivers" (1), "has_graphs" (1), "loader_code" (the code of zeInit).
@@ -20,7 +20,7 @@
 static struct {
     pthread_mutex_t lock;
     bool is_initialized, has_legacy_sysman;
-    struct device *cards[LIMIT]; /* in the driver's order */
+    struct device *cards[LIMIT]; /* cards in the driver's order */
     uint32_t card_count;
     struct device *visible[LIMIT];
     uint32_t visible_count;
@@ -82,7 +82,7 @@ uint32_t all_cards(struct device ***cards_out)
     return driver.card_count;
 }
 
-/* ---- what is visible ------------------------------------------------------------------------ */
+/* ---- visible devices ------------------------------------------------------------------------ */
 
 static struct device *make_device(const struct sim_device *card, const struct sim_device *part)
 {
@@ -139,9 +139,9 @@ static uint32_t tile_count(const struct device *card)
 }
 
 /*
- * Returns true if the number is in the mask, and which tile if only one; the mask's order means
- * nothing. A tile that does not exist is ignored, and so is every tile where tiles are the devices:
- * limit 0.
+ * Returns true if the mask contains the number, and stores the tile if the mask contains only one
+ * of the card. The order of the mask has no effect. A tile number from limit on is ignored; limit
+ * is 0 where tiles are the devices.
  */
 static bool is_in_mask(uint32_t number, uint32_t limit, int *tile_out)
 {
@@ -231,8 +231,8 @@ static ze_result_t initialize(void)
 }
 
 /*
- * "Each forked process must call zeInit": a child may start the library again as long as there is
- * no context. It must call zeInit, regardless of its parent.
+ * Begins a call. "Each forked process must call zeInit": a child may start the library again as
+ * long as there is no context. It must call zeInit, regardless of its parent.
  */
 int64_t enter(const char *call)
 {
@@ -267,7 +267,7 @@ SIM_EXPORT ze_result_t zeInit(uint32_t flags)
     return initialize();
 }
 
-/* With count 0, returns the count; otherwise writes the one handle. */
+/* If *count is 0, stores the count; otherwise stores the one handle. */
 static ze_result_t give_driver(uint32_t *count, void **drivers)
 {
     if (*count == 0) {
@@ -298,7 +298,7 @@ SIM_EXPORT ze_result_t zeInitDrivers(uint32_t *count, void **drivers,
     NEED_POINTER(count);
     NEED_POINTER(desc);
     check_base(desc, 0x00020021, __func__);
-    /* The loader's result for a driver whose table has no pfnInitDrivers. */
+    /* The loader returns this code if the driver's table has no pfnInitDrivers. */
     if (sim_device_count("xpu") > 0 && sim_vendor_number("has_init_drivers", 1) == 0) {
         return ZE_RESULT_ERROR_UNINITIALIZED;
     }
@@ -387,7 +387,7 @@ SIM_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(void *handle, const c
     check_driver(handle, __func__);
     NEED_POINTER(name);
     NEED_POINTER(function);
-    /* Like the null driver: SUCCESS, and no function. */
+    /* Like the null driver, returns SUCCESS and no function. */
     *function = sim_vendor_number("has_graphs", 1) != 0 ? graph_function(name) : NULL;
     return ZE_RESULT_SUCCESS;
 }
@@ -412,7 +412,7 @@ SIM_EXPORT ze_result_t zeDeviceGet(void *handle, uint32_t *count, struct device 
     return ZE_RESULT_SUCCESS;
 }
 
-/* As with FLAT: no root. COMBINED reports it. */
+/* With the hierarchy FLAT a tile has no root device; with COMBINED it would have one. */
 SIM_EXPORT ze_result_t zeDeviceGetRootDevice(struct device *device, struct device **root);
 SIM_EXPORT ze_result_t zeDeviceGetRootDevice(struct device *device, struct device **root)
 {
@@ -442,7 +442,7 @@ void fill_properties(const struct device *device, ze_device_properties_t *proper
     properties->numEUsPerSubslice = 8;
     properties->numSubslicesPerSlice = 16;
     properties->numSlices = device->is_tile || !card->is_partitioned ? 4 : 8;
-    /* The tag selects one of two units for the clock. */
+    /* The tag selects one of two units of the clock: ticks per second, or nanoseconds per tick. */
     properties->timerResolution = properties->stype == 0x00020006 ? hz : 1000000000 / hz;
     properties->timestampValidBits = 64;
     properties->kernelTimestampValidBits = (uint32_t)sim_number(card, "tick_bits", 32);
@@ -551,7 +551,7 @@ typedef struct {
 SIM_ASSERT(sizeof(ze_device_memory_properties_t) == 296, "by ze_api.h");
 SIM_ASSERT(offsetof(ze_device_memory_properties_t, totalSize) == 32, "by ze_api.h");
 
-/* Two memories of half the size each. */
+/* A device has two memories, each of half the size. */
 SIM_EXPORT ze_result_t zeDeviceGetMemoryProperties(struct device *device, uint32_t *count,
                                                    ze_device_memory_properties_t *memories);
 SIM_EXPORT ze_result_t zeDeviceGetMemoryProperties(struct device *device, uint32_t *count,

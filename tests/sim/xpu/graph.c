@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The graph extension of 1.17, whose functions are returned by name. A graph must outlive its
+ * The graph extension of 1.17, whose functions are found by name. A graph must outlive its
  * executable graphs, and an executable graph its last launch.
  */
 #include "shim.h"

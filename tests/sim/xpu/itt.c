@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * A collector of ITT: SIM_RANGES gets "push DOMAIN: NAME" and "pop". The two identifiers of 24
- * bytes are passed by value; an identifier that is not null shows a wrong argument layout.
+ * bytes are passed by value; an identifier that is not null reveals a caller with a wrong argument
+ * layout.
  */
 #include "engine.h"
 
@@ -18,7 +19,7 @@ SIM_ASSERT(sizeof(__itt_id) == 24, "by ittnotify.h");
 #define NAMES 256
 static char names[NAMES][128];
 
-/* The same name returns the same object, as in a collector; NULL: too many names. */
+/* Returns the object of a name, always the same one, as a collector does; NULL: too many names. */
 static void *name_of(const char *name)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -131,7 +131,7 @@ static void reset_now(void *argument)
     sim_event_reset(((struct event *)argument)->event);
 }
 
-/* The result of a command. A broken capture accepts no more commands. */
+/* Returns the result of a command. A broken capture accepts no more commands. */
 static ze_result_t result_on(const struct list *list, int status)
 {
     if (status != 0 && sim_capture_status(list->stream) == SIM_CAPTURE_BROKEN) {
@@ -185,7 +185,7 @@ ze_result_t signal_behind(struct list *list, struct event *event, bool has_time,
     atomic_store(&event->is_timed, has_time);
     status = sim_event_signal(event->event, list->stream);
     if (status == 0 && captures(list)) {
-        /* Another list that waits for the event joins the capture. */
+        /* A list that waits for the event joins the capture. */
         status = sim_event_record(event->event, list->stream);
     }
     return result_on(list, status);
@@ -332,7 +332,8 @@ SIM_EXPORT ze_result_t zeCommandListAppendWaitOnEvents(struct list *list, uint32
     return result;
 }
 
-/* A lost device drops its pending work in its own time, and no caller can wait for that. */
+/* Checks that no list waits for the event. A lost device drops its pending work later, and no
+ * caller can wait for that. */
 static void check_no_waits(struct event *event, const char *call)
 {
     while (atomic_load(&event->wait_count) > 0 && device_is_lost(atomic_load(&event->waiter))) {
@@ -511,7 +512,7 @@ SIM_EXPORT ze_result_t zeEventDestroy(struct event *event)
 SIM_EXPORT ze_result_t zeEventHostSignal(struct event *event);
 SIM_EXPORT ze_result_t zeEventHostSignal(struct event *event)
 {
-    ENTER_RELEASE(); /* waiting threads must not wait forever */
+    ENTER_RELEASE(); /* threads that wait for the event must wake up */
     NEED_HANDLE(event);
     sim_handle_check(event, "event", __func__);
     atomic_store(&event->is_armed, true);
@@ -586,8 +587,8 @@ static uint64_t ticks_at(const struct event *event, uint64_t time_ns)
 }
 
 /*
- * The start time is meaningless for an event signalled after other work; the upper bits are
- * undefined.
+ * Returns the times of an event. The start time is meaningless for an event signalled after other
+ * work; the upper bits are undefined.
  */
 SIM_EXPORT ze_result_t zeEventQueryKernelTimestamp(struct event *event,
                                                    ze_kernel_timestamp_result_t *dstptr);

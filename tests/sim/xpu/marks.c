@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The time between two events with a task of 20 ms between them; the simulated clock wraps around
- * in between, if the machine says so. Then an event that is recorded repeatedly while a blocked
- * stream still has to pass a wait for the event's first mark: `marks` succeeds if that mark is not
- * reused until then. And a stream that is destroyed while it is blocked continues. Prints failures;
- * exit code 0 or 1.
+ * Measures the time between two events with a task of 20 ms between them; the simulated clock wraps
+ * around in between, if the machine's description says so. Then records an event repeatedly while a
+ * blocked stream has not yet passed its wait for the event's first mark: `marks` succeeds if that
+ * mark is not reused until then. Also checks that a stream that is destroyed while it is blocked
+ * continues. Prints failures; exit code 0 or 1.
  */
 #include <ds-accel/ds_accel.h>
 

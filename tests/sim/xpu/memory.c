@@ -23,7 +23,8 @@ typedef struct {
 } ze_host_mem_alloc_desc_t;
 SIM_ASSERT(sizeof(ze_host_mem_alloc_desc_t) == 24, "by ze_api.h");
 
-/* The only allowed chain: a request for more than maxMemAllocSize. */
+/* Returns true if the descriptor has the only allowed chain: a request for more than
+ * maxMemAllocSize. */
 static bool is_relaxed(const ze_device_mem_alloc_desc_t *desc, const char *call)
 {
     const ze_host_mem_alloc_desc_t *chain = desc->pNext;
@@ -155,7 +156,7 @@ struct opaque_handle {
     uint64_t handle;
     uint64_t pool_offset;
     uint32_t process;
-    uint8_t type; /* 0: a descriptor */
+    uint8_t type; /* 0: the handle is a descriptor */
     uint8_t memory_type;
     uint64_t opaque_handle;
     uint8_t reserved[32];
@@ -171,7 +172,7 @@ static struct {
     pthread_mutex_t lock;
     struct {
         void *base;
-        int fd; /* plus 1; 0: none */
+        int fd; /* descriptor plus 1; 0: none */
         ze_ipc_mem_handle_t handle;
     } list[HANDLES];
 } handles = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -191,11 +192,11 @@ static void fill_handle(ze_ipc_mem_handle_t *handle, int fd)
         memset(handle, 0, sizeof(*handle));
         memcpy(handle->data, &opaque, sizeof(opaque));
     } else {
-        memcpy(handle->data, &older, sizeof(older)); /* the rest stays as the caller set it */
+        memcpy(handle->data, &older, sizeof(older)); /* the caller's other bytes stay */
     }
 }
 
-/* The number in the handle. */
+/* Returns the descriptor's number in the handle. */
 static int descriptor_in(const ze_ipc_mem_handle_t *handle)
 {
     struct older_handle older;
@@ -385,7 +386,7 @@ SIM_EXPORT ze_result_t zeMemCloseIpcHandle(struct context *context, const void *
     return ZE_RESULT_SUCCESS;
 }
 
-/* Both functions know only this process's exports. */
+/* Finds the handle of a descriptor among the exports of this process. */
 static bool find_handle(int fd, ze_ipc_mem_handle_t *handle_out)
 {
     bool is_found = false;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A simulated Level Zero: the loader's exports with a simulated driver behind them. Prototypes,
+ * A simulated Level Zero: the loader's exports, implemented by a simulated driver. Prototypes,
  * sizes and numbers are written here a second time, from ze_api.h and zes_api.h of v1.32, with the
  * manual's names; the plugin's header is not used.
  *
- * Checks beyond the engine's own: every descriptor's stype and pNext, one thread at a time for a
- * list, an event's reset before it is signalled again but not while a list waits for it, and the
+ * Checks in addition to the engine's: every descriptor's stype and pNext, one thread at a time for
+ * a list, an event's reset before it is signalled again but not while a list waits for it, and the
  * order of commands in lists without in-order execution.
  */
 #ifndef DS_ACCEL_TESTS_SIM_XPU_SHIM_H
@@ -48,7 +48,7 @@ typedef uint8_t ze_bool_t;
 /* Counts the call; returns the scripted code. */
 int64_t enter(const char *call);
 
-/* First statement of each exported function. */
+/* The first statement of each exported function. */
 #define ENTER() \
     do { \
         int64_t scripted_ = enter(__func__); \
@@ -78,7 +78,7 @@ struct base {
     uint32_t stype;
     const void *pNext;
 };
-/* Misuse unless the descriptor has that tag and no chain. */
+/* Aborts unless the descriptor has that tag and no chain. */
 void check_base(const void *descriptor, uint32_t stype, const char *call);
 
 typedef struct {
@@ -110,14 +110,14 @@ SIM_ASSERT(sizeof(ze_ipc_mem_handle_t) == 64, "by ze_api.h");
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
-/* A device as callers see it: a card, or a tile of a card. Never freed. */
+/* A device as callers see it: a card, or a tile of a card. It is never freed. */
 struct device {
     uint32_t magic;
     const struct sim_device *card;
     const struct sim_device *part; /* the owner of its memory: the card itself, or a tile */
     uint32_t tile;
     bool is_tile;
-    bool is_subdevice; /* and reports it */
+    bool is_subdevice; /* a tile, reported as a subdevice */
     struct device *root;
 };
 
@@ -136,9 +136,9 @@ struct event {
     struct pool *pool;
     uint32_t index;
     atomic_bool is_armed;          /* signalled, and not reset since */
-    atomic_bool is_timed;          /* by a command with a time */
+    atomic_bool is_timed;          /* signalled by a command with a time */
     atomic_uint wait_count;        /* lists that have not yet passed their wait */
-    struct device *_Atomic waiter; /* of the last of these lists */
+    struct device *_Atomic waiter; /* the device of the last such list */
 };
 
 struct list {
@@ -146,27 +146,27 @@ struct list {
     struct device *device;
     struct context *context;
     bool is_in_order;
-    bool has_command;     /* after the last barrier */
-    atomic_uint captures; /* captures that this list began */
+    bool has_command;     /* a command was queued after the last barrier */
+    atomic_uint captures; /* number of captures that this list began */
     atomic_bool is_in_use;
 };
 
-/* Misuse unless the handle is of that kind. */
+/* Abort unless the handle is of that kind. */
 struct device *check_device(struct device *device, const char *call);
 void check_context(struct context *context, const char *call);
 bool device_is_lost(const struct device *device);
 uint64_t device_memory_bytes(const struct device *device);
-/* The cards in Sysman's order. */
+/* Returns the number of cards, and the cards in Sysman's order. */
 uint32_t all_cards(struct device ***cards_out);
 bool is_initialized(void);
 bool has_legacy_sysman(void);
 uint32_t api_version(void);
 void fill_properties(const struct device *device, ze_device_properties_t *properties);
 void fill_address(const struct device *device, ze_pci_address_t *address);
-/* Graph functions, by name; NULL: unknown. */
+/* Returns a graph function by its name; NULL: unknown. */
 void *graph_function(const char *name);
 
-/* list.c: begins and ends a command; the events that a command waits for and signals. */
+/* Begin and end a command (list.c); wait for its events, and signal its event. */
 ze_result_t begin_command(struct list *list, const char *call);
 void end_command(struct list *list);
 ze_result_t wait_for(struct list *list, uint32_t count, struct event **events, const char *call);

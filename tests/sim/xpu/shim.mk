@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Level Zero's loader with a driver behind it, the same with the exports of a loader of 1.8, and a
-# collector of ITT.
+# Level Zero's loader with a simulated driver, the same loader with the exports of version 1.8, and
+# a collector of ITT.
 
 XPU_SHIM := tests/sim/xpu/core.c tests/sim/xpu/list.c tests/sim/xpu/memory.c tests/sim/xpu/graph.c \
     tests/sim/xpu/sysman.c

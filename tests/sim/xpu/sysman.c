@@ -34,7 +34,7 @@ struct sensor {
     uint32_t magic;
     enum kind kind;
     struct card *card;
-    uint32_t number; /* of its kind: a tile, or a card's first and second sensor */
+    uint32_t number; /* a tile, or a card's first or second sensor */
 };
 
 struct card {
@@ -206,7 +206,7 @@ static ze_result_t enumerate(void *device, enum kind kind, uint32_t *count, stru
     if (kind == POWER && card->tile_count == 0) {
         there = 1;
     } else if (kind == POWER) {
-        there = card->tile_count + 1; /* the card's own, last */
+        there = card->tile_count + 1; /* the last one is the card's own */
     } else if ((kind == TEMPERATURE || kind == FREQUENCY) && card->tile_count == 0) {
         there = 2;
     } else if (kind == PORT) {
@@ -234,7 +234,7 @@ static struct card *sensor_card(const struct sensor *sensor, enum kind kind, con
     return sensor->card;
 }
 
-/* Whether the sensor belongs to a tile, and to which. */
+/* Returns whether the sensor belongs to a tile, and stores the tile. */
 static ze_bool_t on_tile(const struct sensor *sensor, uint32_t *tile_out)
 {
     *tile_out = sensor->number < sensor->card->tile_count ? sensor->number : 0;
@@ -338,7 +338,7 @@ SIM_EXPORT ze_result_t zesEngineGetActivity(struct sensor *engine, zes_engine_st
     ENTER();
     busy = (uint64_t)sim_number(facts_of(sensor_card(engine, ENGINE, __func__)),
                                 "utilization_percent", 37);
-    stats->timestamp = now_ns() / 100000 * 100; /* so that the quotient is a whole number */
+    stats->timestamp = now_ns() / 100000 * 100; /* a multiple of 100, for a whole quotient */
     stats->activeTime = stats->timestamp / 100 * busy;
     return ZE_RESULT_SUCCESS;
 }
@@ -354,7 +354,7 @@ typedef struct {
 } zes_temp_properties_t;
 SIM_ASSERT(sizeof(zes_temp_properties_t) == 48, "by zes_api.h");
 
-/* A card without tiles has the memory's sensor first, then the processor's. */
+/* A card without tiles has two sensors: first the memory's, then the processor's. */
 SIM_EXPORT ze_result_t zesTemperatureGetProperties(struct sensor *sensor,
                                                    zes_temp_properties_t *properties);
 SIM_EXPORT ze_result_t zesTemperatureGetProperties(struct sensor *sensor,
@@ -409,7 +409,7 @@ typedef struct {
 } zes_power_energy_counter_t;
 SIM_ASSERT(sizeof(zes_power_energy_counter_t) == 16, "by zes_api.h");
 
-/* Microjoules and microseconds: a tile has its share of the card's energy. */
+/* Returns microjoules and microseconds: a tile has its share of the card's energy. */
 SIM_EXPORT ze_result_t zesPowerGetEnergyCounter(struct sensor *domain,
                                                 zes_power_energy_counter_t *energy);
 SIM_EXPORT ze_result_t zesPowerGetEnergyCounter(struct sensor *domain,
