@@ -5,7 +5,7 @@
 
 # ---- settings ------------------------------------------------------------------------------------
 
-# RELEASE=1: without assertions, as for packages, in a separate build directory.
+# RELEASE=1: build without assertions, as for packages, in a separate build directory.
 RELEASE ?=
 BUILD ?= $(if $(filter 1,$(RELEASE)),build-release,build)
 PREFIX ?= /usr/local
@@ -18,11 +18,11 @@ MANDIR ?= $(DATADIR)/man
 DOCDIR ?= $(DATADIR)/doc/ds-accel
 SYSCONFDIR ?= /etc
 CACHEDIR ?= /var/cache
-# The directory for vendors' plugins, independent of PREFIX.
+# Directory for plugins of vendors, independent of PREFIX.
 PLUGINDIR ?= /usr/lib/ds-accel
 DESTDIR ?=
-# These paths are in the library, the command and the .pc files: they must not depend on the working
-# directory.
+# These paths are compiled into the library and the command, and are written to the .pc files, so
+# they must not depend on the working directory.
 DIRECTORIES := BINDIR LIBDIR LIBEXECDIR INCLUDEDIR DATADIR MANDIR DOCDIR SYSCONFDIR CACHEDIR PLUGINDIR
 RELATIVE := $(strip $(foreach name,$(DIRECTORIES),$(if $(filter /%,$(firstword $($(name)))),,$(name)=$($(name)))))
 $(if $(RELATIVE),$(error not an absolute path: $(RELATIVE)))
@@ -36,13 +36,13 @@ endif
 CFLAGS ?= -O2 -g
 LDFLAGS ?=
 PKG_CONFIG ?= pkg-config
-# Compiles the programs that the build itself runs.
+# HOSTCC compiles the programs that the build itself runs.
 HOSTCC ?= $(CC)
 PYTHON ?= /usr/bin/python3
-# Sanitizers, such as SAN=address,undefined; WERROR=-Werror for CI.
+# SAN lists sanitizers, as in SAN=address,undefined; WERROR=-Werror is meant for CI.
 SAN ?=
 WERROR ?=
-# NO_DEPS=1: only list the packages that are missing.
+# NO_DEPS=1: list the missing packages without installing them.
 NO_DEPS ?=
 
 VERSION := $(shell sed -n 's/^\#define DS_ACCEL_VERSION "\(.*\)"/\1/p' core/ds_accel.h)
@@ -56,9 +56,9 @@ BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SA
 # clang links its sanitizer runtimes into the program, so -z defs would reject every shared object.
 DEFS := $(if $(SAN),,-Wl,-z,defs)
 DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson libmd)
-# SHA-256 is linked from an archive, if there is one: each additional shared library delays every
-# start. Libraries in separate directories are linked as they are: an archive in the compiler's own
-# directory may have another version.
+# libmd, for SHA-256, is linked as an archive if there is one, because each additional shared
+# library delays every start. Libraries in separate directories are linked with -l, because an
+# archive in the directory of the compiler may have another version.
 DEPENDS_DIRS = $(shell $(PKG_CONFIG) --libs-only-L jansson libmd)
 archive = $(if $(if $(DEPENDS_DIRS),,$(filter /%,$(shell $(CC) -print-file-name=lib$(1).a))),-l:lib$(1).a,-l$(1))
 LIBMD = $(call archive,md)
@@ -66,7 +66,8 @@ DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson) $(LIBMD)
 # Our own programs start often, so they link more archives.
 PROGRAM_LIBS = $(DEPENDS_DIRS) $(call archive,ltdl) $(call archive,jansson) $(LIBMD) -lpthread -ldl
 
-# Allowed includes: each directory compiles against a staged directory with the headers it may use.
+# Each source directory compiles against a staged directory that has only the headers that it may
+# include.
 STAGE := $(BUILD)/stage
 STAGE_PLUGIN := $(STAGE)/plugin
 STAGE_PROGRAM := $(STAGE)/program
@@ -75,36 +76,38 @@ PATHS := -DDS_ACCEL_DATADIR='"$(DATADIR)"' -DDS_ACCEL_SYSCONFDIR='"$(SYSCONFDIR)
     -DDS_ACCEL_LIBDIR='"$(LIBDIR)"' -DDS_ACCEL_SONAME='"libds_accel.so.$(SOVERSION)"'
 ASSERTIONS := $(if $(filter 1,$(RELEASE)),-DNDEBUG)
 CORE_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -fno-semantic-interposition -I$(STAGE_PROGRAM) $(DEPENDS_CFLAGS) $(CFLAGS)
-# Tests of internal functions see all rooms.
+# Tests of internal functions may include headers of all rooms.
 INSIDE_CFLAGS = $(filter-out -DNDEBUG,$(CORE_CFLAGS)) -Icore
 PLUGIN_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
 PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(LDFLAGS)
 TOOL_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
-# Tests run once: compiling them with -O2 takes longer than it saves.
+# Tests run once, so compiling them with -O2 would take longer than it saves.
 TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --cflags criterion) \
     -DTEST_BUILD='"$(abspath $(TESTBED))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS:-O2=-O1)
 
 # ---- sources -------------------------------------------------------------------------------------
 
-# Directories that use the frame of plugins/common; mps is built on Darwin only.
+# VENDOR_PLUGINS are the directories that use the frame of plugins/common; mps is built on Darwin
+# only.
 SYSTEM := $(shell uname -s)
 VENDOR_PLUGINS := $(filter-out common cpu mock $(if $(filter Darwin,$(SYSTEM)),,mps),$(sort $(patsubst plugins/%/,%,$(wildcard plugins/*/))))
 PLUGINS := cpu mock $(VENDOR_PLUGINS)
 cpu_LIBS := -lnuma
 
-# The rooms of core/, in the order of use: each sees the headers of earlier rooms and its own. ROOMS
-# make up libds_accel.so, TOOLS_ROOMS libds_accel_tools.so; our own programs contain all of them.
+# The rooms (subdirectories) of core/, in the order of use: each room may include its own headers
+# and those of earlier rooms. ROOMS form libds_accel.so, TOOLS_ROOMS libds_accel_tools.so; our own
+# programs contain all rooms.
 ROOMS := base config machine host runtime layers
 TOOLS_ROOMS := report record memtools conformance lint
 room_sources = $(sort $(foreach room,$(1),$(wildcard core/$(room)/*.c core/$(room)/*/*.c)))
 CORE_SOURCES := $(call room_sources,$(ROOMS) $(TOOLS_ROOMS))
-# Functions without state, linked into both libraries: each saves exports from one library to the
-# other.
+# Files without variables are linked into both libraries, so that fewer symbols are exported from
+# one library to the other.
 STATELESS := $(addprefix core/,$(addsuffix .c,$(addprefix base/,clock file json list text) config/config_locate \
     $(addprefix machine/,cgroup elf hardware_note library machine presence topology)))
-# ds-accel-probe.c is a program of its own; reasons.c runs during the build.
+# ds-accel-probe.c is a separate program; reasons.c runs during the build.
 TOOL_SOURCES := $(sort $(filter-out tools/ds-accel-probe.c tools/reasons.c,$(wildcard tools/*.c)))
-# tests/ROOM/test_NOUN.c, and files that several of them share.
+# Unit tests are tests/ROOM/test_NOUN.c, and the files that several of them share are tests/*.c.
 UNIT_SOURCES := $(sort $(wildcard tests/*/test_*.c))
 UNIT_SHARED := $(sort $(wildcard tests/*.c))
 CONF_FILES := $(sort $(wildcard conf/*.json))
@@ -121,7 +124,7 @@ LIBRARY_FILE := $(LIBRARY).$(VERSION)
 TOOLS_LIBRARY := $(BUILD)/lib/libds_accel_tools.so
 TOOLS_LIBRARY_FILE := $(TOOLS_LIBRARY).$(VERSION)
 LIBRARIES := $(LIBRARY) $(TOOLS_LIBRARY)
-# For tests: the flags of ds-accel-tools.pc.
+# Link flags for tests, as in ds-accel-tools.pc.
 LINK_LIBRARIES := -L$(BUILD)/lib -Wl,--no-as-needed -lds_accel_tools -lds_accel
 PROGRAM := $(BUILD)/bin/ds-accel
 HELPER := $(BUILD)/libexec/ds-accel/ds-accel-probe
@@ -133,7 +136,7 @@ MANUALS := $(foreach page,$(sort $(wildcard docs/*.[157])), \
     $(BUILD)/share/man/man7/ds-accel-reasons.7
 COMPLETIONS := $(BUILD)/share/bash-completion/completions/ds-accel \
     $(BUILD)/share/zsh/site-functions/_ds-accel
-# The vendor's kit: the rules, and the plugin of their example.
+# The kit for vendors: the rules of the ABI, and the example plugin with its Makefile.
 KIT := $(addprefix $(BUILD)/share/doc/ds-accel/,plugin-abi.md example/example.c example/Makefile example/plugin.map)
 BUILD_PC := $(BUILD)/lib/pkgconfig/ds-accel.pc
 BUILD_TOOLS_PC := $(BUILD)/lib/pkgconfig/ds-accel-tools.pc
@@ -165,7 +168,7 @@ $(BUILD)/obj/reasons: tools/reasons.c core/reasons.def
 	@mkdir -p $(@D)
 	$(HOSTCC) -std=c11 $(WARNINGS) -Icore -o $@ $<
 
-# The page of reasons is generated from the table that is compiled into the library.
+# The manual page of reasons is generated from the table that is compiled into the library.
 $(BUILD)/share/man/man7/ds-accel-reasons.7: $(BUILD)/obj/reasons
 	@mkdir -p $(@D)
 	$< >$@
@@ -198,14 +201,14 @@ $(BUILD)/share/doc/ds-accel/example/%: docs/example/%
 	@mkdir -p $(@D)
 	cp $< $@
 
-# The example is the first program in docs/plugin-abi.md.
+# The example is the first C program in docs/plugin-abi.md.
 $(BUILD)/share/doc/ds-accel/example/example.c: docs/plugin-abi.md
 	@mkdir -p $(@D)
 	@{ echo '/* SPDX-License-Identifier: Apache-2.0'; echo ' * Copyright (c) 2026 the ds-accel authors */'; \
 	    awk '/^```/ { if (on) exit; on = $$0 == "```c"; next } on' $<; } >$@
 
-# A change of these settings rebuilds the files compiled with them; paths are compiled into one file
-# alone.
+# A change of these settings rebuilds the files compiled with them. Paths have their own settings
+# file, because they are compiled into prefix.c only.
 SETTINGS := $(BUILD)/obj/settings
 $(SETTINGS): FORCE
 	@$(call write_if_changed,$(CC) $(CFLAGS) $(SAN) $(WERROR)$(ASSERTIONS:%= %))
@@ -217,7 +220,8 @@ FORCE:
 
 STAGED := $(STAGE_PLUGIN)/plugin-api.h $(addprefix $(STAGE_PROGRAM)/,plugin-api.h ds_accel.h ds_accel_tools.h)
 
-# A directory per room with links to the rooms it may see: an include of a later room does not compile.
+# Each room gets a directory with links to the rooms that it may include: an include of a later room
+# does not compile.
 define room_rule
 SEEN := $$(SEEN) $(1)
 $(STAGE)/rooms/$(1)/complete: SEEN := $$(SEEN)
@@ -237,7 +241,7 @@ $(foreach room,$(ROOMS) $(TOOLS_ROOMS),$(eval $(call room_rule,$(room))))
 $(BUILD)/obj/core/config/prefix.o: CORE_CFLAGS += $(PATHS)
 $(BUILD)/obj/core/config/prefix.o: $(PATH_SETTINGS)
 
-# Vectorized loops; none of these flags changes a result.
+# The loops of philox.c are vectorized; none of these flags changes a result.
 $(BUILD)/obj/core/runtime/philox.o: CORE_CFLAGS += -O3 -fno-math-errno -fno-trapping-math
 
 $(BUILD)/obj/tools/%.o: tools/%.c Makefile $(SETTINGS) | $(STAGED)
@@ -248,8 +252,8 @@ $(BUILD)/obj/plugins/%.o: plugins/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(PLUGIN_CFLAGS) -ffunction-sections -fdata-sections -c -o $@ $<
 
-# Calls within a library are direct; -z nodelete, since libds_accel.so calls the tools library
-# through tables.
+# Calls within a library are direct. The tools library has -z nodelete, because libds_accel.so calls
+# it through tables of function pointers.
 LIBRARY_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,relro,-Bsymbolic-functions,--exclude-libs,libmd.a $(SANFLAGS) $(LDFLAGS)
 $(LIBRARY_FILE): $(LIBRARY_OBJECTS) core/ds_accel.map
 	@mkdir -p $(@D)
@@ -266,14 +270,14 @@ $(LIBRARIES): %.so: %.so.$(VERSION)
 	ln -sf $(notdir $<) $@.$(SOVERSION)
 	ln -sf $(notdir $@.$(SOVERSION)) $@
 
-# Linked with the library's objects, like the helper below, rather than with the library (decision
-# 0024).
+# The command and the helper below contain the objects of the libraries and do not load the
+# libraries (decision 0024).
 $(PROGRAM): $(TOOL_OBJECTS) $(CORE_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $^ $(SANFLAGS) $(LDFLAGS) -Wl,-z,now,-z,relro -Wl,--as-needed $(PROGRAM_LIBS)
 
-# Lazy binding: the helper uses few of its symbols, and starts a tenth faster. Its writable GOT adds
-# no risk: the probed plugin runs in the same process anyway.
+# The helper uses few of its symbols, so lazy binding makes its start a tenth faster. The writable
+# GOT adds no risk, because the probed plugin runs in the same process anyway.
 $(HELPER): $(BUILD)/obj/tools/ds-accel-probe.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $^ $(SANFLAGS) $(LDFLAGS) -Wl,-z,lazy,-z,relro \
@@ -281,10 +285,11 @@ $(HELPER): $(BUILD)/obj/tools/ds-accel-probe.o $(CORE_OBJECTS)
 
 VENDOR_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(filter-out %/cuda_shaped.c,$(wildcard plugins/common/*.c))))
 $(foreach plugin,$(VENDOR_PLUGINS),$(eval $(plugin)_FRAME := $(VENDOR_OBJECTS)))
-# These runtimes have functions with the same arguments as CUDA's (plugins/common/cuda_shaped.h).
+# Functions of these runtimes have the same arguments as those of CUDA
+# (plugins/common/cuda_shaped.h).
 $(foreach plugin,rocm sdaa supa,$(eval $(plugin)_FRAME += $(BUILD)/obj/plugins/common/cuda_shaped.o))
 
-# A plugin leaves out the functions of the frame that it does not call.
+# The linker drops the functions of the frame that a plugin does not call.
 define plugin_rule
 $(BUILD)/lib/ds-accel/ds_accel_$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard plugins/$(1)/*.c))) $$($(1)_FRAME)
 	@mkdir -p $$(@D)
@@ -305,7 +310,7 @@ TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-calle
 all: deps  ## build everything (the build directory is a usable prefix)
 	@$(MAKE) --no-print-directory build
 
-# The note is printed once per build directory.
+# The note that mps is skipped is printed once per build directory.
 MPS_SKIPPED := $(if $(filter mps,$(PLUGINS)),,$(BUILD)/obj/mps-skipped)
 $(BUILD)/obj/mps-skipped:
 	@mkdir -p $(@D)
@@ -325,8 +330,8 @@ run: all  ## build, then say which accelerator this machine has
 
 # -- tests --
 
-# Tests of the host use a prefix with only two plugins, cpu and mock, whatever else is built or
-# installed. Tests of vendors' plugins use the build directory itself.
+# Tests of the host use a prefix (the testbed) with only two plugins, cpu and mock, whatever else is
+# built or installed. Tests of plugins of vendors use the build directory itself.
 TESTBED := $(BUILD)/testbed
 TESTBED_FILES := bin/ds-accel libexec/ds-accel/ds-accel-probe $(addprefix lib/,$(notdir $(LIBRARY_FILE) $(TOOLS_LIBRARY_FILE))) \
     lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so $(addprefix lib/pkgconfig/,ds-accel.pc ds-accel-tools.pc)
@@ -340,12 +345,12 @@ $(TESTBED)/complete: $(LIBRARIES) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS
 	cp -rl $(BUILD)/include $(BUILD)/share $(TESTBED)
 	for name in $(TESTBED_LINKS); do ln -s ../$$name $(TESTBED)/$$name || exit 1; done
 	touch $@
-# Run path of the test programs.
+# Run path of the test programs: the libraries of the testbed.
 TESTBED_RPATH := -Wl,-rpath,'$$ORIGIN/../testbed/lib'
 
 UNIT := $(BUILD)/tests/unit
 SIM_TESTS := $(sort $(wildcard tests/sim/test_*.sh))
-# Tests that call the vendors' plugins directly, without detection.
+# Tests that call plugins of vendors directly, without detection.
 VENDOR_TESTS := $(filter-out %/test_identity.sh %/test_matrix.sh %/test_opened.sh %/test_remedies.sh %/test_replay.sh,$(SIM_TESTS))
 SHELL_TESTS := $(sort $(wildcard tests/tools/test_*.sh)) $(SIM_TESTS)
 
@@ -365,17 +370,17 @@ include tests/allocator/allocator.mk
 include tests/sim/sim.mk
 
 # A test with very many cases (allocations to fail, deliberate mistakes, machines) runs a sample of
-# them in the gate, and all of them with FULL=1, as in `make soak`. SEED selects the sample. It is
-# derived from the commit: a failure persists until it is repaired, and the next commit tests other
-# cases.
+# them in the gate, and all of them with FULL=1, as in `make soak`. SEED selects the sample. SEED is
+# derived from the commit, so a failure persists until it is repaired, and the next commit tests
+# other cases.
 ifeq ($(origin SEED),undefined)
 SEED := $(shell printf %d 0x$$(git rev-parse HEAD 2>/dev/null | cut -c 1-7 | grep . || echo 1))
 endif
 FULL ?=
 export SEED FULL
 
-# QUICK=1, between edits: the unit and shell tests that the changed files can affect, and quick
-# checks.
+# QUICK=1, meant for the time between edits: run the unit and shell tests that the changed files can
+# affect, and quick checks.
 QUICK ?=
 CHANGED_SINCE ?= HEAD
 ifneq ($(QUICK),)
@@ -384,7 +389,8 @@ $(if $(SHELL_TESTS),,$(error CHANGED_SINCE is no commit))
 UNIT_FLAGS ?= --filter '$(shell tests/tools/affected.sh unit '$(CHANGED_SINCE)')'
 endif
 
-# The number of processes of a test that uses several, and of test-shell, whose tests often wait.
+# TEST_JOBS is the number of processes of a test that uses several; SHELL_JOBS is the number of
+# shell tests that run at the same time, which is larger because these tests often wait.
 TEST_JOBS ?= 2
 SHELL_JOBS ?= 4
 # If make runs without -j, builds and tests use every processor.
@@ -397,7 +403,7 @@ MEASURED_TEST = tests/tools/measured.sh $@
 check: deps-check  ## build and run every test, on samples; QUICK=1: what a change needs; FULL=1: without samples
 	@$(MAKE) --no-print-directory check-all
 
-# Independent tests run in parallel. All run, even after a failure.
+# Independent tests run in parallel. All tests run, even after a failure.
 check-all:
 	@echo "-- check: $(if $(FULL),everything,samples by SEED=$(SEED))"
 	@tests/tools/measured.sh build $(MAKE) --no-print-directory $(IN_PARALLEL) $(CHECKS:%=%-built)
@@ -408,7 +414,8 @@ unit: unit-built
 	@$(MEASURED_TEST) $(UNIT) --jobs 2 $(UNIT_FLAGS)
 	@DS_ACCEL_CPU_ASYNC=true $(MEASURED_TEST)-async $(UNIT) --jobs 2 --filter 'plugin_cpu/*'
 
-# This test replaces glibc's malloc(): not under sanitizers, which replace it themselves.
+# This test replaces the malloc() of glibc, so it does not run under sanitizers, which also replace
+# it.
 ALLOC := $(BUILD)/tests/alloc
 $(ALLOC): $(BUILD)/obj/tests/alloc/alloc.o $(LIBRARIES)
 	@mkdir -p $(@D)
@@ -429,12 +436,12 @@ test-threads-built: build $(TESTBED)/complete $(FIXTURES) $(THREADS)
 test-threads: test-threads-built
 	@$(MEASURED_TEST) $(THREADS) $(abspath $(TESTBED))
 
-# The same with vendors' plugins, each on its simulator, and with two devices of PoCL; mps needs
-# macOS.
+# The thread tests with plugins of vendors: each plugin on its simulator, and opencl on two devices
+# of PoCL; mps is left out because it needs macOS.
 THREADS_VENDORS := $(filter-out mps,$(VENDOR_PLUGINS))
 ON_SIMULATOR := ASAN_OPTIONS="$$ASAN_OPTIONS:detect_leaks=0" DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD=$(BUILD) tests/sim/ds-accel-sim
-# The thread sanitizer ends a forked child that starts threads, as PoCL does when the plugin probes
-# it.
+# The thread sanitizer kills a forked child that starts threads, which PoCL does when the plugin is
+# probed; die_after_fork=0 prevents this.
 ON_POCL := TSAN_OPTIONS="$$TSAN_OPTIONS:die_after_fork=0" OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd POCL_DEVICES="pthread pthread" \
     POCL_CACHE_DIR=$(abspath $(BUILD))/sim/pocl DS_ACCEL_OPENCL_DEVICE_TYPE=cpu DS_ACCEL_CACHE=off
 test-threads-sim-built: build $(TESTBED)/complete $(SIM_FILES) $(THREADS)
@@ -456,7 +463,7 @@ test-caller-built: build $(TESTBED)/complete $(FIXTURES) $(CALLER)
 test-caller: test-caller-built
 	@$(MEASURED_TEST) $(CALLER) $(abspath $(TESTBED))
 
-# Linked with the core's objects, since the tested functions are not exported.
+# Linked with the objects of core/, because the tested functions are not exported.
 BLOCKS := $(BUILD)/tests/blocks
 $(BUILD)/obj/tests/layers/blocks.o: tests/layers/blocks.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
@@ -469,7 +476,7 @@ test-layer-built: build $(TESTBED)/complete $(BLOCKS)
 test-layer: test-layer-built
 	@DS_ACCEL_PROBE=in-process $(MEASURED_TEST) $(BLOCKS) $(abspath $(TESTBED))/lib/ds-accel
 
-# The longest tests first, so that none of them starts last and runs alone.
+# The longest tests start first, so that none of them runs alone at the end.
 LONG_TESTS := $(addprefix tests/,tools/test_conformance.sh sim/test_opencl.sh tools/test_faults.sh tools/test_isolation.sh \
     tools/test_cli.sh sim/test_xpu.sh sim/test_cuda.sh sim/test_rocm.sh sim/test_npu.sh sim/test_hpu.sh sim/test_fork.sh)
 test-shell-built: build $(TESTBED)/complete $(FIXTURES) $(SIM_FILES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
@@ -477,7 +484,7 @@ test-shell: test-shell-built
 	@SAN=$(SAN) $(MEASURED_TEST) tests/tools/run_tests.sh $(SHELL_JOBS) $(abspath $(BUILD)) $(abspath $(TESTBED)) \
 	    $(filter $(SHELL_TESTS),$(LONG_TESTS)) $(filter-out $(LONG_TESTS),$(SHELL_TESTS))
 
-# -O1 compiles in half the time of -O2, and is what the sanitizers' authors recommend.
+# -O1 compiles in half the time of -O2, and the authors of the sanitizers recommend it.
 SAN_CFLAGS ?= -O1 -g
 
 asan: deps-check  ## unit, thread, fuzz and command tests under address+undefined sanitizers
@@ -487,7 +494,7 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
 	    $(MAKE) check-all CHECKS="$(filter-out test-alloc,$(CHECKS))" BUILD=$(BUILD)-asan SAN=address,undefined CFLAGS='$(SAN_CFLAGS)' \
 	    SHELL_TESTS="$(addprefix tests/tools/test_,$(addsuffix .sh,cli docs doctor faults config record reports)) $(VENDOR_TESTS)"
-	@# A leak found when a test's process ends does not fail the test: it is a report, and fails here.
+	@# A leak found when the process of a test exits does not fail the test, but its report fails this target.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 
 tsan: deps-check  ## many threads at once under the thread sanitizer
@@ -495,8 +502,9 @@ tsan: deps-check  ## many threads at once under the thread sanitizer
 	TSAN_OPTIONS="$$TSAN_OPTIONS:intercept_tls_get_addr=0" \
 	    $(MAKE) check-all CHECKS="test-threads test-threads-sim test-allocator" BUILD=$(BUILD)-tsan SAN=thread CFLAGS='$(SAN_CFLAGS)'
 
-# valgrind finds reads of uninitialized memory, which ASan does not. Each line is a command, after
-# the simulated machine if it needs one. Work on the device runs for a sample of three vendors.
+# valgrind finds reads of uninitialized memory, which ASan does not find. Each line is a command,
+# preceded by "on VENDOR" if it needs a simulated machine. Commands that use the device run for a
+# sample of one vendor in three.
 VALGRIND_COMMANDS := detect list explain 'info mock' 'config show' 'env hpu' 'cache show' 'quarantine list' \
     'lint $(BUILD)/lib/ds-accel/ds_accel_mock.so'
 VALGRIND_WORK = $(if $(FULL),$(VENDOR_PLUGINS:opencl=),$(shell printf '%s\n' $(VENDOR_PLUGINS:opencl=) | \
@@ -506,7 +514,7 @@ VALGRIND_VENDORS = $(foreach vendor,$(VALGRIND_WORK),'on $(vendor) bench $(vendo
 valgrind: deps-check  ## the command line under valgrind
 	@tools/deps.sh valgrind
 	$(MAKE) build sim
-	@# A command starts plugins in a child process, whose errors are in a separate file.
+	@# A command starts plugins in a child process; valgrind writes the errors of the child to a separate file.
 	@rm -rf $(BUILD)/valgrind && mkdir -p $(BUILD)/valgrind
 	@printf '%s\n' $(VALGRIND_COMMANDS) $(VALGRIND_VENDORS) | BUILD=$(BUILD) PROGRAM=$(PROGRAM) \
 	    tests/tools/measured.sh valgrind xargs -d '\n' -n 1 -P $(TEST_JOBS) tests/tools/valgrind.sh
@@ -518,15 +526,15 @@ include tests/bench/bench.mk
 include tests/mutations/mutations.mk
 include tests/headers/headers.mk
 
-# The frozen headers keep their layout.
+# The formatter leaves out the frozen headers, which must not change.
 C_FILES := $(sort $(shell git ls-files '*.c' '*.h' ':!tests/abi/*/plugin-api.h' 2>/dev/null))
 SH_FILES := $(sort $(shell git ls-files '*.sh' '*.bash' .ci/run tests/sim/ds-accel-sim 2>/dev/null))
 TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c,$(C_FILES))
 
-# The build directory in which gcc's warnings are errors.
+# Build directory in which warnings of gcc are errors.
 WERROR_BUILD ?= $(BUILD)-werror
 
-# Each can run alone; they run in parallel, the longest first.
+# The lint targets can run alone; `make lint` runs them in parallel, the longest first.
 LINTS := lint-tidy lint-clang lint-headers lint-format lint-shell lint-patches lint-manual
 .PHONY: $(LINTS)
 
@@ -538,8 +546,8 @@ lint:  ## clang-format, clang with -Werror, clang-tidy, vendors' headers, shellc
 lint-clang:
 	@$(MEASURED_TEST) $(MAKE) --no-print-directory build sim BUILD=$(BUILD)-clang CC=clang WERROR=-Werror CFLAGS=-O0
 
-# A file that passed is checked again only after a change of the file, a header or the rules. Files
-# changed in the last commit or since then come first.
+# A file that passed clang-tidy is checked again only after a change of the file, of a header or of
+# the rules. Files changed in the last commit or since then are checked first.
 TIDY_CHANGED := $(filter $(TIDY_FILES),$(shell git diff --name-only HEAD~1 2>/dev/null))
 TIDY_PASSED := $(patsubst %.c,$(BUILD)/tidy/%,$(TIDY_CHANGED) $(filter-out $(TIDY_CHANGED),$(TIDY_FILES)))
 TIDY_FLAGS = -std=c11 -D_GNU_SOURCE -I$(WERROR_BUILD)/stage/program -Icore -Itools -Iplugins/common $(DEPENDS_CFLAGS)
@@ -558,7 +566,7 @@ lint-headers:
 	@$(MEASURED_TEST) $(MAKE) --no-print-directory headers
 lint-format:
 	@$(MEASURED_TEST) clang-format --dry-run -Werror $(C_FILES)
-	@# The formatter leaves comments as they are.
+	@# clang-format does not wrap comments, so their width is checked here.
 	@awk 'length > 100 { print FILENAME ":" FNR ": more than 100 columns"; bad = 1 } END { exit bad }' $(C_FILES)
 lint-shell:
 	@$(MEASURED_TEST) shellcheck -x $(SH_FILES)
@@ -573,16 +581,16 @@ format:  ## lay out the C files as lint wants them
 
 # -- installing --
 
-# pc_file: the .pc file for a prefix, with arguments prefix, bindir, libdir, includedir, docdir, and
-# the quotes around flags, since directories may have spaces in their names. pcfiledir has them
-# escaped already.
+# pc_file PREFIX, BINDIR, LIBDIR, INCLUDEDIR, DOCDIR, QUOTE: write ds-accel.pc for a prefix. QUOTE
+# is put around directories in flags, because their names may have spaces; it is empty with
+# pcfiledir, in which spaces are escaped already.
 pc_file = { echo 'prefix=$(1)'; echo 'bindir=$(2)'; echo 'libdir=$(3)'; echo 'includedir=$(4)'; echo 'docdir=$(5)'; \
     echo 'exampledir=$${docdir}/example'; echo 'plugindir=$${libdir}/ds-accel'; echo 'abi=$(ABI)'; echo; \
     echo 'Name: ds-accel'; echo 'Description: accelerators found through plugins'; \
     echo 'Version: $(VERSION)'; echo 'Libs: -L$(6)$${libdir}$(6) -lds_accel'; \
     echo 'Cflags: -I$(6)$${includedir}$(6)'; } >$@
-# tools_pc_file: prefix, libdir, quotes. A program may need the hooks that the library sets when it
-# is loaded, and call none of its functions.
+# tools_pc_file PREFIX, LIBDIR, QUOTE: write ds-accel-tools.pc. It has --no-as-needed, because a
+# program may need the hooks that the library sets when it is loaded and call none of its functions.
 tools_pc_file = { echo 'prefix=$(1)'; echo 'libdir=$(2)'; echo; \
     echo 'Name: ds-accel-tools'; echo 'Description: reports, checks and replays of ds-accel'; \
     echo 'Version: $(VERSION)'; echo 'Requires: ds-accel = $(VERSION)'; \
@@ -597,7 +605,8 @@ $(TOOLS_PC): Makefile FORCE
 	@mkdir -p $(@D)
 	@$(call tools_pc_file,$(PREFIX),$(LIBDIR),")
 
-# The .pc files of the build directory, which may be moved.
+# The .pc files of the build directory have paths relative to their own position, because the build
+# directory may be moved.
 $(BUILD_PC): Makefile plugin-api.h core/ds_accel.h
 	@mkdir -p $(@D)
 	@$(call pc_file,$${pcfiledir}/../..,$${prefix}/bin,$${prefix}/lib,$${prefix}/include,$${prefix}/share/doc/ds-accel)
@@ -605,8 +614,8 @@ $(BUILD_TOOLS_PC): Makefile core/ds_accel.h
 	@mkdir -p $(@D)
 	@$(call tools_pc_file,$${pcfiledir}/../..,$${prefix}/lib)
 
-# below DIRECTORY, FILES: each path in quotes. Directories may have spaces in their names, our files
-# have none.
+# below DIRECTORY, FILES: the paths of the files in the directory, each in quotes, because names of
+# directories may have spaces. Names of our files have none.
 below = $(foreach file,$(2),'$(DESTDIR)$(1)/$(file)')
 OWN_PLUGINS := $(notdir $(PLUGIN_FILES))
 INSTALLED = $(call below,$(BINDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel/ds-accel-probe) \

@@ -11,9 +11,9 @@ static const struct ds_accel_plugin *near;
 static struct work {
     ds_accel_plugin_stream_t *stream;
     void *destination;
-    const void *source; /* NULL: a fill */
+    const void *source; /* NULL for a fill */
     uint64_t size_bytes;
-    uint32_t kind; /* or the pattern's size */
+    uint32_t kind; /* kind of the copy, or the pattern's size */
     unsigned char pattern[4];
 } queued[QUEUE_LIMIT];
 static uint64_t vendor_seed;
@@ -165,7 +165,7 @@ static int32_t far_init(const struct ds_accel_host *host, ds_accel_plugin_instan
     return status;
 }
 
-/* A vendor's generator: every number equals the seed. */
+/* A vendor's random number generator in which every number equals the seed. */
 static int32_t far_rng_seed(ds_accel_plugin_device_t *device, uint64_t seed,
                             struct ds_accel_error *error)
 {

@@ -11,9 +11,10 @@
 char test_log[16384];
 
 /*
- * Called by the leak checker. Criterion's runner loses a timeout (48 bytes) when a test ends while
- * the runner walks its timeouts, which is likely on a busy machine. The runner runs no code of
- * ours: each test is a process of its own, which has BXFI_MAP from Criterion, and is still checked.
+ * Called by the leak checker; turns it off in Criterion's runner. The runner leaks a timeout (48
+ * bytes) when a test ends while the runner walks its timeouts, which is likely on a busy machine.
+ * The runner executes none of the project's code. Each test is a separate process, to which
+ * Criterion passes BXFI_MAP, and is still checked.
  */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Checks of a call of a plugin table that is given &error, a struct ds_accel_error of the test. */
+/* Checks for calls of a plugin table; each call gets &error, a struct ds_accel_error of the
+   test. */
 #ifndef DS_ACCEL_TESTS_TABLE_H
 #define DS_ACCEL_TESTS_TABLE_H
 
@@ -9,7 +10,7 @@
 #define EXPECT_OK(call) cr_expect_eq(call, DS_ACCEL_OK, "%s", error.message)
 #define ASSERT_OK(call) cr_assert_eq(call, DS_ACCEL_OK, "%s", error.message)
 
-/* The call fails with this status and an error text that contains part. */
+/* Expect that the call fails with this status and an error text that contains part. */
 #define EXPECT_FAIL(call, status, part) \
     do { \
         memset(&error, 0, sizeof(error)); \

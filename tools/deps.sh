@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# deps.sh GROUP...: install the missing Debian packages of these groups, and list them.
-# NO_DEPS=1 only lists them. Needs root only if something is missing.
+# deps.sh GROUP...: list the missing Debian packages of these groups and install them.
+# With NO_DEPS=1, only list them. Root is needed only if a package is missing.
 set -eu
 
 wanted=
@@ -45,7 +45,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 echo "deps: installing$missing"
 export DEBIAN_FRONTEND=noninteractive
-# The package lists may be missing on a new machine, and outdated on another.
+# The package lists may be missing or outdated, so update them if the installation fails.
 # shellcheck disable=SC2086 # a list of words
 apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1 || {
     apt-get update -qq

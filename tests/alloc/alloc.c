@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Fail the Nth allocation, for every N until none fails, or without $FULL for one N in STEP, which
- * $SEED chooses: each scenario must end with a status, leak nothing, and give the right answer once
- * memory suffices. Where the status is OK although an allocation failed, the answer must be that of
- * an undisturbed run. malloc() and its kin are this program's own in front of glibc's, so every
- * library in the process is covered: jansson, libltdl and the dynamic linker too. Several processes
- * share the scenarios.
+ * Fails the Nth allocation of each scenario, for every N until the scenario completes without a
+ * failure. Without $FULL, N advances by STEP from a start that $SEED chooses. Each scenario must
+ * return a status, leak nothing, and return the correct result once memory suffices. If the status
+ * is OK although an allocation failed, the result must equal the result of an undisturbed run. This
+ * program defines malloc() and its relatives before glibc's, so every library in the process is
+ * covered: jansson, libltdl and the dynamic linker too. Several processes share the scenarios.
  *
  *     alloc JOBS BUILD SOURCE [SCENARIO]
  */
@@ -33,11 +33,11 @@ void *__libc_realloc(void *pointer, size_t size);
 void *__libc_memalign(size_t align, size_t size);
 void __libc_free(void *pointer);
 
-/* Atomic, since the cpu plugin's workers free what they have done with. */
+/* Atomic, because the cpu plugin's workers free memory on their own threads. */
 static atomic_bool counting;
-static atomic_ulong calls;   /* since counting began */
-static atomic_ulong fail_at; /* the call that fails; 0: none */
-static atomic_long live;     /* blocks made minus blocks freed while counting */
+static atomic_ulong calls;   /* number of allocations since counting began */
+static atomic_ulong fail_at; /* number of the allocation that fails; 0: none */
+static atomic_long live;     /* blocks allocated minus blocks freed while counting */
 
 static bool must_fail(void)
 {
@@ -57,7 +57,7 @@ static void *made(void *pointer)
     return pointer;
 }
 
-/* Seen by every library of the process, whatever the tests are compiled with. */
+/* Exported to every library of the process, whatever visibility the tests are compiled with. */
 #pragma GCC visibility push(default)
 
 void *malloc(size_t size)
@@ -103,8 +103,9 @@ void free(void *pointer)
 }
 
 /*
- * jansson's parser as one allocation that can fail: its lexer does not survive a failure inside (it
- * cuts texts or meets an assertion, 2.14), which the library avoids by asking for headroom first.
+ * Make jansson's parser a single allocation that can fail. jansson 2.14's lexer does not survive a
+ * failed allocation (it truncates strings or fails an assertion); the library avoids this by
+ * checking for enough free memory first.
  */
 json_t *json_loadb(const char *buffer, size_t size, size_t flags, json_error_t *error)
 {
@@ -133,14 +134,14 @@ json_t *json_loadb(const char *buffer, size_t size, size_t flags, json_error_t *
 
 #pragma GCC visibility pop
 
-/* ---- answers -------------------------------------------------------------------------------- */
+/* ---- results of a scenario ------------------------------------------------------------------- */
 
 #define ANSWER_LIMIT_BYTES (8u << 20)
 
-/* The results of the running scenario; stored without an allocation. */
+/* Result text of the running scenario, stored without an allocation. */
 static char given[ANSWER_LIMIT_BYTES];
 static size_t given_bytes;
-/* The same of an undisturbed run, and of one more if that is in doubt. */
+/* Result text of an undisturbed run, and of a second undisturbed run when lines differ. */
 static char expected[ANSWER_LIMIT_BYTES];
 static char fresh[ANSWER_LIMIT_BYTES];
 
@@ -155,7 +156,7 @@ static void answer_bytes(const void *data, size_t size_bytes)
     given[given_bytes] = '\0';
 }
 
-/* A part of the result; NULL is a valid part. */
+/* Append text to the result; NULL is a valid text. */
 static void answer(const char *text)
 {
     text = text != NULL ? text : "(none)";
@@ -174,7 +175,7 @@ static bool is_same_line(const char *one, const char *other)
     return length == line_length(other) && memcmp(one, other, length) == 0;
 }
 
-/* The same but for numbers. */
+/* True if the lines are equal apart from numbers. */
 static bool is_like_line(const char *one, const char *other)
 {
     static const char digits[] = " 0123456789abcdef.";
@@ -191,9 +192,10 @@ static bool is_like_line(const char *one, const char *other)
 }
 
 /*
- * What may be lost with the status still OK: evidence, whose place is empty then; a fact, which is
- * null then; the model of the processor, which is called "cpu" then; the place in a file that a
- * problem is at, which is its beginning then. Results may not. Evidence has times in it, too.
+ * True if the line at `at` only lacks something that may be lost while the status is still OK:
+ * evidence (empty then), a fact (null then), the model of the processor ("cpu" then), or the
+ * position of a problem in a file (the file's start then). Results may not be lost. Times within
+ * evidence may differ too.
  */
 static bool is_only_less(const char *wanted, const char *at)
 {
@@ -233,7 +235,7 @@ static const char *next_line(const char *text)
     return *text == '\n' ? text + 1 : text;
 }
 
-/* A line with a duration or a time of day, which two runs may have in common by chance. */
+/* True if the line has a duration or a time of day, which can be equal in two runs by chance. */
 static bool is_of_time(const char *line)
 {
     static const char *const words[] = {"elapsed_us", "until"};
@@ -246,8 +248,9 @@ static bool is_of_time(const char *line)
     return false;
 }
 
-/* Times and free memory change from run to run: numbers in the lines that also differ between the
- * undisturbed runs do not count. The first other line that differs, NULL if none does. */
+/* Find the first line that differs from the undisturbed run's; NULL if none does. Times and free
+ * memory change from run to run, so a line that differs between the two undisturbed runs may differ
+ * in its numbers. */
 static const char *find_difference(const char **wanted_out)
 {
     const char *wanted = expected;
@@ -282,12 +285,12 @@ static char recording[512];
 static char snapshot[512];
 static char trace[512];
 static char crashing[512];
-static char ending[512]; /* of a plugin that ends whoever starts it */
+static char ending[512]; /* directory of a plugin that exits the process that starts it */
 static char asynchronous[512];
 static char looked_for[512];
 static char refusing[512];
 static char absent[512];
-static char remembered[] = "/tmp/ds-accel-alloc-XXXXXX"; /* the directory of the cache */
+static char remembered[] = "/tmp/ds-accel-alloc-XXXXXX"; /* cache directory */
 static char verdicts[sizeof(remembered) + 16];
 static const char *plugin_dirs[] = {plugins};
 
@@ -345,7 +348,7 @@ static int32_t check_bad_config(void)
 
 /* ---- work on queues ---- */
 
-/* The device that the work is for: opened by the first run, which is not counted. */
+/* Device for the queued work: opened by the first run, which is not counted. */
 static ds_accel_device_t *open_queues(void)
 {
     static ds_accel_t *context;
@@ -378,7 +381,7 @@ static int32_t copy_byte(struct queued *work, int stream, int to, int from)
                                        1, DS_ACCEL_COPY_INFER, &work->error);
 }
 
-/* Byte 0 to 1 on one stream, then to 2 on the other, then to 3 on the first. */
+/* Copy byte 0 to 1 on the first stream, 1 to 2 on the second, and 2 to 3 on the first. */
 static int32_t capture_graph(struct queued *work)
 {
     const struct ds_accel_plugin *table = work->table;
@@ -426,7 +429,8 @@ static int32_t fill_queues(struct queued *work)
     if (memory != NULL &&
         table->mem_free_async(work->streams[0], memory, work->events, 2, error) < 0) {
         status = status < 0 ? status : DS_ACCEL_ERR_NO_MEMORY;
-        table->mem_free(work->device, memory, error); /* it is still ours */
+        /* a failed mem_free_async leaves the memory to the caller */
+        table->mem_free(work->device, memory, error);
     }
     return status;
 }
@@ -465,7 +469,7 @@ static struct ds_accel_options make_options_with_cache(void)
     return options;
 }
 
-/* The selected accelerator, and the verdict of each candidate. */
+/* Append the name of the selected accelerator and the verdict of each candidate. */
 static int32_t answer_candidates(ds_accel_t *context)
 {
     struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
@@ -478,7 +482,7 @@ static int32_t answer_candidates(ds_accel_t *context)
                  candidate.state_name, candidate.reason, candidate.detail);
         answer(line);
     }
-    return status == DS_ACCEL_ERR_INVALID ? DS_ACCEL_OK : status; /* behind the last one */
+    return status == DS_ACCEL_ERR_INVALID ? DS_ACCEL_OK : status; /* index past the last */
 }
 
 static int32_t detect_with(const struct ds_accel_options *options)
@@ -518,12 +522,12 @@ static int32_t detect_cold(void)
     return detect_warm();
 }
 
-/* Is a plugin whose hardware is present reported as without hardware? */
+/* True once a plugin whose hardware is present was reported as having no hardware. */
 static bool is_denied;
 
 /*
- * Where to look for one, its note does not say but the configuration does; the one before it gives
- * the host time to look ahead.
+ * The configuration, not the plugin's note, says where to look for the plugin's hardware. The
+ * plugin before it in the order gives the host time to look for the hardware early.
  */
 static int32_t detect_hardware(void)
 {
@@ -554,7 +558,7 @@ static int32_t detect_hardware(void)
     return status;
 }
 
-/* Does a device have another name than the configured one? */
+/* True once a device was reported under a name other than the configured one. */
 static bool is_misnamed;
 
 static int32_t name_device(void)
@@ -564,7 +568,8 @@ static int32_t name_device(void)
     ds_accel_t *context;
     int32_t status;
 
-    options.system_config_dir = plugins; /* none: the other says nothing of cpu */
+    /* a directory without configuration, because the one in etc sets the backend cpu to null */
+    options.system_config_dir = plugins;
     status = ds_accel_create(&options, &context);
     if (status < 0) {
         return status;
@@ -610,7 +615,8 @@ static int32_t report_cache(void)
     return report_with(&options, DS_ACCEL_REPORT_CACHE, NULL, 0);
 }
 
-/* A forced plugin is probed although its last verdict is valid: two strikes at once. */
+/* Crash a plugin twice: a forced plugin is probed although its last verdict is valid, so this adds
+   two strikes at once. */
 static void crash_twice(void)
 {
     const char *dirs[] = {crashing};
@@ -638,8 +644,8 @@ static int32_t detect_quarantined(void)
     return detect_with(&options);
 }
 
-/* What a process leaves in the cache that a plugin ends while it is started: its size; 0:
- * nothing. */
+/* Store the cache record that remains after a plugin exits the process during its start; returns
+ * the record's size, 0 if there is none. */
 static size_t make_trail(char *trail, size_t trail_size)
 {
     const char *dirs[] = {ending};
@@ -654,7 +660,7 @@ static size_t make_trail(char *trail, size_t trail_size)
         options.accelerator = "faulty";
         options.plugin_dirs = dirs;
         if (ds_accel_create(&options, &context) >= 0) {
-            ds_accel_detect(context); /* does not come back */
+            ds_accel_detect(context); /* does not return: the plugin exits the process */
         }
         _exit(1);
     }
@@ -674,8 +680,8 @@ static size_t make_trail(char *trail, size_t trail_size)
 }
 
 /*
- * A strike that could not be stored for want of memory is not stored later, without the lock:
- * ds_accel__cache_store() asserts that it is held.
+ * A strike that could not be stored because memory was insufficient is not stored later without the
+ * lock: ds_accel__cache_store() asserts that its caller holds the lock.
  */
 static int32_t detect_trail(void)
 {
@@ -684,7 +690,7 @@ static int32_t detect_trail(void)
     char path[sizeof(verdicts)];
     int fd;
 
-    if (size == 0) { /* the first run: nothing is counted yet */
+    if (size == 0) { /* first run, not yet counted */
         size = make_trail(trail, sizeof(trail));
     }
     unlink(verdicts);
@@ -751,12 +757,12 @@ static int32_t report_env(void)
 
 static int32_t report_config(void)
 {
-    /* Not the op builders' thousand values: the same code runs for each. */
+    /* The op builders' thousand values are left out: the same code runs for each. */
     return report(DS_ACCEL_REPORT_CONFIG_ENV, NULL, DS_ACCEL_FORMAT_JSON);
 }
 
-/* A rejected plugin is a problem, and a machine with hardware has nodes and libraries to look
- * at. */
+/* Report findings: a rejected plugin is a problem, and this machine has device nodes and libraries
+ * to check. */
 static int32_t report_doctor(void)
 {
     struct ds_accel_options options = make_options();
@@ -779,7 +785,7 @@ static int32_t report_doctor(void)
     return status;
 }
 
-/* A program's calls on a device, through all layers. */
+/* Make a program's calls on a device, through all layers. */
 static int32_t use_device(ds_accel_t *context)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -890,13 +896,13 @@ static int32_t draw_topo(void)
     return report(DS_ACCEL_REPORT_TOPO, NULL, DS_ACCEL_FORMAT_SVG);
 }
 
-/* Without the shipped configuration, whose thousands of values are all handled alike. */
+/* Report without the shipped configuration, whose thousands of values are all handled alike. */
 static int32_t report_whole(uint32_t which)
 {
     struct ds_accel_options options = make_options();
 
     options.package_config_dir = etc;
-    options.system_config_dir = plugins; /* there is none */
+    options.system_config_dir = plugins; /* a directory without configuration */
     return report_with(&options, which, NULL, 0);
 }
 
@@ -934,7 +940,7 @@ static int32_t replay_topo(void)
     return replay(DS_ACCEL_REPORT_TOPO, NULL);
 }
 
-/* With an accelerator that is chosen. */
+/* Run use() on a device of the forced accelerator. */
 static int32_t with_device(const char *accelerator,
                            int32_t (*use)(ds_accel_t *context, ds_accel_device_t *device))
 {
@@ -958,7 +964,8 @@ static int32_t with_device(const char *accelerator,
     return status;
 }
 
-/* Enough blocks to let the table of addresses grow, each used by a stream, and the pool emptied. */
+/* Allocate enough blocks for the table of addresses to grow, use some on a stream, and empty the
+   pool. */
 static int32_t use_pinned(ds_accel_t *context, ds_accel_device_t *device)
 {
     enum {
@@ -983,8 +990,9 @@ static int32_t use_pinned(ds_accel_t *context, ds_accel_device_t *device)
 }
 
 /*
- * The memory of destroyed handles is kept, and serves again once enough have been destroyed: so
- * many that from now on every handle has the memory of an older one.
+ * Create and destroy enough handles that every later handle reuses the memory of a destroyed one:
+ * the library retains the memory of destroyed handles and starts to reuse it after a certain
+ * number.
  */
 static int32_t wear_handles(ds_accel_t *context, ds_accel_device_t *device)
 {
@@ -1067,7 +1075,7 @@ static int32_t move_tensors(ds_accel_device_t *device, ds_accel_tensor_t *tensor
     status = status < 0 ? status : ds_accel_tensor_transpose(there, 0, 1, &turned);
     status = status < 0 ? status : ds_accel_tensor_to_dlpack(turned, 0, 0, &managed);
     status = status < 0 ? status : ds_accel_tensor_from_dlpack(NULL, managed, 0, &back);
-    if (status < 0 && managed != NULL) { /* still ours */
+    if (status < 0 && managed != NULL) { /* the failed import leaves the tensor to the caller */
         DLManagedTensor *unused = managed;
 
         unused->deleter(unused);
@@ -1103,8 +1111,8 @@ static int32_t use_tensors_once(ds_accel_device_t *device)
     return status;
 }
 
-/* On a device that stays open. The memory of a destroyed handle is kept for later ones, so as many
- * are made first as are kept. */
+/* Use tensors on a device that stays open. The first run creates as many handles as the library
+ * retains, so that later handles reuse their memory. */
 static int32_t use_tensors(void)
 {
     static ds_accel_device_t *device;
@@ -1124,11 +1132,11 @@ static int32_t use_tensors(void)
     return use_tensors_once(device);
 }
 
-/* ---- device memory: on one context, so that detecting is not failed once more ---------------- */
+/* ---- device memory: one shared context, so that detection is not failed again ---------------- */
 
 static ds_accel_t *memory_context;
 
-/* The memory of handles is kept: enough of them, so that no new one is made later. */
+/* Create and close so many handles that later handles reuse the library's retained memory. */
 static bool prepare_memory(void)
 {
     struct ds_accel_options options = make_options();
@@ -1154,7 +1162,7 @@ static bool prepare_memory(void)
     return true;
 }
 
-/* Every call once; calls that are out of memory are skipped, allocated objects are freed. */
+/* Make every call once. Calls that run out of memory are skipped; allocated objects are freed. */
 static int32_t use_two_streams(ds_accel_device_t *device, ds_accel_stream_t *const *streams)
 {
     int32_t worst = DS_ACCEL_OK;
@@ -1285,7 +1293,7 @@ static const struct {
     {"info --memory-map", draw_devices},
 };
 
-/* The next scenario finds this scenario's verdicts in the cache. */
+/* True if the next scenario reuses this scenario's verdicts in the cache. */
 static bool leaves_cache(size_t scenario)
 {
     int32_t (*const leaving[])(void) = {detect_cold,  detect_warm,       detect_quarantined,
@@ -1300,7 +1308,7 @@ static bool leaves_cache(size_t scenario)
     return false;
 }
 
-/* An undisturbed run, whose result is kept. */
+/* Run a scenario undisturbed, and copy its result to kept. */
 static void run_again(size_t scenario, char *kept)
 {
     given_bytes = 0;
@@ -1310,9 +1318,9 @@ static void run_again(size_t scenario, char *kept)
 }
 
 /*
- * Reports that leave out what cannot be had, and are not compared: the list of leaks ends with
- * "memory is exhausted", a device of the map says "its memory is not known", topo leaves out a
- * device that cannot be asked, info a list of types.
+ * True for scenarios whose reports omit what could not be read, and are therefore not compared: the
+ * list of leaks ends with "memory is exhausted", a device of the map shows "its memory is not
+ * known", topo omits a device that cannot be queried, and info omits a list of types.
  */
 static bool is_partial(size_t scenario)
 {
@@ -1327,7 +1335,7 @@ static bool is_partial(size_t scenario)
     return false;
 }
 
-/* OK although an allocation failed: true if the answer is that of a run where none did. */
+/* Check a status OK after a failed allocation: true if the result equals an undisturbed run's. */
 static bool is_right(size_t scenario, unsigned long nth)
 {
     static char kept[ANSWER_LIMIT_BYTES];
@@ -1349,8 +1357,8 @@ static bool is_right(size_t scenario, unsigned long nth)
     return difference == NULL;
 }
 
-/* Run with the Nth allocation failing; true if all of it went right. *reached_out: it has an
- * Nth. */
+/* Run a scenario with its Nth allocation failing; returns true if the scenario behaved correctly.
+ * *reached_out: true if the scenario makes N allocations. */
 static bool run_once(size_t scenario, unsigned long nth, bool *reached_out)
 {
     int32_t status;
@@ -1400,12 +1408,12 @@ static void remove_cache(void)
         snprintf(path, sizeof(path), "%s/%s", remembered, names[i]);
         unlink(path);
     }
-    rmdir(remembered); /* unless there is something that should not be there */
+    rmdir(remembered); /* fails if an unexpected file remains */
 }
 
-/* Shared by the processes. */
+/* Counters shared by the worker processes. */
 struct tally {
-    atomic_size_t next; /* the first scenario that no process has taken */
+    atomic_size_t next; /* first scenario not yet claimed by a process */
     atomic_ulong passed;
     atomic_ulong failed;
 };
@@ -1415,7 +1423,8 @@ static void judge(struct tally *tally, bool is_good)
     atomic_fetch_add(is_good ? &tally->passed : &tally->failed, 1);
 }
 
-/* Every allocation, or one in STEP: by $SEED and the scenario, so that each has others. */
+/* With $FULL, each allocation fails in a run of its own, otherwise one allocation in STEP; $SEED
+ * and the index of the scenario choose the first. */
 #define STEP 6
 
 static unsigned long first_and_step(size_t scenario, unsigned long *step_out)
@@ -1441,7 +1450,7 @@ static void fail_each(struct tally *tally, size_t scenario)
         judge(tally, false);
         return;
     }
-    /* Twice first: modules and one-time tables of the libraries stay for good. */
+    /* Run twice before counting: modules and one-time tables of the libraries remain allocated. */
     scenarios[scenario].run();
     run_again(scenario, expected);
     if (!run_once(scenario, 0, &reached)) {
@@ -1457,7 +1466,7 @@ static void fail_each(struct tally *tally, size_t scenario)
     }
 }
 
-/* In a process of its own, with a cache of its own: take scenarios until none is left. */
+/* Run scenarios in this worker process, with its own cache, until none is left. */
 static void work(struct tally *tally, const char *only)
 {
     const size_t count = sizeof(scenarios) / sizeof(scenarios[0]);
@@ -1475,7 +1484,7 @@ static void work(struct tally *tally, const char *only)
     }
     while ((scenario = atomic_fetch_add(&tally->next, 1)) < count) {
         if (scenario > 0 && leaves_cache(scenario - 1)) {
-            continue; /* the process that took the first scenario does it */
+            continue; /* a chain of scenarios is run by the process that claimed its first */
         }
         do {
             if (only == NULL || strcmp(scenarios[scenario].name, only) == 0) {
@@ -1495,7 +1504,7 @@ static struct tally *share_tally(void)
     return shared != MAP_FAILED ? shared : NULL;
 }
 
-/* Start a worker; its process, or -1. */
+/* Start a worker process; returns its pid, or -1. */
 static pid_t start_worker(struct tally *tally, const char *only)
 {
     pid_t pid = fork();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Shared by the tests of forked children: a child whose first failed check is its exit code. */
+/* Shared by the tests of forked children, in which a failed check sets the child's exit code. */
 #ifndef DS_ACCEL_TESTS_BASE_FORK_H
 #define DS_ACCEL_TESTS_BASE_FORK_H
 
@@ -20,7 +20,7 @@ static inline void stop(void)
     ds_accel_destroy(context);
 }
 
-/* In a child: the first check that fails is its exit code; SIGALRM ends a child that hangs. */
+/* Check in a child: the child exits at its first failed check. SIGALRM kills a child that hangs. */
 #define CHECK(condition) \
     do { \
         if (!(condition)) { \

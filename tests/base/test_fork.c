@@ -47,7 +47,8 @@ Test(core_fork, child_of_a_child_too, .init = start, .fini = stop)
     in_child(use_device_in_grandchild);
 }
 
-/* The mock counts its remaining objects at shutdown and logs them: the child does not call it. */
+/* The mock logs its remaining objects at shutdown; an empty log shows that the child did not call
+   it. */
 static void destroy_all(void)
 {
     test_log[0] = '\0';
@@ -137,7 +138,7 @@ static void make_handles(void)
     cr_assert_eq(ds_accel_timer_create(device, &timer), DS_ACCEL_OK);
 }
 
-/* Every call with a handle fails at once. */
+/* Check that every call with a handle fails at once. */
 static void use_handles(void)
 {
     ds_accel_stream_t *made = NULL;
@@ -193,7 +194,7 @@ Test(core_fork, handles_answer_in_the_child_also_after_their_context, .init = ma
     cr_expect_eq(ds_accel_stream_synchronize(stream), DS_ACCEL_OK, "the parent is as it was");
 }
 
-/* The parent's other objects of a device. */
+/* Further objects that the parent creates on its device. */
 static struct {
     ds_accel_pool_t *pool;
     ds_accel_rng_t *rng;
@@ -401,7 +402,7 @@ Test(core_fork, every_accelerator_of_the_parent_is_out_of_use_in_the_child)
     test_finish(contexts[0], devices[0]);
 }
 
-/* ---- a plugin that forks where a capture begins ---------------------------------------------- */
+/* ---- a plugin that forks at the start of a capture ------------------------------------------- */
 
 static int32_t (*true_begin)(ds_accel_plugin_stream_t *stream, uint32_t mode,
                              struct ds_accel_error *error);
@@ -436,7 +437,8 @@ static void sleep_a_while(void *unused, int32_t status)
     usleep(50000);
 }
 
-/* A destroyed stream can be queried only for its device, and only while no stream captures. */
+/* Check that the child reuses the pinned block of a destroyed stream. Such a stream can be queried
+   only through its device, which is allowed only while no stream captures. */
 static void reuse_pinned(void)
 {
     struct ds_accel_options options = test_options();
@@ -485,7 +487,7 @@ Test(core_fork, captures_of_the_parent_are_not_counted_in_the_child)
     cr_assert_eq(begun, DS_ACCEL_OK);
     cr_assert_eq(waitpid(forked, &status, 0), forked);
     cr_expect_eq(status, 0);
-    in_child(reuse_pinned); /* while a capture is in progress here */
+    in_child(reuse_pinned); /* while this process is capturing */
     MUST(ds_accel_graph_capture_end(graph));
     ds_accel_graph_destroy(graph);
     ds_accel_stream_destroy(stream);

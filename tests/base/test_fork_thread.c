@@ -7,7 +7,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-/* ---- a lock that a thread holds which the child does not have -------------------------------- */
+/* ---- a lock held by a thread that the child does not have ------------------------------------ */
 
 static sem_t is_held;
 static sem_t may_go_on;
@@ -64,7 +64,7 @@ static void record_anew(void)
     ds_accel_destroy(made);
 }
 
-/* A thread holds locks while it logs; the child makes calls. */
+/* Fork while a thread holds locks, blocked in the log callback; the child runs work(). */
 static void fork_meanwhile(void *(*hold)(void *), void (*work)(void))
 {
     struct ds_accel_options options = test_options();
@@ -80,7 +80,7 @@ static void fork_meanwhile(void *(*hold)(void *), void (*work)(void))
     test_write("etc/ds-accel.json", "{\"trust\": {\"mode\": \"warn\"}}");
     context = test_create_with(&options);
     for (int i = 0; i < 16; i++) {
-        sem_post(&may_go_on); /* logged by detection */
+        sem_post(&may_go_on); /* consumed by the lines that detection logs */
     }
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
     cr_assert_eq(ds_accel_device_open(context, 0, &device), DS_ACCEL_OK);
@@ -109,7 +109,7 @@ Test(core_fork, recording_of_another_thread_does_not_hang_the_childs)
     fork_meanwhile(record, record_anew);
 }
 
-/* ---- a context that another thread is detecting with ----------------------------------------- */
+/* ---- a context on which another thread is detecting ------------------------------------------ */
 
 static void destroy_context(void)
 {
@@ -126,7 +126,7 @@ static void count_lazy(void *user_data, int32_t status)
     lazy_status = status;
 }
 
-/* Half of it is written: the call fails and does not wait. */
+/* Use a context whose state was half written at the fork: each call fails and does not wait. */
 static void use_torn(void)
 {
     struct ds_accel_options options = test_options();
@@ -225,7 +225,7 @@ Test(core_fork, context_that_nobody_was_using_is_the_childs_too)
     detect_here();
 }
 
-/* ---- a context that another thread reads ----------------------------------------------------- */
+/* ---- a context that another thread only reads ------------------------------------------------ */
 
 static bool reads_no_more; /* atomic */
 
@@ -250,7 +250,7 @@ static void use_read(void)
     ds_accel_destroy(context);
 }
 
-/* The number is large enough that some forks happen while the thread holds the lock. */
+/* 100 forks are enough for some of them to happen while the thread holds the lock. */
 Test(core_fork, context_that_a_thread_only_reads_is_the_childs_too)
 {
     struct ds_accel_options options = test_options();
@@ -268,7 +268,7 @@ Test(core_fork, context_that_a_thread_only_reads_is_the_childs_too)
     detect_here();
 }
 
-/* Only the parent ends the helper process that probes for it. */
+/* Only the parent kills the helper process that probes for the parent's context. */
 Test(core_fork, destroying_in_the_child_leaves_detection_of_the_parent_alone, .timeout = 120)
 {
     static const char *const names[] = {"slow1", "slow2", "slow3"};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Log levels by topic. Three lines are used: LOCAL_SIZE makes the topic "cpu" warn, an unknown
- * variable the topic "env", and a fallback to cpu logs at level info under "detect".
+ * Log levels by topic. Three log lines are used: LOCAL_SIZE logs a warning under topic "cpu", an
+ * unknown variable logs a warning under "env", and a fallback to cpu logs at level info under
+ * "detect".
  */
 #include "fixture.h"
 
@@ -15,7 +16,7 @@
     cr_expect_not_null(strstr(test_log, part), "no %s in:\n%s", part, test_log)
 #define EXPECT_SILENT(part) cr_expect_null(strstr(test_log, part), "%s in:\n%s", part, test_log)
 
-/* Produce the log lines with DS_ACCEL_LOG=levels; NULL: unset. */
+/* Produce the three log lines with DS_ACCEL_LOG=levels; NULL leaves it unset. */
 static void log_with(const char *levels)
 {
     struct ds_accel_options options = test_options();
@@ -168,7 +169,7 @@ Test(core_log, texts_are_made_fit_for_a_terminal)
 {
     static const struct {
         uint32_t first, last;
-        char becomes; /* 0: they stay */
+        char becomes; /* replacement character; 0: the range is left unchanged */
     } ranges[] = {
         {0x01, 0x1f, ' '},       {0x20, 0x7e, 0},           {0x7f, 0x9f, ' '},
         {0xa0, 0xac, 0},         {0xad, 0xad, '?'},         {0xae, 0x34e, 0},
@@ -239,7 +240,7 @@ Test(core_log, texts_that_are_not_utf_8_are_marked)
     ds_accel_sanitize_text(NULL, 1);
 }
 
-/* A program's array need not be terminated. */
+/* A program's array may lack a terminating NUL. */
 Test(core_log, a_text_without_an_end_is_ended)
 {
     char text[4] = {'a', '\n', 'c', 'd'};

@@ -6,7 +6,7 @@
 
 #include "fixture.h"
 
-/* The merged configuration that a context with these options has, as compact JSON. */
+/* The merged configuration of a context with these options, as compact JSON. */
 static inline char *merged_with(const struct ds_accel_options *options)
 {
     ds_accel_t *context = test_create_with(options);
@@ -23,7 +23,7 @@ static inline char *merged(void)
     return merged_with(&options);
 }
 
-/* "key":...,"value":...,"origin":"FILE:LINE" in the merged configuration. */
+/* Expect {"key":...,"value":...,"origin":"FILE:LINE"} in the merged configuration. */
 static inline void expect_value(const char *report, const char *key, const char *value,
                                 const char *file, int line)
 {
@@ -42,7 +42,7 @@ static inline void expect_merged(const char *key, const char *value, const char 
     ds_accel_free_text(report);
 }
 
-/* Creation fails, makes no context, and reports FILE:WHERE: ...SAYS... */
+/* Expect that creation fails, leaves *context unchanged, and reports "FILE:WHERE: ...SAYS...". */
 static inline void expect_refused_with(const struct ds_accel_options *options, const char *file,
                                        const char *where, const char *says)
 {

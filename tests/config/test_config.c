@@ -8,7 +8,8 @@
 
 /* ---- layers --------------------------------------------------------------------------------- */
 
-/* Equal byte by byte, except for the shipped file, which is below other packages' files. */
+/* Files are ordered by name, byte by byte, except that the shipped file comes before other
+   packages' files. */
 Test(core_config, each_later_file_overrides_the_earlier_ones)
 {
     static const char *const files[] = {
@@ -272,7 +273,7 @@ Test(core_config, refuses_what_is_not_json)
 
 Test(core_config, refuses_what_is_not_utf8)
 {
-    /* jansson names the last character that it understood. */
+    /* jansson reports the position of the last character that it accepted. */
     expect_refused("{\n \"accelerator\": \"c\xff\"}", "2:18", "unable to decode byte 0xff");
     expect_refused("{\"accelerator\": \"\xed\xa0\x80\"}", "1:17", "unable to decode");
 }
@@ -355,7 +356,7 @@ Test(core_config, refuses_a_file_it_may_not_read)
 
     cr_assert_eq(chmod(test_dir(), 0755), 0);
     cr_assert_eq(chmod(file, 0000), 0);
-    /* root may read everything */
+    /* root could read the file */
     cr_assert(user != 0 || seteuid(65534) == 0);
     expect_refused_with(&options, file, "1:1", "cannot read it: Permission denied");
     cr_assert_eq(seteuid(user), 0);
@@ -429,7 +430,7 @@ Test(core_config, refuses_ten_thousand_levels)
     memset(text + head, '[', 10000);
     memset(text + head + 10000, ']', 10000);
     strcat(text, "}");
-    /* jansson's own limit is 2048 levels; the object is the first. */
+    /* jansson's own limit is 2048 levels; the outer object is the first level. */
     expect_refused(text, "1:2058", "maximum parsing depth reached");
 }
 

@@ -94,7 +94,7 @@ Test(core_config, rejects_a_fraction_out_of_its_range)
                   test_write("etc/ds-accel.json", "{\"allocator\": {\"fraction\": 1.0}}"), 1);
 }
 
-/* A key of any bytes, so that a pointer through it must be escaped. */
+/* The key has arbitrary bytes, so its JSON pointer must be escaped. */
 Test(core_config, a_key_has_at_most_255_bytes)
 {
     struct ds_accel_options options = test_options();
@@ -207,12 +207,12 @@ Test(core_config, takes_remedies_for_reasons_that_there_are)
                    "1:51", "one line of 1 to 400 bytes");
 }
 
-/* Some kinds of misconduct may be tolerated, but none that falsifies the result: reasons.def lists
-   the codes. */
+/* A configuration may tolerate only some codes of misconduct, never one that falsifies a result.
+   reasons.def lists the codes. */
 Test(core_config, tolerates_every_code_of_conduct_and_no_other)
 {
     static const struct {
-        const char *gate; /* begins one, or NULL */
+        const char *gate; /* name of the gate that this entry starts, or NULL */
         const char *code;
     } reasons[] = {
 #define GATE(name, what) {name, NULL},

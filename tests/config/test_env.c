@@ -3,7 +3,7 @@
 /* The environment: our own variables, and the variables that a backend needs in a job. */
 #include "fixture.h"
 
-/* A report of a context of its own; JSON comes compact. */
+/* A report of a new context; JSON is compacted. */
 static char *report_with(const struct ds_accel_options *options, uint32_t report, const char *name,
                          uint32_t format)
 {
@@ -229,7 +229,7 @@ Test(core_env, a_way_of_caching_that_there_is_not_is_refused)
     EXPECT_HAS(ds_accel_last_error(), "DS_ACCEL_CACHE:1:1: it is \"yes\"; expected \"off\"");
 }
 
-/* ---- what a backend wants in a job ---------------------------------------------------------- */
+/* ---- variables that a backend needs in a job ------------------------------------------------- */
 
 static const char rules[] =
     "{\"backends\": {\"far\": {\"env\": [\n"
@@ -287,7 +287,7 @@ Test(core_env, shell_lines_hold_only_what_applies)
     ds_accel_free_text(report);
 }
 
-/* The value of TEST_VALUE in /bin/sh after it read the lines as the manual describes. */
+/* Store the value of TEST_VALUE after /bin/sh evaluated the lines as the manual describes. */
 static void run_shell(const char *lines, char *value, size_t value_size)
 {
     FILE *shell;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds_accel_conformance() as a program calls it; the checks have tests/tools/test_conformance.sh. */
+/* ds_accel_conformance() as a program calls it; tests/tools/test_conformance.sh tests its
+   checks. */
 #include "fixture.h"
 
 #define MOCK TEST_BUILD "/lib/ds-accel/ds_accel_mock.so"

@@ -28,7 +28,8 @@ UNSIGNED = {TypeKind.BOOL, TypeKind.UCHAR, TypeKind.USHORT, TypeKind.UINT, TypeK
 PLAIN = {TypeKind.CHAR_S, TypeKind.CHAR_U}
 FLOATS = {TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.LONGDOUBLE}
 ARRAYS = {TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY}
-# A line of a table from numbers to names: a brace or a bracket, the number, and the first text.
+# A line of a table that maps numbers to names: a brace or a bracket, the number, and the first
+# text.
 NAMED = re.compile(r'^\s+(?:\[|{|RESULT\()(-?\w+)[^"\n]*"(\w+)"', re.MULTILINE)
 FUNCTIONS = {TypeKind.FUNCTIONPROTO, TypeKind.FUNCTIONNOPROTO}
 
@@ -210,7 +211,7 @@ class Types:
     """Pairs of our types and the vendor's types."""
 
     def __init__(self, pairs):
-        self.pairs = pairs  # from our type's spelling to those of the vendor's
+        self.pairs = pairs  # maps the name of our type to names of the vendor's type
 
     def differs(self, ours, theirs):
         """None, or a description of the difference."""
@@ -231,7 +232,7 @@ class Types:
             return None
         if theirs.kind == TypeKind.RECORD and ours.get_size() == theirs.get_size():
             # The vendor may declare a union that has our number or array as a member, or a struct
-            # around it.
+            # that wraps it.
             inner = list(theirs.get_fields())
             if any(field.type.get_size() == ours.get_size() and self.differs(ours, field.type) is None for field in inner):
                 return None

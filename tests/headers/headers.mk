@@ -3,8 +3,8 @@
 #
 # Compares the plugins' declarations of vendors' APIs with the vendors' headers (README.md).
 
-# Directories with each vendor's headers, separated by spaces; a table whose header is in none of
-# them is skipped.
+# Directories with the headers of each vendor, separated by spaces. A table whose header is in none
+# of its directories is skipped.
 CUDA_HEADERS ?= $(wildcard /usr/local/cuda/include)
 ROCM_HEADERS ?= $(wildcard /opt/rocm/include) /usr/include
 LEVEL_ZERO_HEADERS ?= /usr/include
@@ -19,7 +19,7 @@ SUPA_HEADERS ?=
 HEADER_DIRECTORIES := CUDA_HEADERS ROCM_HEADERS LEVEL_ZERO_HEADERS OPENCL_HEADERS ITT_HEADERS CANN_HEADERS GAUDI_HEADERS \
     NEUWARE_HEADERS SDAA_HEADERS SUPA_HEADERS
 HEADER_TABLES := $(sort $(wildcard tests/headers/*.table))
-# Debian has packages of these headers: they must be present.
+# Debian has packages of these headers, so they must be present.
 HEADERS_NEEDED := hip rocm_smi level_zero opencl
 
 .PHONY: headers

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Shared by the tests of the cache of verdicts and of the quarantine. The fixture "counted" shows
+ * Shared by the tests of the verdict cache and of the quarantine. The fixture "counted" records
  * whether a plugin was probed: it appends a byte to a file at each probe.
  */
 #ifndef DS_ACCEL_TESTS_HOST_CACHE_H
@@ -15,13 +15,12 @@
 
 #define FAULTS TEST_FIXTURES "/faults"
 
-/* The cache's path, and the options of contexts: set by setup() of test_cache.c for each test. */
+/* Paths of the cache and options of contexts, set by setup() of test_cache.c for each test. */
 extern char cache_dir[128];
 extern char file[160];
 extern char count_file[128];
 extern char tally_file[128];
-extern struct ds_accel_options base_options; /* children use the directory of the process that
-                                                created it */
+extern struct ds_accel_options base_options; /* children use the test process's directory */
 
 static inline void put(const char *fault, const char *name)
 {
@@ -45,7 +44,7 @@ static inline struct ds_accel_options options_with_cache(void)
     return options;
 }
 
-/* Total number of probes of the plugin. */
+/* Number of times the plugin was probed. */
 static inline int probes(void)
 {
     struct stat info;
@@ -81,7 +80,8 @@ static inline void expect_chosen(const char *wanted)
     expect_chosen_with(&options, wanted);
 }
 
-/* The result is right after this number of probes; the stored verdict is then reused. */
+/* Expect the right result after `wanted` probes, and a reuse of the stored verdict the next
+   time. */
 static inline void expect_probes(int wanted, const char *what)
 {
     int before = probes();
@@ -140,7 +140,7 @@ static inline int32_t clear_quarantine(const char *name)
     return status;
 }
 
-/* A forced plugin is probed although its last verdict is still valid. */
+/* Detect with a forced plugin, which is probed although its last verdict is still valid. */
 static inline void force(const char *name, int32_t wanted)
 {
     struct ds_accel_options options = options_with_cache();
@@ -158,7 +158,8 @@ static inline void setup_faulty(const char *fault)
     setenv("DS_TEST_CRASH_FILE", test_write("crash", ""), 1);
 }
 
-/* A plugin that registers itself, and several probes at a time: each crash is one strike. */
+/* A plugin that registers itself and reports no device; it is probed beside other plugins, and each
+   crash counts as one strike. */
 static inline const struct ds_accel_plugin *no_device_entry(const struct ds_accel_host *host);
 
 static inline int32_t no_device_probe(const struct ds_accel_host *host,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Shared by the tests of detection: the shipped configuration. */
+/* Shared by the tests of detection: use of the shipped configuration. */
 #ifndef DS_ACCEL_TESTS_HOST_DETECT_H
 #define DS_ACCEL_TESTS_HOST_DETECT_H
 

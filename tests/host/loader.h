@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Shared by the tests of plugin files: fixtures with a defect, and the reason for a file. */
+/* Shared by the tests of plugin files: fixtures with a defect, and the expected reason for a
+   file. */
 #ifndef DS_ACCEL_TESTS_HOST_LOADER_H
 #define DS_ACCEL_TESTS_HOST_LOADER_H
 
@@ -16,7 +17,7 @@ static inline void add_broken(const char *defect)
     test_copy(from, to);
 }
 
-/* reason: "" for a valid file. */
+/* Expect this reason for the plugin's file; "" for a valid file. */
 static inline void expect_file(const char *name, const char *reason)
 {
     ds_accel_t *context = test_create();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The plugin ABI: its layout never moves, and tables and structs of every length are safe. */
+/* The plugin ABI: its layout never changes, and tables and structs of every length are safe. */
 #include "fixture.h"
 
 #if UINTPTR_MAX == UINT64_MAX
@@ -15,8 +15,7 @@
 #undef MEMBER
 #endif
 
-/* ---- a table of any length, in memory of exactly that length, so that ASan sees a byte too far
- * ---- */
+/* ---- tables of every length, in memory of exactly that length: ASan detects overreads -------- */
 
 static struct ds_accel_plugin *table_now;
 
@@ -107,7 +106,7 @@ static struct ds_accel_plugin whole_table(void)
     return table;
 }
 
-/* Register a table of size bytes whose struct_size is said; its memory has exactly size bytes. */
+/* Register a table in memory of exactly `size` bytes whose struct_size is `said`. */
 static int32_t register_prefix(ds_accel_t *context, size_t size, uint32_t said)
 {
     struct ds_accel_plugin table = whole_table();
@@ -218,7 +217,7 @@ Test(core_abi, what_a_table_gets_wrong_is_named)
     ds_accel_destroy(context);
 }
 
-/* ---- structs that one side fills for the other, at every pair of lengths -------------------- */
+/* ---- structs that one side fills for the other, for every pair of lengths -------------------- */
 
 static void check_write(uint32_t destination_size, uint32_t source_size)
 {
@@ -263,12 +262,13 @@ Test(core_abi, writing_a_struct_stays_within_both_sizes)
     }
 }
 
-/* Request a struct of some size; DS_ACCEL_OK. */
+/* Fills the struct of a caller, of any size; returns DS_ACCEL_OK. */
 typedef int32_t (*fill_t)(void *from, void *struct_out);
 
 /*
- * A caller's struct of every size has the same bytes as the whole struct, up to its own end. Each
- * is in memory of exactly its size, and its bytes are set before: none may stay unchanged.
+ * Expect that a caller's struct of every size has the same bytes as the whole struct, up to its own
+ * size. Each struct is in memory of exactly its size, filled with a pattern beforehand: no byte of
+ * the pattern may remain.
  */
 static void expect_prefixes(const char *what, fill_t fill, void *from, uint32_t whole_size)
 {
@@ -328,7 +328,7 @@ Test(core_abi, callers_of_every_age_get_their_part_of_a_struct)
     ds_accel_device_t *device;
     ds_accel_t *context = test_start("mock", &device);
 
-    /* Their contents could be missing. */
+    /* Check that the structs have contents; empty structs would prove nothing. */
     MUST(ds_accel_candidate_get(context, 0, &candidate));
     cr_assert(candidate.name[0] != '\0' && candidate.stage != NULL);
     MUST(ds_accel_device_info(device, &info));
@@ -341,7 +341,7 @@ Test(core_abi, callers_of_every_age_get_their_part_of_a_struct)
     test_finish(context, device);
 }
 
-/* The members that the caller's struct has are read, and none behind its end. */
+/* Expect that the members within the caller's struct are read, and no member past its size. */
 static void expect_options(const struct ds_accel_options *options, uint32_t size)
 {
     const uint32_t with_name = DS_ACCEL_SIZE_THROUGH(struct ds_accel_options, accelerator);
@@ -383,8 +383,7 @@ Test(core_abi, options_of_every_age_are_read_to_their_end)
                                        "\"detection_order\": [\"cpu\"], \"deny\": [\"alpha\"]}");
         memcpy(options, &whole, size);
         memcpy(options, &size, sizeof(size));
-        /* A caller whose struct ends inside a pointer cannot exist; one that ends inside a count
-         * can. */
+        /* A caller's struct can end inside a count, but never inside a pointer. */
         if (size % sizeof(void *) == 0) {
             expect_options(options, size);
         }
@@ -425,13 +424,13 @@ Test(core_abi, a_plugin_file_cut_anywhere_is_a_reason)
         struct ds_accel_candidate candidate;
         ds_accel_t *context;
 
-        /* A new file each time: the previous file may be mapped. */
+        /* Write a new file each time because the previous file may be mapped. */
         remove(test_path("plugins/ds_accel_alpha.so"));
         test_write_bytes("plugins/ds_accel_alpha.so", file, cut);
         context = test_create();
         cr_assert_eq(ds_accel_check(context, "alpha"), DS_ACCEL_OK);
         candidate = test_candidate(context, "alpha");
-        /* The bytes cut off at the end may be section headers, which loading does not need. */
+        /* The bytes cut off at the end may be section headers, which the loader does not need. */
         cr_assert(candidate.state == DS_ACCEL_STATE_REJECTED ||
                       candidate.state == DS_ACCEL_STATE_AVAILABLE,
                   "cut at %zu: %s %s", cut, candidate.state_name, candidate.reason);

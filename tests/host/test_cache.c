@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The cache of verdicts: never a wrong answer, at most a slower one, also if its file is damaged or
- * its directory is unusable. Tests that need time to pass, another file system or a process that
- * dies are in tests/tools/test_cache.sh.
+ * The cache of verdicts: a damaged file or an unusable directory makes detection slower, never
+ * wrong. Tests that need time to pass, another file system or a process that dies are in
+ * tests/tools/test_cache.sh.
  */
 #include "cache.h"
 
@@ -20,7 +20,7 @@ char count_file[128];
 char tally_file[128];
 struct ds_accel_options base_options;
 
-/* A new, empty cache, and the plugin that counts. */
+/* Start with an empty cache and the plugin that counts its probes. */
 static void setup(void)
 {
     snprintf(cache_dir, sizeof(cache_dir), "%s", test_path("cache"));
@@ -36,7 +36,7 @@ static void setup(void)
 
 TestSuite(core_cache, .init = setup);
 
-/* ---- a file that is not to be believed ------------------------------------------------------ */
+/* ---- files that must not be trusted ---------------------------------------------------------- */
 
 static void write_file(const void *data, size_t size)
 {
@@ -47,7 +47,7 @@ static void write_file(const void *data, size_t size)
     fclose(to);
 }
 
-/* Reading it finds nothing; on some rounds, check that the result is right. */
+/* Expect that the report finds no entry in the file. */
 static void expect_nothing(const char *what, size_t position)
 {
     char *text = report(DS_ACCEL_REPORT_CACHE);
@@ -93,7 +93,7 @@ Test(core_cache, one_wrong_bit_anywhere_is_noticed, .timeout = 120)
         write_file(data, size);
         test_log[0] = '\0';
         expect_nothing("a wrong bit", i);
-        /* A cache of another format or machine is no error. */
+        /* a cache of another format or machine is not an error */
         if ((i >= 8 && i < 12) || (i >= 16 && i < 24)) {
             cr_expect_str_eq(test_log, "");
         } else {
@@ -106,8 +106,8 @@ Test(core_cache, one_wrong_bit_anywhere_is_noticed, .timeout = 120)
     }
 }
 
-/* Replace the file by make(): a warning is logged, the result is right, and the file is created
-   anew. */
+/* Replace the file by calling make(), and expect a logged warning, the right result and a new
+   file. */
 static void expect_replaced(const char *what, void (*make)(void))
 {
     expect_chosen("counted");
@@ -188,7 +188,7 @@ Test(core_cache, another_users_file_is_replaced)
     expect_replaced("another user's", make_foreign);
 }
 
-/* With the old verdicts in it, valid except for the owner. */
+/* The file contains the old verdicts and is valid except for its owner. */
 Test(core_cache, another_users_verdicts_are_not_believed)
 {
     if (geteuid() != 0) {
@@ -199,7 +199,7 @@ Test(core_cache, another_users_verdicts_are_not_believed)
     expect_probes(1, "another user's");
 }
 
-/* Any user who may write to the file may have written the verdict. */
+/* Any user who may write to the file could have forged its verdicts. */
 Test(core_cache, verdicts_that_others_may_write_to_are_not_believed)
 {
     expect_probes(1, "cold");
@@ -209,9 +209,9 @@ Test(core_cache, verdicts_that_others_may_write_to_are_not_believed)
     expect_probes(1, "everybody's");
 }
 
-/* ---- a directory that is not to be used ------------------------------------------------------ */
+/* ---- directories that must not be used ------------------------------------------------------- */
 
-/* The right result each time, from a probe. */
+/* Expect the right result each time, from a new probe. */
 static void expect_no_cache(const char *what, const char *said)
 {
     int before = probes();
@@ -277,7 +277,7 @@ Test(core_cache, a_directory_that_cannot_be_made_is_not_used)
     expect_no_cache("without a parent", "none: No such file or directory");
 }
 
-/* A write past the limit would end the program by SIGXFSZ. */
+/* A write past the limit would kill the program with SIGXFSZ. */
 Test(core_cache, a_limit_of_file_sizes_ends_nobody)
 {
     struct rlimit limit;
@@ -293,7 +293,7 @@ Test(core_cache, a_limit_of_file_sizes_ends_nobody)
     setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-/* ---- forgetting ----------------------------------------------------------------------------- */
+/* ---- clearing the cache ---------------------------------------------------------------------- */
 
 Test(core_cache, clear_forgets)
 {

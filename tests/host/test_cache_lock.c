@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Processes that probe at the same time: one process probes, the others wait for its verdict. */
+/* Processes that detect at the same time: one process probes, the others wait for its verdicts. */
 #include "cache.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #define RACE_SECONDS 3
 
-/* ---- quarantine ----------------------------------------------------------------------------- */
+/* ---- inheritance of the lock ----------------------------------------------------------------- */
 
 static pid_t left_child;
 
@@ -37,7 +37,7 @@ static const struct ds_accel_plugin *forking_entry(const struct ds_accel_host *h
     return &table;
 }
 
-/* A child that the program forks during a probe has the lock's descriptor too. */
+/* A child forked by the program during a probe inherits the lock's file descriptor. */
 Test(core_cache, the_lock_is_not_inherited)
 {
     struct ds_accel_options options = options_with_cache();
@@ -45,7 +45,7 @@ Test(core_cache, the_lock_is_not_inherited)
     time_t begin = time(NULL);
 
     test_write("etc/ds-accel.json", "{\"detection_order\": [\"faulty\", \"absent\", \"counted\"]}");
-    put("probe_no_state", "faulty"); /* its verdict is stored under the lock, which stays locked */
+    put("probe_no_state", "faulty"); /* storing its verdict takes the lock, which is then held */
     context = test_create_with(&options);
     cr_assert_eq(ds_accel_register(context, forking_entry), DS_ACCEL_OK);
     cr_expect_eq(ds_accel_detect(context), DS_ACCEL_OK);
@@ -57,7 +57,7 @@ Test(core_cache, the_lock_is_not_inherited)
     waitpid(left_child, NULL, 0);
 }
 
-/* ---- who waits for whom ---------------------------------------------------------------------- */
+/* ---- which process waits for which ----------------------------------------------------------- */
 
 #define LONG_TIMEOUT "{\"probe\": {\"timeout_ms\": 3600000}, \"detection_order\": [\"faulty\"]}"
 
@@ -73,7 +73,7 @@ static void end_asking(void)
     }
 }
 
-/* A process whose probe of a plugin takes an hour, and which holds the lock meanwhile. */
+/* Start a process that holds the lock while its probe of a plugin takes an hour. */
 static void start_asking(void)
 {
     char path[160];
@@ -94,7 +94,7 @@ static void start_asking(void)
     }
     atexit(end_asking);
     snprintf(path, sizeof(path), "%s/lock", cache_dir);
-    while (info.st_size == 0) { /* signed */
+    while (info.st_size == 0) { /* the holder writes its process id into the lock file */
         usleep(1000);
         if (stat(path, &info) != 0) {
             info.st_size = 0;
@@ -102,7 +102,8 @@ static void start_asking(void)
     }
 }
 
-/* It gets no verdict, whatever time is left. Without the change this waits for an hour. */
+/* A stopped process finishes no probe, so no other process waits for it, however long its deadline;
+   a regression would wait for an hour. */
 Test(core_cache, a_stopped_process_is_not_waited_for, .timeout = 60)
 {
     struct ds_accel_options options;
@@ -124,8 +125,8 @@ Test(core_cache, a_stopped_process_is_not_waited_for, .timeout = 60)
     end_asking();
 }
 
-/* A running probe may produce the verdict for other processes: they wait for at most a plugin's
-   time limit, and then probe themselves. */
+/* A running process may produce a verdict for other processes: they wait for at most a plugin's
+   time limit, and then probe the plugin themselves. */
 Test(core_cache, a_running_process_is_waited_for, .timeout = 60)
 {
     struct ds_accel_options options;
@@ -141,7 +142,7 @@ Test(core_cache, a_running_process_is_waited_for, .timeout = 60)
 }
 
 /* cpu, and plugins whose hardware is absent, have no verdict that another process could produce
-   first. */
+   first, so no process waits. */
 Test(core_cache, nobody_waits_where_only_cpu_is_asked, .timeout = 60)
 {
     struct ds_accel_options options;
@@ -159,9 +160,9 @@ Test(core_cache, nobody_waits_where_only_cpu_is_asked, .timeout = 60)
     cr_expect_eq(access(file, F_OK), 0, "with the lock it is");
 }
 
-/* ---- many at once --------------------------------------------------------------------------- */
+/* ---- many processes at once ------------------------------------------------------------------ */
 
-/* Run children, each with its own task, until a time; returns how many failed. */
+/* Run `count` children, each calling act() with its index; returns the number that failed. */
 static int run_children(int count, bool (*act)(int child))
 {
     pid_t children[64];
@@ -215,7 +216,8 @@ static bool is_valid_report(char *text)
     return valid;
 }
 
-/* Two write, each in another way, two read, one probes; none of them may see a wrong result. */
+/* Children 0 and 1 write in different ways, the others read; none of them may see a wrong
+   result. */
 static bool race(int child)
 {
     struct ds_accel_options options = options_with_cache();
@@ -249,7 +251,7 @@ Test(core_cache, writers_and_readers_agree, .timeout = 120)
     long rounds;
     FILE *tally;
 
-    /* fsync() is slow on a disk. */
+    /* use a memory file system because fsync() is slow on a disk */
     if (mkdtemp(shared) != NULL) {
         snprintf(cache_dir, sizeof(cache_dir), "%s", shared);
         snprintf(file, sizeof(file), "%s/verdicts", cache_dir);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Contexts and the process-wide one: first use, several at once, misuse. */
+/* Contexts and the process-wide default context: first use, several at once, misuse. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -143,7 +143,7 @@ Test(core_context, opens_and_asks_a_device)
     cr_expect_eq(ds_accel_device_memory(device, &memory), DS_ACCEL_OK);
     cr_expect(memory.available_bytes > 0 && memory.available_bytes <= memory.total_bytes);
     cr_expect_eq(ds_accel_device_synchronize(device), DS_ACCEL_OK);
-    /* A slot that this plugin lacks is a stub: callable, and it reports "not supported". */
+    /* A slot that this plugin lacks is a stub: it can be called and reports "not supported". */
     {
         struct ds_accel_error error = {.struct_size = sizeof(error)};
         uint64_t seed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Detection: order, override, deference, allow and deny, falling back. */
+/* Detection: order, override, deference, allow and deny lists, fallback. */
 #include "detect.h"
 
 #include <ctype.h>
@@ -100,7 +100,7 @@ Test(core_detect, later_candidates_are_not_probed)
     ds_accel_destroy(context);
 }
 
-/* ---- override, configuration ---------------------------------------------------------------- */
+/* ---- override and configuration -------------------------------------------------------------- */
 
 Test(core_detect, option_beats_environment_beats_configuration_beats_detection)
 {
@@ -174,7 +174,7 @@ Test(core_detect, a_known_backend_without_a_plugin_says_so)
     cr_expect_not_null(strstr(ds_accel_last_error(), "ds_accel_hpu.so"));
 }
 
-/* ---- demand only, deference ----------------------------------------------------------------- */
+/* ---- demand-only backends and deference ------------------------------------------------------ */
 
 Test(core_detect, demand_only_plugins_are_chosen_only_by_name)
 {
@@ -266,7 +266,7 @@ Test(core_detect, nobody_steps_back_for_one_that_is_chosen_only_by_name)
     test_write("etc/ds-accel.json", "{\"backends\": {\"cuda\": {\"demand_only\": true}}}");
     expect_choice("xpu", "auto detect");
 
-    /* With a third backend, the backend that defers is not probed again before the third backend's
+    /* With a third backend, the deferring backend is not probed again before the third backend's
        turn. */
     test_add_mock("rocm");
     context = detect(DS_ACCEL_OK);
@@ -348,7 +348,7 @@ Test(core_detect, two_that_defer_to_each_other_come_before_cpu_all_the_same)
     expect_choice("npu", "auto detect");
 }
 
-/* ---- allow, deny ---------------------------------------------------------------------------- */
+/* ---- allow and deny lists -------------------------------------------------------------------- */
 
 Test(core_detect, deny_and_allow_disable_by_pattern_before_any_code_runs)
 {
@@ -408,7 +408,7 @@ Test(core_detect, reports_say_how_the_choice_came_about_and_of_whom_was_asked)
     ds_accel_destroy(context);
 }
 
-/* ---- failing, falling back ------------------------------------------------------------------ */
+/* ---- failure and fallback -------------------------------------------------------------------- */
 
 Test(core_detect, falling_back_to_cpu_warns_once_with_the_first_reason)
 {
@@ -432,7 +432,7 @@ Test(core_detect, falling_back_to_cpu_warns_once_with_the_first_reason)
     ds_accel_destroy(context);
 }
 
-/* Only cpu is left in detection, which logs exactly this warning. */
+/* Expect that only cpu is usable, and that detection logs a fallback with this warning. */
 static void expect_fall_back(const char *warning)
 {
     ds_accel_t *context;
@@ -473,9 +473,9 @@ Test(core_detect, the_fall_back_names_the_first_that_something_can_be_done_for)
     expect_fall_back("no_device: this machine has no device of xpu or npu (");
     refuse("rocm", "library_missing");
     expect_fall_back("rocm is unavailable: library_missing: rocm (see ds-accel explain rocm)");
-    refuse("cuda", "driver_failed"); /* before rocm in the order */
+    refuse("cuda", "driver_failed"); /* cuda comes before rocm in the order */
     expect_fall_back("cuda is error: driver_failed: cuda (see ds-accel explain cuda)");
-    refuse("mlu", "no_permission"); /* before both */
+    refuse("mlu", "no_permission"); /* mlu comes before cuda and rocm in the order */
     expect_fall_back("mlu is unavailable: no_permission: mlu (see ds-accel explain mlu)");
     refuse("hpu", "no_device");
     expect_fall_back("mlu is unavailable: no_permission: mlu (see ds-accel explain mlu)");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Files that are no plugins, and the effects of loading a file on the process. */
+/* Files that are not plugins, and the effects that loading a file has on the process. */
 #include "loader.h"
 
 #include <elf.h>
 
-/* ---- files that are no plugins at all ------------------------------------------------------- */
+/* ---- files that are not plugins -------------------------------------------------------------- */
 
 static void write_header(const char *path, void (*spoil)(Elf64_Ehdr *header))
 {
@@ -75,16 +75,16 @@ Test(core_loader, files_of_other_kinds_and_machines_have_their_reasons)
     expect_file("count", "elf_truncated");
 }
 
-/* ---- what loading would do to the process --------------------------------------------------- */
+/* ---- effects of loading on the process ------------------------------------------------------- */
 
-/* A copy that is a new file: the previous file may be mapped. */
+/* Copy to a new file, because the previous file may be mapped. */
 static const char *copy_anew(const char *from, const char *path)
 {
     remove(test_path(path));
     return test_copy(from, path);
 }
 
-/* Open test_dir()/path, a copy of a fixture, to change it. */
+/* Open test_dir()/path, a new copy of a fixture, for changes. */
 static FILE *open_copy(const char *from, const char *path)
 {
     FILE *file = fopen(copy_anew(from, path), "r+b");
@@ -105,7 +105,7 @@ static void write_at(FILE *file, uint64_t offset, const void *data, size_t size)
     cr_assert_eq(fwrite(data, size, 1, file), 1);
 }
 
-/* The program header of this type, which the file has; returns its offset. */
+/* Find the program header of this type, which must exist; returns its offset. */
 static uint64_t find_segment(FILE *file, uint32_t type, Elf64_Phdr *segment)
 {
     Elf64_Ehdr header;
@@ -126,7 +126,7 @@ static uint64_t find_segment(FILE *file, uint32_t type, Elf64_Phdr *segment)
 #define NONE TEST_FIXTURES "/none/ds_accel_none.so"
 #define NONE_PATH "plugins/ds_accel_none.so"
 
-/* NONE with one program header changed. */
+/* Write a copy of NONE with one program header changed by spoil(). */
 static void write_segment(uint32_t type, void (*spoil)(Elf64_Phdr *segment))
 {
     FILE *file = open_copy(NONE, NONE_PATH);
@@ -153,14 +153,14 @@ static void move_address(Elf64_Phdr *segment)
     segment->p_vaddr += UINT64_C(1) << 40;
 }
 
-/* Before the last entry, and behind those of the string table. */
+/* Cut the dynamic section before its last entry, but after the entries of the string table. */
 static void end_early(Elf64_Phdr *segment)
 {
     segment->p_filesz = 20 * sizeof(Elf64_Dyn);
 }
 
-/* NONE with a second header of the same dynamic section, in place of a header that is not
-   needed. */
+/* Write a copy of NONE with a second header for its dynamic section, in place of an unneeded
+   header. */
 static void write_second_dynamic(void)
 {
     FILE *file = open_copy(NONE, NONE_PATH);
@@ -194,7 +194,7 @@ Test(core_loader, a_dynamic_section_that_cannot_be_read_is_refused)
     expect_file("none", "elf_bad_dynamic");
 }
 
-/* NONE with the entry of a tag made another. */
+/* Write a copy of NONE in which the dynamic entry of one tag has another tag and value. */
 static void write_entry(uint64_t tag, uint64_t new_tag, uint64_t new_value)
 {
     FILE *file = open_copy(NONE, NONE_PATH);
@@ -238,7 +238,7 @@ Test(core_loader, a_name_without_an_end_is_refused)
     expect_file("none", "elf_bad_dynamic");
 }
 
-/* Overwrite a text in a file with another; the rest of the old text becomes NUL. */
+/* Overwrite a text in a file with a shorter one; the rest of the old text becomes NUL. */
 static void replace_text(const char *path, const char *text, const char *with)
 {
     static char bytes[16 << 20];
@@ -340,8 +340,8 @@ static bool is_executable(const char *name)
     return executable;
 }
 
-/* Forced, in this process, with a constructor that loading would run: the file is not opened at
-   all. */
+/* The plugin is forced, probed in this process, and has a constructor that loading would run: its
+   file must not be opened at all. */
 Test(core_loader, no_plugin_makes_the_callers_stack_executable)
 {
     struct ds_accel_options options = test_options();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* SHA-256 of plugins, which the configuration may require. */
+/* SHA-256 hashes of plugins, which the configuration may require. */
 #include "trust.h"
 
 /* ---- SHA-256 -------------------------------------------------------------------------------- */
@@ -69,7 +69,7 @@ Test(core_trust, with_off_no_hash_is_looked_at)
     ds_accel_destroy(context);
 }
 
-/* The owner is checked before the hash, so that the order of the two reasons shows. */
+/* The owner is checked before the hash, so the order of the two reasons is visible. */
 Test(core_trust, trust_is_judged_before_the_hash)
 {
     test_add_mock("alpha");

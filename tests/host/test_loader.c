@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Plugins that are broken, each in its own way: listed with its own reason, none disturbing the
- * others. tests/fixtures/broken.c is built once per defect. And what the loader does itself.
+ * Broken plugins: each is listed with its own reason, and none disturbs the others.
+ * tests/fixtures/broken.c is built once per defect. The file also tests what the loader does for
+ * every plugin.
  */
 #include "loader.h"
 
@@ -16,7 +17,7 @@ struct expectation {
     uint32_t state;
     const char *reason;
     const char *stage;
-    const char *detail; /* a part of it */
+    const char *detail; /* part of the expected detail */
 };
 
 static const struct expectation expectations[] = {
@@ -153,9 +154,9 @@ Test(core_loader, the_vendors_code_and_text_survive)
     ds_accel_destroy(context);
 }
 
-/* ---- files that are no plugins at all ------------------------------------------------------- */
+/* ---- files that are not plugins -------------------------------------------------------------- */
 
-/* A program header that is not needed is changed to one of thread-local storage. */
+/* Change an unneeded program header into one of thread-local storage of `size` bytes. */
 static void write_tls(const char *path, uint64_t size)
 {
     Elf64_Ehdr header;
@@ -183,10 +184,10 @@ static void write_tls(const char *path, uint64_t size)
     cr_assert(done);
 }
 
-/* ---- what the loader does itself, whatever the plugin is linked with ------------------------ */
+/* ---- what the loader does for every plugin, however the plugin is linked --------------------- */
 
-/* Bound at once: missing symbols are found before any call, even for a plugin linked for lazy
-   binding. */
+/* All symbols are bound when the plugin is loaded: a missing symbol is found before any call, even
+   for a plugin linked for lazy binding. */
 Test(core_loader, every_symbol_is_bound_before_a_plugin_is_called)
 {
     add_broken("undefined_lazily");
@@ -230,7 +231,7 @@ Test(core_loader, thread_local_storage_has_a_limit)
     write_tls("plugins/ds_accel_tls.so", (16 << 20) + 1);
     expect_file("tls", "elf_tls_large");
     write_tls("plugins/ds_accel_tls.so", 16 << 20);
-    expect_file("tls", "name_mismatch"); /* the next gate */
+    expect_file("tls", "name_mismatch"); /* rejected by the next gate instead */
 }
 
 Test(core_loader, what_is_no_regular_file_is_never_waited_for)
@@ -247,8 +248,8 @@ Test(core_loader, what_is_no_regular_file_is_never_waited_for)
 
 Test(core_loader, an_unreadable_file_says_so)
 {
-    /* Beside the unreadable one: the build directory may be closed to the other user, and so may
-       the helper's. */
+    /* The build directory and the helper in it may be inaccessible to the other user, so probe in
+       this process, with cpu beside the unreadable plugin. */
     setenv("DS_ACCEL_PROBE", "in-process", 1);
     test_copy(TEST_PLUGINS "/ds_accel_cpu.so", "plugins/ds_accel_cpu.so");
     if (geteuid() == 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Several plugins probed at a time: the same choice and the same reports as one after the other,
- * whichever probe ends first. The plugins are tests/fixtures/fault.c under names of their own.
+ * Plugins probed in parallel: choice and reports are the same as with one probe at a time,
+ * whichever probe finishes first. The plugins are tests/fixtures/fault.c under several names.
  */
 #include "clock.h"
 #include "fixture.h"
@@ -39,7 +39,7 @@ static ds_accel_t *create(int parallel, int timeout_ms, const char *order)
     return test_create();
 }
 
-/* Without the times, the only part that may differ. */
+/* Remove the elapsed times, the only part of the report that may differ. */
 static void leave_out_times(char *json)
 {
     static const char key[] = "\"elapsed_us\":";
@@ -84,7 +84,7 @@ static void expect_same(uint32_t kind, const char *order, const char *part)
     ds_accel_free_text(one);
 }
 
-/* The probes of the later plugins end at once, the first plugin's after a delay. */
+/* The probes of the later plugins finish at once, the probe of the first plugin after a delay. */
 Test(core_probe, the_first_in_order_is_chosen_and_not_the_first_to_answer, .timeout = 120)
 {
     add_crowd("slow1");
@@ -151,8 +151,8 @@ Test(core_probe, a_crash_among_several_disturbs_no_other, .timeout = 120)
     ds_accel_destroy(context);
 }
 
-/* The probe of a plugin after the selected one hangs and is not needed: detection does not wait for
-   its deadline. */
+/* The probe of a plugin after the selected one hangs, and its verdict is not needed: detection does
+   not wait for its deadline. */
 Test(core_probe, one_that_hangs_behind_the_chosen_one_is_not_waited_for, .timeout = 120)
 {
     uint64_t start_ns;
@@ -171,8 +171,8 @@ Test(core_probe, one_that_hangs_behind_the_chosen_one_is_not_waited_for, .timeou
     ds_accel_destroy(context);
 }
 
-/* It is probed after all when its turn comes: the plugin before it passed its probe and did not
-   start. */
+/* slow1 is probed after all when its turn comes: init_fails, before it, passed its probe but did
+   not start. */
 Test(core_probe, one_that_was_not_waited_for_is_asked_when_its_turn_comes, .timeout = 120)
 {
     ds_accel_t *context;
@@ -186,7 +186,7 @@ Test(core_probe, one_that_was_not_waited_for_is_asked_when_its_turn_comes, .time
     ds_accel_destroy(context);
 }
 
-/* A vendor's runtime has time to clean up: SIGTERM comes before SIGKILL. */
+/* A vendor's runtime gets time to clean up, because SIGTERM precedes SIGKILL. */
 Test(core_probe, one_that_hangs_is_asked_to_end_before_it_is_killed, .timeout = 120)
 {
     const char *count = test_path("count");

@@ -31,7 +31,8 @@ Test(core_cache, a_plugin_that_crashed_twice_is_left_alone)
     EXPECT_HAS(candidate.detail, "2 strikes, the last: probe_segv: SIGSEGV");
     EXPECT_HAS(candidate.detail, "skipped until 2");
     ds_accel_destroy(context);
-    /* explain does not probe it, for all plugins or for it alone. */
+    /* explain does not probe a quarantined plugin, neither in a report on all plugins nor on it
+       alone. */
     expect_report(DS_ACCEL_REPORT_LIST, "\"state\":\"quarantined\",\"reason\":\"quarantined\"");
     expect_report(DS_ACCEL_REPORT_EXPLAIN, "\"strikes\":2,");
     context = test_create_with(&options);
@@ -40,12 +41,12 @@ Test(core_cache, a_plugin_that_crashed_twice_is_left_alone)
     ds_accel_destroy(context);
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,");
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"quarantined\":true,\"until\":\"20");
-    /* The verdicts may be cleared, the strikes stay. */
+    /* Clearing the verdicts does not clear the strikes. */
     cr_expect_eq(clear_cache(&options), DS_ACCEL_OK);
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,");
 }
 
-/* In each of these cases it is probed again, and has one more strike. */
+/* Force the plugin twice: each time it is probed again and gets one more strike. */
 static void crash_twice(void)
 {
     force("faulty", DS_ACCEL_ERR_NOT_USABLE);
@@ -58,7 +59,7 @@ Test(core_cache, quarantine_ends_by_force_and_by_command)
     setup_faulty("probe_segv");
     crash_twice();
     force("faulty", DS_ACCEL_ERR_NOT_USABLE);
-    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,"); /* cleared, probed, crashed */
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,"); /* lifted, probed, crashed */
     force("faulty", DS_ACCEL_ERR_NOT_USABLE);
     cr_expect_eq(clear_quarantine("neighbour"), DS_ACCEL_ERR_NOT_FOUND);
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,");
@@ -66,7 +67,7 @@ Test(core_cache, quarantine_ends_by_force_and_by_command)
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"entries\":[]");
     cr_expect_eq(clear_quarantine("faulty"), DS_ACCEL_ERR_NOT_FOUND);
     expect_chosen("neighbour");
-    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,"); /* it was probed */
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,"); /* the plugin was probed again */
     cr_expect_eq(clear_quarantine(NULL), DS_ACCEL_OK);
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"entries\":[]");
 }
@@ -93,10 +94,11 @@ Test(core_cache, reports_one_after_the_other_are_one_strike)
         examine();
     }
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,\"reason\":\"probe_segv\"");
-    expect_report(DS_ACCEL_REPORT_CACHE, "\"state\":\"crashed\""); /* their verdicts are kept */
+    expect_report(DS_ACCEL_REPORT_CACHE, "\"state\":\"crashed\""); /* the crash verdict is stored */
     expect_chosen("neighbour");
     force("faulty", DS_ACCEL_ERR_NOT_USABLE);
-    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,"); /* using it is not an inspection */
+    /* a forced use probes the plugin again, unlike a report */
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,");
 }
 
 Test(core_cache, one_left_alone_shows_what_it_printed)
@@ -127,7 +129,7 @@ Test(core_cache, a_good_answer_forgives)
     force("faulty", DS_ACCEL_OK);
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"entries\":[]");
     test_write("crash", "");
-    expect_chosen("faulty"); /* its verdict is valid for an hour */
+    expect_chosen("faulty"); /* the good verdict is valid for an hour */
 }
 
 Test(core_cache, one_crash_is_one_strike_beside_a_registered_backend)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The search path: which files are found, in which order, and which files hide others. */
+/* The search path: which files are found, in which order, and which files shadow others. */
 #include "detect.h"
 
 /* ---- the search path ------------------------------------------------------------------------ */
@@ -61,7 +61,7 @@ Test(core_scan, a_directory_given_twice_under_two_names_is_scanned_once)
     ds_accel_destroy(context);
 }
 
-/* 31 bytes are a valid name; 32 are not, nor is a name with another letter. */
+/* A name of 31 bytes is valid; a name of 32 bytes or with another character is not. */
 Test(core_scan, a_file_whose_name_no_backend_has_is_rejected)
 {
     static const struct {
@@ -99,7 +99,7 @@ Test(core_scan, a_file_whose_name_no_backend_has_is_rejected)
     ds_accel_destroy(context);
 }
 
-/* For any order of the file system. */
+/* The order does not depend on the file system. */
 Test(core_scan, the_files_of_a_directory_come_in_byte_wise_order)
 {
     static const char *const names[] = {"zeta", "beta", "x9", "alpha", "x10", "gamma", "Upper"};

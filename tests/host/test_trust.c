@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The gate trust: owners, modes and links, each reason with its evidence and its remedy, which is
- * applied and must turn the "no" into a "yes". Tests that need a second owner run only as root.
+ * The gate trust: owners, modes and links. Each rejection has its reason, evidence and remedy;
+ * applying the remedy must make the plugin acceptable. Tests that need a second owner run only as
+ * root.
  */
 #include "trust.h"
 
@@ -17,7 +18,7 @@ static void change_owner(const char *path, uid_t user, gid_t group)
     cr_assert_eq(lchown(test_path(path), user, group), 0, "%s: %s", path, strerror(errno));
 }
 
-/* The directory searched is test_dir()/above/plugins instead of test_dir()/plugins. */
+/* Move the searched directory from test_dir()/plugins to test_dir()/above/plugins. */
 static void move_below(void)
 {
     test_path("above/x");
@@ -88,7 +89,8 @@ Test(core_trust, the_user_may_own_it_and_other_users_may_not)
     become_root();
 }
 
-/* A root process that drops its rights temporarily can regain them, and so can a plugin in it. */
+/* A root process that drops its rights temporarily can regain them, and so can a plugin in the
+   process. */
 Test(core_trust, a_lowered_user_is_not_trusted)
 {
     NEED_ROOT();
@@ -99,11 +101,11 @@ Test(core_trust, a_lowered_user_is_not_trusted)
     cr_assert_eq(seteuid(STRANGER), 0);
     expect_no("file_owner", "owner 12345", "expected owner 0: the program has raised rights");
     cr_assert_eq(seteuid(0), 0);
-    /* Only the saved id differs. */
+    /* only the saved user id differs */
     cr_assert_eq(setresuid(STRANGER, STRANGER, 0), 0);
     expect_no("file_owner", "owner 12345", "expected owner 0: the program has raised rights");
     cr_assert_eq(setresuid(0, 0, 0), 0);
-    /* Only the real id differs. */
+    /* only the real user id differs */
     cr_assert_eq(setresuid(0, STRANGER, STRANGER), 0);
     expect_no("file_owner", "owner 12345", "expected owner 0: the program has raised rights");
     cr_assert_eq(setresuid(0, 0, 0), 0);
@@ -185,8 +187,7 @@ Test(core_trust, the_users_private_group_may_write_and_a_shared_one_may_not)
     change_mode(FILE_PATH, 0664);
     become(STRANGER, STRANGER);
     expect_yes();
-    /* This group is not private according to the user's groups: it is not the group of new
-       files. */
+    /* The library does not treat this group as private: the process's own group is another. */
     become_root();
     become(STRANGER, 100);
     expect_no("file_writable", "group 12345", "mode 0664");
@@ -195,14 +196,14 @@ Test(core_trust, the_users_private_group_may_write_and_a_shared_one_may_not)
     become(STRANGER, STRANGER);
     expect_no("file_writable", "group 100", "mode 0664");
     become_root();
-    /* Root's file of the user's group: the group's other members are unknown. */
+    /* root owns the file and the user's group may write to it: its other members are unknown. */
     change_owner(FILE_PATH, 0, STRANGER);
     become(STRANGER, STRANGER);
     expect_no("file_writable", "owner 0, group 12345", "mode 0664");
     become_root();
 }
 
-/* A file that any user may have written is not read either: nothing parses it. */
+/* A file that any user may have written is not even opened, so nothing parses it. */
 Test(core_trust, a_refused_file_is_never_opened)
 {
     int watch;
@@ -240,8 +241,8 @@ Test(core_trust, a_link_is_as_good_as_where_it_leads)
     expect_yes();
 }
 
-/* A path through a directory that others may write to is rejected, even if ".." leads out of it
-   again. */
+/* A path through a directory that others may write to is rejected, even if a later ".." leaves that
+   directory. */
 Test(core_trust, no_way_leads_through_a_directory_of_others)
 {
     test_copy(ALPHA, "real/ds_accel_alpha.so");
@@ -293,7 +294,7 @@ Test(core_trust, as_many_links_are_followed_as_the_kernel_follows)
     expect_no("link_loop", test_path(FILE_PATH), "40");
 }
 
-/* ---- many plugins, one walk ----------------------------------------------------------------- */
+/* ---- many plugins, one walk of their paths --------------------------------------------------- */
 
 Test(core_trust, each_of_many_plugins_is_judged_by_itself)
 {
@@ -328,8 +329,8 @@ Test(core_trust, each_of_many_plugins_is_judged_by_itself)
     ds_accel_destroy(context);
 }
 
-/* More directories than are kept open at once, all with the same name: none is mistaken for
-   another. */
+/* There are more directories than the library keeps open at once, all with the same name; none may
+   be confused with another. */
 Test(core_trust, directories_of_one_name_are_told_apart)
 {
     ds_accel_t *context;

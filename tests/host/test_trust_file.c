@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Trust: objects that are not files, files closed to the user, and files that change during the
-   check. */
+/* Trust: objects that are not regular files, files that the user cannot access, and files that
+   change during the check. */
 #include "trust.h"
 
 #include <fcntl.h>
@@ -12,10 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Called before the library opens a file to read it, with its name. NULL: no call. */
+/* Called with the file's name before the library opens a file for reading. NULL: not called. */
 static void (*on_open)(const char *name);
 
-/* The library's openat() too: the program's own comes first. */
+/* Overrides openat() in the library too: the program's definition comes first. */
 __attribute__((visibility("default"))) int openat(int directory, const char *name, int flags, ...)
 {
     mode_t mode = 0;
@@ -32,7 +32,7 @@ __attribute__((visibility("default"))) int openat(int directory, const char *nam
     return (int)syscall(SYS_openat, directory, name, flags, mode);
 }
 
-/* ---- what is no file ------------------------------------------------------------------------ */
+/* ---- objects that are not regular files ------------------------------------------------------ */
 
 Test(core_trust, a_directory_in_its_place_says_so)
 {
@@ -83,7 +83,7 @@ Test(core_trust, a_socket_says_so)
     expect_yes();
 }
 
-/* A terminal of this process: other devices may be opened by other programs. */
+/* The device is a terminal of this process, because another program may open other devices. */
 Test(core_trust, a_device_is_never_opened)
 {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -106,7 +106,7 @@ Test(core_trust, a_device_is_never_opened)
     expect_yes();
 }
 
-/* ---- what is closed to the user ------------------------------------------------------------- */
+/* ---- files that the user cannot access ------------------------------------------------------- */
 
 Test(core_trust, a_file_closed_to_the_user_says_so)
 {
@@ -142,9 +142,9 @@ Test(core_trust, a_directory_closed_to_the_user_is_named)
     become_root();
 }
 
-/* ---- files that change meanwhile ------------------------------------------------------------ */
+/* ---- files that change during the check ------------------------------------------------------ */
 
-/* The warning of the gate hash comes between check and load: replace the file then. */
+/* Replace the file when the gate hash logs its warning, which is between the check and the load. */
 static void replace_on_warning(void *user_data, uint32_t level, const char *topic,
                                const char *message)
 {
@@ -209,7 +209,8 @@ Test(core_trust, a_file_written_to_after_its_check_is_not_loaded)
     expect_yes();
 }
 
-/* Change the file's last byte, not its size; optionally keep its modification time. */
+/* Change the file's last byte but not its size; with keeps_mtime, restore its modification time
+   too. */
 static bool keeps_mtime;
 
 static void overwrite_on_warning(void *user_data, uint32_t level, const char *topic,
@@ -245,7 +246,8 @@ static void overwrite_same_size(void)
     struct ds_accel_options options = test_options();
 
     test_add_mock("alpha");
-    usleep(30 * 1000); /* the kernel's file clock has steps: the copy is from an earlier step */
+    /* the kernel's file clock is coarse, and the copy must have an earlier time */
+    usleep(30 * 1000);
     set_trust("warn", "beta", hash_of(ALPHA));
     options.log_sink = overwrite_on_warning;
     expect_changed(&options, "written to");
@@ -263,7 +265,8 @@ Test(core_trust, a_file_overwritten_with_its_time_put_back_is_not_loaded)
     overwrite_same_size();
 }
 
-/* Between the check of the name and its use: the walk judged one file, and would open another. */
+/* Replace the file after its name was checked and before it is opened: the checked file and the
+   opened file would differ. */
 static void replace_on_open(const char *name)
 {
     if (strcmp(name, "ds_accel_alpha.so") == 0) {
@@ -282,7 +285,7 @@ Test(core_trust, a_file_replaced_between_check_and_open_is_not_read)
     expect_yes();
 }
 
-/* A plugin whose constructor replaces its file by another. */
+/* The plugin's constructor replaces the plugin's own file. */
 Test(core_trust, a_file_replaced_while_it_is_loaded_is_not_used)
 {
     struct ds_accel_options options = test_options();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Stored verdicts of a plugin: when a verdict is found again, and the contents of its key. */
+/* Stored verdicts of a plugin: when a verdict is reused, and what its key contains. */
 #include "cache.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- hits ----------------------------------------------------------------------------------- */
+/* ---- reuse ----------------------------------------------------------------------------------- */
 
 Test(core_cache, a_hit_asks_no_plugin)
 {
@@ -48,7 +48,8 @@ Test(core_cache, a_hit_says_the_same)
     cr_expect_str_eq(warm.detail, cold.detail);
     cr_expect_str_eq(warm.stage, cold.stage);
     ds_accel_destroy(first);
-    /* Its texts are its own, independent of the file and of other contexts. */
+    /* The context has its own copies of the texts, independent of the file and of other
+       contexts. */
     cr_expect_str_eq(test_candidate(second, "counted").detail, "fixture counted");
     ds_accel_destroy(second);
 }
@@ -104,7 +105,7 @@ Test(core_cache, a_context_can_do_without)
     cr_expect_neq(stat(cache_dir, &info), 0);
 }
 
-/* ---- the key -------------------------------------------------------------------------------- */
+/* ---- the key of a verdict -------------------------------------------------------------------- */
 
 Test(core_cache, another_file_is_asked)
 {
@@ -124,7 +125,7 @@ Test(core_cache, another_file_is_asked)
     expect_probes(1, "replaced by one of the same size, mode and time");
 }
 
-/* A file written in place, with its old modification time restored, differs only in the change
+/* A file written in place, with its old modification time restored, differs only in its change
    time. */
 Test(core_cache, a_file_written_in_place_is_asked)
 {
@@ -146,7 +147,7 @@ Test(core_cache, a_file_written_in_place_is_asked)
     expect_probes(1, "written in place");
 }
 
-/* A node that the configuration names: it appears, is replaced, may be opened by others,
+/* The configuration lists a device node, which appears, is replaced, gets wider permissions, and
    disappears. */
 Test(core_cache, other_hardware_asks)
 {
@@ -225,7 +226,8 @@ Test(core_cache, nothing_else_of_the_environment_does)
     }
 }
 
-/* DS_* is ignored then, but the linker and the vendors' runtimes still read their variables. */
+/* With NO_ENVIRONMENT, DS_* variables are ignored, but the linker and the vendors' runtimes still
+   read their own variables. */
 Test(core_cache, options_of_plugins_count_unless_they_are_ignored)
 {
     struct ds_accel_options options = options_with_cache();
@@ -258,7 +260,7 @@ Test(core_cache, other_groups_ask)
 
 /* ---- quarantine ----------------------------------------------------------------------------- */
 
-/* The contents of the file's one record, without its times and the values that depend on them. */
+/* Read the file's only record, without its times and the values that depend on times. */
 static size_t read_record(char *data, size_t size)
 {
     enum {
@@ -266,17 +268,18 @@ static size_t read_record(char *data, size_t size)
         VERDICT_MS = 56,
         TIMES = 64,
         TIMES_BYTES = 32
-    }; /* as cache.c says */
+    }; /* offsets as in cache.c */
 
     size = read_file(data, size);
     cr_assert_gt(size, TIMES + TIMES_BYTES);
     memset(data + CHECKSUM, 0, 8);
     memset(data + VERDICT_MS, 0, TIMES - VERDICT_MS);
-    memset(data + TIMES, 0, TIMES_BYTES); /* strike_ms to elapsed_us */
+    memset(data + TIMES, 0, TIMES_BYTES); /* the times strike_ms to elapsed_us */
     return size;
 }
 
-/* While a bad verdict is valid, the next verdict on the plugin is made from its record. */
+/* While a negative verdict is valid, a further verdict on the plugin is made from the stored
+   record. */
 Test(core_cache, what_is_recalled_and_kept_again_is_the_same)
 {
     static char first[65536];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Shared by the tests of trust: plugins of many owners and modes, and their verdicts. */
+/* Shared by the tests of trust: plugins of several owners and modes, and their verdicts. */
 #ifndef DS_ACCEL_TESTS_HOST_TRUST_H
 #define DS_ACCEL_TESTS_HOST_TRUST_H
 
@@ -48,7 +48,7 @@ static inline void make_link(const char *target, const char *path)
     cr_assert_eq(symlink(target, full), 0, "%s: %s", full, strerror(errno));
 }
 
-/* Make the capabilities that the process may have effective. */
+/* Raise the effective capabilities to the permitted ones. */
 static inline void raise_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -62,9 +62,9 @@ static inline void raise_capabilities(void)
 }
 
 /*
- * The rest of the test runs as another user, for whom the test's directory is opened: all user ids
- * change, as the library trusts no effective user whose ids differ. The build directory may be
- * closed to that user, and with it the helper.
+ * Run the rest of the test as another user, and let that user read the test's directory. All user
+ * ids change, because the library does not trust an effective user whose ids differ. The build
+ * directory and the helper in it may be inaccessible to that user, so probes run in this process.
  */
 static inline void become(uid_t user, gid_t group)
 {
@@ -72,7 +72,8 @@ static inline void become(uid_t user, gid_t group)
     cr_assert_eq(chmod(test_dir(), 0755), 0);
     cr_assert_eq(setegid(group), 0);
     cr_assert_eq(prctl(PR_SET_KEEPCAPS, 1), 0);
-    /* Only the test's thread: Criterion's thread has no capabilities to restore. */
+    /* The raw system call changes only the test's thread: Criterion's thread has no capabilities
+       with which to change back. */
     cr_assert_eq(syscall(SYS_setresuid, user, user, user), 0);
 }
 
@@ -83,7 +84,8 @@ static inline void become_root(void)
     cr_assert_eq(setegid(0), 0);
 }
 
-/* The plugin alpha is rejected at a gate for a reason, with both parts in the evidence. */
+/* Expect that plugin alpha is rejected at a gate with this reason, and that its evidence has both
+   parts. */
 static inline void expect_no_at(const char *stage, const char *reason, const char *part,
                                 const char *other_part)
 {
@@ -119,7 +121,7 @@ static inline void expect_yes(void)
     ds_accel_destroy(context);
 }
 
-/* The kernel's notification for each open of the file by any process, except with O_PATH. */
+/* Watch opens of the file by any process, except opens with O_PATH. */
 static inline int watch_opens(const char *path)
 {
     int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -129,7 +131,7 @@ static inline int watch_opens(const char *path)
     return watch;
 }
 
-/* The number of opens so far; then one open by the test, to check that opens are counted. */
+/* Expect no open so far, then open the file once to check that opens are counted. */
 static inline void expect_unopened(int watch, const char *path)
 {
     struct inotify_event event;
@@ -143,7 +145,7 @@ static inline void expect_unopened(int watch, const char *path)
     close(watch);
 }
 
-/* As another program computes it. */
+/* SHA-256 of the file as sha256sum computes it. */
 static inline const char *hash_of(const char *path)
 {
     static char hex[65];

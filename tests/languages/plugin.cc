@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A plugin in C++17: one device whose memory is the host's. No exception leaves it. */
+/* A plugin in C++17: one device whose memory is host memory. No exception leaves the plugin. */
 #define DS_ACCEL_TYPED_HANDLES
 #include <ds-accel/plugin-api.h>
 
@@ -27,7 +27,7 @@ namespace {
 constexpr uint64_t align_least = 256;
 constexpr uint64_t limit_bytes = uint64_t{1} << 30;
 
-/* A failure on its way to the host. */
+/* Exception that carries a status and its cause to the function that the host called. */
 struct failure : std::exception {
     int32_t status;
     std::string cause;
@@ -43,7 +43,7 @@ int32_t fill_error(ds_accel_error *error, int32_t status, const std::string &cau
     return status;
 }
 
-/* The status of a call that throws. */
+/* Run a call and return its status; an exception becomes a status. */
 template <typename Call> int32_t answer(ds_accel_error *error, Call call) noexcept
 {
     auto status = DS_ACCEL_OK;
@@ -158,7 +158,7 @@ int32_t mem_copy(ds_accel_plugin_device_t *, void *destination, const void *sour
     return DS_ACCEL_OK;
 }
 
-/* What a vendor's library would take: ours has no handle but its own. */
+/* Native handles, as a vendor's library would accept them: this plugin has one for its device only. */
 int32_t native_get(ds_accel_plugin_device_t *device, uint32_t kind,
                    const ds_accel_plugin_object_t *object, uint64_t *native_out,
                    uint64_t *offset_bytes_out, ds_accel_error *error)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the ds-accel authors
 //
-// A plugin in Rust: one device whose memory is the host's. The note comes from `ds-accel note`, the
-// types from bindgen; no crate is needed but std.
+// A plugin in Rust: one device whose memory is host memory. `ds-accel note` generates the note and
+// bindgen the types; std is the only crate that is needed.
 #![allow(clippy::missing_safety_doc)]
 
 #[allow(dead_code, non_camel_case_types, non_upper_case_globals)]
@@ -22,7 +22,7 @@ std::arch::global_asm!(include_str!(env!("PLUGIN_NOTE")));
 const ALIGN_BYTES: u64 = 256;
 const LIMIT_BYTES: u64 = 1 << 30;
 
-/// What init() makes; its handle is a pointer to one of these.
+/// The instance that init() creates; its handle is a pointer to this struct.
 struct Instance;
 
 struct Memory {
@@ -30,19 +30,19 @@ struct Memory {
     used_bytes: u64,
 }
 
-/// What device_open() makes.
+/// The device that device_open() creates.
 struct Device {
     memory: Mutex<Memory>,
 }
 
-/// A failure: the status and its cause.
+/// The result of a call: nothing, or the status and cause of a failure.
 type Answer = Result<(), (i32, String)>;
 
 fn refuse(status: i32, cause: impl Into<String>) -> Answer {
     Err((status, cause.into()))
 }
 
-/// The status for the host, with the error filled; no panic leaves the plugin.
+/// Run a call and return its status for the host, with the error filled. A panic becomes a status.
 unsafe fn answer(error: *mut ds_accel_error, call: impl FnOnce() -> Answer) -> i32 {
     let (status, cause) = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => return DS_ACCEL_OK,
@@ -58,14 +58,15 @@ unsafe fn answer(error: *mut ds_accel_error, call: impl FnOnce() -> Answer) -> i
     status
 }
 
-/// The text with its NUL, where it is known to fit.
+/// Copy a text and its NUL to a field in which they are known to fit.
 fn copy_text(field: &mut [c_char], text: &str) {
     for (to, from) in field.iter_mut().zip(text.bytes().chain([0])) {
         *to = from as c_char;
     }
 }
 
-/// ds_accel_write(): as many bytes as both sides know; the destination keeps its own size.
+/// As ds_accel_write() in C: copy the bytes that both structs have, and leave the size of the
+/// destination unchanged.
 unsafe fn write<T>(destination: *mut T, source: &T) {
     let size = (*destination.cast::<u32>()).min(std::mem::size_of::<T>() as u32) as usize;
     if size > 4 {
@@ -251,7 +252,7 @@ unsafe extern "C" fn mem_copy(
 static mut TABLE: std::mem::MaybeUninit<ds_accel_plugin> = std::mem::MaybeUninit::uninit();
 static FILL: Once = Once::new();
 
-/// What DS_ACCEL_PLUGIN() defines in C.
+/// The entry point, which DS_ACCEL_PLUGIN() defines in C.
 #[no_mangle]
 pub unsafe extern "C" fn ds_accel_entry_v1(_host: *const ds_accel_host) -> *const ds_accel_plugin {
     let table = addr_of_mut!(TABLE).cast::<ds_accel_plugin>();

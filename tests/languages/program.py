@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# A program that uses the library by its headers alone, parsed by cffi, without a compiler at run
-# time.
-# program.py HEADERS LIBRARY: the declarations and constants of ds_accel.h, and libds_accel.so.
+# A program that uses the library through its headers alone: cffi parses them, and no compiler is
+# needed at run time.
+# Usage: program.py HEADERS LIBRARY, where HEADERS has the declarations and constants of ds_accel.h
+# and LIBRARY is libds_accel.so.
 import sys
 
 import cffi
@@ -61,7 +62,7 @@ check(lib.ds_accel_mem_free(device[0], ffi.NULL, pointer[0]))
 assert lib.ds_accel_stream_query(ffi.NULL) == lib.DS_ACCEL_ERR_INVALID
 print(text(lib.ds_accel_name(context[0])), text(lib.ds_accel_version()))
 
-# The library also exports the two functions that plugins use.
+# The library also exports the two functions that plugins call.
 verdict, known = struct("ds_accel_verdict"), struct("ds_accel_verdict")
 verdict.struct_size = 12
 known.state, known.device_count, known.reason = 1, 2, 3

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Facts that layers have of an allocator's blocks: these are calls within the library, so this
- * program is linked with the core's own objects.  blocks PLUGINS
+ * What layers record of an allocator's blocks. The tested functions are internal, so this program
+ * is linked with the core's own objects.
+ *
+ *     blocks PLUGINS
  */
 #include "host/layers.h"
 
@@ -115,7 +117,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: blocks PLUGINS\n");
         return 2;
     }
-    ds_accel__layer_block_alloc(NULL, NULL, 1, NULL); /* no layer is on */
+    ds_accel__layer_block_alloc(NULL, NULL, 1, NULL); /* no layer is enabled */
     setenv("DS_ACCEL_LAYERS", "validate,leak", 1);
     if (!start(argv[1]) || !prepare()) {
         printf("FAILED: start: %s: %s\n", error.message, ds_accel_last_error());

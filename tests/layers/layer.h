@@ -97,7 +97,7 @@ static inline char *report(const char *layer)
     return text;
 }
 
-/* Calls of every kind, with results that must be the same with any layers. */
+/* Make calls of every kind; their results must be the same with any layers. */
 static inline void use_everything(void)
 {
     struct ds_accel_memory_info memory = {.struct_size = sizeof(memory)};

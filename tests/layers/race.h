@@ -6,7 +6,7 @@
 
 #include "layer.h"
 
-/* The members of a plugin stream's public handle that inline calls read. */
+/* A temporary public handle of a plugin stream, with the members that inline calls read. */
 #define ON(stream) (&(struct ds_accel_stream){device->table, stream})
 
 static ds_accel_plugin_stream_t *first;
@@ -15,12 +15,14 @@ static ds_accel_plugin_event_t *event_a;
 static ds_accel_plugin_event_t *event_b;
 static char *memory_a;
 
-/* Call sites of known functions: offsets in this program, as addr2line takes them. */
+/* A call from a function of known address, so that its call site, an offset in this program as
+   addr2line accepts it, can be checked. */
 static __attribute__((noinline, unused)) int32_t write_from_here(ds_accel_plugin_stream_t *stream)
 {
     int32_t status = table->mem_fill_async(stream, memory_a, "x", 1, 16, &error);
 
-    __asm__ volatile("" ::: "memory"); /* no tail call: there would be no frame to return to */
+    /* prevents a tail call, which would leave no frame of this function */
+    __asm__ volatile("" ::: "memory");
     return status;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layers: which are enabled, and that calls pass through unchanged. */
+/* Layers: which layers are enabled, and that calls pass through them unchanged. */
 #include "layer.h"
 
-/* ---- which layers --------------------------------------------------------------------------- */
+/* ---- which layers are enabled ---------------------------------------------------------------- */
 
 Test(core_layer, none_is_on_unless_it_is_named)
 {
@@ -62,7 +62,7 @@ Test(core_layer, absent_slots_stay_absent)
     stop();
 }
 
-/* ---- what goes through ---------------------------------------------------------------------- */
+/* ---- calls pass through unchanged ------------------------------------------------------------ */
 
 Test(core_layer, calls_go_through_as_they_are)
 {
@@ -93,7 +93,7 @@ Test(core_layer, calls_go_through_as_they_are)
     }
 }
 
-/* ---- what a program says -------------------------------------------------------------------- */
+/* ---- accesses that the program notes --------------------------------------------------------- */
 
 Test(core_layer, note_access_refuses_what_is_no_handle_and_no_range)
 {

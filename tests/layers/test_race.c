@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layer race: schedules, each with one of its waits left out, and random programs. */
+/* Layer race: fixed schedules, run once with all waits and once without each wait, and random
+   programs. */
 #include "race.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
 
-/* ---- races: schedules, and each with one of its waits left out ------------------------------- */
+/* ---- races: fixed schedules with one wait left out ------------------------------------------- */
 
-static int left_out; /* the wait that is left out; -1: none */
+static int left_out; /* index of the wait that is left out; -1: none */
 static int wait_count;
 
-/* True if the next wait is made, false if it is the one left out. */
+/* True if the next wait is to be made, false if it is left out. */
 static bool waits(void)
 {
     return wait_count++ != left_out;
@@ -31,7 +32,7 @@ static void wait_on(ds_accel_plugin_stream_t *after, ds_accel_plugin_stream_t *b
     }
 }
 
-/* Upload on one stream, compute on the other, download by the host. */
+/* Upload on the first stream, copy on the second, download by the host. */
 static void overlap(void)
 {
     EXPECT_OK(
@@ -60,7 +61,7 @@ static void reuse_buffer(void)
     EXPECT_OK(table->device_synchronize(handle, UINT64_MAX, &error));
 }
 
-/* Kernels of the program's own, on two streams that take turns. */
+/* Note accesses of the program's own kernels, on two streams that alternate. */
 static void take_turns(void)
 {
     EXPECT_OK(ds_accel_note_access(device, ON(first), memory_a, 8, DS_ACCEL_ACCESS_WRITE));
@@ -72,7 +73,7 @@ static void take_turns(void)
     EXPECT_OK(table->device_synchronize(handle, UINT64_MAX, &error));
 }
 
-/* The work of a launched graph. */
+/* Launch a graph and use its result. */
 static void replay(void)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -96,7 +97,7 @@ static void replay(void)
     table->graph_exec_destroy(exec);
 }
 
-/* Memory freed while it is used. */
+/* Free memory that queued work uses. */
 static void free_used(void)
 {
     void *pointer = allocate(64);
@@ -108,7 +109,7 @@ static void free_used(void)
     EXPECT_OK(table->mem_free(handle, pointer, &error));
 }
 
-/* Memory allocated and freed in stream order. */
+/* Allocate and free memory in stream order. */
 static void stream_ordered(void)
 {
     void *pointer = NULL;
@@ -132,7 +133,7 @@ static void read_buffer(void *user_data, int32_t status)
                  DS_ACCEL_OK);
 }
 
-/* A host task reads data that another stream has copied. */
+/* A host task reads data that another stream copied. */
 static void host_task(void)
 {
     EXPECT_OK(
@@ -334,7 +335,7 @@ Test(core_layer, a_synchronised_device_has_no_races)
 
 static sem_t turns[2];
 
-/* Reads, and reads again after the main thread signals its write. */
+/* Read once, and again after the main thread has signalled its write. */
 static void *read_twice(void *argument)
 {
     (void)argument;
@@ -345,7 +346,7 @@ static void *read_twice(void *argument)
     return NULL;
 }
 
-/* The main thread makes every wait for a device; a semaphore signals the other thread. */
+/* Only the main thread waits for the device; it signals the other thread by a semaphore. */
 static void work_on_two_threads(void)
 {
     pthread_t thread;
@@ -405,13 +406,11 @@ Test(core_layer, races_can_be_refused)
     stop();
 }
 
-/*
- * Random programs against a model without clocks: a graph of all queued work, with an edge for each
- * order that the interface promises, and a race for two accesses that no path connects. "fail"
- * shows the detector's result for each call.
- */
+/* ---- random programs, checked against a model ------------------------------------------------ */
 
-/* ---- random programs, and a model of them --------------------------------------------------- */
+/* Random programs are checked against a model without clocks: a graph of all queued work, with an
+   edge for each order that the interface promises. Two accesses that no path connects are a race.
+   In mode "fail", each call's status is the detector's result for the call. */
 
 #define NODE_LIMIT 192
 #define STREAM_COUNT 3
@@ -421,7 +420,7 @@ Test(core_layer, races_can_be_refused)
 
 struct node {
     uint64_t before[NODE_LIMIT / 64];
-    int begin, end; /* units; none: begin == end */
+    int begin, end; /* range of units; begin == end: no access */
     bool is_write;
 };
 
@@ -473,7 +472,8 @@ static char *arena;
 static uint64_t race_seen;
 static uint64_t race_free;
 
-/* An access on a stream or (-1) by the host. A racing access is rejected, and not recorded. */
+/* Access memory on a stream, or by the host if stream is -1. A racing access is rejected, and the
+   model does not record it. */
 static void random_access(int stream)
 {
     int begin = (int)roll(UNIT_COUNT);
@@ -569,7 +569,7 @@ static void random_program(void)
     memset(mark_of_event, 0xff, sizeof(mark_of_event));
     for (int i = 0; i < EVENT_COUNT; i++) {
         table->event_destroy(random_events[i]);
-        random_events[i] = make_event(); /* never recorded */
+        random_events[i] = make_event(); /* a new event, not yet recorded */
     }
     if (roll(4) == 0) {
         int which = (int)roll(STREAM_COUNT);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layer race on a device that does nothing: behaviour of only some backends. */
+/* Layer race on a device that executes nothing, for behaviour that only some backends have. */
 #include "race.h"
 
 #include <pthread.h>
 
-/* ---- a device that does nothing -------------------------------------------------------------- */
+/* ---- a device that executes nothing ---------------------------------------------------------- */
 
 static uint64_t paper_flags;
 static char paper_stream;
@@ -67,13 +67,13 @@ static int32_t paper_default(ds_accel_plugin_device_t *it, ds_accel_plugin_strea
     return DS_ACCEL_OK;
 }
 
-/* As with opencl, an event of the vendor belongs to one record, and its number is reused once it
-   has no holder. */
+/* As with opencl, a vendor event belongs to one record, and its number is reused once no handle
+   refers to it. */
 struct paper_event {
-    uint64_t mark; /* 0: never recorded */
+    uint64_t mark; /* number of the vendor event; 0: never recorded */
 };
 
-static uint32_t paper_marks[8]; /* number of holders of each */
+static uint32_t paper_marks[8]; /* reference count of each vendor event */
 
 static int32_t paper_event_create(ds_accel_plugin_device_t *it, uint32_t flags,
                                   ds_accel_plugin_event_t **out, struct ds_accel_error *details)
@@ -117,7 +117,8 @@ static int32_t paper_wait(ds_accel_plugin_stream_t *it, ds_accel_plugin_event_t 
     return DS_ACCEL_OK;
 }
 
-/* The addresses of one device mean nothing to the other. */
+/* Both devices return the same address, because an address of one device means nothing on the
+   other. */
 static int32_t paper_alloc(ds_accel_plugin_device_t *it, uint64_t size_bytes, uint64_t align_bytes,
                            uint32_t flags, void **pointer_out, struct ds_accel_error *details)
 {
@@ -191,10 +192,10 @@ static int32_t paper_native(ds_accel_plugin_device_t *it, uint32_t kind, const v
     return *native_out != 0 ? DS_ACCEL_OK : DS_ACCEL_ERR_STATE;
 }
 
-/* The latest capture that began: as with cuda, only its thread can end it, except in mode
+/* The latest capture. As with cuda, only the thread that began it can end it, except in mode
    relaxed. */
 static struct {
-    ds_accel_plugin_stream_t *stream; /* NULL: it has ended */
+    ds_accel_plugin_stream_t *stream; /* NULL after the capture has ended */
     uint32_t mode;
     pthread_t thread;
 } paper_capture;
@@ -394,7 +395,7 @@ Test(core_layer, devices_have_addresses_of_their_own)
     stop_paper();
 }
 
-/* A capture that a second stream joins through an event: the order within the graph is checked. */
+/* A second stream joins the capture through an event; the order within the graph is checked. */
 Test(core_layer, a_graph_of_two_streams_is_looked_at_while_it_is_captured)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -449,7 +450,7 @@ static void in_another_thread(void *(*run)(void *), void *argument)
     cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
-/* Layer race alone passes the call on, and the runtime rejects it. */
+/* Layer race alone passes the call on to the runtime, which rejects it. */
 Test(core_layer, a_capture_goes_on_after_an_end_that_the_runtime_refused)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -473,7 +474,8 @@ Test(core_layer, a_capture_goes_on_after_an_end_that_the_runtime_refused)
     stop_paper();
 }
 
-/* Nor does layer validate count a capture as ended that outlives its graph. */
+/* The public graph is destroyed in another thread, which cannot end its capture; layer validate
+   still counts the capture as active. */
 Test(core_layer, a_capture_goes_on_whose_graph_another_thread_destroyed)
 {
     ds_accel_plugin_graph_t *captured = NULL;
@@ -492,7 +494,8 @@ Test(core_layer, a_capture_goes_on_whose_graph_another_thread_destroyed)
     stop_paper();
 }
 
-/* Unpinned host memory is not the device's, though its address may equal a device address. */
+/* Pageable host memory does not belong to the device, although its address may equal a device
+   address. */
 Test(core_layer, what_the_host_notes_is_in_the_hosts_memory)
 {
     static char host[64];
@@ -509,7 +512,7 @@ Test(core_layer, what_the_host_notes_is_in_the_hosts_memory)
     stop_paper();
 }
 
-/* A graph that is launched into a capture is a part of the one that is captured. */
+/* A graph that is launched during a capture becomes part of the captured graph. */
 Test(core_layer, a_graph_within_a_graph_uses_its_memory)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -537,7 +540,7 @@ Test(core_layer, a_graph_within_a_graph_uses_its_memory)
     stop_paper();
 }
 
-/* A call that would wait for a capturing stream ends the capture, in any mode. */
+/* In any mode, a call that would wait for a capturing stream breaks the capture. */
 Test(core_layer, the_default_stream_is_left_alone_while_one_that_it_waits_for_captures)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -580,8 +583,8 @@ static uint64_t native_of(uint32_t kind, const void *object)
     return native;
 }
 
-/* A backend may create a new vendor event for each record: the next one may reuse the number of
-   another event's old one. */
+/* A backend may create a new vendor event for each record, so a record may reuse the number that
+   another event had before. */
 Test(core_layer, an_event_that_is_recorded_again_is_not_another_one)
 {
     ds_accel_plugin_stream_t *third;
@@ -621,7 +624,7 @@ Test(core_layer, an_event_that_is_recorded_again_is_not_another_one)
     stop_paper();
 }
 
-/* As in a program that creates a handle of the vendor's stream for each use. */
+/* The program creates a new handle of the vendor's stream for each use. */
 Test(core_layer, a_stream_that_is_wrapped_again_goes_on_where_it_was)
 {
     void *wrapped = NULL;
@@ -640,15 +643,15 @@ Test(core_layer, a_stream_that_is_wrapped_again_goes_on_where_it_was)
     stop_paper();
 }
 
-/* The driver gives the value of a stream that was destroyed to the next one, which does not wait
-   for the work of the destroyed stream. */
+/* The driver reuses the value of a destroyed stream for the next stream, which does not wait for
+   the work of the destroyed one. */
 Test(core_layer, a_stream_that_gets_the_value_of_an_ended_one_is_another)
 {
     enum {
         CREATED,
-        CREATED_AND_WRAPPED, /* and that handle is destroyed after the stream, or not at all */
+        CREATED_AND_WRAPPED, /* the wrapping handle is destroyed after the stream */
         CREATED_AND_STILL_WRAPPED,
-        WRAPPED, /* its maker has destroyed it */
+        WRAPPED, /* the stream's creator has destroyed it */
         FOLLOWED_BY_WRAPPED,
         CASES
     };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layer race: the file of detected races. */
+/* Layer race: the file that lists detected races. */
 #include "layer.h"
 
 #include <unistd.h>
 
-/* ---- the file of races ---------------------------------------------------------------------- */
+/* ---- the file of detected races -------------------------------------------------------------- */
 
 static void make_race(void)
 {
@@ -32,7 +32,8 @@ static size_t line_count(const char *text, const char *start)
     return count;
 }
 
-/* Each race as soon as it is found; two runs add to one file, and a failed one leaves the rest. */
+/* Each race is written as soon as it is detected. Two runs append to one file, and a failed run
+   leaves the other run's lines in place. */
 Test(core_layer, races_are_written_to_the_file_of_the_configuration)
 {
     char config[512];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Races where a graph is launched, and within the host tasks of a graph. */
+/* Races of graph launches, and of the host tasks within a graph. */
 #include "races.h"
 
 #include <semaphore.h>
 
-/* ---- races that are refused ----------------------------------------------------------------- */
+/* ---- races that make the call fail ----------------------------------------------------------- */
 
 static void capture_set(void)
 {
@@ -30,7 +30,8 @@ Test(core_races, a_launch_that_would_race_can_be_refused)
                       DS_ACCEL_OK);
         cr_expect_eq(byte, 2, "it was not launched");
         EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
-        EXPECT_STATUS(ds_accel_graph_replay(graph, second), DS_ACCEL_OK); /* behind the other */
+        /* queued after the other launch */
+        EXPECT_STATUS(ds_accel_graph_replay(graph, second), DS_ACCEL_OK);
         EXPECT_REFUSED(set(first, memory, 3), DS_ACCEL_ERR_STATE, "it would race");
         stop();
     }
@@ -71,7 +72,7 @@ static void note_in_task(void *user_data, int32_t status)
     sem_post(&noted);
 }
 
-/* Between two other uses of the same memory. */
+/* Capture a host task that notes an access, alone or between two other uses of the same memory. */
 static void capture_task(uint32_t access, bool is_alone)
 {
     task_access = access;
@@ -113,7 +114,8 @@ Test(core_races, what_a_graphs_host_task_notes_races_with_other_streams)
     for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
         start(accelerators[i]);
         capture_task(DS_ACCEL_ACCESS_WRITE, true);
-        for (int launch = 0; launch < 2; launch++) { /* the second is at a place of its own */
+        /* the second launch has its own position in the order */
+        for (int launch = 0; launch < 2; launch++) {
             EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
             EXPECT_STATUS(ds_accel_stream_synchronize(first), DS_ACCEL_OK);
             wait_until(&noted);
@@ -149,7 +151,8 @@ Test(core_races, a_graphs_host_task_is_refused_what_races)
     }
 }
 
-/* Otherwise the next launch's task would write to this one's slot. */
+/* A rejected launch must not leave a slot for its task, or the task of the next launch would write
+   to that slot. */
 Test(core_races, a_launch_that_is_refused_gives_its_tasks_no_place)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

@@ -5,7 +5,8 @@
 
 /* ---- waits that are easily forgotten -------------------------------------------------------- */
 
-/* It has no value before both events are reached: a loop over it is a wait. */
+/* The elapsed time has no value before both events are reached, so a loop over the query is a
+   wait. */
 Test(core_races, the_time_between_two_events_is_known_after_both)
 {
     static char host[SIZE];
@@ -47,9 +48,9 @@ Test(core_races, the_time_between_two_events_is_known_after_both)
     }
 }
 
-/* ---- streams that come and go --------------------------------------------------------------- */
+/* ---- short-lived streams --------------------------------------------------------------------- */
 
-#define MANY_STREAMS 4200 /* more than the detector can tell apart at once */
+#define MANY_STREAMS 4200 /* more streams than the detector can distinguish at once */
 
 Test(core_races, streams_that_captured_and_ended_leave_room_for_others)
 {
@@ -73,7 +74,7 @@ Test(core_races, streams_that_captured_and_ended_leave_room_for_others)
     stop();
 }
 
-/* ---- one stream of the vendor's, several handles -------------------------------------------- */
+/* ---- several handles of one vendor stream ---------------------------------------------------- */
 
 Test(core_races, handles_of_one_stream_have_one_order)
 {
@@ -105,7 +106,8 @@ Test(core_races, handles_of_one_stream_have_one_order)
     stop();
     start("mock");
     MUST(ds_accel_stream_native(first, &native));
-    MUST(set(first, memory, 1)); /* it counts already when it turns out to be the same */
+    /* recorded before the second handle reveals that both handles are one stream */
+    MUST(set(first, memory, 1));
     MUST(ds_accel_stream_wrap(device, native, &again));
     MUST(set(again, memory, 2));
     ds_accel_stream_destroy(again);
@@ -117,7 +119,8 @@ Test(core_races, handles_of_one_stream_have_one_order)
     stop();
 }
 
-/* Recorded by one handle and waited for by the other, as in two libraries that share an event. */
+/* One handle records the event and the other waits for it, as in two libraries that share an
+   event. */
 Test(core_races, handles_of_one_event_are_one_mark)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

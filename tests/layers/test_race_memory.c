@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Races where memory ends: of devices, pinned and registered, and of captures. */
+/* Races where memory is released: memory of devices, pinned and registered memory, memory of
+   captures. */
 #include "races.h"
 
 #include <unistd.h>
 
 static char own[SIZE] __attribute__((aligned(4096)));
 
-/* ---- memory that ends ----------------------------------------------------------------------- */
+/* ---- memory that is released ----------------------------------------------------------------- */
 
-/* Three kinds of memory that are released without mem_free: how each is allocated and released. */
+/* Three kinds of memory that are released without mem_free, each with a function that obtains it
+   and a function that releases it. */
 static int32_t get_registered(void **pointer_out)
 {
     *pointer_out = own;
@@ -56,7 +58,7 @@ static const struct {
     {"dmabuf_release", get_imported, ds_accel_dmabuf_release},
 };
 
-/* False: this accelerator has no such memory. */
+/* Obtain memory of this kind; returns false if the accelerator does not support it. */
 static bool get(size_t kind, void **pointer_out)
 {
     int32_t status = kinds[kind].get(pointer_out);
@@ -97,7 +99,7 @@ Test(core_races, memory_does_not_end_before_what_is_queued_on_it)
     cr_expect_geq(count, 4, "%zu", count);
 }
 
-/* Unregistered memory still belongs to the program, and so does the work queued on it. */
+/* Unregistered memory still belongs to the program, and the queued copy still reads it. */
 Test(core_races, what_is_unregistered_is_used_as_before)
 {
     for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++) {
@@ -139,7 +141,7 @@ Test(core_races, what_is_unregistered_was_not_freed)
     }
 }
 
-/* A call that no backend supports, for any order of layers. */
+/* No backend supports such a call; the test passes for any order of layers. */
 Test(core_races, memory_does_not_end_by_what_did_not_make_it)
 {
     for (size_t i = 0; i < ARRAY_SIZE(accelerators) * ARRAY_SIZE(kinds); i++) {
@@ -182,7 +184,8 @@ Test(core_races, memory_whose_end_races_can_be_kept)
     }
 }
 
-/* The report of layer leak about memory; events are the allocator's own. */
+/* The lines about memory in the report of layer leak; its lines about events, which the allocator
+   creates, are left out. */
 static char *leaked_memory(void)
 {
     char *text = NULL;
@@ -202,7 +205,7 @@ static char *leaked_memory(void)
     return text;
 }
 
-/* The library would have nobody to give it to. */
+/* The library cannot report the race to any caller, so the release is not rejected. */
 Test(core_races, memory_that_an_allocator_gives_back_is_not_refused)
 {
     fail_on_races();
@@ -232,7 +235,7 @@ Test(core_races, memory_that_an_allocator_gives_back_is_not_refused)
     }
 }
 
-/* Through the table, as in a program with an allocator of its own. */
+/* Free through the plugin table, as a program with its own allocator does. */
 Test(core_races, each_way_to_free_can_be_refused)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -274,7 +277,7 @@ Test(core_races, each_way_to_free_can_be_refused)
     stop();
 }
 
-/* ---- memory that a graph has from another one's capture ------------------------------------- */
+/* ---- a graph that uses memory of another graph's capture ------------------------------------- */
 
 static void *capture_made(ds_accel_graph_t *of, ds_accel_pool_t *pool)
 {
@@ -291,7 +294,8 @@ Test(core_races, memory_of_a_capture_is_kept_for_the_graphs_of_its_pool_only)
 {
     for (size_t i = 0; i < ARRAY_SIZE(accelerators) * 3; i++) {
         bool is_shared = i % 3 == 0;
-        bool is_later = i % 3 == 1; /* the first graph is destroyed before its memory, or after */
+        /* true: the first graph is destroyed after its memory, else before it */
+        bool is_later = i % 3 == 1;
         ds_accel_graph_t *maker = NULL;
         ds_accel_pool_t *pool = NULL;
         void *made;
@@ -326,10 +330,10 @@ Test(core_races, memory_of_a_capture_is_kept_for_the_graphs_of_its_pool_only)
     }
 }
 
-/* ---- pinned memory of a stream that the library has no handle of ----------------------------- */
+/* ---- pinned memory used by a stream without a library handle --------------------------------- */
 
-/* The pool reuses it at once: ds_accel_mem_free_pinned() documents that it queries only its own
-   streams. */
+/* The pool reuses the block at once: ds_accel_mem_free_pinned() documents that it queries only the
+   library's own streams. */
 Test(core_races, pinned_memory_is_not_reused_under_a_stream_of_the_tables_unseen)
 {
     enum {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Races with work that the library itself does on the host: random numbers, strided copies and
- * fills. Each is put on one stream while another stream uses the same memory.
+ * fills. Each operation is queued on one stream while another stream uses the same memory.
  */
 #include "fixture.h"
 
@@ -19,10 +19,10 @@ static ds_accel_stream_t *second;
 static ds_accel_event_t *event;
 static ds_accel_rng_t *rng;
 static ds_accel_tensor_t *matrix;    /* float32, ROWS x COLUMNS */
-static ds_accel_tensor_t *columns;   /* every second column of it */
-static ds_accel_tensor_t *transpose; /* all of it */
-static ds_accel_tensor_t *other;     /* as large as columns */
-static ds_accel_tensor_t *flipped;   /* as large as transpose */
+static ds_accel_tensor_t *columns;   /* every second column of matrix */
+static ds_accel_tensor_t *transpose; /* transposed view of the whole matrix */
+static ds_accel_tensor_t *other;     /* same shape as columns */
+static ds_accel_tensor_t *flipped;   /* same shape as transpose */
 
 static void start(const char *accelerator)
 {
@@ -73,7 +73,7 @@ static char *report(void)
     return text;
 }
 
-/* ---- what is queued ------------------------------------------------------------------------- */
+/* ---- operations that queue host work --------------------------------------------------------- */
 
 static void *data(void)
 {
@@ -174,7 +174,8 @@ static const struct {
     {"tensor_fill", zero_columns},
 };
 
-/* Like a sanitizer's function before libc's: its frame is no call of the program. */
+/* Wraps libc's backtrace() as a sanitizer does: the wrapper's frame must not be reported as the
+   program's call. */
 __attribute__((visibility("default"))) int backtrace(void **frames, int size);
 
 __attribute__((visibility("default"))) int backtrace(void **frames, int size)
@@ -182,7 +183,7 @@ __attribute__((visibility("default"))) int backtrace(void **frames, int size)
     int (*next)(void **, int) = (int (*)(void **, int))dlsym(RTLD_NEXT, "backtrace");
     int count = next(frames, size);
 
-    __asm__ volatile("" ::: "memory"); /* no tail call: the frame stays */
+    __asm__ volatile("" ::: "memory"); /* prevents a tail call, so that the frame exists */
     return count;
 }
 
@@ -201,7 +202,7 @@ static bool is_ours(const char *text, const char *call)
     return found != NULL && strncmp(found + strlen("called at "), name, strlen(name)) == 0;
 }
 
-/* ---- each of them --------------------------------------------------------------------------- */
+/* ---- each operation against a fill on another stream ----------------------------------------- */
 
 static void race_with_a_fill(size_t which, bool is_first)
 {
@@ -215,7 +216,7 @@ static void race_with_a_fill(size_t which, bool is_first)
         EXPECT_STATUS(works[which].queue(first), DS_ACCEL_OK);
     }
     text = report();
-    /* A download has been waited for when it returns. */
+    /* download() waits for its copy before it returns. */
     if (works[which].queue == download && is_first) {
         cr_expect_eq(races(), 0, "%s", text);
     } else {
@@ -259,9 +260,9 @@ Test(core_layer_work, host_work_behind_an_event_does_not)
     }
 }
 
-/* ---- which bytes ---------------------------------------------------------------------------- */
+/* ---- which bytes an operation uses ----------------------------------------------------------- */
 
-/* The columns that the others are between. */
+/* The columns between those of the tensor columns. */
 static ds_accel_tensor_t *odd_columns(void)
 {
     ds_accel_tensor_t *odd = NULL;
@@ -289,7 +290,7 @@ Test(core_layer_work, alternate_columns_do_not_race)
     }
 }
 
-/* Reversed, overlapping and repeated rows: bytes are counted from the lowest. */
+/* Rows are reversed, overlap or repeat; bytes are counted from the lowest address. */
 Test(core_layer_work, every_stride_counts)
 {
     const int64_t shape[] = {ROWS, 2};
@@ -314,7 +315,7 @@ Test(core_layer_work, every_stride_counts)
     stop();
 }
 
-/* More runs than are kept. */
+/* More runs of bytes than the detector stores. */
 Test(core_layer_work, many_runs_are_compared_one_by_one)
 {
     const int64_t shape[] = {40000, 4};
@@ -348,7 +349,7 @@ Test(core_layer_work, many_runs_are_compared_one_by_one)
     stop();
 }
 
-/* ---- by the calling thread ------------------------------------------------------------------ */
+/* ---- work by the calling thread -------------------------------------------------------------- */
 
 Test(core_layer_work, pinned_memory_that_a_stream_reads_is_not_filled)
 {
@@ -396,9 +397,9 @@ Test(core_layer_work, host_work_that_would_race_can_be_refused)
     }
 }
 
-/* ---- memory that is gone, or too small ------------------------------------------------------- */
+/* ---- freed memory, and blocks that are too small --------------------------------------------- */
 
-/* The same work, on tensors over memory that was freed to its allocator. */
+/* Replace the tensors by equal tensors over a block that has been freed. */
 static void free_below_tensors(void)
 {
     const int64_t shape[] = {ROWS, COLUMNS};
@@ -429,7 +430,8 @@ Test(core_layer_work, host_work_on_freed_memory_is_refused)
     }
 }
 
-/* The library checks allocations, of which a block is a part. */
+/* Memory past the end of a block may still be in the block's allocation, so a check of allocations
+   alone would accept it. */
 Test(core_layer_work, host_work_past_the_end_of_a_block_is_refused)
 {
     const int64_t strides[] = {-512, 2};
@@ -454,11 +456,11 @@ Test(core_layer_work, host_work_past_the_end_of_a_block_is_refused)
         EXPECT_REFUSED(
             ds_accel_rng_uniform(rng, first, blocks[0], 1025, DS_ACCEL_DTYPE_FLOAT32, 0, 1),
             DS_ACCEL_ERR_INVALID, "with 4100 bytes goes past the end of its block");
-        memory.data = blocks[0] + 2052; /* its last element ends with the block */
+        memory.data = blocks[0] + 2052; /* the last element is at the end of the block */
         MUST(ds_accel_tensor_from_memory(device, &memory, &view));
         EXPECT_STATUS(ds_accel_tensor_fill(view, &value, first), DS_ACCEL_OK);
         ds_accel_tensor_put(view);
-        memory.data = blocks[0] + 2060; /* and here 8 bytes behind */
+        memory.data = blocks[0] + 2060; /* the last element is 8 bytes past the end of the block */
         MUST(ds_accel_tensor_from_memory(device, &memory, &view));
         EXPECT_REFUSED(ds_accel_tensor_fill(view, &value, first), DS_ACCEL_ERR_INVALID,
                        "goes past the end of its block");
@@ -471,7 +473,7 @@ Test(core_layer_work, host_work_past_the_end_of_a_block_is_refused)
     }
 }
 
-/* By the calling thread, on pinned memory. */
+/* The calling thread fills pinned memory. */
 Test(core_layer_work, host_work_on_freed_pinned_memory_is_refused)
 {
     const float value = 4;
@@ -498,7 +500,7 @@ Test(core_layer_work, host_work_on_freed_pinned_memory_is_refused)
     }
 }
 
-/* ---- tensors of the host's memory alone ----------------------------------------------------- */
+/* ---- tensors of host memory without a device ------------------------------------------------- */
 
 static ds_accel_tensor_t *host_tensor(void *memory)
 {
@@ -514,7 +516,7 @@ static ds_accel_tensor_t *host_tensor(void *memory)
     return tensor;
 }
 
-/* No device is involved, and still a stream may use their memory. */
+/* The tensors have no device, and still a stream may use their memory. */
 Test(core_layer_work, memory_that_a_stream_uses_is_not_filled_or_copied_by_the_host)
 {
     static float memory[2][ROWS * COLUMNS];

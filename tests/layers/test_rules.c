@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layer validate: misuse that takes more than one call to see. */
+/* Layer validate: misuse that only several calls together reveal. */
 #include "far.h"
 #include "rules.h"
 
@@ -68,7 +68,7 @@ Test(core_rules, what_is_of_two_devices_is_refused_unless_it_is_waiting)
 
 static int task_runs;
 static ds_accel_stream_t
-    *cached_stream; /* whose arena has memory to give without a plugin's call */
+    *cached_stream; /* its arena has free memory, which needs no call of the plugin */
 static void *cached;
 
 static void call_in_task(void *user_data, int32_t status)
@@ -131,7 +131,7 @@ Test(core_rules, a_host_task_may_call_nothing_but_note_access)
     stop();
 }
 
-/* One object of each kind, and those that a consumer of DLPack holds. */
+/* One object of each kind, and the objects that a consumer of DLPack holds. */
 static struct {
     ds_accel_stream_t *stream;
     ds_accel_event_t *event;
@@ -233,7 +233,7 @@ Test(core_rules, what_a_host_task_would_end_stays_and_is_ended_later)
     EXPECT_HAS_NOT(test_log, "still in use");
 }
 
-/* ---- accesses that are told ----------------------------------------------------------------- */
+/* ---- accesses that the program notes --------------------------------------------------------- */
 
 Test(core_rules, an_access_is_to_memory_that_is_there)
 {
@@ -316,7 +316,7 @@ Test(core_rules, an_access_is_to_memory_of_the_process)
     stop();
 }
 
-/* False: it is not available here. */
+/* Forbid process_vm_readv(); returns false if the system has no seccomp filters. */
 static bool forbid_cheap_reads(void)
 {
     struct sock_filter code[] = {
@@ -331,7 +331,7 @@ static bool forbid_cheap_reads(void)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/* As in containers and services. */
+/* Containers and services often have such a filter. */
 Test(core_rules, an_access_is_to_memory_of_the_process_where_a_filter_forbids_to_ask)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -351,7 +351,7 @@ Test(core_rules, an_access_is_to_memory_of_the_process_where_a_filter_forbids_to
     stop();
 }
 
-/* Calls of the process to write; 0: not counted. */
+/* Number of write system calls of this process; 0 if the kernel does not count them. */
 static unsigned long long written(void)
 {
     FILE *file = fopen("/proc/self/io", "re");
@@ -369,7 +369,7 @@ static unsigned long long written(void)
     return count;
 }
 
-/* The check whether an address is readable uses no descriptor, and does not write to it. */
+/* The check whether an address is readable uses no file descriptor and makes no write calls. */
 Test(core_rules, an_access_to_plain_memory_is_cheap)
 {
     static char host[3 * 65536];
@@ -407,7 +407,7 @@ Test(core_rules, a_kernel_does_not_use_what_is_only_the_hosts)
     stop();
 }
 
-/* ---- directions ----------------------------------------------------------------------------- */
+/* ---- directions of copies -------------------------------------------------------------------- */
 
 Test(core_rules, a_copy_goes_the_way_that_it_says)
 {
@@ -475,7 +475,7 @@ Test(core_rules, a_copy_within_a_device_does_not_overlap_itself)
     stop();
 }
 
-/* ---- numbers of the vendor's own ------------------------------------------------------------ */
+/* ---- random numbers of the vendor's generator ------------------------------------------------ */
 
 Test(core_rules, vendors_numbers_stay_within_their_block)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layer validate beside captures and graphs: calls that break a capture, and memory of a graph. */
+/* Layer validate while streams capture: calls that break a capture, and memory that a graph
+   uses. */
 #include "rules.h"
 
 #include <pthread.h>
 
-/* ---- the library's own waits ---------------------------------------------------------------- */
+/* ---- waits within the library ---------------------------------------------------------------- */
 
-/* A capture forbids these calls to the program, and the memory they wait for would never be
-   released. */
+/* The program may not make these calls while a stream captures, but the library may: the memory for
+   which it waits would otherwise never be released. */
 Test(core_rules, waits_of_the_librarys_own_are_not_refused_beside_a_capture)
 {
     ds_accel_stream_t *ours = NULL;
@@ -31,7 +32,7 @@ Test(core_rules, waits_of_the_librarys_own_are_not_refused_beside_a_capture)
     EXPECT_HAS_NOT(test_log, "it would break the capture");
 }
 
-/* ---- what a graph uses ---------------------------------------------------------------------- */
+/* ---- memory that a graph uses ---------------------------------------------------------------- */
 
 static ds_accel_plugin_graph_exec_t *capture_fill(void *memory, uint64_t size_bytes)
 {
@@ -97,8 +98,8 @@ Test(core_rules, a_graph_is_not_replayed_over_a_block_that_its_allocator_took_ba
     stop();
 }
 
-/* Memory of a pool that is destroyed stays for graphs that were captured with it, not for
- * others. */
+/* Memory of a destroyed pool remains for graphs that were captured with the pool, not for other
+ * graphs. */
 Test(core_rules, memory_that_a_capture_gets_may_be_freed_and_is_there_for_its_graph)
 {
     ds_accel_stream_t *ours = NULL;
@@ -144,14 +145,14 @@ Test(core_rules, memory_that_a_capture_gets_may_be_freed_and_is_there_for_its_gr
     stop();
 }
 
-/* ---- calls beside a capture ----------------------------------------------------------------- */
+/* ---- calls during another stream's capture --------------------------------------------------- */
 
 static ds_accel_plugin_event_t *apart;
 static void *apart_memory;
 static ds_accel_plugin_stream_t *apart_stream;
 static char apart_host[16];
 
-/* The number of rejected calls among those that CUDA calls unsafe. */
+/* Make the calls that CUDA calls unsafe during a capture; counts the rejected ones in *argument. */
 static void *call_beside(void *argument)
 {
     static struct ds_accel_error here = {.struct_size = sizeof(here)};
@@ -166,7 +167,7 @@ static void *call_beside(void *argument)
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
         *refused += statuses[i] == DS_ACCEL_ERR_STATE;
     }
-    /* These break nothing. */
+    /* The following calls break no capture. */
     cr_expect_eq(table->event_query(apart, &here), DS_ACCEL_OK, "%s", here.message);
     cr_expect_eq(table->event_synchronize(apart, UINT64_MAX, &here), DS_ACCEL_OK, "%s",
                  here.message);
@@ -200,8 +201,7 @@ Test(core_rules, calls_that_break_a_capture_are_refused_to_whom_its_mode_says)
         ASSERT_OK(table->graph_capture_begin(stream, mode, &error));
         cr_assert_eq(pthread_create(&thread, NULL, call_beside, &there), 0);
         cr_assert_eq(pthread_join(thread, NULL), 0);
-        if (mode != DS_ACCEL_CAPTURE_RELAXED) { /* the backend decides which calls break a
-                                                   capture */
+        if (mode != DS_ACCEL_CAPTURE_RELAXED) { /* in mode relaxed, the backend decides */
             call_beside(&here);
             cr_expect_eq(here, refused_to[mode][0], "mode %u: %d here", mode, here);
         }
@@ -245,7 +245,8 @@ Test(core_rules, a_capture_is_not_asked_for_by_its_streams_or_events)
     stop();
 }
 
-/* A runtime does not know our contexts: calls of the other context are in the same process. */
+/* The vendor's runtime does not distinguish contexts: calls of another context break the capture
+   too. */
 Test(core_rules, a_capture_is_broken_by_another_contexts_calls_too)
 {
     ds_accel_device_t *other = NULL;
@@ -320,8 +321,8 @@ static void *end_there(void *status_out)
     return NULL;
 }
 
-/* On some backends no other thread can end the capture: it goes on, and its own thread still can
-   end it. */
+/* On some backends no other thread can end the capture: it continues, and the thread that began it
+   can still end it. */
 Test(core_rules, a_capture_is_ended_by_the_thread_that_began_it)
 {
     ds_accel_stream_t *ours = NULL;

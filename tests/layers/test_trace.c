@@ -6,9 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- the trace ------------------------------------------------------------------------------ */
+/* ---- the trace file -------------------------------------------------------------------------- */
 
-/* A second reader of JSON: each event has what a viewer needs. */
+/* True if Python's JSON reader accepts the file and each event has the members that a viewer
+   needs. */
 static bool python_reads(const char *path)
 {
     char command[1024];
@@ -46,8 +47,8 @@ Test(core_layer, trace_is_valid_json_with_a_span_for_each_call)
     cr_expect(python_reads(path), "%s", text);
 }
 
-/* The host's extension for a plugin's own spans: always present, and written if a trace is
-   enabled. */
+/* The host's extension for a plugin's own spans is always present; spans are written if layer trace
+   is enabled. */
 Test(core_layer, trace_has_the_plugins_own_spans)
 {
     const char *path = test_path("trace.json");
@@ -68,7 +69,7 @@ Test(core_layer, trace_has_the_plugins_own_spans)
     for (int i = 0; i < 10; i++) {
         spans->begin(bad_host, "upload", "chunk");
         spans->end(bad_host);
-        spans->end(bad_host); /* one too many */
+        spans->end(bad_host); /* one call of end() without a begin() */
     }
     stop();
     text = read_whole(path);
@@ -76,7 +77,7 @@ Test(core_layer, trace_has_the_plugins_own_spans)
     cr_expect(python_reads(path), "%s", text);
 }
 
-/* A process that ends by a signal leaves whole lines, and the array format needs no closing
+/* A process killed by a signal leaves whole lines, and the array format does not need its closing
    bracket. */
 Test(core_layer, trace_of_a_crash_can_be_read)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layer validate: misuse that one call shows, and a plugin that breaks rules. */
+/* Layer validate: misuse that a single call reveals, and a plugin that breaks rules. */
 #include "layer.h"
 
 /* ---- misuse --------------------------------------------------------------------------------- */
@@ -204,7 +204,7 @@ Test(core_layer, validate_refuses_calls_out_of_place)
 
 /* ---- a plugin that breaks rules ------------------------------------------------------------- */
 
-/* Make a call that goes wrong in one way; the log names the rule. */
+/* Make a call in which the plugin breaks one rule, and expect that the log names the rule. */
 static int32_t breach(const char *name, const char *rule)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds_accel_lint() names the rule that each defect breaks. */
+/* ds_accel_lint() reports the rule that each defect breaks. */
 #include "fixture.h"
 
 #include <pthread.h>
 #include <signal.h>
 
-/* ---- what the loader does itself, whatever the plugin is linked with ------------------------ */
+/* ---- defects and the rules that they break --------------------------------------------------- */
 
 Test(core_lint, tells_the_rule_that_each_defect_breaks)
 {
@@ -56,7 +56,7 @@ Test(core_lint, tells_the_rule_that_each_defect_breaks)
     }
 }
 
-/* The rule that failed in a report; "" if none did, "?" if several did. */
+/* Store the rule that failed in a report: "" if none failed, "?" if several failed. */
 static void only_failed(const char *text, char *rule, size_t size)
 {
     const char *failed = strstr(text, " failed ");
@@ -75,7 +75,7 @@ static void only_failed(const char *text, char *rule, size_t size)
     }
 }
 
-/* The reason that lint must report for a fault of faults.txt, effects on its process included. */
+/* Expect the reason for a fault of faults.txt, which may be an effect on the plugin's process. */
 static void expect_fault(const char *fault, const char *rule, const char *reason)
 {
     struct ds_accel_options options = test_options();
@@ -85,7 +85,7 @@ static void expect_fault(const char *fault, const char *rule, const char *reason
     int32_t status;
 
     snprintf(path, sizeof(path), "%s/faults/%s/ds_accel_faulty.so", TEST_FIXTURES, fault);
-    /* A busy machine must not make other plugins be reported as hanging. */
+    /* Plugins that do not hang get a long limit, because a busy machine may slow them down. */
     options.config_file = test_write("lint.json", strstr(fault, "hang") != NULL
                                                       ? "{\"probe\": {\"timeout_ms\": 700}}"
                                                       : "{\"probe\": {\"timeout_ms\": 60000}}");
@@ -124,7 +124,7 @@ Test(core_lint, survives_what_a_plugin_does_to_its_process_and_names_it, .timeou
         {"table_features", "DSA-P10", "differ in features"},
         {"missing_library", "DSA-P6", "not installed"},
         {"none", "", "keeps every rule"},
-        {"init_busy", "", "keeps every rule"}, /* another attempt to start it may succeed */
+        {"init_busy", "", "keeps every rule"}, /* a second attempt to start it may succeed */
     };
 
     for (size_t stage = 0; stage < sizeof(stages) / sizeof(stages[0]); stage++) {
@@ -142,7 +142,6 @@ Test(core_lint, survives_what_a_plugin_does_to_its_process_and_names_it, .timeou
     }
 }
 
-/* If the user requests it, a plugin runs in this process, and its changes are restored. */
 Test(core_lint, tells_how_a_plugin_is_linked)
 {
     static const char *const rows[][3] = {
@@ -164,6 +163,7 @@ Test(core_lint, tells_how_a_plugin_is_linked)
     }
 }
 
+/* In probe mode in-process, a plugin runs in this process, and lint undoes the plugin's changes. */
 Test(core_lint, in_this_process_names_what_was_changed)
 {
     struct ds_accel_options options = test_options();

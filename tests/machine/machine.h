@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A machine written by a test, and the facts that a context reports of its devices. */
+/* A fake machine written by a test, and the facts that a context reports of its devices. */
 #ifndef DS_ACCEL_TESTS_MACHINE_MACHINE_H
 #define DS_ACCEL_TESTS_MACHINE_MACHINE_H
 
@@ -39,7 +39,7 @@ static inline void put(const char *path, const char *text)
     test_write(full, text);
 }
 
-/* Files of every machine: memory, and this process. */
+/* Write the files that every machine has: memory, and this process. */
 static inline void put_machine(uint64_t total_bytes, uint64_t available_bytes)
 {
     char text[256];
@@ -52,7 +52,7 @@ static inline void put_machine(uint64_t total_bytes, uint64_t available_bytes)
     put("proc/self/status", "Name:\tx\nVmHWM:\t    8192 kB\nVmRSS:\t    4096 kB\n");
 }
 
-/* A node whose memory is all free. */
+/* Write a NUMA node whose memory is all free. */
 static inline void put_node(unsigned id, const char *cpus, uint64_t total_bytes)
 {
     char path[96];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Limits of control groups, of both versions, as devices have them. */
+/* Memory and CPU limits of control groups, versions 1 and 2, as devices report them. */
 #include "machine.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ static void put_number(const char *path, uint64_t number)
     put(path, text);
 }
 
-/* ---- expecting ------------------------------------------------------------------------------ */
+/* ---- test suite ------------------------------------------------------------------------------ */
 
 TestSuite(core_cgroup, .init = forget_launcher);
 
@@ -28,7 +28,8 @@ TestSuite(core_cgroup, .init = forget_launcher);
     "33 30 0:29 / /sys/fs/cgroup/memory rw,nosuid shared:6 - cgroup cgroup rw,memory\n"
 #define NO_LIMIT_V1 UINT64_C(9223372036854771712)
 
-/* One node of 64 GiB, 32 of them available, and this process in a control group. */
+/* Write a machine with one node of 64 GiB, 32 GiB of it available, and this process in a control
+   group. */
 static void put_group(const char *group, const char *mounts)
 {
     put_machine(64 * GIB, 32 * GIB);

@@ -49,7 +49,7 @@ static void expect_gates(ds_accel_t *context, const char *evidence, const char *
     ds_accel_free_text(report);
 }
 
-/* Has the plugin's file been opened as a library in this process? */
+/* True if the plugin's file has been opened as a library in this process. */
 static bool is_mapped(void)
 {
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -118,7 +118,7 @@ Test(core_hardware, a_device_on_the_bus_has_it_asked)
     test_write("machine/sys/bus/pci/devices/0000:07:00.0/vendor", "0xfff0\n");
     test_write("machine/sys/bus/pci/devices/0000:07:00.0/class", "0x030000\n");
     options.machine_root = test_path("machine");
-    ds_accel_destroy(detect_with(&options, "cpu")); /* of another class */
+    ds_accel_destroy(detect_with(&options, "cpu")); /* the device has another PCI class */
     test_write("machine/sys/bus/pci/devices/0000:07:00.0/class", "0x120000\n");
     context = detect_with(&options, NAME);
     expect_gates(context, "\"result\":\"passed\",\"evidence\":\"PCI device 0000:07:00.0\"",
@@ -144,8 +144,8 @@ Test(core_hardware, facts_of_the_operator_have_it_asked)
     expect_chosen("cpu");
 }
 
-/* A line of a kind that this host does not know may name present hardware: so the plugin is
-   probed. */
+/* A note line of a kind that this host does not recognize may describe present hardware, so the
+   plugin is probed. */
 Test(core_hardware, a_note_with_an_unknown_line_decides_nothing)
 {
     static const char known[] = "node " NODE "\n";
@@ -168,12 +168,11 @@ Test(core_hardware, a_note_with_an_unknown_line_decides_nothing)
 Test(core_hardware, the_option_presence_decides)
 {
     static const struct {
-        const char *option; /* JSON */
+        const char *option; /* JSON value of the option "presence" */
         const char *chosen;
     } cases[] = {
         {"null", "cpu"},     {"\"on\"", "cpu"}, {"\"off\"", NAME},
-        {"\"maybe\"", NAME}, {"false", NAME}, /* the plugin reports what is wrong with the
-                                                 hardware */
+        {"\"maybe\"", NAME}, {"false", NAME}, /* malformed: the plugin reports it */
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -214,7 +213,7 @@ Test(core_hardware, the_verdict_is_remembered_and_the_note_with_it)
     cr_expect_str_eq(test_candidate(context, NAME).stage, "hardware");
     expect_gates(context, "\"result\":\"failed\",\"evidence\":\"" ABSENT "\"", "skipped");
     ds_accel_destroy(context);
-    /* For a plugin requested by name, a stored bad verdict is not reused: the note still
+    /* For a plugin requested by name, a stored negative verdict is not reused, but the note still
        applies. */
     options.accelerator = NAME;
     context = test_create_with(&options);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The gate power: whether a probe of a plugin would wake its devices. tests/machines/suspended-gpu
- * is a whole machine; the others are written here, as test_dir()/machine.
+ * The gate power: whether a probe of a plugin would wake suspended devices.
+ * tests/machines/suspended-gpu is a complete recorded machine; the tests write the other machines
+ * to test_dir()/machine.
  */
 #include "fixture.h"
 
@@ -40,7 +41,7 @@ static ds_accel_t *detect_on(const char *machine, const char *chosen)
     return context;
 }
 
-/* A gate of one candidate as explain has it. */
+/* Expect a gate of one candidate, with this result and evidence, in the report explain. */
 static void expect_gate(ds_accel_t *context, const char *gate, const char *result,
                         const char *evidence)
 {
@@ -54,7 +55,7 @@ static void expect_gate(ds_accel_t *context, const char *gate, const char *resul
     ds_accel_free_text(report);
 }
 
-/* Has a file of this name been opened as a library in this process? */
+/* True if a file of this name has been opened as a library in this process. */
 static bool is_mapped(const char *name)
 {
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -157,7 +158,7 @@ Test(core_presence, of_many_that_sleep_the_first_are_named)
     ds_accel_destroy(context);
 }
 
-/* The file has no domain; a machine may have the same slot in another. */
+/* /proc/bus/pci/devices lists no PCI domain; a machine may have the same slot in another domain. */
 Test(core_presence, the_kernels_list_of_devices_narrows_the_search)
 {
     ds_accel_t *context;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * NUMA nodes: how many devices a machine has, and the memory of each, as info reports them for cpu.
- * Most machines are written here; the two of tests/machines are complete.
+ * NUMA nodes: the number of devices and the memory of each, as info reports them for cpu. The tests
+ * write most machines; two machines of tests/machines are complete.
  */
 #include "machine.h"
 
-/* ---- expecting ------------------------------------------------------------------------------ */
+/* ---- helpers: expected devices --------------------------------------------------------------- */
 
 static void expect_count(const char *report, unsigned count)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of the mock plugin share: the open device, options, and checks of a call. */
+/* Shared by the tests of the mock plugin: the open device, options, and checks of a call. */
 #ifndef DS_ACCEL_TESTS_PLUGINS_MOCK_H
 #define DS_ACCEL_TESTS_PLUGINS_MOCK_H
 
@@ -14,7 +14,7 @@
 #define MS UINT64_C(1000000)
 #define HOUR_NS "3600000000000"
 
-/* The open device; made by open_mock() and destroyed by close_mock(). */
+/* The open device, opened by open_mock() and closed by close_mock(). */
 static ds_accel_t *context;
 static ds_accel_device_t *device;
 static const struct ds_accel_plugin *table;
@@ -22,7 +22,7 @@ static ds_accel_plugin_instance_t *instance;
 static ds_accel_plugin_device_t *handle;
 static struct ds_accel_error error = {.struct_size = sizeof(error)};
 
-/* Sets an option by the environment; NULL unsets it. */
+/* Sets an option of the mock in the environment; NULL unsets it. */
 static inline void option(const char *key, const char *value)
 {
     char name[64] = "DS_ACCEL_MOCK_";
@@ -165,7 +165,7 @@ static inline void expect_copy_refused(void *destination, const void *source, ui
                 DS_ACCEL_ERR_INVALID, part);
 }
 
-/* Work that takes the time in option copy_latency_ns. */
+/* Queue a copy, which takes the time in option copy_latency_ns. */
 static inline void queue_copy(ds_accel_plugin_stream_t *stream)
 {
     static char from[16];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The mock plugin: its facts about devices and itself, and profiler ranges. */
+/* The mock plugin: facts about devices and about the plugin itself, and profiler ranges. */
 #include "mock.h"
 
 #include <pthread.h>
@@ -231,7 +231,8 @@ Test(plugin_mock, a_variable_shows_some_devices)
     EXPECT_OK(table->device_identity(instance, 0, &identity, &error));
     cr_expect_eq(identity.vendor_index, 3);
     cr_expect_str_eq(identity.pci_address, "0000:e3:00.0");
-    /* For a child that is started with this environment. */
+    /* The value is for a child that inherits this environment, so it counts from the visible
+       devices. */
     EXPECT_OK(table->visible_devices_value(instance, "MOCK_VISIBLE_DEVICES", &index, 1, value,
                                            sizeof(value), NULL, &error));
     cr_expect_str_eq(value, "1");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The mock plugin: the option fail, which lets any call fail, and a lost device. */
+/* The mock plugin: the option fail, which makes any call fail, and a lost device. */
 #include "mock.h"
 
 #include <ctype.h>
 
 /* ---- option fail: the grammar --------------------------------------------------------------- */
 
-/* The statuses of as many calls of mem_trim, "0 -11 0 ". */
+/* Expect the statuses of consecutive calls of mem_trim, written as "0 -11 0 ". */
 static void expect_trims(const char *script, const char *wanted)
 {
     char seen[64] = "";
@@ -178,7 +178,7 @@ Test(plugin_mock, code_and_text_of_the_vendor_reach_the_error)
     }
 }
 
-/* Handles for the functions that need one; NULL if the script prevents their creation. */
+/* Handles for the functions that need one; NULL if the script makes their creation fail. */
 static struct {
     ds_accel_plugin_stream_t *stream;
     ds_accel_plugin_event_t *event;
@@ -214,7 +214,8 @@ static void close_failing(void)
     close_mock();
 }
 
-/* Arguments are checked after the script, so NULL suffices for all but the handle. */
+/* The script is applied before arguments are checked, so NULL suffices for all except the
+   handle. */
 #define EXPECT_SCRIPTED(slot, ...) \
     do { \
         open_failing(#slot); \

@@ -13,7 +13,7 @@ static ds_accel_plugin_graph_t *end_capture(ds_accel_plugin_stream_t *stream)
     return graph;
 }
 
-/* A graph of one copy. */
+/* Capture a graph that contains one copy. */
 static ds_accel_plugin_graph_t *capture_copy(ds_accel_plugin_stream_t *stream, void *to, void *from)
 {
     ASSERT_OK(table->graph_capture_begin(stream, DS_ACCEL_CAPTURE_GLOBAL, &error));
@@ -287,7 +287,7 @@ Test(plugin_mock, an_event_from_outside_breaks_a_capture)
     close_mock();
 }
 
-/* A second stream that joins by an event, works, and is waited for. */
+/* A second stream joins the capture by an event, works, and is waited for. */
 Test(plugin_mock, a_capture_forks_to_other_streams_and_joins_them)
 {
     ds_accel_plugin_stream_t *stream;
@@ -314,7 +314,8 @@ Test(plugin_mock, a_capture_forks_to_other_streams_and_joins_them)
     EXPECT_OK(table->mem_fill_async(other, memory, "b", 1, 1, &error));
     EXPECT_OK(table->event_record(joins, other, &error));
     EXPECT_OK(table->stream_wait_event(stream, joins, &error));
-    EXPECT_OK(table->event_record(forks, other, &error)); /* a mark is not work to wait for */
+    /* a record alone is not work to wait for */
+    EXPECT_OK(table->event_record(forks, other, &error));
     graph = end_capture(stream);
     expect_capturing(stream, DS_ACCEL_CAPTURING_NO);
     expect_capturing(other, DS_ACCEL_CAPTURING_NO);
@@ -359,7 +360,7 @@ Test(plugin_mock, a_fork_that_nobody_joins_ends_a_capture_without_a_graph)
         EXPECT_OK(table->event_record(event, stream, &error));
         EXPECT_OK(table->stream_wait_event(other, event, &error));
         EXPECT_OK(table->mem_fill_async(other, memory, "b", 1, 1, &error));
-        if (works_after) { /* joined, except for the later work */
+        if (works_after) { /* all work is joined except the later copy */
             EXPECT_OK(table->event_record(joins, other, &error));
             EXPECT_OK(table->stream_wait_event(stream, joins, &error));
             EXPECT_OK(table->mem_fill_async(other, memory, "c", 1, 1, &error));
@@ -384,7 +385,7 @@ Test(plugin_mock, a_fork_that_nobody_joins_ends_a_capture_without_a_graph)
     EXPECT_OK(table->stream_wait_event(other, event, &error));
     EXPECT_OK(table->mem_fill_async(other, memory, "d", 1, 1, &error));
     table->stream_destroy(other);
-    expect_capturing(stream, DS_ACCEL_CAPTURING_YES); /* but its work must be joined */
+    expect_capturing(stream, DS_ACCEL_CAPTURING_YES); /* still capturing; its work must be joined */
     EXPECT_FAIL(table->graph_capture_end(stream, &graph, &error), DS_ACCEL_ERR_STATE,
                 "is not joined");
     ASSERT_OK(table->graph_capture_begin(stream, 0, &error));

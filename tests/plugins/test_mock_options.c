@@ -6,7 +6,7 @@
  */
 #include "mock.h"
 
-/* Sets one option by the configuration, and no other. */
+/* Write a configuration that sets only this option. */
 static void configure(const char *key, const char *json)
 {
     char text[512];
@@ -16,7 +16,7 @@ static void configure(const char *key, const char *json)
     test_write("etc/ds-accel.json", text);
 }
 
-/* Options of the mock in the user's environment would change the results. */
+/* Unset the mock's options: those in the user's environment would change the results. */
 static void forget_options(void)
 {
     static const char *const keys[] = {"device_count",
@@ -44,7 +44,7 @@ static void forget_options(void)
 
 TestSuite(plugin_mock, .init = forget_options);
 
-/* ---- options that are facts: the function that reads each of them --------------------------- */
+/* ---- options that set a fact, each with a function that reads the fact ----------------------- */
 
 static void see_device_count(char *text, size_t size)
 {
@@ -89,7 +89,7 @@ static void see_detail(char *text, size_t size)
     ds_accel_destroy(context);
 }
 
-/* Shown by the backend that goes first because of the variant. */
+/* Read the variant from the verdict of mock, which defers to cpu because of the variant. */
 static void see_variant(char *text, size_t size)
 {
     const char *detail;
@@ -163,7 +163,8 @@ static void see_fail(char *text, size_t size)
     close_mock();
 }
 
-/* An option, its default result, two values for it and the result of each. */
+/* An option, its default result, a value for the environment and one for the configuration, and the
+   result of each. */
 static const struct fact {
     const char *key;
     void (*see)(char *text, size_t size);
@@ -244,7 +245,7 @@ Test(plugin_mock, options_of_another_backend_do_not_count)
     expect_seen(&facts[0], "2");
 }
 
-/* ---- options that take time ----------------------------------------------------------------- */
+/* ---- options that delay calls ---------------------------------------------------------------- */
 
 static void act_alloc(void)
 {
@@ -297,10 +298,7 @@ static void act_event_synchronize(void)
     table->event_destroy(event);
 }
 
-/*
- * An option, a value with which the call takes 20 ms, and a value with which it takes almost no
- * time.
- */
+/* An option, a value that makes the call take 20 ms, and a value that makes it almost instant. */
 static const struct delay {
     const char *key;
     const char *slow;
@@ -374,7 +372,7 @@ Test(plugin_mock, a_probe_takes_as_long_as_asked)
     }
 }
 
-/* By default work takes no time: it completes when it begins, which is in the past. */
+/* By default work takes no time: it completes at its start time, which is already past. */
 Test(plugin_mock, work_takes_no_time_by_default)
 {
     static char from[1000];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The mock with option ipc: memory and events between processes. The other process is forked before
- * this process starts the plugin, and starts the plugin itself; handles are sent through a pipe.
+ * The mock with option ipc: memory and events shared between processes. The other process is forked
+ * before this process starts the plugin, and starts the plugin itself; handles are sent through a
+ * pipe.
  */
 #include "fixture.h"
 #include "table.h"
@@ -21,7 +22,7 @@ static const struct ds_accel_plugin *table;
 static ds_accel_plugin_device_t *handle;
 static struct ds_accel_error error = {.struct_size = sizeof(error)};
 
-/* DS_ACCEL_OK, or the error: also for the child, where assertions do not work. */
+/* Start the mock; returns DS_ACCEL_OK or the error, because assertions do not work in the child. */
 static int32_t start_mock(void)
 {
     struct ds_accel_options options = test_options();
@@ -172,7 +173,7 @@ Test(plugin_mock_share, freeing_withdraws_the_handles)
     EXPECT_FAIL(table->ipc_memory_open(handle, bytes, sizeof(bytes), 0, &opened, &error),
                 DS_ACCEL_ERR_NOT_FOUND, "no more");
     cr_expect_eq(count_descriptors(), descriptors);
-    pointer = allocate(100); /* closing releases the remaining memory and its handle */
+    pointer = allocate(100); /* closing must release the block and its handle */
     ASSERT_OK(table->ipc_memory_export(handle, pointer, bytes, sizeof(bytes), &error));
     ASSERT_OK(table->ipc_memory_open(handle, bytes, sizeof(bytes), 0, &opened, &error));
     ds_accel_device_close(device);
@@ -301,7 +302,7 @@ static bool send(int to, const void *bytes, size_t size)
 }
 
 /*
- * The child: opens the parent's exports, reads and changes them, and waits for the parent's event.
+ * The child opens the parent's exports, reads and changes them, and waits for the parent's event.
  */
 static int be_other_process(void)
 {
@@ -335,7 +336,7 @@ static int be_other_process(void)
     if (!send(from_child[1], "1", 1) || !receive(to_child[0], &go, 1)) {
         return 14;
     }
-    /* The parent has recorded again on a stream without delay. */
+    /* The parent has recorded the event again, on a stream without delay. */
     if (table->event_synchronize(event, UINT64_MAX, &error) != DS_ACCEL_OK ||
         table->ipc_memory_open(handle, memory_bytes, sizeof(memory_bytes), 0, &opened, &error) !=
             DS_ACCEL_ERR_NOT_FOUND ||
@@ -366,7 +367,7 @@ Test(plugin_mock_share, memory_and_events_are_shared_with_another_process)
 
     setenv("DS_ACCEL_MOCK_LAUNCH_LATENCY_NS", "3600000000000", 1); /* a task takes an hour */
     cr_assert(pipe(to_child) == 0 && pipe(from_child) == 0);
-    test_dir(); /* for both processes */
+    test_dir(); /* create the directory before fork() */
     child = fork();
     cr_assert_geq(child, 0);
     if (child == 0) {
@@ -385,14 +386,15 @@ Test(plugin_mock_share, memory_and_events_are_shared_with_another_process)
     ASSERT_OK(table->ipc_event_export(event, event_bytes, sizeof(event_bytes), &error));
     cr_assert(send(to_child[1], memory_bytes, sizeof(memory_bytes)));
     cr_assert(send(to_child[1], event_bytes, sizeof(event_bytes)));
-    close(from_child[1]); /* if the child ends, the read fails */
+    close(from_child[1]); /* so that the read fails if the child exits */
     cr_expect(receive(from_child[0], &answer, 1) && answer == '1');
     cr_expect_str_eq(pointer, "from the child");
     EXPECT_OK(table->ipc_memory_unexport(handle, memory_bytes, sizeof(memory_bytes), &error));
     EXPECT_OK(table->event_record(event, fast, &error));
     cr_assert(send(to_child[1], "g", 1));
     cr_expect(receive(from_child[0], &answer, 1) && answer == '2');
-    /* The child's stream still waits for the hour, and has recorded the event after it. */
+    /* The child's stream still waits an hour for the first record, and recorded the event after
+       that wait. */
     cr_expect_eq(table->event_query(event, &error), DS_ACCEL_NOT_READY);
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status 0x%x", (unsigned)status);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The mock plugin: streams, events and native handles. Work that must not be done yet takes an
- * hour, so that no test depends on speed.
+ * The mock plugin: streams, events and native handles. Work that must stay unfinished takes an
+ * hour, so no test depends on speed.
  */
 #include "mock.h"
 
@@ -58,7 +58,7 @@ Test(plugin_mock, each_kind_of_work_has_its_latency)
     }
 }
 
-/* Runs wait, and expects the stream to be idle afterwards, not before the copy's 20 ms are over. */
+/* Call wait(), which must return only after the copy's 20 ms and leave the stream idle. */
 static void expect_waits(void (*wait)(ds_accel_plugin_stream_t *, ds_accel_plugin_event_t *))
 {
     ds_accel_plugin_stream_t *stream;

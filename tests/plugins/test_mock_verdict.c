@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The mock plugin: the verdict that its options select. */
+/* The mock plugin: the verdict selected by its options. */
 #include "mock.h"
 
 /* ---- availability --------------------------------------------------------------------------- */
 
-/* A reason, and the status of init in that situation. */
+/* A reason, and part of the error that init() then returns. */
 static const struct {
     const char *name;
     const char *init_text;
@@ -84,7 +84,8 @@ Test(plugin_mock, init_fails_as_a_runtime_would_in_that_situation)
     }
 }
 
-/* The test's own host: the parts of the verdict that no candidate shows. */
+/* Options of the test's own host, with which tests read the parts of the verdict that no candidate
+   shows. */
 static const char *const *own_options; /* key, value, ..., NULL */
 
 static int32_t own_config_get(const struct ds_accel_host *host, const char *key, char *value,

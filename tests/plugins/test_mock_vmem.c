@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The mock plugin: virtual memory, which is reserved, mapped and made accessible by parts. */
+/* The mock plugin: virtual memory, which is reserved, mapped and made accessible in parts. */
 #include "mock.h"
 
 /* ---- virtual memory ------------------------------------------------------------------------- */

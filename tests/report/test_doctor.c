@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Doctor: every finding is provoked on a machine written here, as test_dir()/machine, and
- * disappears when its remedy is applied.
+ * doctor: a test causes each finding on a fake machine in test_dir()/machine, applies the finding's
+ * remedy, and expects that the finding disappears.
  */
 #include "fixture.h"
 
@@ -78,7 +78,7 @@ static void expect(const char *check, const char *severity, const char *subject,
     ds_accel_free_text(text);
 }
 
-/* No finding of a check is worse than info. */
+/* Expect that no finding of a check is worse than info. */
 static void expect_fine(const char *check)
 {
     char *text = report();
@@ -118,7 +118,7 @@ static void prepare(void)
 
 TestSuite(core_doctor, .init = prepare);
 
-/* ---- choice, configuration, plugins --------------------------------------------------------- */
+/* ---- choice, configuration and plugins ------------------------------------------------------- */
 
 Test(core_doctor, a_machine_without_hardware_has_no_problem)
 {
@@ -126,7 +126,7 @@ Test(core_doctor, a_machine_without_hardware_has_no_problem)
     char *text;
 
     test_add_mock("cuda");
-    /* The mock's options are not those that cuda declares. */
+    /* The mock does not accept the options that the shipped cuda backend declares. */
     test_write("etc/ds-accel.json", "{\"backends\": {\"cuda\": {\"options\": null}}}");
     OPTION("CUDA", "AVAILABLE", "false");
     OPTION("CUDA", "REASON", "library_missing");
@@ -205,7 +205,7 @@ Test(core_doctor, a_shadowed_plugin_is_a_warning)
     expect_fine("plugin");
 }
 
-/* Replace these bytes in a file at every place; asserts that they occur. */
+/* Replace these bytes everywhere in a file; asserts that they occur. */
 static void patch(const char *path, const void *old, const void *new, size_t size)
 {
     FILE *file = fopen(path, "r+b");
@@ -278,7 +278,8 @@ Test(core_doctor, without_any_configuration_it_is_a_problem)
 
 /* ---- device nodes --------------------------------------------------------------------------- */
 
-/* The report for a user other than root; plugins are probed first, as root may own their files. */
+/* Report as a user other than root. Plugins are probed before the change of user, because their
+   files may be owned by root. */
 static char *report_as_user(void)
 {
     ds_accel_t *context = create();
@@ -326,7 +327,7 @@ Test(core_doctor, a_node_without_permission_is_a_problem)
     ds_accel_free_text(text);
 }
 
-/* A recording as text with every node closed: the recording user may have more access than
+/* A recording with every device node closed: the user who recorded may have wider access than
    another. */
 static char *close_nodes(const char *recording)
 {
@@ -347,7 +348,7 @@ static char *close_nodes(const char *recording)
     return closed;
 }
 
-/* A recorded machine: its nodes as recorded, and no user's name. */
+/* A recorded machine reports its nodes as recorded, and contains no user names. */
 Test(core_doctor, a_recorded_machine_has_its_nodes_and_no_names)
 {
     struct ds_accel_options options = test_options();
@@ -450,9 +451,9 @@ Test(core_doctor, a_shared_directory_has_nodes_of_others)
 
 /* ---- libraries ------------------------------------------------------------------------------ */
 
-#define LIBRARY TEST_FIXTURES "/absent/libds_accel_absent.so" /* links nothing */
+#define LIBRARY TEST_FIXTURES "/absent/libds_accel_absent.so" /* a library without dependencies */
 
-/* A library that links libneeded.so.1 and nothing else, sanitizers or not. */
+/* Build a library that links libneeded.so.1 and nothing else, with or without sanitizers. */
 static void build_library(const char *path)
 {
     char command[1024];
@@ -642,7 +643,7 @@ Test(core_doctor, a_limit_of_memory_is_told_and_a_tight_one_is_a_warning)
            "end processes");
 }
 
-/* ---- a whole machine ------------------------------------------------------------------------ */
+/* ---- a complete machine ---------------------------------------------------------------------- */
 
 Test(core_doctor, sleep_is_no_problem)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Shared by the tests of the caching allocator: blocks, figures, and busy streams. */
+/* Shared by the tests of the caching allocator: blocks, statistics, and busy streams. */
 #ifndef DS_ACCEL_TESTS_RUNTIME_ALLOCATOR_H
 #define DS_ACCEL_TESTS_RUNTIME_ALLOCATOR_H
 
@@ -33,14 +33,14 @@ static inline int64_t stat_of(ds_accel_device_t *device, const char *key)
 
 #define SLOW "400000000" /* duration of a copy in nanoseconds: longer than any call here */
 
-/* Keep a stream busy for that long. */
+/* Keep a stream busy for SLOW nanoseconds with a fill of the block. */
 static inline void occupy(ds_accel_stream_t *stream, void *pointer)
 {
     MUST(ds_accel_mem_set_async(stream, pointer, 1, 512));
     cr_assert_eq(ds_accel_stream_query(stream), DS_ACCEL_NOT_READY);
 }
 
-/* The idle stream is now ordered after the busy one. */
+/* Expect that the idle stream has been ordered after the busy stream. */
 static inline void expect_waits(ds_accel_stream_t *stream, ds_accel_stream_t *busy)
 {
     cr_expect_eq(ds_accel_stream_query(stream), DS_ACCEL_NOT_READY, "it does not wait");
@@ -53,7 +53,7 @@ static inline void give(ds_accel_device_t *device, ds_accel_stream_t *stream, vo
     EXPECT_STATUS(ds_accel_mem_free(device, stream, pointer), DS_ACCEL_OK);
 }
 
-/* The mock with this much memory, slow copies and two streams. */
+/* The mock with a given amount of memory, slow copies and two streams. */
 struct scene {
     ds_accel_t *context;
     ds_accel_device_t *device;

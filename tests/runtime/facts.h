@@ -18,7 +18,7 @@ static inline ds_accel_t *start(const char *accelerator)
     return context;
 }
 
-/* The backend "tiny": the required functions, which report nothing else. */
+/* The backend "tiny": it has only the required functions, and reports no further facts. */
 static int tiny_state;
 
 static inline int32_t tiny_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Shared by the tests of pinned memory: a device, blocks and figures. */
+/* Shared by the tests of pinned memory: a device, blocks and statistics. */
 #ifndef DS_ACCEL_TESTS_RUNTIME_PINNED_H
 #define DS_ACCEL_TESTS_RUNTIME_PINNED_H
 

@@ -14,7 +14,7 @@ static inline void *allocate(ds_accel_device_t *device, uint64_t size_bytes)
     return pointer;
 }
 
-/* Copy to the host, after all queued work. */
+/* Wait for all work of the device, then copy from it to the host. */
 static inline void read_back(ds_accel_device_t *device, void *to, const void *from,
                              uint64_t size_bytes)
 {

@@ -30,7 +30,7 @@ static inline ds_accel_tensor_t *count_up(uint32_t ndim, const int64_t *shape)
     return tensor;
 }
 
-/* Element number n, in the order of the shape; memory that the host reaches. */
+/* Address of element n, counted in row-major order; the memory must be accessible to the host. */
 static inline char *element(const struct ds_accel_tensor_info *info, uint64_t n)
 {
     int64_t offset = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The caching allocator on the mock, whose latencies are scripted, and on cpu. */
+/* The caching allocator on the mock, whose latencies the tests set, and on cpu. */
 #include "allocator.h"
 
 #include <limits.h>
@@ -242,7 +242,7 @@ Test(core_allocator, answers_at_once_in_a_forked_child)
     test_finish(context, device);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- closing the device ---------------------------------------------------------------------- */
 
 Test(core_allocator, works_on_cpu)
 {
@@ -270,7 +270,8 @@ Test(core_allocator, has_no_more_available_than_there_is)
     uint64_t total = 0;
     uint64_t available = 0;
 
-    /* A container of 8 GiB, of which 7.8 are left. Allocated memory counts only once it is used. */
+    /* A container limited to 8 GiB, with 7.8 GiB available. Allocated memory counts only once it is
+       used. */
     cr_assert_not_null(realpath("tests/machines/container-v2", root));
     setenv("DS_ACCEL_ROOT", root, 1);
     context = test_start("cpu", &device);
@@ -292,7 +293,7 @@ Test(core_allocator, gives_everything_back_when_the_device_is_closed)
     ds_accel_device_t *again;
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
 
-    MUST(ds_accel_device_get(context, 1, &again)); /* the accelerator stays started */
+    MUST(ds_accel_device_get(context, 1, &again)); /* keeps the accelerator started */
     MUST(ds_accel_pool_create(device, &pool));
     MUST(ds_accel_graph_create(device, &graph));
     MUST(ds_accel_graph_capture_begin(graph, a, pool, 0));

@@ -82,14 +82,14 @@ Test(core_allocator, debug_says_where_a_block_was_freed_before)
     test_finish(context, device);
 }
 
-/* ---- the mode debug ------------------------------------------------------------------------- */
+/* ---- red zones and the quarantine of mode debug ---------------------------------------------- */
 
 Test(core_allocator, debug_looks_at_the_whole_red_zone)
 {
     struct scene scene = start(NULL, "debug");
     char *pointer = take(scene.device, NULL, 1024);
 
-    /* 512 bytes after it, all in the red zone. */
+    /* The last of the 512 bytes after the block, all of which are red zone. */
     MUST(ds_accel_mem_set(scene.device, pointer + 1024 + 511, 1, 1));
     EXPECT_REFUSED(ds_accel_mem_free(scene.device, NULL, pointer), DS_ACCEL_ERR_INVALID,
                    "512 bytes behind it");
@@ -102,7 +102,7 @@ Test(core_allocator, debug_fills_nothing_that_a_recorded_stream_uses)
     void *pointer = take(scene.device, scene.a, 1024);
 
     MUST(ds_accel_mem_record_stream(scene.device, pointer, scene.b));
-    for (int i = 0; i < 4; i++) { /* for longer than the check of the memory takes */
+    for (int i = 0; i < 4; i++) { /* keeps b busy for longer than the check of the memory takes */
         occupy(scene.b, pointer);
     }
     give(scene.device, scene.a, pointer);
@@ -122,7 +122,8 @@ Test(core_allocator, debug_lets_go_in_order_however_much_it_holds)
         pointers[i] = take(scene.device, NULL, 1000);
     }
     large = take(scene.device, NULL, 960 * KIB);
-    /* The oldest blocks leave before there are many: the rest do not begin at index 0. */
+    /* The oldest blocks leave the quarantine before it has many blocks, so that its remaining
+       blocks do not begin at index 0. */
     for (int i = 0; i < 40; i++) {
         give(scene.device, NULL, pointers[i]);
     }
@@ -130,7 +131,7 @@ Test(core_allocator, debug_lets_go_in_order_however_much_it_holds)
     for (int i = 40; i < 300; i++) {
         give(scene.device, NULL, pointers[i]);
     }
-    /* The oldest remaining block is 40: the first finding is reported. */
+    /* Block 40 is the oldest remaining block, so its damage is found and reported first. */
     MUST(ds_accel_mem_set(scene.device, (char *)pointers[100] + 2, 1, 1));
     MUST(ds_accel_mem_set(scene.device, (char *)pointers[40] + 1, 1, 1));
     EXPECT_REFUSED(ds_accel_empty_cache(scene.device), DS_ACCEL_ERR_INVALID, "byte 1 of");

@@ -29,7 +29,8 @@ Test(core_allocator, holds_no_more_than_its_limit)
     cr_expect_eq(available, 256 * MIB);
     EXPECT_STATUS(ds_accel_memory_set_limit(device, 0), DS_ACCEL_OK);
     pointer = take(device, NULL, 300 * MIB);
-    EXPECT_STATUS(ds_accel_memory_set_fraction(device, 1e-12), DS_ACCEL_OK); /* of a byte */
+    /* less than one byte */
+    EXPECT_STATUS(ds_accel_memory_set_fraction(device, 1e-12), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
     pointer = NULL;
     EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 512, &pointer), DS_ACCEL_ERR_NO_MEMORY);
@@ -96,7 +97,8 @@ Test(core_allocator, collects_no_more_garbage_than_its_threshold_asks_for)
     (void)take(scene.device, NULL, 44 * MIB);
     EXPECT_STAT(scene.device, "reserved_bytes.all.current", 114 * MIB);
     give(scene.device, NULL, recent);
-    (void)take(scene.device, NULL, 50 * MIB); /* old was free for longer than the average */
+    /* releases `old`, which was free for longer than the average */
+    (void)take(scene.device, NULL, 50 * MIB);
     EXPECT_STAT(scene.device, "reserved_bytes.all.current", 134 * MIB);
     EXPECT_STAT(scene.device, "num_device_free", 1);
     cr_expect_eq(take(scene.device, NULL, 40 * MIB), recent);
@@ -112,12 +114,13 @@ Test(core_allocator, collects_garbage_by_the_age_that_torch_counts)
         pointers[i] = take(scene.device, NULL, (50 - 10 * (uint64_t)i) * MIB);
     }
     give(scene.device, NULL, pointers[0]);
-    for (int i = 0; i < 4; i++) { /* in the block that it is merged into: one request each */
+    for (int i = 0; i < 4; i++) { /* reuses the free block; each request counts one step of age */
         give(scene.device, NULL, take(scene.device, NULL, 50 * MIB));
     }
     give(scene.device, NULL, pointers[1]);
     give(scene.device, NULL, pointers[2]);
-    /* All three have the same age; small segments are never garbage, nor are used ones. */
+    /* All three blocks have the same age now, so all are released; small segments and used segments
+       are never garbage. */
     (void)take(scene.device, NULL, 512);
     EXPECT_STAT(scene.device, "reserved_bytes.all.current", 2 * MIB);
     EXPECT_STAT(scene.device, "num_device_free", 3);
@@ -135,8 +138,7 @@ Test(core_allocator, treats_a_block_of_the_split_limit_as_one_above_it)
     EXPECT_STAT(scene.device, "oversize_allocations.current", 0);
     cr_expect_eq(take(scene.device, NULL, 32 * MIB), pointer);
     EXPECT_STAT(scene.device, "oversize_allocations.current", 1);
-    /* A smaller request gets only the size it needs of a new segment of that size, as with
-       torch. */
+    /* A smaller request is cut to its own size from a new segment of that size, as in torch. */
     (void)take(scene.device, NULL, 30 * MIB + 512 * KIB);
     EXPECT_STAT(scene.device, "inactive_split_bytes.all.current", MIB + 512 * KIB);
     EXPECT_STAT(scene.device, "allocated_bytes.all.current", 62 * MIB + 512 * KIB);
@@ -172,7 +174,7 @@ Test(core_allocator, gives_as_many_whole_blocks_back_as_the_request_needs)
     for (int i = 0; i < 3; i++) {
         give(scene.device, NULL, pointers[i]);
     }
-    (void)take(scene.device, NULL, 60 * MIB); /* the two largest */
+    (void)take(scene.device, NULL, 60 * MIB); /* releases the two largest free blocks */
     EXPECT_STAT(scene.device, "num_alloc_retries", 0);
     EXPECT_STAT(scene.device, "num_device_free", 2);
     cr_expect_eq(take(scene.device, NULL, 32 * MIB), pointers[0]);

@@ -4,7 +4,7 @@
 #include "allocator.h"
 #include "clock.h"
 
-/* ---- the order of streams ------------------------------------------------------------------- */
+/* ---- the order of streams -------------------------------------------------------------------- */
 
 Test(core_allocator, leaves_memory_to_its_stream_while_the_driver_has_some)
 {
@@ -36,7 +36,8 @@ Test(core_allocator, does_not_wait_within_one_stream)
     uint64_t start_ns;
 
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
-    /* Creating an event would fail: nothing is recorded, waited for or synchronized. */
+    /* Creating an event or waiting would fail, so the test shows that the allocator does
+       neither. */
     setenv("DS_ACCEL_MOCK_FAIL",
            "event_create:1+=driver,stream_synchronize:1+=driver,device_synchronize:1+=driver", 1);
     context = test_start("mock", &device);
@@ -71,7 +72,7 @@ Test(core_allocator, waits_for_every_stream_that_was_recorded)
     EXPECT_STAT(device, "allocation.all.current", 0);
     EXPECT_STAT(device, "active.all.current", 1);
     cr_expect_eq(ds_accel_stream_query(a), DS_ACCEL_OK);
-    /* Its own stream may reuse it only after b. */
+    /* Stream a, on which the block was allocated, may reuse it only after b. */
     cr_expect_eq(take(device, a, 30 * MIB), pointer);
     expect_waits(a, b);
     EXPECT_STAT(device, "active.all.current", 1);
@@ -150,7 +151,7 @@ Test(core_allocator, is_not_confused_by_streams_that_come_and_go)
     ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *keeper = make_stream(device);
 
-    /* The vendor reuses the same handles; each stream has the handle of the previous one. */
+    /* The vendor reuses handle values: each stream has the handle of the previous stream. */
     for (int i = 0; i < 300; i++) {
         ds_accel_stream_t *stream = make_stream(device);
         void *pointer = take(device, stream, 30 * MIB);
@@ -188,7 +189,7 @@ Test(core_allocator, waits_itself_where_events_fail)
         pointer = take(device, a, 30 * MIB);
         MUST(ds_accel_mem_set_async(b, pointer, 1, 512));
         EXPECT_STATUS(ds_accel_mem_free(device, b, pointer), DS_ACCEL_OK);
-        if (i < 2) { /* without an event the free itself waited */
+        if (i < 2) { /* no event was available, so the free waited on the host */
             cr_expect_eq(ds_accel_stream_query(b), DS_ACCEL_OK, "round %d", i);
         } else {
             cr_expect_eq(ds_accel_stream_query(b), DS_ACCEL_NOT_READY);
@@ -245,7 +246,7 @@ Test(core_allocator, uses_memory_again_once_an_order_can_be_had)
     }
 }
 
-/* ---- the order of streams ------------------------------------------------------------------- */
+/* ---- the order of streams, continued --------------------------------------------------------- */
 
 Test(core_allocator, keeps_the_rest_of_a_stolen_block_pending)
 {
@@ -279,7 +280,7 @@ Test(core_allocator, waits_for_the_stream_that_a_part_was_given_to)
     give(scene.device, scene.a, part);
     cr_assert_eq(take(scene.device, scene.b, 6 * MIB), part);
     occupy(scene.b, part);
-    give(scene.device, NULL, part); /* in the order of the stream it was allocated on */
+    give(scene.device, NULL, part); /* NULL: in the order of the stream that allocated the part */
     cr_expect_eq(take(scene.device, scene.a, 6 * MIB), part);
     expect_waits(scene.a, scene.b);
     stop(&scene);
@@ -304,7 +305,8 @@ Test(core_allocator, waits_on_the_host_where_a_stream_cannot_wait)
 Test(core_allocator, gives_back_only_what_its_stream_is_done_with)
 {
     static const char *const settings[] = {"caching", "growable_segments=true"};
-    static const uint64_t left[] = {30 * MIB, 40 * MIB}; /* the second: of pages of 20 MiB */
+    /* the second value is whole pages of 20 MiB */
+    static const uint64_t left[] = {30 * MIB, 40 * MIB};
 
     for (int i = 0; i < 2; i++) {
         struct scene scene = start(NULL, settings[i]);
@@ -354,8 +356,8 @@ Test(core_allocator, counts_a_part_that_was_pending_as_merged_when_it_is_free)
     char *first = take(scene.device, scene.a, 3 * MIB);
     char *second = take(scene.device, scene.a, 5 * MIB);
 
-    /* At most two parts: a block that raises a peak is freed on the slow path, and merged at
-       once. */
+    /* At most two free parts exist: a block that raises a peak is freed on the slow path, which
+       merges it at once. */
     give(scene.device, scene.a, first);
     EXPECT_STAT(scene.device, "inactive_split.all.current", 2);
     cr_assert_eq(take(scene.device, scene.a, 3 * MIB), first);
@@ -374,7 +376,8 @@ Test(core_allocator, counts_a_part_that_was_pending_as_merged_when_it_is_free)
     stop(&scene);
 }
 
-/* 20 MiB in parts of 8 and 12, of which b still uses the first and no stream the second. */
+/* Cache 20 MiB as parts of 8 and 12 MiB: stream b still uses the first part, no stream uses the
+   second. */
 static void cache_behind_another_stream(const struct scene *scene)
 {
     void *first = take(scene->device, scene->a, 8 * MIB);

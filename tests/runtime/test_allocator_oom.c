@@ -63,7 +63,7 @@ Test(core_allocator, names_the_largest_allocation_of_the_driver)
 
     setenv("DS_ACCEL_MOCK_MAX_ALLOCATION_BYTES", "16777728", 1); /* 16 MiB and 512 bytes */
     context = test_start("mock", &device);
-    /* Much memory is free, in segments that are too small, since none may be larger. */
+    /* Much memory is free, but in segments that are too small, because no segment may be larger. */
     for (int i = 0; i < 3; i++) {
         EXPECT_STATUS(ds_accel_mem_free(device, NULL, take(device, NULL, (11 + i) * MIB)),
                       DS_ACCEL_OK);
@@ -85,7 +85,7 @@ Test(core_allocator, rounds_no_segment_above_what_the_driver_gives)
     setenv("DS_ACCEL_MOCK_MAX_ALLOCATION_BYTES", "16777728", 1);
     context = test_start("mock", &device);
     (void)take(device, NULL, 16 * MIB + 300);
-    (void)take(device, NULL, 5 * MIB); /* of a segment of 20 MiB, elsewhere */
+    (void)take(device, NULL, 5 * MIB); /* normally cut from a segment of 20 MiB */
     EXPECT_STAT(device, "reserved_bytes.all.current", 2 * (16 * MIB + 512));
     test_finish(context, device);
 }
@@ -104,7 +104,7 @@ Test(core_allocator, gives_cached_memory_back_before_it_fails)
     EXPECT_STATUS(ds_accel_mem_free(device, a, pointer), DS_ACCEL_OK);
     pointer = take(device, a, 40 * MIB);
     EXPECT_STATUS(ds_accel_mem_free(device, a, pointer), DS_ACCEL_OK);
-    /* 70 of 100 MiB are cached, in two pieces. */
+    /* 70 of 100 MiB are cached in two segments, which must be released for this request. */
     pointer = take(device, NULL, 90 * MIB);
     EXPECT_STAT(device, "reserved_bytes.all.current", 90 * MIB);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
@@ -161,7 +161,8 @@ Test(core_allocator, keeps_pending_memory_pending_if_another_stream_cannot_have_
     (void)take(device, a, 20 * MIB);
     occupy(f, part);
     EXPECT_STATUS(ds_accel_mem_free(device, f, part), DS_ACCEL_OK);
-    /* b waits for f, but a's position cannot be marked: the block stays a's, ordered after f. */
+    /* Stream b waits for f, but the position of a cannot be recorded: the block stays with a,
+       ordered after f. */
     EXPECT_STATUS(ds_accel_mem_alloc(device, b, 5 * MIB, &stolen), DS_ACCEL_ERR_NO_MEMORY);
     cr_expect_eq(take(device, a, 5 * MIB), part);
     expect_waits(a, f);
@@ -202,7 +203,8 @@ Test(core_allocator, fails_or_not_with_each_call_of_the_driver)
     }
 }
 
-/* The figures equal the memory held, whichever call failed, and for any reason. */
+/* Check that the statistics equal the memory in use, whichever driver call failed and for any
+   reason. */
 static void fail_once(const char *slot, int n, const char *status, const char *settings)
 {
     ds_accel_device_t *device;
@@ -237,8 +239,8 @@ static void fail_once(const char *slot, int n, const char *status, const char *s
     cr_expect_eq(stat_of(device, "requested_bytes.all.current"), 0, "%s with %s", fail, settings);
     MUST(ds_accel_device_synchronize(device));
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
-    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK); /* blocks that could be marked only
-                                                                 now */
+    /* releases blocks whose events could be recorded only now */
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
     cr_expect_eq(stat_of(device, "active_bytes.all.current"), 0, "%s with %s", fail, settings);
     cr_expect_eq(stat_of(device, "reserved_bytes.all.current"), 0, "%s with %s", fail, settings);
     cr_expect_eq(stat_of(device, "inactive_split.all.current"), 0, "%s with %s", fail, settings);
@@ -356,13 +358,13 @@ Test(core_allocator, lets_the_program_free_something_and_tries_again)
     test_finish(context, device);
 }
 
-/* A callback that ends the capture for which memory was requested, and allocates on another
-   stream. */
+/* State of a callback that ends the capture for which memory was requested, and allocates on
+   another stream. */
 struct end {
     ds_accel_graph_t *graph;
     ds_accel_stream_t *stream;
-    void *first; /* memory, to be freed */
-    void *block; /* memory of the stream's */
+    void *first; /* memory that the callback frees */
+    void *block; /* memory that the callback allocates on stream */
 };
 
 static int32_t end_capture(void *user_data, ds_accel_device_t *device, uint64_t size_bytes,
@@ -396,7 +398,7 @@ Test(core_allocator, gives_nobody_elses_memory_to_a_capture_that_ends_meanwhile)
     MUST(ds_accel_graph_create(device, &end.graph));
     MUST(ds_accel_graph_capture_begin(end.graph, stream, NULL, 0));
     MUST(ds_accel_mem_alloc(device, stream, 50 * MIB, &pointer));
-    /* The new stream gets the block only after the work of the stream that it was allocated on. */
+    /* The new stream gets the block only after the work of the stream on which it was allocated. */
     occupy(stream, pointer);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
     cr_expect_eq(take(device, end.stream, 50 * MIB), pointer);
@@ -404,7 +406,7 @@ Test(core_allocator, gives_nobody_elses_memory_to_a_capture_that_ends_meanwhile)
     test_finish(context, device);
 }
 
-/* A callback that needs memory itself. */
+/* A failure callback that itself allocates memory. */
 static int32_t ask_again(void *user_data, ds_accel_device_t *device, uint64_t size_bytes,
                          uint32_t attempt)
 {

@@ -54,7 +54,7 @@ Test(core_allocator, gives_a_capture_memory_that_its_graph_keeps)
     EXPECT_STATUS(ds_accel_mem_free(device, stream, captured), DS_ACCEL_OK);
     cr_expect_eq(take(device, stream, 30 * MIB), captured, "within the capture it serves again");
     EXPECT_STATUS(ds_accel_mem_free(device, stream, captured), DS_ACCEL_OK);
-    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK); /* does not break the capture */
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK); /* must not break the capture */
     EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
     EXPECT_STAT(device, "reserved_bytes.all.current", 30 * MIB);
@@ -80,7 +80,7 @@ Test(core_allocator, puts_nothing_of_its_own_into_a_capture)
     MUST(ds_accel_graph_create(device, &graph));
     MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_THREAD_LOCAL));
     MUST(ds_accel_mem_set_async(stream, theirs, 5, 512));
-    /* A capturing stream uses the block: its mark must wait for the end of the capture. */
+    /* A capturing stream uses the block: its use can be recorded only after the capture ends. */
     EXPECT_STATUS(ds_accel_mem_free(device, stream, theirs), DS_ACCEL_OK);
     cr_expect_neq(take(device, other, 30 * MIB), theirs);
     EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
@@ -109,7 +109,7 @@ Test(core_allocator, survives_that_a_stream_is_destroyed_while_it_captures)
     EXPECT_REFUSED(ds_accel_graph_capture_end(graph), DS_ACCEL_ERR_STATE, "destroyed");
     EXPECT_STATUS(ds_accel_graph_replay(graph, other), DS_ACCEL_ERR_STATE);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, captured), DS_ACCEL_OK);
-    MUST(ds_accel_graph_capture_begin(graph, other, NULL, 0)); /* it can be used again */
+    MUST(ds_accel_graph_capture_begin(graph, other, NULL, 0)); /* the graph can be captured again */
     EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
     ds_accel_graph_destroy(graph);
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
@@ -131,7 +131,7 @@ Test(core_allocator, keeps_a_graphs_memory_until_its_replay_elsewhere_is_done)
     context = test_start("mock", &device);
     captured = make_stream(device);
     elsewhere = make_stream(device);
-    for (int again = 0; again < 2; again++) { /* destroyed, and captured again */
+    for (int again = 0; again < 2; again++) { /* again with a new graph */
         MUST(ds_accel_graph_create(device, &graph));
         MUST(ds_accel_graph_capture_begin(graph, captured, NULL, DS_ACCEL_CAPTURE_RELAXED));
         pointer = take(device, captured, MIB);
@@ -153,7 +153,7 @@ Test(core_allocator, keeps_a_graphs_memory_until_its_replay_elsewhere_is_done)
     test_finish(context, device);
 }
 
-/* A wait inside the library is not a call that a capture on another stream forbids. */
+/* The library's own wait is not a call that a global capture on another stream forbids. */
 Test(core_allocator, waits_for_a_replay_also_beside_a_global_capture)
 {
     ds_accel_device_t *device;
@@ -193,7 +193,7 @@ Test(core_allocator, waits_for_a_replay_also_beside_a_global_capture)
 
 Test(core_allocator, keeps_a_graphs_memory_whose_replay_cannot_be_waited_for)
 {
-    for (int again = 0; again < 2; again++) { /* destroyed, and captured again */
+    for (int again = 0; again < 2; again++) { /* again with a new graph */
         ds_accel_device_t *device;
         ds_accel_stream_t *captured;
         ds_accel_stream_t *elsewhere;
@@ -298,7 +298,8 @@ Test(core_allocator, other_modes_leave_alone_what_a_graph_replays_with)
     }
 }
 
-/* Without caching, what was freed during a capture serves where the driver has no more. */
+/* In mode "off", a block freed during a capture stays cached and is reused in parts when the driver
+   has no more memory. */
 Test(core_allocator, a_part_of_what_a_capture_kept_is_not_given_back_as_a_whole)
 {
     struct scene scene = start("41943040", "off");
@@ -323,7 +324,7 @@ Test(core_allocator, a_part_of_what_a_capture_kept_is_not_given_back_as_a_whole)
     stop(&scene);
 }
 
-/* ---- pools and captures --------------------------------------------------------------------- */
+/* ---- pools and captures, continued ----------------------------------------------------------- */
 
 Test(core_allocator, gives_no_part_of_a_private_pool_to_others)
 {
@@ -344,7 +345,7 @@ Test(core_allocator, gives_no_part_of_a_private_pool_to_others)
                   DS_ACCEL_ERR_NO_MEMORY);
     EXPECT_STATUS(ds_accel_mem_alloc(scene.device, scene.b, 14 * MIB + 512, &pointer),
                   DS_ACCEL_ERR_NO_MEMORY);
-    for (int i = 0; i < 4; i++) { /* the free memory of the other segment; none of the pool's */
+    for (int i = 0; i < 4; i++) { /* only free memory of the other segment, none of the pool */
         if (ds_accel_mem_alloc(scene.device, scene.b, 5 * MIB, &pointer) == DS_ACCEL_OK) {
             cr_expect((char *)pointer < (char *)kept || (char *)pointer >= (char *)kept + 20 * MIB,
                       "a part of the pool");
@@ -391,7 +392,8 @@ Test(core_allocator, defers_what_a_capturing_stream_was_recorded_on)
     MUST(ds_accel_graph_capture_begin(graph, capturing, NULL, DS_ACCEL_CAPTURE_THREAD_LOCAL));
     MUST(ds_accel_mem_set_async(capturing, block, 5, 512));
     MUST(ds_accel_mem_record_stream(scene.device, block, capturing));
-    /* Freed by a busy stream that uses it, does not capture and is not its own stream. */
+    /* The block is freed by a busy stream that uses it, does not capture, and is not the stream on
+       which it was allocated. */
     occupy(scene.b, block);
     give(scene.device, scene.b, block);
     cr_expect_neq(take(scene.device, scene.a, 30 * MIB), block);

@@ -24,7 +24,7 @@ Test(core_allocator, grows_segments_where_memory_is_virtual)
     EXPECT_STATUS(ds_accel_mem_set(device, second, 7, 30 * MIB), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, second), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
-    EXPECT_STAT(device, "reserved_bytes.all.current", 40 * MIB); /* pages of 20 */
+    EXPECT_STAT(device, "reserved_bytes.all.current", 40 * MIB); /* two pages of 20 MiB */
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, first), DS_ACCEL_OK);
     cr_expect_eq(take(device, NULL, 100 * MIB), first, "in the same place, longer");
     test_finish(context, device);
@@ -54,7 +54,8 @@ Test(core_allocator, puts_memory_where_it_was_taken_away_within_a_segment)
     ds_accel_free_text(text);
     EXPECT_REFUSED(ds_accel_mem_free(device, NULL, pointers[1]), DS_ACCEL_ERR_INVALID,
                    "was returned to the driver since");
-    /* 60 MiB are free: three pages, of which two close the gap and one is after the end. */
+    /* 60 MiB are free: three pages, two of which fill the gap and one of which is appended at the
+       end. */
     cr_expect_eq(take(device, NULL, 25 * MIB), pointers[1]);
     EXPECT_STAT(device, "reserved_bytes.all.current", 120 * MIB);
     cr_expect_eq(take(device, NULL, 10 * MIB), pointers[1] + 25 * MIB);
@@ -63,7 +64,7 @@ Test(core_allocator, puts_memory_where_it_was_taken_away_within_a_segment)
     test_finish(context, device);
 }
 
-/* ---- what the driver is asked ---------------------------------------------------------------- */
+/* ---- number of calls to the driver ----------------------------------------------------------- */
 
 static struct {
     struct ds_accel_plugin table;
@@ -103,7 +104,7 @@ static const struct ds_accel_plugin *counting_entry(const struct ds_accel_host *
     return &counting.table;
 }
 
-/* A device whose calls are counted from here on. */
+/* Start a device whose calls are counted from here on. */
 static struct scene start_counting(const char *settings, const char *latency_ns)
 {
     struct ds_accel_options options = test_options();
@@ -123,7 +124,7 @@ static struct scene start_counting(const char *settings, const char *latency_ns)
 
 #define CROWD 12
 
-/* This many blocks of stream a, freed by a busy stream. */
+/* Allocate CROWD blocks on stream a and free them on a busy stream. */
 static void cache_crowd(const struct scene *scene)
 {
     void *pointers[CROWD];
@@ -151,7 +152,7 @@ Test(core_allocator, asks_a_busy_stream_once_whatever_waits_for_it)
     stop(&scene);
 }
 
-/* They are done one after another, the latest in the list first. */
+/* The streams finish one after another, the last in the list first. */
 Test(core_allocator, asks_no_stream_again_for_each_that_is_done)
 {
     struct scene scene = start_counting("caching", "20000000");
@@ -235,7 +236,8 @@ Test(core_allocator, unmaps_what_could_not_be_made_accessible)
     void *first;
     void *second = NULL;
 
-    setenv("DS_ACCEL_MOCK_FAIL", "vmem_set_access:4=driver", 1); /* two pages, one, and this */
+    /* mapping two pages, one page, then this failure */
+    setenv("DS_ACCEL_MOCK_FAIL", "vmem_set_access:4=driver", 1);
     scene = start(NULL, "growable_segments=true");
     first = take(scene.device, NULL, 30 * MIB);
     EXPECT_STATUS(ds_accel_mem_alloc(scene.device, NULL, 50 * MIB, &second), DS_ACCEL_ERR_DRIVER);

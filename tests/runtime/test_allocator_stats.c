@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The figures of the caching allocator, and its choice of a block. */
+/* The statistics of the caching allocator, and its choice of a block. */
 #include "allocator.h"
 
-/* ---- figures -------------------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------------------------ */
 
 Test(core_allocator, knows_the_names_that_consumers_read)
 {
@@ -49,7 +49,7 @@ Test(core_allocator, knows_the_names_that_consumers_read)
     test_finish(context, device);
 }
 
-/* As torch: each time the cache is released to retry the driver. */
+/* As in torch, each release of the cache before a retry of the driver call counts. */
 Test(core_allocator, counts_every_time_that_it_empties_the_cache_to_try_again)
 {
     ds_accel_device_t *device;
@@ -58,7 +58,7 @@ Test(core_allocator, counts_every_time_that_it_empties_the_cache_to_try_again)
     setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1); /* 100 MiB */
     context = test_start("mock", &device);
     for (int i = 0; i < 10; i++) {
-        /* More than the cached memory, and together more than the device has. */
+        /* Each request is larger than the cached memory, and does not fit beside it. */
         EXPECT_STATUS(ds_accel_mem_free(device, NULL, take(device, NULL, (52 + 2 * i) * MIB)),
                       DS_ACCEL_OK);
         EXPECT_STAT(device, "num_alloc_retries", i);
@@ -70,10 +70,10 @@ Test(core_allocator, counts_every_time_that_it_empties_the_cache_to_try_again)
     test_finish(context, device);
 }
 
-/* Freed in any order, what can be merged is counted as merged, at every moment. */
+/* In any order of frees, adjacent free parts count as merged at every moment. */
 Test(core_allocator, counts_free_parts_as_if_all_were_merged)
 {
-    static const int steps[] = {1, 39, 7}; /* in the order of allocation, backwards, across */
+    static const int steps[] = {1, 39, 7}; /* in order of allocation, backwards, and interleaved */
     ds_accel_device_t *device;
     ds_accel_t *context = test_start("mock", &device);
     double fragmentation = -1;
@@ -110,7 +110,8 @@ Test(core_allocator, counts_free_parts_as_if_all_were_merged)
     test_finish(context, device);
 }
 
-/* The block allocated last and freed first is kept unmerged: the figures must not show that. */
+/* The allocator delays the merge of a block that was allocated last and freed first; the statistics
+   must not show the delay. */
 Test(core_allocator, shows_nothing_of_what_it_merges_late)
 {
     ds_accel_device_t *device;
@@ -149,7 +150,7 @@ Test(core_allocator, shows_nothing_of_what_it_merges_late)
 
 Test(core_allocator, takes_the_smallest_that_fits_and_of_those_the_lowest)
 {
-    /* Free parts of these sizes, each between two blocks that stay; then requests. */
+    /* Sizes of free parts, each between two used blocks. */
     static const uint64_t sizes[] = {5 * MIB, 3 * MIB, 4 * MIB, 3 * MIB};
     ds_accel_device_t *device;
     ds_accel_t *context = test_start("mock", &device);
@@ -172,7 +173,8 @@ Test(core_allocator, takes_the_smallest_that_fits_and_of_those_the_lowest)
     test_finish(context, device);
 }
 
-/* The free memory is not what it was before, although all that came after was freed in order. */
+/* The set of free blocks changed between the two frees, although all later blocks were freed in
+   order. */
 Test(core_allocator, prefers_a_segment_that_came_meanwhile_where_it_fits_better)
 {
     ds_accel_device_t *device;
@@ -201,7 +203,7 @@ Test(core_allocator, keeps_exact_peaks_over_all_streams)
 
     EXPECT_STATUS(ds_accel_mem_free(device, a, on_a), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_mem_free(device, b, on_b), DS_ACCEL_OK);
-    /* Each stream's own peak grows, the peak of the sum does not. */
+    /* The peak of each stream grows, but the peak of the sum does not. */
     on_a = take(device, a, 7 * MIB);
     EXPECT_STATUS(ds_accel_mem_free(device, a, on_a), DS_ACCEL_OK);
     on_b = take(device, b, 8 * MIB);

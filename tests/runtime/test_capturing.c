@@ -62,7 +62,7 @@ Test(core_capturing, is_told_of_every_stream_of_a_capture)
     ask_on("cpu");
 }
 
-/* A plugin without the query: captures begun through this library are still known. */
+/* A plugin without a capture query: the library still records captures begun through it. */
 static const struct ds_accel_plugin *dumb_entry(const struct ds_accel_host *host)
 {
     static struct ds_accel_plugin dumb;

@@ -19,7 +19,7 @@ Test(core_device, is_one_handle_however_often_it_is_opened)
     EXPECT_STATUS(ds_accel_device_get(context, 0, &kept), DS_ACCEL_OK);
     cr_expect_eq(kept, device);
     ds_accel_device_close(device);
-    ds_accel_device_close(device); /* once too often: the context's own opening is not ours */
+    ds_accel_device_close(device); /* one time too many: the context's own reference remains */
     EXPECT_STATUS(ds_accel_device_synchronize(kept), DS_ACCEL_OK);
     cr_expect_eq(ds_accel_device_index(kept), 0);
     ds_accel_destroy(context);

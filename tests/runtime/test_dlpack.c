@@ -8,7 +8,7 @@
 
 /* ---- DLPack --------------------------------------------------------------------------------- */
 
-/* As the specification has it; Debian's header is older. */
+/* DLManagedTensorVersioned of the DLPack specification; Debian's header is older. */
 struct versioned {
     uint32_t major;
     uint32_t minor;
@@ -81,7 +81,8 @@ Test(core_tensor, exports_and_imports_both_structures_of_dlpack)
     EXPECT_REFUSED(ds_accel_device_synchronize(device), DS_ACCEL_ERR_INVALID, "destroyed");
 }
 
-/* An element of 16 bytes through each path that moves elements, and both parts of a value. */
+/* Elements of up to 16 bytes, with a real and an imaginary part, on each path that moves
+   elements. */
 Test(core_tensor, holds_complex_numbers)
 {
     static const uint32_t dtypes[] = {DS_ACCEL_DTYPE_COMPLEX32, DS_ACCEL_DTYPE_COMPLEX64,
@@ -243,7 +244,7 @@ static DLDevice exported_as(ds_accel_tensor_t *tensor)
     return device;
 }
 
-/* The mock under the names of other backends. */
+/* The mock runs under the names of other backends. */
 Test(core_tensor, tells_dlpack_which_device_it_is)
 {
     static const struct {
@@ -297,7 +298,7 @@ Test(core_tensor, orders_a_consumers_stream_behind_ours)
     void *managed = NULL;
     uint64_t native = 0;
 
-    /* A fill takes half a second there, by its clock. */
+    /* A fill takes half a second on this mock's simulated clock. */
     setenv("DS_ACCEL_CUDA_COPY_LATENCY_NS", "500000000", 1);
     test_add_mock("cuda");
     context = test_start("cuda", &device);
@@ -374,7 +375,7 @@ Test(core_tensor, is_an_object_and_an_offset_for_opencl)
     EXPECT_STATUS(ds_accel_tensor_from_dlpack(context, managed, 0, &back),
                   DS_ACCEL_ERR_UNSUPPORTED);
     plain->dl_tensor.dtype.lanes = 1;
-    plain->dl_tensor.ndim = 33; /* found to be wrong after the object was wrapped */
+    plain->dl_tensor.ndim = 33; /* detected only after the object was wrapped */
     EXPECT_STATUS(ds_accel_tensor_from_dlpack(context, managed, 0, &back), DS_ACCEL_ERR_INVALID);
     cr_expect_eq(far_wrapped_count, 0);
     plain->dl_tensor.ndim = 1;
@@ -388,7 +389,7 @@ Test(core_tensor, is_an_object_and_an_offset_for_opencl)
     test_finish(context, device);
 }
 
-/* No call had used the default stream before. */
+/* No earlier call has used the default stream. */
 Test(core_tensor, is_exported_to_a_default_stream_that_was_never_used)
 {
     const int64_t shape = 16;

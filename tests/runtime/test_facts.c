@@ -19,7 +19,7 @@ static const struct {
     {"graph_supported", DS_ACCEL_FLAG_GRAPHS},
 };
 
-/* A member of the report: "key":value, in text. */
+/* Expect a member "key":value in the report; value is JSON text. */
 static void expect_member(const char *json, const char *key, const char *value)
 {
     char member[256];
@@ -33,7 +33,7 @@ static const char *word(int32_t status, uint32_t answer)
     return status == DS_ACCEL_ERR_UNSUPPORTED ? "null" : answer != 0 ? "true" : "false";
 }
 
-/* Every function returns the values of the report. */
+/* Expect that every function returns the same value as the report. */
 static void expect_agreement(ds_accel_t *context)
 {
     char *json =
@@ -347,7 +347,7 @@ Test(core_facts, take_a_backend_that_is_listed)
     ds_accel_destroy(context);
 }
 
-/* ---- telemetry, peers, sharing -------------------------------------------------------------- */
+/* ---- telemetry, peers and sharing ------------------------------------------------------------ */
 
 Test(core_facts, read_sensors_and_links_of_closed_devices)
 {

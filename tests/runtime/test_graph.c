@@ -26,7 +26,7 @@ Test(core_graph, begins_a_capture_again_after_the_plugin_refused_one)
     MUST(ds_accel_graph_create(device, &graph));
     EXPECT_STATUS(ds_accel_graph_capture_begin(graph, stream, pool, DS_ACCEL_CAPTURE_RELAXED),
                   DS_ACCEL_ERR_DRIVER);
-    /* A rejected capture holds no pool. */
+    /* A rejected capture does not keep a reference to the pool. */
     ds_accel_pool_destroy(pool);
     MUST(ds_accel_empty_cache(device));
     MUST(ds_accel_memory_stat(device, "reserved_bytes.all.current", &reserved));
@@ -112,11 +112,12 @@ Test(core_graph, may_be_destroyed_while_it_is_captured)
     test_finish(context, device);
 }
 
-/* ---- ends in odd orders --------------------------------------------------------------------- */
+/* ---- destruction in unusual orders ----------------------------------------------------------- */
 
 static const char *const accelerators[] = {"mock", "cpu"};
 
-/* The runtime's stream is destroyed: the runtime is not called for it. */
+/* The runtime's stream is destroyed before the capture ends, so the library must not call the
+   runtime for it. */
 Test(core_device, a_graph_outlives_the_stream_that_it_was_being_captured_on)
 {
     setenv("DS_ACCEL_CPU_ASYNC", "true", 1);

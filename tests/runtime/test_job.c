@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The environment of a job: visible devices, and variables of a backend. */
+/* The environment of a job: visible devices, and variables that a backend needs. */
 #include "facts.h"
 
 /* ---- environment ---------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ Test(core_facts, write_visible_devices_by_the_plugin)
     ds_accel_destroy(context);
 }
 
-/* Names before the others that the vendor's runtime does not read, for DeepSpeed's launcher. */
+/* The first variable is for DeepSpeed's launcher: the vendor's runtime reads only the second. */
 Test(core_facts, write_the_visible_devices_that_have_an_effect)
 {
     const uint32_t both[] = {1, 0};
@@ -56,7 +56,7 @@ Test(core_facts, write_the_visible_devices_that_have_an_effect)
     context = start("mock");
     EXPECT_STATUS(ds_accel_visible_devices_envs(context, 0, value, sizeof(value)), DS_ACCEL_OK);
     cr_expect_str_eq(value, "OTHER_DEVICES");
-    setenv("OTHER_DEVICES", "", 1); /* does not affect these devices */
+    setenv("OTHER_DEVICES", "", 1); /* the runtime does not read this variable */
     EXPECT_STATUS(
         ds_accel_visible_devices_value(context, "OTHER_DEVICES", both, 2, value, 32, NULL),
         DS_ACCEL_OK);
@@ -79,7 +79,8 @@ Test(core_facts, write_visible_devices_without_the_plugin)
     EXPECT_STATUS(ds_accel_visible_devices_value(context, NULL, both, 2, value, 32, NULL),
                   DS_ACCEL_OK);
     cr_expect_str_eq(value, "2,0");
-    /* A child numbers devices relative to the variable's current value. */
+    /* The variable restricts this process already: its children's list is an excerpt of the current
+       value. */
     setenv("TINY_DEVICES", "GPU-a, GPU-b,5", 1);
     EXPECT_STATUS(ds_accel_visible_devices_value(context, NULL, both, 2, value, 32, NULL),
                   DS_ACCEL_OK);

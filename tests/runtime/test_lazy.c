@@ -22,7 +22,7 @@ static void say_and_ask(void *user_data, int32_t status)
     uint64_t flags;
 
     say(user_data, status);
-    /* No lock is held: the library can be used. */
+    /* The library holds no lock during the call, so the callback can use the library. */
     cr_expect_eq(ds_accel_flags(lazy_context, &flags, NULL), DS_ACCEL_OK);
     cr_expect_eq(ds_accel_lazy_call(lazy_context, say, (void *)"d"), DS_ACCEL_OK);
 }
@@ -54,8 +54,8 @@ static void ask_and_say(void *user_data, int32_t status)
     say(user_data, status);
 }
 
-/* A lazy call that uses the library does not run another lazy call inside; the last one may add
-   some. */
+/* A lazy call that uses the library does not run other lazy calls inside itself; the last one may
+   add further calls. */
 Test(core_facts, make_lazy_calls_one_by_one)
 {
     struct ds_accel_options options = test_options();
@@ -85,9 +85,9 @@ Test(core_facts, keep_lazy_calls_when_detection_fails)
     cr_expect_str_eq(said, "a-12 b-12 ");
 }
 
-/* ---- fork ----------------------------------------------------------------------------------- */
+/* ---- facts in a forked child ----------------------------------------------------------------- */
 
-/* 0: every result was right; else the number of the first wrong one. */
+/* Returns 0 if every result was right, else the number of the first wrong result. */
 static int ask_in_child(ds_accel_t *context, ds_accel_device_t *device, ds_accel_timer_t *timer)
 {
     struct ds_accel_telemetry telemetry = {.struct_size = sizeof(telemetry)};
@@ -116,7 +116,8 @@ Test(core_facts, answer_in_a_forked_child)
     pid_t child;
 
     cr_assert_eq(ds_accel_device_get(context, 0, &device), DS_ACCEL_OK);
-    /* The timer reads facts: it has another context, so that the child reads them first. */
+    /* Creating a timer reads facts, so it uses another context: the child is then the first to read
+       this context's facts. */
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK);
     lazy_context = start("mock");
     cr_assert_eq(ds_accel_device_get(lazy_context, 0, &device), DS_ACCEL_OK);

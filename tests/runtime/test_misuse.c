@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Misuse of every argument: a status and a message, never a crash or a wait. */
+/* Misuse of every argument results in a status and a message, never in a crash or a wait. */
 #include "fixture.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #define REFUSED(call) EXPECT_STATUS(call, DS_ACCEL_ERR_INVALID)
 #define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
 
-/* ---- NULL and numbers that cannot be -------------------------------------------------------- */
+/* ---- NULL and impossible numbers ------------------------------------------------------------- */
 
 static void misuse_facts(ds_accel_t *context, ds_accel_device_t *device)
 {
@@ -107,7 +107,7 @@ static void misuse_sharing(ds_accel_t *context, ds_accel_device_t *device)
     REFUSED(ds_accel_peer_can_access(device, device, NULL));
     REFUSED(ds_accel_peer_enable(NULL, NULL));
     REFUSED(ds_accel_peer_disable(device, NULL));
-    /* A missing function returns "not supported"; an existing one rejects this call. */
+    /* A missing function returns "not supported"; an implemented one rejects the arguments. */
     cr_expect_lt(ds_accel_ipc_memory_export(device, handle, handle, 0), 0);
     cr_expect_lt(ds_accel_ipc_memory_export(device, handle, handle, sizeof(handle)), 0);
     cr_expect_lt(ds_accel_ipc_memory_open(device, handle, 0, &pointer), 0);
@@ -369,7 +369,7 @@ static const struct ds_accel_plugin *quick;
 static sem_t opening;
 static sem_t go_on;
 
-/* Opening its second device takes as long as the test wants, with the library's lock held. */
+/* Open the second device only when the test allows it; meanwhile the library's lock is held. */
 static int32_t open_slowly(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                            ds_accel_plugin_device_t **device_out, struct ds_accel_error *error)
 {
@@ -412,7 +412,7 @@ struct inherited {
     ds_accel_tensor_t *pinned;
 };
 
-/* The line in this file of the first call with another result; 0: all failed as expected. */
+/* Exit the child with status 1 unless the call fails as expected. */
 #define REFUSES(call) \
     do { \
         if ((call) != DS_ACCEL_ERR_STATE) { \

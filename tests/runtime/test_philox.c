@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Random numbers: against the published vectors and a second implementation. All seeds are fixed,
-   so that each result is the same on every run. */
+/* Random numbers compared with the published vectors and with a second implementation. All seeds
+   are fixed, so each run has the same results. */
 #include "rng.h"
 
 #include <math.h>
 
-/* ---- a second implementation, as the paper writes it ---------------------------------------- */
+/* ---- a second implementation, as in the paper ------------------------------------------------ */
 
 static void philox(uint64_t seed, uint64_t subsequence, uint64_t block, uint32_t words[4])
 {
@@ -36,7 +36,7 @@ static uint32_t word_at(uint64_t seed, uint64_t place)
     return words[place % 4];
 }
 
-/* 53 bits of two words, in [0, 1). */
+/* A number in [0, 1) made of 53 bits of two words. */
 static double wide_at(uint64_t seed, uint64_t place)
 {
     uint64_t bits = (uint64_t)word_at(seed, place + 1) << 32 | word_at(seed, place);
@@ -121,7 +121,8 @@ Test(core_rng, equals_the_published_vectors)
     }
 }
 
-/* Seed, number and place of each fill are odd, so that nothing is aligned by chance. */
+/* The seed, and the count and position of each fill, are odd, so that no fill is aligned by
+   chance. */
 #define SEED UINT64_C(0x123456789abcdef1)
 #define COUNT 1001u
 
@@ -139,7 +140,7 @@ static void check_uniform(ds_accel_rng_t *rng, ds_accel_device_t *device, void *
     }
     MUST(ds_accel_rng_uniform(rng, NULL, memory, COUNT, DS_ACCEL_DTYPE_FLOAT64, -3, 5));
     read_back(device, wide, memory, sizeof(wide));
-    for (size_t i = 0; i < COUNT; i++) { /* place 1001 is odd: from 1002 on */
+    for (size_t i = 0; i < COUNT; i++) { /* position 1001 is odd, so float64 starts at 1002 */
         cr_assert_eq(wide[i], -3 + 8 * wide_at(SEED, 1002 + 2 * i), "float64 %zu", i);
     }
     MUST(ds_accel_rng_uniform(rng, NULL, memory, COUNT, DS_ACCEL_DTYPE_FLOAT16, -1, 1));
@@ -150,12 +151,13 @@ static void check_uniform(ds_accel_rng_t *rng, ds_accel_device_t *device, void *
         double above = from_half((uint16_t)(half[i] + 1));
         double below = half[i] == 0 ? -0x1p-24 : from_half((uint16_t)(half[i] - 1));
 
-        if (half[i] == 0x3bff) { /* the last value below 1, to which all larger values are
-                                    rounded */
+        /* the last value below 1, to which all larger values are rounded */
+        if (half[i] == 0x3bff) {
             cr_assert_geq(exact, from_half(0x3bff) - 0x1p-12);
             continue;
         }
-        /* No neighbour is nearer, and a tie goes to the even one. */
+        /* No neighbour of the value is nearer to the exact number, and a tie is rounded to the even
+           neighbour. */
         cr_assert(fabs(got - exact) <= fabs(above - exact) &&
                       fabs(got - exact) <= fabs(below - exact),
                   "float16 %zu: %g for %g", i, got, exact);
@@ -216,7 +218,7 @@ Test(core_rng, maps_bits_to_normal_numbers_as_documented)
         exact = 10 + 0.5 * normal_at(SEED, 3004 + i, false);
         cr_assert(fabs(from_bfloat(brain[i]) - exact) <= 0x1p-8 * fabs(exact), "bfloat16 %zu", i);
     }
-    /* And the same to the last bit wherever this is compiled and run. */
+    /* The results are the same to the last bit on every compiler and machine. */
     cr_expect_eq(hash_bytes(narrow, sizeof(narrow)), UINT64_C(0x301fe84e1b22a857), "%#llx",
                  (unsigned long long)hash_bytes(narrow, sizeof(narrow)));
     cr_expect_eq(hash_bytes(wide, sizeof(wide)), UINT64_C(0x0601259e8ebd0daa), "%#llx",
@@ -267,7 +269,7 @@ Test(core_rng, gives_raw_bits_to_every_integer_type)
     test_finish(context, device);
 }
 
-/* Filled in pieces of all sizes, the numbers are those of one fill. */
+/* A fill in pieces of any size produces the same numbers as a single fill. */
 Test(core_rng, does_not_care_how_a_fill_is_divided)
 {
     static const struct {
@@ -333,7 +335,7 @@ Test(core_rng, keeps_within_the_bounds_that_were_asked_for)
             MUST(ds_accel_rng_uniform(rng, NULL, memory, 100000, dtypes[d], ranges[r].low,
                                       ranges[r].high));
             MUST(ds_accel_device_synchronize(device));
-            for (size_t i = 0; i < 100000; i++) { /* the mock's memory is the host's */
+            for (size_t i = 0; i < 100000; i++) { /* the host can read the mock's memory */
                 double number = d == 0   ? from_half(((uint16_t *)memory)[i])
                                 : d == 1 ? from_bfloat(((uint16_t *)memory)[i])
                                 : d == 2 ? (double)((float *)memory)[i]
@@ -363,7 +365,7 @@ Test(core_rng, keeps_within_the_bounds_that_were_asked_for)
 
 #define MANY 1000000u
 
-/* Of so many numbers, mean and variance are within 5 standard errors of the expected values. */
+/* Check moments 1 to 4 of MANY numbers: each is within 5 standard errors of its expected value. */
 Test(core_rng, has_the_moments_of_its_distributions)
 {
     ds_accel_device_t *device;
@@ -379,7 +381,7 @@ Test(core_rng, has_the_moments_of_its_distributions)
 
         if (is_normal) {
             MUST(ds_accel_rng_normal(rng, NULL, numbers, MANY, DS_ACCEL_DTYPE_FLOAT32, 0, 1));
-        } else { /* variance 1: the fourth moment is 9/5 */
+        } else { /* variance 1, so the fourth moment is 9/5 */
             MUST(ds_accel_rng_uniform(rng, NULL, numbers, MANY, DS_ACCEL_DTYPE_FLOAT32, -sqrt(3),
                                       sqrt(3)));
             wanted[3] = 1.8;
@@ -406,7 +408,8 @@ Test(core_rng, has_the_moments_of_its_distributions)
     test_finish(context, device);
 }
 
-/* 256 classes each: chi-square with 255 degrees of freedom has mean 255, deviation 22.6. */
+/* Chi-square of 256 classes: with 255 degrees of freedom, its mean is 255 and its standard
+   deviation 22.6. */
 static double chi_square(const size_t *counts)
 {
     double expected = MANY / 256.0;
@@ -439,7 +442,8 @@ Test(core_rng, fills_all_classes_equally)
     }
     MUST(ds_accel_rng_normal(rng, NULL, words, MANY, DS_ACCEL_DTYPE_FLOAT32, 0, 1));
     MUST(ds_accel_device_synchronize(device));
-    for (size_t i = 0; i < MANY; i++) { /* by the distribution function they are uniform */
+    /* the distribution function maps normal numbers to uniform */
+    for (size_t i = 0; i < MANY; i++) {
         double below = 0.5 * erfc(-((float *)words)[i] / sqrt(2));
 
         normal[below < 1 ? (size_t)(below * 256) : 255]++;

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Sanitizers have their own malloc(), which ends the program, and an mlock() that does nothing; gcc
-   and clang announce one differently. */
+/* Under sanitizers, a failing malloc() kills the program and mlock() does nothing. gcc and clang
+   announce sanitizers in different ways. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define HAS_SANITIZER 1
@@ -67,7 +67,7 @@ Test(core_pinned, gives_a_freed_block_out_again_on_the_mock)
 {
     start("mock");
     expect_reuse();
-    finish(); /* with two blocks in use: they are released with the device */
+    finish(); /* two blocks are in use and are released with the device */
 }
 
 Test(core_pinned, gives_a_freed_block_out_again_on_the_cpu)
@@ -178,7 +178,7 @@ Test(core_pinned, empties_itself_at_the_kernels_limit)
     first = take(400000, 1, 0);
     second = take(500000, 1, 0);
     give(first);
-    /* 100 kB are free and 400 kB are cached: the cached blocks are released first. */
+    /* 100 kB are free and 400 kB are cached, so the cached blocks are released first. */
     cr_expect_not_null(take(450000, 1, 0));
     stats = stats_now();
     cr_expect_eq(stats.alloc_retry_count, 1);
@@ -186,7 +186,7 @@ Test(core_pinned, empties_itself_at_the_kernels_limit)
     EXPECT_REFUSED(ds_accel_mem_alloc_pinned(device, 450001, 1, 0, &pointer), DS_ACCEL_ERR_LIMIT,
                    "450001 bytes would exceed option pinned_limit_bytes, 1000000");
     cr_expect_null(pointer);
-    /* The last try was for the exact size: a smaller rest is found, too. */
+    /* The last attempt requested the exact size, so a smaller remainder is usable too. */
     cr_expect_not_null(take(25000, 1, 0));
     give(second);
     finish();
@@ -204,7 +204,7 @@ Test(core_pinned, names_the_limit_of_the_cpu)
     start("cpu");
     cr_assert_eq(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
     limit.rlim_cur = KIB(64);
-    /* Root may lock without limit; the rest runs as another user. */
+    /* Root may lock without limit, so the rest runs as another user. */
     if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (is_root && seteuid(65534) != 0)) {
         cr_skip_test("the limit can't be set here");
     }
@@ -291,8 +291,8 @@ Test(core_pinned, is_left_alone_in_a_forked_child)
     finish();
 }
 
-/* Memory used by a stream that was destroyed: it is reused once the device is idle, if a query is
-   allowed. */
+/* Check that memory used by a destroyed stream is reused once the device is idle; this needs a
+   query, which a capture would forbid. */
 static int reuse_in_child(void)
 {
     ds_accel_stream_t *stream = NULL;
@@ -317,15 +317,16 @@ static int reuse_in_child(void)
     return next == block ? 0 : 4;
 }
 
-/* In a child that still has the parent's context, and in one that ended all of it: the parent's
-   captures and shared memory do not exist there, and its context's address may be reused. */
+/* Check reuse in a forked child that keeps the parent's context or destroys it first: the parent's
+   captures and shared memory do not exist in the child, and the address of the parent's context may
+   be reused. */
 static void expect_reuse_after_fork(ds_accel_stream_t *stream, ds_accel_graph_t *graph, bool ends)
 {
     int result = -1;
     pid_t child = fork();
 
     if (child == 0) {
-        ds_accel_graph_capture_end(graph); /* refused */
+        ds_accel_graph_capture_end(graph); /* fails, because the capture is the parent's */
         if (ends) {
             ds_accel_stream_destroy(stream);
             ds_accel_device_close(device);

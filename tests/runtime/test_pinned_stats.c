@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The figures of pinned memory, under the names that torch has for them. */
+/* The statistics of pinned memory, under torch's names. */
 #include "pinned.h"
 
 /* ---- accounting ----------------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ static void do_nothing(void *user_data, int32_t status)
     (void)status;
 }
 
-/* What a stream still uses is active, though it was freed. */
+/* Freed memory that a stream still uses counts as active. */
 Test(core_pinned, freed_memory_is_active_until_streams_are_done)
 {
     ds_accel_stream_t *stream = NULL;

@@ -7,7 +7,8 @@
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* A stream with a copy of 200 ms from the block, with its use recorded. */
+/* A stream with a copy of 200 ms from the block, and the use of the block recorded for that
+   stream. */
 static ds_accel_stream_t *busy_stream(void *block, void *memory)
 {
     ds_accel_stream_t *stream;
@@ -34,7 +35,8 @@ Test(core_pinned, is_not_reused_while_a_stream_copies_from_it)
     cr_expect_not(is_pinned(block));
     EXPECT_STATUS(ds_accel_stream_query(first), DS_ACCEL_NOT_READY);
     other = take(4096, 1, 0);
-    EXPECT_STATUS(ds_accel_stream_query(second), DS_ACCEL_NOT_READY); /* no call waited for it */
+    /* no call has waited for the stream */
+    EXPECT_STATUS(ds_accel_stream_query(second), DS_ACCEL_NOT_READY);
     cr_expect_neq(other, block);
     EXPECT_STATUS(ds_accel_pinned_empty_cache(device), DS_ACCEL_OK);
     cr_expect_eq(stats_now().block_count, 2, "a block in use was given back to the runtime");
@@ -43,7 +45,7 @@ Test(core_pinned, is_not_reused_while_a_stream_copies_from_it)
     cr_expect_eq(take(4096, 1, 0), block);
     cr_expect_eq(stats_now().waiting_bytes, 0);
     cr_expect_eq(stats_now().cached_bytes, 0);
-    /* What streams used before the block was freed does not concern its next owner. */
+    /* Uses recorded before the block was freed do not affect its next owner. */
     give(block);
     cr_expect_eq(take(4096, 1, 0), block);
     finish();
@@ -119,9 +121,9 @@ Test(core_pinned, survives_events_that_fail)
     }
 }
 
-/* ---- streams that nobody told of ------------------------------------------------------------ */
+/* ---- streams whose use was not recorded ------------------------------------------------------ */
 
-/* A gate: the stream's later work waits until the test opens it. */
+/* A host task that blocks the later work of its stream until the test opens the gate. */
 static void wait_at_gate(void *user_data, int32_t status)
 {
     (void)status;
@@ -178,7 +180,7 @@ Test(core_pinned, stays_as_it_is_for_a_copy_that_nobody_told_of)
     finish();
 }
 
-/* Also a block that the stream writes, and with a stream that is destroyed meanwhile. */
+/* The destroyed stream still writes to the freed block. */
 Test(core_pinned, waits_for_the_copies_of_streams_that_are_gone)
 {
     ds_accel_stream_t *gone;
@@ -205,7 +207,7 @@ Test(core_pinned, waits_for_the_copies_of_streams_that_are_gone)
     finish();
 }
 
-/* Work queued after the free belongs to another block. */
+/* Work queued after the free must not delay the reuse of the block. */
 Test(core_pinned, does_not_wait_for_what_is_queued_later)
 {
     ds_accel_stream_t *stream;
@@ -250,7 +252,7 @@ Test(core_pinned, waits_for_streams_of_other_devices)
         cr_expect_eq(stats_now().waiting_bytes, 4096);
         cr_expect_neq(take(4096, 1, 0), block);
         if (is_closed) {
-            ds_accel_device_close(second); /* waits for it */
+            ds_accel_device_close(second); /* waits for the copy */
         } else {
             MUST(ds_accel_stream_synchronize(stream));
         }
@@ -275,7 +277,8 @@ Test(core_pinned, copies_on_the_mock_are_waited_for)
     finish();
 }
 
-/* Freed while another stream captures: the capture goes on, and holds nothing of the pool's. */
+/* The block is freed while another stream captures: the capture continues and records nothing of
+   the pool. */
 Test(core_pinned, leaves_captures_alone)
 {
     static const char *const accelerators[] = {"mock", "cpu"};
@@ -309,7 +312,7 @@ Test(core_pinned, leaves_captures_alone)
     }
 }
 
-/* The detector sees neither a race in reuse, nor a wait in freeing. */
+/* Layer race reports no race when the block is reused, and freeing makes no wait. */
 Test(core_pinned, is_given_out_again_without_a_race)
 {
     ds_accel_stream_t *stream = NULL;

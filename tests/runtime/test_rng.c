@@ -3,7 +3,7 @@
 /* Generators of random numbers: seeds, positions and states. */
 #include "rng.h"
 
-/* ---- seeds, places, states ------------------------------------------------------------------ */
+/* ---- seeds, positions and states ------------------------------------------------------------- */
 
 Test(core_rng, goes_where_its_state_or_place_says)
 {
@@ -45,7 +45,7 @@ Test(core_rng, goes_where_its_state_or_place_says)
     MUST(ds_accel_device_synchronize(device));
     cr_expect_arr_eq(first, second, 4000);
 
-    /* Every byte counts, and so does the size. */
+    /* A change of any byte of the state, or of its size, is rejected. */
     for (uint64_t i = 0; i < needed; i++) {
         memcpy(copy, state, sizeof(copy));
         copy[i] ^= 0x40;
@@ -111,7 +111,7 @@ Test(core_rng, seeds_devices_as_deepspeed_does)
     MUST(ds_accel_default_rng(device, &rng));
     MUST(ds_accel_default_rng(device, &again));
     cr_expect_eq(rng, again);
-    ds_accel_rng_destroy(rng); /* not the caller's */
+    ds_accel_rng_destroy(rng); /* has no effect: the device owns its default generator */
     MUST(ds_accel_initial_seed(context, &seed));
     cr_expect_eq(seed, UINT64_C(67280421310721));
     MUST(ds_accel_manual_seed_all(context, 4));
@@ -164,7 +164,7 @@ Test(core_rng, begins_at_the_first_word_when_it_is_seeded)
     MUST(ds_accel_rng_manual_seed(rng, 11));
     MUST(ds_accel_rng_position(rng, &place));
     cr_expect(place.word == 0 && place.block == 0 && place.subsequence == 0);
-    MUST(ds_accel_rng_set_state(other, state, needed)); /* the state contains the whole position */
+    MUST(ds_accel_rng_set_state(other, state, needed)); /* a state contains the whole position */
     MUST(ds_accel_rng_position(other, &place));
     cr_expect(place.word == 3 && place.block == 7 && place.subsequence == 5);
     ds_accel_rng_destroy(other);

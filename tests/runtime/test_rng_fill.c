@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Fills with random numbers: memory of the host, and of a device that the host cannot write to. */
+/* Fills with random numbers: memory of the host, and of a device that the host cannot access. */
 #include "far.h"
 #include "rng.h"
 
 #include <math.h>
 #include <pthread.h>
 
-/* ---- where numbers go ----------------------------------------------------------------------- */
+/* ---- which memory can be filled -------------------------------------------------------------- */
 
 Test(core_rng, refuses_memory_streams_and_types_that_cannot_be_filled)
 {
@@ -104,9 +104,9 @@ Test(core_rng, serves_several_threads_each_call_as_a_whole)
     test_finish(context, device);
 }
 
-/* ---- a device that the host cannot write to ------------------------------------------------- */
+/* ---- a device that the host cannot access ---------------------------------------------------- */
 
-#define LARGE 1300000u /* of float32: five pieces, through two blocks */
+#define LARGE 1300000u /* float32 values: five pieces, sent through two staging blocks */
 
 Test(core_rng, gets_numbers_to_memory_that_the_host_cannot_touch)
 {
@@ -158,7 +158,7 @@ Test(core_rng, says_that_a_copy_failed_and_repeats_the_fill)
     MUST(ds_accel_rng_create(device, 8, 0, &rng));
     MUST(ds_accel_rng_uniform(rng, NULL, memory, LARGE, DS_ACCEL_DTYPE_FLOAT32, 0, 1));
     MUST(ds_accel_device_synchronize(device));
-    memcpy(again, memory, sizeof(again)); /* host memory in this case */
+    memcpy(again, memory, sizeof(again)); /* this device's memory is host memory */
     MUST(ds_accel_rng_manual_seed(rng, 8));
     for (size_t piece = 1; piece <= 5; piece++) {
         far_copy_count = 0;

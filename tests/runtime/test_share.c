@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-/* ---- telemetry, peers, sharing -------------------------------------------------------------- */
+/* ---- telemetry, peers and sharing ------------------------------------------------------------ */
 
 Test(core_facts, check_what_is_shared_with_other_processes)
 {

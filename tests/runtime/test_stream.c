@@ -38,7 +38,7 @@ Test(core_stream, current_one_is_the_default_until_another_is_set)
     ds_accel_stream_destroy(stream);
     EXPECT_STATUS(ds_accel_current_stream(device, &current), DS_ACCEL_OK);
     cr_expect_eq(current, initial);
-    ds_accel_stream_destroy(initial); /* borrowed */
+    ds_accel_stream_destroy(initial); /* has no effect: the default stream is borrowed */
     EXPECT_STATUS(ds_accel_stream_query(initial), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_stream_create(device, 0, 100, &stream), DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_stream_create(device, 1u << 30, 0, &stream), DS_ACCEL_ERR_INVALID);

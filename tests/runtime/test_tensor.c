@@ -96,7 +96,7 @@ Test(core_tensor, refuses_shapes_that_cannot_be)
                    DS_ACCEL_ERR_INVALID, "too many");
     EXPECT_STATUS(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_INT8, 1, SHAPE(1LL << 60), &tensor),
                   DS_ACCEL_ERR_NO_MEMORY);
-#ifndef __SANITIZE_ADDRESS__ /* which ends the process instead */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer kills the process instead */
     EXPECT_STATUS(ds_accel_tensor_create_host(DS_ACCEL_DTYPE_INT8, 1, SHAPE(INT64_MAX), &tensor),
                   DS_ACCEL_ERR_NO_MEMORY);
 #endif
@@ -124,7 +124,8 @@ Test(core_tensor, views_share_memory_and_outlive_it)
     cr_expect_arr_eq(info.shape, SHAPE(4, 3, 2), 24);
     cr_expect_eq(info.flags, 0);
     cr_expect_eq(number(turned, 1), 12);
-    MUST(ds_accel_tensor_slice(turned, 0, 1, 4, 2, &part)); /* 1 and 3 of the last dimension */
+    /* indices 1 and 3 of whole's last dimension */
+    MUST(ds_accel_tensor_slice(turned, 0, 1, 4, 2, &part));
     ds_accel_tensor_put(turned);
     cr_expect_arr_eq(info_of(part).shape, SHAPE(2, 3, 2), 24);
     cr_expect_eq(number(part, 0), 1);
@@ -135,7 +136,7 @@ Test(core_tensor, views_share_memory_and_outlive_it)
     ds_accel_tensor_put(whole);
     cr_expect_arr_eq(info_of(flat).shape, SHAPE(2, 12), 16);
     cr_expect_eq(number(flat, 23), 23);
-    /* Backwards, every second, and from inside. */
+    /* A view that runs backwards, takes every second element, and starts inside the memory. */
     MUST(ds_accel_tensor_view(flat, 23, 2, SHAPE(2, 6), SHAPE(-1, -2), &odd));
     cr_expect_eq(number(odd, 0), 23);
     cr_expect_eq(number(odd, 1), 21);
@@ -147,7 +148,7 @@ Test(core_tensor, views_share_memory_and_outlive_it)
     ds_accel_tensor_put(odd);
 }
 
-/* Reshaping gives the elements in their order, or fails. */
+/* A reshape keeps the order of the elements, or fails. */
 Test(core_tensor, reshapes_whatever_strides_allow)
 {
     static const struct {
@@ -155,7 +156,7 @@ Test(core_tensor, reshapes_whatever_strides_allow)
         int64_t to[4];
         uint32_t from_ndim;
         uint32_t to_ndim;
-        uint32_t swapped[2]; /* of the 4 x 6 x 5 that is there; equal: none */
+        uint32_t swapped[2]; /* dimensions of the 4 x 6 x 5 tensor to swap; equal: none */
         bool is_possible;
     } cases[] = {
         {{4, 6, 5}, {120}, 3, 1, {0, 0}, true},
@@ -164,7 +165,7 @@ Test(core_tensor, reshapes_whatever_strides_allow)
         {{6, 4, 5}, {6, 20}, 3, 2, {0, 1}, false},
         {{6, 4, 5}, {24, 5}, 3, 2, {0, 1}, false},
         {{6, 4, 5}, {6, 1, 2, 10}, 3, 4, {0, 1}, false},
-        {{6, 4, 5}, {6, 1, 2, 2}, 3, 4, {0, 1}, false}, /* 24 elements: wrong in number */
+        {{6, 4, 5}, {6, 1, 2, 2}, 3, 4, {0, 1}, false}, /* 24 elements: wrong number */
         {{4, 5, 6}, {2, 2, 5, 6}, 3, 4, {1, 2}, true},
         {{4, 5, 6}, {4, 30}, 3, 2, {1, 2}, false},
     };

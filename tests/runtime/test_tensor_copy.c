@@ -14,7 +14,8 @@ static uint32_t random_below(uint32_t limit)
     return (uint32_t)(random_state >> 33) % limit;
 }
 
-/* A tensor of this shape at a random place, in a random order, with gaps, in larger memory. */
+/* Create a tensor of this shape in larger memory, with a random offset, dimension order, direction
+   and gaps. */
 static ds_accel_tensor_t *scatter(ds_accel_device_t *device, uint32_t place, uint32_t dtype,
                                   uint32_t ndim, const int64_t *shape)
 {
@@ -54,7 +55,8 @@ static ds_accel_tensor_t *scatter(ds_accel_device_t *device, uint32_t place, uin
     return view;
 }
 
-/* The mock's device memory is the host's, so that plain loops can write and read it. */
+/* Copy between two random tensors. The mock's device memory is host memory, so plain loops can
+   write and read it. */
 static void copy_at_random(ds_accel_device_t *device)
 {
     static const uint32_t dtypes[] = {DS_ACCEL_DTYPE_INT8, DS_ACCEL_DTYPE_FLOAT16,
@@ -265,7 +267,7 @@ Test(core_tensor, pins_to_a_page_once)
     ds_accel_tensor_t *pinned[4];
     ds_accel_tensor_t *again = NULL;
 
-    for (size_t i = 0; i < 4; i++) { /* side by side: not all at multiples of a larger page */
+    for (size_t i = 0; i < 4; i++) { /* adjacent, so not all are aligned to a larger page */
         ds_accel_tensor_t *plain = count_up(1, SHAPE(10));
 
         MUST(ds_accel_pin_memory(plain, device, 0, &pinned[i]));

@@ -27,7 +27,8 @@ Test(core_facts, nest_ranges_where_there_is_a_profiler)
     ds_accel_destroy(context);
 }
 
-/* Work of 20 ms or more, as the mock's script says, between start and stop. */
+/* Expect the time of work between start and stop; the mock's copy latency makes it 20 ms or
+   more. */
 static void expect_time(ds_accel_t *context)
 {
     ds_accel_device_t *device;
@@ -54,7 +55,7 @@ static void expect_time(ds_accel_t *context)
     EXPECT_STATUS(ds_accel_timer_elapsed_ms(timer, &elapsed_ms), DS_ACCEL_OK);
     measured_ms = elapsed_ns(start_ns) / 1e6;
     cr_expect_geq(elapsed_ms, 20);
-    /* The measured time is within the time that passed here. */
+    /* The measured time is at most the time that passed here. */
     cr_expect_leq(elapsed_ms, measured_ms);
     EXPECT_STATUS(ds_accel_timer_elapsed_ms(timer, NULL), DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_timer_start(timer, NULL), DS_ACCEL_OK);
@@ -78,7 +79,7 @@ Test(core_facts, time_work_by_the_hosts_clock)
 {
     test_write("etc/ds-accel.json", "{\"backends\": {\"mock\": {\"use_host_timers\": true}}}");
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", "20000000", 1);
-    setenv("DS_ACCEL_MOCK_FAIL", "event_create:1+=driver", 1); /* it needs none */
+    setenv("DS_ACCEL_MOCK_FAIL", "event_create:1+=driver", 1); /* must succeed without an event */
     expect_time(start("mock"));
 }
 
@@ -94,7 +95,8 @@ Test(core_facts, time_without_events)
 
         cr_assert_eq(ds_accel_device_get(contexts[i], 0, &device), DS_ACCEL_OK);
         EXPECT_STATUS(ds_accel_timer_create(device, &timer), DS_ACCEL_OK);
-        /* tiny is not known to be synchronized, and has no function to wait with. */
+        /* The plugin tiny does not report synchronous execution, and has no function to wait
+           with. */
         EXPECT_STATUS(ds_accel_timer_start(timer, NULL),
                       has_streams ? DS_ACCEL_OK : DS_ACCEL_ERR_UNSUPPORTED);
         EXPECT_STATUS(ds_accel_timer_stop(timer, NULL),

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Several threads use one device of the mock while others change it. */
+/* Several threads use one device of the mock while other threads change it. */
 #include "threads.h"
 
 #include <sched.h>
 #include <stdio.h>
 
-static void *latest_block; /* pinned memory of any thread's, or no longer; atomic */
+static void *latest_block; /* pinned memory that some thread may have freed; atomic */
 
-/* Half of the threads ask about memory that the others give back, and back to the runtime. */
+/* Threads of even index query memory that others free to the pool and release to the runtime. */
 static bool ask_about_pinned(unsigned thread)
 {
     bool right = true;
@@ -33,7 +33,8 @@ static bool ask_about_pinned(unsigned thread)
 
 static ds_accel_device_t *far_device;
 
-/* The first to allocate makes the device's allocator; others query the owner of their pointers. */
+/* The first allocation creates the device's allocator; other threads query the owner of a pointer
+   at the same time. */
 static bool first_on_far_device(unsigned thread)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
@@ -56,14 +57,14 @@ static bool first_on_far_device(unsigned thread)
         break;
     default:
         right = ds_accel_default_rng(far_device, &rng) >= 0;
-        ds_accel_rng_destroy(rng); /* it is the device's */
+        ds_accel_rng_destroy(rng); /* no effect: the device owns it */
         right = right && ds_accel_rng_manual_seed(rng, thread) >= 0;
     }
     return right;
 }
 
-/* Half of the threads ask for their current stream, which was destroyed: its handle serves again,
- * for the streams of the others. */
+/* Threads of even index query their current stream, which was destroyed. New streams of the other
+ * threads reuse its handle. */
 static bool current_streams(unsigned thread)
 {
     ds_accel_stream_t *first = NULL;
@@ -89,7 +90,7 @@ static bool current_streams(unsigned thread)
 static ds_accel_stream_t *ending_stream;
 static ds_accel_graph_t *ending_graph;
 
-/* One destroys the stream that captures while another ends the capture or destroys the graph. */
+/* Thread 0 destroys the capturing stream while thread 1 ends the capture or destroys the graph. */
 static bool end_both(unsigned thread)
 {
     bool right = true;
@@ -121,7 +122,7 @@ static bool end_both(unsigned thread)
 
 static ds_accel_pool_t *shared_pool;
 
-/* A capture with memory of its own; while it lasts nothing goes back to the driver. */
+/* Capture a graph with its own memory; during the capture, no memory is released to the driver. */
 static bool capture_one(ds_accel_stream_t *stream, ds_accel_pool_t *pool, unsigned round)
 {
     ds_accel_graph_t *graph = NULL;
@@ -139,7 +140,7 @@ static bool capture_one(ds_accel_stream_t *stream, ds_accel_pool_t *pool, unsign
             ds_accel_mem_alloc(shared_device, stream, 600000, &again) >= 0 &&
             ds_accel_mem_free(shared_device, NULL, again) >= 0;
     for (unsigned wait = 0; wait < 20; wait++) {
-        sched_yield(); /* for those who give back what they have */
+        sched_yield(); /* lets other threads free their memory */
     }
     right = right && ds_accel_memory_stat(shared_device, "num_device_free", &after) >= 0 &&
             ds_accel_graph_capture_end(graph) >= 0 && before == after &&
@@ -152,7 +153,7 @@ static bool capture_one(ds_accel_stream_t *stream, ds_accel_pool_t *pool, unsign
     return right;
 }
 
-/* From the shared pool, or one that is destroyed while its memory is live. */
+/* Allocate from the shared pool, or from a pool that is destroyed while its memory is live. */
 static bool allocate_from_pool(ds_accel_stream_t *stream, unsigned round)
 {
     ds_accel_pool_t *own = NULL;
@@ -213,7 +214,7 @@ static bool run_pools_and_captures(void)
 
 /* ---- memory that runs out ------------------------------------------------------------------- */
 
-static _Thread_local void *stash[4]; /* blocks that this thread does not need */
+static _Thread_local void *stash[4]; /* blocks that this thread can free */
 static int spill_data[2];
 
 static int32_t spill(void *user_data, ds_accel_device_t *device, uint64_t size_bytes,
@@ -260,7 +261,7 @@ static bool memory_runs_out(unsigned thread)
     return right;
 }
 
-/* ---- figures and pictures ------------------------------------------------------------------- */
+/* ---- statistics and snapshots ---------------------------------------------------------------- */
 
 static bool look_at_memory(unsigned thread, unsigned round)
 {
@@ -287,7 +288,7 @@ static bool look_at_memory(unsigned thread, unsigned round)
     return right;
 }
 
-/* Some look at all of the memory while the others change it. */
+/* Every eighth thread reads statistics and snapshots of the memory while the others change it. */
 static bool figures_while_allocating(unsigned thread)
 {
     ds_accel_stream_t *stream = NULL;
@@ -312,7 +313,7 @@ static bool figures_while_allocating(unsigned thread)
     return right;
 }
 
-/* ---- timers, and what other processes open -------------------------------------------------- */
+/* ---- timers and shared memory ---------------------------------------------------------------- */
 
 static bool timers(unsigned thread)
 {
@@ -339,7 +340,7 @@ static bool timers(unsigned thread)
 
 #define HANDLE_LIMIT 256
 
-/* Memory and an event are exported, opened by way of their bytes, and closed. */
+/* Export memory and an event, open both from their handles, and close them. */
 static bool exports(unsigned thread)
 {
     struct ds_accel_backend_info backend = {.struct_size = sizeof(backend)};
@@ -378,7 +379,7 @@ static bool exports(unsigned thread)
     return right;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all scenarios --------------------------------------------------------------------------- */
 
 static bool on_mock(const char *settings)
 {
@@ -399,7 +400,7 @@ static void off_mock(void)
     unsetenv("DS_ACCEL_ALLOCATOR");
 }
 
-/* No layer reported anything. */
+/* True if no layer reported a problem. */
 static bool is_quiet(void)
 {
     uint64_t races = 1;
@@ -416,7 +417,7 @@ static bool is_quiet(void)
     return right;
 }
 
-/* With layers or without. */
+/* Run the scenarios with or without layers. */
 static void with_settings(bool has_layers)
 {
     static const char *const settings[] = {NULL, "growable_segments=true", "off", "debug"};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Many threads at once, for the thread sanitizer: a plain program, since Criterion's sandbox cannot
- * map its memory under that sanitizer.
+ * Many threads at once, for the thread sanitizer. This is a plain program because Criterion's
+ * sandbox cannot map its memory under that sanitizer.
  *
- *     threads BUILD         the host, cpu and mock
- *     threads BUILD VENDOR  a vendor's plugin, on two devices at least (vendor.c)
- *     threads BUILD VENDOR lost  a device that is lost while they work
+ *     threads BUILD              the host, cpu and mock
+ *     threads BUILD VENDOR       a vendor's plugin, on two or more devices (vendor.c)
+ *     threads BUILD VENDOR lost  a device that is lost while threads work on it
  */
 #include "threads.h"
 
@@ -19,9 +19,9 @@
 #define FIRST_THREADS 100
 
 /*
- * What the thread sanitizer cannot see, and would take for a race: the loader frees the
- * thread-local memory of a plugin's library when a thread's stack is used again, under locks of its
- * own; PoCL is not instrumented, and orders its works by atomics.
+ * Suppress two reports that are not races. When a thread's stack is reused, the loader frees the
+ * thread-local memory of a plugin's library under locks that the sanitizer cannot see. PoCL is not
+ * instrumented, and orders its work by atomics.
  */
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
@@ -34,7 +34,7 @@ pthread_barrier_t barrier;
 ds_accel_t *shared;
 ds_accel_device_t *shared_device;
 
-static unsigned complaints; /* of any context, at level error; atomic */
+static unsigned complaints; /* number of errors logged by any context; atomic */
 
 static void note_complaint(void *user_data, uint32_t level, const char *topic, const char *line)
 {
@@ -45,7 +45,7 @@ static void note_complaint(void *user_data, uint32_t level, const char *topic, c
     }
 }
 
-/* With the environment only where an option has to come from there. */
+/* Create a context that reads the environment only if environment_flag is 0. */
 ds_accel_t *create_with(const char *accelerator, uint64_t environment_flag)
 {
     struct ds_accel_options options = {.struct_size = sizeof(options)};
@@ -113,7 +113,8 @@ static bool one_context(unsigned thread)
     return right;
 }
 
-/* The first to look at a configuration that an earlier context has read: some need all of it. */
+/* Contexts whose configuration was cached by an earlier context: half of the threads need all of
+   it. */
 static bool look_first(unsigned thread)
 {
     uint32_t report = thread % 2 == 0 ? DS_ACCEL_REPORT_LIST : DS_ACCEL_REPORT_DETECT;
@@ -124,7 +125,8 @@ static bool look_first(unsigned thread)
     return right;
 }
 
-/* Some record the machine while others look at it: every recording is whole. */
+/* Every fourth thread records the machine while the others read it; every recording must be
+   complete. */
 static bool record_and_look(unsigned thread)
 {
     const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
@@ -149,7 +151,7 @@ static bool record_and_look(unsigned thread)
     return right;
 }
 
-/* A stream, an event and memory of its own per thread, on one device. */
+/* Each thread uses its own stream, event and memory on one device. */
 bool one_device(unsigned thread)
 {
     const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
@@ -183,7 +185,7 @@ bool one_device(unsigned thread)
     return right;
 }
 
-/* Blocks of the pool, with streams that use them; each is one thread's at a time. */
+/* Each thread uses blocks of the shared pool, one at a time, with its own stream. */
 bool pinned_pool(unsigned thread)
 {
     struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
@@ -221,7 +223,8 @@ bool pinned_pool(unsigned thread)
     return right;
 }
 
-/* Memory outlives its stream in the cache, and goes while others' streams take its place. */
+/* Freed memory outlives its stream in the cache, and is released while other threads create
+   streams. */
 bool streams_come_and_go(unsigned thread)
 {
     bool right = true;
@@ -239,7 +242,7 @@ bool streams_come_and_go(unsigned thread)
     return right;
 }
 
-/* Some give memory from one stream to another, one looks at the history of it all. */
+/* All threads pass memory between two streams; thread 0 also records and reads the history. */
 bool history(unsigned thread)
 {
     ds_accel_stream_t *streams[2] = {NULL};
@@ -275,9 +278,9 @@ bool history(unsigned thread)
     return right;
 }
 
-static char compile_backend[32]; /* the plugin's own; "" it has none */
+static char compile_backend[32]; /* the plugin's own name; "" if it has none */
 
-/* The first query determines the result for all. */
+/* The first query determines the result for all threads. */
 static bool ask_facts(unsigned thread)
 {
     const char *wanted = compile_backend[0] != '\0' ? compile_backend : "inductor";
@@ -308,7 +311,7 @@ static void count_call(void *user_data, int32_t status)
     }
 }
 
-/* Some come before the detection, some while its calls are made, some after. */
+/* Calls are queued before the detection, while it makes the queued calls, and after it. */
 static bool call_lazily(unsigned thread)
 {
     bool right = true;
@@ -320,7 +323,7 @@ static bool call_lazily(unsigned thread)
     return right;
 }
 
-/* Two streams per thread that take turns by an event, and what layers are asked meanwhile. */
+/* Each thread alternates between two streams by an event, and queries layers meanwhile. */
 static bool layered_device(unsigned thread)
 {
     const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
@@ -380,7 +383,8 @@ static bool open_devices(unsigned thread)
     return right;
 }
 
-/* What the threads of async_streams() share: an event each, asked for by the next thread. */
+/* Shared by the threads of async_streams(): one event per thread, which the previous thread
+   queries. */
 static ds_accel_plugin_event_t *shared_events[THREADS];
 pthread_barrier_t between;
 
@@ -391,7 +395,8 @@ void add_one(void *data, int32_t status)
 
 #define LINKS 4
 
-/* A value handed from stream to stream, each waiting for the one before; the last frees. */
+/* Pass a value from stream to stream, each of which waits for the previous one; the first stream
+   waits for the last and frees the memory. */
 static bool hand_on(const struct ds_accel_plugin *table, ds_accel_plugin_stream_t **streams,
                     ds_accel_plugin_event_t *event, uint64_t *values, struct ds_accel_error *error)
 {
@@ -409,7 +414,7 @@ static bool hand_on(const struct ds_accel_plugin *table, ds_accel_plugin_stream_
     return right && table->mem_free_async(streams[0], memory, NULL, 0, error) >= 0;
 }
 
-/* Short-lived streams, a graph on each of them, and events between them. */
+/* Create short-lived streams with a graph launched on each and events between them. */
 static bool async_streams(unsigned thread)
 {
     const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
@@ -445,7 +450,7 @@ static bool async_streams(unsigned thread)
         table->graph_exec_destroy(exec);
         table->graph_destroy(graph);
         for (int i = 0; i < LINKS; i++) {
-            table->stream_destroy(streams[i]); /* with work left */
+            table->stream_destroy(streams[i]); /* destroyed with work left */
         }
         right = table->device_synchronize(device, UINT64_MAX, &error) >= 0 && right &&
                 values[LINKS] == LINKS && tasks == LINKS;
@@ -458,7 +463,8 @@ static bool async_streams(unsigned thread)
     return right;
 }
 
-/* Two threads give work to one capture, each on its stream; the first joins and launches. */
+/* Two threads add work to one capture, each on its own stream; thread 0 joins the streams and
+   launches the graph. */
 static struct {
     ds_accel_plugin_stream_t *streams[2];
     ds_accel_plugin_event_t *events[2];
@@ -521,9 +527,10 @@ static bool one_capture(unsigned thread)
     return right;
 }
 
-/* ---- running them --------------------------------------------------------------------------- */
+/* ---- random numbers and tensors -------------------------------------------------------------- */
 
-/* Numbers of the default generator, views of one tensor, one of them by way of DLPack. */
+/* Used by all threads at once: the default generator, and views of this tensor, some through
+   DLPack. */
 static ds_accel_tensor_t *shared_tensor;
 static ds_accel_tensor_t *shared_views[THREADS];
 
@@ -558,7 +565,7 @@ static bool numbers_and_tensors(unsigned thread)
     return right;
 }
 
-/* The last of them ends the device and the context, which were closed and destroyed before. */
+/* The device and the context are destroyed already; releasing the last view frees both. */
 static bool put_last(unsigned thread)
 {
     ds_accel_tensor_put(shared_views[thread]);
@@ -625,7 +632,7 @@ void check(const char *name, bool right)
     }
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all scenarios --------------------------------------------------------------------------- */
 
 void with_shared(ds_accel_t *context)
 {
@@ -657,7 +664,7 @@ void with_shared(ds_accel_t *context)
           ds_accel_device_synchronize(shared_device) == DS_ACCEL_ERR_INVALID);
 }
 
-/* The cpu backend with workers of its own. */
+/* Run scenarios on cpu with asynchronous workers. */
 static void with_workers(void)
 {
     setenv("DS_ACCEL_CPU_ASYNC", "true", 1);
@@ -678,7 +685,7 @@ static void with_workers(void)
     unsetenv("DS_ACCEL_CPU_ASYNC");
 }
 
-/* Each of the allocator's paths to allocate and release memory, while streams are created and
+/* Use each of the allocator's paths to allocate and release memory, while streams are created and
    destroyed. */
 void with_allocator(const char *accelerator, const char *settings)
 {
@@ -698,7 +705,7 @@ void with_allocator(const char *accelerator, const char *settings)
     unsetenv("DS_ACCEL_ALLOCATOR");
 }
 
-/* All layers, whose file of the trace is dropped. */
+/* Run a scenario with all layers; the trace file is /dev/null. */
 void with_layers(const char *accelerator)
 {
     bool right;
@@ -725,7 +732,8 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
     return remove(path);
 }
 
-/* The default context, of the environment: the plugin leaves a byte in a file for each probe. */
+/* Many threads get the default context at once; the plugin appends a byte to a file at each
+   probe. */
 static void first_get(const char *build)
 {
     char directory[] = "/tmp/ds-accel-threads-XXXXXX";
@@ -747,7 +755,8 @@ static void first_get(const char *build)
     nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* It is remembered only if the build's files have some age. */
+/* Create contexts whose configuration is cached. The configuration is cached only if the files of
+   the build are old enough. */
 static void with_remembered(void)
 {
     struct ds_accel_options options = {.struct_size = sizeof(options)};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Many threads over a vendor's plugin, whose runtime is simulated (tests/sim; for opencl it is
- * PoCL): the parts that every backend has, and those below, which use what only vendors have. A
- * call that the vendor lacks is no failure.
+ * Many threads use a vendor's plugin, whose runtime is simulated (tests/sim; for opencl it is
+ * PoCL): the scenarios of every backend, and the scenarios below for functions that only vendors
+ * have. A call that the vendor does not support is not a failure.
  */
 #include "threads.h"
 
@@ -14,13 +14,13 @@
 static const char *vendor;
 static ds_accel_device_t *devices[2];
 
-/* Functions that this vendor has or lacks. */
+/* True for success, and for a function that the vendor does not support. */
 static bool is_done(int32_t status)
 {
     return status >= 0 || status == DS_ACCEL_ERR_UNSUPPORTED;
 }
 
-/* The thread's own last error, which main() cannot ask for. */
+/* Print the thread's last error, which main() cannot read, because the error is thread-local. */
 static bool tell(unsigned thread, bool right)
 {
     if (!right) {
@@ -33,7 +33,7 @@ static bool tell(unsigned thread, bool right)
 
 static ds_accel_event_t *events[THREADS];
 
-/* Filled behind another thread's latest mark, copied back, counted by a task. */
+/* Fill memory after another thread's latest record, copy it back, and count a host task. */
 static bool fill_behind(ds_accel_stream_t *stream, ds_accel_event_t *other, ds_accel_event_t *own,
                         unsigned char *host, uint64_t *tasks)
 {
@@ -56,7 +56,7 @@ static bool fill_behind(ds_accel_stream_t *stream, ds_accel_event_t *other, ds_a
     return ds_accel_mem_free(shared_device, stream, memory) >= 0 && right;
 }
 
-/* Each thread's stream waits for the event of the next thread, which goes on recording it. */
+/* Each thread's stream waits for the event of the next thread, which keeps recording it. */
 static bool events_of_others(unsigned thread)
 {
     ds_accel_stream_t *stream = NULL;
@@ -84,13 +84,13 @@ static bool events_of_others(unsigned thread)
     return right;
 }
 
-/* Streams are destroyed with work left, while others wait for the whole device. */
+/* Destroy streams with work left while other threads wait for the whole device. */
 static bool streams_left_behind(unsigned thread)
 {
     static const uint32_t flags[] = {DS_ACCEL_STREAM_DEFAULT, DS_ACCEL_STREAM_NON_BLOCKING};
     unsigned char *host = calloc(1, BYTES);
     ds_accel_stream_t *common = NULL;
-    void *memory = NULL; /* a part for each round, whose streams run side by side */
+    void *memory = NULL; /* one part per round, because streams of several rounds run at once */
     bool right = ds_accel_default_stream(shared_device, &common) >= 0 &&
                  ds_accel_mem_alloc(shared_device, common, ROUNDS * BYTES, &memory) >= 0;
 
@@ -115,7 +115,7 @@ static bool streams_left_behind(unsigned thread)
     return tell(thread, right);
 }
 
-/* Everybody's copies on the default stream, and on the one that is the thread's current one. */
+/* All threads copy on the default stream and on their current stream. */
 static bool current_streams(unsigned thread)
 {
     ds_accel_stream_t *stream = NULL;
@@ -280,7 +280,7 @@ static bool kinds_of_memory(unsigned thread)
     return right;
 }
 
-/* Addresses of one, physical memory under them, a fill of it through them. */
+/* Reserve one address range, map physical memory to it, and fill the memory through the range. */
 static bool map_once(const struct ds_accel_plugin *table, ds_accel_plugin_stream_t *stream,
                      uint64_t size_bytes, struct ds_accel_error *error)
 {
@@ -327,7 +327,7 @@ static bool virtual_memory(unsigned thread)
     return right;
 }
 
-/* From one device to the other, whose access to each other comes and goes. */
+/* Copy from one device to another while access between the two is enabled and disabled. */
 static bool peers(unsigned thread)
 {
     ds_accel_device_t *one = devices[thread % 2];
@@ -378,7 +378,8 @@ static bool capture(ds_accel_graph_t *graph, ds_accel_stream_t *stream, void *me
            ds_accel_graph_capture_end(graph) >= 0;
 }
 
-/* A graph of its own, captured anew each round, beside one that everybody replays. */
+/* Each thread captures its own graph anew in each round, and also replays a graph shared by all
+   threads. */
 static bool graphs(unsigned thread)
 {
     ds_accel_stream_t *streams[2] = {NULL};
@@ -436,7 +437,7 @@ static bool with_graphs(void)
 
 /* ---- contexts ------------------------------------------------------------------------------- */
 
-/* Instances that start, work and end beside each other. */
+/* Each thread creates, uses and destroys plugin instances at the same time as the others. */
 static bool contexts_at_work(unsigned thread)
 {
     bool right = true;
@@ -497,7 +498,7 @@ static void with_device(void)
     ds_accel_destroy(shared);
 }
 
-/* ---- a loss --------------------------------------------------------------------------------- */
+/* ---- a lost device --------------------------------------------------------------------------- */
 
 static void add_in_any_case(void *data, int32_t status)
 {
@@ -505,10 +506,10 @@ static void add_in_any_case(void *data, int32_t status)
     add_one(data, DS_ACCEL_OK);
 }
 
-/* A task that was given has run once when its stream was waited for; one that was not, never. */
+/* A queued task has run exactly once when its stream was waited for; a rejected task never runs. */
 static bool give_task(ds_accel_stream_t *stream, void *memory, int32_t *status_out)
 {
-    static const unsigned char host[256]; /* a lost device may read it for a while yet */
+    static const unsigned char host[256]; /* static because a lost device may still read it */
     uint64_t *count = calloc(1, sizeof(*count));
     bool is_given;
     bool right;
@@ -546,7 +547,7 @@ static bool tasks_of_a_lost_device(unsigned thread)
     return right;
 }
 
-/* The simulator reads when to lose the device as it is loaded. */
+/* The simulator reads SIM_LOSE, the time of the loss, when it is loaded. */
 void with_loss(const char *name)
 {
     setenv("SIM_LOSE", "0@copy:300", 1);

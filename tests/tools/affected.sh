@@ -11,16 +11,16 @@
 # of a room of core/ selects the unit tests of its room and of all later rooms, which can call it.
 # It also selects the shell tests of its room and of its own name: core/host/cache.c selects
 # test_cache.sh, plugins/xpu selects test_xpu.sh. A few quick tests always run; a file that all
-# tests share selects all of them. `make check` runs all tests: the selection is for the time
-# between edits.
+# tests share selects all of them. This selection is meant for the time between edits; `make check`
+# runs all tests.
 set -eu
 cd "$(dirname "$0")/../.."
 kind=$1
 since=${2:-HEAD}
 rooms=$(sed -n 's/^\(TOOLS_\)\{0,1\}ROOMS := //p' Makefile | paste -sd ' ' -)
 
-# Each takes less than five seconds of processor time: symbols, the order of rooms, a brief test of
-# each vendor's plugin.
+# Each of these tests takes less than five seconds of processor time: symbols, the order of rooms,
+# and a brief test of the plugin of each vendor.
 always="tests/tools/test_symbols.sh tests/tools/test_rooms.sh tests/tools/test_note.sh tests/tools/test_private.sh
 tests/sim/test_alike.sh tests/sim/test_identity.sh"
 
@@ -53,7 +53,7 @@ tests_of() {
     done
     # shellcheck disable=SC2046 # words
     tests_named $(dirname "$1" | tr / ' ')
-    # Shell tests that reach the room through the command or through vendors' plugins.
+    # Shell tests that use the room through the command or through plugins of vendors.
     case $1 in
     core/*.h | core/*.map | core/*.def) tests_named headers abi manual ;;
     core/base/* | tests/base/*) tests_named cli texts fork secure reports ;;
@@ -87,7 +87,7 @@ tests_of() {
     esac
 }
 
-# suites_of PATH: print the suites of the unit tests that can depend on the file; "*" for all.
+# suites_of PATH: print the suites of unit tests that can depend on the file; "*" for all suites.
 suites_of() {
     case $1 in
     conf/* | tests/fixtures/* | *.mk) echo '*' && return ;;
@@ -98,7 +98,7 @@ suites_of() {
     esac
     seen=
     for directory in $rooms plugins; do
-        # No other room depends on a test.
+        # A test file selects only the suites of its own room.
         case $directory/$1 in "$room"/*) seen=yes ;; */tests/*) seen= ;; esac
         [ -z "$seen" ] || [ ! -d "tests/$directory" ] ||
             sed -n 's/^Test(\([a-z_0-9]*\),.*/\1/p' "tests/$directory"/test_*.c

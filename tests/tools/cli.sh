@@ -26,7 +26,8 @@ given: $2" ;;
     esac
 }
 
-# answers OUT COMMAND...: check for exit code 0, OUT on stdout, nothing on stderr.
+# answers OUT COMMAND...: check that the command exits with 0, prints OUT on stdout, and prints
+# nothing on stderr.
 answers() {
     wanted=$1
     shift
@@ -34,8 +35,8 @@ answers() {
     is "$*" "0 $wanted " "$code $out $err"
 }
 
-# refuses CODE PART COMMAND...: check for exit code CODE, nothing on stdout, a message that contains
-# PART on stderr.
+# refuses CODE PART COMMAND...: check that the command exits with CODE, prints nothing on stdout,
+# and prints a message that contains PART on stderr.
 refuses() {
     wanted=$1
     part=$2
@@ -46,8 +47,8 @@ refuses() {
     has "message of $*" "$err" "$part"
 }
 
-# report SCHEMA CODE COMMAND...: check for exit code CODE and JSON of SCHEMA on stdout, which `at`
-# reads.
+# report SCHEMA CODE COMMAND...: check that the command exits with CODE and prints JSON of SCHEMA on
+# stdout. Later calls of `at` read this JSON.
 report() {
     shape=$1
     wanted=$2
@@ -77,7 +78,7 @@ plugins() {
     done
 }
 
-# count TEXT PATTERN: print how many lines of TEXT match.
+# count TEXT PATTERN: print the number of lines of TEXT that match PATTERN.
 count() {
     printf '%s\n' "$1" | grep -c -- "$2" || true
 }

@@ -3,7 +3,8 @@
 # shellcheck shell=bash
 #
 # complete.bash FILE LINE [BREAKS]: load a completion script and print its candidates for the end of
-# LINE. BREAKS: characters besides spaces that end a word, as in COMP_WORDBREAKS; "=" by default.
+# LINE. BREAKS lists the characters, besides spaces, that separate words, as in COMP_WORDBREAKS; "="
+# by default.
 # shellcheck disable=SC1090 # the script under test
 . "$1"
 COMP_LINE=$2

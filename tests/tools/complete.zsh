@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# complete.zsh DIRECTORY LINES OUT: write zsh's candidates for the end of each line of the file
-# LINES, with the completion script in DIRECTORY, to the file OUT: one "NUMBER CANDIDATE" per line,
-# NUMBER counted from 1. Completion works only in an interactive zsh on a terminal: this script
-# starts one on a pseudo-terminal, and there a widget sets the command line, completes, and collects
-# the arguments of compadd.
+# complete.zsh DIRECTORY LINES OUT: write the candidates of zsh for the end of each line of the file
+# LINES to the file OUT, using the completion script in DIRECTORY. OUT has one "NUMBER CANDIDATE"
+# per line; NUMBER counts the lines of LINES from 1. Completion works only in an interactive zsh on
+# a terminal, so this script starts such a zsh on a pseudo-terminal. A widget there sets the command
+# line, completes it, and collects the arguments of compadd.
 if [[ -z $COMPLETE_INSIDE ]]; then
     zmodload zsh/zpty || exit 1
     export COMPLETE_INSIDE=1 COMPLETE_DIRECTORY=$1 COMPLETE_LINES=$2 COMPLETE_OUT=$3 TERM=dumb

@@ -240,7 +240,7 @@ consumers = {"numpy": (to_numpy, numpy_dtypes, lambda array: array.ctypes.data),
              "torch": (to_torch, torch_dtypes, lambda tensor: tensor.data_ptr())}
 
 
-# ---- they take our tensors -----------------------------------------------------------------------
+# ---- other libraries import our tensors ----------------------------------------------------------
 
 def fill(tensor, count, dtype):
     """Write 0, 1, 2 ... through the address; our memory is host memory. The imaginary part of a
@@ -321,7 +321,7 @@ def shapes_of_all_kinds(name):
     check(name + ": empty, holds nothing", len(releases) == 1)
 
 
-# ---- we take their tensors -----------------------------------------------------------------------
+# ---- we import tensors of other libraries --------------------------------------------------------
 
 def count_up(name, dtype):
     if name == "numpy":
@@ -444,7 +444,7 @@ def write_to_theirs(name):
     ours.put()
 
 
-# ---- round trips, refusals, ends -----------------------------------------------------------------
+# ---- round trips, rejected exchanges, releases ---------------------------------------------------
 
 def there_and_back(name):
     take, _, _ = consumers[name]
@@ -520,7 +520,7 @@ def read_only():
     except RuntimeError as problem:
         check("a dtype that we don't have is refused", "type code 1 with 16 bits" in str(problem))
     flags, releases = counted(BOOL, (4,))
-    flags.keeps = True  # released while an exception is set: no Python may run then
+    flags.keeps = True  # released while an exception is set, when no Python code may run
     must(library.ds_accel_tensor_zero(flags.handle, None))
     try:
         to_numpy(flags)

@@ -108,7 +108,7 @@ def judge(report, case, check):
     check.that(report["accelerator"] == chosen,
                f'{name}: {report["accelerator"]} was chosen, not {chosen}')
     check.that(found != [], f"{name}: {backend} is not among the candidates")
-    for candidate in found[-1:]:  # of two with one name, the last one is shadowed
+    for candidate in found[-1:]:  # of two candidates with one name, the last is shadowed
         check.that((candidate["state"], candidate["reason"]) == (state, code),
                    f'{name}: wanted {state} {code}, given {candidate["state"]} '
                    f'{candidate["reason"]}: {candidate["detail"]}')

@@ -2,21 +2,21 @@
 # Copyright (c) 2026 the ds-accel authors
 # shellcheck shell=sh
 #
-# Shared by the shell tests: a scratch directory, counted checks, samples, a last line. Source it,
-# run checks, then call `finish`.
+# Shared by the shell tests: a scratch directory, counted checks, sampling of cases, a summary line.
+# Source this file, run checks, then call `finish`.
 
 passed=0
 failed=0
 dir=$(mktemp -d "${TMPDIR:-/tmp}/ds-accel-test.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 
-# No setting of this user or machine affects a test.
+# Unset settings of this user and machine, which would affect the tests.
 unset DS_ACCELERATOR DS_ACCEL_PLUGIN_PATH DS_ACCEL_CONFIG DS_ACCEL_LOG DS_ACCEL_PROBE \
     DS_ACCEL_CACHE_DIR DS_ACCEL_ALLOCATOR DS_ACCEL_DECISION DS_ACCEL_LAYERS DS_ACCEL_TRACE_FILE DS_ACCEL_RACE_FILE DS_ACCEL_ROOT LOCAL_SIZE LOCAL_RANK 2>/dev/null || true
 export XDG_CONFIG_HOME="$dir/config" XDG_RUNTIME_DIR="$dir" DS_ACCEL_CACHE=off LC_ALL=C
 
-# Python by its path: a python3 in PATH may be a wrapper script, which takes ten times as long to
-# start.
+# Call Python by its absolute path: a python3 in PATH may be a wrapper script, which takes ten times
+# as long to start.
 python3() {
     "${PYTHON:-/usr/bin/python3}" "$@"
 }
@@ -52,7 +52,7 @@ given: $2" ;;
     esac
 }
 
-# run COMMAND...: run it and set $code, $out and $err.
+# run COMMAND...: run the command and set $code, $out and $err.
 # shellcheck disable=SC2034 # for the scripts that source this
 run() {
     code=0
@@ -61,10 +61,10 @@ run() {
 }
 
 # A test with very many cases runs a sample of them in the gate, and all of them with $FULL, as in
-# `make soak`. $SEED selects the sample: the same seed selects the same cases, another commit has
-# another seed.
+# `make soak`. $SEED selects the sample: equal seeds select equal cases, and each commit has its own
+# seed.
 #
-# taken ONE_IN: whether the next case belongs to the sample, which has one case in ONE_IN.
+# taken ONE_IN: return true if the next case belongs to the sample, which has one case in ONE_IN.
 turn=0
 taken() {
     turn=$((turn + 1))

@@ -8,7 +8,7 @@
 #     measured.sh NAME COMMAND [ARGUMENT...]
 #
 # On a machine that is not idle, compare the processor time. It covers all processes that the
-# command waited for; it is omitted where there is no /proc.
+# command waited for; it is omitted on systems without /proc.
 set -u
 name=$1
 shift

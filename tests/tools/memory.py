@@ -19,7 +19,7 @@ import sys
 import xml.etree.ElementTree
 
 SVG = "{http://www.w3.org/2000/svg}"
-# All opcodes that the viewer in the browser reads (pytorch, torch/utils/viz/MemoryViz.js).
+# All opcodes that the viewer in the browser supports (pytorch, torch/utils/viz/MemoryViz.js).
 BROWSER_OPCODES = set(
     "APPENDS BINGET BININT BININT1 BININT2 EMPTY_DICT EMPTY_LIST FRAME LONG1 LONG_BINGET MARK MEMOIZE PROTO "
     "SETITEMS SHORT_BINUNICODE STOP TUPLE2 APPEND NEWFALSE BINPUT BINUNICODE EMPTY_TUPLE NEWTRUE NONE BINFLOAT "
@@ -117,7 +117,7 @@ def check_small(tree, rows, texts):
 
 
 def check_traces(texts):
-    # 20 MiB in layers, of which half is freed, then 2 MiB more; two segments of 20 MiB.
+    # 20 MiB in layers, half of them freed, then 2 MiB more; two segments of 20 MiB.
     check("traces: the peaks are those of the events",
           any(t.startswith("device 0 over 45 events: at most 20 MiB allocated, 40 MiB reserved") for t in texts), texts)
 

@@ -19,7 +19,7 @@ trap 'rm -rf "$RUN_TESTS_DIR"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 export RUN_TESTS_BUILD RUN_TESTS_TESTBED RUN_TESTS_DIR
-# A make that a test starts must not join the jobserver of the calling make.
+# A make started by a test must not join the jobserver of the make that runs the tests.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
 # shellcheck disable=SC2016 # expanded by the inner shell
@@ -28,14 +28,15 @@ printf '%s\n' "$@" | xargs -n 1 -P "$jobs" sh -c '
     tests/tools/*) build=$RUN_TESTS_TESTBED ;;
     *)
         build=$RUN_TESTS_BUILD
-        # The leak checker crashes on libraries that are opened late and have thread-local storage, as plugins and
-        # simulators do. The simulators report what a plugin leaves allocated, and valgrind looks for leaks, too.
+        # The leak checker crashes on libraries that are loaded late and have thread-local storage,
+        # as plugins and simulators do. Instead, the simulators report what a plugin leaves
+        # allocated, and valgrind finds leaks too.
         [ -z "${SAN-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
         ;;
     esac
     code=0
-    # Each test has its own simulated machines, so that a device that admits one process is not busy
-    # because of another test.
+    # Each test has its own simulated machines, so that one test cannot make a device that admits a
+    # single process busy for another test.
     export SIM_SCOPE="${RUN_TESTS_DIR##*/}.$$"
     tests/tools/measured.sh "$1" "$1" "$build" >"$RUN_TESTS_DIR/out.$$" 2>&1 || code=1
     [ $code = 0 ] || [ -n "${FULL-}" ] || echo "-- $1: SEED=${SEED:-0} repeats this sample" >>"$RUN_TESTS_DIR/out.$$"

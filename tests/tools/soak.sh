@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Run every part, even after a failure, and copy the output to LOG. The last lines are those for the
-# release notes: commit, seed, machine, and the result, counts and times of each part. Fails if a
-# part failed.
+# Run every part, even after a failure, and copy the output to LOG. The last lines are meant for the
+# release notes: commit, seed, machine, and the result, counts and times of each part. The script
+# fails if a part failed.
 #
 #     soak.sh LOG SEED COMMAND...     each COMMAND is one argument, split into words by the shell
 set -eu
@@ -15,7 +15,7 @@ mkdir -p "$(dirname "$log")"
 : >"$log"
 failed=0
 for part in "$@"; do
-    # Keep the exit status of the part: that of the pipeline is tee's.
+    # Keep the exit status of the part, because the status of the pipeline is that of tee.
     {
         echo "== $part"
         code=0

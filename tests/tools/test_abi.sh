@@ -13,14 +13,15 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 abi=$(cd "$build/tests/abi" && pwd -P)
 frozen=$source/tests/abi
 fixtures=$build/tests/fixtures
-# The test sets the path: a library of another version replaces the program's own.
+# Unset the path: otherwise a library of another version could replace that of the program.
 unset LD_LIBRARY_PATH
 
 skip() {
     echo "test_abi: not run: $1"
 }
 
-# host_of VERSION: print the prefix of a host: today, future or a frozen version.
+# host_of VERSION: print the installation prefix of a host; VERSION is today, future or a frozen
+# version.
 host_of() {
     case $1 in
     today) echo "$build" ;;
@@ -28,7 +29,8 @@ host_of() {
     esac
 }
 
-# call VERSION LIBRARY PLUGINS NAME: run the program of VERSION with the library of LIBRARY.
+# call VERSION LIBRARY PLUGINS NAME: run the program of VERSION on backend NAME, with the
+# libds_accel of version LIBRARY and the plugins in the directory PLUGINS.
 call() {
     case $1 in
     today) program=$abi/calls ;;
@@ -43,7 +45,8 @@ calls_same() {
     is "calls of $1, library of $2, $4 of $3" "0 $5 " "$code $out $err"
 }
 
-# steady: filter from JSON what differs between runs and directories, and the commas at line ends.
+# steady: remove from JSON the values that differ between runs and directories, and the commas at
+# line ends.
 steady() {
     sed -e '/"path": /d' -e '/"elapsed_us": /d' -e '/"available_memory_bytes": /d' \
         -e '/"process_memory_bytes": /d' -e 's/,$//'
@@ -62,7 +65,8 @@ finds() {
     done
 }
 
-# facts HOST PLUGINS NAME: print the report `info` of a plugin, without what differs between runs.
+# facts HOST PLUGINS NAME: print the report `info` of a plugin without the values that differ
+# between runs.
 facts() {
     "$(host_of "$1")/bin/ds-accel" --plugin-dir "$2" -a "$3" --json info | steady
 }
@@ -109,8 +113,8 @@ fixture() {
     run "$program" --plugin-dir "$fixtures/$2" -a "$2" detect
 }
 
-# works HOST NAME: check that HOST prefers the fixture to cpu and starts it: a longer table, an
-# optional bit, a note of generation 2 beside the current one.
+# works HOST NAME: check that HOST prefers the fixture to cpu and starts it. The fixture has a
+# longer table, an unknown optional bit, or a note of generation 2 beside the current note.
 works() {
     fixture "$1" "$2"
     is "host of $1 chooses $2" "0 $2" "$free"
@@ -129,7 +133,7 @@ refused() {
     has "host of $1 refuses $2" "$err" "$3: "
 }
 
-# judges HOST: check fixtures of future plugins that a header cannot express.
+# judges HOST: check fixtures of future plugins that cannot be compiled from a changed header.
 judges() {
     works "$1" long_table
     works "$1" unknown_optional_bit
@@ -184,7 +188,7 @@ members() {
         name != "" { count += gsub(/;/, "") }' | sort
 }
 
-# layout HEADER LIST: check that the offsets of LIST are those of HEADER.
+# layout HEADER LIST: check that HEADER has the offsets listed in the file LIST.
 layout() {
     cat >"$dir/layout.c" <<END
 #include "$1"
@@ -202,7 +206,8 @@ END
     is "offsets of $(basename "$2") in $1" "0 " "$code $err"
 }
 
-# header VERSION: check that its constants and the offsets of its structs are the current ones.
+# header VERSION: check that the constants and struct offsets of the header of VERSION equal the
+# current ones.
 header() {
     header=$frozen/$1/plugin-api.h
     layout=$source/tests/host/abi_layout_$(echo "$1" | tr . _).h
@@ -220,8 +225,8 @@ header() {
     layout "$abi/future/plugin-api.h" "$layout"
 }
 
-# reports HOST PLUGINS: check that today's report has every line of the older host's; it may have
-# more.
+# reports HOST PLUGINS: check that the report of today has every line of the report of the older
+# host; it may have more lines.
 reports() {
     facts "$1" "$2" mock | sort >"$dir/older"
     facts today "$2" mock | sort >"$dir/newer"
@@ -229,8 +234,8 @@ reports() {
     is "info, host of $1, mock of $2" "" "$(comm -23 "$dir/older" "$dir/newer")"
 }
 
-# older_host VERSION: check the host with plugins of every version, and its plugins and programs
-# with hosts of every version.
+# older_host VERSION: check the host of VERSION with plugins of every version, and the plugins and
+# programs of VERSION with hosts of every version.
 older_host() {
     own=$abi/$1/build/lib/ds-accel
 
@@ -285,7 +290,8 @@ done
 
 # ---- the library's interface ---------------------------------------------------------------------
 
-# These functions moved to libds_accel_tools.so before 1.0: compare them there, in every version.
+# These functions moved to libds_accel_tools.so before 1.0: in every version, compare them with the
+# functions of that library.
 moved=$(sed -n 's/^    \(ds_accel_[a-z_]*\);$/\1/p' "$source/core/ds_accel_tools.map" | paste -sd '|' -)
 printf '[suppress_function]\nname_regexp = ^(%s)$\nchange_kind = deleted-function\n' "$moved" >"$dir/moved"
 printf '[suppress_function]\nname_not_regexp = ^(%s)$\nchange_kind = deleted-function\n' "$moved" >"$dir/stayed"
@@ -297,16 +303,16 @@ compare() {
     run abidiff --no-added-syms --no-show-locs --harmless --suppressions "$dir/moved" "$1" "$dir/now.abi"
 }
 
-# compare_moved DUMP HOST: the same for the functions that moved.
+# compare_moved DUMP HOST: as compare, for the functions that moved.
 compare_moved() {
     "$frozen/dump.sh" "$(host_of "$2")" "$1" ds_accel_tools |
         sed 's/DS_ACCEL_TOOLS_0/DS_ACCEL_0/; s/libds_accel_tools\.so/libds_accel.so/' >"$dir/now.abi"
     run abidiff --no-added-syms --no-show-locs --harmless --suppressions "$dir/stayed" "$1" "$dir/now.abi"
 }
 
-# changed BITS TEXT SED: change the frozen interface by SED, and check that abidiff refuses the
-# current and the future library with these bits in its exit code (4 a change, 8 an incompatible
-# one) and TEXT.
+# changed BITS TEXT SED: change the frozen interface by the script SED, and check that abidiff
+# rejects the current and the future library with BITS in its exit code (4: a change, 8: an
+# incompatible change) and with TEXT in its output.
 changed() {
     sed "$3" "$dump" >"$dir/changed.abi"
     is "a change: $3" "differs" "$(cmp -s "$dump" "$dir/changed.abi" || echo differs)"
@@ -317,8 +323,8 @@ changed() {
     done
 }
 
-# refuses_changes: check that abidiff reports changes. Uses the first version, whose text is known
-# here.
+# refuses_changes: check that abidiff reports changes, on the first version, whose text this test
+# can rely on.
 refuses_changes() {
     dump=$frozen/1.0/libds_accel.abi
     changed 12 "ds_accel_check_all" "s/'ds_accel_check'/'ds_accel_check_all'/g"
@@ -331,8 +337,8 @@ refuses_changes() {
     compare_moved "$dir/changed.abi" today
     is "abidiff refuses a change of what moved" 4 "$((code & 15))"
     has "abidiff says what it refuses" "$out" "ds_accel_lint"
-    # Structs that may grow, and grow in the future version: a member with another type, name or
-    # offset; an inserted member.
+    # Two structs that may grow, and do grow in the future version: a member gets another type, name
+    # or offset, or a member is inserted.
     options="/<class-decl name='ds_accel_options'/,/<.class-decl>/"
     changed 4 "'double flags'" "$options s/\('flags' type-id=\)'[^']*'/\1'$id'/"
     changed 4 "flags_once" "$options s/<var-decl name='flags'/<var-decl name='flags_once'/"

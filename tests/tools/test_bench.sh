@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The command bench: it measures the times that the mock is configured to take, checks the data,
-# skips or fails a row for the right reason, writes valid JSON and whole files, draws its progress
-# bar only on the terminal, and ends at Ctrl-C.  test_bench.sh BUILD
+# The command bench: it measures the delays that the mock is configured with, checks the data, skips
+# or fails a row for the right reason, writes valid JSON and complete files, draws its progress bar
+# only on a terminal, and exits on Ctrl-C.  test_bench.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -19,8 +19,8 @@ validate() {
     "$python" "$source/tests/tools/validate.py" "$@"
 }
 
-# bench CODE ARGUMENT...: check for exit code CODE, nothing on stderr, valid JSON on stdout, which
-# `at` reads.
+# bench CODE ARGUMENT...: check that bench exits with CODE, prints nothing on stderr and valid JSON
+# on stdout. Later calls of `at` read this JSON.
 bench() {
     wanted=$1
     shift
@@ -37,8 +37,8 @@ at() {
     validate - "$@" <"$dir/json" 2>&1 | paste -sd ' ' -
 }
 
-# holds NAME EXPRESSION: check that EXPRESSION is true of the last report; r has its rows by "group
-# name" or "group name size".
+# holds NAME EXPRESSION: check that the Python EXPRESSION is true for the last report. In it, `rows`
+# are all rows, and r[...] is a row by "group name" or "group name size".
 cat >"$dir/holds.py" <<'END'
 import json, sys
 
@@ -51,8 +51,8 @@ holds() {
     is "$1" True "$("$python" "$dir/holds.py" "$dir/json" "$2" 2>&1)"
 }
 
-# refuses CODE PART ARGUMENT...: check for exit code CODE, nothing on stdout, a message that
-# contains PART on stderr.
+# refuses CODE PART ARGUMENT...: check that the command exits with CODE, prints nothing on stdout,
+# and prints a message that contains PART on stderr.
 refuses() {
     wanted=$1
     part=$2
@@ -63,9 +63,9 @@ refuses() {
     has "message of $*" "$err" "$part"
 }
 
-# ---- figures -------------------------------------------------------------------------------------
+# ---- measured values -----------------------------------------------------------------------------
 
-# The mock takes at least the configured time, by its own clock and by the host's.
+# The mock takes at least the configured time, by its own clock and by the clock of the host.
 rate=100000000
 export DS_ACCEL_MOCK_COPY_BYTES_PER_S=$rate
 bench 0 mock --only copy,fill,peer --size 16K --size 1000,64K
@@ -74,7 +74,7 @@ is "sizes" "16384 1000 65536" "$(at 'sizes_bytes/*')"
 holds "every transfer is measured at every size" \
     'len(rows) == 36 and {x["state"] for x in rows} == {"measured"}'
 holds "no sample is above the scripted rate" "max(x['max'] for x in rows) <= $rate"
-# A row whose best sample is 500 times too slow has a wrong unit. A busy machine does not do that:
+# A row whose best sample is 500 times too slow has a wrong unit. A busy machine cannot cause that:
 # every copy of 64 KiB would have to take 300 ms.
 holds "the best samples are not in a smaller unit" \
     "min(x['max'] for x in rows if x['size_bytes'] == 65536) > $rate / 500"
@@ -103,7 +103,7 @@ unset DS_ACCEL_MOCK_FAIL
 holds "without the device's clock" 'r["fill fill_async 4096"]["clock"] == "host"'
 holds "and that row is skipped" 'r["event elapsed"]["state"] == "skipped"'
 
-# ---- everything, on both backends ----------------------------------------------------------------
+# ---- all rows on both backends -------------------------------------------------------------------
 
 for backend in cpu mock; do
     bench 0 $backend --size 4K,64K
@@ -131,7 +131,7 @@ print(json.load(sys.stdin)["devices"][1].get("uuid") or "1")')
 bench 0 mock --device "$uuid" --only fill --size 4K
 is "a device by its UUID" "1" "$(at device/index)"
 
-# The layers find nothing: no invalid call, no missing wait, no leak.
+# Layers validate and leak must find nothing: no invalid call, no missing wait, no leak.
 export DS_ACCEL_LAYERS=validate,leak DS_ACCEL_CPU_ASYNC=true
 for backend in cpu mock; do
     bench 0 $backend --size 4K
@@ -139,7 +139,7 @@ for backend in cpu mock; do
 done
 unset DS_ACCEL_LAYERS DS_ACCEL_CPU_ASYNC
 
-# ---- skipped and failed --------------------------------------------------------------------------
+# ---- skipped and failed rows ---------------------------------------------------------------------
 
 export DS_ACCEL_MOCK_MEMORY_BYTES=67108864
 bench 0 mock --only copy,alloc --size 4K,64M,1T
@@ -191,7 +191,7 @@ holds "a short copy is seen, by every row that copies" \
 holds "also of launch" 'r["launch copy"]["state"] == "failed"'
 holds "a task copies nothing" 'r["launch host_task"]["state"] == "measured"'
 
-# ---- text ----------------------------------------------------------------------------------------
+# ---- text output ---------------------------------------------------------------------------------
 
 # shellcheck disable=SC2086 # a list of words
 run "$program" bench cpu --size 4K,1M,1000 $fast
@@ -206,7 +206,7 @@ has "sizes are named" "$out" " 1 MiB "
 is "units" "GB/s ns us" "$(printf '%s\n' "$out" | awk 'NR > 2 && !/skipped: / { print $(NF - 1) }' | sort -u | paste -sd ' ' -)"
 is "plain text has no escapes" "" "$(printf '%s\n' "$out" | tr -cd '\033')"
 
-# ---- a file --------------------------------------------------------------------------------------
+# ---- output to a file ----------------------------------------------------------------------------
 
 # shellcheck disable=SC2086 # a list of words
 to_file() {
@@ -269,7 +269,7 @@ refuses 5 "acelerator" bench --config "$dir/bad.json"
 run sh -c "'$program' bench mock --only fill --size 4K $fast >/dev/full"
 is "stdout is full" "1" "$code"
 
-# ---- on a terminal -------------------------------------------------------------------------------
+# ---- output to a terminal ------------------------------------------------------------------------
 
 # terminal.py [--interrupt] [--both] COMMAND...: run COMMAND with stderr, and with --both also
 # stdout, on a terminal. Prints the exit code, the terminal's text and stdout, as Python literals.
@@ -331,8 +331,8 @@ has "the head stands out on a terminal" "$screen" '\x1b[1mGROUP'
 terminal --both env NO_COLOR=1 "$program" bench mock --only fill --size 4K --time 0.0005
 has "but not without colours" "$screen" '\r\nGROUP'
 
-# Ctrl-C: the bar is erased, nothing is printed, and the process ends by the signal, also while it
-# waits for work that takes a minute. The output file does not exist.
+# On Ctrl-C, bench erases the bar, prints nothing, and is killed by the signal, even while it waits
+# for work that takes a minute. It creates no output file.
 terminal --interrupt "$program" bench mock --only fill --size 4K --time 600 -o "$dir/interrupted"
 is "Ctrl-C" "-2 b''" "$code $out"
 has "Ctrl-C leaves the terminal in order" "$screen" "\\x1b[K\\r\\x1b[K'"

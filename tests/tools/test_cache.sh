@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The commands cache and quarantine, and the cache when time passes, when the disk is full, and when
-# a plugin ends the process that uses it.  test_cache.sh BUILD
+# The commands cache and quarantine; and the cache when time passes, when the disk is full, and when
+# a plugin kills or exits the process that uses it.  test_cache.sh BUILD
 #
 # Time passes in time namespaces, which shift CLOCK_BOOTTIME; file systems are mounted in mount
 # namespaces. Both need root: otherwise these parts are skipped with a message. No time stamp
-# depends on the wall clock, which only affects the times printed for people.
+# depends on the wall clock, which affects only the times printed for people.
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -28,7 +28,7 @@ validate() {
     "$python" "$source/tests/tools/validate.py" "$@"
 }
 
-# fresh: only a good plugin, an empty cache, no time shift.
+# fresh: start with one good plugin, an empty cache and no time shift.
 fresh() {
     rm -rf "$plugins" "$cache" "$count"
     mkdir -p "$plugins"
@@ -37,13 +37,14 @@ fresh() {
     after=
 }
 
-# put FAULT [NAME]: install one more plugin, in place of an earlier one.
+# put FAULT [NAME]: install one more plugin, replacing an earlier one of the same name.
 put() {
     rm -f "$plugins/ds_accel_${2:-faulty}.so"
     cp "$faults/$1/ds_accel_${2:-faulty}.so" "$plugins/"
 }
 
-# ds_accel ARGUMENTS...: run the command $after seconds later.
+# ds_accel ARGUMENTS...: run the command in a time namespace that is $after seconds ahead, if $after
+# is set.
 after=
 ds_accel() {
     # shellcheck disable=SC2086 # a list of words
@@ -57,13 +58,13 @@ chooses() {
     is "$1" "0 $2" "$code $out"
 }
 
-# probed NAME TIMES: check how often the plugin "counted" was probed in total.
+# probed NAME TIMES: check that the plugin "counted" was probed TIMES times in total.
 probed() {
     is "$1: times that it was asked" "$2" "$([ ! -f "$count" ] || wc -c <"$count" | tr -d ' ')"
 }
 
-# from_json NAME SCHEMA WANTED PATH...: check the last output, JSON of SCHEMA: its values at these
-# paths, on one line.
+# from_json NAME SCHEMA WANTED PATH...: check that the last output is JSON of SCHEMA and that its
+# values at the paths, joined on one line, equal WANTED.
 from_json() {
     name=$1
     schema=$2
@@ -73,8 +74,8 @@ from_json() {
         validate "$source/conf/schema/$schema.json" "$@" 2>&1 | paste -sd ' ' -)"
 }
 
-# strikes NAME WANTED: check "strikes reason quarantined" of the plugin faulty, or that no plugin
-# has a strike.
+# strikes NAME WANTED: check that the plugin faulty has WANTED, "strikes reason quarantined"; if
+# WANTED is empty, that no plugin has a strike.
 strikes() {
     ds_accel quarantine list --json
     if [ -n "$2" ]; then
@@ -186,7 +187,7 @@ if [ -n "$can_shift" ]; then
     after=3700
     chooses "good: after an hour" counted
     probed "good: after an hour" 2
-    # The cache was written an hour later: from now on its stamp is in the future.
+    # The cache was written one hour ahead, so its time stamp is now in the future.
     after=
     chooses "a stamp from the future" counted
     probed "a stamp from the future" 3
@@ -217,8 +218,8 @@ fi
 
 # ---- quarantine ----------------------------------------------------------------------------------
 
-# crash_again AFTER STRIKES SECONDS: probe after AFTER seconds; the plugin then has STRIKES and is
-# quarantined for SECONDS.
+# crash_again AFTER STRIKES SECONDS: probe AFTER seconds later; the plugin must then have STRIKES
+# and be quarantined for SECONDS.
 crash_again() {
     after=$1
     chooses "asked after $1 s" neighbour
@@ -284,9 +285,10 @@ ds_accel list
 strikes "asked anew, and well again" ""
 chooses "well again" faulty
 
-# ---- a plugin that ends the process that uses it -------------------------------------------------
+# ---- a plugin that kills or exits the process that uses it ---------------------------------------
 
-# A program that uses the detected plugin; the command `detect` starts no plugin in its own process.
+# A program that uses the detected plugin, because the command `detect` starts no plugin in its own
+# process.
 cat >"$dir/user.py" <<'END'
 import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
@@ -296,14 +298,14 @@ library.ds_accel_name.argtypes = [ctypes.c_void_p]
 print(library.ds_accel_name(library.ds_accel_get()).decode())
 END
 
-# dies: run that program in a shell, which keeps its message about the signal off the terminal.
+# dies: run the program in a shell, which keeps the message about the signal off the terminal.
 dies() {
     # shellcheck disable=SC2086 # a list of words
     run ${after:+unshare --time --boottime $after} sh -c '"$@"; exit $?' - env DS_ACCEL_CONFIG="$config" \
         DS_ACCEL_PLUGIN_PATH="$plugins" "$python" "$dir/user.py" "$build/lib/libds_accel.so"
 }
 
-# ends_its_user FAULT CODE: check that the end of the process becomes a strike.
+# ends_its_user FAULT CODE: check that a plugin that kills or exits the process gets a strike.
 ends_its_user() {
     fresh
     put "$1"
@@ -337,8 +339,8 @@ ends_its_user() {
     chooses "$1: the repaired one" faulty
 }
 
-# The same when all plugins were evaluated before, so that the start is in an evaluation that checks
-# no file.
+# In this program all plugins were evaluated before the start, so the evaluation that leads to the
+# start checks no file.
 cat >"$dir/later.py" <<'END'
 import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
@@ -358,11 +360,12 @@ ends_its_user use_segv 139
 ends_its_user use_exit 0
 
 if [ -n "$can_shift" ]; then
-    # What ended the process is unknown: two ends within ten minutes count against the plugin.
+    # The cause of the death of the process is unknown, so only two deaths within ten minutes count
+    # against the plugin.
     fresh
     put use_segv
     dies
-    # The end is noticed late: the time when it happened counts.
+    # A death may be noticed late: the time of the death counts, not of its discovery.
     after=700
     dies
     strikes "ended twice, ten minutes apart" "1 start_failed false"
@@ -373,7 +376,7 @@ if [ -n "$can_shift" ]; then
     after=1900
     dies
     strikes "and again when it was asked again" "3 start_failed true"
-    # A strike of the other kind is not added to an old one, either.
+    # A strike of another kind is not added to the old strike either.
     fresh
     cp "$faults/../start/sometimes/ds_accel_faulty.so" "$plugins/"
     chooses "well at first" faulty
@@ -387,7 +390,8 @@ if [ -n "$can_shift" ]; then
     after=
 fi
 
-# A process that starts slowly, or starts at the same time, is not taken for dead.
+# Files of a process that starts slowly, or at the same time, are not taken for those of a dead
+# process.
 fresh
 put count counted
 chooses "a good one" counted
@@ -404,8 +408,7 @@ strikes "and counts for nothing" ""
 
 # ---- file systems --------------------------------------------------------------------------------
 
-# on FILE_SYSTEM_OPTIONS...: detect twice with the cache on a file system of its own, and print the
-# output.
+# on FILE_SYSTEM_OPTIONS...: detect twice with the cache on a file system of its own.
 on() {
     # shellcheck disable=SC2016 # expanded by the inner shell
     run unshare --mount sh -c 'options=$1; cache=$2; shift 2
@@ -438,8 +441,8 @@ if [ -n "$can_mount" ]; then
     on size=64k,mode=700
     probed "in order" 7
 
-    # Clearing works on a full disk: everything is removed, or what blocks the rest, or the store is
-    # rewritten in place.
+    # Clearing works on a full disk: it removes all files, or removes the file that blocks the
+    # others, or rewrites the store in place.
     fresh
     put probe_segv
     put count counted
@@ -475,7 +478,7 @@ strikes 0
 no plugin has crashed or hung recently
 lock" "$code $out"
 
-    # Another /etc/ld.so.cache may select other libraries.
+    # Another /etc/ld.so.cache may select other libraries, so the plugin must be probed again.
     rm -rf "$cache"
     rm -f "$count"
     chooses "before ldconfig" counted
@@ -491,8 +494,8 @@ fi
 
 # ---- hardware that appears -----------------------------------------------------------------------
 
-# Hardware that only the note names is looked for each time: the key of the stored configuration
-# covers only what the configuration names.
+# Hardware that only the note of a plugin names is looked for in each process: the key of the stored
+# configuration covers only hardware that the configuration names.
 if [ -w /dev/shm ]; then
     node=$(mktemp -u /dev/shm/XXXXXX)
     fresh
@@ -525,14 +528,14 @@ else
     echo "test_cache: hardware that comes is not tested: /dev/shm cannot be written"
 fi
 
-# ---- the remembered configuration ----------------------------------------------------------------
+# ---- the cached configuration --------------------------------------------------------------------
 
-# Parts of the configuration that detection does not need are there all the same: here a remedy, and
+# The cached configuration also contains the parts that detection does not need: here a remedy, and
 # a line of doctor.
 fresh
 printf '%s\n' '{"detection_order": ["neighbour"], "backends": {"mock": {"libraries": ["libmock_absent.so.1"],' \
     '"remedies": {"no_device": "buy one at the corner"}}}}' >"$config"
-sleep 3.1 # a file written less than three seconds ago is not remembered
+sleep 3.1 # a file written less than three seconds ago is not cached
 forced() {
     run env DS_ACCELERATOR=mock DS_ACCEL_MOCK_AVAILABLE=false "$program" --config "$config" detect
 }

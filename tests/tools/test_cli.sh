@@ -15,8 +15,8 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 
 # ---- the validator itself ------------------------------------------------------------------------
 
-# invalid PART JSON: check that the validator refuses JSON as `list --json`, with a message that
-# contains PART.
+# invalid PART JSON: check that the validator rejects JSON as output of `list --json`, with a
+# message that contains PART.
 invalid() {
     code=0
     # shellcheck disable=SC2059 # the argument has escapes
@@ -113,7 +113,7 @@ is "everything is disabled" "disabled denied allow" \
     "$(at candidates/name=cpu/state candidates/name=cpu/reason candidates/name=cpu/stage)"
 has "also said on stderr" "$err" "no accelerator can be used"
 
-# 6: nothing is available, because every plugin was refused for security.
+# 6: nothing is available, because every plugin was rejected for security.
 printf '{"trust": {"mode": "enforce"}}\n' >"$dir/enforce.json"
 refuses 6 "hash_unlisted" "$program" --config "$dir/enforce.json" detect
 refuses 4 "hash_unlisted" "$program" --config "$dir/enforce.json" -a cpu detect
@@ -144,7 +144,7 @@ for command in "explain cuda" "info cuda" doctor; do
 done
 run env DS_ACCELERATOR=cuda "$program" --config "$dir/remedies.json" detect
 has "a remedy that is masked" "$err" "Remedy: install the vendor's plugin"
-# Each command with the shipped configuration.
+# Each command works with the shipped configuration.
 run "$program" config show --json
 for name in cuda rocm xpu npu hpu mlu sdaa supa opencl; do
     for reason in no_device no_driver no_permission library_missing; do
@@ -217,7 +217,7 @@ refuses 1 "ds_accel_frobnicate.so" "$program" explain frobnicate
 has "where it was looked for" "$err" "$(cd "$build" && pwd -P)/lib/ds-accel"
 refuses 1 "No such file" "$program" lint "$dir/none.so"
 
-# The output cannot be written.
+# Output that cannot be written is a failure.
 if [ -c /dev/full ]; then
     for command in detect list info explain "env hpu" "config show" "config check" "list --json" --help \
         --version "help list" "lint $mocks/ds_accel_cuda.so"; do
@@ -240,7 +240,7 @@ is "stdin closed" "cpu" "$("$program" detect <&-)"
 
 # ---- the same output twice -----------------------------------------------------------------------
 
-# steady: remove figures that depend on time and load.
+# steady: mask the values that depend on time and load.
 steady() {
     "$program" --plugin-dir "$dir/two" "$@" --json |
         sed -E 's/"(elapsed_us|available_memory_bytes|process_memory_bytes)": [0-9]+/"\1": 0/'
@@ -254,7 +254,7 @@ done
 
 # ---- messages on stderr --------------------------------------------------------------------------
 
-# The mock's options are not those that the configuration declares for cuda.
+# Drop the options that the configuration declares for cuda, because the mock has other options.
 echo '{"backends": {"cuda": {"options": null}}}' >"$dir/undeclared.json"
 set -- "$program" --plugin-dir "$dir/cuda" --config "$dir/undeclared.json"
 warning="ds-accel: warning: detect: falling back to cpu: cuda is unavailable: no_driver: no module"
@@ -318,7 +318,7 @@ for command in list explain info "lint $mocks/ds_accel_cuda.so" "config show --e
     lacks "no colours in a pipe: $command" "$out$err" "$escape"
 done
 
-# terminal ASSIGNMENT: print what `list` writes to a terminal.
+# terminal ASSIGNMENT: print the output of `list` on a terminal, run with this environment setting.
 terminal() {
     script -qec "env $1 '$program' list" /dev/null </dev/null
 }
@@ -362,7 +362,7 @@ run "$program" --version
 has "--version" "$code $out$err" "0 ds-accel $version, plugin ABI "
 is "one line" "1" "$(count "$out" '')"
 
-# ---- places of options ---------------------------------------------------------------------------
+# ---- positions of options ------------------------------------------------------------------------
 
 set -- "$(steady detect)"
 for order in "--json --plugin-dir $dir/two detect" "--plugin-dir=$dir/two detect --json" \
@@ -380,7 +380,7 @@ answers mock "$program" -amock detect
 answers mock "$program" detect -qa mock
 answers mock "$program" -a cpu detect -a mock # the last option counts
 
-# ---- where it is run -----------------------------------------------------------------------------
+# ---- working directory and locale ----------------------------------------------------------------
 
 plugins "$dir/here/plugins" cuda
 ln -s "$(realpath --relative-to="$dir/here" "$program")" "$dir/here/accel"
@@ -406,9 +406,10 @@ for locale in tr_TR.UTF-8 C.UTF-8 de_DE.UTF-8 nonsense; do
         "$(LC_ALL=$locale "$program" config show)"
 done
 
-# ---- another place -------------------------------------------------------------------------------
+# ---- a moved prefix ------------------------------------------------------------------------------
 
-# Plugins, helper and configuration are beside the program, wherever it is and however it is called.
+# Plugins, helper and configuration are found beside the program, wherever it is and however it is
+# called.
 mkdir "$dir/moved"
 for part in bin lib libexec share; do cp -r "$build/$part" "$dir/moved"; done
 answers cpu "$dir/moved/bin/ds-accel" detect
@@ -431,7 +432,7 @@ report list 0 "$dir/apart/bin/ds-accel" list --json
 has "the library beside it is a link" "$(at 'plugins/*/path')" \
     "$here/moved/lib/ds-accel/ds_accel_mock.so"
 
-# A library in a linker namespace of its own finds them, too.
+# A library in its own linker namespace finds its files too.
 cat >"$dir/apart.c" <<'END'
 #include <dlfcn.h>
 #include <ds_accel.h>
@@ -485,7 +486,7 @@ if [ "$(id -u)" = 0 ] && setpriv --ruid 65534 --euid 0 true 2>/dev/null; then
     is "the user's files too" "package package" "$(at 'files/*/layer')"
     report info 0 secure info mock --json
     is "a plugin's variables too" "2" "$(at device_count)"
-    # Files beside the program are trusted as long as no other user can have put them there.
+    # Files beside the program are trusted if no other user can have put them there.
     secured=$dir/moved/bin/ds-accel
     report list 0 secure list --json
     has "an own directory beside it" "$(at 'plugins/*/path')" "$here/moved/lib/ds-accel/ds_accel_mock.so"
@@ -498,8 +499,8 @@ fi
 
 # ---- internal errors -----------------------------------------------------------------------------
 
-# Parsing this file takes 16 MiB, more than the memory limits below. Wherever the program reports
-# that memory is exhausted, the exit code is 7, and at some limit it reports it.
+# Parsing this file takes 16 MiB, more than the memory limits below allow. Whenever the program
+# reports exhausted memory, the exit code must be 7, and at one limit at least it must report it.
 if [ -z "${SAN:-}" ]; then
     { printf '{"deny": ["x"]}' && head -c 1000000 /dev/zero | tr '\0' ' '; } >"$dir/large.json"
     codes=

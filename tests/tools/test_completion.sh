@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# bash and zsh complete a command line with what ds-accel --help lists, backends by name, and files
-# where an argument is a file.  test_completion.sh BUILD
+# Completion in bash and zsh: it offers the words that ds-accel --help lists, names of backends, and
+# files for an argument that is a file.  test_completion.sh BUILD
 set -eu
 build=$1
 # shellcheck source=tests/tools/lib.sh
@@ -26,7 +26,7 @@ has "the help lists options" "$long" "--json"
 options="$long
 $short"
 
-# Backend names come from the configuration and from the files in the plugin directories.
+# Names of backends come from the configuration and from the files in the plugin directories.
 names() {
     {
         "$program" config show --json | "${PYTHON:-/usr/bin/python3}" -c '
@@ -53,13 +53,13 @@ with_vendor=$(names "$dir/path" "$dir/vendor")
 has "the shipped backends have names" "$on_path" "xpu.external"
 has "so have plugins on the path" "$on_path" "onpath"
 
-# ---- the cases -----------------------------------------------------------------------------------
+# ---- command lines to complete -------------------------------------------------------------------
 
 count=0
 lines=$dir/lines
 : >"$lines"
 
-# offers LINE WORDS: expect these candidates at the end of LINE, one on each line of WORDS.
+# offers LINE WORDS: expect these candidates at the end of LINE; WORDS has one candidate per line.
 offers() {
     count=$((count + 1))
     printf '%s\n' "$1" >>"$lines"
@@ -111,7 +111,7 @@ full.json" ;;
     *"|"*)
         offers "ds-accel $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
         offers "ds-accel --json $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
-        # Only options are left; --env is for config alone.
+        # Only options remain; --env belongs to config alone.
         offers "ds-accel $command ${argument%%|*} --" "$long$([ "$command" != config ] || echo '
 --env')"
         offers "ds-accel $command ${argument%%|*} " "$options$([ "$command" != config ] || echo '
@@ -203,11 +203,11 @@ full.json"
 offers "ds-accel detect --root fo" folder
 offers "ds-accel --root t" ""
 
-# ---- the shells ----------------------------------------------------------------------------------
+# ---- run both shells -----------------------------------------------------------------------------
 
 cd "$dir/work"
 
-# verdict SHELL NUMBER LINE GIVEN: compare one line's candidates with the expected ones.
+# verdict SHELL NUMBER LINE GIVEN: compare the candidates for one line with the expected ones.
 verdict() {
     is "$1 at the end of \"$3\"" "$(cat "$dir/wanted.$2")" "$(printf '%s\n' "$4" | sed '/^$/d' | sort -u)"
 }

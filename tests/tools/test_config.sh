@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The commands env and config: the variables that the shell gets, problems of files, values and
-# their origins.  test_config.sh BUILD
+# The commands env and config: the variables that a shell sets, problems in files, values and their
+# origins.  test_config.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -35,7 +35,8 @@ answers "export MOCK_RUNTIME='1'" "$program" -a mock env
 report env 0 "$program" env mock --json
 has "the plugin's own" "$(at variables/0/origin)" "ds_accel_mock.so"
 
-# The shell restores every value exactly as it is in the file; rules decide.
+# The shell sets every value exactly as it is in the file; the rule of each variable decides whether
+# it is set.
 cat >"$dir/env.json" <<'END'
 {"backends": {"hpu": {"env": [
   {"name": "ODD", "value": "it's \"$HOME\" `id` $(id) \\ *;\nnext  ", "rule": "always"},
@@ -75,14 +76,15 @@ is "a key twice" "$dir/twice.json 2" "$(at problems/0/file problems/0/line)"
 printf '{"deny": [}' >"$dir/syntax.json"
 refuses 5 "$dir/syntax.json:1:11: " "$program" --config "$dir/syntax.json" detect
 
-# Files named by relative and absolute paths.
+# Files can be named by relative and absolute paths.
 good=$dir/good.json
 printf '{"deny": ["x"]}\n' >"$good"
 mkdir -p "$dir/directory" "$dir/empty" "$dir/closed"
 cp "$good" "$dir/directory/a.json"
 cp "$dir/three.json" "$dir/directory/b.json"
 cp "$dir/three.json" "$dir/directory/not-one.txt"
-# checks CODE PROBLEMS FILES ARGUMENTS...: check that text and JSON report the same.
+# checks CODE PROBLEMS FILES ARGUMENTS...: check that the command exits with CODE and reports the
+# same number of problems and files in text and in JSON.
 checks() {
     wanted="$1 $2 $3"
     shift 3
@@ -149,8 +151,8 @@ run "$program" --config "$dir/mock.json" config show
 has "as text" "$out" "# explicit $dir/mock.json"
 has "as text" "$out" "accelerator = \"mock\"  # $dir/mock.json:1"
 
-# The user's directory; a file given with --config replaces it; a relative XDG_CONFIG_HOME counts as
-# unset.
+# The configuration directory of the user is read; a file given with --config replaces it; a
+# relative XDG_CONFIG_HOME counts as unset.
 mkdir -p "$XDG_CONFIG_HOME/ds-accel"
 cp "$dir/mock.json" "$XDG_CONFIG_HOME/ds-accel/10.json"
 echo '{"accelerator": "cpu"}' >"$XDG_CONFIG_HOME/ds-accel/20.json"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The mock and the cpu plugin pass the conformance suite. It finds each mistake of mutants.txt and
-# mutants_cpu.txt by its rule and by no other rule. Every rule with a check has a mutant.
-# test_conformance.sh BUILD
+# The mock and the cpu plugin pass the conformance suite. For each mistake of mutants.txt and
+# mutants_cpu.txt, the suite reports exactly the rule that the mistake breaks. Every rule that has a
+# check has a mutant.  test_conformance.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -33,12 +33,12 @@ at() {
     printf '%s\n' "$out" | "$python" "$source/tests/tools/validate.py" - "$@" 2>&1 | paste -sd ' ' -
 }
 
-# broken: print the rules that the last output, a text, reports as broken.
+# broken: print the rules that the last output, in text form, reports as broken.
 broken() {
     printf '%s\n' "$out" | awk '$2 == "failed" { print $1 }' | sort -u | paste -sd ' ' -
 }
 
-# ---- the list ------------------------------------------------------------------------------------
+# ---- the list of rules ---------------------------------------------------------------------------
 
 run "$program" conformance --list --json
 is "exit code of --list" 0 "$code"
@@ -80,7 +80,7 @@ run "$program" conformance mock --group stream -v
 is "one group" "0 stream" "$code $(printf '%s\n' "$out" | sed '$d' | awk '{ print $3 }' | sort -u)"
 run "$program" conformance mock --rule DSA-P29 -v
 is "one rule" "0 DSA-P29 passed" "$code $(printf '%s\n' "$out" | sed '$d' | awk '{ print $1, $2 }')"
-# The mock queues no work and sets few flags: checks that it skips for that reason run on cpu.
+# The mock queues no work and sets few flags; the checks that it skips for these reasons run on cpu.
 skipped() {
     printf '%s\n' "$out" | awk '$2 == "skipped" && ($3 == "held" || $3 == "flags") == '"$1"
 }
@@ -95,10 +95,10 @@ run env DS_ACCEL_CPU_ASYNC=true "$program" conformance "$mutant_cpu" -v
 is "the cpu mutants' plugin without a mistake" "0  4" "$code $(broken) $(skipped 1 | wc -l)"
 unset LOCAL_SIZE
 
-# ---- mistakes ------------------------------------------------------------------------------------
+# ---- mutants that each make one mistake ----------------------------------------------------------
 
-# find_mistakes PLUGIN JOBS [--rule]: run the suite for each mistake on stdin, JOBS at a time; with
-# --rule, only the checks of the mistake's own rule.
+# find_mistakes PLUGIN JOBS [--rule]: run the suite for each mistake listed on stdin, JOBS at a
+# time; with --rule, run only the checks of the rule that the mistake breaks.
 find_mistakes() {
     # shellcheck disable=SC2016 # expanded by the inner shell
     xargs -r -P "$2" -L 1 sh -c '
@@ -107,15 +107,15 @@ find_mistakes() {
         echo "$status" >"$found/$4.code"' sh "$program" "$1" "${3-}"
 }
 
-# what_broke NAME: print the exit code and the broken rules of the run for a mistake.
+# what_broke NAME: print the exit code and the broken rules of the run for the mistake NAME.
 what_broke() {
     out=$(cat "$found/$1.out")
     echo "$(cat "$found/$1.code") $(broken)"
 }
 
-# mistakes PLUGIN LIST JOBS ONE_IN: check that the checks of its rule find each mistake of LIST,
-# JOBS runs at a time. Only the whole suite shows that a mistake breaks no other rule: it runs for
-# one mistake in ONE_IN, and for the few that the checks of their rule alone do not find.
+# mistakes PLUGIN LIST JOBS ONE_IN: check that each mistake of LIST is found by the checks of its
+# rule, JOBS runs at a time. Only the whole suite shows that a mistake breaks no other rule: it runs
+# for one mistake in ONE_IN, and for each mistake that the checks of its rule alone do not find.
 mistakes() {
     export found="$dir/found"
     rm -rf "$found"
@@ -135,7 +135,7 @@ mistakes() {
     done <"$2"
 }
 mistakes "$mutant" "$mutants" 4 16
-# Most of these mistakes wait for work that never ends: run all of them at the same time.
+# Most of these mistakes wait for work that never finishes, so all of them run at the same time.
 export LOCAL_SIZE=2 DS_ACCEL_CPU_ASYNC=true
 mistakes "$mutant_cpu" "$mutants_cpu" 0 4
 unset LOCAL_SIZE DS_ACCEL_CPU_ASYNC
@@ -162,14 +162,14 @@ run env DS_ACCEL_MOCK_LAUNCH_LATENCY_NS=100000000000 "$program" --config "$dir/s
     conformance --json mock --rule DSA-P52
 is "a check that does not end" "1 no result within 200 ms, in stream_synchronize" "$code $(at checks/0/detail)"
 
-# ---- ends of the process -------------------------------------------------------------------------
+# ---- plugins that kill or exit the process -------------------------------------------------------
 
-# counts: print the passed, failed and skipped checks of the last output, JSON.
+# counts: print the numbers of passed, failed and skipped checks of the last output, in JSON form.
 counts() {
     at summary/passed summary/failed summary/skipped
 }
 
-# slot RULE: print the first failed check of RULE in the last output, JSON, and its slot.
+# slot RULE: print the first failed check of RULE, and its slot, in the last output, in JSON form.
 slot() {
     printf '%s\n' "$out" | "$python" -c '
 import json, sys
@@ -202,7 +202,7 @@ run env MUTANT=hangs "$program" --config "$dir/second.json" conformance --json "
 is "a hang in one slot costs a check" "1 device_health" "$(at summary/failed) $(slot DSA-P26)"
 is "and those that are about it are skipped" 1 "$(($(at summary/skipped) <= always_skipped + 2))"
 
-# ---- what is printed -----------------------------------------------------------------------------
+# ---- output of the plugin ------------------------------------------------------------------------
 
 run env MUTANT=prints_banner "$program" conformance --json "$mutant" --rule DSA-P13
 has "what is printed is shown with its check, without what controls a terminal" \
@@ -220,8 +220,8 @@ is "of two checks in one process, each has its own" 0 "$(at checks/1/output | gr
 
 # ---- lint ----------------------------------------------------------------------------------------
 
-# A plugin's output and leftovers break the same rule in lint and in conformance; DSA-P5 is a defect
-# of the fixture itself.
+# A plugin that prints or leaves something behind breaks the same rule in lint and in conformance;
+# DSA-P5 is a defect of the fixture itself.
 for name in prints_banner prints_at_end leaves_descriptor leaves_by_init logs_two_lines logs_nothing; do
     run env MUTANT="$name" "$program" lint "$mutant"
     wanted=$(broken | sed 's/ *DSA-P5//')
@@ -240,8 +240,8 @@ is "conformance of what is tolerated" 0 "$code"
 
 # ---- sanitizers ----------------------------------------------------------------------------------
 
-# sanitized KIND LIBRARY: build the mutants' plugin with a sanitizer and set $preload to its runtime
-# library; false if the compiler cannot, or if this build has a sanitizer already.
+# sanitized KIND LIBRARY: build the plugin of the mutants with a sanitizer and set $preload to its
+# runtime library; fail if the compiler cannot, or if this build has a sanitizer already.
 sanitized() {
     preload=$(gcc -print-file-name="$2" 2>/dev/null || true)
     mkdir -p "$dir/$1"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# compare.py finds each kind of difference between one of our declarations and a vendor's header (an
-# invented one here), and each vendor declaration of the plugins is in a table.
+# compare.py finds each kind of difference between a declaration of ours and the header of a vendor
+# (an invented header here), and each vendor declaration in the plugins is in a table.
 # test_declarations.sh BUILD
-# shellcheck disable=SC2016 # the $ is sed's
+# shellcheck disable=SC2016 # the $ belongs to sed
 set -eu
 # shellcheck source=tests/tools/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -88,11 +88,11 @@ END_OF_TABLE
 mkdir "$dir/include"
 header=$dir/include/acme.h
 
-# compared: print compare.py's result for the header, without the directory in its last line.
+# compared: print the result of compare.py for the header, without the directory in its last line.
 compared() {
     run "$python" "$compare" --in "ACME_HEADERS=$dir/none $dir/include" "$dir/acme.table"
 }
-# differs WHAT SED TEXT: check that SED makes this difference in the header and no other.
+# differs WHAT SED TEXT: check that the script SED causes the difference TEXT, and no other.
 differs() {
     sed "$2" "$dir/true.h" >"$header"
     if cmp -s "$dir/true.h" "$header"; then

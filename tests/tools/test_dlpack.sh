@@ -10,7 +10,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# Not run with a sanitizer: Python would have to load the sanitizer's library first.
+# This test does not run with a sanitizer, whose library Python would have to load first.
 if [ -n "${SAN:-}" ]; then
     echo "$(basename "$0" .sh): not run: Python has no sanitizer"
     exit 0

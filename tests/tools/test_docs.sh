@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# docs/plugin-abi.md agrees with the programs: its plugin compiles and works, its rules are those
-# that lint checks and the sources cite, its configuration is valid.  test_docs.sh BUILD
+# docs/plugin-abi.md agrees with the programs: its plugin compiles and works, its rules are the
+# rules that lint checks and that the sources cite, its configuration is valid.  test_docs.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,7 +12,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 program=$build/bin/ds-accel
 abi=$source/docs/plugin-abi.md
 
-# fence LANGUAGE NUMBER: print the text of a fenced block, counted from 1.
+# fence LANGUAGE NUMBER: print fenced block NUMBER of this language, counted from 1.
 fence() {
     awk -v open="\`\`\`$1" -v wanted="$2" \
         '/^```/ { inside = $0 == open && ++count == wanted; next } inside' "$abi"
@@ -29,7 +29,7 @@ lines() {
 link="-shared -fPIC -fvisibility=hidden -Wl,-z,defs,-z,now,-z,nodelete"
 has "the document's command has the flags used here" "$(fence sh 1)" "cc $link"
 
-# compile COMPILER STANDARD LANGUAGE
+# compile COMPILER STANDARD LANGUAGE: compile the plugin of the document.
 compile() {
     rm -f "$plugin"
     # shellcheck disable=SC2086 # a list of words
@@ -61,7 +61,7 @@ has "info" "$code $out" '"available": true'
 
 # ---- the rules -----------------------------------------------------------------------------------
 
-# A rule is one item, "- **DSA-P1** title."; the comparison ignores code marks.
+# A rule is one list item, "- **DSA-P1** title."; the comparison ignores code marks.
 rules=$(sed -n 's/^- \*\*\(DSA-[PH][0-9]*\)\*\* /\1 /p' "$abi" | tr -d '`')
 is "no rule has two items" "" "$(printf '%s\n' "$rules" | awk '{ print $1 }' | sort | uniq -d)"
 cited=$(cd "$source" && grep -rhoE 'DSA-[PH][0-9]+' core plugins tools plugin-api.h "$abi" | sort -u)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The command doctor: every finding is provoked, reported with a remedy, and gone after the remedy;
-# exit codes; the shape of the JSON; doctor wakes no device and loads no plugin.  test_doctor.sh
-# BUILD
+# The command doctor: the test causes every finding, which must be reported with a remedy and
+# disappear after the remedy. Also exit codes and the shape of the JSON; doctor wakes no device and
+# loads no plugin.  test_doctor.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -18,7 +18,7 @@ plugins=$dir/plugins
 mkdir -p "$plugins" "$machine"
 chmod 755 "$dir"
 
-# The build directory is a prefix; other users can read a copy of it.
+# The build directory is an installation prefix; this copy of it is readable by other users.
 mkdir "$dir/prefix"
 for part in bin lib libexec share; do
     cp -R "$build/$part" "$dir/prefix/"
@@ -28,8 +28,9 @@ validate() {
     "${PYTHON:-/usr/bin/python3}" "$source/tests/tools/validate.py" "$@"
 }
 
-# doctor CODE [COMMAND...]: check for exit code CODE, only warnings on stderr, valid JSON, and the
-# same problems as text. COMMAND runs the program, with other rights for example. Sets $text.
+# doctor CODE [COMMAND...]: check that doctor exits with CODE, prints only warnings on stderr, and
+# prints valid JSON and, as text, equally many problems. COMMAND runs the program, for example with
+# other rights. Sets $text.
 doctor() {
     wanted=$1
     shift
@@ -100,7 +101,7 @@ doctor 0
 put etc/group "root:x:0:
 render:x:$(id -g):"
 chmod 000 "$machine/dev/nvidia0"
-# Root may open every node, so another user runs it.
+# Root may open every node, so doctor runs as another user.
 user=
 [ "$(id -u)" != 0 ] || user="setpriv --reuid 65534 --regid 65534 --clear-groups"
 # shellcheck disable=SC2086 # a list of words
@@ -128,7 +129,7 @@ doctor 0
 
 # ---- libraries -----------------------------------------------------------------------------------
 
-# Loading the runtime would end the program: doctor only looks for the file.
+# Loading this runtime would kill the program, but doctor only looks for the file.
 "${CC:-gcc}" -shared -fPIC -nostdlib -Wl,-soname,libcuda.so.1 -o "$dir/libcuda.so.1" -x c - <<'END'
 __attribute__((constructor)) static void die(void) { __builtin_trap(); }
 END
@@ -142,7 +143,7 @@ doctor 0 env LD_LIBRARY_PATH=/opt/cuda/lib
 found library ok libcuda.so.1 "/opt/cuda/lib/libcuda.so.1, for cuda" ""
 cp "$dir/libcuda.so.1" "$machine/usr/lib/"
 doctor 0
-# Absent hardware takes one line; -v and JSON list all of it.
+# Absent hardware takes a single line; -v and JSON list each backend.
 rm -rf "$dir/merely"
 mkdir "$dir/merely" "$dir/merely/machine"
 for name in xpu npu cuda; do
@@ -153,7 +154,7 @@ merely() {
         "$program" -q --root "$dir/merely/machine" --plugin-dir "$dir/merely" doctor "$@"
 }
 merely
-# The mocks' variables are not among the known ones.
+# The variables of the mocks are unknown to the configuration, which causes three warnings.
 is "merely absent: all there is to say" "0 info     hardware           no hardware of xpu, npu, cuda here; -v shows more
 0 problems, 3 warnings" "$code $(printf '%s\n' "$out" | sed '/^warning  config /,+1d')"
 merely -v
@@ -173,7 +174,7 @@ has "one is not absent" "$out" "no hardware of xpu, cuda here"
 has "one is not absent: its block" "$out" "npu: no_device"
 rm -rf "$dir/merely"
 
-# A library that a plugin links: reported with the plugin, gone when the loader can find it.
+# A library that a plugin needs is reported with the plugin until the loader can find the library.
 cp "$build/tests/fixtures/missing_library/ds_accel_missing_library.so" "$plugins/"
 doctor 1
 found plugin_dependency problem libds_accel_absent.so.1 \
@@ -208,8 +209,8 @@ doctor 0 env DS_ACCEL_PLUGIN_PATH="$dir/more"
 found plugin warning "$(cd "$dir/more" && pwd -P)/ds_accel_cuda.so" "shadowed: by " "remove one"
 doctor 0
 
-# A suspended device is no problem, and doctor does not wake it: the trace would show the plugin's
-# code.
+# A suspended device is not a problem, and doctor must not wake it: the trace of system calls must
+# show no access to the device.
 put $pci/power/runtime_status suspended
 doctor 0
 found plugin info cuda "asleep: 0000:01:00.0 suspended" "by name"
@@ -265,7 +266,7 @@ END
 
 # ---- limits --------------------------------------------------------------------------------------
 
-# Without the capability, the limit applies to root, too.
+# Run doctor as a user without capabilities: the limit does not apply to root with CAP_IPC_LOCK.
 plain=
 [ "$(id -u)" != 0 ] || plain="setpriv --reuid 65534 --regid 65534 --clear-groups"
 # shellcheck disable=SC2086

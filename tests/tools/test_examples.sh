@@ -12,7 +12,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 guide=$source/docs/programming.md
 cd "$dir"
 
-# fence LANGUAGE NUMBER: print the text of a fenced block, counted from 1.
+# fence LANGUAGE NUMBER: print fenced block NUMBER of this language, counted from 1.
 fence() {
     awk -v open="\`\`\`$1" -v wanted="$2" \
         '/^```/ { inside = $0 == open && ++count == wanted; next } inside' "$guide"
@@ -41,7 +41,7 @@ cat >replay.out <<'END'
 after 4 replays: 10
 END
 
-# The installed form of ds-accel.pc, for this build directory.
+# ds-accel.pc as it would be installed, for this build directory.
 cat >ds-accel.pc <<END
 Name: ds-accel
 Description: accelerators found through plugins
@@ -55,7 +55,7 @@ flags=$(PKG_CONFIG_PATH=. pkg-config --cflags --libs ds-accel)
 export LD_LIBRARY_PATH="$build/lib" DS_ACCEL_TRACE_FILE="$dir/trace.json"
 
 sanitize=${SAN:+-fsanitize=$SAN}
-# compile PROGRAM COMPILER STANDARD LANGUAGE
+# compile PROGRAM COMPILER STANDARD LANGUAGE: compile the program.
 compile() {
     rm -f "$1"
     # shellcheck disable=SC2086 # lists of words
@@ -63,7 +63,7 @@ compile() {
     is "$2 -std=$3 $1.c" "0 " "$code $err"
 }
 
-# try PROGRAM WHAT VARIABLE=VALUE...: check the program's output.
+# try PROGRAM WHAT VARIABLE=VALUE...: run the program with the variables and check its output.
 try() {
     program=$1
     what=$2
@@ -89,7 +89,7 @@ for program in move overlap replay; do
             try "$program" "on cpu with queues, layers $layers" DS_ACCELERATOR=cpu \
                 DS_ACCEL_CPU_ASYNC=true DS_ACCEL_LAYERS=$layers
         done
-        # The accelerator of ds_accel_get() is never destroyed: the end of the process closes the
+        # The context of ds_accel_get() is never destroyed: the exit of the process closes the JSON
         # array.
         run "${PYTHON:-/usr/bin/python3}" -c 'import json, sys; print(len(json.load(open(sys.argv[1]))) > 3)' trace.json
         is "the trace of $program is whole" "0 True" "$code $out"
@@ -108,7 +108,7 @@ for program in move overlap replay; do
 done
 
 fence python 1 >name.py
-if [ -z "$sanitize" ]; then # Python would need the sanitizer, too
+if [ -z "$sanitize" ]; then # otherwise Python would have to load the sanitizer too
     run env DS_ACCELERATOR=mock "${PYTHON:-/usr/bin/python3}" name.py
     is "Python" "0 mock:0 " "$code $out $err"
     run env DS_ACCELERATOR=nosuch "${PYTHON:-/usr/bin/python3}" name.py

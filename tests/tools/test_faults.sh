@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Every fault of a plugin, beside a good plugin that must still be chosen: the report of explain
-# (compared with tests/fixtures/golden), no process left running, and a remedy that works.
-# test_faults.sh BUILD [--golden]: --golden writes the golden reports instead.
+# Each fault of a plugin, beside a good plugin that must still be chosen: the report of explain is
+# compared with tests/fixtures/golden, no process is left running, and the remedy works.
+# test_faults.sh BUILD [--golden]: with --golden, write the golden reports instead.
 set -eu
 build=$(cd "$1" && pwd)
 golden=${2:+--write}
@@ -22,7 +22,8 @@ program=$dir/prefix/bin/ds-accel
 config=$dir/config.json
 mark=DS_TEST_RUN=$$-$(date +%s)
 
-# The build directory is a prefix; other users can read a copy, and the test can damage a copy.
+# The build directory is an installation prefix; other users can read this copy, and the test can
+# damage it.
 mkdir -p "$dir/prefix" "$dir/answers"
 for part in bin lib libexec share; do
     [ ! -d "$build/$part" ] || cp -R "$build/$part" "$dir/prefix/"
@@ -30,12 +31,12 @@ done
 cp "$faults/none/ds_accel_faulty.so" "$dir/good.so"
 cd "$dir"
 
-# The time limit of plugins that hang, and of all others.
+# Time limits of plugins: the short one for plugins that hang, the long one for all others.
 short_ms=700
 [ -z "${SAN:-}" ] || short_ms=1500
 long_ms=10000
 timeout_ms=$long_ms
-# A command prefix: empty, or one that runs the program as another user.
+# Command prefix: empty, or a command that runs the program as another user.
 as_user=
 
 validate() {
@@ -60,7 +61,7 @@ fresh() {
     configure
 }
 
-# put FAULT: install a faulty plugin beside it, in place of an earlier one.
+# put FAULT: install a faulty plugin beside the good one, replacing an earlier faulty plugin.
 put() {
     rm -rf "$plugins/ds_accel_faulty.so"
     cp "$faults/$1/ds_accel_faulty.so" "$plugins/"
@@ -85,14 +86,14 @@ with() {
     with=$*
 }
 
-# of_ours: print the processes that this test started and that still run. A zombie has no
-# environment.
+# of_ours: print the running processes that this test started; a zombie has no environment and is
+# not counted.
 of_ours() {
     grep -lsaF "$mark" /proc/[0-9]*/environ || true
 }
 
-# nobody_left NAME: check that none is left. A process that was killed a moment ago may take a
-# moment.
+# nobody_left NAME: check that no such process is left. A process that was just killed may take a
+# moment to disappear.
 nobody_left() {
     tries=0
     while left=$(of_ours) && [ -n "$left" ] && [ $tries -lt 100 ]; do
@@ -105,7 +106,7 @@ nobody_left() {
     done
 }
 
-# meet NAME STATE CODE [BACKEND [CHOSEN [KIND]]]: run explain and keep its report for golden.py,
+# meet NAME STATE CODE [BACKEND [CHOSEN [KIND]]]: run explain and store its report for golden.py,
 # which compares it at the end; check that detect chooses the neighbour and that no process is left.
 meet() {
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "${4:-faulty}" "${5:-neighbour}" "${6:-own}" \
@@ -131,9 +132,9 @@ skip() {
     echo "faults: not tested: $1: $2"
 }
 
-# ---- what a plugin's code does -------------------------------------------------------------------
+# ---- faults in the code of a plugin --------------------------------------------------------------
 
-# is_buildable FAULT: whether the fault was built, and can occur on this machine.
+# is_buildable FAULT: return true if the fault was built and can occur on this machine.
 is_buildable() {
     if [ ! -f "$faults/$1/ds_accel_faulty.so" ]; then
         skip "$1" "it was not built, for want of a C++ compiler"
@@ -147,14 +148,14 @@ is_buildable() {
     return 1
 }
 
-# changed_too NAME: print what the kernel changes along with NAME.
+# changed_too NAME: print the further changes that the kernel makes along with the change NAME.
 changed_too() {
     case $1 in
     change_ids) echo ', "changes_dumpable", "changes_death_signal"' ;;
     esac
 }
 
-# code_fault NAME STATE CODE [KIND]: check a plugin whose code has the fault.
+# code_fault NAME STATE CODE [KIND]: check a plugin whose code has the fault NAME.
 code_fault() {
     is_buildable "$1" || return 0
     fresh
@@ -212,11 +213,11 @@ done <"$source/tests/fixtures/faults.txt"
 leaves_process=yes
 code_fault leave_daemon rejected leaves_process variant
 code_fault ignores_term timed_out probe_hung variant
-# The helper exits this way by itself when memory is short; that is not the plugin's fault.
+# The helper also exits this way when memory is short, so it is not the fault of the plugin.
 leaves_process=no
 code_fault out_of_memory error helper_failed
 
-# A slow plugin has no defect: a longer time limit is the remedy.
+# A slow plugin has no defect: the remedy is a longer time limit.
 fresh
 put slow
 timeout_ms=500
@@ -226,9 +227,9 @@ timeout_ms=$long_ms
 configure
 remedied slow "raise probe.timeout_ms"
 
-# ---- what kind of file it is ---------------------------------------------------------------------
+# ---- files that are not valid plugins ------------------------------------------------------------
 
-# file_fault NAME STATE CODE: check a file that is no valid plugin; the remedy is a valid file.
+# file_fault NAME STATE CODE: check a file that is not a valid plugin; the remedy is a valid file.
 file_fault() {
     meet "$1" "$2" "$3"
     put none
@@ -258,7 +259,7 @@ put none
 poke 16 '\002\000'
 file_fault program rejected elf_not_shared_object
 
-# Without its dynamic section: its program header (type 2) becomes one of type 0, which is ignored.
+# Remove the dynamic section: the program header of type 2 becomes type 0, which is ignored.
 fresh
 put none
 poke "$("$python" -c 'import struct, sys
@@ -268,7 +269,7 @@ print(next(at + i * size for i in range(count) if struct.unpack_from("<I", head,
     "$plugins/ds_accel_faulty.so")" '\000'
 file_fault bad_dynamic rejected elf_bad_dynamic
 
-# An ELF version that our reader ignores and the dynamic linker rejects.
+# An ELF version that our reader ignores but the dynamic linker rejects.
 fresh
 put none
 poke 20 '\002\002\002\002'
@@ -306,7 +307,7 @@ meet link_loop rejected link_loop
 ln -sf "$dir/good.so" "$plugins/ds_accel_faulty.so"
 remedied link_loop "make it a link to the plugin's file"
 
-# ---- owners and modes ------------------------------------------------------------------
+# ---- owners and modes ----------------------------------------------------------------------------
 
 fresh
 put none
@@ -315,8 +316,8 @@ meet file_writable rejected file_writable
 chmod go-w "$plugins/ds_accel_faulty.so"
 remedied file_writable "chmod go-w the file"
 
-# apart: put the faulty plugin into $dir/above/below, named by the configuration. The neighbour
-# stays elsewhere, since a fault of a directory affects all files in it.
+# apart: install the faulty plugin in $dir/above/below, which the configuration names. The neighbour
+# stays elsewhere, because a fault of a directory affects all files in it.
 apart() {
     fresh
     rm -rf "$dir/above"
@@ -385,7 +386,7 @@ meet bad_name rejected bad_name Faulty
 mv "$plugins/ds_accel_Faulty.so" "$plugins/ds_accel_faulty.so"
 remedied bad_name "rename the file"
 
-# Two plugins of one name: the first is broken, the second is good and shadowed.
+# Two plugins of one name: the first is broken, the second is good but shadowed by the first.
 apart
 put no_note
 meet shadowed shadowed shadowed
@@ -404,13 +405,13 @@ meet not_allowed disabled not_allowed
 configure '"allow": ["neighbour", "faulty"]'
 remedied not_allowed "add the name"
 
-# The hashes of both plugins; the detail has the hash to add.
+# Hashes of both plugins; the evidence must contain the hash to add.
 hash_of() {
     sha256sum "$1" | cut -d ' ' -f 1
 }
 neighbour_hash=$(hash_of "$plugins/ds_accel_neighbour.so")
 faulty_hash=$(hash_of "$plugins/ds_accel_faulty.so")
-# enforce [MEMBERS]
+# enforce [MEMBERS]: require hashes, of the neighbour and of the plugins in MEMBERS.
 enforce() {
     configure "\"trust\": {\"mode\": \"enforce\", \"sha256\": {\"neighbour\": \"$neighbour_hash\"${1:+, $1}}}"
 }
@@ -425,11 +426,11 @@ meet hash_mismatch rejected hash_mismatch
 enforce "\"faulty\": \"$faulty_hash\""
 remedied hash_mismatch "correct its SHA-256"
 
-# ---- the plugin's own "no" -----------------------------------------------------------------------
+# ---- reasons that the plugin itself reports ------------------------------------------------------
 
-# The report of explain for each reason. tests/sim/test_remedies.sh checks that their remedies work,
-# on a machine with real nodes and libraries: here a script makes the plugin report the reason, and
-# there is nothing to repair.
+# The report of explain for each reason. Here options of the mock select the reason, so there is
+# nothing to repair; tests/sim/test_remedies.sh checks the remedies on a machine with real nodes and
+# libraries.
 fresh
 cp "$fixtures/mocks/ds_accel_cuda.so" "$plugins/"
 for reason in no_device no_driver no_permission library_missing symbol_missing driver_mismatch \
@@ -451,8 +452,8 @@ with
 
 # ---- a real runtime ------------------------------------------------------------------------------
 
-# It leaves threads, and its LLVM installs signal handlers, as vendors' runtimes do. The printed
-# remedies are applied until none is left. Without a runtime, the plugin reports that instead.
+# PoCL leaves threads, and its LLVM installs signal handlers, as runtimes of vendors do. The printed
+# remedies are applied until no finding is left. Without PoCL, the plugin reports its absence.
 fresh
 cp "$faults/pocl/ds_accel_pocl.so" "$plugins/"
 with POCL_CACHE_DIR="$dir/pocl"
@@ -472,10 +473,10 @@ library_missing | no_device) skip "an OpenCL runtime" "$reason" ;;
 esac
 with
 
-# ---- many at once --------------------------------------------------------------------------------
+# ---- several faulty plugins at once --------------------------------------------------------------
 
-# renamed FAULT NAME: install a faulty plugin under another name of six letters, replaced in the
-# whole file.
+# renamed FAULT NAME: install a faulty plugin under another name of six letters, replacing the name
+# in the whole file.
 renamed() {
     LC_ALL=C sed "s/faulty/$2/g" "$faults/$1/ds_accel_faulty.so" >"$plugins/ds_accel_$2.so"
 }
@@ -506,7 +507,7 @@ for parallel in 1 4; do
     # shellcheck disable=SC2086 # a list of words
     is "ten plugins, $parallel at a time" "$wanted" "$(printf '%s' "$out" |
         validate "$source/conf/schema/explain.json" $states 2>&1 | paste -sd ' ' -)"
-    # In the worst case each of the ten takes its time limit, and a second to be ended.
+    # In the worst case each of the ten takes its time limit and one more second to be killed.
     limit_ms=$((10 * (short_ms + 1000)))
     is "ten plugins, $parallel at a time, within $limit_ms ms" yes \
         "$([ $elapsed_ms -lt $limit_ms ] && echo yes || echo "$elapsed_ms ms")"
@@ -530,8 +531,8 @@ END
 passed=$((passed + more_passed))
 failed=$((failed + more_failed))
 
-# This test covers every reason of a plugin, except those of other tests: file_changed (a race),
-# asleep (a machine's power states), quarantined (the cache).
+# This test must cover every reason of a plugin except those of other tests: file_changed (a race),
+# asleep (power states of a machine), quarantined (the cache).
 cut -f 3 "$dir/cases" | sort -u >"$dir/met"
 sed -n '/^GATE("",/q; s/^REASON([A-Z0-9_]*, "\([a-z0-9_]*\)".*/\1/p' "$source/core/reasons.def" |
     grep -vx -e file_changed -e asleep -e quarantined | sort -u >"$dir/reasons"

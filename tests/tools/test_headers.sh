@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The public headers compile alone, without a warning, in every supported language version; so do
-# plugins in C and in C++. Their constants are literals, which tools of other languages can read.
+# The public headers compile alone and without a warning in every supported language version; so do
+# plugins in C and in C++. Constants of the headers are literals, which tools of other languages can
+# read.
 # test_headers.sh BUILD
 set -eu
 build=$1
@@ -66,7 +67,7 @@ warnings="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcas
 warnings_c="-Wmissing-prototypes -Wstrict-prototypes -Wc++-compat"
 warnings_cc="-Wold-style-cast -Wzero-as-null-pointer-constant -Wextra-semi -Wnon-virtual-dtor"
 
-# check COMPILER STANDARD FILE WARNING...: compile FILE; the headers cause no warning.
+# check COMPILER STANDARD FILE WARNING...: compile FILE; the headers must cause no warning.
 check() {
     compiler=$1
     standard=$2
@@ -78,8 +79,8 @@ check() {
     is "$compiler -std=$standard $file" "0 " "$code $err"
 }
 
-# languages C C++ WARNING...: compile every header and plugin in every version; the flags are for
-# C++.
+# languages C C++ WARNING...: compile every header and plugin in every language version with these
+# two compilers; the warnings are for C++ only.
 languages() {
     cc=$1
     cxx=$2
@@ -122,7 +123,7 @@ fi
 
 # ---- comments ------------------------------------------------------------------------------------
 
-# Every function that one side provides for the other has a comment with its contract.
+# Every function that one side of the ABI provides for the other has a comment with its contract.
 cat >"$dir/slots.awk" <<'AWK'
 /^struct ds_accel_(plugin|host|ext_[a-z]+) \{/ { inside = 1 }
 /^}/ { inside = 0 }
@@ -142,8 +143,9 @@ is "a comment above every struct" "0 " "$code $out"
 
 # ---- constants -----------------------------------------------------------------------------------
 
-# A macro without parameters is a number or a string literal, not another macro or a cast, or it is
-# the enumerator of its own name; a family, DS_ACCEL_FLAG_*, has one type.
+# A macro without parameters is a number or a string literal, neither another macro nor a cast, or
+# is the enumerator of the same name. All constants of a family, such as DS_ACCEL_FLAG_*, have one
+# type.
 cat >"$dir/constants.awk" <<'AWK'
 BEGIN {
     split("PLUGIN_API_H H EXPORT INLINE HOT NOTE_SECTION ENTRY_LINKAGE", names, " ")

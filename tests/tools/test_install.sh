@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Install, compile a program and a vendor's plugin outside the tree with pkg-config alone, run them,
-# follow the installed rules as a vendor would, and uninstall: no file is left.  test_install.sh
-# BUILD
+# Install; compile a program and a plugin outside the tree with pkg-config alone, and run them;
+# follow the installed rules as a vendor would; uninstall, which must leave no file.
+# test_install.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,11 +14,12 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 prefix=$dir/prefix
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 
-# A separate build directory, because one file contains the prefix. The other objects are reused.
+# Use a separate build directory, because one object contains the prefix. The other objects are
+# reused.
 mkdir -p "$dir/build/obj"
 cp -a "$build/obj/core" "$build/obj/tools" "$build/obj/plugins" "$build/obj/settings" "$dir/build/obj"
 make -C "$source" BUILD="$dir/build" "$dir/build/obj/settings" >/dev/null
-touch -r "$build/obj/settings" "$dir/build/obj/settings" # do not rebuild for other warnings
+touch -r "$build/obj/settings" "$dir/build/obj/settings" # prevents a rebuild for other warnings
 run make -C "$source" install BUILD="$dir/build" PREFIX="$prefix" NO_DEPS=1
 is "make install" 0 "$code"
 [ "$code" = 0 ] || printf '%s\n' "$out" "$err"
@@ -145,7 +146,7 @@ run "$dir/consumer"
 is "the program still gets cpu" "0 cpu" "$code $out"
 rm "$plugindir/ds_accel_vendor.so"
 
-# ---- the vendor's kit ----------------------------------------------------------------------------
+# ---- the kit for vendors -------------------------------------------------------------------------
 
 # fence FILE HEADING: print the first block of commands below a heading.
 fence() {
@@ -173,7 +174,7 @@ for name in docdir exampledir plugindir conformance lint; do
     has "ds-accel-plugin(7) names $name" "$(cat "$prefix/share/man/man7/ds-accel-plugin.7")" "$name"
 done
 
-# README's program, and the commands below it.
+# The program of README, and the commands below it.
 mkdir "$dir/hello"
 awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' "$source/README.md" >"$dir/hello/hello.c"
 hello=$(sed -n '/^    cc hello\.c /,/^$/p' "$source/README.md")
@@ -207,7 +208,7 @@ has "ds-accel-plugin(7) has commands" "$page" "make check"
 paste_in "ds-accel-plugin(7)'s commands" "$dir/page" "$page"
 has "ds-accel-plugin(7): info" "$out" "example: available"
 
-# Another plugin with the same Makefile, in a directory of another name; also with C++.
+# Another plugin, in a directory of another name, uses the same Makefile; it is also built as C++.
 mkdir "$dir/mine"
 cp "$exampledir/Makefile" "$exampledir/plugin.map" "$dir/mine"
 sed 's/"example"/"mine"/; s/Example Vendor/My Vendor/' "$exampledir/example.c" >"$dir/mine/mine.c"
@@ -223,7 +224,7 @@ has "make install without ds-accel" "$err" "pkg-config finds no ds-accel"
 run make -C "$dir/mine" NAME=mine clean
 is "make clean" "Makefile mine.c plugin.map" "$(cd "$dir/mine" && echo *)"
 
-# The build directory is a prefix, too, also for pkg-config, and can be moved.
+# The build directory is an installation prefix too, also for pkg-config, and can be moved.
 run env PKG_CONFIG_PATH="$build/lib/pkgconfig" pkg-config --variable=plugindir ds-accel
 is "the build directory's plugindir" "$(cd "$build/lib/ds-accel" && pwd -P)" "$(cd "$out" && pwd -P)"
 # shellcheck disable=SC2046
@@ -247,7 +248,7 @@ done
 make -C "$source" uninstall BUILD="$dir/build" PREFIX="$prefix" >/dev/null
 is "uninstall leaves nothing" "" "$(find "$prefix" ! -type d)"
 
-# Directories with spaces in their names.
+# Directory names may contain spaces.
 here=$(cd "$source" && echo *)
 run make -C "$source" install BUILD="$dir/build" PREFIX="$dir/a b" NO_DEPS=1
 is "make install into a directory with a space: $err" 0 "$code"
@@ -272,7 +273,8 @@ is "DESTDIR with a space" "0 $dir/e f/usr/bin/ds-accel" "$code $(ls "$dir/e f/us
 run make -C "$source" uninstall BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/e f"
 is "uninstall leaves nothing below it" "0 " "$code $(find "$dir/e f" ! -type d)$(find "$dir/e f" -name 'ds-accel*')"
 is "nothing is left in the sources" "$here" "$(cd "$source" && echo *)"
-# A compiled-in directory must not depend on the working directory: a relative PREFIX is rejected.
+# A compiled-in directory must not depend on the working directory, so a relative PREFIX is
+# rejected.
 run make -C "$source" -n install BUILD="$dir/build" PREFIX=here NO_DEPS=1
 has "a relative PREFIX" "$code $err" "2 Makefile"
 has "a relative PREFIX" "$err" "not an absolute path: BINDIR=here/bin LIBDIR=here/lib"
@@ -285,8 +287,8 @@ is "DESTDIR is not compiled in" "" "$(grep -rl "$dir/stage" "$dir/stage" || true
 make -C "$source" uninstall BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/stage" >/dev/null
 is "uninstall leaves nothing below DESTDIR" "" "$(find "$dir/stage" ! -type d)"
 
-# Libraries in a separate directory: programs link with that directory, and not with archives of
-# another version elsewhere.
+# Libraries in a separate directory: programs link with that directory, not with archives of another
+# version elsewhere.
 printf '#!/bin/sh\necho -L/elsewhere -ljansson -lnuma\n' >"$dir/pkg-config"
 chmod 755 "$dir/pkg-config"
 for file in bin/ds-accel libexec/ds-accel/ds-accel-probe; do

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# One plugin affects no other: the others get the same verdicts, reasons and strikes as without it,
-# cpu is available, no process that it started is left, and the store is right. With each kind of
-# containment.  test_isolation.sh BUILD
+# A plugin does not affect the others: they get the same verdicts, reasons and strikes as without
+# it, cpu is available, no process that the plugin started is left, and the stored verdicts are
+# right. This is tested with each kind of containment.  test_isolation.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 # shellcheck source=tests/tools/lib.sh
@@ -20,13 +20,14 @@ python=${PYTHON:-/usr/bin/python3}
 mkdir -p "$plugins" "$dir/run"
 export XDG_RUNTIME_DIR="$dir/run" DS_ACCEL_CACHE=rw
 
-# configure CONTAINMENT [TIMEOUT_MS [MEMBERS]]
+# configure CONTAINMENT [TIMEOUT_MS [MEMBERS]]: write the configuration, with additional members.
 configure() {
     printf '{"detection_order": ["faulty", "neighbour"], "probe": {"containment": "%s", "timeout_ms": %s}%s}\n' \
         "$1" "${2:-20000}" "${3:+, $3}" >"$config"
 }
 
-# put DIRECTORY FAULT: install the fault and a good plugin, "neighbour", which comes after it.
+# put DIRECTORY FAULT: install the fault and a good plugin, "neighbour", which comes later in the
+# order.
 put() {
     rm -f "$plugins"/*
     cp "$fixtures/faults/neighbour/ds_accel_neighbour.so" "$plugins/"
@@ -37,7 +38,7 @@ ds_accel() {
     run env "$mark" DS_TEST_PID_FILE="$dir/pid" "$program" --config "$config" --plugin-dir "$plugins" "$@"
 }
 
-# others: print the report of all other plugins, without what differs from run to run.
+# others: print the report of all other plugins, without the values that differ from run to run.
 others() {
     printf '%s' "$out" | "$python" -c '
 import json, sys
@@ -99,10 +100,10 @@ for directory in "$fixtures"/losers/*; do
     harmless "$fault" losers "$fault" 256
 done
 
-# ---- each kind of containment ---------------------------------------------------------
+# ---- each kind of containment --------------------------------------------------------------------
 
-# A fork bomb whose processes leave group and session, children with the parent's parent, daemons of
-# a plugin that ends.
+# A fork bomb whose processes leave their group and session, children created with CLONE_PARENT,
+# which belong to the parent of the process of the plugin, and daemons of a plugin that exits.
 for way in namespace cgroup tree; do
     configure "$way"
     put faults none
@@ -137,7 +138,7 @@ for way in namespace cgroup tree; do
 done
 configure auto
 
-# In process 1 of a container, where no other process reaps.
+# Run in process 1 of a container, where no other process reaps zombies.
 put faults none
 rm "$plugins/ds_accel_faulty.so"
 if unshare --pid --fork --mount-proc true 2>/dev/null; then
@@ -162,10 +163,10 @@ else
     echo "isolation: not tested: process 1: no pid namespace"
 fi
 
-# ---- the command line with a hostile chosen plugin -----------------------------------------------
+# ---- commands with a hostile chosen plugin -------------------------------------------------------
 
-# The start of probing opens no device, so these faults occur in info: it prints a line and exits
-# with a proper code.
+# The probe opens no device, so these faults occur in info, which must print a line and exit with a
+# documented code.
 for fault in open_segv open_exit open_daemon; do
     put faults "$fault"
     ds_accel detect -q
@@ -176,7 +177,7 @@ for fault in open_segv open_exit open_daemon; do
     nobody_left "$fault"
 done
 
-# Ctrl-C ends a command whose plugin ignores the signal.
+# Ctrl-C terminates a command whose plugin ignores the signal.
 put faults open_hang
 rm -f "$dir/pid"
 env "$mark" PID_FILE="$dir/pid" "$python" - "$program" --config "$config" --plugin-dir "$plugins" info faulty -q >"$dir/answer" 2>&1 <<'END'
@@ -208,7 +209,7 @@ for command in detect list explain doctor "info faulty" "topo faulty" "env fault
     nobody_left "destructor_hang: $command"
 done
 
-# A plugin that crashes, exits or hangs in its start is rejected by the probe.
+# The probe rejects a plugin that crashes, exits or hangs while it starts.
 for fault in init_segv init_exit shutdown_ill shutdown_exit; do
     put faults "$fault"
     for command in detect list explain "info neighbour"; do
@@ -218,7 +219,7 @@ for fault in init_segv init_exit shutdown_ill shutdown_exit; do
     done
 done
 
-# Changes and leftovers of init alone are found by the probe.
+# The probe finds changes and leftovers that only init() makes.
 for directory in "$fixtures"/start-only/*; do
     fault=$(basename "$directory")
     case $fault in
@@ -241,10 +242,10 @@ print(one["state"], one["reason"])')"
     nobody_left "$fault, in init alone"
 done
 
-# ---- many at once, and few descriptors -----------------------------------------------------------
+# ---- many processes at once, and few descriptors -------------------------------------------------
 
-# The device admits one process: a probe that finds it busy is not a failure, and stores neither a
-# verdict nor a strike.
+# The device admits one process: a probe that finds it busy is not a failure, and causes neither a
+# stored verdict nor a strike.
 put faults init_busy
 for cache in off rw; do
     rm -rf "$dir/run/ds-accel"
@@ -261,7 +262,7 @@ for cache in off rw; do
     is "32 at once, cache $cache: strikes" 0 "$with_lock"
 done
 
-# Where too few descriptors are left for a helper, cpu is still chosen. Inherited descriptors are
+# If too few file descriptors are left for a helper, cpu is still chosen. Inherited descriptors are
 # closed first.
 rm -f "$plugins"/*
 for limit in 14 15 16 17 18 19 20 24 32; do

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # Plugins in Rust (bindgen) and C++17, and a cffi program, built with only the headers and commands
-# of a prefix: built, checked by lint and conformance, found.  test_languages.sh BUILD
+# of a prefix. Plugins must pass lint and conformance and be detected.  test_languages.sh BUILD
 set -eu
 build=$1
 here=$(cd "$(dirname "$0")/../languages" && pwd)
@@ -20,7 +20,7 @@ skip() {
     echo "test_languages: not run: $1"
 }
 
-# plugin NAME VERSION VENDOR: the checks of every plugin.
+# plugin NAME VERSION VENDOR: run the checks that every plugin must pass.
 plugin() {
     file=$dir/plugins/ds_accel_$1.so
     run "$program" lint "$file"
@@ -61,7 +61,7 @@ else
     run bindgen --no-rustfmt-bindings --allowlist-file '.*/plugin-api.h' -o "$dir/plugin_api.rs" "$include/plugin-api.h" -- \
         -DDS_ACCEL_NO_INLINE
     is "bindgen" "0 " "$code $err"
-    # The binding has every constant, and functions return statuses.
+    # The binding must have every constant, and its functions must return statuses.
     gcc -E -dM "$include/plugin-api.h" |
         sed -n 's/^#define \(DS_ACCEL_[A-Z0-9_]*[A-Z0-9]\) [-("+0-9].*/\1/p' | sort >"$dir/macros"
     grep -oE 'pub const DS_ACCEL_[A-Z0-9_]+ *: *[^=]*[^= ]' "$dir/plugin_api.rs" |
@@ -90,7 +90,7 @@ if [ -n "${SAN:-}" ]; then
 elif ! "$python" -c 'import cffi' 2>/dev/null; then
     skip "cffi is not installed"
 else
-    # The declarations without those of libc's headers, then the literals.
+    # Write the declarations without those of the headers of libc, then the constants.
     mkdir "$dir/libc"
     for header in stddef.h stdint.h string.h; do : >"$dir/libc/$header"; done
     gcc -E -P -nostdinc -I"$dir/libc" -DDS_ACCEL_NO_INLINE '-D__attribute__(x)=' "$include/ds_accel.h" >"$dir/headers"

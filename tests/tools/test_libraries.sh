@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# A program linked with libds_accel.so alone gets data; other reports, texts and recorded machines
-# fail with a message that names the missing library. If it links or opens libds_accel_tools.so, the
-# same program gets the output of the command. Libraries of two releases do not load together.
+# A program linked with libds_accel.so alone gets data; text output, further reports and recorded
+# machines fail with a message that names the missing library. If the same program links or loads
+# libds_accel_tools.so, it gets the output of the command. Libraries of two releases do not load
+# together.
 # test_libraries.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
@@ -49,7 +50,7 @@ int main(int argc, char **argv)
 }
 END
 export LD_LIBRARY_PATH="$build/lib"
-# compile PROGRAM PACKAGE
+# compile PROGRAM PACKAGE: compile the program with the flags of a pkg-config package.
 compile() {
     # shellcheck disable=SC2046 # flags are words
     run "${CC:-gcc}" -std=c11 -Wall -Wextra -Werror ${SAN:+-fsanitize=$SAN} -I"$build/include/ds-accel" -Wl,--as-needed \
@@ -63,7 +64,7 @@ is "one has both" 2 "$(readelf -d "$dir/both" | grep -c 'NEEDED.*libds_accel')"
 
 # ---- data ----------------------------------------------------------------------------------------
 
-# DETECT, LIST, INFO, EXPLAIN, ENV, CONFIG, CONFIG_ENV
+# reports DETECT, LIST, INFO, EXPLAIN, ENV, CONFIG, CONFIG_ENV
 for report in 1 2 3 4 5 6 7; do
     run "$dir/alone" $report 1
     has "report $report as JSON" "$code $out" '0 {'
@@ -72,7 +73,7 @@ done
 # ---- reports of the tools library ----------------------------------------------------------------
 
 needs="needs libds_accel_tools.so, which is not loaded: link the program with -lds_accel_tools"
-# DOCTOR, CACHE, QUARANTINE, TOPO, BUNDLE, RECORDING, MEMORY
+# reports DOCTOR, CACHE, QUARANTINE, TOPO, BUNDLE, RECORDING, MEMORY
 for report in 8 9 10 11 12 13 16; do
     run "$dir/alone" $report 1
     is "report $report without the tools" "1  DS_ACCEL_ERR_UNSUPPORTED: this report $needs" "$code $out $err"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The manual pages agree with the programs. Reasons: the code uses exactly those of
-# core/reasons.def, and the pages list them. ds-accel(1) has every command, option, variable and
-# exit code, ds-accel.json(5) every key with its range and default, ds-accel-plugin(7) the interface
-# for vendors.  test_manual.sh BUILD
+# The manual pages agree with the programs. The code uses exactly the reasons of core/reasons.def,
+# and the pages list them. ds-accel(1) has every command, option, variable and exit code,
+# ds-accel.json(5) every key with its range and default, ds-accel-plugin(7) the interface for
+# vendors.  test_manual.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -44,7 +44,7 @@ without() {
 if command -v mandoc >/dev/null 2>&1; then
     for page in "$manual" "$keys_page" "$plugin_page" "$reasons_page"; do
         run mandoc -T lint -W warning "$page"
-        # Ignore messages about this machine's index of pages.
+        # Ignore messages about the index of manual pages on this machine.
         is "mandoc -T lint $(basename "$page")" "0 " "$code $out"
     done
 fi
@@ -81,11 +81,10 @@ empty "no remedy repeats its meaning" "$(printf '%s\n' "$table" | awk -F '\t' '$
 empty "an id is its code in capitals" \
     "$(printf '%s\n' "$table" | awk -F '\t' '$1 == "reason" && toupper($2) != $5 { print $2, $5 }')"
 
-# ---- reasons: the code ---------------------------------------------------------------------------
+# ---- reasons: used by the code -------------------------------------------------------------------
 
-# Inside the library a reason is its id: an id that reasons.def lacks does not compile. Not looked
-# for by id: NONE and the ids that the table itself adds. Findings of lint have no code that uses
-# them.
+# In the library a reason is its id: an id that reasons.def lacks does not compile. The search
+# leaves out NONE, the ids that the table itself adds, and findings of lint, which no code uses.
 used=$(cd "$source" && for file in core/*/*.c core/*/*/*.c; do
     case $file in core/lint/lint.c | core/host/probe_lint.c) continue ;; esac; cat "$file"
 done | grep -oE 'DS_ACCEL__REASON_[A-Z0-9_]+' | sed 's/^DS_ACCEL__REASON_//' | tr '[:upper:]' '[:lower:]' |
@@ -94,7 +93,7 @@ has "the code gives reasons" "$used" "elf_truncated"
 empty "every reason that the code gives is in reasons.def" "$(without "$used" "$codes")"
 empty "the code gives every reason of reasons.def" "$(without "$codes" "$used")"
 
-# Gates, in the order in which a candidate passes them.
+# Gates are listed in the order in which a candidate passes them.
 gates=$(printf '%s\n' "$table" | awk -F '\t' '$1 == "gate" && $2 != "" { print $2 }')
 run "$program" explain --json cpu
 is "the gates of the code are those of reasons.def" "$gates" \
@@ -103,10 +102,9 @@ import json, sys
 for gate in json.load(sys.stdin)["candidates"][0]["gates"]:
     print(gate["gate"])')"
 
-# ---- reasons: the pages --------------------------------------------------------------------------
+# ---- reasons: listed in the pages ----------------------------------------------------------------
 
-# Convert the page back to the table: its text equals the table's except for dashes and sentence
-# ends.
+# Convert the page back to the table: both texts are equal except for dashes and sentence ends.
 is "ds-accel-reasons(7) has every code, meaning and remedy" \
     "$(printf '%s\n' "$table" | awk -F '\t' '$1 == "reason" { print $2 "\t" $3 "\t" $4 }')" \
     "$(section REASONS "$reasons_page" | sed 's/\\-/-/g; s/\\e/\\/g; s/^\\&//' | awk '
@@ -120,7 +118,7 @@ states=$(sed -n 's/^#define DS_ACCEL_STATE_\([A-Z_]*\) .*/\1/p' "$source/core/ds
 is "ds-accel-reasons(7) has every state" "$states" \
     "$(section STATES "$reasons_page" | sed -n 's/^\.It Cm //p' | sort)"
 
-# A plugin's own reasons: number, code, and the table of plugin-abi.md.
+# Reasons that a plugin may report: number, code, and the table of plugin-abi.md.
 probe_codes=$(sed -n 's/^#define DS_ACCEL_REASON_\([A-Z_]*\) .*/\1/p' "$source/plugin-api.h" | grep -vx NONE)
 is "plugin-abi.md has the reasons of plugin-api.h" \
     "$(printf '%s\n' "$probe_codes" | while read -r name; do
@@ -148,7 +146,7 @@ on { print $1, $2 }' >"$dir/commands"
 while read -r command argument; do
     case $argument in
     *FILE.so*) lines "$command is in the manual" "$text" 1 "^\\.It Cm $command\\b" ;;
-    *"|"*) # one item for each word
+    *"|"*) # an item for each alternative word
         for word in $(printf '%s\n' "$argument" | tr '|' ' '); do
             lines "$command $word is in the manual" "$text" 1 "^\\.It Cm $command $word\\b"
         done
@@ -180,8 +178,8 @@ is "the exit codes documented are those of tool.h" "$exit_codes" \
 
 # ---- ds-accel.json(5) ----------------------------------------------------------------------------
 
-# "subsection: key" of every object of the schema, with what its description must contain: limits,
-# values, and the shipped default.
+# List "subsection: key" for every key of the schema, with what its description must contain:
+# limits, values, and the shipped default.
 cat >"$dir/keys.py" <<'END'
 import json, sys
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The command memory: snapshots as table, JSON, picture and pickle, read by Python, an XML parser
-# and torch's own viewer; errors and their positions.  test_memory.sh BUILD
+# The command memory: snapshots as table, JSON, SVG and pickle, read back by Python, an XML parser
+# and the viewer of torch; errors and their positions.  test_memory.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -24,7 +24,7 @@ for file in "$snapshots"/*.json; do
     is "$(basename "$file") is what make.py writes" "" "$(cmp "$file" "$dir/$(basename "$file")" 2>&1 || true)"
 done
 "$python" "$snapshots/make.py" "$dir" large
-# Also a snapshot of a running program's allocator, in every format that the library writes.
+# Include a snapshot of the allocator of a running program, in every format that the library writes.
 mkdir "$dir/live"
 run "$python" "$source/tests/tools/snapshot.py" "$build/lib/libds_accel.so" "$dir/live"
 is "a program writes its snapshot" "0 " "$code $err"
@@ -35,7 +35,7 @@ for file in "$dir"/*.json; do
     names="$names $name"
     run "$program" memory show "$file" --json --output "$dir/$name.out.json"
     is "$name: JSON into a file" "0  " "$code $out $err"
-    if [ "$name" != large ]; then # jsonschema would take half a minute
+    if [ "$name" != large ]; then # validation by jsonschema would take half a minute
         run validate "$source/conf/schema/memory-snapshot.json" <"$dir/$name.out.json"
         is "$name: is of its schema" "0 " "$code $err"
     fi
@@ -47,7 +47,8 @@ for file in "$dir"/*.json; do
 done
 has "large is among them" "$names" " large"
 has "the program's is among them" "$names" " live"
-# Taking a snapshot is an event of its history; the other parts are the same from both writers.
+# A snapshot adds itself to the history as an event, so only the other parts are equal in all
+# formats.
 is "live: the segments alone" "$(cksum <"$dir/live.segments.pickle")" "$(cksum <"$dir/live/live.segments")"
 run "$program" memory show "$dir/live.json"
 is "live: the table" "0 $(printf '%s\n' "$out" | sed 3d)" "$code $(sed 3d "$dir/live/live.text")"
@@ -67,7 +68,7 @@ count=$(printf '%s\n' "$out" | sed -n 's/^PASSED //p')
 passed=$((passed + ${count:-0}))
 [ "${count:-0}" -gt 0 ] || fail "memory.py checks something"
 
-# ---- the table -----------------------------------------------------------------------------------
+# ---- the text table ------------------------------------------------------------------------------
 
 run "$program" memory show "$snapshots/small.json"
 cat >"$dir/table" <<'END'
@@ -136,7 +137,7 @@ has "a history whose sizes add up to more than a number" "$code $out" ">device 0
 
 # ---- replay --------------------------------------------------------------------------------------
 
-# replay NAME ARGUMENTS...: run it, check the JSON, and keep it in $dir/replay.
+# replay NAME ARGUMENTS...: run memory replay, check the JSON, and store it in $dir/replay.
 replay() {
     name=$1
     shift
@@ -146,13 +147,13 @@ replay() {
     run validate "$source/conf/schema/memory-replay.json" events "results/#" <"$dir/replay"
     has "$name: is of its schema" "$code" 0
 }
-# result POSITION KEY
+# result POSITION KEY: print a value of one result of the last replay.
 result() {
     validate - "results/$1/$2" <"$dir/replay"
 }
 
 replay "traces" "$snapshots/traces.json"
-# At the recorded failure 40 MiB are reserved and 24 MiB are left.
+# At the recorded failure, 40 MiB are reserved and 24 MiB are free.
 is "the device's memory" "67108864 45 0" "$(validate - capacity_bytes events blocks_before <"$dir/replay" | xargs)"
 is "the first is the recorded one" "as recorded" "$(result 0 settings)"
 is "20 layers of 1 MiB at most" 20971520 "$(result 0 peak_allocated_bytes)"
@@ -187,7 +188,8 @@ done
 
 # ---- invalid files -------------------------------------------------------------------------------
 
-# refuses NAME POSITION TEXT JSON: check for a message with line:column and the problem.
+# refuses NAME POSITION TEXT JSON: check that JSON is rejected with a message that contains
+# "line:column" and TEXT.
 refuses() {
     printf '%s' "$4" >"$dir/bad.snapshot"
     run "$program" memory show "$dir/bad.snapshot"

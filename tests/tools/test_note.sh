@@ -26,8 +26,8 @@ END
     objcopy -O binary --only-section=.note.ds_accel "$dir/macro.o" "$dir/macro.bin"
 }
 
-# same LANGUAGE COMPILER SUFFIX ARGUMENT...: check that the command's output compiles to the same
-# section.
+# same LANGUAGE COMPILER SUFFIX ARGUMENT...: check that the output of the command compiles to the
+# same section.
 same() {
     language=$1
     compiler=$2
@@ -41,7 +41,8 @@ same() {
     rm -f "$dir/note.bin"
     objcopy -O binary --only-section=.note.ds_accel "$dir/note.o" "$dir/note.bin"
     is "note $* as $language: the macro's bytes" same "$(cmp -s "$dir/macro.bin" "$dir/note.bin" && echo same)"
-    # The note does not make stacks executable, and the linker recognizes it as a note.
+    # The object must not require an executable stack, and the linker must recognize the section as
+    # a note.
     has "$language: a note" "$(readelf -SW "$dir/note.o" | tr -s ' ')" ".note.ds_accel NOTE"
     has "$language: stacks" "$(readelf -SW "$dir/note.o")" ".note.GNU-stack"
 }
@@ -49,7 +50,7 @@ same() {
 compilers=gcc
 command -v clang >/dev/null 2>&1 && compilers="$compilers clang"
 
-# both ARGUMENT...: check assembler and C.
+# both ARGUMENT...: check the output as assembler and as C.
 both() {
     for compiler in $compilers; do
         same assembler "$compiler" s "$@"
@@ -62,7 +63,7 @@ both example "Example Vendor" 1.0
 macro a.b_2 "Wörks & */ Söns" "3.2.1-rc1 %s" 0x8000000000000005ull \
     "DS_ACCEL_FEATURE_DEMAND_ONLY | DS_ACCEL_FEATURE_TRACE"
 both a.b_2 "Wörks & */ Söns" "3.2.1-rc1 %s" required=topology,config,0x8000000000000000 optional=trace,demand_only
-for lines in 'pci 1ab8' 'pci 1ab8:1' 'pci 1ab8:12' 'pci 1ab8:120'; do # every padding
+for lines in 'pci 1ab8' 'pci 1ab8:1' 'pci 1ab8:12' 'pci 1ab8:120'; do # each length of padding
     macro example v 1 0 0 "\"$lines\\n\""
     both example v 1 "hardware=$lines"
 done
@@ -79,7 +80,7 @@ is "the size of the table" 872 "$(od -An -tu4 -j 48 -N 4 "$dir/note.bin" | tr -d
 
 # ---- sanitizers ----------------------------------------------------------------------------------
 
-# Notes are adjacent; a sanitizer would put gaps between variables.
+# Notes are adjacent in the section; a sanitizer would insert gaps between variables.
 macro example v 1 0 0 '"pci 1ab8:12\n" "node /dev/example[0-9]*\n"'
 run "$program" note example v 1 language=c hardware="pci 1ab8:12" hardware="node /dev/example[0-9]*" -o "$dir/note.c"
 is "note" "0 " "$code $err"

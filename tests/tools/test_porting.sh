@@ -12,9 +12,9 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/lib.sh"
 table=$source/docs/porting.md
 
-# Functions that only this library has: contexts, candidates and verdicts, reports, checking
+# Functions without a counterpart elsewhere: contexts, candidates and verdicts, reports, checks of
 # plugins, the cache of verdicts, layers, other settings for a recorded trace, and releases that
-# Python does by itself.
+# Python makes implicitly.
 cat >"$dir/ours" <<'END'
 ds_accel_cache_clear
 ds_accel_candidate_count
@@ -41,7 +41,8 @@ ds_accel_set_method
 ds_accel_version
 END
 
-# Functions of the headers: names that are declared or defined, not names in a comment or a body.
+# Functions of the headers: names that are declared or defined; names in comments and function
+# bodies are left out.
 "${PYTHON:-/usr/bin/python3}" - "$build"/include/ds-accel/ds_accel*.h >"$dir/declared" <<'END'
 import re, sys
 text = re.sub(r"/\*.*?\*/", "", "".join(open(name, encoding="utf-8").read() for name in sys.argv[1:]), flags=re.S)
@@ -63,7 +64,7 @@ grep -o '\bds_accel_[a-z0-9][a-z0-9_]*()' "$source/docs/programming.md" | tr -d 
 has "the guide has functions" "$(cat "$dir/guide")" "ds_accel_graph_replay"
 is "every function of the guide is declared" "" "$(comm -13 "$dir/declared" "$dir/guide" | paste -sd ' ' -)"
 
-# The methods of DeepSpeed's interface 0.19, and those that only 0.18 has.
+# Methods of the accelerator interface in DeepSpeed 0.19, and methods that only 0.18 has.
 methods="is_synchronized_device use_host_timers resolves_data_dependency handles_memory_backpressure
 supports_nvtx_domain communication_backend_name communication_backend_version device_name device
 set_device current_device current_device_name device_count synchronize is_available random
@@ -77,7 +78,7 @@ BFloat16Tensor ByteTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTens
 pin_memory is_pinned unpin_memory op_builder_dir create_op_builder get_op_builder build_extension
 visible_devices_envs set_visible_devices_envs export_envs get_compile_backend set_compile_backend
 amp"
-# The second column, and the lines after the table.
+# The second column of the table, and the lines after the table.
 awk -F '|' '/^\|/ { print $3 }' "$table" >"$dir/theirs"
 sed -n '/^|/,$p' "$table" | grep -v '^|' >>"$dir/theirs"
 for method in $methods; do
@@ -88,7 +89,7 @@ for method in $methods; do
     fi
 done
 
-# A row has five cells, and one function of ours in the fourth.
+# A row has five cells; the fourth has a function of this library.
 is "every row has five cells" "" "$(awk -F '|' '/^\|/ && NF != 7' "$table")"
 is "every row is about a function of ours" "" "$(awk -F '|' '
 /^\|/ && $2 !~ /\*\*/ && $5 !~ /^ `ds_accel_[a-z0-9_]*\(\)` $/ && !/^\|---/ && !/^\| torch/' "$table")"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# A user without a runtime directory, as in a container, in a batch job or after su: verdicts and
-# the quarantine are in a private directory below the temporary one, where every user may write and
-# may have created that name first.  test_private.sh BUILD
+# A user without a runtime directory, as in a container, in a batch job or after su. Verdicts and
+# the quarantine are then in a private directory below the temporary directory, where every user may
+# write and may have created the same name before.  test_private.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 # shellcheck source=tests/tools/lib.sh
@@ -20,7 +20,7 @@ command -v setpriv >/dev/null || skip "needs setpriv of util-linux"
 user=12345
 other=12346
 
-# Other users must reach the directory.
+# Other users must be able to enter the directory.
 chmod 755 "$dir"
 prefix=$dir/prefix
 mkdir -p "$prefix"
@@ -32,7 +32,7 @@ mkdir "$dir/faulty" "$dir/home"
 cp "$build/tests/fixtures/faults/probe_segv/ds_accel_faulty.so" "$dir/faulty/"
 chown "$user" "$dir/home"
 
-# as USER [SETTING...] COMMAND...: run the command as USER, with these settings alone.
+# as USER [SETTING...] COMMAND...: run the command as USER, with only these environment settings.
 as() {
     as=$1
     shift
@@ -40,7 +40,7 @@ as() {
         HOME="$dir/home" TMPDIR="$tmp" "$@"
 }
 
-# place [SETTING...]: print the directory, or why it is unused, from `cache show`.
+# place [SETTING...]: print the cache directory, or why it is unused, as `cache show` reports it.
 place() {
     as "$user" "$@" "$program" cache show --json
     printf '%s' "$out" | python3 -c '
@@ -55,7 +55,7 @@ fresh() {
     chmod 1777 "$tmp"
 }
 
-# ---- created, used, and found again --------------------------------------------------------------
+# ---- created, used and found again ---------------------------------------------------------------
 
 fresh
 is "show: where it will be" "$private" "$(place)"
@@ -96,7 +96,7 @@ mkdir "$dir/homely"
 chmod 1777 "$dir/homely"
 is "beside the home is not below it" "$dir/homely/ds-accel-$user" "$(place TMPDIR="$dir/homely/")"
 
-# Many processes that start at once create one directory.
+# Several processes that start at the same time create a single directory.
 fresh
 for i in 1 2 3 4 5 6 7 8; do
     setpriv --reuid "$user" --regid "$user" --clear-groups env -i LC_ALL=C TMPDIR="$tmp" \
@@ -108,8 +108,8 @@ is "eight at once: one directory" "ds-accel-$user" "$(ls -A "$tmp")"
 
 # ---- another user created it first ---------------------------------------------------------------
 
-# refused NAME REASON: check that nothing there is read, written or changed, and that the result is
-# the same.
+# refused NAME REASON: check that the program reads, writes and changes nothing in the directory,
+# and that the result of detect is still right.
 refused() {
     before=$(find "$tmp" -printf '%p %m %U %s\n' | sort)
     as "$user" "$program" detect
@@ -152,9 +152,10 @@ fresh
 mkfifo "$private"
 refused "a pipe" "$private: it is not a directory"
 
-# ---- the directory above it ----------------------------------------------------------------------
+# ---- the parent directory ------------------------------------------------------------------------
 
-# unfit NAME REASON [SETTING...]: the same without a warning, since it is not a sign of an attack.
+# unfit NAME REASON [SETTING...]: check that the directory is not used. There is no warning, because
+# the cause is not a sign of an attack.
 unfit() {
     name=$1
     reason=$2
@@ -191,8 +192,8 @@ is "a link of root's to a good one" "$private" "$(place TMPDIR="$dir/way")"
 fresh
 objects=$(find "$build/obj/tools" -name '*.o' ! -name ds-accel-probe.o ! -name reasons.o)
 if [ -z "${SAN:-}" ]; then
-    # Linked again: in a set-uid program the dynamic linker resolves no $ORIGIN outside its own
-    # directories.
+    # This copy is linked again: in a set-uid program the dynamic linker resolves no $ORIGIN outside
+    # its own directories.
     # shellcheck disable=SC2086 # a list of files
     "${CC:-gcc}" -pie -o "$prefix/bin/secure" $objects -L"$prefix/lib" -lds_accel_tools -lds_accel -Wl,-rpath,"$prefix/lib"
     cp "$(command -v id)" "$dir/id"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The race detector on the programs of docs/programming.md: unchanged, none has a race. Each of
-# their waits is removed in turn: then there is exactly one race, between the two lines around the
-# wait.  test_races.sh BUILD
+# The race detector on the programs of docs/programming.md: the unchanged programs have no race. If
+# one wait is removed, for each wait in turn, there is exactly one race, between the two accesses
+# that the wait had ordered.  test_races.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -22,7 +22,7 @@ fence c 1 >move.c
 fence c 2 >overlap.c
 fence c 3 >replay.c
 
-# Prints the detector's report when the program ends.
+# Prints the report of the detector when the program exits.
 cat >tell.c <<'END'
 #include <ds-accel/ds_accel.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void __attribute__((destructor)) tell(void)
 }
 END
 
-# compile SOURCE: compile it to a program of the same name without suffix.
+# compile SOURCE: compile SOURCE to a program of the same name without suffix.
 compile() {
     # shellcheck disable=SC2086 # a list of words
     run "${CC:-gcc}" -std=c11 -O2 -g ${SAN:+-fsanitize=$SAN} "-I$build/include" -o "${1%.c}" "$1" tell.c \
@@ -47,7 +47,7 @@ compile() {
     is "$1 compiles" "0 " "$code $err"
 }
 
-# The backends with queues: the mock, and cpu if it runs work asynchronously.
+# Backends with queues: the mock, and cpu if it can run work asynchronously.
 backends=mock
 run env DS_ACCEL_CPU_ASYNC=true "$build/bin/ds-accel" info --json cpu
 case $out in
@@ -55,16 +55,17 @@ case $out in
 *) echo "test_races: the cpu plugin has no option async: only the mock is tested" ;;
 esac
 
-# races PROGRAM BACKEND: set $out to the races found, one per line.
+# races PROGRAM BACKEND: run the program and set $out to the races found, one per line.
 races() {
     run env DS_ACCELERATOR="$2" DS_ACCEL_CPU_ASYNC=true DS_ACCEL_LAYERS=validate "./$1"
     out=$err
 }
 
-# places PROGRAM: print the source lines, without indentation, of the places in $out.
+# places PROGRAM: print the source lines, without indentation, of the code positions in $out.
 places() {
     printf '%s\n' "$out" | grep -oE "$1\\+0x[0-9a-f]+" | while IFS=+ read -r _ address; do
-        # The address follows the call instruction; lines of our inline functions are skipped.
+        # The reported address is after the call instruction; lines of inline functions in headers
+        # are skipped.
         line=$(addr2line -i -e "$1" "$(printf '0x%x' $((address - 1)))" |
             sed -n "s,.*/$1\\.c:\\([0-9]*\\).*,\\1,p" | tail -n 1)
         sed -n "${line:-0}s/^ *//p" "$1.c" 2>/dev/null || echo "no line of $1.c"
@@ -79,8 +80,8 @@ for name in move overlap replay; do
     done
 done
 
-# without PROGRAM NUMBER LINE...: check that without that wait, counted from 1, there is one race,
-# at the places whose source lines begin with these.
+# without PROGRAM NUMBER LINE...: remove wait NUMBER, counted from 1, and check that there is one
+# race, at the positions whose source lines begin with LINE...
 without() {
     wait=$(grep -n '/\* wait \*/' "$1.c" | sed -n "$2s/:.*//p")
     mutant=$1_$2
@@ -112,12 +113,12 @@ without overlap 3 'check(ds_accel_mem_copy_async(copies, data[slot]' \
     'check(ds_accel_note_access(device, kernels, data[slot]'
 without overlap 4 'check(ds_accel_mem_copy_async(kernels, results' \
     'check(ds_accel_note_access(device, NULL, results'
-# An access in a graph has two places: the launch and the capture.
+# An access in a graph has two positions: the launch and the capture.
 without replay 1 'check(ds_accel_graph_replay(' 'check(ds_accel_mem_copy_async(stream, memory, input' \
     'check(ds_accel_note_access(device, NULL, input'
 without replay 2 'check(ds_accel_graph_replay(' 'check(ds_accel_mem_copy_async(stream, total' \
     'check(ds_accel_note_access(device, NULL, total'
-# A program that does not read the report: nothing is printed, and the file has the report.
+# A program that does not read the report prints nothing; the race file has the report.
 # shellcheck disable=SC2086 # a list of words
 run "${CC:-gcc}" -std=c11 -O2 -g ${SAN:+-fsanitize=$SAN} "-I$build/include" -o silent move_1.c \
     "-L$build/lib" -lds_accel "-Wl,-rpath,$build/lib"

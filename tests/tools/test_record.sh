@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Recorded machines: on a recording, without the plugins, the program prints byte for byte what it
+# Recorded machines: on a recording, without the plugins, the program must print exactly what it
 # printed on the machine, with the same exit code. Also the bundle of reports, and invalid
 # recordings.  test_record.sh BUILD
 set -eu
@@ -21,14 +21,15 @@ validate() {
     "$python" "$source/tests/tools/validate.py" "$@"
 }
 
-# Mask times, and memory use of this process and machine; that of the mock's devices stays.
+# Mask times, and the memory use of this process and machine; memory of the devices of the mock is
+# not masked.
 same() {
     sed -E 's/"(elapsed_us|process_memory_bytes)": [0-9]+/"\1": 0/
         s/"available_memory_bytes": [0-9]+/"available_memory_bytes": 0/
         s/[0-9.]+ GiB of ([0-9.]+ GiB) available/? of \1 available/' "$1"
 }
 
-# The commands, one on each line; a variable to set follows @.
+# The commands, one per line; @NAME=VALUE before a command sets a variable.
 cat >"$dir/commands" <<'END'
 detect --json
 detect
@@ -87,7 +88,7 @@ cat >"$dir/facts.json" <<'END'
 END
 echo '{"accelerators": 1}' >"$dir/bad.json"
 
-# ask LINE OPTIONS...: run one of the commands with these options; print its output and exit code.
+# ask LINE OPTIONS...: run the command of a line with these options; print its output and exit code.
 ask() {
     line=$1
     shift
@@ -106,7 +107,7 @@ ask() {
     cat "$dir/stderr"
 }
 
-# ask_plainly LINE OPTIONS...: the same without the variables that control the plugins.
+# ask_plainly LINE OPTIONS...: as ask, but without the variables that control the plugins.
 ask_plainly() {
     for variable in $(env | sed -n 's/^\(DS_ACCEL_[A-Z_]*\)=.*/\1/p'); do
         [ "$variable" = DS_ACCEL_CACHE ] || unset "$variable"
@@ -131,7 +132,8 @@ record() {
     number=0
     while read -r line; do
         number=$((number + 1))
-        # Commands that name the backend wake a suspended device; a recording cannot.
+        # Commands that name the backend wake a suspended device, which a recording cannot
+        # reproduce.
         case $name:$line in
         *:explain*) ;;
         suspended-gpu:*cuda* | suspended-gpu:*facts*) continue ;;
@@ -163,8 +165,8 @@ export DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=no_driver DS_ACCEL_CUD
 record failures --plugin-dir "$plugins"
 unset DS_ACCEL_CUDA_AVAILABLE DS_ACCEL_CUDA_REASON DS_ACCEL_CUDA_DETAIL DS_ACCEL_ROCM_FAIL DS_ACCEL_XPU_FAIL \
     DS_ACCEL_CUDA_DEVICE_COUNT DS_ACCEL_ROCM_DEVICE_NAME DS_ACCEL_ROCM_FP16 DS_ACCEL_XPU_VARIANT
-# Files that are no plugins, invalid names, a plugin that shadows another, one that other users may
-# write to, one that crashes.
+# Files that are not plugins, invalid names, a plugin that shadows another, a plugin that other
+# users may write to, and a plugin that crashes.
 mkdir "$plugins/second"
 cp "$mocks/ds_accel_cuda.so" "$plugins/second/"
 echo "no plugin" >"$plugins/ds_accel_text.so"
@@ -179,7 +181,7 @@ rm -r "$plugins"
 mkdir "$plugins"
 cp "$mocks/ds_accel_cuda.so" "$mocks/ds_accel_rocm.so" "$plugins"
 
-# A forced accelerator of the machine itself, and variables that rules read.
+# The recorded machine has a forced accelerator, and variables that rules of backends read.
 export DS_ACCELERATOR=rocm PT_HPU_LAZY_ACC_PAR_MODE=1
 run "$program" -q --plugin-dir "$plugins" report --record "$dir/forced.json"
 is "recorded with an override" "0 " "$code $err"
@@ -193,7 +195,7 @@ is "one of now goes before it" "0 cpu" "$code $out"
 run "$program" -q --machine "$dir/forced.json" env hpu --json
 is "variables are the machine's" "$live" "$out"
 
-# ---- time, and recordings of recordings ----------------------------------------------------------
+# ---- recorded times, and recordings of recordings ------------------------------------------------
 
 run "$program" -q --machine "$dir/deference.json" explain --json
 is "elapsed times are those recorded" \
@@ -268,7 +270,7 @@ json.dump(r, open(sys.argv[2], "w"))
 END
 }
 
-# EXPRESSION # TEXT
+# each line: EXPRESSION # TEXT
 while IFS='#' read -r expression text; do
     change "$expression"
     refuses "$expression" "$text"
@@ -294,11 +296,11 @@ r["environment"]["X"] = 1#/environment/X
 r["who"]["users"] = "me"#/who/users: it is of another type
 r["who"]["host"] = "h" * 256#/who/host: a text of 256 bytes is too long
 END
-# The configuration in a recording is checked like any other.
+# The configuration in a recording is checked like any other configuration.
 change 'r["configuration"][0]["text"] = "{\"accelerators\": 1}"'
 run "$program" -q --machine "$dir/wrong.json" detect
 is "a configuration that is wrong" "5" "$code"
-# Malformed or missing answers of a plugin count as no answers.
+# Malformed or missing values of a plugin count as absent.
 for answers in '{"device_count": 2}' '{"device_count": 70, "devices": [], "env_rules": 5, "export_envs": {}}' \
     '{"device_count": 1, "devices": [{"open": {"status": 0}, "identity": [], "memory": {"status": "x"}}]}' None; do
     change "plugin('mock')['answers'] = $answers"
@@ -309,11 +311,11 @@ for answers in '{"device_count": 2}' '{"device_count": 70, "devices": [], "env_r
             validate "$source/conf/schema/$command.json" 2>&1)"
     done
 done
-# The list of the bus is parsed once, not once for each of its lines.
+# The list of PCI devices is parsed a single time, not again for each of its lines.
 change 'r["files"]["/proc/bus/pci/devices"] = {"text": "\n" * 1000000}'
 run timeout 60 "$program" -q --machine "$dir/wrong.json" detect
 is "a list of a million lines" "0 cpu" "$code $out"
-# Bandwidths whose sum overflows.
+# Bandwidths whose sum overflows 64 bits.
 cat >"$dir/links" <<'END'
 a = plugin("cpu")["answers"]
 a["device_count"] = 2
@@ -327,9 +329,9 @@ is "links as fast as can be" "0 9223372036854775807" "$code $(printf '%s\n' "$ou
     validate - "relations/a=cpu:0/links/kind=nvlink/bandwidth_bytes_per_s")"
 is "the shape of it" "" "$(printf '%s\n' "$out" | validate "$source/conf/schema/topo.json" 2>&1)"
 
-# ---- recordings in the tree ----------------------------------------------------------------------
+# ---- recordings in the source tree ---------------------------------------------------------------
 
-# FILE|COMMAND|CODE|a part of the answer
+# each line: FILE|COMMAND|CODE|part of the output
 while IFS='|' read -r file command wanted answer; do
     # shellcheck disable=SC2086 # a list of words
     run "$program" -q --machine "$source/tests/machines/$file" $command
@@ -363,7 +365,7 @@ json.dump(json.load(open(sys.argv[1]))[sys.argv[2]], sys.stdout)' "$dir/bundle" 
 done
 is "names and addresses; neither PCI addresses nor versions" "USER, ~/x, ADDRESS, ADDRESS, 0000:01:00.0, v1.2.3" \
     "$(validate - "list/plugins/name=cuda/detail" <"$dir/bundle")"
-# TEXT|WITHOUT
+# each line: TEXT|WITHOUT, where WITHOUT is TEXT without names and addresses
 while IFS='|' read -r text without; do
     run env USER=hermione LOGNAME=hgranger SUDO_USER=ginny HOME=/data/hermione/ DS_ACCEL_CUDA_AVAILABLE=false \
         DS_ACCEL_CUDA_DETAIL="$text" "$program" -q --plugin-dir "$plugins" report
@@ -387,14 +389,15 @@ is "as it is" "hermione $here false" \
 run "$program" -q --machine "$dir/deference.json" report
 printf '%s\n' "$out" >"$dir/bundle"
 is "of a recorded machine" "0 true" "$code $(validate - machine/recorded <"$dir/bundle")"
-# A bundle of a recording redacts the recorded machine's names as well as those of this machine.
+# The bundle of a recording redacts the names of the recorded machine and those of this machine.
 run env USER=hermione LOGNAME=hgranger HOME=/data/hermione/ DS_ACCEL_CUDA_AVAILABLE=false \
     DS_ACCEL_CUDA_DETAIL="hermione, hgranger, /data/hermione/x, ron, harry, /home/harry/lib, n7.hogwarts.example, n7x, \
 elsewhere, 192.0.2.77" "$program" -q --plugin-dir "$plugins" report --record "$dir/owl.json"
 is "who is recorded" "$here /data/hermione/ hermione hgranger" \
     "$(validate - who/host who/home who/users/0 who/users/1 <"$dir/owl.json" | paste -sd ' ' -)"
 is "the shape of it, with who it was" "" "$(validate "$source/conf/schema/recording.json" <"$dir/owl.json" 2>&1)"
-# owl CHANGE: print a detail from the bundle that user ron makes of the recording changed by Python.
+# owl CHANGE: change the recording by the Python statement CHANGE, write a bundle as user ron, and
+# print a detail from the bundle.
 owl() {
     "$python" - "$dir/owl.json" "$dir/flown.json" "$1" <<'END'
 import json, sys
@@ -418,7 +421,8 @@ is "nor the home directory of here" "" "$(grep -nF "burrow" "$dir/bundle" || tru
 has "the configuration of here" "$(cat "$dir/bundle")" '"origin": "~/ron.json'
 run env USER=ron HOME=/home/ron "$program" -q --machine "$dir/flown.json" report --no-redact
 is "the recording's host, as it is" "n7.hogwarts.example" "$(printf '%s\n' "$out" | validate - machine/host)"
-# Many names from home directories leave room for other names, those of this machine included.
+# Many names taken from home directories must leave space for further names, including those of this
+# machine.
 given=$(DS_ACCEL_CACHE_DIR=/var/ron/elsewhere owl 'r["searched"] = "/home/dobby/lib\n" * 70 + "/home/winky/lib\n"
 [p for p in r["plugins"] if p["name"] == "cuda"][0]["detail"] = "dobby, winky"')
 is "many homes" "USER, USER" "$given"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The reports list, explain, info and lint: contents, the shape of the JSON, precedence.
+# The reports list, explain, info and lint: contents, the shape of the JSON, order of precedence.
 # test_reports.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
@@ -25,7 +25,7 @@ is "names" "mock cpu" "$(at 'plugins/*/name')"
 report list 0 "$program" --config "$dir/deny.json" list --json
 is "all are disabled" "disabled disabled" "$(at 'plugins/*/state')"
 
-# An operator's steps: put a plugin into a directory, then a file that is no plugin.
+# The steps of an operator: put a plugin into a directory, then a file that is not a plugin.
 mkdir "$dir/drop"
 set -- "$program" --plugin-dir "$dir/drop"
 answers cpu "$@" -q detect
@@ -55,7 +55,7 @@ is "none of these is used" \
 rm "$dir/drop/ds_accel_cuda.so"
 answers cpu "$@" -q detect
 
-# The order: --plugin-dir, DS_ACCEL_PLUGIN_PATH, plugin_dirs, the directory of the library.
+# Search order: --plugin-dir, DS_ACCEL_PLUGIN_PATH, plugin_dirs, the directory beside the library.
 for directory in first second third fourth; do
     plugins "$dir/$directory" cuda
 done
@@ -98,7 +98,7 @@ has "why" "$out" "reason demand_only: it is chosen only by name"
 is "nothing is skipped in it" "0" "$(count "$out" skipped)"
 run "$@" explain -v
 is "-v shows what was not reached" "17" "$(count "$out" ' skipped ')"
-# A plugin's output while it is probed, line by line and without terminal control characters.
+# Output of a plugin during its probe is shown line by line and without terminal control characters.
 faults=$build/tests/fixtures/faults
 run "$program" -q --plugin-dir "$faults/print_stderr" explain faulty
 has "its output is shown" "$out" "  output "
@@ -120,7 +120,7 @@ passed passed passed" "$(at 'candidates/0/gates/*/result')"
 report explain 0 "$program" --config "$dir/deny.json" explain --json
 is "nothing was chosen" "null null" "$(at accelerator set_method)"
 
-# An available plugin that is not chosen: explain gives the reason.
+# explain gives the reason why an available plugin is not chosen.
 report explain 0 "$program" --plugin-dir "$dir/two" explain --json
 is "cuda comes after npu" "available not_needed" \
     "$(at candidates/name=cuda/state candidates/name=cuda/reason)"
@@ -130,7 +130,7 @@ is "npu was not asked for" "available not_chosen" \
 run env DS_ACCELERATOR=rocm "$program" explain
 has "why nothing was chosen" "$out$err" 'DS_ACCELERATOR is "rocm"'
 
-# The first gate that fails, for each kind of broken plugin; later gates are skipped.
+# For each kind of broken plugin, explain shows the first gate that fails; later gates are skipped.
 while read -r defect gate reason; do
     report explain 0 "$program" -q --plugin-dir "$broken/$defect" explain "$defect" --json
     is "$defect" "$gate $gate $reason" \
@@ -169,7 +169,8 @@ is "what the configuration knows" "nccl inductor true null CUDA_VISIBLE_DEVICES 
     "$(at communication_backend compile_backend graph_supported is_bf16_supported \
         'visible_devices_envs/*' 'export_envs/*')"
 has "its op builders" "$(at 'op_builders/*')" "FusedAdamBuilder"
-# Facts that hold for a backend on every machine, and null for facts that only a device knows.
+# Facts that are the same on every machine for a backend, and null for facts that only a device can
+# report.
 while read -r backend facts; do
     report info 0 "$program" info "$backend" --json
     is "facts of $backend, which is not here" "$facts" \
@@ -191,7 +192,8 @@ END
 report info 0 env DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=hidden DS_ACCEL_CUDA_DETAIL=d \
     "$program" --plugin-dir "$dir/cuda" info cuda --json
 is "there, and not available" "false hidden d null" "$(at available reason detail devices)"
-# DeepSpeed's launcher uses the first variable and fails without one; ds-accel's own may follow it.
+# The launcher of DeepSpeed uses the first variable and fails without one; a variable of ds-accel
+# may follow it.
 while read -r backend wanted; do
     "$program" info "$backend" --json >"$dir/json" 2>/dev/null
     is "visible devices of $backend begin as in DeepSpeed" "$wanted" "$(at visible_devices_envs/0)"
@@ -262,7 +264,7 @@ else
     fail "memory of all cpu devices" "$all of $physical"
 fi
 
-# A recorded machine: two nodes of 1 and 2 GiB, a limit of 1.5 GiB on the total.
+# A fake machine: two nodes of 1 and 2 GiB, and a memory limit of 1.5 GiB in total.
 machine=$dir/machine
 for node in 0 1; do
     directory=$machine/sys/devices/system/node/node$node

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The rooms of core/ keep their order: no object calls, or reads a variable of, a later room, and no
-# object of libds_accel.so uses libds_accel_tools.so. Prints how many symbols each room uses of each
-# earlier one. An include of a later room does not compile, and the files of a room do not call each
-# other in a cycle.  test_rooms.sh BUILD
+# The rooms of core/ keep their order: no object calls a function or reads a variable of a later
+# room, and no object of libds_accel.so uses libds_accel_tools.so. Prints how many symbols each room
+# uses of each earlier room. An include of a later room does not compile, and the files of a room do
+# not call each other in a cycle.  test_rooms.sh BUILD
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/lib.sh
@@ -16,7 +16,7 @@ tools=$(sed -n 's/^TOOLS_ROOMS := //p' "$source/Makefile")
 rooms="$library $tools"
 (cd "$source" && find core -name '*.c') | sort >"$dir/sources"
 
-# SYMBOL ROOM FILE of each defined symbol; the same of each used one.
+# Write "SYMBOL ROOM FILE" for each defined symbol to one file, and for each used symbol to another.
 while read -r file; do
     rest=${file#core/}
     nm "$build/obj/${file%.c}.o" | awk -v room="${rest%%/*}" -v file="$rest" -v defined="$dir/defined" -v used="$dir/used" '
@@ -33,7 +33,8 @@ uses=$(awk -v rooms="$rooms" '
     { print "use", $2, room[$1] }' "$dir/defined" "$dir/used")
 is "each file is in a room" "" "$(printf '%s\n' "$uses" | grep '^no room' || true)"
 is "no room uses a later one" "" "$(printf '%s\n' "$uses" | grep '^upward' | sort -u || true)"
-# The two libraries: the first room of the tools library follows the last room of libds_accel.so.
+# In the order of both libraries, the first room of the tools library follows the last room of
+# libds_accel.so.
 is "both libraries have rooms" "base layers report lint" "${library%% *} ${library##* } ${tools%% *} ${tools##* }"
 is "libds_accel.so uses nothing of libds_accel_tools.so" "" "$(awk -v tools=" $tools " '
     FILENAME ~ /defined$/ { if (index(tools, " " $2 " ")) below[$1] = $3; next }
@@ -41,8 +42,8 @@ is "libds_accel.so uses nothing of libds_accel_tools.so" "" "$(awk -v tools=" $t
 for room in $rooms; do
     has "the graph has every room but the first" "base $(printf '%s\n' "$uses" | awk '{ print $2 }' | sort -u)" "$room"
 done
-# The files of a room do not call each other in a cycle. A file that is part of one says so at its
-# top, in a line " * Cycle: OTHER.c, ... WHY".
+# The files of a room must not call each other in a cycle. A file that is part of a cycle says so at
+# its top, in a line " * Cycle: OTHER.c, ... WHY".
 awk '
     FILENAME ~ /defined$/ { file[$1] = $3; room[$1] = $2; next }
     ($1 in file) && room[$1] == $2 && file[$1] != $3 { print $3, file[$1] }' "$dir/defined" "$dir/used" | sort -u |

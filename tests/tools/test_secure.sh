@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# A program with more rights than its caller: ds-accel, set-uid root, run by another user. Nothing
-# of the caller's environment and configuration has an effect; the options that the program itself
-# passes do. The same program without the bit shows that each setting would have an effect. The same
-# again set-group, with a file capability, and set-uid to a user other than root: only root's files
-# are trusted.  test_secure.sh BUILD
+# A program with more rights than its caller: ds-accel, set-uid root, run by another user. Settings
+# in the environment and configuration of the caller must have no effect; the options that the
+# program itself passes must have one. The same program without the set-uid bit shows that each
+# setting would have an effect. The tests are repeated with a set-group bit, with a file capability,
+# and with set-uid to a user other than root: only files of root are trusted.  test_secure.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 # shellcheck source=tests/tools/lib.sh
@@ -23,8 +23,8 @@ command -v setpriv >/dev/null || skip "needs setpriv of util-linux"
 [ -z "${SAN:-}" ] || skip "sanitizers do not run in set-uid programs"
 chmod 755 "$dir"
 
-# Linked again: in a set-uid program the dynamic linker resolves no $ORIGIN outside its own
-# directories.
+# The program is linked again: in a set-uid program the dynamic linker resolves no $ORIGIN outside
+# its own directories.
 prefix=$dir/prefix
 mkdir -p "$prefix/bin"
 cp -R -P "$build/lib" "$build/libexec" "$build/share" "$prefix"
@@ -40,7 +40,7 @@ chmod 4755 "$prefix/bin/secure"
 system=/var/cache/ds-accel
 [ -d "$system" ] || trap 'rm -rf "$dir" "$system"' EXIT
 
-# What a caller controls: variables, two directories of user configuration, plugins.
+# Settings that a caller controls: variables, two directories of user configuration, plugins.
 mkdir -p "$dir/more" "$dir/theirs" "$dir/xdg/ds-accel" "$dir/home/.config/ds-accel"
 cp "$build/tests/fixtures/mocks/ds_accel_alpha.so" "$dir/more/"
 cp "$build/tests/fixtures/mocks/ds_accel_beta.so" "$dir/theirs/"
@@ -49,20 +49,21 @@ printf '%s\n' '{"accelerator": "mock"}' >"$dir/xdg/ds-accel/user.json"
 printf '%s\n' '{"accelerator": "mock"}' >"$dir/home/.config/ds-accel/user.json"
 printf '%s\n' '{"deny": ["*"]}' >"$dir/deny.json"
 
-# as SETTING... PROGRAM ARGUMENTS: run it as the other user, with these settings alone. Its verdicts
-# would be stored in TMPDIR, where it may not write.
+# as SETTING... PROGRAM ARGUMENTS: run the program as the other user, with only these settings. Its
+# verdicts would be stored in TMPDIR, where that user may not write.
 as() {
     run setpriv --reuid "$stranger" --regid "$stranger" --clear-groups \
         env -i PATH="$PATH" LC_ALL=C TMPDIR="$dir" "$@"
 }
 
-# A set-uid copy of id shows whether this machine and directory run set-uid programs at all.
+# A set-uid copy of id shows whether this machine runs set-uid programs in this directory at all.
 cp "$(command -v id)" "$dir/id"
 chmod 4755 "$dir/id"
 as "$dir/id" -u
 [ "$code $out" = "0 0" ] || skip "this machine or directory runs no set-uid programs"
 
-# answers NAME PLAIN SECURE SETTING... -- ARGUMENTS: check what the two programs print on stdout.
+# answers NAME PLAIN SECURE SETTING... -- ARGUMENTS: check that the plain program prints PLAIN on
+# stdout and the set-uid program prints SECURE.
 answers() {
     name=$1 plain=$2 secure=$3
     shift 3
@@ -126,7 +127,7 @@ for variable in DS_ACCELERATOR DS_ACCEL_PLUGIN_PATH DS_ACCEL_CONFIG DS_ACCEL_LOG
     has "$variable is shown as ignored" "$(printf '%s\n' "$out" | grep "^$variable ")" ignored
 done
 
-# The program's own options have an effect.
+# Options that the program itself sets have an effect.
 as "$prefix/bin/secure" -a mock detect
 is "the option accelerator" mock "$out"
 as "$prefix/bin/secure" --plugin-dir "$dir/more" explain alpha
@@ -134,7 +135,7 @@ has "the option plugin_dirs" "$out" "alpha: selected"
 as "$prefix/bin/secure" --config "$dir/deny.json" detect
 is "the option config" 3 "$code"
 
-# Ownership is checked against the effective user: the caller's own plugins belong to another user.
+# Ownership is checked against the effective user, so plugins of the caller belong to another user.
 as "$prefix/bin/plain" --plugin-dir "$dir/theirs" explain beta
 has "the caller's plugin without the bit" "$out" "beta: selected"
 as "$prefix/bin/secure" --plugin-dir "$dir/theirs" explain beta
@@ -148,7 +149,7 @@ has "given to root" "$out" "beta: selected"
 
 # ---- the effective user is the caller, or is not root --------------------------------------------
 
-# kinds: the names of copies of the program, each with another kind of rights.
+# kinds: copies of the program, each with a different kind of additional rights.
 owner=23456
 cp "$prefix/bin/plain" "$prefix/bin/group"
 chmod 2755 "$prefix/bin/group"
@@ -163,7 +164,7 @@ else
     echo "test_secure: file capabilities are not tested: setcap does not work here"
 fi
 
-# Every user can put a plugin into a sticky directory; the file's owner decides.
+# Every user can put a plugin into a sticky directory, so the owner of the file decides.
 mkdir -m 1777 "$dir/sticky" "$dir/linked"
 cp "$build/tests/fixtures/mocks/ds_accel_beta.so" "$dir/sticky/"
 ln -s "$dir/more/ds_accel_alpha.so" "$dir/linked/ds_accel_alpha.so"
@@ -172,7 +173,7 @@ cp "$build/tests/fixtures/mocks/ds_accel_beta.so" "$dir/own/"
 chown -h "$stranger" "$dir/linked/ds_accel_alpha.so"
 chown "$stranger" "$dir/own"
 
-# user_of KIND: print the effective user of that program.
+# user_of KIND: print the effective user of the copy KIND.
 user_of() {
     case $1 in
     other) echo "$owner" ;;
@@ -199,7 +200,7 @@ for kind in $kinds; do
     chown -h "$user" "$dir/linked/ds_accel_alpha.so"
     as "$secure" --plugin-dir "$dir/linked" explain alpha
     has "$kind: the effective user's link" "$out" link_owner
-    # Commands that run a named file do not run the caller's file, either.
+    # Commands that run a named file do not run a file of the caller either.
     as "$secure" lint "$dir/sticky/ds_accel_beta.so"
     has "$kind: lint" "$err" file_owner
     as "$secure" conformance "$dir/sticky/ds_accel_beta.so" --rule DSA-P13
@@ -221,7 +222,8 @@ has "without the bit: an own link" "$out" "alpha: selected"
 as "$prefix/bin/plain" lint "$dir/sticky/ds_accel_beta.so"
 is "without the bit: lint" 0 "$code"
 
-# A cache that a program names is written by its effective user, who could forge its contents.
+# A cache directory that a program passes is written by the effective user, who could forge its
+# contents.
 cat >"$dir/remember.c" <<'END'
 #include <ds_accel.h>
 #include <stdio.h>
@@ -258,10 +260,11 @@ done
 
 # ---- files beside the command --------------------------------------------------------------------
 
-# The command looks for files beside its own file. Through a hard link in a directory of the caller
-# it finds no file of the caller, whatever additional rights it has: the owner's, the group's,
-# capabilities.
-# beside NAME WANTED PROGRAM: check from which of these two directories its plugins come, if any.
+# The command looks for files beside its own file. If the caller makes a hard link to the program in
+# a directory of the caller, the program must find no file of the caller, whatever additional rights
+# it has: owner, group or capabilities.
+# beside NAME WANTED PROGRAM: check from which directory the plugins of PROGRAM come; WANTED is
+# empty if it finds none.
 beside() {
     as "$3" list
     is "what lies beside it: $1" "$2" "$(printf '%s\n' "$out" |

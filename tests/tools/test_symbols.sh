@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Each library exports exactly what its map in core/ lists, and a plugin its entry; every exported
-# function is declared in a public header, and every inline function of a header is exported, too.
-# The exports of libds_accel.so for libds_accel_tools.so alone are in no header, all used, and have
-# the version of this release.  test_symbols.sh BUILD
+# Each library exports exactly the symbols that its map in core/ lists, and a plugin only its entry;
+# every exported function is declared in a public header, and every inline function of a header is
+# exported too. Exports of libds_accel.so that are only for libds_accel_tools.so are in no header,
+# are all used, and have the version of this release.  test_symbols.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -16,7 +16,7 @@ exported() {
     nm -D --defined-only "$1" | awk '$2 != "A" {sub(/@.*/, "", $3); print $3}' | sort
 }
 
-# node MAP NODE: print the symbols of a map at a version.
+# node MAP NODE: print the symbols of one version node of a map.
 node() {
     awk -v open="$2 {" '$0 == open { on = 1 } /^};$/ { on = 0 } on' "$source/core/$1.map" |
         sed -n 's/^    \(ds_accel[a-z0-9_]*\);$/\1/p' | sort
@@ -50,7 +50,8 @@ is "calls within the libraries do not go through their tables" "" \
         exported "$build/lib/$name.so" >"$dir/own"
         readelf -rW "$build/lib/$name.so" | awk '/JUMP_SLO/ { sub(/@.*/, "", $5); print $5 }' | grep -xFf "$dir/own" || true
     done)"
-# A second copy of a variable would have a value of its own.
+# Files that are linked into both libraries must have no variables: each copy would have its own
+# value.
 sanitized=${SAN:+yes}
 for file in $(sed -n '/^STATELESS := /,/^$/p' "$source/Makefile" | tr -d '\134' | awk '
     { while (match($0, /addprefix [a-z]*\/,[a-z_ ]*/)) {
@@ -60,7 +61,7 @@ for file in $(sed -n '/^STATELESS := /,/^$/p' "$source/Makefile" | tr -d '\134' 
     is "$file keeps nothing" "${sanitized:-}" "${sanitized:-$(objdump -h "$build/obj/core/$file.o" |
         awk '$2 ~ /^\.(data|bss|tdata|tbss)$/ && $3 !~ /^0*$/ { print $2 }')}"
 done
-# Every function of the headers, without inline definitions, as a tool reads them.
+# List every function of the headers, without inline definitions, as a binding generator reads them.
 echo '#include "ds_accel_tools.h"' >"$dir/all.c"
 functions() {
     gcc -std=c11 "$@" -I"$build/include/ds-accel" -fsyntax-only -aux-info "$dir/aux" "$dir/all.c"
@@ -73,7 +74,7 @@ for plugin in "$build"/lib/ds-accel/ds_accel_*.so; do
     is "exports of $(basename "$plugin")" ds_accel_entry_v1 "$(exported "$plugin")"
 done
 # The mock is compiled with plugin-api.h alone, so it has its own list of the functions that a test
-# can make fail.
+# can make fail; both lists must agree.
 filled=$(sed -n 's/^ *table->\([a-z_]*\) = .*/\1/p' "$source"/plugins/mock/*.c)
 is "the mock's names are those of slots.def that it fills, in the order of the table" \
     "$(sed -n 's/^\(CALL\|PROBE\)(\([a-z_]*\),.*/\2/p' "$source/core/slots.def" | grep -xF "$filled")" \

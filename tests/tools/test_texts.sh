@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Text from outside never reaches a terminal unescaped: each of many characters in each of many
-# places (arguments, variables, file names, configuration, a plugin's own texts, snapshots,
-# recordings), in text, JSON, pictures and messages.  test_texts.sh BUILD
+# Text from outside never reaches a terminal unescaped. Many characters are tried in many places
+# (arguments, variables, file names, configuration, texts of a plugin, snapshots, recordings), in
+# text, JSON, SVG and messages.  test_texts.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 # shellcheck source=tests/tools/lib.sh
@@ -18,8 +18,8 @@ program = os.path.join(build, "bin", "ds-accel")
 fixtures = os.path.join(build, "tests", "fixtures")
 passed = failed = 0
 
-# At least one of every kind: control characters, cursor movement, line ends, changes of writing
-# direction, invisible characters, language tags, invalid UTF-8.
+# One character at least of every kind: control characters, cursor movement, line ends, changes of
+# writing direction, invisible characters, language tags, invalid UTF-8.
 CODES = [0x07, 0x08, 0x0A, 0x0D, 0x1B, 0x1F, 0x7F, 0x85, 0x9B, 0x9F, 0xAD, 0x61C, 0x180E, 0x200B,
          0x200E, 0x200F, 0x2028, 0x2029, 0x202A, 0x202D, 0x202E, 0x2060, 0x2064, 0x2066, 0x2069,
          0x3164, 0xFE0F, 0xFEFF, 0xFFF9, 0xFFFE, 0xE0001, 0xE0061, 0xE01EF]
@@ -27,7 +27,8 @@ BYTES = [b"\xed\xa0\x80", b"\xc0\x9b", b"\xe0\x80\x9b", b"\xff", b"\xc3", b"\xf4
 FORGED = "ds-accel: warning: forged"
 PIECES = ([chr(code).encode() for code in CODES] + BYTES +
           [("\n" + FORGED + "\n").encode(), b"\x1b[2J\x1b]0;owned\x07", b"\r\x1b[K" + FORGED.encode()])
-# All of them at once for slow commands; without invalid UTF-8 where the text must be valid.
+# ALL joins all characters for slow commands; TEXT leaves out invalid UTF-8, for places where the
+# text must be valid.
 ALL = b"a" + b"b".join(PIECES) + b"c"
 TEXT = "a" + "b".join(piece.decode() for piece in PIECES if piece not in BYTES) + "c"
 SHORT = "a\u202e\u200b\u2066\u009b2J"
@@ -170,7 +171,7 @@ for given in (["config", "show"], ["info", "mock"], ["env", "mock"], ["explain"]
         run("%s, values" % (given + json_option), given + json_option + ["--config", config])
         run("%s, values of a script" % (given + json_option), given + json_option + ["--config", config],
             env={"DS_ACCEL_MOCK_AVAILABLE": "false", "DS_ACCEL_MOCK_REASON": "no_device"})
-# JSON has the value itself, and the shell restores the value from the text.
+# JSON contains the value itself, and the shell gets the same value back from the text.
 done = run("config show", ["config", "show", "--json", "--config", config], code=0)
 values = {value["key"]: value["value"] for value in json.loads(done.stdout)["values"]}
 check("JSON keeps the value", [value for value in values.values() if value in (TEXT, [TEXT])], ascii(values)[:500])
@@ -230,7 +231,7 @@ def spots(value, path=()):
         yield path
 
 
-# The characters follow each other in one text; of each kind of place only the first two.
+# All characters are in a single text; of each kind of place only the first is tried.
 seen = {}
 for path in list(spots(recorded)):
     kind = tuple(part if isinstance(part, str) and not part.startswith("/") else 0 for part in path)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# ds-accel topo on machines made for it: bridges, nodes and network cards of sysfs against the
-# expected result, as JSON, text and picture.  test_topo.sh BUILD
+# ds-accel topo on fake machines: bridges, nodes and network cards of sysfs compared with the
+# expected result, as JSON, text and SVG.  test_topo.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -26,13 +26,13 @@ pci() {
     printf '%s\n' "$3" >"$machine/sys/devices/$2/$1/numa_node"
 }
 
-# nic CLASS NAME PATH: create an entry of a class, linked as the kernel links it.
+# nic CLASS NAME PATH: create an entry of a device class, linked as the kernel links it.
 nic() {
     mkdir -p "$machine/sys/class/$1"
     ln -sfn "../../devices/$3/$1/$2" "$machine/sys/class/$1/$2"
 }
 
-# topo ARGUMENTS...: run it, check the JSON, set $out.
+# topo ARGUMENTS...: run topo, check the JSON, set $out.
 topo() {
     run "$program" -q --root "$machine" --plugin-dir "$mocks" topo --json "$@"
     is "topo $*" "0 " "$code $err"
@@ -41,7 +41,7 @@ topo() {
         "$source/conf/schema/topo.json" <"$dir/json" 2>&1)"
 }
 
-# near A B CLOSENESS [LINKS]: check a relation in the last report.
+# near A B CLOSENESS [LINKS]: check how close A and B are in the last report.
 near() {
     is "$1 and $2" "$3 ${4-}" "$("$python" - "$dir/json" "$1" "$2" <<'PY'
 import json, sys
@@ -69,9 +69,9 @@ done
 put sys/devices/system/node/node0/distance "10 21"
 put sys/devices/system/node/node1/distance "21 10"
 
-# The mock's devices are 0000:e0:00.0, e1 and so on: two behind one switch, one at another port, one
-# below another host bridge of the same node, one on the other node; each network card is beside one
-# of them.
+# Devices of the mock are 0000:e0:00.0, e1 and so on: two below one switch, one at another port, one
+# below another host bridge of the same node, one on the other node. Network cards are near some of
+# them.
 switch=pci0000:80/0000:80:01.0/0000:81:00.0
 pci 0000:e0:00.0 $switch/0000:82:00.0 0
 pci 0000:e1:00.0 $switch/0000:82:01.0 0
@@ -88,7 +88,8 @@ nic net eth0 pci0000:c0/0000:c0:01.0/0000:c8:00.0/virtio0
 nic net eth1 $switch/0000:82:00.0/0000:e0:00.1
 mkdir -p "$machine/sys/devices/virtual/net/lo" "$machine/sys/class/net"
 ln -sfn ../../devices/virtual/net/lo "$machine/sys/class/net/lo"
-# A card whose position no link shows, as where sysfs is a copy with directories for links.
+# A card whose position no link shows, as on a machine where sysfs is a copy with directories
+# instead of links.
 put sys/class/net/eth2/device/uevent "DRIVER=x
 PCI_SLOT_NAME=0000:c9:00.0"
 
@@ -113,12 +114,12 @@ near cuda:4 mlx5_0 machine
 near cuda:4 eth0 root_port
 near cuda:4 eth2 host_bridge
 near cuda:0 eth1 device
-# The mock's devices are a ring: their links are reported in addition to the bridges.
+# The devices of the mock form a ring: their links are reported in addition to the bridges.
 near cuda:0 cuda:1 switch other:1:True
 near cuda:0 cuda:4 machine other:1:True
 near cuda:1 cuda:3 numa_node
 
-# With one node only, all devices are on it; the kernel's -1 means unknown.
+# On a machine with a single node, all devices are on it; the value -1 of the kernel means unknown.
 put sys/devices/system/node/online 0
 printf -- '-1\n' >"$machine/sys/devices/pci0000:c0/0000:c0:01.0/0000:e4:00.0/numa_node"
 topo cuda
@@ -131,7 +132,7 @@ near cuda:4 cuda:2 unknown
 near cuda:4 eth0 root_port
 printf '1\n' >"$machine/sys/devices/pci0000:c0/0000:c0:01.0/0000:e4:00.0/numa_node"
 
-# Where no links show the bridges, nodes are compared.
+# If no links show the bridges, the nodes of the devices are compared.
 for address in 0000:e0:00.0 0000:e1:00.0; do
     rm "$machine/sys/bus/pci/devices/$address"
     put sys/bus/pci/devices/$address/numa_node 1
@@ -167,11 +168,11 @@ run "$program" -q --root "$machine" --plugin-dir "$dir/plugins" topo --json
 printf '%s\n' "$out" >"$dir/json"
 is "what can be used, without cpu" "1 cuda" "$(at "accelerators/#" accelerators/0/name)"
 
-# A forced accelerator has the same meaning as in `info`: the report has it alone, or why it cannot
-# be used. A name on the command line overrides it.
+# A forced accelerator has the same meaning as in `info`: the report has only this accelerator, or
+# the reason why it cannot be used. A name on the command line overrides it.
 printf '{"accelerator": "rocm"}\n' >"$dir/forced.json"
 unset DS_ACCEL_ROCM_AVAILABLE DS_ACCEL_ROCM_REASON
-# forced OPTIONS...: print the exit codes of topo and info, and the accelerators of the report.
+# forced OPTIONS...: print the exit codes of info and topo, and the accelerators of the report.
 forced() {
     run "$program" -q --root "$machine" --plugin-dir "$mocks" "$@" info --json
     info=$code

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Run one of the commands of `make valgrind`; its errors are written to files in $BUILD/valgrind.
-#
-#     BUILD=... PROGRAM=... valgrind.sh "[on VENDOR] ARGUMENT..."
+# Run a command of `make valgrind`; valgrind writes its errors to files in $BUILD/valgrind.
 set -eu
-export SIM_SCOPE="valgrind.$$" # a simulated machine of its own
+export SIM_SCOPE="valgrind.$$" # gives this run its own simulated machine
 cd "$(dirname "$0")/../.."
 # shellcheck disable=SC2086 # words
 set -- $1

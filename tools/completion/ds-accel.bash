@@ -6,11 +6,11 @@
 
 _ds_accel_commands='detect list info explain env topo report config lint conformance doctor memory bench cache quarantine note help'
 
-# Backends that the configuration names, asked for once per shell and program.
+# Backends that the configuration names, queried once per shell and program.
 _ds_accel_known=
 _ds_accel_known_by=
 
-# _ds_accel_ask PROGRAM: fill _ds_accel_known. Reads configuration only: no plugin's code runs.
+# _ds_accel_ask PROGRAM: fill _ds_accel_known. Reads only the configuration; no plugin code runs.
 _ds_accel_ask() {
     [[ $_ds_accel_known_by == "$1" ]] && return
     _ds_accel_known_by=$1
@@ -20,7 +20,7 @@ _ds_accel_ask() {
         -e 's/^ *"key": "backends\.\\"\([a-z][a-z0-9_.]*\)\\".*/\1/p' | sort -u)
 }
 
-# _ds_accel_plugins DIRECTORY...: names of the plugin files there.
+# _ds_accel_plugins DIRECTORY...: print the names of the plugin files in these directories.
 _ds_accel_plugins() {
     local directory file name
 
@@ -33,7 +33,8 @@ _ds_accel_plugins() {
     done
 }
 
-# _ds_accel_names PREFIX PROGRAM DIRECTORY...: names of backends, and of plugins in the directories.
+# _ds_accel_names PREFIX PROGRAM DIRECTORY...: offer names of backends, and of plugins in the
+# directories.
 _ds_accel_names() {
     local prefix=$1 program=$2
     local directories names
@@ -45,7 +46,7 @@ _ds_accel_names() {
     _ds_accel_offer "$prefix" "$(sort -u <<<"$names")"
 }
 
-# _ds_accel_offer PREFIX WORDS
+# _ds_accel_offer PREFIX WORDS: offer the words that begin with PREFIX.
 _ds_accel_offer() {
     local word
 
@@ -54,8 +55,8 @@ _ds_accel_offer() {
     done
 }
 
-# _ds_accel_files PREFIX [SUFFIX]: directories, and with a suffix the files that end in it, or any file if
-# there is nothing else.
+# _ds_accel_files PREFIX [SUFFIX]: offer directories. With a suffix, also offer files that end with
+# it, or all files if nothing else matches.
 _ds_accel_files() {
     local prefix=$1 suffix=${2-}
     local path
@@ -73,16 +74,17 @@ _ds_accel_files() {
     [[ -z $suffix || ${#COMPREPLY[@]} -gt 0 ]] || while IFS= read -r path; do
         COMPREPLY+=("$path")
     done < <(compgen -f -- "$prefix")
-    compopt -o filenames 2>/dev/null # also quotes what needs it
+    compopt -o filenames 2>/dev/null # also quotes names that need it
 }
 
-# _ds_accel_checks PREFIX PROGRAM COLUMN: rules or groups of the conformance suite. Runs no plugin.
+# _ds_accel_checks PREFIX PROGRAM COLUMN: offer rules or groups of the conformance suite. Runs no
+# plugin.
 _ds_accel_checks() {
     _ds_accel_offer "$1" "$("${2/#\~\//$HOME/}" conformance --list 2>/dev/null |
         awk -v column="$3" '{ print $column }' | sort -u)"
 }
 
-# _ds_accel_groups PREFIX: what bench --only takes; after a comma, another one.
+# _ds_accel_groups PREFIX: offer groups for bench --only; after a comma, a further group.
 _ds_accel_groups() {
     local done='' word
 
@@ -92,8 +94,9 @@ _ds_accel_groups() {
     done
 }
 
-# _ds_accel_argument COMMAND POSITION BEFORE CURRENT PROGRAM DIRECTORY...: a command's argument, from 1,
-# after the argument before it; fails if it takes none there.
+# _ds_accel_argument COMMAND POSITION BEFORE CURRENT PROGRAM DIRECTORY...: offer words for the
+# argument at POSITION of a command, counted from 1; BEFORE is the argument before it. Fails if the
+# command accepts no argument there.
 _ds_accel_argument() {
     local command=$1 position=$2 before=$3 current=$4
 
@@ -126,8 +129,8 @@ _ds_accel() {
         -h --help --version'
 
     COMPREPLY=()
-    # What stands before the word at hand: the command, how many arguments, an option that waits for
-    # its value. bash makes three words of --option=value.
+    # Find what precedes the current word: the command, the number of its arguments, and an option
+    # that needs a value. bash splits --option=value into three words.
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         if [[ -n $previous ]]; then
@@ -135,7 +138,7 @@ _ds_accel() {
             [[ $previous == --plugin-dir ]] && directories+=("$word")
             previous=
         elif [[ $word == = && ${COMP_WORDS[i - 1]} == --memory-map ]]; then
-            previous=--memory-map # which takes a value only behind "="
+            previous=--memory-map # accepts a value only after "="
         elif [[ $word == = ]]; then
             i=$((i + 1)) # "key=value" is three words
         elif [[ -z $only_arguments && $word == -- ]]; then
@@ -162,7 +165,7 @@ _ds_accel() {
         previous=--memory-map
         current=
     elif [[ -z $previous && -z $only_arguments && $current == --*=* ]]; then
-        # Somebody's COMP_WORDBREAKS has no "=".
+        # The COMP_WORDBREAKS of the user has no "=".
         previous=${current%%=*}
         value=$previous=
         current=${current#*=}
