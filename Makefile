@@ -372,16 +372,16 @@ include tests/sim/sim.mk
 # A test with very many cases (allocations to fail, deliberate mistakes, machines) runs a sample of
 # them in the gate, and all of them with FULL=1, as in `make soak`. SEED selects the sample. SEED is
 # derived from the commit, so a failure persists until it is repaired, and the next commit tests
-# other cases.
+# other cases. FULL=0 is the same as unset.
 ifeq ($(origin SEED),undefined)
 SEED := $(shell printf %d 0x$$(git rev-parse HEAD 2>/dev/null | cut -c 1-7 | grep . || echo 1))
 endif
-FULL ?=
+override FULL := $(filter-out 0,$(FULL))
 export SEED FULL
 
 # QUICK=1, meant for the time between edits: run the unit and shell tests that the changed files can
 # affect, and quick checks.
-QUICK ?=
+override QUICK := $(filter-out 0,$(QUICK))
 CHANGED_SINCE ?= HEAD
 ifneq ($(QUICK),)
 SHELL_TESTS := $(shell tests/tools/affected.sh shell '$(CHANGED_SINCE)')
