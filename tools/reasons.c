@@ -33,7 +33,7 @@ static const char head[] =
     ".Nm ds-accel-reasons\n"
     ".Nd why an accelerator was not chosen, and what to do about it\n"
     ".Sh DESCRIPTION\n"
-    "A reason is a code that says why a plugin, and so its accelerator, was not chosen.\n"
+    "A reason is a code for why a plugin, and so its accelerator, was not chosen.\n"
     ".Cm ds-accel explain\n"
     "shows it with its meaning, the evidence (the\n"
     ".Dq detail )\n"
@@ -90,7 +90,7 @@ static const char states[] =
     ".Cm not_chosen .\n"
     ".El\n"
     ".Sh REASONS\n"
-    "A remedy says what turns the\n"
+    "A remedy describes what turns the\n"
     ".Dq no\n"
     "into a\n"
     ".Dq yes .\n";

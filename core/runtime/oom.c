@@ -162,7 +162,7 @@ void ds_accel__oom_describe(const struct ds_accel__oom_facts *facts, char *text,
     sums.largest_free_bytes = sums.largest_free_bytes < sums.free_bytes ? sums.largest_free_bytes
                                                                         : sums.free_bytes;
     put(&line, "%s: out of memory: ", facts->device != NULL ? facts->device : "the device");
-    put_size(&line, "", facts->asked_bytes, " asked");
+    put_size(&line, "", facts->asked_bytes, " requested");
     put_size(&line, ", ", facts->allocated_bytes, " allocated");
     if (facts->pending_bytes > 0) {
         put_size(&line, ", ", facts->pending_bytes, " waiting for streams");

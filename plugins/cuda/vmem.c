@@ -155,8 +155,9 @@ static int32_t check_room(ds_accel_plugin_device_t *device, uint64_t size_bytes,
 
     if (status == DS_ACCEL_OK && size_bytes > free_bytes) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                           "vmem_create: device %u: asked %llu bytes, %llu are free", device->index,
-                           (unsigned long long)size_bytes, (unsigned long long)free_bytes);
+                           "vmem_create: device %u: requested %llu bytes, %llu are free",
+                           device->index, (unsigned long long)size_bytes,
+                           (unsigned long long)free_bytes);
     }
     return status;
 }

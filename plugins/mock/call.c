@@ -34,7 +34,7 @@ static int32_t enter(ds_accel_plugin_instance_t *instance, ds_accel_plugin_devic
     if (was_lost) {
         snprintf(cause, sizeof(cause), "device %u was lost before", device->index);
     } else {
-        snprintf(cause, sizeof(cause), "as option fail asks");
+        snprintf(cause, sizeof(cause), "as option fail requests");
     }
     return mock_vendor_fail(error, status, slot, cause);
 }

@@ -124,7 +124,7 @@ static int32_t mock_probe(const struct ds_accel_host *host, struct ds_accel_verd
     }
     status = mock_script_count(&options.script, "probe");
     if (status < 0) {
-        return mock_vendor_fail(error, status, "probe", "as option fail asks");
+        return mock_vendor_fail(error, status, "probe", "as option fail requests");
     }
     memset(&answer, 0, sizeof(answer));
     answer.state = options.state;
@@ -168,7 +168,7 @@ static int32_t check_usable(ds_accel_plugin_instance_t *instance, struct ds_acce
     }
     status = mock_script_count(&options->script, "init");
     if (status < 0) {
-        return mock_vendor_fail(error, status, "init", "as option fail asks");
+        return mock_vendor_fail(error, status, "init", "as option fail requests");
     }
     if (options->state != DS_ACCEL_PROBE_AVAILABLE) {
         return mock_vendor_fail(error, options->init_status, "init", options->detail);

@@ -58,9 +58,10 @@ int32_t mock_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     allocated = device->allocated_bytes;
     available = free_bytes(device);
     pthread_mutex_unlock(&device->instance->lock);
-    snprintf(cause, sizeof(cause),
-             "device %u: asked %llu bytes, allocated %llu, reserved %llu, largest free block %llu",
-             device->index, (unsigned long long)size_bytes, allocated, allocated, available);
+    snprintf(
+        cause, sizeof(cause),
+        "device %u: requested %llu bytes, allocated %llu, reserved %llu, largest free block %llu",
+        device->index, (unsigned long long)size_bytes, allocated, allocated, available);
     return mock_vendor_fail(error, DS_ACCEL_ERR_NO_MEMORY, slot, cause);
 }
 

@@ -69,7 +69,7 @@ static int32_t piece_size(ds_accel_plugin_device_t *device, const char *slot,
     }
     if (status == DS_ACCEL_OK && bytes == 0) {
         status = plugin_fail(error, DS_ACCEL_ERR_DRIVER,
-                             "%s: hipMemGetAllocationGranularity(device %u) gave 0", slot,
+                             "%s: hipMemGetAllocationGranularity(device %u) returned 0", slot,
                              device->index);
     }
     if (status == DS_ACCEL_OK) {
@@ -165,7 +165,7 @@ static int32_t reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes, ui
         (void)cuda_shaped_code(&ROCM_OF(device)->shaped,
                                hip->hipMemAddressFree(address, size_bytes));
         return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
-                           "vmem_reserve: hipMemAddressReserve gave %p, not aligned to %llu",
+                           "vmem_reserve: hipMemAddressReserve returned %p, not aligned to %llu",
                            address, (unsigned long long)align_bytes);
     }
     *address_out = address;
@@ -289,8 +289,9 @@ static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     }
     if (size_bytes > free_bytes) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                           "vmem_create: device %u: asked %llu bytes, %llu are free", device->index,
-                           (unsigned long long)size_bytes, (unsigned long long)free_bytes);
+                           "vmem_create: device %u: requested %llu bytes, %llu are free",
+                           device->index, (unsigned long long)size_bytes,
+                           (unsigned long long)free_bytes);
     }
     return DS_ACCEL_OK;
 }

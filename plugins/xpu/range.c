@@ -61,7 +61,7 @@ int32_t xpu_range_push(ds_accel_plugin_instance_t *instance, const char *message
     name = runtime->itt.__itt_string_handle_create(message);
     if (where == NULL || name == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_DRIVER,
-                           "range_push(\"%.100s\"): the ITT collector gave no %s", message,
+                           "range_push(\"%.100s\"): the ITT collector returned no %s", message,
                            where == NULL ? "domain" : "string");
     }
     runtime->itt.__itt_task_begin(where, none, none, name);
@@ -80,7 +80,7 @@ int32_t xpu_range_pop(ds_accel_plugin_instance_t *instance, const char *domain,
     where = find_domain(runtime, domain);
     if (where == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_DRIVER,
-                           "range_pop: the ITT collector gave no domain");
+                           "range_pop: the ITT collector returned no domain");
     }
     runtime->itt.__itt_task_end(where);
     return DS_ACCEL_OK;

@@ -25,7 +25,8 @@ static const struct {
       .device_free_bytes = 10 * MIB,
       .can_grow = true},
      DS_ACCEL__OOM_ADVICE_NONE,
-     "mock: out of memory: 64 MiB asked, 90 MiB allocated, 90 MiB reserved, largest free block 0 "
+     "mock: out of memory: 64 MiB requested, 90 MiB allocated, 90 MiB reserved, largest free block "
+     "0 "
      "B, "
      "fragmentation 0 %, device 10 MiB of 100 MiB free; 54 MiB more would be needed"},
     /* The memory is fragmented, and the backend has virtual memory. */
@@ -37,7 +38,8 @@ static const struct {
       .device_total_bytes = 64 * MIB,
       .can_grow = true},
      DS_ACCEL__OOM_ADVICE_GROWABLE,
-     "cuda:1: out of memory: 20 MiB asked, 32 MiB allocated, 64 MiB reserved, largest free block "
+     "cuda:1: out of memory: 20 MiB requested, 32 MiB allocated, 64 MiB reserved, largest free "
+     "block "
      "8 MiB, fragmentation 75 %, device 0 B of 64 MiB free; enough is free, but in pieces: "
      "growable_segments would have helped, and is off"},
     /* The memory is fragmented, and the fragments suffice together with the device's free
@@ -50,7 +52,7 @@ static const struct {
       .device_free_bytes = 6 * MIB,
       .can_grow = true},
      DS_ACCEL__OOM_ADVICE_GROWABLE,
-     "the device: out of memory: 34 MiB asked"},
+     "the device: out of memory: 34 MiB requested"},
     /* The sum of the fragments is too small. */
     {{.asked_bytes = 40 * MIB,
       .allocated_bytes = 32 * MIB,
@@ -176,7 +178,7 @@ static const struct {
       .limit_bytes = UINT64_MAX,
       .device_total_bytes = 2},
      DS_ACCEL__OOM_ADVICE_NONE,
-     "16.0 EiB asked"},
+     "16.0 EiB requested"},
 };
 
 static void check_cases(void)

@@ -70,7 +70,7 @@ Test(plugin_mock, a_failing_init_is_told_with_the_vendors_words)
     cr_expect_eq(test_candidate(context, "mock").state, DS_ACCEL_STATE_ERROR);
     cr_expect_str_eq(test_candidate(context, "mock").reason, "start_failed");
     EXPECT_HAS(test_candidate(context, "mock").detail,
-               "init: MOCK_ERROR_DRIVER (104): as option fail asks");
+               "init: MOCK_ERROR_DRIVER (104): as option fail requests");
     option("fail", NULL);
     cr_expect_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
     ds_accel_destroy(context);
@@ -167,7 +167,7 @@ Test(plugin_mock, code_and_text_of_the_vendor_reach_the_error)
         for (char *c = text; *c != '\0'; c++) {
             *c = (char)toupper((unsigned char)*c);
         }
-        snprintf(message, sizeof(message), "mem_trim: %s (%d): as option fail asks", text,
+        snprintf(message, sizeof(message), "mem_trim: %s (%d): as option fail requests", text,
                  100 - status);
         option("fail", script);
         open_mock();
@@ -366,7 +366,7 @@ Test(plugin_mock, a_lost_device_stays_lost_until_it_is_closed)
     other = open_index(1, &other_device);
     EXPECT_OK(table->mem_trim(handle, 0, &error));
     EXPECT_FAIL(table->mem_trim(handle, 0, &error), DS_ACCEL_ERR_DEVICE_LOST,
-                "as option fail asks");
+                "as option fail requests");
     expect_lost(handle);
     expect_lost(handle);
     EXPECT_OK(table->device_health(other, &error));

@@ -57,9 +57,9 @@ Test(plugin_mock, a_full_device_says_what_was_asked_and_what_there_is)
     option("memory_bytes", "10000");
     open_mock();
     pointer = allocate(6000);
-    expect_refused(4001, "mem_alloc: MOCK_ERROR_NO_MEMORY (102): device 0: asked 4001 bytes, "
+    expect_refused(4001, "mem_alloc: MOCK_ERROR_NO_MEMORY (102): device 0: requested 4001 bytes, "
                          "allocated 6000, reserved 6000, largest free block 4000");
-    expect_refused(UINT64_MAX, "asked 18446744073709551615 bytes, allocated 6000");
+    expect_refused(UINT64_MAX, "requested 18446744073709551615 bytes, allocated 6000");
     cr_expect_eq(stats_now().out_of_memory_count, 2);
     release(allocate(4000));
     release(pointer);
@@ -78,17 +78,17 @@ Test(plugin_mock, a_scripted_lack_of_memory_looks_like_a_real_one)
     open_mock();
     stream = make_stream();
     pointer = allocate(1);
-    expect_refused(10, "asked 10 bytes, allocated 1, reserved 1, largest free block 9999");
+    expect_refused(10, "requested 10 bytes, allocated 1, reserved 1, largest free block 9999");
     release(pointer);
     pointer = NULL;
     EXPECT_FAIL(table->mem_alloc_managed(handle, 20, 0, &pointer, &error), DS_ACCEL_ERR_NO_MEMORY,
-                "mem_alloc_managed: MOCK_ERROR_NO_MEMORY (102): device 0: asked 20 bytes");
+                "mem_alloc_managed: MOCK_ERROR_NO_MEMORY (102): device 0: requested 20 bytes");
     EXPECT_FAIL(table->mem_alloc_async(stream, 30, 0, NULL, 0, &pointer, &error),
                 DS_ACCEL_ERR_NO_MEMORY,
                 "mem_alloc_async: MOCK_ERROR_NO_MEMORY (102): device 0: "
-                "asked 30 bytes");
+                "requested 30 bytes");
     EXPECT_FAIL(table->vmem_create(handle, 2 * MIB, 0, &vmem, &error), DS_ACCEL_ERR_NO_MEMORY,
-                "vmem_create: MOCK_ERROR_NO_MEMORY (102): device 0: asked 2097152 bytes");
+                "vmem_create: MOCK_ERROR_NO_MEMORY (102): device 0: requested 2097152 bytes");
     cr_expect_eq(stats_now().out_of_memory_count, 4);
     table->stream_destroy(stream);
     close_mock();

@@ -128,7 +128,7 @@ Test(plugin_mock, ranges_that_cannot_be_are_refused)
     EXPECT_FAIL(table->vmem_create(handle, 4096, 0, &vmem, &error), DS_ACCEL_ERR_INVALID,
                 "size 4096");
     EXPECT_FAIL(table->vmem_create(handle, 2048 * MIB, 0, &vmem, &error), DS_ACCEL_ERR_NO_MEMORY,
-                "asked 2147483648 bytes");
+                "requested 2147483648 bytes");
     base = reserve(2 * PAGE);
     vmem = create_vmem(PAGE);
     EXPECT_FAIL(table->vmem_map(handle, base, 2 * PAGE, vmem, 0, &error), DS_ACCEL_ERR_INVALID,

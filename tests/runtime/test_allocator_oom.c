@@ -23,7 +23,7 @@ Test(core_allocator, says_where_the_memory_is_when_there_is_none)
     pointers[3] = take(device, NULL, 19 * MIB);
     EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 30 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY);
     cr_expect_null(pointer);
-    EXPECT_HAS(ds_accel_last_error(), "out of memory: 30 MiB asked");
+    EXPECT_HAS(ds_accel_last_error(), "out of memory: 30 MiB requested");
     EXPECT_HAS(ds_accel_last_error(), " allocated");
     EXPECT_HAS(ds_accel_last_error(), "100 MiB reserved");
     EXPECT_HAS(ds_accel_last_error(), "largest free block 18 MiB");

@@ -296,7 +296,7 @@ drive rocm aligned
 is "aligned addresses" "0 " "$code $out"
 variant heedless 'v["heeds_alignment"] = 0'
 drive "$dir/heedless.json" aligned
-has "addresses that are not aligned are refused" "$out" "failed vmem_reserve: -3 0 -: vmem_reserve: hipMemAddressReserve gave "
+has "addresses that are not aligned are refused" "$out" "failed vmem_reserve: -3 0 -: vmem_reserve: hipMemAddressReserve returned "
 is "and given back" "1 " "$code $(grep '^alive' "$dir/report" || true)"
 drive "$dir/heedless.json" vmem
 has "nor is one taken that no piece fits" "$out" "not aligned to 4194304"
