@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The vendor-specific part of a plugin around a vendor's runtime.
+ * The backend-specific part of a plugin around a runtime: a vendor's, or the cpu plugin's own.
  *
  * Each plugin defines one `const struct vendor_backend vendor_backend`: the operations of its
  * runtime, one function per verb, in one order of arguments and one set of numbers
@@ -37,8 +37,9 @@ struct ds_accel_plugin_instance {
     uint32_t device_count;
     uint64_t flags;                 /* DS_ACCEL_FLAG_* of this instance */
     struct vendor_register *blocks; /* addresses of all its devices (vendor_block.c) */
-    pthread_mutex_t lock;           /* guards opening and closing devices */
-    atomic_uint capture_count;      /* streams that capture now; used by the frame */
+    pthread_mutex_t lock;      /* guards opening and closing devices; not held during a wait for
+                                  host tasks, which may open and close devices themselves */
+    atomic_uint capture_count; /* streams that capture now; used by the frame */
 };
 
 struct ds_accel_plugin_device {
@@ -147,8 +148,8 @@ struct vendor_visible {
 };
 /* "CUDA_VISIBLE_DEVICES=\"\" hides every device", written to text; NULL if no variable's
  * value hides every device. */
-const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uint32_t count,
-                                     char *text, size_t text_size);
+VENDOR_IF_LINKED const char *vendor_visible_is_hiding(const struct vendor_visible *variables,
+                                                      uint32_t count, char *text, size_t text_size);
 /*
  * Split the value of a variable: calls take with each token, trimmed, until it returns non-zero.
  * Returns 0, the non-zero result of take, or -1 if the variable is unset.
@@ -165,6 +166,8 @@ int vendor_visible_token(const ds_accel_plugin_device_t *device, const char *var
                          size_t token_size);
 
 /* ---- what a backend is ---------------------------------------------------------------------- */
+
+#define VENDOR_FILLS_ANYWHERE 8u /* in fill_widths */
 
 struct vendor_backend {
     const char *name; /* the plugin's: "cuda" */
@@ -189,6 +192,26 @@ struct vendor_backend {
     /* open() leaves descriptors or threads that close() cannot end, or the library does not survive
      * a fork: probe runs in a child process of its own. */
     uint32_t probes_in_child;
+    /* Only device_identity() needs what identify() reads, so only device_identity() calls it. */
+    uint32_t identifies_late;
+    /*
+     * The backend itself tracks what the frame tracks for others: whether an event was recorded,
+     * and if in a capture; on which stream a capture must end; what a graph keeps alive. The frame
+     * passes such calls on. Graphs can be launched on streams of any device.
+     */
+    uint32_t tracks_captures;
+    /* If not 0, the handle has this many zeroed bytes for the native stream: stream_create() finds
+       them in *native_out, and they are freed with the handle. */
+    uint32_t stream_bytes;
+    /* Work that is left after stream_destroy() is still done; device_wait() waits for it. */
+    uint32_t ends_streams_late;
+    uint64_t max_align_bytes;   /* of alloc(); 0: 2^30, for pinned memory too */
+    uint32_t reads_host_memory; /* the device can use every host address */
+    /* Calls accept objects of different instances, whose devices are no peers. */
+    uint32_t mixes_instances;
+    /* alloc() may return memory in a range of mem_register(), since it uses the program's heap. */
+    uint32_t allocates_in_registered;
+    uint32_t ignores_null_first; /* mem_free(NULL, NULL) succeeds */
 
     /* -- life; the vendor's device numbering below is the instance's: index 0 .. count-1 -- */
 
@@ -214,6 +237,11 @@ struct vendor_backend {
        with the backend's own before. */
     int32_t (*backend_info)(ds_accel_plugin_instance_t *instance,
                             struct ds_accel_backend_info *info, struct ds_accel_error *error);
+    /* Optional: the detail of a good verdict, in place of the library and its version. */
+    void (*evidence)(void *runtime, char *text, size_t text_size);
+    /* Optional: the part of open() that only init needs, with the flags of backend_info(), which
+       init does not call then. */
+    int32_t (*start)(void *runtime, uint64_t *flags_out, struct ds_accel_error *error);
 
     /* -- devices -- */
 
@@ -228,6 +256,15 @@ struct vendor_backend {
     int32_t (*device_open)(ds_accel_plugin_device_t *device, uint64_t native_context,
                            struct ds_accel_error *error);
     void (*device_close)(ds_accel_plugin_device_t *device);
+    /* Optional: ends the device's work before the frame frees its memory. With it, shutdown closes
+       devices that are still open. */
+    void (*device_stop)(ds_accel_plugin_device_t *device);
+    /* Optional: is the calling thread one that runs tasks of stream_task()? Such a thread does not
+       stop a device. */
+    int (*runs_tasks)(ds_accel_plugin_instance_t *instance);
+    /* Optional: facts that change or are expensive; called for each device_info(). */
+    int32_t (*device_info)(ds_accel_plugin_device_t *device, struct ds_accel_device_info *info,
+                           struct ds_accel_error *error);
     uint32_t takes_native_context;
     /* Make the device current in the calling thread for one call, and restore the previous device.
        NULL: the runtime has no current device. enter must be cheap if the device is current
@@ -246,6 +283,18 @@ struct vendor_backend {
      * knows. */
     int32_t (*device_synchronize)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
     int32_t (*device_health)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+    /*
+     * Optional: wait with any timeout, including 0 and UINT64_MAX; ERR_TIMEOUT. They replace
+     * device_synchronize(), stream_synchronize(), event_synchronize() and the frame's queries with
+     * a deadline, for runtimes whose devices cannot be lost. device_wait() is called with the
+     * device not entered.
+     */
+    int32_t (*device_wait)(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
+                           struct ds_accel_error *error);
+    int32_t (*stream_wait)(ds_accel_plugin_device_t *device, void *native, uint64_t timeout_ns,
+                           struct ds_accel_error *error);
+    int32_t (*event_wait)(ds_accel_plugin_device_t *device, void *native, uint64_t timeout_ns,
+                          struct ds_accel_error *error);
 
     /* -- streams: native is the vendor's handle, or a struct of the backend -- */
 
@@ -271,6 +320,11 @@ struct vendor_backend {
     int32_t (*stream_host_task)(ds_accel_plugin_device_t *device, void *native,
                                 void (*call)(void *argument), void *argument,
                                 struct ds_accel_error *error);
+    /* In place of stream_host_task(): the runtime runs each accepted task in any case, and captured
+       tasks with each launch. */
+    int32_t (*stream_task)(ds_accel_plugin_device_t *device, void *native,
+                           ds_accel_host_task_t task, void *user_data,
+                           struct ds_accel_error *error);
 
     /* -- events -- */
 
@@ -288,8 +342,19 @@ struct vendor_backend {
 
     /* -- memory: sizes > 0; kinds, patterns and sizes are consistent -- */
 
+    /* Optional: reject sizes that can never be allocated, before they count against a limit. */
+    int32_t (*check_size)(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *slot,
+                          struct ds_accel_error *error);
     int32_t (*alloc)(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                      struct ds_accel_error *error);
+    /* In place of alloc() and alloc_pinned(), for runtimes that align; align_bytes is 0 or a power
+       of two. alloc_aligned() may raise *size_bytes, which free_sized() gets later. */
+    int32_t (*alloc_aligned)(ds_accel_plugin_device_t *device, uint64_t *size_bytes,
+                             uint64_t align_bytes, void **pointer_out,
+                             struct ds_accel_error *error);
+    int32_t (*alloc_pinned_aligned)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                                    uint64_t align_bytes, uint32_t flags, void **pointer_out,
+                                    struct ds_accel_error *error);
     int32_t (*free)(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error);
     int32_t (*alloc_pinned)(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                             void **pointer_out, struct ds_accel_error *error);
@@ -300,6 +365,18 @@ struct vendor_backend {
                              uint32_t flags, struct ds_accel_error *error);
     int32_t (*host_unregister)(ds_accel_plugin_device_t *device, void *pointer,
                                struct ds_accel_error *error);
+    /* Optional, with frees_wait: wait, before device or pinned memory is freed or a mapping is
+     * unmapped or made inaccessible, for all work that may use it. If it fails, so does the slot,
+     * and the memory stays. It is not called when the device is closed. */
+    int32_t (*memory_wait)(ds_accel_plugin_device_t *device, const char *slot,
+                           struct ds_accel_error *error);
+    /* In place of free(), free_pinned() and host_unregister(), for runtimes that need the size. */
+    int32_t (*free_sized)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
+                          struct ds_accel_error *error);
+    int32_t (*free_pinned_sized)(ds_accel_plugin_device_t *device, void *pointer,
+                                 uint64_t size_bytes, struct ds_accel_error *error);
+    int32_t (*host_unregister_sized)(ds_accel_plugin_device_t *device, void *pointer,
+                                     uint64_t size_bytes, struct ds_accel_error *error);
     int32_t (*alloc_managed)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                              void **pointer_out,
                              struct ds_accel_error *error); /* freed by free() */
@@ -322,15 +399,30 @@ struct vendor_backend {
     int32_t (*fill_async)(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                           uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
                           struct ds_accel_error *error);
-    uint32_t fill_widths; /* 1 | 2 | 4 */
+    uint32_t fill_widths; /* 1 | 2 | 4; VENDOR_FILLS_ANYWHERE: at any address */
     int32_t (*memory_info)(ds_accel_plugin_device_t *device, uint64_t *free_out,
                            uint64_t *total_out, struct ds_accel_error *error);
+    /* Optional, if a program's memory is more than its allocations here: the figures of mem_info(),
+       before the limit of mem_set_limit(); of mem_stats(), where *stats has the frame's figures;
+       and mem_reset_peaks(). */
+    int32_t (*usage_info)(ds_accel_plugin_device_t *device, struct ds_accel_memory_info *info,
+                          struct ds_accel_error *error);
+    int32_t (*usage_stats)(ds_accel_plugin_device_t *device, struct ds_accel_memory_stats *stats,
+                           struct ds_accel_error *error);
+    int32_t (*usage_reset_peaks)(ds_accel_plugin_device_t *device, uint32_t which,
+                                 struct ds_accel_error *error);
     int32_t (*trim)(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                     struct ds_accel_error *error);
     int32_t (*alloc_async)(ds_accel_plugin_device_t *device, void *native_stream,
                            uint64_t size_bytes, void **pointer_out, struct ds_accel_error *error);
     int32_t (*free_async)(ds_accel_plugin_device_t *device, void *native_stream, void *pointer,
                           struct ds_accel_error *error);
+    /* In place of free_async(), for memory of alloc() too: in stream order the runtime calls
+       before(argument), from any thread, and then frees the memory; until then the bytes count as
+       allocated. */
+    int32_t (*free_in_order)(ds_accel_plugin_device_t *device, void *native_stream, void *pointer,
+                             uint64_t size_bytes, void (*before)(void *argument), void *argument,
+                             struct ds_accel_error *error);
 
     /* -- virtual memory -- */
 
@@ -342,6 +434,9 @@ struct vendor_backend {
                             struct ds_accel_error *error);
     int32_t (*vmem_release)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                             struct ds_accel_error *error);
+    /* Optional: ERR_INVALID for a range that the slot rejects whether or not it is mapped. */
+    int32_t (*vmem_check)(ds_accel_plugin_device_t *device, const char *slot, const void *address,
+                          uint64_t size_bytes, struct ds_accel_error *error);
     int32_t (*vmem_create)(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                            void **native_out, struct ds_accel_error *error);
     void (*vmem_destroy)(ds_accel_plugin_device_t *device, void *native);
@@ -361,6 +456,10 @@ struct vendor_backend {
                            struct ds_accel_error *error);
     int32_t (*capture_status)(ds_accel_plugin_device_t *device, void *native_stream,
                               uint32_t *status_out, struct ds_accel_error *error);
+    /* Optional, with tracks_captures: ERR_STATE if the stream captures, for a slot that a capture
+     * cannot contain. */
+    int32_t (*capture_check)(ds_accel_plugin_device_t *device, void *native_stream,
+                             const char *slot, struct ds_accel_error *error);
     void (*graph_destroy)(ds_accel_plugin_device_t *device, void *native);
     /* NULL: the graph itself is launched (ACL's model running instance). */
     int32_t (*graph_instantiate)(ds_accel_plugin_device_t *device, void *native, void **exec_out,
@@ -442,6 +541,16 @@ struct vendor_backend {
                                   struct ds_accel_error *error);
     uint32_t wraps_events; /* the runtime can use a program's event in place of ours */
 };
+
+/* ---- the register of addresses, for backends (vendor_block.c, vendor_vmem.c) ----------------- */
+
+/* Is a part of the range registered by mem_register(), or being registered now? A range that is
+ * being unregistered does not count. */
+int vendor_is_registered(ds_accel_plugin_instance_t *instance, uintptr_t start, uintptr_t end);
+/* For host_register() that failed: the range no longer counts as being registered. */
+void vendor_register_failed(ds_accel_plugin_instance_t *instance, void *pointer);
+/* Unmap every mapping in the range, of any device, before the addresses are released. */
+void vendor_vmem_clear(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes);
 
 /* Defined once by each plugin. */
 extern const struct vendor_backend vendor_backend;

@@ -75,6 +75,14 @@ void vendor_register_unlock(struct vendor_register *blocks)
     pthread_mutex_unlock(&blocks->lock);
 }
 
+/* Where alloc() may return addresses in a range that the program has registered. */
+#define REGISTERED_SPACE UINT32_MAX
+
+static uint32_t registered_space(void)
+{
+    return vendor_backend.allocates_in_registered ? REGISTERED_SPACE : 0;
+}
+
 uint32_t vendor_block_space(const ds_accel_plugin_device_t *device, uint32_t kind)
 {
     int is_device_memory = kind == DS_ACCEL_POINTER_DEVICE;
@@ -95,6 +103,16 @@ struct vendor_block *vendor_block_overlap(const struct vendor_register *blocks, 
     return found != NULL ? *found : NULL;
 }
 
+struct vendor_block *vendor_block_overlap_any(const struct vendor_register *blocks, uint32_t space,
+                                              const void *address, uint64_t size_bytes)
+{
+    struct vendor_block *block = vendor_block_overlap(blocks, space, address, size_bytes);
+
+    return block != NULL || registered_space() == 0
+               ? block
+               : vendor_block_overlap(blocks, registered_space(), address, size_bytes);
+}
+
 struct vendor_block *vendor_block_find(const struct vendor_register *blocks, uint32_t space,
                                        const void *address)
 {
@@ -111,7 +129,13 @@ struct vendor_block *vendor_block_look_up(const struct vendor_register *blocks,
         block =
             vendor_block_find(blocks, vendor_block_space(device, DS_ACCEL_POINTER_DEVICE), address);
     }
-    return block != NULL ? block : vendor_block_find(blocks, 0, address);
+    if (block == NULL) {
+        block = vendor_block_find(blocks, 0, address);
+    }
+    if (block == NULL && registered_space() != 0) {
+        block = vendor_block_find(blocks, registered_space(), address);
+    }
+    return block != NULL && block->phase == VENDOR_PHASE_USABLE ? block : NULL;
 }
 
 int vendor_block_insert(struct vendor_register *blocks, struct vendor_block *block)
@@ -152,10 +176,40 @@ struct vendor_block *vendor_block_any(const struct vendor_register *blocks,
 {
     struct vendor_block *block = blocks->all;
 
-    while (block != NULL && block->device != device) {
+    while (block != NULL && (block->device != device || block->phase != VENDOR_PHASE_USABLE)) {
         block = block->next;
     }
     return block;
+}
+
+/* Skips other blocks in the range, and those that are being unregistered. The caller holds the
+   register's lock. */
+static int is_registered(const struct vendor_register *blocks, uintptr_t start, uintptr_t end)
+{
+    while (start < end) {
+        const struct vendor_block *block =
+            vendor_block_overlap(blocks, registered_space(), (const void *)start, end - start);
+
+        if (block == NULL ||
+            (block->source == VENDOR_SOURCE_REGISTERED && block->phase != VENDOR_PHASE_ENDING)) {
+            return block != NULL;
+        }
+        if (block->base > start && is_registered(blocks, start, block->base)) {
+            return 1;
+        }
+        start = block->base + block->size_bytes;
+    }
+    return 0;
+}
+
+int vendor_is_registered(ds_accel_plugin_instance_t *instance, uintptr_t start, uintptr_t end)
+{
+    int answer;
+
+    vendor_register_lock(instance->blocks);
+    answer = is_registered(instance->blocks, start, end);
+    vendor_register_unlock(instance->blocks);
+    return answer;
 }
 
 struct vendor_block *vendor_block_create(ds_accel_plugin_device_t *device,
@@ -168,7 +222,8 @@ struct vendor_block *vendor_block_create(ds_accel_plugin_device_t *device,
         block->device = device;
         block->source = source;
         block->kind = kind;
-        block->space = vendor_block_space(device, kind);
+        block->space = source == VENDOR_SOURCE_REGISTERED ? registered_space()
+                                                          : vendor_block_space(device, kind);
         block->id = atomic_fetch_add(&next_block_id, 1);
     }
     return block;
@@ -178,10 +233,28 @@ void vendor_block_destroy(struct vendor_block *block)
 {
     if (block != NULL) {
         assert(block->next == NULL && block->previous == NULL); /* in no register */
-        vendor_share_withdraw(block);
+        if (block->exports != NULL) {
+            vendor_share_withdraw(block);
+        }
         free(block->handle);
         free(block);
     }
+}
+
+/* Did the program choose the addresses, so that they are there before and after the block? */
+static int keeps_addresses(const struct vendor_block *block)
+{
+    return block->source == VENDOR_SOURCE_REGISTERED || block->source == VENDOR_SOURCE_MAPPED;
+}
+
+/* Only allocated memory may be in a registered range, if that has a space of its own. The caller
+   holds the register's lock. */
+static int is_taken(const struct vendor_register *blocks, const struct vendor_block *block)
+{
+    uint32_t other = block->space == REGISTERED_SPACE ? 0 : registered_space();
+
+    return keeps_addresses(block) && vendor_block_overlap(blocks, other, (const void *)block->base,
+                                                          block->size_bytes) != NULL;
 }
 
 int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
@@ -192,8 +265,9 @@ int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
     unsigned long long size_bytes = block->size_bytes;
     int result;
 
+    block->phase = keeps_addresses(block) ? VENDOR_PHASE_BEGINNING : VENDOR_PHASE_USABLE;
     vendor_register_lock(blocks);
-    result = vendor_block_insert(blocks, block);
+    result = is_taken(blocks, block) ? -1 : vendor_block_insert(blocks, block);
     vendor_register_unlock(blocks);
     if (result == 0) {
         return DS_ACCEL_OK;
@@ -206,7 +280,7 @@ int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
                        "%s: a part of %p with %llu bytes is known already", slot, base, size_bytes);
 }
 
-/* Lock held. */
+/* The caller holds the register's lock. */
 static struct vendor_block *find_start(const struct vendor_register *blocks, uint32_t space,
                                        const ds_accel_plugin_device_t *device, const void *pointer,
                                        uint32_t sources)
@@ -214,25 +288,95 @@ static struct vendor_block *find_start(const struct vendor_register *blocks, uin
     struct vendor_block *block = vendor_block_find(blocks, space, pointer);
 
     return block != NULL && block->base == (uintptr_t)pointer && block->device == device &&
-                   (sources & (1u << block->source)) != 0
+                   block->phase == VENDOR_PHASE_USABLE && (sources & (1u << block->source)) != 0
                ? block
                : NULL;
+}
+
+void vendor_block_confirm(struct vendor_block *block)
+{
+    struct vendor_register *blocks = block->device->instance->blocks;
+
+    vendor_register_lock(blocks);
+    assert(block->phase == VENDOR_PHASE_BEGINNING);
+    block->phase = VENDOR_PHASE_USABLE;
+    vendor_register_unlock(blocks);
+}
+
+void vendor_register_failed(ds_accel_plugin_instance_t *instance, void *pointer)
+{
+    struct vendor_block *block;
+
+    vendor_register_lock(instance->blocks);
+    block = vendor_block_find(instance->blocks, registered_space(), pointer);
+    assert(block != NULL && block->phase == VENDOR_PHASE_BEGINNING);
+    block->phase = VENDOR_PHASE_ENDING;
+    vendor_register_unlock(instance->blocks);
+}
+
+void vendor_block_take_found(struct vendor_register *blocks, struct vendor_block *block)
+{
+    assert(block->phase == VENDOR_PHASE_USABLE);
+    if (keeps_addresses(block)) {
+        block->phase = VENDOR_PHASE_ENDING;
+    } else {
+        vendor_block_remove(blocks, block);
+    }
+}
+
+/* The caller holds the register's lock. */
+static struct vendor_block *find_in_spaces(ds_accel_plugin_device_t *device, const void *pointer,
+                                           uint32_t sources)
+{
+    const struct vendor_register *blocks = device->instance->blocks;
+    uint32_t space = vendor_block_space(device, DS_ACCEL_POINTER_DEVICE);
+    struct vendor_block *block = find_start(blocks, space, device, pointer, sources);
+
+    if (block == NULL && space != 0) {
+        block = find_start(blocks, 0, device, pointer, sources);
+    }
+    if (block == NULL && registered_space() != 0) {
+        block = find_start(blocks, registered_space(), device, pointer, sources);
+    }
+    return block;
+}
+
+int vendor_block_exists(ds_accel_plugin_device_t *device, const void *pointer, uint32_t sources)
+{
+    struct vendor_register *blocks = device->instance->blocks;
+    int is_there;
+
+    vendor_register_lock(blocks);
+    is_there = find_in_spaces(device, pointer, sources) != NULL;
+    vendor_register_unlock(blocks);
+    return is_there;
 }
 
 struct vendor_block *vendor_block_take(ds_accel_plugin_device_t *device, const void *pointer,
                                        uint32_t sources)
 {
     struct vendor_register *blocks = device->instance->blocks;
-    uint32_t space = vendor_block_space(device, DS_ACCEL_POINTER_DEVICE);
     struct vendor_block *block;
 
     vendor_register_lock(blocks);
-    block = find_start(blocks, space, device, pointer, sources);
-    if (block == NULL && space != 0) {
-        block = find_start(blocks, 0, device, pointer, sources);
-    }
+    block = find_in_spaces(device, pointer, sources);
     if (block != NULL) {
-        vendor_block_remove(blocks, block);
+        vendor_block_take_found(blocks, block);
+    }
+    vendor_register_unlock(blocks);
+    return block;
+}
+
+struct vendor_block *vendor_block_take_in_order(ds_accel_plugin_device_t *device,
+                                                const void *pointer, uint32_t sources)
+{
+    struct vendor_register *blocks = device->instance->blocks;
+    struct vendor_block *block;
+
+    vendor_register_lock(blocks);
+    block = find_in_spaces(device, pointer, sources);
+    if (block != NULL) {
+        block->phase = VENDOR_PHASE_ENDING;
     }
     vendor_register_unlock(blocks);
     return block;
@@ -241,10 +385,14 @@ struct vendor_block *vendor_block_take(ds_accel_plugin_device_t *device, const v
 void vendor_block_put_back(struct vendor_block *block)
 {
     struct vendor_register *blocks = block->device->instance->blocks;
-    int result;
+    int result = 0;
 
     vendor_register_lock(blocks);
-    result = vendor_block_insert(blocks, block);
+    if (block->phase == VENDOR_PHASE_ENDING) {
+        block->phase = VENDOR_PHASE_USABLE;
+    } else {
+        result = vendor_block_insert(blocks, block);
+    }
     vendor_register_unlock(blocks);
     if (result != 0) {
         vendor_log(block->device->instance->host, DS_ACCEL_LOG_WARN,
@@ -252,4 +400,17 @@ void vendor_block_put_back(struct vendor_block *block)
                    (void *)block->base, (unsigned long long)block->size_bytes);
         vendor_block_destroy(block);
     }
+}
+
+void vendor_block_end(struct vendor_block *block)
+{
+    struct vendor_register *blocks;
+
+    if (block != NULL && block->phase != VENDOR_PHASE_USABLE) {
+        blocks = block->device->instance->blocks;
+        vendor_register_lock(blocks);
+        vendor_block_remove(blocks, block);
+        vendor_register_unlock(blocks);
+    }
+    vendor_block_destroy(block);
 }

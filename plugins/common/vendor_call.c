@@ -78,10 +78,11 @@ int vendor_problem_code(struct vendor_problem *problem, uint32_t reason, void *r
 void vendor_log(const struct ds_accel_host *host, uint32_t level, const char *format, ...)
 {
     uint32_t enabled = 0;
-    char line[256];
+    char line[512];
     va_list arguments;
 
-    if (host->log_enabled(host, level, &enabled) != DS_ACCEL_OK || enabled == 0) {
+    if (host->log_enabled != NULL &&
+        (host->log_enabled(host, level, &enabled) != DS_ACCEL_OK || enabled == 0)) {
         return;
     }
     va_start(arguments, format);
@@ -154,7 +155,7 @@ int32_t vendor_check_peer(const ds_accel_plugin_device_t *device,
 int32_t vendor_fail_lost(ds_accel_plugin_device_t *device, const char *slot,
                          struct ds_accel_error *error)
 {
-    vendor_tasks_abandon(device, DS_ACCEL_ERR_DEVICE_LOST);
+    vendor_tasks_abandon(device, VENDOR_ANY_OPENING, DS_ACCEL_ERR_DEVICE_LOST);
     return plugin_fail(error, DS_ACCEL_ERR_DEVICE_LOST, "%s: device %u was lost before", slot,
                        device->index);
 }

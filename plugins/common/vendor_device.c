@@ -15,6 +15,7 @@ void vendor_devices_destroy(ds_accel_plugin_instance_t *instance)
         if (frame != NULL) {
             pthread_mutex_destroy(&frame->lock);
             pthread_mutex_destroy(&frame->task_lock);
+            pthread_cond_destroy(&frame->drained);
             free(frame);
         }
     }
@@ -44,6 +45,7 @@ int vendor_devices_create(ds_accel_plugin_instance_t *instance)
         }
         pthread_mutex_init(&frame->lock, NULL);
         pthread_mutex_init(&frame->task_lock, NULL);
+        pthread_cond_init(&frame->drained, NULL);
     }
     return 0;
 }
@@ -131,6 +133,127 @@ static int32_t vendor_device_identity(ds_accel_plugin_instance_t *instance, uint
     return DS_ACCEL_OK;
 }
 
+/* ---- stopping ------------------------------------------------------------------------------- */
+
+/*
+ * A device is stopped once it is closed as often as it was opened and its work is done. Host tasks
+ * among that work may open and close devices, and other threads may open the device, so a thread
+ * that waits for the work releases instance->lock meanwhile: the device is "draining". A draining
+ * device that is opened stays started. Tasks that are queued after such an opening are not those
+ * that the draining thread waits for: each task has the number of its opening.
+ */
+
+/* Is the device started, though no longer open? The caller holds instance->lock. */
+static int is_to_stop(const ds_accel_plugin_device_t *device)
+{
+    const struct vendor_device *frame = device->frame;
+
+    return frame->is_started && device->open_count == 0;
+}
+
+/* Run the tasks that the runtime holds for streams, destroyed streams included, where it can still
+   run them. The device is draining. */
+static void finish_tasks(ds_accel_plugin_device_t *device, unsigned opening)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int is_open = 0;
+    int32_t status = vendor_is_lost(device) ? DS_ACCEL_ERR_DEVICE_LOST : DS_ACCEL_OK;
+
+    if (status == DS_ACCEL_OK && vendor_tasks_are_pending(device) &&
+        vendor_backend.device_synchronize != NULL) {
+        VENDOR_CALL(device, &error, status, vendor_backend.device_synchronize(device, &error));
+    }
+    if (status == DS_ACCEL_OK) {
+        pthread_mutex_lock(&device->instance->lock);
+        is_open = !is_to_stop(device); /* again: its tasks will run */
+        pthread_mutex_unlock(&device->instance->lock);
+    }
+    if (!is_open) {
+        vendor_tasks_abandon(device, opening, status < 0 ? status : DS_ACCEL_ERR_STATE);
+        vendor_tasks_finish(device, opening);
+    }
+}
+
+/* A backend with device_stop() may leave its memory to the closing of its devices. */
+static uint32_t left_level(void)
+{
+    return vendor_backend.device_stop != NULL ? DS_ACCEL_LOG_DEBUG : DS_ACCEL_LOG_WARN;
+}
+
+/* The caller holds instance->lock, and no task is left: a task could wait for that lock. */
+static void stop_device(ds_accel_plugin_device_t *device)
+{
+    int was_lost;
+    uint64_t left_bytes = 0;
+    uint32_t left;
+
+    vendor_copiers_destroy(device);
+    vendor_streams_destroy(device);
+    vendor_stream_close_default(device);
+    if (vendor_backend.device_stop != NULL) {
+        vendor_backend.device_stop(device);
+    }
+    left = vendor_memory_free_all(device, &left_bytes);
+    was_lost = vendor_is_lost(device);
+    vendor_backend.device_close(device);
+    vendor_tasks_destroy(device);
+    device->native_context = 0;
+    device->state = NULL;
+    ((struct vendor_device *)device->frame)->is_started = 0;
+    /* Memory of a lost device could not be freed, so that no leak is reported. */
+    if (left > 0 && !was_lost) {
+        vendor_log(device->instance->host, left_level(),
+                   "device %u closed with %u allocations left, %llu bytes", device->index, left,
+                   (unsigned long long)left_bytes);
+    }
+}
+
+/* The caller holds instance->lock. */
+static int has_work(ds_accel_plugin_device_t *device)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+    return vendor_backend.device_wait != NULL
+               ? vendor_backend.device_wait(device, 0, &ignored) == DS_ACCEL_ERR_TIMEOUT
+               : vendor_tasks_are_left(device);
+}
+
+/* Wait for the device's work. The caller holds instance->lock, which is released meanwhile. */
+static void drain(ds_accel_plugin_device_t *device)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    struct vendor_device *frame = device->frame;
+    unsigned opening = atomic_load(&frame->opening);
+
+    frame->drainer_count++;
+    pthread_mutex_unlock(&device->instance->lock);
+    if (vendor_backend.device_wait != NULL) {
+        vendor_backend.device_wait(device, UINT64_MAX, &ignored);
+    } else {
+        finish_tasks(device, opening);
+    }
+    pthread_mutex_lock(&device->instance->lock);
+    frame->drainer_count--;
+    pthread_cond_broadcast(&frame->drained);
+}
+
+/* Return once the device has stopped, or a host task has opened it again. The caller holds
+   instance->lock. */
+static void stop_if_closed(ds_accel_plugin_device_t *device)
+{
+    struct vendor_device *frame = device->frame;
+
+    while (is_to_stop(device)) {
+        if (has_work(device)) {
+            drain(device);
+        } else if (frame->drainer_count > 0) {
+            pthread_cond_wait(&frame->drained, &device->instance->lock);
+        } else {
+            stop_device(device);
+        }
+    }
+}
+
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /* Instance lock held. Facts that are equal for every backend are filled first. */
@@ -138,7 +261,9 @@ static int32_t prepare(ds_accel_plugin_device_t *device, struct ds_accel_error *
 {
     struct vendor_device *frame = device->frame;
     struct ds_accel_device_info info;
-    int32_t status = frame->is_identified ? DS_ACCEL_OK : vendor_device_identify(device, error);
+    int32_t status = frame->is_identified || vendor_backend.identifies_late
+                         ? DS_ACCEL_OK
+                         : vendor_device_identify(device, error);
 
     if (status < 0) {
         return status;
@@ -198,11 +323,31 @@ static int32_t start_device(ds_accel_plugin_device_t *device, uint64_t native_co
     return status;
 }
 
+/*
+ * Stop a device that is no longer open before it is opened again, if that needs no wait: a task of
+ * its work may wait for this thread. A lost device, or another context, needs the stop. The caller
+ * holds instance->lock.
+ */
+static void refresh(ds_accel_plugin_device_t *device, uint64_t native_context)
+{
+    const struct vendor_device *frame = device->frame;
+    int must_stop = vendor_is_lost(device) ||
+                    (native_context != 0 && native_context != device->native_context);
+
+    if (vendor_tasks_run_here(device->instance) || !is_to_stop(device)) {
+        return;
+    }
+    if (must_stop || (frame->drainer_count == 0 && !has_work(device))) {
+        stop_if_closed(device);
+    }
+}
+
 static int32_t open_device(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                            uint64_t native_context, const char *slot,
                            ds_accel_plugin_device_t **device_out, struct ds_accel_error *error)
 {
     ds_accel_plugin_device_t *device;
+    struct vendor_device *frame;
     int32_t status = vendor_check_index(instance, device_index, slot, error);
 
     if (status < 0) {
@@ -212,15 +357,19 @@ static int32_t open_device(ds_accel_plugin_instance_t *instance, uint32_t device
         return vendor_null(error, slot, "device_out");
     }
     device = &instance->devices[device_index];
+    frame = device->frame;
     pthread_mutex_lock(&instance->lock);
-    if (device->open_count == 0) {
+    refresh(device, native_context);
+    if (!frame->is_started) {
         status = start_device(device, native_context, error);
+        frame->is_started = status == DS_ACCEL_OK;
     } else if (native_context != 0 && native_context != device->native_context) {
         status = plugin_fail(error, DS_ACCEL_ERR_BUSY, "%s: device %u is open with another context",
                              slot, device_index);
     }
-    if (status == DS_ACCEL_OK) {
-        device->open_count++;
+    if (status == DS_ACCEL_OK && device->open_count++ == 0) {
+        atomic_fetch_add(&frame->opening, 1);
+        vendor_usage_reopen(device->usage);
     }
     pthread_mutex_unlock(&instance->lock);
     if (status == DS_ACCEL_OK) {
@@ -250,44 +399,8 @@ static int32_t vendor_device_open_native(ds_accel_plugin_instance_t *instance,
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
-/* Tasks of destroyed streams may still be queued: run those that can run. */
-static void finish_tasks(ds_accel_plugin_device_t *device)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    int32_t status = vendor_is_lost(device) ? DS_ACCEL_ERR_DEVICE_LOST : DS_ACCEL_OK;
-
-    if (status == DS_ACCEL_OK && vendor_tasks_are_pending(device) &&
-        vendor_backend.device_synchronize != NULL) {
-        VENDOR_CALL(device, &error, status, vendor_backend.device_synchronize(device, &error));
-    }
-    vendor_tasks_abandon(device, status < 0 ? status : DS_ACCEL_ERR_STATE);
-    vendor_tasks_settle(device, NULL, UINT64_MAX);
-}
-
-static void stop_device(ds_accel_plugin_device_t *device)
-{
-    int was_lost;
-    uint64_t left_bytes = 0;
-    uint32_t left;
-
-    finish_tasks(device);
-    vendor_copiers_destroy(device);
-    vendor_streams_destroy(device);
-    vendor_stream_close_default(device);
-    left = vendor_memory_free_all(device, &left_bytes);
-    was_lost = vendor_is_lost(device);
-    vendor_backend.device_close(device);
-    vendor_tasks_destroy(device);
-    device->native_context = 0;
-    device->state = NULL;
-    /* Memory of a lost device could not be freed, so that no leak is reported. */
-    if (left > 0 && !was_lost) {
-        vendor_log(device->instance->host, DS_ACCEL_LOG_WARN,
-                   "device %u closed with %u allocations left, %llu bytes", device->index, left,
-                   (unsigned long long)left_bytes);
-    }
-}
-
+/* A host task that closes a device last can wait neither for itself nor for a task that waits for
+   it: the device stops when it is next opened or closed, or with the instance. */
 static void vendor_device_close(ds_accel_plugin_device_t *device)
 {
     if (device == NULL) {
@@ -296,22 +409,60 @@ static void vendor_device_close(ds_accel_plugin_device_t *device)
     pthread_mutex_lock(&device->instance->lock);
     if (device->open_count > 0) {
         device->open_count--;
-        if (device->open_count == 0) {
-            stop_device(device);
+        if (device->open_count == 0 && !vendor_tasks_run_here(device->instance)) {
+            stop_if_closed(device);
         }
     }
     pthread_mutex_unlock(&device->instance->lock);
+}
+
+/* Drain one device that is to stop; 0: none has work. The caller holds instance->lock. */
+static int drain_any(ds_accel_plugin_instance_t *instance)
+{
+    for (uint32_t i = 0; i < instance->device_count; i++) {
+        ds_accel_plugin_device_t *device = &instance->devices[i];
+
+        if (vendor_backend.device_stop != NULL) {
+            device->open_count = 0;
+        }
+        if (is_to_stop(device) && has_work(device)) {
+            drain(device);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Tasks of one device may use another, so that no device stops before all have drained. */
+void vendor_devices_stop(ds_accel_plugin_instance_t *instance)
+{
+    pthread_mutex_lock(&instance->lock);
+    while (drain_any(instance)) {
+    }
+    for (uint32_t i = 0; i < instance->device_count; i++) {
+        stop_if_closed(&instance->devices[i]);
+    }
+    pthread_mutex_unlock(&instance->lock);
 }
 
 static int32_t vendor_device_info(ds_accel_plugin_device_t *device,
                                   struct ds_accel_device_info *info_out,
                                   struct ds_accel_error *error)
 {
+    struct ds_accel_device_info info;
+    int32_t status = DS_ACCEL_OK;
+
     if (device == NULL || info_out == NULL) {
         return vendor_null(error, "device_info", "the device or info_out");
     }
-    ds_accel_write(info_out, &device->info, sizeof(device->info));
-    return DS_ACCEL_OK;
+    info = device->info;
+    if (vendor_backend.device_info != NULL) {
+        status = vendor_backend.device_info(device, &info, error);
+    }
+    if (status == DS_ACCEL_OK) {
+        ds_accel_write(info_out, &info, sizeof(info));
+    }
+    return status;
 }
 
 /* ---- the current device --------------------------------------------------------------------- */
@@ -354,8 +505,13 @@ static int32_t ask_streams(void *subject, struct ds_accel_error *error)
 static int32_t vendor_device_synchronize(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
                                          struct ds_accel_error *error)
 {
-    int32_t status = vendor_check_device(device, "device_synchronize", error);
+    int32_t status;
 
+    if (vendor_backend.device_wait != NULL) { /* its devices cannot be lost */
+        return device != NULL ? vendor_backend.device_wait(device, timeout_ns, error)
+                              : vendor_null(error, "device_synchronize", "the device");
+    }
+    status = vendor_check_device(device, "device_synchronize", error);
     if (status < 0) {
         if (status == DS_ACCEL_ERR_DEVICE_LOST) {
             vendor_tasks_settle(device, NULL, timeout_ns);
@@ -369,7 +525,7 @@ static int32_t vendor_device_synchronize(ds_accel_plugin_device_t *device, uint6
         status = vendor_poll(ask_streams, device, timeout_ns, "device_synchronize", error);
     }
     if (vendor_is_lost(device)) {
-        vendor_tasks_abandon(device, DS_ACCEL_ERR_DEVICE_LOST);
+        vendor_tasks_abandon(device, VENDOR_ANY_OPENING, DS_ACCEL_ERR_DEVICE_LOST);
         vendor_tasks_settle(device, NULL, timeout_ns);
     }
     return status;
@@ -399,8 +555,10 @@ static int32_t vendor_peer_can_access(ds_accel_plugin_device_t *device,
                                       ds_accel_plugin_device_t *peer, uint32_t *can_out,
                                       struct ds_accel_error *error)
 {
+    const int denies = vendor_backend.mixes_instances && device != NULL && peer != NULL &&
+                       device->instance != peer->instance;
     uint32_t can = 0;
-    int32_t status = check_peers(device, peer, "peer_can_access", error);
+    int32_t status = denies ? DS_ACCEL_OK : check_peers(device, peer, "peer_can_access", error);
 
     if (status < 0) {
         return status;
@@ -408,7 +566,9 @@ static int32_t vendor_peer_can_access(ds_accel_plugin_device_t *device,
     if (can_out == NULL) {
         return vendor_null(error, "peer_can_access", "can_out");
     }
-    if (device == peer) {
+    if (denies) {
+        can = 0;
+    } else if (device == peer) {
         can = 1; /* its own memory; runtimes return different results for that */
     } else {
         VENDOR_CALL(device, error, status,
@@ -458,8 +618,10 @@ static int32_t vendor_dtype_support(ds_accel_plugin_device_t *device, uint32_t d
     }
     if (dtype >= DS_ACCEL_DTYPE_FLOAT32 && dtype <= DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ) {
         status = vendor_backend.dtype_support(device, dtype, &support, error);
+#ifdef DS_ACCEL_DTYPE_COMPLEX32 /* a header of 1.1 */
     } else if (dtype >= DS_ACCEL_DTYPE_COMPLEX32 && dtype <= DS_ACCEL_DTYPE_COMPLEX128) {
         support = DS_ACCEL_DTYPE_STORES; /* libraries compute with pairs, hardware does not */
+#endif
     }
     if (status == DS_ACCEL_OK) {
         *support_out = support;
@@ -478,7 +640,9 @@ void vendor_device_fill(struct ds_accel_plugin *table)
     table->device_info = vendor_device_info;
     table->device_get_current = backend->get_current != NULL ? vendor_device_get_current : NULL;
     table->device_set_current = backend->set_current != NULL ? vendor_device_set_current : NULL;
-    table->device_synchronize = backend->device_synchronize != NULL || backend->stream_query != NULL
+    table->device_synchronize = backend->device_wait != NULL ||
+                                        backend->device_synchronize != NULL ||
+                                        backend->stream_query != NULL
                                     ? vendor_device_synchronize
                                     : NULL;
     table->device_health = vendor_device_health;

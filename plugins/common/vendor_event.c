@@ -35,8 +35,12 @@ void vendor_event_handle_destroy(ds_accel_plugin_event_t *event)
 /* One atomic word: a lock would cost as much as some runtimes' query. */
 uint32_t vendor_event_state(ds_accel_plugin_event_t *event)
 {
-    uint32_t state = __atomic_load_n(&event->recorded, __ATOMIC_ACQUIRE);
+    uint32_t state;
 
+    if (vendor_backend.tracks_captures) {
+        return VENDOR_EVENT_RECORDED;
+    }
+    state = __atomic_load_n(&event->recorded, __ATOMIC_ACQUIRE);
     if (state == VENDOR_EVENT_NEVER &&
         (event->is_wrapped || (event->flags & DS_ACCEL_EVENT_INTERPROCESS) != 0)) {
         return VENDOR_EVENT_RECORDED;
@@ -113,8 +117,12 @@ static int32_t vendor_event_record(ds_accel_plugin_event_t *event, ds_accel_plug
     if (status == DS_ACCEL_OK) {
         status = vendor_check_stream(stream, "event_record", error);
     }
-    if (status == DS_ACCEL_OK && event->device != stream->device) {
+    if (status == DS_ACCEL_OK && event->device != stream->device &&
+        !vendor_backend.mixes_instances) {
         status = vendor_check_peer(event->device, stream->device, "event_record", error);
+    }
+    if (status == DS_ACCEL_OK && vendor_backend.tracks_captures) {
+        return vendor_backend.event_record(stream->device, event->native, stream->native, error);
     }
     if (status == DS_ACCEL_OK) {
         status = vendor_stream_is_capturing(stream, &is_capturing, error);
@@ -186,15 +194,18 @@ static int32_t vendor_event_synchronize(ds_accel_plugin_event_t *event, uint64_t
         return state == VENDOR_EVENT_NEVER ? DS_ACCEL_OK
                                            : fail_captured("event_synchronize", error);
     }
-    if (vendor_backend.event_synchronize != NULL &&
-        (timeout_ns == UINT64_MAX || vendor_backend.event_query == NULL)) {
+    if (vendor_backend.event_wait != NULL) {
+        VENDOR_WORK(event->device, error, status,
+                    vendor_backend.event_wait(event->device, event->native, timeout_ns, error));
+    } else if (vendor_backend.event_synchronize != NULL &&
+               (timeout_ns == UINT64_MAX || vendor_backend.event_query == NULL)) {
         VENDOR_WORK(event->device, error, status,
                     vendor_backend.event_synchronize(event->device, event->native, error));
     } else {
         status = vendor_poll(ask, event, timeout_ns, "event_synchronize", error);
     }
     if (vendor_is_lost(event->device)) {
-        vendor_tasks_abandon(event->device, DS_ACCEL_ERR_DEVICE_LOST);
+        vendor_tasks_abandon(event->device, VENDOR_ANY_OPENING, DS_ACCEL_ERR_DEVICE_LOST);
         vendor_tasks_settle(event->device, NULL, timeout_ns);
     }
     return status;
@@ -281,12 +292,15 @@ static int32_t vendor_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_
     }
     if (!has_timing(start) || !has_timing(end)) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "event_elapsed_ms: an event was created without "
-                           "DS_ACCEL_EVENT_TIMING");
+                           "event_elapsed_ms: the %s event was created without "
+                           "DS_ACCEL_EVENT_TIMING",
+                           has_timing(start) ? "end" : "start");
     }
-    status = check_reached(start, error);
-    if (status == DS_ACCEL_OK) {
-        status = check_reached(end, error);
+    if (!vendor_backend.tracks_captures) {
+        status = check_reached(start, error);
+        if (status == DS_ACCEL_OK) {
+            status = check_reached(end, error);
+        }
     }
     if (status == DS_ACCEL_OK) {
         status = vendor_backend.times_are_unsigned ? ask_unsigned(start, end, &elapsed_ms, error)
@@ -309,7 +323,8 @@ void vendor_event_fill(struct ds_accel_plugin *table)
     table->event_destroy = vendor_event_destroy;
     table->event_record = backend->event_record != NULL ? vendor_event_record : NULL;
     table->event_query = backend->event_query != NULL ? vendor_event_query : NULL;
-    table->event_synchronize = backend->event_synchronize != NULL || backend->event_query != NULL
+    table->event_synchronize = backend->event_wait != NULL || backend->event_synchronize != NULL ||
+                                       backend->event_query != NULL
                                    ? vendor_event_synchronize
                                    : NULL;
     table->event_elapsed_ms = backend->event_elapsed_ms != NULL ? vendor_event_elapsed_ms : NULL;

@@ -68,6 +68,18 @@ static inline int32_t vendor_begin(ds_accel_plugin_device_t *device, uint64_t *s
                                         : DS_ACCEL_OK;
 }
 
+/* For calls without an error. Zeroing a struct ds_accel_error takes longer than destroying some
+   objects, so one is made only if the backend has an enter(). */
+static inline int32_t vendor_begin_to_destroy(ds_accel_plugin_device_t *device, uint64_t *saved_out)
+{
+    if (vendor_backend.enter != NULL) {
+        struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+        return vendor_backend.enter(device, saved_out, &ignored);
+    }
+    return DS_ACCEL_OK;
+}
+
 static inline void vendor_end(ds_accel_plugin_device_t *device, uint64_t saved)
 {
     if (vendor_backend.leave != NULL) {
@@ -98,9 +110,8 @@ static inline void vendor_end(ds_accel_plugin_device_t *device, uint64_t saved)
  * entered. */
 #define VENDOR_DESTROY(device, call) \
     do { \
-        struct ds_accel_error vendor_ignored_ = {.struct_size = sizeof(vendor_ignored_)}; \
         uint64_t vendor_saved_ = 0; \
-        int32_t vendor_entered_ = vendor_begin(device, &vendor_saved_, &vendor_ignored_); \
+        int32_t vendor_entered_ = vendor_begin_to_destroy(device, &vendor_saved_); \
         call; \
         if (vendor_entered_ == DS_ACCEL_OK) { \
             vendor_end(device, vendor_saved_); \
@@ -134,16 +145,24 @@ struct vendor_device {
     int32_t least_priority;
     int32_t greatest_priority;
     uint32_t is_identified;
+    /* Guarded by instance->lock: */
+    uint32_t is_started;    /* from the first opening until the stop */
+    uint32_t drainer_count; /* threads that wait for its work in order to stop it */
+    pthread_cond_t drained; /* drainer_count fell */
+    atomic_uint opening;    /* how often open_count rose from 0; also read without the lock */
 };
 
 /* Fill the facts that sysfs has and the backend did not fill. */
 int32_t vendor_device_identify(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 /* Create and destroy the frames of the instance's devices; -1: no memory. */
 int vendor_devices_create(ds_accel_plugin_instance_t *instance);
+/* Close the devices that the program left open. */
+void vendor_devices_stop(ds_accel_plugin_instance_t *instance);
 void vendor_devices_destroy(ds_accel_plugin_instance_t *instance);
 /* "/dev/dri/renderD128" of a PCI device, if the pattern has such a node; "" otherwise. */
-void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
-                     const char *pci_address, char *path, size_t path_size);
+VENDOR_IF_LINKED void vendor_pci_node(const struct ds_accel_host *host,
+                                      const struct vendor_pattern *pattern, const char *pci_address,
+                                      char *path, size_t path_size);
 
 /* ---- the register of addresses (vendor_block.c) --------------------------------------------- */
 
@@ -154,6 +173,13 @@ enum vendor_source {
     VENDOR_SOURCE_MAPPED,     /* vmem_map */
     VENDOR_SOURCE_IMPORT,     /* ipc_memory_open */
     VENDOR_SOURCE_WRAPPED     /* native_wrap */
+};
+
+/* A block in the register can be used unless a thread is making it or releasing it. */
+enum vendor_phase {
+    VENDOR_PHASE_USABLE,
+    VENDOR_PHASE_BEGINNING, /* being registered or mapped */
+    VENDOR_PHASE_ENDING     /* taken, to be released */
 };
 
 /* One range of addresses. Blocks of one space never overlap. */
@@ -167,12 +193,14 @@ struct vendor_block {
     ds_accel_plugin_device_t *device;
     void *start; /* the runtime's pointer; base may be above it, for alignment */
     uint64_t start_size_bytes;
-    uint64_t id;                          /* unique in the process */
-    uint32_t is_async;                    /* of mem_alloc_async */
-    uint32_t open_count;                  /* of an import */
-    unsigned char *handle;                /* of an import: the vendor's bytes */
-    struct vendor_export *exports;        /* exported handles that must be withdrawn */
-    ds_accel_plugin_vmem_t *vmem;         /* of a mapping */
+    uint64_t id;                   /* unique in the process */
+    uint32_t is_async;             /* of mem_alloc_async */
+    uint32_t open_count;           /* of an import */
+    unsigned char *handle;         /* of an import: the vendor's bytes */
+    struct vendor_export *exports; /* exported handles that must be withdrawn */
+    ds_accel_plugin_vmem_t *vmem;  /* of a mapping */
+    enum vendor_phase phase;
+    uint32_t user_count;                  /* of a mapping: calls that are changing its access */
     struct vendor_block *next, *previous; /* all blocks of the register */
 };
 
@@ -181,7 +209,8 @@ struct vendor_register *vendor_register_create(void);
 void vendor_register_destroy(struct vendor_register *blocks);
 void vendor_register_lock(struct vendor_register *blocks);
 void vendor_register_unlock(struct vendor_register *blocks);
-/* 0 if all addresses are in one space; else the space of a device, or of host memory. */
+/* Space of a device's memory, or of host memory; 0 if all addresses are in one space. Registered
+ * memory can have a space of its own. */
 uint32_t vendor_block_space(const ds_accel_plugin_device_t *device, uint32_t kind);
 /*
  * The caller holds the lock. Find the block that contains the address, or any block that overlaps
@@ -196,9 +225,13 @@ struct vendor_block *vendor_block_look_up(const struct vendor_register *blocks,
                                           const void *address);
 struct vendor_block *vendor_block_overlap(const struct vendor_register *blocks, uint32_t space,
                                           const void *address, uint64_t size_bytes);
+/* Any block with a part of the range, registered memory included. */
+struct vendor_block *vendor_block_overlap_any(const struct vendor_register *blocks, uint32_t space,
+                                              const void *address, uint64_t size_bytes);
 int vendor_block_insert(struct vendor_register *blocks, struct vendor_block *block);
 void vendor_block_remove(struct vendor_register *blocks, struct vendor_block *block);
-/* Any block of the device, or NULL; used to free the remaining blocks when the device is closed. */
+/* Any block of the device that no thread has taken, or NULL; used to free the remaining blocks when
+ * the device is closed. */
 struct vendor_block *vendor_block_any(const struct vendor_register *blocks,
                                       const ds_accel_plugin_device_t *device);
 
@@ -206,21 +239,43 @@ struct vendor_block *vendor_block_any(const struct vendor_register *blocks,
 struct vendor_block *vendor_block_create(ds_accel_plugin_device_t *device,
                                          enum vendor_source source, uint32_t kind);
 void vendor_block_destroy(struct vendor_block *block);
-/* Insert under the lock; a failure fills the error and frees the block. */
+/*
+ * Insert under the lock; a failure fills the error and frees the block. Registered memory and
+ * mappings are inserted before the runtime has them, so that no other thread uses the addresses:
+ * vendor_block_confirm() makes them usable, vendor_block_end() removes them again.
+ */
 int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
                            struct ds_accel_error *error);
-/* Take the block out of the register that begins at the pointer, belongs to the device and has one
- * of the sources (a set of 1 << source); NULL: no such block. */
+/*
+ * Take the block that begins at the pointer, belongs to the device and has one of the sources (a
+ * set of 1 << source); NULL: no such block. Memory that the runtime chose leaves the register,
+ * since another thread may get the same address as soon as it is freed. Addresses that the program
+ * chose (registered memory, mappings) stay until vendor_block_end(), so that nobody can use them
+ * again before the runtime has let go of them.
+ */
 struct vendor_block *vendor_block_take(ds_accel_plugin_device_t *device, const void *pointer,
                                        uint32_t sources);
-/* Put a block back that was taken out: the runtime failed to free it. */
+/* The same, but memory that the runtime chose stays in the register too: it is freed only after
+ * vendor_block_end(). */
+struct vendor_block *vendor_block_take_in_order(ds_accel_plugin_device_t *device,
+                                                const void *pointer, uint32_t sources);
+/* Is there such a block? */
+int vendor_block_exists(ds_accel_plugin_device_t *device, const void *pointer, uint32_t sources);
+/* Take a block that was found; the caller holds the register's lock. */
+void vendor_block_take_found(struct vendor_register *blocks, struct vendor_block *block);
+void vendor_block_confirm(struct vendor_block *block);
+/* Put a block back that was taken: the runtime failed to free it. */
 void vendor_block_put_back(struct vendor_block *block);
+/* Destroy a block that was taken. */
+void vendor_block_end(struct vendor_block *block);
 
 /* ---- figures (vendor_usage.c) --------------------------------------------------------------- */
 
 struct vendor_usage *vendor_usage_create(void);
 void vendor_usage_destroy(struct vendor_usage *usage);
 void vendor_usage_reset(struct vendor_usage *usage);
+/* Forget the limit, peaks and counts, but not the memory that is still allocated. */
+void vendor_usage_reopen(struct vendor_usage *usage);
 /* Reserve the bytes for an allocation: 0, or -1 if they would exceed the limit. */
 int vendor_usage_add(struct vendor_usage *usage, uint64_t size_bytes);
 void vendor_usage_succeed(struct vendor_usage *usage); /* the allocation was made */
@@ -292,8 +347,10 @@ int32_t vendor_task_keep(ds_accel_plugin_stream_t *stream, struct vendor_task *t
                          struct ds_accel_error *error);
 int32_t vendor_task_hold(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                          struct ds_accel_error *error);
-/* Run the tasks still queued in the runtime here, with the status. */
-void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status);
+/* Run the tasks still queued in the runtime here, with the status: those that were queued in the
+ * given opening of the device or before it. */
+#define VENDOR_ANY_OPENING UINT32_MAX
+void vendor_tasks_abandon(ds_accel_plugin_device_t *device, unsigned opening, int32_t status);
 /*
  * The last part of a wait for a lost device: returns when no other thread, the runtime's or one
  * that abandons tasks, runs a task of the stream (NULL: of the device), or when the timeout
@@ -301,7 +358,12 @@ void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status);
  */
 void vendor_tasks_settle(ds_accel_plugin_device_t *device, const ds_accel_plugin_stream_t *stream,
                          uint64_t timeout_ns);
+/* Wait for the running and abandoned tasks that were queued in the opening or before it. */
+void vendor_tasks_finish(ds_accel_plugin_device_t *device, unsigned opening);
 int vendor_tasks_are_pending(ds_accel_plugin_device_t *device);
+int vendor_tasks_are_left(ds_accel_plugin_device_t *device); /* pending or running */
+/* Does the calling thread run a task of one of the instance's devices? */
+int vendor_tasks_run_here(ds_accel_plugin_instance_t *instance);
 /* The runtime calls no task any more. */
 void vendor_tasks_destroy(ds_accel_plugin_device_t *device);
 
@@ -334,12 +396,18 @@ uint32_t vendor_event_state(ds_accel_plugin_event_t *event);
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Return the memory of a block that was taken out of the register to the runtime, and destroy the
- * block. */
+/* The backend's own wait for work that may use memory, made before a block is taken. */
+int32_t vendor_memory_wait(ds_accel_plugin_device_t *device, const char *slot,
+                           struct ds_accel_error *error);
+/* Return the memory of a block that was taken to the runtime, and destroy the block; if the runtime
+ * fails, put the block back. */
 int32_t vendor_memory_free(struct vendor_block *block, struct ds_accel_error *error);
+/* The same, but the block is destroyed even if the runtime fails. */
+void vendor_memory_forget(struct vendor_block *block);
 /* Free the remaining blocks of a device; returns their number. */
 uint32_t vendor_memory_free_all(ds_accel_plugin_device_t *device, uint64_t *bytes_out);
-void vendor_share_withdraw(struct vendor_block *block);
+VENDOR_IF_LINKED void
+vendor_share_withdraw(struct vendor_block *block); /* only for blocks with exports */
 void vendor_vmem_put(ds_accel_plugin_vmem_t *vmem);
 void vendor_copiers_destroy(ds_accel_plugin_device_t *device);
 
@@ -355,10 +423,10 @@ void vendor_vmem_fill(struct ds_accel_plugin *table);
 void vendor_graph_fill(struct ds_accel_plugin *table);
 /* Size of an IPC memory handle as programs see it, with the frame's header; 0: none
  * (vendor_share.c). */
-uint32_t vendor_handle_bytes(void);
-void vendor_share_fill(struct ds_accel_plugin *table);
+VENDOR_IF_LINKED uint32_t vendor_handle_bytes(void);
+VENDOR_IF_LINKED void vendor_share_fill(struct ds_accel_plugin *table);
 void vendor_facts_fill(struct ds_accel_plugin *table);
-void vendor_visible_fill(struct ds_accel_plugin *table);
-void vendor_native_fill(struct ds_accel_plugin *table);
+VENDOR_IF_LINKED void vendor_visible_fill(struct ds_accel_plugin *table);
+VENDOR_IF_LINKED void vendor_native_fill(struct ds_accel_plugin *table);
 
 #endif

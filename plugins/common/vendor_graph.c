@@ -154,7 +154,7 @@ static int32_t vendor_graph_capture_end(ds_accel_plugin_stream_t *stream,
         return vendor_null(error, slot, "the stream or graph_out");
     }
     state = stream->frame;
-    if (state->capture == NULL && !stream->is_wrapped) {
+    if (state->capture == NULL && !stream->is_wrapped && !vendor_backend.tracks_captures) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the stream does not capture", slot);
     }
     graph = make_graph(stream->device);
@@ -310,6 +310,14 @@ static void vendor_graph_exec_destroy(ds_accel_plugin_graph_exec_t *exec)
     free(exec);
 }
 
+static int goes_with(const ds_accel_plugin_graph_exec_t *exec,
+                     const ds_accel_plugin_device_t *device)
+{
+    return exec->device == device ||
+           (vendor_backend.tracks_captures &&
+            (exec->device->instance == device->instance || vendor_backend.mixes_instances));
+}
+
 /* The objects that a launch needs are held until it is complete; for a captured launch, by the
    graph that contains it. */
 static int32_t launch(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_stream_t *stream,
@@ -344,7 +352,10 @@ static int32_t vendor_graph_launch(ds_accel_plugin_graph_exec_t *exec,
     if (status < 0) {
         return status;
     }
-    if (exec == NULL || exec->device != stream->device) {
+    if (exec == NULL && vendor_backend.tracks_captures) {
+        return vendor_null(error, slot, "exec");
+    }
+    if (exec == NULL || !goes_with(exec, stream->device)) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "%s: the graph is NULL or of another device", slot);
     }
@@ -368,7 +379,7 @@ static int32_t vendor_graph_exec_update(ds_accel_plugin_graph_exec_t *exec,
     if (exec == NULL || result_out == NULL) {
         return vendor_null(error, slot, "exec or result_out");
     }
-    if (exec->device == graph->device) {
+    if (goes_with(exec, graph->device)) {
         VENDOR_CALL(exec->device, error, status,
                     vendor_backend.graph_exec_update(exec->device, exec->native, graph->native,
                                                      &result, error));
@@ -441,7 +452,7 @@ static int32_t vendor_graph_dump(ds_accel_plugin_graph_t *graph, ds_accel_text_s
     }
     VENDOR_WORK(graph->device, error, status,
                 vendor_backend.graph_dump(graph->device, graph->native, pass_on, &guarded, error));
-    if (guarded.answer != DS_ACCEL_OK) {
+    if (guarded.answer != DS_ACCEL_OK && !vendor_backend.tracks_captures) {
         return plugin_fail(error, guarded.answer < 0 ? guarded.answer : DS_ACCEL_ERR_IO,
                            "graph_dump: the sink returned %d", guarded.answer);
     }

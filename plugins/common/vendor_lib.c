@@ -46,10 +46,14 @@ int32_t vendor_problem_fail(const struct vendor_problem *problem, const char *ca
     struct ds_accel_error details;
 
     memset(&details, 0, sizeof(details));
-    details.code = status_of(problem->reason);
+    details.code = problem->status < 0 ? problem->status : status_of(problem->reason);
     details.vendor_code = problem->vendor_code;
     memcpy(details.vendor_text, problem->vendor_text, sizeof(details.vendor_text));
-    snprintf(details.message, sizeof(details.message), "%s: %.200s", call, problem->detail);
+    if (problem->is_complete) {
+        snprintf(details.message, sizeof(details.message), "%s", problem->detail);
+    } else {
+        snprintf(details.message, sizeof(details.message), "%s: %.200s", call, problem->detail);
+    }
     ds_accel_write(error, &details, sizeof(details));
     return details.code;
 }

@@ -9,11 +9,20 @@
 
 #include "plugin_util.h"
 
+/*
+ * Functions of files that not every plugin links. The cpu plugin needs neither the search for
+ * hardware, nor native objects, visible devices and shared memory; the frame calls these functions
+ * only for backends that use them.
+ */
+#define VENDOR_IF_LINKED __attribute__((weak))
+
 /* Why a backend cannot be used, in the words of an operator. reason NONE: no problem. */
 struct vendor_problem {
     uint32_t reason;      /* DS_ACCEL_REASON_* */
     uint32_t is_error;    /* the verdict's state is ERROR: the check failed, the machine may be
                              fine */
+    int32_t status;       /* below 0: probe and init return it instead of a verdict */
+    uint32_t is_complete; /* init's message is the detail alone */
     int64_t vendor_code;  /* the runtime's code; 0 if the runtime was not called */
     char vendor_text[64]; /* its name for the code */
     char detail[256];     /* one line: which file, library, symbol, variable, call */
@@ -68,14 +77,18 @@ struct vendor_hardware {
  * reason NO_DEVICE, NO_DRIVER (on the PCI bus, but no node) or NO_PERMISSION. The option presence =
  * off makes it return 0 without a check, for runtimes that reach their devices in another way.
  */
-int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
-                          struct vendor_hardware *hardware_out, struct vendor_problem *problem);
+VENDOR_IF_LINKED int vendor_presence_check(const struct ds_accel_host *host,
+                                           const struct vendor_pattern *pattern,
+                                           struct vendor_hardware *hardware_out,
+                                           struct vendor_problem *problem);
 /* The first line of a file below machine_root, without its newline; -1 if there is none. */
 int vendor_read_line(const struct ds_accel_host *host, const char *path, char *line,
                      size_t line_size);
 /* NUMA node (-1: not known) and power state of a PCI device ("0000:65:00.0"), from sysfs. */
-int32_t vendor_pci_numa_node(const struct ds_accel_host *host, const char *pci_address);
-uint32_t vendor_pci_power_state(const struct ds_accel_host *host, const char *pci_address);
+VENDOR_IF_LINKED int32_t vendor_pci_numa_node(const struct ds_accel_host *host,
+                                              const char *pci_address);
+VENDOR_IF_LINKED uint32_t vendor_pci_power_state(const struct ds_accel_host *host,
+                                                 const char *pci_address);
 /* Bandwidth of a PCI Express lane in one direction, without the encoding overhead; 0: no such
  * generation. */
 uint64_t vendor_pci_lane_bytes_per_s(uint32_t generation);

@@ -26,7 +26,7 @@ static void tell_hidden(struct vendor_problem *problem)
     int64_t code = problem->vendor_code;
     char vendor_text[sizeof(problem->vendor_text)];
 
-    if (problem->reason != DS_ACCEL_REASON_NO_DEVICE ||
+    if (problem->reason != DS_ACCEL_REASON_NO_DEVICE || vendor_visible_is_hiding == NULL ||
         vendor_visible_is_hiding(vendor_backend.visible, vendor_backend.visible_count, text,
                                  sizeof(text)) == NULL) {
         return;
@@ -57,7 +57,9 @@ static int start(const struct ds_accel_host *host, void **runtime_out, uint32_t 
     uint32_t count = 0;
 
     memset(problem, 0, sizeof(*problem));
-    if (vendor_presence_check(host, vendor_backend.pattern, &hardware, problem) != 0) {
+    memset(&hardware, 0, sizeof(hardware));
+    if (vendor_backend.pattern != NULL &&
+        vendor_presence_check(host, vendor_backend.pattern, &hardware, problem) != 0) {
         return -1;
     }
     if (vendor_backend.open(host, &runtime, problem) != 0) {
@@ -105,6 +107,10 @@ static void tell_evidence(const struct ds_accel_host *host, void *runtime, const
     const uint32_t *version = info.driver_version;
     char text[64] = "";
 
+    if (vendor_backend.evidence != NULL) {
+        vendor_backend.evidence(runtime, answer->detail, sizeof(answer->detail));
+        return;
+    }
     instance.device_count = answer->device_count;
     if (vendor_backend.backend_info != NULL &&
         vendor_backend.backend_info(&instance, &info, &ignored) == DS_ACCEL_OK) {
@@ -123,7 +129,8 @@ static void tell_evidence(const struct ds_accel_host *host, void *runtime, const
              answer->device_count, answer->device_count == 1 ? "" : "s");
 }
 
-static void ask(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
+/* A negative status replaces the verdict, whose detail is then the message. */
+static int32_t ask(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
 {
     struct vendor_problem problem;
     char library[256];
@@ -133,7 +140,7 @@ static void ask(const struct ds_accel_host *host, struct ds_accel_verdict *answe
     memset(answer, 0, sizeof(*answer));
     if (start(host, &runtime, &count, library, sizeof(library), &problem) != 0) {
         answer_problem(answer, &problem);
-        return;
+        return problem.status;
     }
     answer->device_count = count;
     if (vendor_backend.judge != NULL && vendor_backend.judge(runtime, count, &answer->device_count,
@@ -145,6 +152,7 @@ static void ask(const struct ds_accel_host *host, struct ds_accel_verdict *answe
         tell_evidence(host, runtime, library, answer);
     }
     vendor_backend.close(runtime);
+    return DS_ACCEL_OK;
 }
 
 /* ---- probe in a child ----------------------------------------------------------------------- */
@@ -185,11 +193,11 @@ static void tell_end(int status, int is_late, struct vendor_problem *problem)
                            CHILD_LIMIT_MS / 1000);
     } else if (WIFSIGNALED(status)) {
         vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED,
-                           "the vendor's library ended the process that asked it, signal %d",
+                           "the vendor's library terminated the probing process, signal %d",
                            WTERMSIG(status));
     } else {
         vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED,
-                           "the vendor's library ended the process that asked it, exit code %d",
+                           "the vendor's library terminated the probing process, exit code %d",
                            WIFEXITED(status) ? WEXITSTATUS(status) : 0);
     }
 }
@@ -257,12 +265,17 @@ static struct {
 
 static pid_t program_of(const struct ds_accel_host *host)
 {
+#ifdef DS_ACCEL_EXT_ASKER /* a header of 1.1 */
     const struct ds_accel_ext_asker *asker = DS_ACCEL_HAS(host, struct ds_accel_host, extension) &&
                                                      host->extension != NULL
                                                  ? host->extension(host, DS_ACCEL_EXT_ASKER)
                                                  : NULL;
 
     return asker != NULL ? (pid_t)asker->process_id(host) : getpid();
+#else
+    (void)host;
+    return getpid();
+#endif
 }
 
 int vendor_is_asking(int32_t pid)
@@ -316,6 +329,7 @@ static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_ve
                             struct ds_accel_error *error)
 {
     struct ds_accel_verdict answer;
+    int32_t status = DS_ACCEL_OK;
 
     if (host == NULL || verdict == NULL) {
         return vendor_null(error, "probe", "host or verdict");
@@ -325,9 +339,12 @@ static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_ve
     if (vendor_backend.probes_in_child) {
         ask_child(host, &answer);
     } else {
-        ask(host, &answer);
+        status = ask(host, &answer);
     }
     asking.program = 0;
+    if (status < 0) {
+        return plugin_fail(error, status, "%s", answer.detail);
+    }
     ds_accel_write(verdict, &answer, sizeof(answer));
     return DS_ACCEL_OK;
 }
@@ -346,7 +363,7 @@ static int32_t ask_backend(ds_accel_plugin_instance_t *instance, struct ds_accel
     info->struct_size = sizeof(*info);
     info->flags = vendor_backend.flags;
     info->flags_known = DS_ACCEL_FLAGS_ALL;
-    info->memory_handle_bytes = vendor_handle_bytes();
+    info->memory_handle_bytes = vendor_handle_bytes != NULL ? vendor_handle_bytes() : 0;
     info->event_handle_bytes = vendor_backend.event_handle_bytes;
     if (vendor_backend.backend_info != NULL) {
         int32_t status = vendor_backend.backend_info(instance, info, error);
@@ -367,7 +384,7 @@ static void identify_all(ds_accel_plugin_instance_t *instance)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
 
-    for (uint32_t i = 0; i < instance->device_count; i++) {
+    for (uint32_t i = 0; i < instance->device_count && !vendor_backend.identifies_late; i++) {
         if (vendor_device_identify(&instance->devices[i], &error) < 0) {
             vendor_log(instance->host, DS_ACCEL_LOG_WARN, "device %u: %.200s", i, error.message);
         }
@@ -377,7 +394,9 @@ static void identify_all(ds_accel_plugin_instance_t *instance)
 static int32_t make_instance(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error)
 {
     struct ds_accel_backend_info info;
-    int32_t status = ask_backend(instance, &info, error);
+    int32_t status = vendor_backend.start != NULL
+                         ? vendor_backend.start(instance->runtime, &info.flags, error)
+                         : ask_backend(instance, &info, error);
 
     if (status < 0) {
         return status;
@@ -432,6 +451,7 @@ static void vendor_shutdown(ds_accel_plugin_instance_t *instance)
     if (instance == NULL) {
         return;
     }
+    vendor_devices_stop(instance);
     vendor_register_destroy(instance->blocks);
     vendor_devices_destroy(instance);
     vendor_backend.close(instance->runtime);
@@ -506,8 +526,14 @@ void vendor_fill(struct ds_accel_plugin *table)
     vendor_work_fill(table);
     vendor_vmem_fill(table);
     vendor_graph_fill(table);
-    vendor_share_fill(table);
     vendor_facts_fill(table);
-    vendor_visible_fill(table);
-    vendor_native_fill(table);
+    if (vendor_share_fill != NULL) {
+        vendor_share_fill(table);
+    }
+    if (vendor_visible_fill != NULL) {
+        vendor_visible_fill(table);
+    }
+    if (vendor_native_fill != NULL) {
+        vendor_native_fill(table);
+    }
 }

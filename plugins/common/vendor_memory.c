@@ -4,7 +4,7 @@
  * Device, managed, pinned and registered memory.
  *
  * For an alignment above allocation_align_bytes the frame allocates more and returns an aligned
- * address inside, and the register keeps the start of the allocation. A block is taken out of the
+ * address inside, and the register keeps the start of the allocation. Memory is taken out of the
  * register before it is freed, so that no address is ever free in the runtime and still registered
  * here; if the runtime fails, the block is put back.
  */
@@ -36,7 +36,7 @@ struct request {
     const char *slot;
 };
 
-static int32_t ask_runtime(const struct request *request, uint64_t size_bytes, void **start_out,
+static int32_t ask_runtime(const struct request *request, uint64_t *size_bytes, void **start_out,
                            struct ds_accel_error *error)
 {
     ds_accel_plugin_device_t *device = request->device;
@@ -44,24 +44,52 @@ static int32_t ask_runtime(const struct request *request, uint64_t size_bytes, v
 
     if (request->stream != NULL) {
         VENDOR_WORK(device, error, status,
-                    vendor_backend.alloc_async(device, request->stream->native, size_bytes,
+                    vendor_backend.alloc_async(device, request->stream->native, *size_bytes,
                                                start_out, error));
     } else if (request->kind == DS_ACCEL_POINTER_MANAGED) {
         VENDOR_CALL(device, error, status,
-                    vendor_backend.alloc_managed(device, size_bytes, start_out, error));
+                    vendor_backend.alloc_managed(device, *size_bytes, start_out, error));
+    } else if (vendor_backend.alloc_aligned != NULL) {
+        VENDOR_CALL(device, error, status,
+                    vendor_backend.alloc_aligned(device, size_bytes, request->align_bytes,
+                                                 start_out, error));
     } else {
         VENDOR_CALL(device, error, status,
-                    vendor_backend.alloc(device, size_bytes, start_out, error));
+                    vendor_backend.alloc(device, *size_bytes, start_out, error));
     }
     return status;
 }
 
+/* The runtime's functions that free memory, with the size if they need it. */
+static int32_t call_free(const struct vendor_block *block, struct ds_accel_error *error)
+{
+    return vendor_backend.free_sized != NULL
+               ? vendor_backend.free_sized(block->device, block->start, block->start_size_bytes,
+                                           error)
+               : vendor_backend.free(block->device, block->start, error);
+}
+
+static int32_t call_free_pinned(const struct vendor_block *block, struct ds_accel_error *error)
+{
+    return vendor_backend.free_pinned_sized != NULL
+               ? vendor_backend.free_pinned_sized(block->device, block->start,
+                                                  block->start_size_bytes, error)
+               : vendor_backend.free_pinned(block->device, block->start, error);
+}
+
+static int32_t call_unregister(const struct vendor_block *block, struct ds_accel_error *error)
+{
+    return vendor_backend.host_unregister_sized != NULL
+               ? vendor_backend.host_unregister_sized(block->device, block->start,
+                                                      block->start_size_bytes, error)
+               : vendor_backend.host_unregister(block->device, block->start, error);
+}
+
 static int32_t give_to_runtime(const struct vendor_block *block, struct ds_accel_error *error)
 {
-    ds_accel_plugin_device_t *device = block->device;
     int32_t status;
 
-    VENDOR_CALL(device, error, status, vendor_backend.free(device, block->start, error));
+    VENDOR_CALL(block->device, error, status, call_free(block, error));
     return status;
 }
 
@@ -69,13 +97,14 @@ static int32_t give_to_runtime(const struct vendor_block *block, struct ds_accel
 static int32_t fill_block(const struct request *request, struct vendor_block *block,
                           struct ds_accel_error *error)
 {
-    uint64_t have = vendor_backend.allocation_align_bytes;
+    uint64_t have = vendor_backend.alloc_aligned != NULL ? request->align_bytes
+                                                         : vendor_backend.allocation_align_bytes;
     uint64_t extra = request->align_bytes > have ? request->align_bytes - (have > 0 ? have : 1) : 0;
     int32_t status;
 
     block->size_bytes = request->size_bytes;
     block->start_size_bytes = request->size_bytes + extra;
-    status = ask_runtime(request, block->start_size_bytes, &block->start, error);
+    status = ask_runtime(request, &block->start_size_bytes, &block->start, error);
     if (status < 0) {
         return status;
     }
@@ -84,7 +113,7 @@ static int32_t fill_block(const struct request *request, struct vendor_block *bl
     if (block->start == NULL || (uint64_t)(block->base - (uintptr_t)block->start) > extra) {
         give_to_runtime(block, error);
         return plugin_fail(error, DS_ACCEL_ERR_INTERNAL,
-                           "%s: the runtime gave %p, which is not aligned to %llu bytes",
+                           "%s: the runtime returned %p, which is not aligned to %llu bytes",
                            request->slot, block->start, (unsigned long long)have);
     }
     return DS_ACCEL_OK;
@@ -98,8 +127,16 @@ static int32_t alloc_block(const struct request *request, void **pointer_out,
     struct vendor_block made;
     int32_t status;
 
-    if (request->size_bytes > (uint64_t)INT64_MAX - MAX_ALIGN_BYTES ||
-        vendor_usage_add(device->usage, request->size_bytes) != 0) {
+    if (vendor_backend.check_size != NULL) {
+        status = vendor_backend.check_size(device, request->size_bytes, request->slot, error);
+        if (status < 0) {
+            vendor_usage_fail(device->usage, 0, status);
+            return status;
+        }
+    } else if (request->size_bytes > (uint64_t)INT64_MAX - MAX_ALIGN_BYTES) {
+        return vendor_usage_refuse(device, request->size_bytes, request->slot, error);
+    }
+    if (vendor_usage_add(device->usage, request->size_bytes) != 0) {
         return vendor_usage_refuse(device, request->size_bytes, request->slot, error);
     }
     block = vendor_block_create(device, VENDOR_SOURCE_ALLOC, request->kind);
@@ -128,9 +165,19 @@ static int32_t alloc_block(const struct request *request, void **pointer_out,
     return DS_ACCEL_OK;
 }
 
-static int32_t check_alloc(uint64_t size_bytes, uint64_t align_bytes, uint32_t flags,
-                           void *const *pointer_out, const char *slot, struct ds_accel_error *error)
+static uint64_t most_align(enum vendor_source source)
 {
+    if (vendor_backend.max_align_bytes == 0) {
+        return MAX_ALIGN_BYTES;
+    }
+    return source == VENDOR_SOURCE_PINNED ? UINT64_MAX : vendor_backend.max_align_bytes;
+}
+
+static int32_t check_alloc(uint64_t size_bytes, uint64_t align_bytes, uint32_t flags,
+                           enum vendor_source source, void *const *pointer_out, const char *slot,
+                           struct ds_accel_error *error)
+{
+    const uint64_t most = most_align(source);
     int32_t status = vendor_check_flags(flags, 0, slot, error);
 
     if (status < 0) {
@@ -139,13 +186,12 @@ static int32_t check_alloc(uint64_t size_bytes, uint64_t align_bytes, uint32_t f
     if (pointer_out == NULL) {
         return vendor_null(error, slot, "pointer_out");
     }
-    if (size_bytes == 0 || (align_bytes & (align_bytes - 1)) != 0 ||
-        align_bytes > MAX_ALIGN_BYTES) {
+    if (size_bytes == 0 || (align_bytes & (align_bytes - 1)) != 0 || align_bytes > most) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "%s: size %llu, alignment %llu: expected a size above 0, and 0 or a "
                            "power of two up to %llu",
                            slot, (unsigned long long)size_bytes, (unsigned long long)align_bytes,
-                           (unsigned long long)MAX_ALIGN_BYTES);
+                           (unsigned long long)most);
     }
     return DS_ACCEL_OK;
 }
@@ -162,7 +208,8 @@ static int32_t vendor_mem_alloc(ds_accel_plugin_device_t *device, uint64_t size_
     int32_t status = vendor_check_device(device, "mem_alloc", error);
 
     if (status == DS_ACCEL_OK) {
-        status = check_alloc(size_bytes, align_bytes, flags, pointer_out, "mem_alloc", error);
+        status = check_alloc(size_bytes, align_bytes, flags, VENDOR_SOURCE_ALLOC, pointer_out,
+                             "mem_alloc", error);
     }
     return status < 0 ? status : alloc_block(&request, pointer_out, error);
 }
@@ -178,7 +225,8 @@ static int32_t vendor_mem_alloc_managed(ds_accel_plugin_device_t *device, uint64
     int32_t status = vendor_check_device(device, "mem_alloc_managed", error);
 
     if (status == DS_ACCEL_OK) {
-        status = check_alloc(size_bytes, 0, flags, pointer_out, "mem_alloc_managed", error);
+        status = check_alloc(size_bytes, 0, flags, VENDOR_SOURCE_ALLOC, pointer_out,
+                             "mem_alloc_managed", error);
     }
     return status < 0 ? status : alloc_block(&request, pointer_out, error);
 }
@@ -188,6 +236,13 @@ static int32_t vendor_mem_alloc_managed(ds_accel_plugin_device_t *device, uint64
 static int32_t ask_streams(void *subject, struct ds_accel_error *error)
 {
     return vendor_streams_query(subject, error);
+}
+
+int32_t vendor_memory_wait(ds_accel_plugin_device_t *device, const char *slot,
+                           struct ds_accel_error *error)
+{
+    return vendor_backend.memory_wait != NULL ? vendor_backend.memory_wait(device, slot, error)
+                                              : DS_ACCEL_OK;
 }
 
 /* For runtimes that free memory while work still uses it. A stream that captures has no work. */
@@ -213,22 +268,24 @@ static int is_pinned(const struct vendor_block *block)
     return block->source == VENDOR_SOURCE_PINNED || block->source == VENDOR_SOURCE_REGISTERED;
 }
 
-int32_t vendor_memory_free(struct vendor_block *block, struct ds_accel_error *error)
+/* Release the block, or put it back if the runtime fails. */
+static int32_t free_block(struct vendor_block *block, int forgets, struct ds_accel_error *error)
 {
     ds_accel_plugin_device_t *device = block->device;
     int32_t status = DS_ACCEL_OK;
 
     switch (block->source) {
     case VENDOR_SOURCE_ALLOC:
-        vendor_share_withdraw(block);
+        if (block->exports != NULL) {
+            vendor_share_withdraw(block);
+        }
         status = give_to_runtime(block, error);
         break;
     case VENDOR_SOURCE_PINNED:
-        VENDOR_CALL(device, error, status, vendor_backend.free_pinned(device, block->start, error));
+        VENDOR_CALL(device, error, status, call_free_pinned(block, error));
         break;
     case VENDOR_SOURCE_REGISTERED:
-        VENDOR_CALL(device, error, status,
-                    vendor_backend.host_unregister(device, block->start, error));
+        VENDOR_CALL(device, error, status, call_unregister(block, error));
         break;
     case VENDOR_SOURCE_WRAPPED:
         if (vendor_backend.native_unwrap != NULL) {
@@ -246,7 +303,8 @@ int32_t vendor_memory_free(struct vendor_block *block, struct ds_accel_error *er
         break;
     }
     /* The memory of a lost device is lost, whatever the runtime returns. */
-    if (status < 0 && !vendor_is_lost(device)) {
+    if (status < 0 && !forgets && !vendor_is_lost(device)) {
+        vendor_block_put_back(block);
         return status;
     }
     if (block->source == VENDOR_SOURCE_ALLOC) {
@@ -254,48 +312,91 @@ int32_t vendor_memory_free(struct vendor_block *block, struct ds_accel_error *er
     } else if (block->source == VENDOR_SOURCE_MAPPED) {
         vendor_vmem_put(block->vmem);
     }
-    vendor_block_destroy(block);
+    vendor_block_end(block);
     return status;
 }
 
-static int32_t give_or_put_back(struct vendor_block *block, struct ds_accel_error *error)
+int32_t vendor_memory_free(struct vendor_block *block, struct ds_accel_error *error)
 {
-    int is_lost;
-    ds_accel_plugin_device_t *device = block->device;
-    int32_t status = vendor_memory_free(block, error);
+    return free_block(block, 0, error);
+}
 
-    is_lost = vendor_is_lost(device);
-    if (status < 0 && !is_lost) {
-        vendor_block_put_back(block);
+void vendor_memory_forget(struct vendor_block *block)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+    free_block(block, 1, &ignored);
+}
+
+/* The slot that releases the memory. */
+static const char *release_of(const struct vendor_block *block)
+{
+    switch (block->source) {
+    case VENDOR_SOURCE_PINNED:
+        return "mem_free_pinned";
+    case VENDOR_SOURCE_REGISTERED:
+        return "mem_unregister";
+    case VENDOR_SOURCE_MAPPED:
+        return "vmem_unmap";
+    case VENDOR_SOURCE_IMPORT:
+        return "ipc_memory_close";
+    default:
+        return "mem_free";
     }
-    return status;
 }
 
 static int32_t fail_unknown(const ds_accel_plugin_device_t *device, const void *pointer,
                             const char *slot, struct ds_accel_error *error)
 {
+    struct vendor_register *blocks = device->instance->blocks;
+    char found[128] = "no live memory of this backend is there";
+    const struct vendor_block *block;
+
+    vendor_register_lock(blocks);
+    block = vendor_block_look_up(blocks, device, pointer);
+    if (block != NULL) {
+        snprintf(found, sizeof(found), "%s() releases the %llu bytes at %p of device %u",
+                 release_of(block), (unsigned long long)block->size_bytes, (void *)block->base,
+                 block->device->index);
+    }
+    vendor_register_unlock(blocks);
     return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                       "%s: %p is not the start of a live allocation of device %u", slot, pointer,
-                       device->index);
+                       "%s: %p is not the start of a live allocation of device %u: %s", slot,
+                       pointer, device->index, found);
+}
+
+/* The backend's own wait, for memory that exists. */
+static int32_t wait_to_release(ds_accel_plugin_device_t *device, const void *pointer,
+                               uint32_t sources, const char *slot, struct ds_accel_error *error)
+{
+    if (vendor_backend.memory_wait != NULL && !vendor_block_exists(device, pointer, sources)) {
+        return fail_unknown(device, pointer, slot, error);
+    }
+    return vendor_memory_wait(device, slot, error);
 }
 
 static int32_t vendor_mem_free(ds_accel_plugin_device_t *device, void *pointer,
                                struct ds_accel_error *error)
 {
     struct vendor_block *block;
+    int32_t status;
 
+    if (pointer == NULL && (device != NULL || vendor_backend.ignores_null_first)) {
+        return DS_ACCEL_OK;
+    }
     if (device == NULL) {
         return vendor_null(error, "mem_free", "the device");
     }
-    if (pointer == NULL) {
-        return DS_ACCEL_OK;
+    status = wait_to_release(device, pointer, SOURCE(ALLOC) | SOURCE(WRAPPED), "mem_free", error);
+    if (status < 0) {
+        return status;
     }
     block = vendor_block_take(device, pointer, SOURCE(ALLOC) | SOURCE(WRAPPED));
     if (block == NULL) {
         return fail_unknown(device, pointer, "mem_free", error);
     }
     wait_for_users(device);
-    return give_or_put_back(block, error);
+    return vendor_memory_free(block, error);
 }
 
 /* An import is closed as often as it was opened; the last close releases it. */
@@ -315,7 +416,6 @@ static void close_openings(struct vendor_block *block)
 uint32_t vendor_memory_free_all(ds_accel_plugin_device_t *device, uint64_t *bytes_out)
 {
     struct vendor_register *blocks = device->instance->blocks;
-    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
     uint32_t count = 0;
 
     for (;;) {
@@ -324,7 +424,7 @@ uint32_t vendor_memory_free_all(ds_accel_plugin_device_t *device, uint64_t *byte
         vendor_register_lock(blocks);
         block = vendor_block_any(blocks, device);
         if (block != NULL) {
-            vendor_block_remove(blocks, block);
+            vendor_block_take_found(blocks, block);
         }
         vendor_register_unlock(blocks);
         if (block == NULL) {
@@ -333,11 +433,7 @@ uint32_t vendor_memory_free_all(ds_accel_plugin_device_t *device, uint64_t *byte
         count++;
         *bytes_out += is_pinned(block) ? 0 : block->size_bytes;
         close_openings(block);
-        if (vendor_memory_free(block, &ignored) < 0 && !vendor_is_lost(device)) {
-            vendor_usage_subtract(device->usage,
-                                  block->source == VENDOR_SOURCE_ALLOC ? block->size_bytes : 0);
-            vendor_block_destroy(block);
-        }
+        vendor_memory_forget(block);
     }
 }
 
@@ -366,8 +462,12 @@ static int32_t check_not_capturing(ds_accel_plugin_stream_t *stream, const char 
                                    struct ds_accel_error *error)
 {
     uint32_t is_capturing = 0;
-    int32_t status = vendor_stream_is_capturing(stream, &is_capturing, error);
+    int32_t status;
 
+    if (vendor_backend.capture_check != NULL) {
+        return vendor_backend.capture_check(stream->device, stream->native, slot, error);
+    }
+    status = vendor_stream_is_capturing(stream, &is_capturing, error);
     if (status == DS_ACCEL_OK && is_capturing) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: not while the stream captures", slot);
     }
@@ -385,10 +485,10 @@ static int32_t vendor_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t
     int32_t status = vendor_check_stream(stream, slot, error);
 
     if (status == DS_ACCEL_OK) {
-        status = check_alloc(size_bytes, 0, flags, pointer_out, slot, error);
+        status = check_not_capturing(stream, slot, error);
     }
     if (status == DS_ACCEL_OK) {
-        status = check_not_capturing(stream, slot, error);
+        status = check_alloc(size_bytes, 0, flags, VENDOR_SOURCE_ALLOC, pointer_out, slot, error);
     }
     if (status == DS_ACCEL_OK) {
         status = wait_for_events(stream, waits, wait_count, slot, error);
@@ -398,6 +498,29 @@ static int32_t vendor_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t
     }
     request.device = stream->device;
     return alloc_block(&request, pointer_out, error);
+}
+
+/* Called by free_in_order() just before the memory of the block is freed. */
+static void count_freed(void *argument)
+{
+    struct vendor_block *block = argument;
+
+    vendor_usage_subtract(block->device->usage, block->size_bytes);
+    vendor_block_end(block);
+}
+
+static int32_t free_in_order(ds_accel_plugin_stream_t *stream, struct vendor_block *block,
+                             struct ds_accel_error *error)
+{
+    int32_t status;
+
+    VENDOR_WORK(stream->device, error, status,
+                vendor_backend.free_in_order(stream->device, stream->native, block->start,
+                                             block->start_size_bytes, count_freed, block, error));
+    if (status < 0) {
+        vendor_block_put_back(block);
+    }
+    return status;
 }
 
 /* Memory of mem_alloc() is freed in stream order too: after a wait for the stream. */
@@ -413,7 +536,7 @@ static int32_t free_behind(ds_accel_plugin_stream_t *stream, struct vendor_block
             vendor_block_put_back(block);
             return status;
         }
-        return give_or_put_back(block, error);
+        return vendor_memory_free(block, error);
     }
     VENDOR_WORK(device, error, status,
                 vendor_backend.free_async(device, stream->native, block->start, error));
@@ -443,11 +566,14 @@ static int32_t vendor_mem_free_async(ds_accel_plugin_stream_t *stream, void *poi
     if (status < 0 || pointer == NULL) {
         return status;
     }
-    block = vendor_block_take(stream->device, pointer, SOURCE(ALLOC));
+    block = vendor_backend.free_in_order != NULL
+                ? vendor_block_take_in_order(stream->device, pointer, SOURCE(ALLOC))
+                : vendor_block_take(stream->device, pointer, SOURCE(ALLOC));
     if (block == NULL) {
         return fail_unknown(stream->device, pointer, slot, error);
     }
-    return free_behind(stream, block, error);
+    return vendor_backend.free_in_order != NULL ? free_in_order(stream, block, error)
+                                                : free_behind(stream, block, error);
 }
 
 /* ---- pinned memory -------------------------------------------------------------------------- */
@@ -458,20 +584,29 @@ static int32_t tell_limit(int32_t status, uint64_t size_bytes, const char *slot,
                           struct ds_accel_error *error)
 {
     struct ds_accel_error details;
+    char code[96] = "";
+    char hard[24] = "unlimited";
     struct rlimit limit;
 
     if (status != DS_ACCEL_ERR_LIMIT || getrlimit(RLIMIT_MEMLOCK, &limit) != 0 ||
         limit.rlim_cur == RLIM_INFINITY) {
         return status;
     }
+    if (limit.rlim_max != RLIM_INFINITY) {
+        snprintf(hard, sizeof(hard), "%llu", (unsigned long long)limit.rlim_max);
+    }
+    if (error->vendor_text[0] != '\0') {
+        snprintf(code, sizeof(code), "; %.64s (%lld)", error->vendor_text,
+                 (long long)error->vendor_code);
+    }
     memset(&details, 0, sizeof(details));
     details.code = status;
     details.vendor_code = error->vendor_code;
     memcpy(details.vendor_text, error->vendor_text, sizeof(details.vendor_text));
     snprintf(details.message, sizeof(details.message),
-             "%s: %llu bytes cannot be locked: RLIMIT_MEMLOCK is %llu bytes; %.64s (%lld)", slot,
-             (unsigned long long)size_bytes, (unsigned long long)limit.rlim_cur,
-             details.vendor_text, (long long)details.vendor_code);
+             "%s: %llu bytes cannot be locked: RLIMIT_MEMLOCK is %llu bytes (soft), %s (hard): "
+             "raise it with \"ulimit -l\" or LimitMEMLOCK= of the service%s",
+             slot, (unsigned long long)size_bytes, (unsigned long long)limit.rlim_cur, hard, code);
     ds_accel_write(error, &details, sizeof(details));
     return status;
 }
@@ -494,14 +629,21 @@ static int32_t check_pinned_flags(uint32_t *flags, const char *slot, struct ds_a
     return DS_ACCEL_OK;
 }
 
-static int32_t ask_pinned(const struct vendor_block *block, uint64_t size_bytes, void **start_out,
-                          struct ds_accel_error *error)
+static int32_t ask_pinned(const struct vendor_block *block, uint64_t size_bytes,
+                          uint64_t align_bytes, void **start_out, struct ds_accel_error *error)
 {
     ds_accel_plugin_device_t *device = block->device;
     int32_t status;
 
-    VENDOR_CALL(device, error, status,
-                vendor_backend.alloc_pinned(device, size_bytes, block->flags, start_out, error));
+    if (vendor_backend.alloc_pinned_aligned != NULL) {
+        VENDOR_CALL(device, error, status,
+                    vendor_backend.alloc_pinned_aligned(device, size_bytes, align_bytes,
+                                                        block->flags, start_out, error));
+    } else {
+        VENDOR_CALL(
+            device, error, status,
+            vendor_backend.alloc_pinned(device, size_bytes, block->flags, start_out, error));
+    }
     return tell_limit(status, size_bytes, "mem_alloc_pinned", error);
 }
 
@@ -510,15 +652,14 @@ static int32_t ask_pinned(const struct vendor_block *block, uint64_t size_bytes,
 static int32_t fill_pinned(struct vendor_block *block, uint64_t align_bytes,
                            struct ds_accel_error *error)
 {
-    int32_t status = ask_pinned(block, block->size_bytes, &block->start, error);
+    int32_t status = ask_pinned(block, block->size_bytes, align_bytes, &block->start, error);
 
     block->start_size_bytes = block->size_bytes;
     if (status == DS_ACCEL_OK && ((uintptr_t)block->start & (align_bytes - 1)) != 0) {
-        VENDOR_CALL(block->device, error, status,
-                    vendor_backend.free_pinned(block->device, block->start, error));
+        VENDOR_CALL(block->device, error, status, call_free_pinned(block, error));
         block->start_size_bytes = block->size_bytes + align_bytes - 1;
         if (status == DS_ACCEL_OK) {
-            status = ask_pinned(block, block->start_size_bytes, &block->start, error);
+            status = ask_pinned(block, block->start_size_bytes, align_bytes, &block->start, error);
         }
     }
     block->base = round_up((uintptr_t)block->start, align_bytes);
@@ -539,7 +680,10 @@ static int32_t vendor_mem_alloc_pinned(ds_accel_plugin_device_t *device, uint64_
         status = check_pinned_flags(&flags, slot, error);
     }
     if (status == DS_ACCEL_OK) {
-        status = check_alloc(size_bytes, align, 0, pointer_out, slot, error);
+        status = check_alloc(size_bytes, align, 0, VENDOR_SOURCE_PINNED, pointer_out, slot, error);
+    }
+    if (status == DS_ACCEL_OK && vendor_backend.check_size != NULL) {
+        status = vendor_backend.check_size(device, size_bytes, slot, error);
     }
     if (status < 0) {
         return status;
@@ -563,7 +707,7 @@ static int32_t vendor_mem_alloc_pinned(ds_accel_plugin_device_t *device, uint64_
     if (status < 0) {
         struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
 
-        VENDOR_DESTROY(device, vendor_backend.free_pinned(device, made.start, &ignored));
+        VENDOR_DESTROY(device, call_free_pinned(&made, &ignored));
         return status;
     }
     *pointer_out = (void *)made.base;
@@ -574,22 +718,29 @@ static int32_t end_host_memory(ds_accel_plugin_device_t *device, const void *poi
                                uint32_t sources, const char *slot, struct ds_accel_error *error)
 {
     struct vendor_block *block;
+    int32_t status = DS_ACCEL_OK;
 
     if (device == NULL) {
         return vendor_null(error, slot, "the device");
+    }
+    if ((sources & SOURCE(PINNED)) != 0) {
+        status = wait_to_release(device, pointer, sources, slot, error);
+    }
+    if (status < 0) {
+        return status;
     }
     block = vendor_block_take(device, pointer, sources);
     if (block == NULL) {
         return fail_unknown(device, pointer, slot, error);
     }
     wait_for_users(device); /* copies of it may be queued */
-    return give_or_put_back(block, error);
+    return vendor_memory_free(block, error);
 }
 
 static int32_t vendor_mem_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
                                       struct ds_accel_error *error)
 {
-    if (device != NULL && pointer == NULL) {
+    if (pointer == NULL && (device != NULL || vendor_backend.ignores_null_first)) {
         return DS_ACCEL_OK;
     }
     return end_host_memory(device, pointer, SOURCE(PINNED), "mem_free_pinned", error);
@@ -630,7 +781,9 @@ static int32_t vendor_mem_register(ds_accel_plugin_device_t *device, void *point
     VENDOR_CALL(device, error, status,
                 vendor_backend.host_register(device, pointer, size_bytes, flags, error));
     if (status < 0) {
-        vendor_block_destroy(vendor_block_take(device, pointer, SOURCE(REGISTERED)));
+        vendor_block_end(block);
+    } else {
+        vendor_block_confirm(block);
     }
     return tell_limit(status, size_bytes, "mem_register", error);
 }
@@ -656,6 +809,11 @@ static int32_t vendor_mem_device_pointer(ds_accel_plugin_device_t *device, void 
     }
     if (device_pointer_out == NULL) {
         return vendor_null(error, "mem_device_pointer", "device_pointer_out");
+    }
+    if (vendor_backend.reads_host_memory) {
+        *device_pointer_out = host_pointer;
+        return host_pointer != NULL ? DS_ACCEL_OK
+                                    : vendor_null(error, "mem_device_pointer", "host_pointer");
     }
     vendor_register_lock(device->instance->blocks);
     block = vendor_block_find(device->instance->blocks, 0, host_pointer);
@@ -713,16 +871,17 @@ void vendor_memory_fill(struct ds_accel_plugin *table)
     const struct vendor_backend *backend = &vendor_backend;
 
     table->mem_pointer_info = vendor_mem_pointer_info;
-    if (backend->alloc != NULL) {
+    if (backend->alloc != NULL || backend->alloc_aligned != NULL) {
         table->mem_alloc = vendor_mem_alloc;
         table->mem_free = vendor_mem_free;
         table->mem_alloc_managed = backend->alloc_managed != NULL ? vendor_mem_alloc_managed : NULL;
     }
-    if (backend->alloc_async != NULL && backend->free_async != NULL) {
+    if (backend->alloc_async != NULL &&
+        (backend->free_async != NULL || backend->free_in_order != NULL)) {
         table->mem_alloc_async = vendor_mem_alloc_async;
         table->mem_free_async = vendor_mem_free_async;
     }
-    if (backend->alloc_pinned != NULL) {
+    if (backend->alloc_pinned != NULL || backend->alloc_pinned_aligned != NULL) {
         table->mem_alloc_pinned = vendor_mem_alloc_pinned;
         table->mem_free_pinned = vendor_mem_free_pinned;
     }
@@ -730,6 +889,7 @@ void vendor_memory_fill(struct ds_accel_plugin *table)
         table->mem_register = vendor_mem_register;
         table->mem_unregister = vendor_mem_unregister;
     }
-    table->mem_device_pointer = backend->host_device_pointer != NULL ? vendor_mem_device_pointer
-                                                                     : NULL;
+    table->mem_device_pointer = backend->host_device_pointer != NULL || backend->reads_host_memory
+                                    ? vendor_mem_device_pointer
+                                    : NULL;
 }

@@ -445,7 +445,7 @@ static int tell_driver(const struct ds_accel_host *host, const struct vendor_pat
     }
     return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DRIVER,
                               "PCI device %s is there, and the kernel driver %s has it, but %s is "
-                              "not: is this a container that was not given it?",
+                              "not: is this a container without access to it?",
                               found->first_pci, driver, absent);
 }
 
@@ -462,8 +462,8 @@ static int tell_absence(const struct ds_accel_host *host, const struct vendor_pa
     }
     if (found->node_count > 0) {
         return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DRIVER,
-                                  "%s is there, but %s is not: is this a container that was not "
-                                  "given it?",
+                                  "%s is there, but %s is not: is this a container without "
+                                  "access to it?",
                                   found->first_node, absent);
     }
     list_ids(facts->pci, ids, sizeof(ids));

@@ -401,11 +401,7 @@ static int32_t close_memory(ds_accel_plugin_device_t *device, const struct openi
             vendor_backend.ipc_memory_close(device, opening->handle, opening->start, error));
         return status;
     }
-    status = vendor_memory_free(opening->last, error);
-    if (status < 0 && !vendor_is_lost(device)) {
-        vendor_block_put_back(opening->last);
-    }
-    return status;
+    return vendor_memory_free(opening->last, error);
 }
 
 static int32_t vendor_ipc_memory_close(ds_accel_plugin_device_t *device, void *pointer,

@@ -12,34 +12,54 @@
 
 #include <assert.h>
 
-/* A handle and its frame are one allocation. */
+/* A handle, its frame and the backend's native stream (stream_bytes) are one allocation. */
 struct whole_stream {
     struct ds_accel_plugin_stream handle;
     struct vendor_stream frame;
+    max_align_t native[];
 };
 
-ds_accel_plugin_stream_t *vendor_stream_handle_create(ds_accel_plugin_device_t *device,
-                                                      void *native)
+/* A new stream, in no list. */
+static ds_accel_plugin_stream_t *allocate(ds_accel_plugin_device_t *device)
 {
-    struct vendor_device *frame = device->frame;
-    struct whole_stream *whole = calloc(1, sizeof(*whole));
+    struct whole_stream *whole = calloc(1, sizeof(*whole) + vendor_backend.stream_bytes);
 
     if (whole == NULL) {
         return NULL;
     }
     whole->handle.device = device;
-    whole->handle.native = native;
+    whole->handle.native = vendor_backend.stream_bytes > 0 ? whole->native : NULL;
     whole->handle.frame = &whole->frame;
+    return &whole->handle;
+}
+
+/* Add to the device's list. */
+static void enlist(ds_accel_plugin_stream_t *stream)
+{
+    struct vendor_device *frame = stream->device->frame;
+    struct vendor_stream *state = stream->frame;
+
     pthread_mutex_lock(&frame->lock);
-    whole->frame.next = frame->streams;
+    state->next = frame->streams;
     if (frame->streams != NULL) {
         struct vendor_stream *first = frame->streams->frame;
 
-        first->previous = &whole->handle;
+        first->previous = stream;
     }
-    frame->streams = &whole->handle;
+    frame->streams = stream;
     pthread_mutex_unlock(&frame->lock);
-    return &whole->handle;
+}
+
+ds_accel_plugin_stream_t *vendor_stream_handle_create(ds_accel_plugin_device_t *device,
+                                                      void *native)
+{
+    ds_accel_plugin_stream_t *stream = allocate(device);
+
+    if (stream != NULL) {
+        stream->native = native;
+        enlist(stream);
+    }
+    return stream;
 }
 
 /* Remove from the device's list: after this no walk of the list uses the native stream. Device lock
@@ -84,20 +104,19 @@ void vendor_stream_handle_destroy(ds_accel_plugin_stream_t *stream)
 static int32_t create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
                       ds_accel_plugin_stream_t **stream_out, struct ds_accel_error *error)
 {
-    ds_accel_plugin_stream_t *stream;
-    void *native = NULL;
+    ds_accel_plugin_stream_t *stream = allocate(device);
     int32_t status;
 
-    VENDOR_CALL(device, error, status,
-                vendor_backend.stream_create(device, flags, priority, &native, error));
-    if (status < 0) {
-        return status;
-    }
-    stream = vendor_stream_handle_create(device, native);
     if (stream == NULL) {
-        VENDOR_DESTROY(device, vendor_backend.stream_destroy(device, native));
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "stream_create: no memory");
     }
+    VENDOR_CALL(device, error, status,
+                vendor_backend.stream_create(device, flags, priority, &stream->native, error));
+    if (status < 0) {
+        free(stream);
+        return status;
+    }
+    enlist(stream);
     *stream_out = stream;
     return DS_ACCEL_OK;
 }
@@ -116,33 +135,40 @@ static int32_t vendor_stream_create(ds_accel_plugin_device_t *device, uint32_t f
         return status;
     }
     frame = device->frame;
-    if (stream_out == NULL || priority > frame->least_priority ||
-        priority < frame->greatest_priority) {
+    if (stream_out == NULL) {
+        return vendor_null(error, "stream_create", "stream_out");
+    }
+    if (priority > frame->least_priority || priority < frame->greatest_priority) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "stream_create: stream_out is NULL or priority %d is not from %d to %d",
-                           priority, frame->greatest_priority, frame->least_priority);
+                           "stream_create: priority %d is not from %d to %d", priority,
+                           frame->greatest_priority, frame->least_priority);
     }
     vendor_streams_reap(device);
     return create(device, flags, priority, stream_out, error);
 }
 
-/* A capture that was not ended is dropped with its stream. */
-static void end_capture(ds_accel_plugin_stream_t *stream)
+static void drop_capture(ds_accel_plugin_stream_t *stream, struct vendor_keep *keep)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
-    struct vendor_keep *keep = vendor_keep_close(stream);
     void *graph = NULL;
     int32_t status;
 
-    if (keep == NULL) {
-        return;
-    }
     VENDOR_WORK(stream->device, &ignored, status,
                 vendor_backend.capture_end(stream->device, stream->native, &graph, &ignored));
     if (status == DS_ACCEL_OK && graph != NULL) {
         VENDOR_DESTROY(stream->device, vendor_backend.graph_destroy(stream->device, graph));
     }
     vendor_keep_put(keep);
+}
+
+/* A capture that was not ended is dropped with its stream. */
+static void end_capture(ds_accel_plugin_stream_t *stream)
+{
+    struct vendor_keep *keep = vendor_keep_close(stream);
+
+    if (keep != NULL) {
+        drop_capture(stream, keep);
+    }
 }
 
 /* The stream is in no list any more. */
@@ -179,7 +205,7 @@ static void destroy(ds_accel_plugin_stream_t *stream)
     unlist(stream); /* before its end, as another thread may be waiting for the device */
     end_stream(stream);
     if (vendor_is_lost(device)) {
-        vendor_tasks_abandon(device, DS_ACCEL_ERR_DEVICE_LOST);
+        vendor_tasks_abandon(device, VENDOR_ANY_OPENING, DS_ACCEL_ERR_DEVICE_LOST);
     }
 }
 
@@ -197,19 +223,24 @@ static int has_captures(const ds_accel_plugin_device_t *device)
     return atomic_load_explicit(&device->instance->capture_count, memory_order_relaxed) != 0;
 }
 
+static int is_busy(ds_accel_plugin_stream_t *stream)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+    return query(stream, &ignored) == DS_ACCEL_NOT_READY;
+}
+
 /*
  * Does the stream have work left? During a capture a query could break the capture, so the stream
  * counts as busy. Waiting for the program's own streams is left to the program.
  */
 static int is_at_work(ds_accel_plugin_stream_t *stream)
 {
-    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
-
-    if (stream->is_wrapped || vendor_backend.stream_query == NULL ||
-        vendor_is_lost(stream->device)) {
+    if (stream->is_wrapped || vendor_backend.ends_streams_late ||
+        vendor_backend.stream_query == NULL || vendor_is_lost(stream->device)) {
         return 0;
     }
-    return has_captures(stream->device) || query(stream, &ignored) == DS_ACCEL_NOT_READY;
+    return has_captures(stream->device) || is_busy(stream);
 }
 
 /* Append to the list of destroyed streams. Device lock held. */
@@ -272,11 +303,15 @@ static int32_t query_ended(struct vendor_device *frame, uint32_t most,
 void vendor_streams_reap(ds_accel_plugin_device_t *device)
 {
     struct vendor_device *frame = device->frame;
-    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
     ds_accel_plugin_stream_t *done = NULL;
 
+    if (vendor_backend.ends_streams_late) {
+        return; /* no destroyed stream is kept here */
+    }
     pthread_mutex_lock(&frame->lock);
     if (frame->ended != NULL && !has_captures(device)) {
+        struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
         query_ended(frame, REAP_LIMIT, &done, &ignored);
     }
     pthread_mutex_unlock(&frame->lock);
@@ -402,7 +437,8 @@ static int32_t vendor_stream_priority_range(ds_accel_plugin_device_t *device, in
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* While no stream captures, which is most of the time, this reads only a counter. */
+/* While no stream captures, which is most of the time, this reads only a counter. A backend that
+ * tracks captures also knows streams that another instance's capture records. */
 int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *is_capturing_out,
                                    struct ds_accel_error *error)
 {
@@ -412,8 +448,9 @@ int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *i
 
     *is_capturing_out = state->capture != NULL;
     if (state->capture != NULL || vendor_backend.capture_status == NULL ||
-        (!stream->is_wrapped && atomic_load_explicit(&stream->device->instance->capture_count,
-                                                     memory_order_relaxed) == 0)) {
+        (!stream->is_wrapped && !vendor_backend.tracks_captures &&
+         atomic_load_explicit(&stream->device->instance->capture_count, memory_order_relaxed) ==
+             0)) {
         return DS_ACCEL_OK;
     }
     VENDOR_WORK(stream->device, error, status,
@@ -465,7 +502,10 @@ int32_t vendor_stream_wait(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns
     ds_accel_plugin_device_t *device = stream->device;
     int32_t status;
 
-    if (timeout_ns == UINT64_MAX || vendor_backend.stream_query == NULL) {
+    if (vendor_backend.stream_wait != NULL) {
+        VENDOR_WORK(device, error, status,
+                    vendor_backend.stream_wait(device, stream->native, timeout_ns, error));
+    } else if (timeout_ns == UINT64_MAX || vendor_backend.stream_query == NULL) {
         VENDOR_WORK(device, error, status,
                     vendor_backend.stream_synchronize(device, stream->native, error));
     } else if (timeout_ns > 0 && vendor_backend.stream_synchronize_for != NULL) {
@@ -476,7 +516,7 @@ int32_t vendor_stream_wait(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns
         status = vendor_poll(ask_stream, stream, timeout_ns, slot, error);
     }
     if (vendor_is_lost(device)) {
-        vendor_tasks_abandon(device, DS_ACCEL_ERR_DEVICE_LOST);
+        vendor_tasks_abandon(device, VENDOR_ANY_OPENING, DS_ACCEL_ERR_DEVICE_LOST);
         vendor_tasks_settle(device, stream, timeout_ns);
     }
     return status;
@@ -485,8 +525,14 @@ int32_t vendor_stream_wait(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns
 static int32_t vendor_stream_synchronize(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns,
                                          struct ds_accel_error *error)
 {
-    int32_t status = vendor_check_stream(stream, "stream_synchronize", error);
+    int32_t status;
 
+    if (vendor_backend.stream_wait != NULL) { /* its devices cannot be lost */
+        return stream != NULL
+                   ? vendor_backend.stream_wait(stream->device, stream->native, timeout_ns, error)
+                   : vendor_null(error, "stream_synchronize", "the stream");
+    }
+    status = vendor_check_stream(stream, "stream_synchronize", error);
     if (status == DS_ACCEL_ERR_DEVICE_LOST) {
         vendor_tasks_settle(stream->device, stream, timeout_ns);
     }
@@ -496,12 +542,17 @@ static int32_t vendor_stream_synchronize(ds_accel_plugin_stream_t *stream, uint6
 
 static int32_t vendor_stream_query(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)
 {
-    int32_t status = vendor_check_stream(stream, "stream_query", error);
+    int32_t status;
 
+    if (vendor_backend.stream_wait != NULL) { /* its devices cannot be lost */
+        return stream != NULL ? vendor_backend.stream_query(stream->device, stream->native, error)
+                              : vendor_null(error, "stream_query", "the stream");
+    }
+    status = vendor_check_stream(stream, "stream_query", error);
     if (status == DS_ACCEL_OK) {
         status = query(stream, error);
         if (status < 0 && vendor_is_lost(stream->device)) {
-            vendor_tasks_abandon(stream->device, DS_ACCEL_ERR_DEVICE_LOST);
+            vendor_tasks_abandon(stream->device, VENDOR_ANY_OPENING, DS_ACCEL_ERR_DEVICE_LOST);
         }
     }
     return status;
@@ -517,7 +568,7 @@ int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin
     uint32_t state = vendor_event_state(event);
     int32_t status;
 
-    if (event->device->instance != stream->device->instance) {
+    if (event->device->instance != stream->device->instance && !vendor_backend.mixes_instances) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "%s: event and stream belong to different instances", slot);
     }
@@ -575,6 +626,12 @@ static int32_t vendor_stream_host_task(ds_accel_plugin_stream_t *stream, ds_acce
     if (task == NULL) {
         return vendor_null(error, "stream_host_task", "the task");
     }
+    if (vendor_backend.stream_task != NULL) {
+        VENDOR_WORK(
+            stream->device, error, status,
+            vendor_backend.stream_task(stream->device, stream->native, task, user_data, error));
+        return status;
+    }
     return vendor_task_submit(stream, task, user_data, error);
 }
 
@@ -588,9 +645,12 @@ void vendor_stream_fill(struct ds_accel_plugin *table)
     table->stream_destroy = has_streams ? vendor_stream_destroy : NULL;
     table->stream_get_default = has_default ? vendor_stream_get_default : NULL;
     table->stream_priority_range = has_streams ? vendor_stream_priority_range : NULL;
-    table->stream_synchronize = backend->stream_synchronize != NULL ? vendor_stream_synchronize
-                                                                    : NULL;
+    table->stream_synchronize = backend->stream_wait != NULL || backend->stream_synchronize != NULL
+                                    ? vendor_stream_synchronize
+                                    : NULL;
     table->stream_query = backend->stream_query != NULL ? vendor_stream_query : NULL;
     table->stream_wait_event = backend->stream_wait_event != NULL ? vendor_stream_wait_event : NULL;
-    table->stream_host_task = backend->stream_host_task != NULL ? vendor_stream_host_task : NULL;
+    table->stream_host_task = backend->stream_task != NULL || backend->stream_host_task != NULL
+                                  ? vendor_stream_host_task
+                                  : NULL;
 }

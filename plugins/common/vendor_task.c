@@ -34,6 +34,7 @@ struct vendor_task {
     void *user_data;
     void *memory;             /* freed with it */
     struct vendor_keep *held; /* put with it */
+    unsigned opening;         /* opening of the device in which it was made */
     uint32_t is_taken;        /* set by the thread that runs it; this and the next under the
                                  device's task_lock */
     uint32_t is_over;         /* of an abandoned task: it has run */
@@ -205,11 +206,27 @@ static int keep_task(ds_accel_plugin_stream_t *stream, struct vendor_task *task)
 
 /* ---- running -------------------------------------------------------------------------------- */
 
+/* The instance of the task that this thread runs. */
+static _Thread_local const ds_accel_plugin_instance_t *runs_for;
+
+static void call_task(const struct vendor_task *task, int32_t status)
+{
+    const ds_accel_plugin_instance_t *before = runs_for;
+
+    runs_for = task->device->instance;
+    task->call(task->user_data, status);
+    runs_for = before;
+}
+
+int vendor_tasks_run_here(ds_accel_plugin_instance_t *instance)
+{
+    return runs_for == instance ||
+           (vendor_backend.runs_tasks != NULL && vendor_backend.runs_tasks(instance));
+}
+
 static void run_captured(void *argument)
 {
-    struct vendor_task *task = argument;
-
-    task->call(task->user_data, DS_ACCEL_OK);
+    call_task(argument, DS_ACCEL_OK);
 }
 
 static void run_queued(void *argument)
@@ -227,14 +244,14 @@ static void run_queued(void *argument)
     unlink_task(&frame->pending, task);
     link_task(&frame->running, task);
     pthread_mutex_unlock(&frame->task_lock);
-    task->call(task->user_data, DS_ACCEL_OK);
+    call_task(task, DS_ACCEL_OK);
     pthread_mutex_lock(&frame->task_lock);
     unlink_task(&frame->running, task);
     pthread_mutex_unlock(&frame->task_lock);
     free_task(task);
 }
 
-void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status)
+void vendor_tasks_abandon(ds_accel_plugin_device_t *device, unsigned opening, int32_t status)
 {
     struct vendor_device *frame = device->frame;
     struct vendor_task *chain = NULL;
@@ -244,6 +261,9 @@ void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status)
     for (struct vendor_task *task = frame->pending; task != NULL; task = next) {
         next = task->next;
         assert(!task->is_taken && !task->is_over);
+        if (task->opening > opening) {
+            continue;
+        }
         task->is_taken = 1;
         unlink_task(&frame->pending, task);
         link_task(&frame->abandoned, task);
@@ -251,28 +271,31 @@ void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status)
         chain = task;
     }
     pthread_mutex_unlock(&frame->task_lock);
-    for (; chain != NULL; chain = chain->chain) {
-        chain->call(chain->user_data, status);
+    for (; chain != NULL; chain = next) {
+        next = chain->chain; /* a task that is over may be freed by the thread that closes */
+        call_task(chain, status);
         pthread_mutex_lock(&frame->task_lock);
         chain->is_over = 1;
         pthread_mutex_unlock(&frame->task_lock);
     }
 }
 
-static int is_any(const struct vendor_task *list, const ds_accel_plugin_stream_t *stream)
+struct settling {
+    struct vendor_device *frame;
+    const ds_accel_plugin_stream_t *stream; /* NULL: all streams */
+    unsigned opening;                       /* the last one */
+};
+
+static int is_any(const struct vendor_task *list, const struct settling *settling)
 {
     for (; list != NULL; list = list->next) {
-        if (!list->is_over && (stream == NULL || list->stream == stream)) {
+        if (!list->is_over && list->opening <= settling->opening &&
+            (settling->stream == NULL || list->stream == settling->stream)) {
             return 1;
         }
     }
     return 0;
 }
-
-struct settling {
-    struct vendor_device *frame;
-    const ds_accel_plugin_stream_t *stream;
-};
 
 static int32_t ask_settled(void *subject, struct ds_accel_error *error)
 {
@@ -282,7 +305,7 @@ static int32_t ask_settled(void *subject, struct ds_accel_error *error)
 
     (void)error;
     pthread_mutex_lock(&frame->task_lock);
-    answer = is_any(frame->running, settling->stream) || is_any(frame->abandoned, settling->stream);
+    answer = is_any(frame->running, settling) || is_any(frame->abandoned, settling);
     pthread_mutex_unlock(&frame->task_lock);
     return answer ? DS_ACCEL_NOT_READY : DS_ACCEL_OK;
 }
@@ -291,9 +314,17 @@ void vendor_tasks_settle(ds_accel_plugin_device_t *device, const ds_accel_plugin
                          uint64_t timeout_ns)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
-    struct settling settling = {device->frame, stream};
+    struct settling settling = {device->frame, stream, VENDOR_ANY_OPENING};
 
     vendor_poll(ask_settled, &settling, timeout_ns, "", &ignored);
+}
+
+void vendor_tasks_finish(ds_accel_plugin_device_t *device, unsigned opening)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    struct settling settling = {device->frame, NULL, opening};
+
+    vendor_poll(ask_settled, &settling, UINT64_MAX, "", &ignored);
 }
 
 int vendor_tasks_are_pending(ds_accel_plugin_device_t *device)
@@ -305,6 +336,14 @@ int vendor_tasks_are_pending(ds_accel_plugin_device_t *device)
     answer = frame->pending != NULL || frame->running != NULL;
     pthread_mutex_unlock(&frame->task_lock);
     return answer;
+}
+
+int vendor_tasks_are_left(ds_accel_plugin_device_t *device)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    struct settling settling = {device->frame, NULL, VENDOR_ANY_OPENING};
+
+    return vendor_tasks_are_pending(device) || ask_settled(&settling, &ignored) != DS_ACCEL_OK;
 }
 
 void vendor_tasks_destroy(ds_accel_plugin_device_t *device)
@@ -327,9 +366,11 @@ void vendor_tasks_destroy(ds_accel_plugin_device_t *device)
 static struct vendor_task *make_task(ds_accel_plugin_device_t *device, ds_accel_host_task_t call,
                                      void *user_data)
 {
+    const struct vendor_device *frame = device->frame;
     struct vendor_task *task = calloc(1, sizeof(*task));
 
     if (task != NULL) {
+        task->opening = atomic_load_explicit(&frame->opening, memory_order_relaxed);
         task->device = device;
         task->call = call;
         task->user_data = user_data;

@@ -63,6 +63,18 @@ void vendor_usage_reset(struct vendor_usage *usage)
     pthread_mutex_unlock(&usage->lock);
 }
 
+void vendor_usage_reopen(struct vendor_usage *usage)
+{
+    pthread_mutex_lock(&usage->lock);
+    usage->allocated_peak_bytes = usage->allocated_bytes;
+    usage->reserved_peak_bytes = usage->allocated_bytes;
+    usage->limit_bytes = 0;
+    usage->alloc_count = 0;
+    usage->free_count = 0;
+    usage->out_of_memory_count = 0;
+    pthread_mutex_unlock(&usage->lock);
+}
+
 int vendor_usage_add(struct vendor_usage *usage, uint64_t size_bytes)
 {
     int result = -1;
@@ -116,12 +128,13 @@ int32_t vendor_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_byte
     limit = usage->limit_bytes;
     pthread_mutex_unlock(&usage->lock);
     if (limit == 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                           "%s: device %u: asked %llu bytes, allocated %llu: no device has as much",
-                           slot, device->index, (unsigned long long)size_bytes, allocated);
+        return plugin_fail(
+            error, DS_ACCEL_ERR_NO_MEMORY,
+            "%s: device %u: requested %llu bytes, allocated %llu: no device has as much", slot,
+            device->index, (unsigned long long)size_bytes, allocated);
     }
     return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                       "%s: device %u: asked %llu bytes, allocated %llu, the limit of "
+                       "%s: device %u: requested %llu bytes, allocated %llu, the limit of "
                        "mem_set_limit() is %llu",
                        slot, device->index, (unsigned long long)size_bytes, allocated, limit);
 }
@@ -136,6 +149,10 @@ static int32_t ask_memory(ds_accel_plugin_device_t *device, struct ds_accel_memo
     uint64_t total_bytes = 0;
     int32_t status = DS_ACCEL_OK;
 
+    if (vendor_backend.usage_info != NULL) {
+        VENDOR_CALL(device, error, status, vendor_backend.usage_info(device, info, error));
+        return status;
+    }
     if (vendor_backend.memory_info != NULL) {
         VENDOR_CALL(device, error, status,
                     vendor_backend.memory_info(device, &free_bytes, &total_bytes, error));
@@ -155,10 +172,31 @@ static int32_t ask_memory(ds_accel_plugin_device_t *device, struct ds_accel_memo
     return DS_ACCEL_OK;
 }
 
+/* Narrow the figures to the limit of mem_set_limit(). A backend's usage_info() reports the
+   machine's total, which the limit leaves as it is. */
+static void apply_limit(struct ds_accel_memory_info *info, uint64_t allocated_bytes,
+                        uint64_t limit_bytes)
+{
+    const uint64_t left = limit_bytes > allocated_bytes ? limit_bytes - allocated_bytes : 0;
+
+    if (vendor_backend.usage_info == NULL) {
+        if ((info->valid & DS_ACCEL_MEMORY_TOTAL) != 0 && limit_bytes >= info->total_bytes) {
+            return;
+        }
+        info->total_bytes = min_u64(info->total_bytes, limit_bytes);
+    }
+    info->available_bytes = min_u64(info->available_bytes, left);
+    if (info->limit_bytes == 0 || limit_bytes < info->limit_bytes) {
+        info->limit_bytes = limit_bytes;
+        snprintf(info->limit_source, sizeof(info->limit_source), "mem_set_limit()");
+    }
+}
+
 static int32_t vendor_mem_info(ds_accel_plugin_device_t *device,
                                struct ds_accel_memory_info *info_out, struct ds_accel_error *error)
 {
     struct ds_accel_memory_info info;
+    uint64_t allocated_bytes;
     uint64_t limit_bytes;
     int32_t status = vendor_check_device(device, "mem_info", error);
 
@@ -175,17 +213,14 @@ static int32_t vendor_mem_info(ds_accel_plugin_device_t *device,
     }
     pthread_mutex_lock(&device->usage->lock);
     limit_bytes = device->usage->limit_bytes;
-    info.valid |= DS_ACCEL_MEMORY_PROCESS;
-    info.process_bytes = device->usage->allocated_bytes;
+    allocated_bytes = device->usage->allocated_bytes;
     pthread_mutex_unlock(&device->usage->lock);
-    if (limit_bytes > 0 &&
-        ((info.valid & DS_ACCEL_MEMORY_TOTAL) == 0 || limit_bytes < info.total_bytes)) {
-        uint64_t left = limit_bytes > info.process_bytes ? limit_bytes - info.process_bytes : 0;
-
-        info.total_bytes = min_u64(info.total_bytes, limit_bytes);
-        info.available_bytes = min_u64(info.available_bytes, left);
-        info.limit_bytes = limit_bytes;
-        snprintf(info.limit_source, sizeof(info.limit_source), "mem_set_limit()");
+    if (vendor_backend.usage_info == NULL) {
+        info.valid |= DS_ACCEL_MEMORY_PROCESS;
+        info.process_bytes = allocated_bytes;
+    }
+    if (limit_bytes > 0) {
+        apply_limit(&info, allocated_bytes, limit_bytes);
     }
     ds_accel_write(info_out, &info, sizeof(info));
     return DS_ACCEL_OK;
@@ -197,6 +232,7 @@ static int32_t vendor_mem_stats(ds_accel_plugin_device_t *device,
 {
     struct ds_accel_memory_stats stats;
     struct vendor_usage *usage;
+    int32_t status = DS_ACCEL_OK;
 
     if (device == NULL || stats_out == NULL) {
         return vendor_null(error, "mem_stats", "the device or stats_out");
@@ -214,8 +250,13 @@ static int32_t vendor_mem_stats(ds_accel_plugin_device_t *device,
     stats.free_count = usage->free_count;
     stats.out_of_memory_count = usage->out_of_memory_count;
     pthread_mutex_unlock(&usage->lock);
-    ds_accel_write(stats_out, &stats, sizeof(stats));
-    return DS_ACCEL_OK;
+    if (vendor_backend.usage_stats != NULL) {
+        VENDOR_CALL(device, error, status, vendor_backend.usage_stats(device, &stats, error));
+    }
+    if (status == DS_ACCEL_OK) {
+        ds_accel_write(stats_out, &stats, sizeof(stats));
+    }
+    return status;
 }
 
 static int32_t vendor_mem_reset_peaks(ds_accel_plugin_device_t *device, uint32_t which,
@@ -229,6 +270,12 @@ static int32_t vendor_mem_reset_peaks(ds_accel_plugin_device_t *device, uint32_t
     if ((which & ~known) != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "mem_reset_peaks: unknown bits 0x%x",
                            which & ~known);
+    }
+    if (vendor_backend.usage_reset_peaks != NULL) {
+        int32_t status;
+
+        VENDOR_CALL(device, error, status, vendor_backend.usage_reset_peaks(device, which, error));
+        return status;
     }
     pthread_mutex_lock(&device->usage->lock);
     if ((which & DS_ACCEL_PEAK_ALLOCATED) != 0) {

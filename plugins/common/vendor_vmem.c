@@ -16,14 +16,16 @@ static atomic_uint *references_of(ds_accel_plugin_vmem_t *vmem)
     return vmem->frame;
 }
 
-static int32_t check_range(const void *address, uint64_t size_bytes, const char *slot,
-                           struct ds_accel_error *error)
+static int32_t check_range(ds_accel_plugin_device_t *device, const void *address,
+                           uint64_t size_bytes, const char *slot, struct ds_accel_error *error)
 {
     if (address == NULL || size_bytes == 0 || size_bytes > UINTPTR_MAX - (uintptr_t)address) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: %p with %llu bytes is no range", slot,
                            address, (unsigned long long)size_bytes);
     }
-    return DS_ACCEL_OK;
+    return vendor_backend.vmem_check != NULL
+               ? vendor_backend.vmem_check(device, slot, address, size_bytes, error)
+               : DS_ACCEL_OK;
 }
 
 static int32_t vendor_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
@@ -69,11 +71,13 @@ static int32_t vendor_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t si
     if (status < 0) {
         return status;
     }
-    if (address_out == NULL || size_bytes == 0 || (align_bytes & (align_bytes - 1)) != 0) {
+    if (address_out == NULL) {
+        return vendor_null(error, slot, "address_out");
+    }
+    if (size_bytes == 0 || (align_bytes & (align_bytes - 1)) != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "%s: address_out is NULL, size %llu is 0 or alignment %llu is no power "
-                           "of two",
-                           slot, (unsigned long long)size_bytes, (unsigned long long)align_bytes);
+                           "%s: size %llu is 0 or alignment %llu is no power of two", slot,
+                           (unsigned long long)size_bytes, (unsigned long long)align_bytes);
     }
     VENDOR_CALL(
         device, error, status,
@@ -94,14 +98,15 @@ static int32_t vendor_vmem_release(ds_accel_plugin_device_t *device, void *addre
     if (device == NULL) {
         return vendor_null(error, "vmem_release", "the device");
     }
-    status = check_range(address, size_bytes, "vmem_release", error);
+    status = check_range(device, address, size_bytes, "vmem_release", error);
     if (status < 0) {
         return status;
     }
     blocks = device->instance->blocks;
     vendor_register_lock(blocks);
-    is_mapped = vendor_block_overlap(blocks, vendor_block_space(device, DS_ACCEL_POINTER_DEVICE),
-                                     address, size_bytes) != NULL;
+    is_mapped = vendor_block_overlap_any(blocks,
+                                         vendor_block_space(device, DS_ACCEL_POINTER_DEVICE),
+                                         address, size_bytes) != NULL;
     vendor_register_unlock(blocks);
     if (is_mapped) {
         return plugin_fail(error, DS_ACCEL_ERR_BUSY,
@@ -150,6 +155,13 @@ static int32_t create(ds_accel_plugin_device_t *device, uint64_t size_bytes, uin
     ds_accel_plugin_vmem_t *vmem;
     int32_t status;
 
+    if (vendor_backend.check_size != NULL) {
+        status = vendor_backend.check_size(device, size_bytes, "vmem_create", error);
+        if (status < 0) {
+            vendor_usage_fail(device->usage, 0, status);
+            return status;
+        }
+    }
     if (size_bytes > INT64_MAX || vendor_usage_add(device->usage, size_bytes) != 0) {
         return vendor_usage_refuse(device, size_bytes, "vmem_create", error);
     }
@@ -183,9 +195,11 @@ static int32_t vendor_vmem_create(ds_accel_plugin_device_t *device, uint64_t siz
     if (status < 0) {
         return status;
     }
-    if (vmem_out == NULL || size_bytes == 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "vmem_create: vmem_out is NULL or the size is 0");
+    if (vmem_out == NULL) {
+        return vendor_null(error, "vmem_create", "vmem_out");
+    }
+    if (size_bytes == 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "vmem_create: the size is 0");
     }
     return create(device, size_bytes, flags, vmem_out, error);
 }
@@ -214,11 +228,12 @@ static int32_t map(ds_accel_plugin_device_t *device, struct vendor_block *block,
         device, error, status,
         vendor_backend.vmem_map(device, address, size_bytes, vmem->native, offset_bytes, error));
     if (status < 0) {
-        vendor_block_destroy(vendor_block_take(vmem->device, address, 1u << VENDOR_SOURCE_MAPPED));
+        vendor_block_end(block);
         return status;
     }
     assert(atomic_load(references_of(vmem)) > 0);
     atomic_fetch_add(references_of(vmem), 1);
+    vendor_block_confirm(block);
     return DS_ACCEL_OK;
 }
 
@@ -230,7 +245,7 @@ static int32_t vendor_vmem_map(ds_accel_plugin_device_t *device, void *address, 
     int32_t status = vendor_check_device(device, "vmem_map", error);
 
     if (status == DS_ACCEL_OK) {
-        status = check_range(address, size_bytes, "vmem_map", error);
+        status = check_range(device, address, size_bytes, "vmem_map", error);
     }
     if (status < 0) {
         return status;
@@ -254,90 +269,212 @@ static int32_t vendor_vmem_map(ds_accel_plugin_device_t *device, void *address, 
     return map(device, block, vmem_offset_bytes, error);
 }
 
-/* Lock held. Non-zero if the range consists of one or more whole mappings. */
-static int is_mapped_whole(const ds_accel_plugin_device_t *device, uintptr_t address,
-                           uint64_t size_bytes)
+/* The usable mapping that begins at the address and has at most the given size, or NULL. The caller
+   holds the register's lock. */
+static struct vendor_block *find_mapping(const ds_accel_plugin_device_t *device, uintptr_t address,
+                                         uint64_t size_bytes)
 {
     uint32_t space = vendor_block_space(device, DS_ACCEL_POINTER_DEVICE);
+    struct vendor_block *block =
+        vendor_block_find(device->instance->blocks, space, (const void *)address);
 
+    return block != NULL && block->source == VENDOR_SOURCE_MAPPED && block->base == address &&
+                   block->size_bytes <= size_bytes && block->phase == VENDOR_PHASE_USABLE
+               ? block
+               : NULL;
+}
+
+/*
+ * Does the range consist of one or more whole mappings? A mapping that a thread is making or
+ * unmapping does not count. *is_used_out: a call is changing the access of one of them. The caller
+ * holds the register's lock.
+ */
+static int is_mapped_whole(const ds_accel_plugin_device_t *device, uintptr_t address,
+                           uint64_t size_bytes, int *is_used_out)
+{
+    *is_used_out = 0;
     while (size_bytes > 0) {
-        const struct vendor_block *block =
-            vendor_block_find(device->instance->blocks, space, (const void *)address);
+        const struct vendor_block *block = find_mapping(device, address, size_bytes);
 
-        if (block == NULL || block->source != VENDOR_SOURCE_MAPPED || block->base != address ||
-            block->size_bytes > size_bytes) {
+        if (block == NULL) {
             return 0;
         }
+        *is_used_out |= block->user_count > 0;
         address += block->size_bytes;
         size_bytes -= block->size_bytes;
     }
     return 1;
 }
 
-static int32_t check_mapped(const ds_accel_plugin_device_t *device, const void *address,
+static int32_t fail_unmapped(const void *address, uint64_t size_bytes, const char *slot,
+                             struct ds_accel_error *error)
+{
+    return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: %p with %llu bytes: not whole mappings",
+                       slot, address, (unsigned long long)size_bytes);
+}
+
+static int32_t check_mapped(ds_accel_plugin_device_t *device, const void *address,
                             uint64_t size_bytes, const char *slot, struct ds_accel_error *error)
 {
     int is_mapped;
-    int32_t status = check_range(address, size_bytes, slot, error);
+    int is_used;
+    int32_t status = check_range(device, address, size_bytes, slot, error);
 
     if (status < 0) {
         return status;
     }
     vendor_register_lock(device->instance->blocks);
-    is_mapped = is_mapped_whole(device, (uintptr_t)address, size_bytes);
+    is_mapped = is_mapped_whole(device, (uintptr_t)address, size_bytes, &is_used);
     vendor_register_unlock(device->instance->blocks);
-    if (!is_mapped) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "%s: %p with %llu bytes: not whole mappings", slot, address,
-                           (unsigned long long)size_bytes);
-    }
-    return DS_ACCEL_OK;
+    return is_mapped ? DS_ACCEL_OK : fail_unmapped(address, size_bytes, slot, error);
 }
 
-/* Take the mapping that begins at the address out of the register; it may belong to any device. */
-static struct vendor_block *take_mapping(const ds_accel_plugin_device_t *device,
-                                         const void *address)
+/* ---- unmapping ------------------------------------------------------------------------------ */
+
+/* Take all mappings of the range, which may belong to any device, or none of them. */
+static int32_t take_mappings(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                             struct ds_accel_error *error)
+{
+    struct vendor_register *blocks = device->instance->blocks;
+    const uintptr_t end = (uintptr_t)address + size_bytes;
+    int is_used;
+    int is_mapped;
+
+    vendor_register_lock(blocks);
+    is_mapped = is_mapped_whole(device, (uintptr_t)address, size_bytes, &is_used);
+    for (uintptr_t position = (uintptr_t)address; is_mapped && !is_used && position < end;) {
+        struct vendor_block *block = find_mapping(device, position, end - position);
+
+        vendor_block_take_found(blocks, block);
+        position += block->size_bytes;
+    }
+    vendor_register_unlock(blocks);
+    if (!is_mapped) {
+        return fail_unmapped(address, size_bytes, "vmem_unmap", error);
+    }
+    return is_used ? plugin_fail(error, DS_ACCEL_ERR_BUSY,
+                                 "vmem_unmap: another thread is setting the access of %p with %llu "
+                                 "bytes",
+                                 address, (unsigned long long)size_bytes)
+                   : DS_ACCEL_OK;
+}
+
+/* The mapping at an address, which this thread has taken. */
+static struct vendor_block *taken_mapping(const ds_accel_plugin_device_t *device,
+                                          const void *address)
 {
     struct vendor_register *blocks = device->instance->blocks;
     struct vendor_block *block;
 
     vendor_register_lock(blocks);
     block = vendor_block_find(blocks, vendor_block_space(device, DS_ACCEL_POINTER_DEVICE), address);
-    if (block != NULL && block->source == VENDOR_SOURCE_MAPPED) {
-        vendor_block_remove(blocks, block);
-    } else {
-        block = NULL;
-    }
     vendor_register_unlock(blocks);
     return block;
 }
 
+/* After a failure the rest of the range stays mapped. */
 static int32_t vendor_vmem_unmap(ds_accel_plugin_device_t *device, void *address,
                                  uint64_t size_bytes, struct ds_accel_error *error)
 {
-    char *position = address;
+    const char *slot = "vmem_unmap";
+    const char *end = (const char *)address + size_bytes;
     int32_t status;
 
     if (device == NULL) {
-        return vendor_null(error, "vmem_unmap", "the device");
+        return vendor_null(error, slot, "the device");
     }
-    status = check_mapped(device, address, size_bytes, "vmem_unmap", error);
-    while (status == DS_ACCEL_OK && position < (char *)address + size_bytes) {
-        struct vendor_block *block = take_mapping(device, position);
+    status = check_mapped(device, address, size_bytes, slot, error);
+    if (status == DS_ACCEL_OK) {
+        status = vendor_memory_wait(device, slot, error);
+    }
+    if (status == DS_ACCEL_OK) {
+        status = take_mappings(device, address, size_bytes, error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    for (const char *position = address; position < end;) {
+        struct vendor_block *block = taken_mapping(device, position);
 
-        if (block == NULL) {
-            return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                               "vmem_unmap: another thread unmapped %p", (void *)position);
-        }
         position += block->size_bytes;
-        status = vendor_memory_free(block, error);
-        if (status < 0 && !vendor_is_lost(device)) {
+        if (status < 0) {
             vendor_block_put_back(block);
+        } else {
+            status = vendor_memory_free(block, error);
         }
     }
     return status;
 }
 
+/* The program uses neither the addresses nor the memory any more. */
+void vendor_vmem_clear(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes)
+{
+    struct vendor_register *blocks = device->instance->blocks;
+    uint32_t space = vendor_block_space(device, DS_ACCEL_POINTER_DEVICE);
+
+    for (;;) {
+        struct vendor_block *block;
+
+        vendor_register_lock(blocks);
+        block = vendor_block_overlap(blocks, space, address, size_bytes);
+        if (block != NULL && block->source == VENDOR_SOURCE_MAPPED &&
+            block->phase == VENDOR_PHASE_USABLE) {
+            vendor_block_take_found(blocks, block);
+        } else {
+            block = NULL;
+        }
+        vendor_register_unlock(blocks);
+        if (block == NULL) {
+            return;
+        }
+        vendor_memory_forget(block);
+    }
+}
+
+/* ---- access --------------------------------------------------------------------------------- */
+
+/* Change the number of calls that use the mappings of the range, which cannot be unmapped
+   meanwhile. The caller holds the register's lock. */
+static void count_users(const ds_accel_plugin_device_t *device, uintptr_t address,
+                        uint64_t size_bytes, int change)
+{
+    for (const uintptr_t end = address + size_bytes; address < end;) {
+        struct vendor_block *block = find_mapping(device, address, end - address);
+
+        if (block == NULL) { /* the device was closed during the call */
+            return;
+        }
+        block->user_count += (uint32_t)change;
+        address += block->size_bytes;
+    }
+}
+
+static int32_t set_access(ds_accel_plugin_device_t *accessor, void *address, uint64_t size_bytes,
+                          uint32_t access, struct ds_accel_error *error)
+{
+    struct vendor_register *blocks = accessor->instance->blocks;
+    int is_mapped;
+    int is_used;
+    int32_t status;
+
+    vendor_register_lock(blocks);
+    is_mapped = is_mapped_whole(accessor, (uintptr_t)address, size_bytes, &is_used);
+    if (is_mapped) {
+        count_users(accessor, (uintptr_t)address, size_bytes, 1);
+    }
+    vendor_register_unlock(blocks);
+    if (!is_mapped) {
+        return fail_unmapped(address, size_bytes, "vmem_set_access", error);
+    }
+    VENDOR_CALL(accessor, error, status,
+                vendor_backend.vmem_set_access(accessor, address, size_bytes, access, error));
+    vendor_register_lock(blocks);
+    count_users(accessor, (uintptr_t)address, size_bytes, -1);
+    vendor_register_unlock(blocks);
+    return status;
+}
+
+/* An access that queued work needs is taken away only after that work. */
 static int32_t vendor_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address,
                                       uint64_t size_bytes, uint32_t access,
                                       struct ds_accel_error *error)
@@ -353,11 +490,10 @@ static int32_t vendor_vmem_set_access(ds_accel_plugin_device_t *accessor, void *
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: unknown access %u", slot, access);
     }
     status = check_mapped(accessor, address, size_bytes, slot, error);
-    if (status == DS_ACCEL_OK) {
-        VENDOR_CALL(accessor, error, status,
-                    vendor_backend.vmem_set_access(accessor, address, size_bytes, access, error));
+    if (status == DS_ACCEL_OK && access != DS_ACCEL_VMEM_ACCESS_READ_WRITE) {
+        status = vendor_memory_wait(accessor, slot, error);
     }
-    return status;
+    return status < 0 ? status : set_access(accessor, address, size_bytes, access, error);
 }
 
 void vendor_vmem_fill(struct ds_accel_plugin *table)

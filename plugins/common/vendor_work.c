@@ -18,6 +18,15 @@ struct vendor_copier {
     void *native;
 };
 
+static int32_t check_range(const void *destination, const void *source, uint64_t size_bytes,
+                           const char *slot, struct ds_accel_error *error)
+{
+    if (size_bytes > 0 && (destination == NULL || source == NULL)) {
+        return vendor_null(error, slot, destination == NULL ? "the destination" : "the source");
+    }
+    return DS_ACCEL_OK;
+}
+
 static int32_t check_copy(const void *destination, const void *source, uint64_t size_bytes,
                           uint32_t kind, const char *slot, struct ds_accel_error *error)
 {
@@ -29,10 +38,7 @@ static int32_t check_copy(const void *destination, const void *source, uint64_t 
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "%s: DS_ACCEL_COPY_INFER needs unified addresses", slot);
     }
-    if (size_bytes > 0 && (destination == NULL || source == NULL)) {
-        return vendor_null(error, slot, "destination or source");
-    }
-    return DS_ACCEL_OK;
+    return check_range(destination, source, size_bytes, slot, error);
 }
 
 /* ---- copies that complete on return --------------------------------------------------------- */
@@ -128,7 +134,7 @@ static int32_t vendor_mem_copy(ds_accel_plugin_device_t *device, void *destinati
     if (status < 0 || size_bytes == 0) {
         return status;
     }
-    if (kind == DS_ACCEL_COPY_HOST_TO_HOST) {
+    if (kind == DS_ACCEL_COPY_HOST_TO_HOST && !vendor_backend.reads_host_memory) {
         memcpy(destination, source, (size_t)size_bytes);
         return DS_ACCEL_OK;
     }
@@ -144,6 +150,12 @@ static int32_t vendor_mem_copy(ds_accel_plugin_device_t *device, void *destinati
 
 /* ---- queued copies -------------------------------------------------------------------------- */
 
+/* No bytes are no work, except for a backend that tracks captures: it may record them. */
+static int is_nothing(uint64_t size_bytes)
+{
+    return size_bytes == 0 && !vendor_backend.tracks_captures;
+}
+
 static int32_t vendor_mem_copy_async(ds_accel_plugin_stream_t *stream, void *destination,
                                      const void *source, uint64_t size_bytes, uint32_t kind,
                                      struct ds_accel_error *error)
@@ -153,13 +165,23 @@ static int32_t vendor_mem_copy_async(ds_accel_plugin_stream_t *stream, void *des
     if (status == DS_ACCEL_OK) {
         status = check_copy(destination, source, size_bytes, kind, "mem_copy_async", error);
     }
-    if (status < 0 || size_bytes == 0) {
+    if (status < 0 || is_nothing(size_bytes)) {
         return status;
     }
     VENDOR_WORK(stream->device, error, status,
                 vendor_backend.copy_async(stream->device, stream->native, destination, source,
                                           size_bytes, kind, error));
     return status;
+}
+
+/* Check a device whose memory the stream copies. */
+static int32_t check_owner(const ds_accel_plugin_stream_t *stream,
+                           const ds_accel_plugin_device_t *device, const char *slot,
+                           struct ds_accel_error *error)
+{
+    return device != NULL && vendor_backend.mixes_instances
+               ? DS_ACCEL_OK
+               : vendor_check_peer(stream->device, device, slot, error);
 }
 
 static int32_t vendor_mem_copy_peer_async(ds_accel_plugin_stream_t *stream,
@@ -173,15 +195,15 @@ static int32_t vendor_mem_copy_peer_async(ds_accel_plugin_stream_t *stream,
     int32_t status = vendor_check_stream(stream, slot, error);
 
     if (status == DS_ACCEL_OK) {
-        status = vendor_check_peer(stream->device, destination_device, slot, error);
+        status = check_owner(stream, destination_device, slot, error);
     }
     if (status == DS_ACCEL_OK) {
-        status = vendor_check_peer(stream->device, source_device, slot, error);
+        status = check_owner(stream, source_device, slot, error);
     }
-    if (status == DS_ACCEL_OK && size_bytes > 0 && (destination == NULL || source == NULL)) {
-        status = vendor_null(error, slot, "destination or source");
+    if (status == DS_ACCEL_OK) {
+        status = check_range(destination, source, size_bytes, slot, error);
     }
-    if (status < 0 || size_bytes == 0) {
+    if (status < 0 || is_nothing(size_bytes)) {
         return status;
     }
     VENDOR_WORK(stream->device, error, status,
@@ -237,7 +259,8 @@ static int choose(struct element *element, const void *destination, uint64_t siz
     shorten(element);
     for (uint32_t width = element->size_bytes; width <= 4; width *= 2) {
         if ((vendor_backend.fill_widths & width) != 0 && size_bytes % width == 0 &&
-            (uintptr_t)destination % width == 0) {
+            ((uintptr_t)destination % width == 0 ||
+             (vendor_backend.fill_widths & VENDOR_FILLS_ANYWHERE) != 0)) {
             for (uint32_t i = element->size_bytes; i < width; i++) {
                 element->bytes[i] = element->bytes[i - element->size_bytes];
             }
@@ -330,8 +353,8 @@ static int32_t fill_with_copies(ds_accel_plugin_stream_t *stream, char *destinat
 static int32_t check_fill(const void *destination, const void *pattern, uint32_t pattern_bytes,
                           uint64_t size_bytes, struct ds_accel_error *error)
 {
-    if (pattern == NULL || (destination == NULL && size_bytes > 0)) {
-        return vendor_null(error, "mem_fill_async", "destination or pattern");
+    if (pattern == NULL) {
+        return vendor_null(error, "mem_fill_async", "the pattern");
     }
     if ((pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4) ||
         size_bytes % pattern_bytes != 0) {
@@ -340,7 +363,7 @@ static int32_t check_fill(const void *destination, const void *pattern, uint32_t
                            "and a multiple of it",
                            pattern_bytes, (unsigned long long)size_bytes);
     }
-    return DS_ACCEL_OK;
+    return check_range(destination, pattern, size_bytes, "mem_fill_async", error);
 }
 
 static int32_t vendor_mem_fill_async(ds_accel_plugin_stream_t *stream, void *destination,
@@ -353,7 +376,7 @@ static int32_t vendor_mem_fill_async(ds_accel_plugin_stream_t *stream, void *des
     if (status == DS_ACCEL_OK) {
         status = check_fill(destination, pattern, pattern_bytes, size_bytes, error);
     }
-    if (status < 0 || size_bytes == 0) {
+    if (status < 0 || is_nothing(size_bytes)) {
         return status;
     }
     memcpy(element.bytes, pattern, pattern_bytes);

@@ -76,7 +76,7 @@ on_two="$with_sim SIM_MACHINE=$dir/two.json"
 echo 'DRIVER=nvidia' >"$dir/bare/sys/bus/pci/devices/0000:18:00.0/uevent"
 # shellcheck disable=SC2086 # words
 refused "a card, its driver, no node" "$dir/bare" "unavailable no_driver" \
-    "PCI device 0000:18:00.0 is there, and the kernel driver nvidia has it, but /dev/nvidiactl is not: is this a container that was not given it?" \
+    "PCI device 0000:18:00.0 is there, and the kernel driver nvidia has it, but /dev/nvidiactl is not: is this a container without access to it?" \
     $with_sim
 echo 'DRIVER=vfio-pci' >"$dir/bare/sys/bus/pci/devices/0000:18:00.0/uevent"
 # shellcheck disable=SC2086 # words
@@ -87,7 +87,7 @@ mkdir -p "$dir/some/dev"
 : >"$dir/some/dev/nvidia0"
 # shellcheck disable=SC2086 # words
 refused "a node, not all" "$dir/some" "unavailable no_driver" \
-    "/dev/nvidia0 is there, but /dev/nvidiactl is not: is this a container that was not given it?" \
+    "/dev/nvidia0 is there, but /dev/nvidiactl is not: is this a container without access to it?" \
     $with_sim
 
 machine locked <<'END'
@@ -222,7 +222,7 @@ start 12345 "error driver_failed" "error (12345)"
 # A library that aborts its process aborts only the helper process.
 # shellcheck disable=SC2086 # words
 is "a library that crashes" \
-    "error driver_failed: the vendor's library ended the process that asked it, signal 6" \
+    "error driver_failed: the vendor's library terminated the probing process, signal 6" \
     "$(verdict "$dir/two" $with_sim SIM_MACHINE=/nonexistent.json)"
 
 # -- identity: the same device by each of its names, in any order --

@@ -64,6 +64,8 @@ for vendor in cuda rocm xpu npu mlu sdaa; do
     plugin=$build/lib/ds-accel/ds_accel_$vendor.so
     drive "$machine" gone
     whole "$vendor: a stream that was destroyed is waited for"
+    drive "$machine" reopened
+    whole "$vendor: a host task opens the device that is being closed"
 done
 
 # The message names the limit of locked memory beside the vendor's own code.
@@ -127,7 +129,7 @@ unset SIM_LATENCY_US
 driven env LD_LIBRARY_PATH="$build/sim/lib" SIM_MACHINE=/nonexistent.json DS_ACCEL_CUDA_PRESENCE=off \
     "$drive" "$plugin" probe
 is "a crash in it is none of the program's" \
-    "0 state 3 reason 11 the vendor's library ended the process that asked it, signal 6" "$code $out"
+    "0 state 3 reason 11 the vendor's library terminated the probing process, signal 6" "$code $out"
 "$CC" -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$dir/libexits.so" -x c - <<'END'
 #include <stdlib.h>
 __attribute__((constructor)) static void leave(void)
@@ -137,7 +139,7 @@ __attribute__((constructor)) static void leave(void)
 END
 driven env DS_ACCEL_CUDA_PRESENCE=off DS_ACCEL_CUDA_LIBRARY="$dir/libexits.so" "$drive" "$plugin" probe
 is "a library that exits" \
-    "0 state 3 reason 11 the vendor's library ended the process that asked it, exit code 7" "$code $out"
+    "0 state 3 reason 11 the vendor's library terminated the probing process, exit code 7" "$code $out"
 for vendor in cuda rocm xpu npu hpu mlu sdaa; do
     plugin=$build/lib/ds-accel/ds_accel_$vendor.so
     drive "$here/machines/$vendor.json" again

@@ -137,6 +137,7 @@ void drive_peer(struct run *run);
 void drive_lost(struct run *run);
 void drive_ended(struct run *run);
 void drive_joined(struct run *run);
+void drive_reopened(struct run *run);
 
 void drive_frame(struct run *run);
 void drive_order(struct run *run);

@@ -70,6 +70,7 @@ static const struct scenario scenarios[] = {
     {"lost", "", drive_lost, 0, "a host task behind a copy that loses the device (SIM_LOSE)"},
     {"ended", "", drive_ended, 0, "a capture that another thread tries to end"},
     {"joined", "", drive_joined, 0, "the device is asked while two streams are in a capture"},
+    {"reopened", "", drive_reopened, 0, "a host task opens the device that is being closed"},
     /* frame.c */
     {"frame", "[FUNCTION]", drive_frame, 0,
      "what the frame refuses by itself, holds, and waits for; FUNCTION is the vendor's"},

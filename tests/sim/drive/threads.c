@@ -417,6 +417,71 @@ void drive_ended(struct run *run)
     drive_unmake(run);
 }
 
+/* ---- a device that is opened while it is closed --------------------------------------------- */
+
+/* What a host task, the main thread and a helper share. */
+static struct {
+    struct run *run;
+    atomic_int is_opened;
+    atomic_int is_used;
+    atomic_int flag;
+    atomic_int answer;
+} reopening;
+
+/* The host task opens the device again, and does not end before the helper has used it. */
+static void open_again(void *user_data, int32_t status)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    ds_accel_plugin_device_t *device = NULL;
+
+    (void)user_data;
+    (void)status;
+    usleep(50000); /* the main thread is closing the device */
+    status = reopening.run->table->device_open(reopening.run->instance, 0, &device, &ignored);
+    atomic_store(&reopening.is_opened, status == DS_ACCEL_OK ? 1 : -1);
+    wait_for_flag(&reopening.is_used, DS_ACCEL_OK);
+}
+
+/* The new opening has a task that waits for longer than the closing does. */
+static void *use_opening(void *given)
+{
+    struct helper *helper = given;
+    struct run *run = &helper->run;
+
+    while (atomic_load(&reopening.is_opened) == 0) {
+        usleep(1000);
+    }
+    if (CALL(run, stream_create, run->device, 0, 0, &run->two) == DS_ACCEL_OK &&
+        CALL(run, stream_host_task, run->two, wait_for_flag, &reopening.flag) == DS_ACCEL_OK) {
+        CALL(run, stream_host_task, run->two, note_status, &reopening.answer);
+    }
+    atomic_store(&reopening.is_used, 1);
+    usleep(200000);
+    atomic_store(&reopening.flag, 1);
+    return NULL;
+}
+
+void drive_reopened(struct run *run)
+{
+    struct helper helper = {.status = 0};
+
+    reopening.run = run;
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, stream_create, run->device, 0, 0, &run->one) < 0 ||
+        CALL(run, stream_host_task, run->one, open_again, NULL) < 0) {
+        return;
+    }
+    start_helper(&helper, run, use_opening);
+    run->table->device_close(run->device);
+    join_helper(&helper, run);
+    run->two = helper.run.two;
+    CALL(run, stream_synchronize, run->two, UINT64_MAX);
+    drive_want(run, atomic_load(&reopening.is_opened) == 1, "a host task opens the device");
+    drive_want(run, atomic_load(&reopening.answer) == 1, "a task of the new opening runs");
+    run->table->stream_destroy(run->two);
+    run->table->stream_destroy(run->one);
+}
+
 void drive_joined(struct run *run)
 {
     const unsigned char byte = 0x5a;
