@@ -87,8 +87,8 @@ TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --
 
 # ---- sources -------------------------------------------------------------------------------------
 
-# VENDOR_PLUGINS are the directories that use the frame of plugins/common; mps is built on Darwin
-# only.
+# VENDOR_PLUGINS are the plugins of vendors; mps is built on Darwin only. They and cpu use the frame
+# of plugins/common, cpu without the files that it does not need (VENDOR_IF_LINKED in vendor_lib.h).
 SYSTEM := $(shell uname -s)
 VENDOR_PLUGINS := $(filter-out common cpu mock $(if $(filter Darwin,$(SYSTEM)),,mps),$(sort $(patsubst plugins/%/,%,$(wildcard plugins/*/))))
 PLUGINS := cpu mock $(VENDOR_PLUGINS)
@@ -285,6 +285,7 @@ $(HELPER): $(BUILD)/obj/tools/ds-accel-probe.o $(CORE_OBJECTS)
 
 VENDOR_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(filter-out %/cuda_shaped.c,$(wildcard plugins/common/*.c))))
 $(foreach plugin,$(VENDOR_PLUGINS),$(eval $(plugin)_FRAME := $(VENDOR_OBJECTS)))
+cpu_FRAME := $(filter-out %/vendor_native.o %/vendor_presence.o %/vendor_share.o %/vendor_visible.o,$(VENDOR_OBJECTS))
 # Functions of these runtimes have the same arguments as those of CUDA
 # (plugins/common/cuda_shaped.h).
 $(foreach plugin,rocm sdaa supa,$(eval $(plugin)_FRAME += $(BUILD)/obj/plugins/common/cuda_shaped.o))

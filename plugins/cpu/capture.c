@@ -18,9 +18,11 @@
  */
 #include "cpu.h"
 
+#include <assert.h>
+
 struct cpu_capture {
-    atomic_uint references;                 /* one for each stream in it, and each event */
-    const ds_accel_plugin_stream_t *origin; /* the stream it began on; only compared */
+    atomic_uint references;          /* one for each stream in it, and each event */
+    const struct cpu_stream *origin; /* the stream it began on; only compared */
 
     pthread_mutex_t lock; /* guards what follows */
     uint32_t state;       /* DS_ACCEL_CAPTURING_*; NO: it was ended */
@@ -105,7 +107,7 @@ void cpu_capture_put(struct cpu_capture *capture)
     }
 }
 
-static void forget(ds_accel_plugin_stream_t *stream)
+static void forget(struct cpu_stream *stream)
 {
     cpu_capture_put(stream->capture);
     free(stream->tail);
@@ -115,7 +117,7 @@ static void forget(ds_accel_plugin_stream_t *stream)
     stream->tail_capacity = 0;
 }
 
-uint32_t cpu_capture_state(ds_accel_plugin_stream_t *stream)
+uint32_t cpu_capture_state(struct cpu_stream *stream)
 {
     struct cpu_capture *capture = stream->capture;
     uint32_t state;
@@ -141,7 +143,7 @@ static void break_capture(struct cpu_capture *capture, const char *why)
     }
 }
 
-void cpu_capture_break(ds_accel_plugin_stream_t *stream, const char *why)
+void cpu_capture_break(struct cpu_stream *stream, const char *why)
 {
     pthread_mutex_lock(&stream->capture->lock);
     break_capture(stream->capture, why);
@@ -159,7 +161,7 @@ static struct cpu_work_list end_capture(struct cpu_capture *capture)
 }
 
 /* The work of a stream that joined stays, and must still be joined back. */
-void cpu_capture_leave(ds_accel_plugin_stream_t *stream)
+void cpu_capture_leave(struct cpu_stream *stream)
 {
     struct cpu_work_list list = {0};
     struct cpu_capture *capture = stream->capture;
@@ -184,14 +186,15 @@ static int32_t fail_broken(const char *call, const char *why, struct ds_accel_er
                        why);
 }
 
-int32_t cpu_capture_append(ds_accel_plugin_stream_t *stream, const struct cpu_work *work,
-                           const char *call, size_t *node_out, struct ds_accel_error *error)
+int32_t cpu_capture_append(struct cpu_stream *stream, const struct cpu_work *work, const char *call,
+                           size_t *node_out, struct ds_accel_error *error)
 {
     struct cpu_capture *capture = stream->capture;
     const char *why;
     size_t node = 0;
     int failed = 0;
 
+    assert(work->kind <= CPU_WORK_RECORD);
     pthread_mutex_lock(&capture->lock);
     why = capture->broken_by;
     if (why == NULL) {
@@ -219,7 +222,7 @@ int32_t cpu_capture_append(ds_accel_plugin_stream_t *stream, const struct cpu_wo
 }
 
 /* Make the stream's next captured work depend on the node; 0 or -1. */
-static int add_to_tail(ds_accel_plugin_stream_t *stream, size_t node)
+static int add_to_tail(struct cpu_stream *stream, size_t node)
 {
     for (size_t i = 0; i < stream->tail_count; i++) {
         if (stream->tail[i] == node) {
@@ -234,7 +237,7 @@ static int add_to_tail(ds_accel_plugin_stream_t *stream, size_t node)
     return 0;
 }
 
-static int32_t wait_within(ds_accel_plugin_stream_t *stream, size_t node, const char *call,
+static int32_t wait_within(struct cpu_stream *stream, size_t node, const char *call,
                            struct ds_accel_error *error)
 {
     if (add_to_tail(stream, node) != 0) {
@@ -246,7 +249,7 @@ static int32_t wait_within(ds_accel_plugin_stream_t *stream, size_t node, const 
 }
 
 /* Let a stream that does not capture join from here on. */
-static int32_t draw_in(ds_accel_plugin_stream_t *stream, struct cpu_capture *capture, size_t node,
+static int32_t draw_in(struct cpu_stream *stream, struct cpu_capture *capture, size_t node,
                        const char *call, struct ds_accel_error *error)
 {
     uint32_t state;
@@ -269,7 +272,7 @@ static int32_t draw_in(ds_accel_plugin_stream_t *stream, struct cpu_capture *cap
     return DS_ACCEL_OK;
 }
 
-int32_t cpu_capture_wait(ds_accel_plugin_stream_t *stream, struct cpu_capture *capture, size_t node,
+int32_t cpu_capture_wait(struct cpu_stream *stream, struct cpu_capture *capture, size_t node,
                          const char *call, struct ds_accel_error *error)
 {
     const uint32_t state = cpu_capture_state(stream);
@@ -295,22 +298,15 @@ int32_t cpu_capture_wait(ds_accel_plugin_stream_t *stream, struct cpu_capture *c
 
 /* ---- beginning and ending ------------------------------------------------------------------- */
 
-static int32_t cpu_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint32_t mode,
-                                       struct ds_accel_error *error)
+/* No call of any thread can disturb a capture here, so the modes mean the same. */
+int32_t cpu_capture_begin(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
+                          struct ds_accel_error *error)
 {
+    struct cpu_stream *stream = native_stream;
     struct cpu_capture *capture;
 
-    if (stream == NULL) {
-        return cpu_null(error, "graph_capture_begin: stream");
-    }
-    /* No call of any thread can disturb a capture here, so the modes mean the same. */
-    if (mode > DS_ACCEL_CAPTURE_RELAXED) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "graph_capture_begin: no mode %u", mode);
-    }
-    if (stream == &stream->device->default_stream) {
-        return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "graph_capture_begin: the default stream can't capture; create one");
-    }
+    (void)device;
+    (void)mode;
     if (cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "graph_capture_begin: the stream is capturing already");
@@ -329,7 +325,7 @@ static int32_t cpu_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint32_
 }
 
 /* Do all nodes come before the end of the stream? Event records need not: they are no work. */
-static int is_joined(struct cpu_work_list *list, const ds_accel_plugin_stream_t *stream)
+static int is_joined(struct cpu_work_list *list, const struct cpu_stream *stream)
 {
     int all = 1;
 
@@ -347,18 +343,16 @@ static int is_joined(struct cpu_work_list *list, const ds_accel_plugin_stream_t 
     return all;
 }
 
-static int32_t cpu_graph_capture_end(ds_accel_plugin_stream_t *stream,
-                                     ds_accel_plugin_graph_t **graph_out,
-                                     struct ds_accel_error *error)
+int32_t cpu_capture_end(ds_accel_plugin_device_t *device, void *native_stream, void **native_out,
+                        struct ds_accel_error *error)
 {
-    ds_accel_plugin_graph_t *graph = NULL;
+    struct cpu_stream *stream = native_stream;
+    struct cpu_program *program = NULL;
     struct cpu_work_list list;
     const char *why;
     int32_t status = DS_ACCEL_OK;
 
-    if (stream == NULL || graph_out == NULL) {
-        return cpu_null(error, "graph_capture_end: stream or graph_out");
-    }
+    (void)device;
     if (cpu_capture_state(stream) == DS_ACCEL_CAPTURING_NO) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "graph_capture_end: the stream is not capturing");
@@ -380,32 +374,24 @@ static int32_t cpu_graph_capture_end(ds_accel_plugin_stream_t *stream,
         status = plugin_fail(error, DS_ACCEL_ERR_STATE,
                              "graph_capture_end: work of a stream that was drawn in is not joined: "
                              "let this stream wait for an event behind it; the capture is dropped");
-    } else if ((graph = cpu_graph_create(&list)) == NULL) {
+    } else if ((program = cpu_program_create(&list)) == NULL) {
         status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
                              "graph_capture_end: no memory for a graph; the capture is dropped");
     }
     forget(stream);
-    if (graph == NULL) {
+    if (program == NULL) {
         cpu_work_list_release(&list);
         return status;
     }
-    *graph_out = graph;
+    *native_out = program;
     return DS_ACCEL_OK;
 }
 
-static int32_t cpu_graph_capture_status(ds_accel_plugin_stream_t *stream, uint32_t *status_out,
-                                        struct ds_accel_error *error)
+int32_t cpu_capture_status(ds_accel_plugin_device_t *device, void *native_stream,
+                           uint32_t *status_out, struct ds_accel_error *error)
 {
-    if (stream == NULL || status_out == NULL) {
-        return cpu_null(error, "graph_capture_status: stream or status_out");
-    }
-    *status_out = cpu_capture_state(stream);
+    (void)device;
+    (void)error;
+    *status_out = cpu_capture_state(native_stream);
     return DS_ACCEL_OK;
-}
-
-void cpu_capture_fill(struct ds_accel_plugin *table)
-{
-    table->graph_capture_begin = cpu_graph_capture_begin;
-    table->graph_capture_end = cpu_graph_capture_end;
-    table->graph_capture_status = cpu_graph_capture_status;
 }

@@ -10,10 +10,9 @@
  *
  *   machine.c  nodes, device count, cpuinfo, caches, resident set: the facts and their sources
  *   device.c   identity, facts, current device, peers
- *   block.c    the register of allocated and registered memory, by address
  *   memory.c   device memory, pinned memory, the caller's registered memory
  *   vmem.c     addresses, and physical memory mapped to them
- *   usage.c    total and used memory; peaks and the limit
+ *   usage.c    total and used memory, and its peaks
  *   sensors.c  utilization, temperature, clock
  *   place.c    the NUMA node: pages and threads on it
  *   stream.c   streams
@@ -23,14 +22,17 @@
  *   capture.c  work of capturing streams, kept in the order of the calls
  *   graph.c    graphs: the kept work, done again
  *
+ * These files are verbs below the frame of plugins/common (vendor.h), as in a vendor's plugin. The
+ * frame checks arguments, keeps the register of addresses and the usage figures, and makes the
+ * slots. The runtime is the C library, the kernel and the threads of queue.c.
+ *
  * Without option async, work is done by the calling thread before the call returns. A stream is
  * then always idle, an event that was recorded is always reached, and nothing ever waits. With
  * async: true each stream has a thread of its own that does its work in order, and nothing but
  * events orders streams (docs/decisions/0015). The option is for programs whose host and device
  * work should overlap, and for programs that test whether they wait where a device requires it.
  *
- * Everything belongs to an instance, and instances share nothing, except for the counter of
- * allocation ids (block.c), which the ABI wants unique in the process. Facts that can't change
+ * Everything belongs to an instance, and instances share nothing. Facts that can't change
  * while the process runs are read once and never written again.
  */
 #include "cpu.h"
@@ -61,122 +63,110 @@ static int32_t read_async(const struct ds_accel_host *host, uint32_t *is_async_o
     return DS_ACCEL_OK;
 }
 
-static void answer_bad_option(struct ds_accel_verdict *verdict, const char *problem)
+/* A cpu is always present: only a bad option is a verdict, any other failure is an error. */
+static int fail_open(const struct ds_accel_error *cause, struct vendor_problem *problem)
 {
-    struct ds_accel_verdict answer;
+    const int is_option = cause->code == DS_ACCEL_ERR_INVALID;
 
-    memset(&answer, 0, sizeof(answer));
-    answer.state = DS_ACCEL_PROBE_ERROR;
-    answer.reason = DS_ACCEL_REASON_BAD_OPTION;
-    snprintf(answer.detail, sizeof(answer.detail), "%s", problem);
-    ds_accel_write(verdict, &answer, sizeof(answer));
+    vendor_problem_set(problem,
+                       is_option ? DS_ACCEL_REASON_BAD_OPTION : DS_ACCEL_REASON_DRIVER_FAILED,
+                       "%.255s", cause->message);
+    problem->status = is_option ? DS_ACCEL_OK : cause->code;
+    problem->is_complete = 1;
+    return -1;
 }
 
-static int32_t cpu_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
-                         struct ds_accel_error *error)
+static int cpu_open(const struct ds_accel_host *host, void **runtime_out,
+                    struct vendor_problem *problem)
 {
-    struct cpu_machine machine;
-    struct ds_accel_verdict answer;
-    struct ds_accel_error problem = {.struct_size = sizeof(problem)};
-    const char *plural;
-    uint32_t is_async;
-    int32_t status;
+    struct ds_accel_error cause = {.struct_size = sizeof(cause)};
+    struct cpu_runtime *cpu = calloc(1, sizeof(*cpu));
 
-    if (read_async(host, &is_async, &problem) < 0) {
-        answer_bad_option(verdict, problem.message);
-        return DS_ACCEL_OK;
+    if (cpu == NULL) {
+        plugin_fail(&cause, DS_ACCEL_ERR_NO_MEMORY, "init: no memory for the instance");
+        return fail_open(&cause, problem);
     }
-    status = cpu_machine_scan(host, 1, &machine, error);
-    if (status < 0) {
-        return status;
+    cpu->host = host;
+    if (read_async(host, &cpu->is_async, &cause) < 0 ||
+        cpu_machine_scan(host, &cpu->machine, &cause) < 0) {
+        free(cpu);
+        return fail_open(&cause, problem);
     }
-    memset(&answer, 0, sizeof(answer));
-    answer.state = DS_ACCEL_PROBE_AVAILABLE;
-    answer.device_count = machine.device_count;
-    plural = machine.node_count == 1 ? "" : "s";
-    if (machine.local_size > 0) {
-        snprintf(answer.detail, sizeof(answer.detail), "LOCAL_SIZE=%u, %u NUMA node%s with CPUs",
-                 machine.local_size, machine.node_count, plural);
-    } else {
-        snprintf(answer.detail, sizeof(answer.detail), "%u NUMA node%s with CPUs",
-                 machine.node_count, plural);
-    }
-    ds_accel_write(verdict, &answer, sizeof(answer));
-    cpu_machine_release(&machine);
-    return DS_ACCEL_OK;
+    *runtime_out = cpu;
+    return 0;
 }
 
-static int32_t cpu_init(const struct ds_accel_host *host, ds_accel_plugin_instance_t **instance_out,
-                        struct ds_accel_error *error)
+static void cpu_close(void *runtime)
 {
-    ds_accel_plugin_instance_t *instance = calloc(1, sizeof(*instance));
-    int32_t status = DS_ACCEL_ERR_NO_MEMORY;
+    struct cpu_runtime *cpu = runtime;
+
+    if (cpu->is_started) {
+        pthread_key_delete(cpu->current_key);
+        pthread_mutex_destroy(&cpu->lock);
+        pthread_mutex_destroy(&cpu->pin_lock);
+    }
+    free(cpu->samples);
+    free(cpu->devices);
+    cpu_machine_release(&cpu->machine);
+    free(cpu);
+}
+
+static int cpu_count(void *runtime, uint32_t *count_out, struct vendor_problem *problem)
+{
+    const struct cpu_runtime *cpu = runtime;
+
+    (void)problem;
+    *count_out = cpu->machine.device_count;
+    return 0;
+}
+
+static void cpu_evidence(void *runtime, char *text, size_t text_size)
+{
+    const struct cpu_machine *machine = &((struct cpu_runtime *)runtime)->machine;
+    char launcher[32] = "";
+
+    if (machine->local_size > 0) {
+        snprintf(launcher, sizeof(launcher), "LOCAL_SIZE=%u, ", machine->local_size);
+    }
+    snprintf(text, text_size, "%s%u NUMA node%s with CPUs", launcher, machine->node_count,
+             machine->node_count == 1 ? "" : "s");
+}
+
+static uint64_t flags_of(const struct cpu_runtime *cpu)
+{
+    return cpu->is_async ? CPU_FLAGS : CPU_FLAGS | CPU_FLAGS_SYNCHRONIZED;
+}
+
+static int32_t cpu_start(void *runtime, uint64_t *flags_out, struct ds_accel_error *error)
+{
+    struct cpu_runtime *cpu = runtime;
+    const uint32_t count = cpu->machine.device_count;
     int failure;
 
-    if (instance == NULL) {
-        return plugin_fail(error, status, "init: no memory for the instance");
+    cpu_machine_warn(&cpu->machine);
+    if (cpu->is_async && cpu_fork_watch(&cpu->fork_count) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "init: no memory to watch for forks");
     }
-    instance->host = host;
-    status = read_async(host, &instance->is_async, error);
-    if (status < 0) {
-        goto out_free;
+    cpu->devices = calloc(count, sizeof(struct cpu_device *));
+    cpu->samples = calloc(count, sizeof(*cpu->samples));
+    if (cpu->devices == NULL || cpu->samples == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "init: no memory for %u devices", count);
     }
-    if (instance->is_async && cpu_fork_watch(&instance->fork_count) != 0) {
-        status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "init: no memory to watch for forks");
-        goto out_free;
-    }
-    status = cpu_machine_scan(host, 0, &instance->machine, error);
-    if (status < 0) {
-        goto out_free;
-    }
-    instance->devices = calloc(instance->machine.device_count, sizeof(*instance->devices));
-    instance->samples = calloc(instance->machine.device_count, sizeof(*instance->samples));
-    if (instance->devices == NULL || instance->samples == NULL) {
-        status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "init: no memory for %u devices",
-                             instance->machine.device_count);
-        goto out_free_devices;
-    }
-    failure = pthread_key_create(&instance->current_key, NULL);
+    failure = pthread_key_create(&cpu->current_key, NULL);
     if (failure != 0) {
-        status = plugin_fail(error, DS_ACCEL_ERR_LIMIT, "init: pthread_key_create: error %d: %s",
-                             failure, "the process has used up its thread-specific keys");
-        goto out_free_devices;
+        return plugin_fail(error, DS_ACCEL_ERR_LIMIT, "init: pthread_key_create: error %d: %s",
+                           failure, "the process has used up its thread-specific keys");
     }
     /* With default attributes neither can fail on the C libraries of Linux. */
-    pthread_mutex_init(&instance->pin_lock, NULL);
-    pthread_mutex_init(&instance->lock, NULL);
-    atomic_init(&instance->last_ticket, 0);
-    *instance_out = instance;
+    pthread_mutex_init(&cpu->pin_lock, NULL);
+    pthread_mutex_init(&cpu->lock, NULL);
+    atomic_init(&cpu->last_ticket, 0);
+    cpu->is_started = 1;
+    *flags_out = flags_of(cpu);
     return DS_ACCEL_OK;
-
-out_free_devices:
-    free(instance->samples);
-    free(instance->devices);
-    cpu_machine_release(&instance->machine);
-out_free:
-    free(instance);
-    return status;
 }
 
-static void cpu_shutdown(ds_accel_plugin_instance_t *instance)
-{
-    if (instance == NULL) {
-        return;
-    }
-    for (uint32_t i = 0; i < instance->machine.device_count; i++) {
-        if (instance->devices[i] != NULL) {
-            cpu_device_destroy(instance->devices[i]);
-        }
-    }
-    free(instance->blocks);
-    free(instance->samples);
-    free(instance->devices);
-    pthread_key_delete(instance->current_key);
-    pthread_mutex_destroy(&instance->lock);
-    pthread_mutex_destroy(&instance->pin_lock);
-    cpu_machine_release(&instance->machine);
-    free(instance);
-}
+/* ---- facts of the backend ------------------------------------------------------------------- */
 
 /*
  * Can a program on this machine use oneCCL? The library starts threads of its own, so that
@@ -199,48 +189,125 @@ static uint32_t find_ccl(void)
 }
 
 static int32_t cpu_backend_info(ds_accel_plugin_instance_t *instance,
-                                struct ds_accel_backend_info *info_out,
-                                struct ds_accel_error *error)
+                                struct ds_accel_backend_info *info, struct ds_accel_error *error)
 {
-    struct ds_accel_backend_info info;
+    struct cpu_runtime *cpu = cpu_runtime(instance);
     uint32_t ccl;
 
-    if (instance == NULL || info_out == NULL) {
-        return cpu_null(error, "backend_info: instance or info_out");
+    (void)error;
+    pthread_mutex_lock(&cpu->lock);
+    if (cpu->ccl_state == CPU_CCL_UNKNOWN) {
+        cpu->ccl_state = find_ccl();
     }
-    pthread_mutex_lock(&instance->lock);
-    if (instance->ccl_state == CPU_CCL_UNKNOWN) {
-        instance->ccl_state = find_ccl();
-    }
-    ccl = instance->ccl_state;
-    pthread_mutex_unlock(&instance->lock);
-
-    memset(&info, 0, sizeof(info));
-    info.flags = cpu_flags(instance);
-    info.flags_known = DS_ACCEL_FLAGS_ALL;
-    snprintf(info.communication_backend, sizeof(info.communication_backend), "%s",
+    ccl = cpu->ccl_state;
+    pthread_mutex_unlock(&cpu->lock);
+    info->flags = flags_of(cpu);
+    snprintf(info->communication_backend, sizeof(info->communication_backend), "%s",
              ccl == CPU_CCL_PRESENT ? "ccl" : "gloo");
-    snprintf(info.compile_backend, sizeof(info.compile_backend), "inductor");
-    ds_accel_write(info_out, &info, sizeof(info));
+    snprintf(info->compile_backend, sizeof(info->compile_backend), "inductor");
     return DS_ACCEL_OK;
 }
 
+const struct vendor_backend vendor_backend = {
+    .name = "cpu",
+    .flags = CPU_FLAGS,
+    .allocation_align_bytes = CPU_ALIGN_BYTES,
+    .max_align_bytes = CPU_MAX_ALIGN_BYTES,
+    .frees_wait = 1,
+    .identifies_late = 1,
+    .tracks_captures = 1,
+    .stream_bytes = sizeof(struct cpu_stream),
+    .ends_streams_late = 1,
+    .reads_host_memory = 1,
+    .mixes_instances = 1,
+    .allocates_in_registered = 1,
+    .ignores_null_first = 1,
+    .open = cpu_open,
+    .close = cpu_close,
+    .count = cpu_count,
+    .evidence = cpu_evidence,
+    .start = cpu_start,
+    .backend_info = cpu_backend_info,
+    .identify = cpu_identify,
+    .device_open = cpu_device_open,
+    .device_stop = cpu_device_stop,
+    .runs_tasks = cpu_runs_tasks,
+    .device_close = cpu_device_close,
+    .device_info = cpu_device_info,
+    .get_current = cpu_get_current,
+    .set_current = cpu_set_current,
+    .device_wait = cpu_device_wait,
+    .dtype_support = cpu_dtype_support,
+    .peer_can_access = cpu_peer_can_access,
+    .peer_enable = cpu_peer_change,
+    .peer_disable = cpu_peer_change,
+    .links = cpu_links,
+    .telemetry = cpu_telemetry,
+    .check_size = cpu_check_size,
+    .alloc_aligned = cpu_alloc,
+    .memory_wait = cpu_memory_wait,
+    .free_sized = cpu_free,
+    .alloc_async = cpu_alloc_async,
+    .free_in_order = cpu_free_in_order,
+    .alloc_pinned_aligned = cpu_alloc_pinned,
+    .free_pinned_sized = cpu_free_pinned,
+    /* On a CPU all pinned memory is portable and mapped; write-combining is only a hint. */
+    .pinned_flags = DS_ACCEL_PINNED_PORTABLE | DS_ACCEL_PINNED_MAPPED |
+                    DS_ACCEL_PINNED_WRITE_COMBINED | DS_ACCEL_PINNED_HUGE_PAGES,
+    .host_register = cpu_host_register,
+    .host_unregister_sized = cpu_host_unregister,
+    .usage_info = cpu_usage_info,
+    .usage_stats = cpu_usage_stats,
+    .usage_reset_peaks = cpu_usage_reset_peaks,
+    .trim = cpu_trim,
+    .vmem_granularity = cpu_vmem_granularity,
+    .vmem_reserve = cpu_vmem_reserve,
+    .vmem_check = cpu_vmem_check,
+    .vmem_release = cpu_vmem_unreserve,
+    .vmem_create = cpu_vmem_create,
+    .vmem_destroy = cpu_vmem_destroy,
+    .vmem_map = cpu_vmem_map,
+    .vmem_unmap = cpu_vmem_unmap,
+    .vmem_set_access = cpu_vmem_set_access,
+    .stream_create = cpu_stream_create,
+    .stream_destroy = cpu_stream_destroy,
+    .stream_default = cpu_stream_default,
+    .stream_wait = cpu_stream_wait,
+    .stream_query = cpu_stream_query,
+    .stream_wait_event = cpu_stream_wait_event,
+    .stream_task = cpu_stream_task,
+    .event_create = cpu_event_create,
+    .event_destroy = cpu_event_destroy,
+    .event_record = cpu_event_record,
+    .event_query = cpu_event_query,
+    .event_wait = cpu_event_wait,
+    .event_elapsed_ms = cpu_event_elapsed_ms,
+    .copy = cpu_copy,
+    .copy_async = cpu_copy_async,
+    .copy_peer_async = cpu_copy_peer_async,
+    .fill_async = cpu_fill_async,
+    .fill_widths = 1 | 2 | 4 | VENDOR_FILLS_ANYWHERE,
+    .capture_begin = cpu_capture_begin,
+    .capture_end = cpu_capture_end,
+    .capture_status = cpu_capture_status,
+    .capture_check = cpu_capture_check,
+    .graph_destroy = cpu_graph_destroy,
+    .graph_instantiate = cpu_graph_instantiate,
+    .graph_exec_destroy = cpu_graph_exec_destroy,
+    .graph_launch = cpu_graph_launch,
+    .graph_exec_update = cpu_graph_exec_update,
+    .graph_node_count = cpu_graph_node_count,
+    .graph_dump = cpu_graph_dump,
+};
+
+/* The cpu backend has no vendor's objects and no variables that hide devices. */
 static void fill_table(struct ds_accel_plugin *table)
 {
-    table->probe = cpu_probe;
-    table->init = cpu_init;
-    table->shutdown = cpu_shutdown;
-    table->backend_info = cpu_backend_info;
-    cpu_device_fill(table);
-    cpu_memory_fill(table);
-    cpu_vmem_fill(table);
-    cpu_usage_fill(table);
-    cpu_telemetry_fill(table);
-    cpu_stream_fill(table);
-    cpu_event_fill(table);
-    cpu_work_fill(table);
-    cpu_capture_fill(table);
-    cpu_graph_fill(table);
+    vendor_fill(table);
+    table->extension = NULL;
+    table->native_get = NULL;
+    table->native_wrap = NULL;
+    table->env_name_get = NULL;
 }
 
 #ifdef DS_ACCEL_FEATURE_SURVIVES_FORK /* a header of 1.1 */

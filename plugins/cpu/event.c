@@ -14,39 +14,28 @@
  */
 #include "cpu.h"
 
-static int32_t cpu_event_create(ds_accel_plugin_device_t *device, uint32_t flags,
-                                ds_accel_plugin_event_t **event_out, struct ds_accel_error *error)
+int32_t cpu_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
+                         struct ds_accel_error *error)
 {
-    ds_accel_plugin_event_t *event;
+    struct cpu_event *event = calloc(1, sizeof(*event));
 
-    if (device == NULL || event_out == NULL) {
-        return cpu_null(error, "event_create: device or event_out");
-    }
-    if ((flags & DS_ACCEL_EVENT_INTERPROCESS) != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
-                           "event_create: this backend's events belong to one process");
-    }
-    if ((flags & ~(DS_ACCEL_EVENT_TIMING | DS_ACCEL_EVENT_BLOCKING_SYNC)) != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "event_create: unknown flags 0x%x", flags);
-    }
-    event = calloc(1, sizeof(*event));
+    (void)device;
+    (void)flags;
     if (event == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "event_create: no memory for an event");
     }
-    event->instance = device->instance;
-    event->flags = flags;
     atomic_init(&event->references, 1);
     pthread_mutex_init(&event->lock, NULL);
-    *event_out = event;
+    *native_out = event;
     return DS_ACCEL_OK;
 }
 
-void cpu_event_get(ds_accel_plugin_event_t *event)
+void cpu_event_get(struct cpu_event *event)
 {
     atomic_fetch_add(&event->references, 1);
 }
 
-void cpu_event_put(ds_accel_plugin_event_t *event)
+void cpu_event_put(struct cpu_event *event)
 {
     if (atomic_fetch_sub(&event->references, 1) == 1) {
         cpu_recording_put(&event->latest);
@@ -56,23 +45,25 @@ void cpu_event_put(ds_accel_plugin_event_t *event)
 }
 
 /* Graphs that hold the event keep it alive; a thread that waits for its mark holds the mark. */
-static void cpu_event_destroy(ds_accel_plugin_event_t *event)
+void cpu_event_destroy(ds_accel_plugin_device_t *device, void *native)
 {
-    if (event != NULL) {
-        cpu_event_put(event);
-    }
+    (void)device;
+    cpu_event_put(native);
 }
 
 /* ---- recordings ----------------------------------------------------------------------------- */
 
 void cpu_recording_put(struct cpu_recording *recording)
 {
+    if (recording->mark == NULL && recording->capture == NULL) {
+        return;
+    }
     cpu_mark_put(recording->mark);
     cpu_capture_put(recording->capture);
     memset(recording, 0, sizeof(*recording));
 }
 
-void cpu_event_recording(ds_accel_plugin_event_t *event, struct cpu_recording *recording_out)
+void cpu_event_recording(struct cpu_event *event, struct cpu_recording *recording_out)
 {
     pthread_mutex_lock(&event->lock);
     *recording_out = event->latest;
@@ -86,7 +77,7 @@ void cpu_event_recording(ds_accel_plugin_event_t *event, struct cpu_recording *r
 }
 
 /* Takes the references of the new recording. */
-static void replace(ds_accel_plugin_event_t *event, struct cpu_recording recording)
+static void replace(struct cpu_event *event, struct cpu_recording recording)
 {
     struct cpu_recording before;
 
@@ -97,18 +88,18 @@ static void replace(ds_accel_plugin_event_t *event, struct cpu_recording recordi
     cpu_recording_put(&before);
 }
 
-void cpu_event_set_reached(ds_accel_plugin_event_t *event)
+void cpu_event_set_reached(struct cpu_event *event)
 {
     replace(event, (struct cpu_recording){.recorded_ns = plugin_now_ns()});
 }
 
-void cpu_event_set_mark(ds_accel_plugin_event_t *event, struct cpu_mark *mark)
+void cpu_event_set_mark(struct cpu_event *event, struct cpu_mark *mark)
 {
     cpu_mark_get(mark);
     replace(event, (struct cpu_recording){.mark = mark});
 }
 
-static int32_t record_in_capture(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
+static int32_t record_in_capture(struct cpu_event *event, struct cpu_stream *stream,
                                  struct ds_accel_error *error)
 {
     struct cpu_recording recording = {.capture = stream->capture};
@@ -126,7 +117,7 @@ static int32_t record_in_capture(ds_accel_plugin_event_t *event, ds_accel_plugin
     return status;
 }
 
-static int32_t record_in_queue(ds_accel_plugin_event_t *event, struct cpu_queue *queue,
+static int32_t record_in_queue(struct cpu_event *event, struct cpu_queue *queue,
                                struct ds_accel_error *error)
 {
     struct cpu_mark *mark = cpu_mark_create(queue);
@@ -150,34 +141,31 @@ static int32_t record_in_queue(ds_accel_plugin_event_t *event, struct cpu_queue 
     return status;
 }
 
-static int32_t cpu_event_record(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
-                                struct ds_accel_error *error)
+int32_t cpu_event_record(ds_accel_plugin_device_t *device, void *native, void *native_stream,
+                         struct ds_accel_error *error)
 {
-    if (event == NULL || stream == NULL) {
-        return cpu_null(error, "event_record: event or stream");
-    }
-    if (cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
-        return record_in_capture(event, stream, error);
+    struct cpu_stream *stream = native_stream;
+
+    (void)device;
+    if (!cpu_runs_at_once(stream) && cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
+        return record_in_capture(native, stream, error);
     }
     if (stream->queue != NULL) {
-        return record_in_queue(event, stream->queue, error);
+        return record_in_queue(native, stream->queue, error);
     }
-    cpu_event_set_reached(event);
+    cpu_event_set_reached(native);
     return DS_ACCEL_OK;
 }
 
 /* ---- queries -------------------------------------------------------------------------------- */
 
 /* The latest recording, unless it is in a capture, where no launch has reached it yet. */
-static int32_t get_recording(ds_accel_plugin_event_t *event, const char *call,
-                             struct cpu_recording *recording_out, struct ds_accel_error *error)
+static int32_t get_recording(const ds_accel_plugin_device_t *device, struct cpu_event *event,
+                             const char *call, struct cpu_recording *recording_out,
+                             struct ds_accel_error *error)
 {
-    int32_t status;
+    int32_t status = cpu_fork_check(cpu_runtime(device->instance), call, error);
 
-    if (event == NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: the event is NULL", call);
-    }
-    status = cpu_fork_check(event->instance, call, error);
     if (status < 0) {
         return status;
     }
@@ -191,10 +179,11 @@ static int32_t get_recording(ds_accel_plugin_event_t *event, const char *call,
     return DS_ACCEL_OK;
 }
 
-static int32_t cpu_event_query(ds_accel_plugin_event_t *event, struct ds_accel_error *error)
+int32_t cpu_event_query(ds_accel_plugin_device_t *device, void *native,
+                        struct ds_accel_error *error)
 {
     struct cpu_recording recording = {0};
-    int32_t status = get_recording(event, "event_query", &recording, error);
+    int32_t status = get_recording(device, native, "event_query", &recording, error);
 
     if (status < 0) {
         return status;
@@ -206,17 +195,17 @@ static int32_t cpu_event_query(ds_accel_plugin_event_t *event, struct ds_accel_e
     return status;
 }
 
-static int32_t cpu_event_synchronize(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
-                                     struct ds_accel_error *error)
+int32_t cpu_event_wait(ds_accel_plugin_device_t *device, void *native, uint64_t timeout_ns,
+                       struct ds_accel_error *error)
 {
     struct cpu_recording recording = {0};
-    int32_t status = get_recording(event, "event_synchronize", &recording, error);
+    int32_t status = get_recording(device, native, "event_synchronize", &recording, error);
 
     if (status < 0) {
         return status;
     }
     if (recording.mark != NULL && cpu_mark_reached_ns(recording.mark) == 0) {
-        status = cpu_check_not_worker(event->instance, "event_synchronize", error);
+        status = cpu_check_not_worker(cpu_runtime(device->instance), "event_synchronize", error);
         if (status == DS_ACCEL_OK &&
             cpu_mark_wait(recording.mark, cpu_deadline_ns(timeout_ns)) != 0) {
             status = plugin_fail(error, DS_ACCEL_ERR_TIMEOUT,
@@ -229,11 +218,11 @@ static int32_t cpu_event_synchronize(ds_accel_plugin_event_t *event, uint64_t ti
 }
 
 /* The time the event was reached; ERR_STATE if it was not. */
-static int32_t get_time(ds_accel_plugin_event_t *event, const char *which, uint64_t *time_ns_out,
-                        struct ds_accel_error *error)
+static int32_t get_time(const ds_accel_plugin_device_t *device, struct cpu_event *event,
+                        const char *which, uint64_t *time_ns_out, struct ds_accel_error *error)
 {
     struct cpu_recording recording = {0};
-    int32_t status = get_recording(event, "event_elapsed_ms", &recording, error);
+    int32_t status = get_recording(device, event, "event_elapsed_ms", &recording, error);
     uint64_t time_ns;
     int is_pending;
 
@@ -251,37 +240,18 @@ static int32_t get_time(ds_accel_plugin_event_t *event, const char *which, uint6
     return DS_ACCEL_OK;
 }
 
-static int32_t cpu_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_plugin_event_t *end,
-                                    double *elapsed_ms_out, struct ds_accel_error *error)
+int32_t cpu_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
+                             double *elapsed_ms_out, struct ds_accel_error *error)
 {
     uint64_t start_ns = 0;
     uint64_t end_ns = 0;
-    int32_t status;
+    int32_t status = get_time(device, start, "start", &start_ns, error);
 
-    if (start == NULL || end == NULL || elapsed_ms_out == NULL) {
-        return cpu_null(error, "event_elapsed_ms: start, end or elapsed_ms_out");
-    }
-    if ((start->flags & end->flags & DS_ACCEL_EVENT_TIMING) == 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "event_elapsed_ms: the %s event was created without timing",
-                           (start->flags & DS_ACCEL_EVENT_TIMING) == 0 ? "start" : "end");
-    }
-    status = get_time(start, "start", &start_ns, error);
     if (status == DS_ACCEL_OK) {
-        status = get_time(end, "end", &end_ns, error);
+        status = get_time(device, end, "end", &end_ns, error);
     }
     if (status == DS_ACCEL_OK) {
         *elapsed_ms_out = (double)(int64_t)(end_ns - start_ns) / 1e6;
     }
     return status;
-}
-
-void cpu_event_fill(struct ds_accel_plugin *table)
-{
-    table->event_create = cpu_event_create;
-    table->event_destroy = cpu_event_destroy;
-    table->event_record = cpu_event_record;
-    table->event_query = cpu_event_query;
-    table->event_synchronize = cpu_event_synchronize;
-    table->event_elapsed_ms = cpu_event_elapsed_ms;
 }

@@ -18,11 +18,8 @@ struct cpu_program {
     struct cpu_work_list list;
 };
 
-struct ds_accel_plugin_graph {
-    struct cpu_program *program;
-};
-
-struct ds_accel_plugin_graph_exec {
+/* exec->native */
+struct cpu_exec {
     struct cpu_program *program;
     struct cpu_mark *latest; /* the end of its latest queued launch, or NULL */
 };
@@ -105,7 +102,7 @@ static void set_marks(const struct cpu_work_list *list, struct cpu_mark *const *
     }
 }
 
-static int32_t queue_launch(ds_accel_plugin_graph_exec_t *exec, struct cpu_queue *queue,
+static int32_t queue_launch(struct cpu_exec *exec, struct cpu_queue *queue,
                             struct ds_accel_error *error)
 {
     struct ds_accel_error cause = {.struct_size = sizeof(cause)};
@@ -134,14 +131,14 @@ static int32_t queue_launch(ds_accel_plugin_graph_exec_t *exec, struct cpu_queue
     return DS_ACCEL_OK;
 }
 
-static int32_t cpu_graph_launch(ds_accel_plugin_graph_exec_t *exec,
-                                ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)
+int32_t cpu_graph_launch(ds_accel_plugin_device_t *device, void *native, void *native_stream,
+                         struct ds_accel_error *error)
 {
+    struct cpu_stream *stream = native_stream;
+    struct cpu_exec *exec = native;
     int32_t status = DS_ACCEL_OK;
 
-    if (exec == NULL || stream == NULL) {
-        return cpu_null(error, "graph_launch: exec or stream");
-    }
+    (void)device;
     if (cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "graph_launch: the stream is capturing; a graph can't hold a graph");
@@ -160,60 +157,46 @@ static int32_t cpu_graph_launch(ds_accel_plugin_graph_exec_t *exec,
 
 /* ---- graphs and execs ----------------------------------------------------------------------- */
 
-ds_accel_plugin_graph_t *cpu_graph_create(struct cpu_work_list *list)
+struct cpu_program *cpu_program_create(struct cpu_work_list *list)
 {
-    ds_accel_plugin_graph_t *graph = calloc(1, sizeof(*graph));
     struct cpu_program *program = calloc(1, sizeof(*program));
 
-    if (graph == NULL || program == NULL) {
-        free(program);
-        free(graph);
-        return NULL;
+    if (program != NULL) {
+        atomic_init(&program->references, 1);
+        program->list = *list;
     }
-    atomic_init(&program->references, 1);
-    program->list = *list;
-    graph->program = program;
-    return graph;
+    return program;
 }
 
-static void cpu_graph_destroy(ds_accel_plugin_graph_t *graph)
+void cpu_graph_destroy(ds_accel_plugin_device_t *device, void *native)
 {
-    if (graph != NULL) {
-        put_program(graph->program);
-        free(graph);
-    }
+    (void)device;
+    put_program(native);
 }
 
-static int32_t cpu_graph_instantiate(ds_accel_plugin_graph_t *graph, uint32_t flags,
-                                     ds_accel_plugin_graph_exec_t **exec_out,
-                                     struct ds_accel_error *error)
+int32_t cpu_graph_instantiate(ds_accel_plugin_device_t *device, void *native, void **exec_out,
+                              struct ds_accel_error *error)
 {
-    ds_accel_plugin_graph_exec_t *exec;
+    struct cpu_exec *exec = calloc(1, sizeof(*exec));
 
-    if (graph == NULL || exec_out == NULL) {
-        return cpu_null(error, "graph_instantiate: graph or exec_out");
-    }
-    if (flags != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "graph_instantiate: unknown flags 0x%x",
-                           flags);
-    }
-    exec = calloc(1, sizeof(*exec));
+    (void)device;
     if (exec == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
                            "graph_instantiate: no memory for an instance");
     }
-    exec->program = get_program(graph->program);
+    exec->program = get_program(native);
     *exec_out = exec;
     return DS_ACCEL_OK;
 }
 
-static void cpu_graph_exec_destroy(ds_accel_plugin_graph_exec_t *exec)
+void cpu_graph_exec_destroy(ds_accel_plugin_device_t *device, void *native)
 {
-    if (exec != NULL) {
-        cpu_mark_put(exec->latest);
-        put_program(exec->program);
-        free(exec);
-    }
+    struct cpu_exec *exec = native;
+
+    (void)device;
+    cpu_mark_put(exec->latest);
+    put_program(exec->program);
+    free(exec);
 }
 
 /* The same kinds of work, in the same order, with the same dependencies. */
@@ -236,33 +219,33 @@ static int is_same_shape(const struct cpu_work_list *first, const struct cpu_wor
     return 1;
 }
 
-static int32_t cpu_graph_exec_update(ds_accel_plugin_graph_exec_t *exec,
-                                     ds_accel_plugin_graph_t *graph, uint32_t *result_out,
-                                     struct ds_accel_error *error)
+int32_t cpu_graph_exec_update(ds_accel_plugin_device_t *device, void *native, void *graph,
+                              uint32_t *result_out, struct ds_accel_error *error)
 {
-    struct cpu_program *before;
+    struct cpu_exec *exec = native;
+    struct cpu_program *program = graph;
+    struct cpu_program *before = exec->program;
 
-    if (exec == NULL || graph == NULL || result_out == NULL) {
-        return cpu_null(error, "graph_exec_update: exec, graph or result_out");
-    }
-    if (!is_same_shape(&exec->program->list, &graph->program->list)) {
+    (void)device;
+    (void)error;
+    if (!is_same_shape(&before->list, &program->list)) {
         *result_out = DS_ACCEL_GRAPH_REBUILD_NEEDED;
         return DS_ACCEL_OK;
     }
-    before = exec->program;
-    exec->program = get_program(graph->program);
+    exec->program = get_program(program);
     put_program(before);
     *result_out = DS_ACCEL_GRAPH_UPDATED;
     return DS_ACCEL_OK;
 }
 
-static int32_t cpu_graph_node_count(ds_accel_plugin_graph_t *graph, uint64_t *count_out,
-                                    struct ds_accel_error *error)
+int32_t cpu_graph_node_count(ds_accel_plugin_device_t *device, void *native, uint64_t *count_out,
+                             struct ds_accel_error *error)
 {
-    if (graph == NULL || count_out == NULL) {
-        return cpu_null(error, "graph_node_count: graph or count_out");
-    }
-    *count_out = graph->program->list.count;
+    const struct cpu_program *program = native;
+
+    (void)device;
+    (void)error;
+    *count_out = program->list.count;
     return DS_ACCEL_OK;
 }
 
@@ -311,19 +294,17 @@ static int32_t dump_node(const struct cpu_work_list *list, size_t position,
     return status;
 }
 
-static int32_t cpu_graph_dump(ds_accel_plugin_graph_t *graph, ds_accel_text_sink_t sink,
-                              void *user_data, struct ds_accel_error *error)
+int32_t cpu_graph_dump(ds_accel_plugin_device_t *device, void *native, ds_accel_text_sink_t sink,
+                       void *user_data, struct ds_accel_error *error)
 {
     static const char head[] = "digraph ds_accel_graph {\n    node [shape=box];\n";
     static const char tail[] = "}\n";
-    int32_t status;
+    const struct cpu_work_list *list = &((const struct cpu_program *)native)->list;
+    int32_t status = sink(user_data, head, sizeof(head) - 1);
 
-    if (graph == NULL || sink == NULL) {
-        return cpu_null(error, "graph_dump: graph or sink");
-    }
-    status = sink(user_data, head, sizeof(head) - 1);
-    for (size_t i = 0; i < graph->program->list.count && status == DS_ACCEL_OK; i++) {
-        status = dump_node(&graph->program->list, i, sink, user_data);
+    (void)device;
+    for (size_t i = 0; i < list->count && status == DS_ACCEL_OK; i++) {
+        status = dump_node(list, i, sink, user_data);
     }
     if (status == DS_ACCEL_OK) {
         status = sink(user_data, tail, sizeof(tail) - 1);
@@ -334,15 +315,4 @@ static int32_t cpu_graph_dump(ds_accel_plugin_graph_t *graph, ds_accel_text_sink
     }
     /* A positive return value means that the receiver wants no more text. */
     return DS_ACCEL_OK;
-}
-
-void cpu_graph_fill(struct ds_accel_plugin *table)
-{
-    table->graph_destroy = cpu_graph_destroy;
-    table->graph_instantiate = cpu_graph_instantiate;
-    table->graph_exec_destroy = cpu_graph_exec_destroy;
-    table->graph_launch = cpu_graph_launch;
-    table->graph_exec_update = cpu_graph_exec_update;
-    table->graph_node_count = cpu_graph_node_count;
-    table->graph_dump = cpu_graph_dump;
 }

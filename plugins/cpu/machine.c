@@ -14,17 +14,6 @@
 
 #include <limits.h>
 
-void cpu_log(const struct ds_accel_host *host, uint32_t level, const char *format, ...)
-{
-    char line[512];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
-    va_end(arguments);
-    host->log(host, level, line);
-}
-
 /* ---- nodes and devices ---------------------------------------------------------------------- */
 
 /* Add the node at a position, unless it has no CPUs or is another name for an earlier node. */
@@ -38,9 +27,9 @@ static void add_node(struct cpu_machine *machine, uint32_t position)
     found.struct_size = sizeof(found);
     status = machine->topology->node_get(machine->host, position, &found);
     if (status < 0) {
-        cpu_log(machine->host, DS_ACCEL_LOG_WARN,
-                "NUMA node number %u can't be read (status %d); going on without it", position,
-                status);
+        vendor_log(machine->host, DS_ACCEL_LOG_WARN,
+                   "NUMA node number %u can't be read (status %d); going on without it", position,
+                   status);
         return;
     }
     if (found.cpu_count == 0) {
@@ -68,8 +57,9 @@ static int32_t scan_nodes(struct cpu_machine *machine, struct ds_accel_error *er
     int32_t status = machine->topology->node_count(machine->host, &count);
 
     if (status < 0) {
-        cpu_log(machine->host, DS_ACCEL_LOG_WARN,
-                "the NUMA nodes can't be counted (status %d); taking the machine as one", status);
+        vendor_log(machine->host, DS_ACCEL_LOG_WARN,
+                   "the NUMA nodes can't be counted (status %d); taking the machine as one",
+                   status);
         count = 0;
     }
     if (count == 0) {
@@ -99,24 +89,31 @@ static uint32_t read_local_size(const struct ds_accel_host *host, int is_quiet)
     }
     if (plugin_parse_u64(text, &value) != 0 || value == 0) {
         if (!is_quiet) {
-            cpu_log(host, DS_ACCEL_LOG_WARN,
-                    "LOCAL_SIZE=\"%s\" is not a positive whole number; counting NUMA nodes instead",
-                    text);
+            vendor_log(
+                host, DS_ACCEL_LOG_WARN,
+                "LOCAL_SIZE=\"%s\" is not a positive whole number; counting NUMA nodes instead",
+                text);
         }
         return 0;
     }
     if (value > CPU_MAX_DEVICES) {
         if (!is_quiet) {
-            cpu_log(host, DS_ACCEL_LOG_WARN,
-                    "LOCAL_SIZE=%s is beyond this plugin's limit; using %u", text, CPU_MAX_DEVICES);
+            vendor_log(host, DS_ACCEL_LOG_WARN,
+                       "LOCAL_SIZE=%s is beyond this plugin's limit; using %u", text,
+                       CPU_MAX_DEVICES);
         }
         return CPU_MAX_DEVICES;
     }
     return (uint32_t)value;
 }
 
-int32_t cpu_machine_scan(const struct ds_accel_host *host, int is_quiet,
-                         struct cpu_machine *machine_out, struct ds_accel_error *error)
+void cpu_machine_warn(const struct cpu_machine *machine)
+{
+    (void)read_local_size(machine->host, 0);
+}
+
+int32_t cpu_machine_scan(const struct ds_accel_host *host, struct cpu_machine *machine_out,
+                         struct ds_accel_error *error)
 {
     struct cpu_machine machine;
     int32_t status;
@@ -134,7 +131,7 @@ int32_t cpu_machine_scan(const struct ds_accel_host *host, int is_quiet,
         cpu_machine_release(&machine);
         return status;
     }
-    machine.local_size = read_local_size(host, is_quiet);
+    machine.local_size = read_local_size(host, 1);
     machine.device_count = machine.local_size;
     if (machine.device_count == 0) {
         machine.device_count = machine.node_count;
@@ -143,8 +140,9 @@ int32_t cpu_machine_scan(const struct ds_accel_host *host, int is_quiet,
         machine.device_count = 1;
     }
     if (machine.device_count > CPU_MAX_DEVICES) {
-        cpu_log(host, DS_ACCEL_LOG_WARN, "%u NUMA nodes are beyond this plugin's limit; using %u",
-                machine.node_count, CPU_MAX_DEVICES);
+        vendor_log(host, DS_ACCEL_LOG_WARN,
+                   "%u NUMA nodes are beyond this plugin's limit; using %u", machine.node_count,
+                   CPU_MAX_DEVICES);
         machine.device_count = CPU_MAX_DEVICES;
     }
     *machine_out = machine;
@@ -290,15 +288,15 @@ static void read_model(const struct ds_accel_host *host, struct cpu_model *model
     }
 }
 
-const struct cpu_model *cpu_model_of(ds_accel_plugin_instance_t *instance)
+const struct cpu_model *cpu_model_of(struct cpu_runtime *cpu)
 {
-    pthread_mutex_lock(&instance->lock);
-    if (!instance->has_model) {
-        read_model(instance->host, &instance->model);
-        instance->has_model = 1;
+    pthread_mutex_lock(&cpu->lock);
+    if (!cpu->has_model) {
+        read_model(cpu->host, &cpu->model);
+        cpu->has_model = 1;
     }
-    pthread_mutex_unlock(&instance->lock);
-    return &instance->model;
+    pthread_mutex_unlock(&cpu->lock);
+    return &cpu->model;
 }
 
 /* Number of CPUs online, from the kernel's list "0-3,8"; 0 if it can't be read. */

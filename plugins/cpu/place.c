@@ -23,21 +23,22 @@ int cpu_place_matters(const struct cpu_machine *machine)
 
 /* Containers often forbid mbind(); memory on another node still works, so this only logs a
    warning. */
-void cpu_place_pages(const ds_accel_plugin_device_t *device, void *pages, uint64_t size_bytes)
+void cpu_place_pages(const struct cpu_device *device, void *pages, uint64_t size_bytes)
 {
     const unsigned bits = 8 * sizeof(unsigned long);
     unsigned long nodes[MAX_NODES / (8 * sizeof(unsigned long))] = {0};
-    ds_accel_plugin_instance_t *instance = device->instance;
+    struct cpu_runtime *cpu = device->cpu;
 
-    if (!cpu_place_matters(&instance->machine) || device->node->id >= MAX_NODES) {
+    if (!cpu_place_matters(&cpu->machine) || device->node->id >= MAX_NODES) {
         return;
     }
     nodes[device->node->id / bits] = 1ul << (device->node->id % bits);
     /* The kernel reads one bit fewer than the given number. */
     if (mbind(pages, size_bytes, MPOL_PREFERRED, nodes, MAX_NODES + 1, 0) != 0 &&
-        atomic_exchange(&instance->bind_warned, 1) == 0) {
-        cpu_log(instance->host, DS_ACCEL_LOG_WARN,
-                "mbind() to NUMA node %u: %m; device memory may lie on any node", device->node->id);
+        atomic_exchange(&cpu->bind_warned, 1) == 0) {
+        vendor_log(cpu->host, DS_ACCEL_LOG_WARN,
+                   "mbind() to NUMA node %u: %m; device memory may lie on any node",
+                   device->node->id);
     }
 }
 
@@ -67,7 +68,7 @@ static int narrow(cpu_set_t *set, size_t set_size, const char *list)
     return count;
 }
 
-void cpu_place_thread(const ds_accel_plugin_device_t *device, pthread_attr_t *attributes)
+void cpu_place_thread(const struct cpu_device *device, pthread_attr_t *attributes)
 {
     const size_t set_size = CPU_ALLOC_SIZE(MAX_CPUS);
     cpu_set_t *set;

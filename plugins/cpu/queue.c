@@ -9,7 +9,7 @@
  * therefore outlives its stream: the device keeps a list of its queues, joins workers that have
  * ended whenever a stream is created or destroyed, and all workers when it is closed.
  *
- * Work is numbered. Every push takes the next ticket of the instance while it holds the queue's
+ * Work is numbered. Every push takes the next ticket of the runtime while it holds the queue's
  * lock, so that tickets grow along each queue, and "all that was queued before this call" is one
  * number for any number of queues: a queue has passed a ticket when its oldest unfinished work, the
  * first of the list, has a higher one. Work stays in the list while it runs.
@@ -20,7 +20,7 @@
  * for a mark that was queued before, so that workers can't wait for each other in a circle.
  *
  * Locks: a queue's lock guards its list, and is held for a few instructions, never while work runs
- * or anything else is locked (starting the worker excepted). instance->lock guards the lists of
+ * or anything else is locked (starting the worker excepted). cpu->lock guards the lists of
  * queues, and may be held when a queue's is taken.
  *
  * After fork() the child has the queues and no workers. It may not use the plugin; calls that would
@@ -44,10 +44,10 @@ struct cpu_mark {
 };
 
 struct cpu_queue {
-    atomic_uint references;           /* the stream's, the device's, and one for each mark */
-    ds_accel_plugin_device_t *device; /* kept until the worker was joined */
-    struct cpu_queue *next;           /* guarded by instance->lock */
-    uint32_t number;                  /* of the device's queues, from 0 */
+    atomic_uint references;    /* the stream's, the device's, and one for each mark */
+    struct cpu_device *device; /* kept until the worker was joined */
+    struct cpu_queue *next;    /* guarded by cpu->lock */
+    uint32_t number;           /* of the device's queues, from 0 */
 
     pthread_mutex_t lock;    /* guards what follows */
     pthread_cond_t wake;     /* to the worker: new work, or the stream was destroyed */
@@ -107,15 +107,15 @@ int cpu_fork_watch(uint32_t *fork_count_out)
     return watch_failure;
 }
 
-static int is_forked(const ds_accel_plugin_instance_t *instance)
+static int is_forked(const struct cpu_runtime *cpu)
 {
-    return instance->is_async && atomic_load(&fork_count) != instance->fork_count;
+    return cpu->is_async && atomic_load(&fork_count) != cpu->fork_count;
 }
 
-int32_t cpu_fork_check(const ds_accel_plugin_instance_t *instance, const char *call,
+int32_t cpu_fork_check(const struct cpu_runtime *cpu, const char *call,
                        struct ds_accel_error *error)
 {
-    if (!is_forked(instance)) {
+    if (!is_forked(cpu)) {
         return DS_ACCEL_OK;
     }
     return plugin_fail(error, DS_ACCEL_ERR_STATE,
@@ -124,12 +124,22 @@ int32_t cpu_fork_check(const ds_accel_plugin_instance_t *instance, const char *c
                        call);
 }
 
-int32_t cpu_check_not_worker(const ds_accel_plugin_instance_t *instance, const char *call,
+static int is_worker(const struct cpu_runtime *cpu)
+{
+    const uintptr_t current = (uintptr_t)pthread_getspecific(cpu->current_key);
+
+    return cpu->is_async && (current & CPU_CURRENT_WORKER) != 0;
+}
+
+int cpu_runs_tasks(ds_accel_plugin_instance_t *instance)
+{
+    return is_worker(cpu_runtime(instance));
+}
+
+int32_t cpu_check_not_worker(const struct cpu_runtime *cpu, const char *call,
                              struct ds_accel_error *error)
 {
-    const uintptr_t current = (uintptr_t)pthread_getspecific(instance->current_key);
-
-    if (instance->is_async && (current & CPU_CURRENT_WORKER) != 0) {
+    if (is_worker(cpu)) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "%s: a host task can't wait for streams; it is work of one", call);
     }
@@ -158,7 +168,7 @@ static void get_queue(struct cpu_queue *queue)
     atomic_fetch_add(&queue->references, 1);
 }
 
-struct cpu_queue *cpu_queue_create(ds_accel_plugin_device_t *device)
+struct cpu_queue *cpu_queue_create(struct cpu_device *device)
 {
     struct cpu_queue *queue = calloc(1, sizeof(*queue));
     pthread_condattr_t monotonic;
@@ -181,14 +191,14 @@ struct cpu_queue *cpu_queue_create(ds_accel_plugin_device_t *device)
 
 void cpu_queue_enter(struct cpu_queue *queue)
 {
-    ds_accel_plugin_device_t *device = queue->device;
+    struct cpu_device *device = queue->device;
 
     queue->number = device->queue_count++;
     queue->next = device->queues;
     device->queues = queue;
 }
 
-/* Take a queue out of its device's list; 0 if another thread did. instance->lock is held. */
+/* Remove a queue from its device's list; 0 if another thread did. cpu->lock is held. */
 static int unlink_queue(struct cpu_queue *queue)
 {
     struct cpu_queue **link = &queue->device->queues;
@@ -226,9 +236,9 @@ static void join_queue(struct cpu_queue *queue, unsigned other_references)
 }
 
 /* Join the workers of destroyed streams that have ended meanwhile. */
-static void reap_queues(ds_accel_plugin_device_t *device)
+static void reap_queues(struct cpu_device *device)
 {
-    pthread_mutex_t *lock = &device->instance->lock;
+    pthread_mutex_t *lock = &device->cpu->lock;
     struct cpu_queue **link = &device->queues;
     struct cpu_queue *ended = NULL;
 
@@ -259,16 +269,16 @@ static void reap_queues(ds_accel_plugin_device_t *device)
 
 void cpu_queue_close(struct cpu_queue *queue)
 {
-    ds_accel_plugin_device_t *device = queue->device;
+    struct cpu_device *device = queue->device;
     int is_last = 0;
 
-    if (is_forked(device->instance)) {
+    if (is_forked(device->cpu)) {
         return;
     }
     if (close_queue(queue)) {
-        pthread_mutex_lock(&device->instance->lock);
+        pthread_mutex_lock(&device->cpu->lock);
         is_last = unlink_queue(queue);
-        pthread_mutex_unlock(&device->instance->lock);
+        pthread_mutex_unlock(&device->cpu->lock);
     }
     if (is_last) {
         join_queue(queue, 1);
@@ -278,24 +288,24 @@ void cpu_queue_close(struct cpu_queue *queue)
     reap_queues(device);
 }
 
-void cpu_queues_end(ds_accel_plugin_device_t *device)
+void cpu_queues_end(struct cpu_device *device)
 {
     struct cpu_queue *queue;
 
-    if (is_forked(device->instance)) {
+    if (is_forked(device->cpu)) {
         return;
     }
-    pthread_mutex_lock(&device->instance->lock);
+    pthread_mutex_lock(&device->cpu->lock);
     for (queue = device->queues; queue != NULL; queue = queue->next) {
         close_queue(queue);
     }
     while ((queue = device->queues) != NULL) {
         device->queues = queue->next;
-        pthread_mutex_unlock(&device->instance->lock);
+        pthread_mutex_unlock(&device->cpu->lock);
         join_queue(queue, 0);
-        pthread_mutex_lock(&device->instance->lock);
+        pthread_mutex_lock(&device->cpu->lock);
     }
-    pthread_mutex_unlock(&device->instance->lock);
+    pthread_mutex_unlock(&device->cpu->lock);
 }
 
 /* ---- marks ---------------------------------------------------------------------------------- */
@@ -386,7 +396,7 @@ static void introduce_worker(const struct cpu_queue *queue)
     char name[64];
 
     /* If memory is out, a host task that waits for its own stream is not detected. */
-    (void)pthread_setspecific(queue->device->instance->current_key, (const void *)current);
+    (void)pthread_setspecific(queue->device->cpu->current_key, (const void *)current);
 
     snprintf(name, sizeof(name), "ds-accel cpu%u.%u", queue->device->index, queue->number);
     name[15] = '\0'; /* what the kernel has room for */
@@ -450,7 +460,7 @@ struct cpu_item *cpu_item_create(struct cpu_queue *queue, const char *call,
     struct cpu_item *item;
     int failure = 0;
 
-    if (cpu_fork_check(queue->device->instance, call, error) < 0) {
+    if (cpu_fork_check(queue->device->cpu, call, error) < 0) {
         return NULL;
     }
     item = malloc(sizeof(*item));
@@ -473,17 +483,12 @@ struct cpu_item *cpu_item_create(struct cpu_queue *queue, const char *call,
     return item;
 }
 
-void cpu_item_discard(struct cpu_item *item)
-{
-    free(item);
-}
-
 void cpu_queue_push(struct cpu_queue *queue, struct cpu_item *item, const struct cpu_work *work)
 {
     item->next = NULL;
     item->work = *work;
     pthread_mutex_lock(&queue->lock);
-    item->ticket = atomic_fetch_add(&queue->device->instance->last_ticket, 1) + 1;
+    item->ticket = atomic_fetch_add(&queue->device->cpu->last_ticket, 1) + 1;
     queue->last_ticket = item->ticket;
     if (queue->first == NULL) {
         queue->first = item;
@@ -550,18 +555,18 @@ static int32_t fail_timeout(uint64_t timeout_ns, const char *call, struct ds_acc
 }
 
 /* May this thread, in this process, wait at all? */
-static int32_t check_waiting(const ds_accel_plugin_instance_t *instance, const char *call,
+static int32_t check_waiting(const struct cpu_runtime *cpu, const char *call,
                              struct ds_accel_error *error)
 {
-    int32_t status = cpu_fork_check(instance, call, error);
+    int32_t status = cpu_fork_check(cpu, call, error);
 
-    return status < 0 ? status : cpu_check_not_worker(instance, call, error);
+    return status < 0 ? status : cpu_check_not_worker(cpu, call, error);
 }
 
 int32_t cpu_queue_wait(struct cpu_queue *queue, uint64_t timeout_ns, const char *call,
                        struct ds_accel_error *error)
 {
-    int32_t status = check_waiting(queue->device->instance, call, error);
+    int32_t status = check_waiting(queue->device->cpu, call, error);
     uint64_t ticket;
 
     if (status < 0) {
@@ -576,9 +581,9 @@ int32_t cpu_queue_wait(struct cpu_queue *queue, uint64_t timeout_ns, const char 
     return DS_ACCEL_OK;
 }
 
-/* Find a queue of the device that has not passed the ticket; returns it with a reference, or NULL.
- * instance->lock is held. */
-static struct cpu_queue *find_busy(const ds_accel_plugin_device_t *device, uint64_t ticket)
+/* A queue of the device that has not passed the ticket, with a reference, or NULL.
+ * cpu->lock is held. */
+static struct cpu_queue *find_busy(const struct cpu_device *device, uint64_t ticket)
 {
     for (struct cpu_queue *queue = device->queues; queue != NULL; queue = queue->next) {
         int is_passed;
@@ -594,26 +599,25 @@ static struct cpu_queue *find_busy(const ds_accel_plugin_device_t *device, uint6
     return NULL;
 }
 
-static struct cpu_queue *find_busy_anywhere(ds_accel_plugin_instance_t *instance,
-                                            const ds_accel_plugin_device_t *device, uint64_t ticket)
+static struct cpu_queue *find_busy_anywhere(struct cpu_runtime *cpu,
+                                            const struct cpu_device *device, uint64_t ticket)
 {
     struct cpu_queue *busy = NULL;
 
-    pthread_mutex_lock(&instance->lock);
-    for (uint32_t i = 0; i < instance->machine.device_count && busy == NULL; i++) {
-        const ds_accel_plugin_device_t *candidate = instance->devices[i];
+    pthread_mutex_lock(&cpu->lock);
+    for (uint32_t i = 0; i < cpu->machine.device_count && busy == NULL; i++) {
+        const struct cpu_device *candidate = cpu->devices[i];
 
         if (candidate != NULL && (device == NULL || candidate == device)) {
             busy = find_busy(candidate, ticket);
         }
     }
-    pthread_mutex_unlock(&instance->lock);
+    pthread_mutex_unlock(&cpu->lock);
     return busy;
 }
 
-int32_t cpu_queues_wait(ds_accel_plugin_instance_t *instance,
-                        const ds_accel_plugin_device_t *device, uint64_t timeout_ns,
-                        const char *call, struct ds_accel_error *error)
+int32_t cpu_queues_wait(struct cpu_runtime *cpu, const struct cpu_device *device,
+                        uint64_t timeout_ns, const char *call, struct ds_accel_error *error)
 {
     struct cpu_queue *busy;
     uint64_t deadline_ns;
@@ -621,17 +625,17 @@ int32_t cpu_queues_wait(ds_accel_plugin_instance_t *instance,
     int failure = 0;
     int32_t status;
 
-    if (!instance->is_async) {
+    if (!cpu->is_async) {
         return DS_ACCEL_OK;
     }
-    status = check_waiting(instance, call, error);
+    status = check_waiting(cpu, call, error);
     if (status < 0) {
         return status;
     }
     deadline_ns = cpu_deadline_ns(timeout_ns);
-    ticket = atomic_load(&instance->last_ticket);
+    ticket = atomic_load(&cpu->last_ticket);
     /* A queue that has passed a ticket stays past it, so that every queue is waited for once. */
-    while (failure == 0 && (busy = find_busy_anywhere(instance, device, ticket)) != NULL) {
+    while (failure == 0 && (busy = find_busy_anywhere(cpu, device, ticket)) != NULL) {
         failure = wait_for_ticket(busy, ticket, deadline_ns);
         put_queue(busy);
     }

@@ -106,20 +106,20 @@ static void measure(const struct cpu_ticks *now, struct cpu_sample *sample)
                         (UINT64_C(1000000000) / (uint64_t)(ticks_per_s > 0 ? ticks_per_s : 100));
 }
 
-static void fill_utilization(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+static void fill_utilization(struct cpu_runtime *cpu, uint32_t device_index,
                              const struct cpu_node *node, struct ds_accel_telemetry *telemetry)
 {
-    struct cpu_sample *sample = &instance->samples[device_index];
+    struct cpu_sample *sample = &cpu->samples[device_index];
     struct cpu_ticks now;
 
-    if (read_ticks(instance->host, node, &now) != 0) {
+    if (read_ticks(cpu->host, node, &now) != 0) {
         return;
     }
-    pthread_mutex_lock(&instance->lock);
+    pthread_mutex_lock(&cpu->lock);
     measure(&now, sample);
     telemetry->utilization_percent = sample->busy_percent;
     telemetry->sampled_over_ns = sample->period_ns;
-    pthread_mutex_unlock(&instance->lock);
+    pthread_mutex_unlock(&cpu->lock);
     telemetry->valid |= DS_ACCEL_TELEMETRY_UTILIZATION;
 }
 
@@ -262,41 +262,26 @@ static void fill_memory(const struct cpu_machine *machine, const struct cpu_node
     }
 }
 
-static int32_t cpu_telemetry_get(ds_accel_plugin_instance_t *instance, uint32_t device_index,
-                                 struct ds_accel_telemetry *telemetry_out,
-                                 struct ds_accel_error *error)
+int32_t cpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                      struct ds_accel_telemetry *telemetry, struct ds_accel_error *error)
 {
-    struct ds_accel_telemetry telemetry;
-    const struct cpu_node *node;
+    struct cpu_runtime *cpu = cpu_runtime(instance);
+    const struct cpu_node *node = cpu_machine_node(&cpu->machine, device_index);
     char path[PATH_BYTES];
     long number;
 
-    if (instance == NULL || telemetry_out == NULL) {
-        return cpu_null(error, "telemetry_get: instance or telemetry_out");
-    }
-    if (device_index >= instance->machine.device_count) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "telemetry_get: no device %u; there are %u",
-                           device_index, instance->machine.device_count);
-    }
-    node = cpu_machine_node(&instance->machine, device_index);
-    memset(&telemetry, 0, sizeof(telemetry));
-    fill_utilization(instance, device_index, node, &telemetry);
-    if (read_temperature(&instance->machine, node, &number) == 0) {
-        telemetry.valid |= DS_ACCEL_TELEMETRY_TEMPERATURE;
-        telemetry.temperature_millidegrees_c = (int32_t)number;
+    (void)error;
+    fill_utilization(cpu, device_index, node, telemetry);
+    if (read_temperature(&cpu->machine, node, &number) == 0) {
+        telemetry->valid |= DS_ACCEL_TELEMETRY_TEMPERATURE;
+        telemetry->temperature_millidegrees_c = (int32_t)number;
     }
     snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/cpufreq/scaling_cur_freq",
              node == NULL ? 0 : node->first_cpu);
-    if (read_number(instance->host, path, &number) == 0 && number > 0) {
-        telemetry.valid |= DS_ACCEL_TELEMETRY_CORE_CLOCK;
-        telemetry.core_clock_khz = (uint32_t)number;
+    if (read_number(cpu->host, path, &number) == 0 && number > 0) {
+        telemetry->valid |= DS_ACCEL_TELEMETRY_CORE_CLOCK;
+        telemetry->core_clock_khz = (uint32_t)number;
     }
-    fill_memory(&instance->machine, node, &telemetry);
-    ds_accel_write(telemetry_out, &telemetry, sizeof(telemetry));
+    fill_memory(&cpu->machine, node, telemetry);
     return DS_ACCEL_OK;
-}
-
-void cpu_telemetry_fill(struct ds_accel_plugin *table)
-{
-    table->telemetry_get = cpu_telemetry_get;
 }

@@ -10,87 +10,62 @@
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-static int32_t cpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
-                                 ds_accel_plugin_stream_t **stream_out,
-                                 struct ds_accel_error *error)
+int cpu_stream_init(struct cpu_stream *stream, struct cpu_device *device)
 {
-    ds_accel_plugin_stream_t *stream;
-    int32_t status;
+    stream->device = device;
+    if (!device->cpu->is_async) {
+        return 0;
+    }
+    stream->queue = cpu_queue_create(device);
+    if (stream->queue == NULL) {
+        return -1;
+    }
+    pthread_mutex_lock(&device->cpu->lock);
+    cpu_queue_enter(stream->queue);
+    pthread_mutex_unlock(&device->cpu->lock);
+    return 0;
+}
 
-    if (device == NULL || stream_out == NULL) {
-        return cpu_null(error, "stream_create: device or stream_out");
-    }
-    if ((flags & ~DS_ACCEL_STREAM_NON_BLOCKING) != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "stream_create: unknown flags 0x%x", flags);
-    }
-    if (priority != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "stream_create: priority %d; the range is 0 to 0", priority);
-    }
-    status = cpu_fork_check(device->instance, "stream_create", error);
+int32_t cpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
+                          void **native_out, struct ds_accel_error *error)
+{
+    struct cpu_device *state = cpu_device(device);
+    int32_t status = cpu_fork_check(state->cpu, "stream_create", error);
+
+    (void)flags;
+    (void)priority;
     if (status < 0) {
         return status;
     }
-    stream = calloc(1, sizeof(*stream));
-    if (stream != NULL && device->instance->is_async) {
-        stream->queue = cpu_queue_create(device);
-    }
-    if (stream == NULL || (device->instance->is_async && stream->queue == NULL)) {
-        free(stream);
+    if (cpu_stream_init(*native_out, state) != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "stream_create: no memory for a stream");
     }
-    stream->device = device;
-    if (stream->queue != NULL) {
-        pthread_mutex_lock(&device->instance->lock);
-        cpu_queue_enter(stream->queue);
-        pthread_mutex_unlock(&device->instance->lock);
-    }
-    *stream_out = stream;
     return DS_ACCEL_OK;
 }
 
-static void cpu_stream_destroy(ds_accel_plugin_stream_t *stream)
+void cpu_stream_destroy(ds_accel_plugin_device_t *device, void *native)
 {
-    /* The default stream is borrowed and is destroyed with its device. */
-    if (stream == NULL || stream == &stream->device->default_stream) {
-        return;
-    }
+    struct cpu_stream *stream = native;
+
+    (void)device;
     cpu_capture_leave(stream);
     if (stream->queue != NULL) {
         cpu_queue_close(stream->queue);
     }
-    free(stream);
 }
 
-static int32_t cpu_stream_get_default(ds_accel_plugin_device_t *device,
-                                      ds_accel_plugin_stream_t **stream_out,
-                                      struct ds_accel_error *error)
+int32_t cpu_stream_default(ds_accel_plugin_device_t *device, void **native_out,
+                           struct ds_accel_error *error)
 {
-    if (device == NULL || stream_out == NULL) {
-        return cpu_null(error, "stream_get_default: device or stream_out");
-    }
-    *stream_out = &device->default_stream;
-    return DS_ACCEL_OK;
-}
-
-static int32_t cpu_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *least_out,
-                                         int32_t *greatest_out, struct ds_accel_error *error)
-{
-    if (device == NULL || least_out == NULL || greatest_out == NULL) {
-        return cpu_null(error, "stream_priority_range: device, least_out or greatest_out");
-    }
-    *least_out = 0;
-    *greatest_out = 0;
+    (void)error;
+    *native_out = &cpu_device(device)->default_stream;
     return DS_ACCEL_OK;
 }
 
 /* A query whose result only a launch has breaks the capture, as on other devices. */
-int32_t cpu_stream_check(ds_accel_plugin_stream_t *stream, const char *call,
-                         struct ds_accel_error *error)
+static int32_t check_not_capturing(struct cpu_stream *stream, const char *call,
+                                   struct ds_accel_error *error)
 {
-    if (stream == NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: stream is NULL", call);
-    }
     if (cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
         cpu_capture_break(stream, "the host was to wait for its stream");
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
@@ -101,27 +76,39 @@ int32_t cpu_stream_check(ds_accel_plugin_stream_t *stream, const char *call,
     return DS_ACCEL_OK;
 }
 
+int32_t cpu_capture_check(ds_accel_plugin_device_t *device, void *native, const char *call,
+                          struct ds_accel_error *error)
+{
+    (void)device;
+    return check_not_capturing(native, call, error);
+}
+
 /* ---- waiting for a stream ------------------------------------------------------------------- */
 
-static int32_t cpu_stream_synchronize(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns,
-                                      struct ds_accel_error *error)
+int32_t cpu_stream_wait(ds_accel_plugin_device_t *device, void *native, uint64_t timeout_ns,
+                        struct ds_accel_error *error)
 {
-    int32_t status = cpu_stream_check(stream, "stream_synchronize", error);
+    struct cpu_stream *stream = native;
+    int32_t status = check_not_capturing(stream, "stream_synchronize", error);
 
+    (void)device;
     if (status < 0 || stream->queue == NULL) {
         return status;
     }
     return cpu_queue_wait(stream->queue, timeout_ns, "stream_synchronize", error);
 }
 
-static int32_t cpu_stream_query(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)
+int32_t cpu_stream_query(ds_accel_plugin_device_t *device, void *native,
+                         struct ds_accel_error *error)
 {
-    int32_t status = cpu_stream_check(stream, "stream_query", error);
+    struct cpu_stream *stream = native;
+    int32_t status = check_not_capturing(stream, "stream_query", error);
 
+    (void)device;
     if (status < 0 || stream->queue == NULL) {
         return status;
     }
-    status = cpu_fork_check(stream->device->instance, "stream_query", error);
+    status = cpu_fork_check(stream->device->cpu, "stream_query", error);
     if (status < 0) {
         return status;
     }
@@ -130,8 +117,8 @@ static int32_t cpu_stream_query(ds_accel_plugin_stream_t *stream, struct ds_acce
 
 /* ---- waiting of a stream -------------------------------------------------------------------- */
 
-int32_t cpu_stream_wait_mark(ds_accel_plugin_stream_t *stream, struct cpu_mark *mark,
-                             const char *call, struct ds_accel_error *error)
+int32_t cpu_stream_wait_mark(struct cpu_stream *stream, struct cpu_mark *mark, const char *call,
+                             struct ds_accel_error *error)
 {
     struct cpu_work work;
     int32_t status;
@@ -152,8 +139,8 @@ int32_t cpu_stream_wait_mark(ds_accel_plugin_stream_t *stream, struct cpu_mark *
 }
 
 /* The event's recording outside of any capture; NULL if it has none or it is complete. */
-static int32_t wait_recorded(ds_accel_plugin_stream_t *stream, struct cpu_mark *mark,
-                             int was_recorded, const char *call, struct ds_accel_error *error)
+static int32_t wait_recorded(struct cpu_stream *stream, struct cpu_mark *mark, int was_recorded,
+                             const char *call, struct ds_accel_error *error)
 {
     if (cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
         if (!was_recorded) {
@@ -167,16 +154,19 @@ static int32_t wait_recorded(ds_accel_plugin_stream_t *stream, struct cpu_mark *
     return mark == NULL ? DS_ACCEL_OK : cpu_stream_wait_mark(stream, mark, call, error);
 }
 
-static int32_t wait_event(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
-                          const char *call, struct ds_accel_error *error)
+int32_t cpu_stream_wait_event(ds_accel_plugin_device_t *device, void *native, void *native_event,
+                              struct ds_accel_error *error)
 {
+    static const char call[] = "stream_wait_event";
+    struct cpu_stream *stream = native;
     struct cpu_recording recording;
-    int32_t status = cpu_fork_check(stream->device->instance, call, error);
+    int32_t status = cpu_fork_check(stream->device->cpu, call, error);
 
+    (void)device;
     if (status < 0) {
         return status;
     }
-    cpu_event_recording(event, &recording);
+    cpu_event_recording(native_event, &recording);
     if (recording.capture != NULL) {
         status = cpu_capture_wait(stream, recording.capture, recording.node, call, error);
     } else {
@@ -185,42 +175,4 @@ static int32_t wait_event(ds_accel_plugin_stream_t *stream, ds_accel_plugin_even
     }
     cpu_recording_put(&recording);
     return status;
-}
-
-static int32_t cpu_stream_wait_event(ds_accel_plugin_stream_t *stream,
-                                     ds_accel_plugin_event_t *event, struct ds_accel_error *error)
-{
-    if (stream == NULL || event == NULL) {
-        return cpu_null(error, "stream_wait_event: stream or event");
-    }
-    return wait_event(stream, event, "stream_wait_event", error);
-}
-
-int32_t cpu_stream_wait_events(ds_accel_plugin_stream_t *stream,
-                               ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
-                               const char *call, struct ds_accel_error *error)
-{
-    int32_t status = DS_ACCEL_OK;
-
-    if (waits == NULL && wait_count > 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: waits is NULL", call);
-    }
-    for (uint32_t i = 0; i < wait_count && status == DS_ACCEL_OK; i++) {
-        if (waits[i] == NULL) {
-            return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: waits[%u] is NULL", call, i);
-        }
-        status = wait_event(stream, waits[i], call, error);
-    }
-    return status;
-}
-
-void cpu_stream_fill(struct ds_accel_plugin *table)
-{
-    table->stream_create = cpu_stream_create;
-    table->stream_destroy = cpu_stream_destroy;
-    table->stream_get_default = cpu_stream_get_default;
-    table->stream_priority_range = cpu_stream_priority_range;
-    table->stream_synchronize = cpu_stream_synchronize;
-    table->stream_query = cpu_stream_query;
-    table->stream_wait_event = cpu_stream_wait_event;
 }

@@ -6,32 +6,31 @@
  * touched, as it does for other memory, so that unused memory costs only its share of the device's
  * limit.
  *
- * A mapping is a block in the register (block.c), so that mem_pointer_info() finds it like any
- * other device memory. It has a reference to its physical memory: the memory may be destroyed while
- * it is mapped, and is released with the last mapping. There is one address space, so that the last
- * call for the range sets the access, for any device. instance->lock guards reservations, mappings
- * and references.
+ * The frame keeps the mappings in its register and counts the references to physical memory. There
+ * is one address space, so that the last call for the range sets the access, for any device.
+ * cpu->lock guards reservations and the numbers of mappings in them.
  *
- * With option async, queued work may use a range: unmap and set_access wait for it.
+ * With option async, queued work may use a range: the frame waits for it in unmap and
+ * set_access.
  */
 #include "cpu.h"
 
+#include <assert.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
-#define MAX_ALIGN_BYTES (UINT64_C(1) << 40)
 
 struct cpu_reservation {
     struct cpu_reservation *next;
     char *base;
     uint64_t size_bytes;
+    uint32_t mapping_count; /* mappings in it */
 };
 
-struct ds_accel_plugin_vmem {
-    ds_accel_plugin_device_t *device;
-    uint64_t size_bytes;
-    uint32_t references; /* the caller's, and one for each mapping */
+/* vmem->native */
+struct cpu_vmem {
+    const ds_accel_plugin_device_t *device;
     int fd;
 };
 
@@ -42,117 +41,64 @@ static int is_multiple(uint64_t value)
     return value % cpu_page_bytes() == 0;
 }
 
-static int32_t check_range(const ds_accel_plugin_device_t *device, const void *address,
-                           uint64_t size_bytes, const char *call, struct ds_accel_error *error)
-{
-    if (device == NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: device is NULL", call);
-    }
-    if (address == NULL || size_bytes == 0 || size_bytes > UINTPTR_MAX - (uintptr_t)address ||
-        !is_multiple(size_bytes) || !is_multiple((uintptr_t)address)) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "%s: %p with %llu bytes is not a range of the granularity, %llu bytes",
-                           call, address, (unsigned long long)size_bytes,
-                           (unsigned long long)cpu_page_bytes());
-    }
-    return DS_ACCEL_OK;
-}
-
 /* Physical memory cannot be shared with another process. */
 static int32_t check_flags(const char *call, uint32_t flags, struct ds_accel_error *error)
 {
-    if (flags == DS_ACCEL_VMEM_EXPORTABLE) {
-        return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED, "%s: exportable memory", call);
-    }
-    if (flags != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: unknown flags 0x%x", call, flags);
-    }
-    return DS_ACCEL_OK;
+    return flags != 0 ? plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED, "%s: exportable memory", call)
+                      : DS_ACCEL_OK;
 }
 
-/* Lock held: non-zero if one of the device's reservations holds the whole range. */
-static int is_reserved_on(const ds_accel_plugin_device_t *device, const char *address,
-                          uint64_t size_bytes)
+/* The reservation of any device that contains the whole range, or NULL. The caller holds
+   cpu->lock. */
+static struct cpu_reservation *find_containing(const struct cpu_runtime *cpu, const char *address,
+                                               uint64_t size_bytes)
 {
-    const struct cpu_reservation *reservation = device->reservations;
+    for (uint32_t i = 0; i < cpu->machine.device_count; i++) {
+        struct cpu_reservation *reservation =
+            cpu->devices[i] != NULL ? cpu->devices[i]->reservations : NULL;
 
-    for (; reservation != NULL; reservation = reservation->next) {
-        uint64_t offset = (uintptr_t)address - (uintptr_t)reservation->base;
+        for (; reservation != NULL; reservation = reservation->next) {
+            uint64_t offset = (uintptr_t)address - (uintptr_t)reservation->base;
 
-        if ((uintptr_t)address >= (uintptr_t)reservation->base &&
-            offset < reservation->size_bytes && size_bytes <= reservation->size_bytes - offset) {
-            return 1;
+            if ((uintptr_t)address >= (uintptr_t)reservation->base &&
+                offset < reservation->size_bytes &&
+                size_bytes <= reservation->size_bytes - offset) {
+                return reservation;
+            }
         }
     }
-    return 0;
+    return NULL;
 }
 
-/* Lock held: the same, for a reservation of any open device. */
-static int is_reserved(const ds_accel_plugin_instance_t *instance, const char *address,
-                       uint64_t size_bytes)
+int32_t cpu_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
+                             uint64_t *minimum_out, uint64_t *recommended_out,
+                             struct ds_accel_error *error)
 {
-    for (uint32_t i = 0; i < instance->machine.device_count; i++) {
-        if (instance->devices[i] != NULL &&
-            is_reserved_on(instance->devices[i], address, size_bytes)) {
-            return 1;
-        }
-    }
-    return 0;
-}
+    int32_t status = check_flags("vmem_granularity", flags, error);
 
-/* Lock held: non-zero if the range consists of one or more whole mappings. */
-static int is_mapped_whole(const ds_accel_plugin_instance_t *instance, const char *address,
-                           uint64_t size_bytes)
-{
-    while (size_bytes > 0) {
-        const struct cpu_block *block = cpu_block_find(instance, address);
-
-        if (block == NULL || block->source != CPU_SOURCE_MAPPING || block->base != address ||
-            block->size_bytes > size_bytes) {
-            return 0;
-        }
-        address += block->size_bytes;
-        size_bytes -= block->size_bytes;
-    }
-    return 1;
-}
-
-static int32_t cpu_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
-                                    uint64_t *minimum_bytes_out, uint64_t *recommended_bytes_out,
-                                    struct ds_accel_error *error)
-{
-    int32_t status;
-
-    if (device == NULL || minimum_bytes_out == NULL || recommended_bytes_out == NULL) {
-        return cpu_null(error,
-                        "vmem_granularity: device, minimum_bytes_out or recommended_bytes_out");
-    }
-    status = check_flags("vmem_granularity", flags, error);
+    (void)device;
     if (status == DS_ACCEL_OK) {
-        *minimum_bytes_out = cpu_page_bytes();
-        *recommended_bytes_out = HUGE_PAGE_BYTES;
+        *minimum_out = cpu_page_bytes();
+        *recommended_out = HUGE_PAGE_BYTES;
     }
     return status;
 }
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-static int32_t cpu_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                                uint64_t align_bytes, void *hint, uint32_t flags,
-                                void **address_out, struct ds_accel_error *error)
+int32_t cpu_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                         uint64_t align_bytes, void *hint, void **address_out,
+                         struct ds_accel_error *error)
 {
+    struct cpu_device *state = cpu_device(device);
     struct cpu_reservation *reservation;
 
     (void)hint; /* only a hint */
-    if (device == NULL || address_out == NULL) {
-        return cpu_null(error, "vmem_reserve: device or address_out");
-    }
-    if (size_bytes == 0 || !is_multiple(size_bytes) || (align_bytes & (align_bytes - 1)) != 0 ||
-        align_bytes > MAX_ALIGN_BYTES || flags != 0) {
+    if (!is_multiple(size_bytes) || align_bytes > CPU_MAX_ALIGN_BYTES) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "vmem_reserve(%llu bytes, alignment %llu, flags 0x%x): expected a "
-                           "multiple of %llu, 0 or a power of two, 0",
-                           (unsigned long long)size_bytes, (unsigned long long)align_bytes, flags,
+                           "vmem_reserve(%llu bytes, alignment %llu): expected a multiple of %llu, "
+                           "and 0 or a power of two",
+                           (unsigned long long)size_bytes, (unsigned long long)align_bytes,
                            (unsigned long long)cpu_page_bytes());
     }
     reservation = calloc(1, sizeof(*reservation));
@@ -165,49 +111,102 @@ static int32_t cpu_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_reserve(%llu bytes): %m",
                            (unsigned long long)size_bytes);
     }
-    pthread_mutex_lock(&device->instance->lock);
-    reservation->next = device->reservations;
-    device->reservations = reservation;
-    pthread_mutex_unlock(&device->instance->lock);
+    pthread_mutex_lock(&state->cpu->lock);
+    reservation->next = state->reservations;
+    state->reservations = reservation;
+    pthread_mutex_unlock(&state->cpu->lock);
     *address_out = reservation->base;
     return DS_ACCEL_OK;
 }
 
-static int32_t cpu_vmem_unreserve(ds_accel_plugin_device_t *device, void *address,
-                                  uint64_t size_bytes, struct ds_accel_error *error)
+/* The link to the reservation in the device's list, or the list's end. Lock held. */
+static struct cpu_reservation **find_reservation(struct cpu_device *device, const void *address,
+                                                 uint64_t size_bytes)
 {
-    struct cpu_reservation **link;
-    struct cpu_reservation *reservation = NULL;
-    int32_t status = check_range(device, address, size_bytes, "vmem_release", error);
+    struct cpu_reservation **link = &device->reservations;
 
-    if (status < 0) {
-        return status;
-    }
-    pthread_mutex_lock(&device->instance->lock);
-    link = &device->reservations;
     while (*link != NULL &&
-           ((*link)->base != (char *)address || (*link)->size_bytes != size_bytes)) {
+           ((*link)->base != (const char *)address || (*link)->size_bytes != size_bytes)) {
         link = &(*link)->next;
     }
-    if (*link == NULL) {
-        status = DS_ACCEL_ERR_INVALID;
-    } else if (cpu_block_overlap(device->instance, address, size_bytes) != NULL) {
-        status = DS_ACCEL_ERR_BUSY;
-    } else {
-        reservation = *link;
+    return link;
+}
+
+static int32_t fail_unreserved(const ds_accel_plugin_device_t *device, const void *address,
+                               uint64_t size_bytes, struct ds_accel_error *error)
+{
+    return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                       "vmem_release: %p with %llu bytes is no reservation of device %u", address,
+                       (unsigned long long)size_bytes, device->index);
+}
+
+int32_t cpu_vmem_check(ds_accel_plugin_device_t *device, const char *slot, const void *address,
+                       uint64_t size_bytes, struct ds_accel_error *error)
+{
+    struct cpu_device *state = cpu_device(device);
+    int is_there = 1;
+
+    if (!is_multiple(size_bytes) || !is_multiple((uintptr_t)address)) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: %p with %llu bytes is not a range of the granularity, %llu bytes",
+                           slot, address, (unsigned long long)size_bytes,
+                           (unsigned long long)cpu_page_bytes());
+    }
+    if (strcmp(slot, "vmem_release") == 0) {
+        pthread_mutex_lock(&state->cpu->lock);
+        is_there = *find_reservation(state, address, size_bytes) != NULL;
+        pthread_mutex_unlock(&state->cpu->lock);
+    }
+    return is_there ? DS_ACCEL_OK : fail_unreserved(device, address, size_bytes, error);
+}
+
+int32_t cpu_vmem_unreserve(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                           struct ds_accel_error *error)
+{
+    struct cpu_device *state = cpu_device(device);
+    struct cpu_reservation *reservation;
+    struct cpu_reservation **link;
+    int is_mapped;
+
+    pthread_mutex_lock(&state->cpu->lock);
+    link = find_reservation(state, address, size_bytes);
+    reservation = *link;
+    is_mapped = reservation != NULL && reservation->mapping_count > 0;
+    if (reservation != NULL && !is_mapped) {
         *link = reservation->next;
         munmap(reservation->base, (size_t)reservation->size_bytes);
     }
-    pthread_mutex_unlock(&device->instance->lock);
-    free(reservation);
-    if (status < 0) {
-        return plugin_fail(error, status, "vmem_release: %p with %llu bytes is %s of device %u",
-                           address, (unsigned long long)size_bytes,
-                           status == DS_ACCEL_ERR_BUSY ? "still mapped in the reservation"
-                                                       : "no reservation",
-                           device->index);
+    pthread_mutex_unlock(&state->cpu->lock);
+    if (is_mapped) { /* since the frame looked */
+        return plugin_fail(error, DS_ACCEL_ERR_BUSY,
+                           "vmem_release: in %p with %llu bytes something is still mapped", address,
+                           (unsigned long long)size_bytes);
     }
+    if (reservation == NULL) {
+        return fail_unreserved(device, address, size_bytes, error);
+    }
+    free(reservation);
     return DS_ACCEL_OK;
+}
+
+void cpu_vmem_release(ds_accel_plugin_device_t *device)
+{
+    struct cpu_device *state = cpu_device(device);
+
+    for (;;) {
+        struct cpu_reservation *reservation = state->reservations;
+
+        if (reservation == NULL) {
+            return;
+        }
+        /* Another device's memory may be mapped here. */
+        vendor_vmem_clear(device, reservation->base, reservation->size_bytes);
+        pthread_mutex_lock(&state->cpu->lock);
+        state->reservations = reservation->next;
+        munmap(reservation->base, (size_t)reservation->size_bytes);
+        pthread_mutex_unlock(&state->cpu->lock);
+        free(reservation);
+    }
 }
 
 /* ---- physical memory ------------------------------------------------------------------------ */
@@ -226,12 +225,21 @@ static int create_file(uint64_t size_bytes)
     return fd;
 }
 
-static int32_t create_vmem(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                           ds_accel_plugin_vmem_t **vmem_out, struct ds_accel_error *error)
+int32_t cpu_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
+                        void **native_out, struct ds_accel_error *error)
 {
-    ds_accel_plugin_vmem_t *vmem = calloc(1, sizeof(*vmem));
-    int32_t status;
+    struct cpu_vmem *vmem;
+    int32_t status = check_flags("vmem_create", flags, error);
 
+    if (status < 0) {
+        return status;
+    }
+    if (!is_multiple(size_bytes)) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "vmem_create: %llu bytes are no multiple of %llu",
+                           (unsigned long long)size_bytes, (unsigned long long)cpu_page_bytes());
+    }
+    vmem = calloc(1, sizeof(*vmem));
     if (vmem != NULL) {
         vmem->fd = create_file(size_bytes);
     }
@@ -245,266 +253,111 @@ static int32_t create_vmem(ds_accel_plugin_device_t *device, uint64_t size_bytes
         return status;
     }
     vmem->device = device;
-    vmem->size_bytes = size_bytes;
-    vmem->references = 1;
-    *vmem_out = vmem;
+    *native_out = vmem;
     return DS_ACCEL_OK;
 }
 
-static int32_t cpu_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                               uint32_t flags, ds_accel_plugin_vmem_t **vmem_out,
-                               struct ds_accel_error *error)
+void cpu_vmem_destroy(ds_accel_plugin_device_t *device, void *native)
 {
-    int32_t status;
+    struct cpu_vmem *vmem = native;
 
-    if (device == NULL || vmem_out == NULL) {
-        return cpu_null(error, "vmem_create: device or vmem_out");
-    }
-    status = check_flags("vmem_create", flags, error);
-    if (status < 0) {
-        return status;
-    }
-    if (size_bytes == 0 || !is_multiple(size_bytes)) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "vmem_create: %llu bytes are no multiple of %llu",
-                           (unsigned long long)size_bytes, (unsigned long long)cpu_page_bytes());
-    }
-    status = cpu_memory_charge(device, size_bytes, "vmem_create", error);
-    if (status == DS_ACCEL_OK) {
-        status = create_vmem(device, size_bytes, vmem_out, error);
-        if (status < 0) {
-            cpu_memory_uncharge(device, size_bytes);
-        }
-    }
-    cpu_memory_count(device, status);
-    return status;
-}
-
-/* Lock held. */
-static void put_vmem(ds_accel_plugin_vmem_t *vmem)
-{
-    if (--vmem->references == 0) {
-        vmem->device->live_bytes -= vmem->size_bytes;
-        vmem->device->free_count++;
-        close(vmem->fd);
-        free(vmem);
-    }
-}
-
-static void cpu_vmem_destroy(ds_accel_plugin_vmem_t *vmem)
-{
-    ds_accel_plugin_instance_t *instance;
-
-    if (vmem != NULL) {
-        instance = vmem->device->instance;
-        pthread_mutex_lock(&instance->lock);
-        put_vmem(vmem);
-        pthread_mutex_unlock(&instance->lock);
-    }
+    (void)device;
+    close(vmem->fd);
+    free(vmem);
 }
 
 /* ---- mappings ------------------------------------------------------------------------------- */
 
-/* Lock held. Takes the block on DS_ACCEL_OK. */
-static int32_t map_block(ds_accel_plugin_instance_t *instance, struct cpu_block *block,
-                         uint64_t offset_bytes, struct ds_accel_error *error)
+/* MAP_FIXED replaces whatever is at the addresses: cpu->lock is held from the check that they are
+   reserved until they are mapped. 0, an errno of mmap(), or -1 if they are not reserved. */
+static int map_reserved(struct cpu_runtime *cpu, void *address, uint64_t size_bytes, int fd,
+                        uint64_t offset_bytes)
 {
-    const unsigned long long size = block->size_bytes;
-    char *address = block->base;
+    struct cpu_reservation *reservation;
+    int failure = 0;
 
-    if (!is_reserved(instance, address, block->size_bytes)) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "vmem_map: %p with %llu bytes is not in a reservation", (void *)address,
-                           size);
+    pthread_mutex_lock(&cpu->lock);
+    reservation = find_containing(cpu, address, size_bytes);
+    if (reservation == NULL) {
+        failure = -1;
+    } else if (mmap(address, (size_t)size_bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, fd,
+                    (off_t)offset_bytes) == MAP_FAILED) {
+        failure = errno;
+    } else {
+        reservation->mapping_count++;
     }
-    if (cpu_block_overlap(instance, address, block->size_bytes) != NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "vmem_map: a part of %p with %llu bytes is mapped already",
-                           (void *)address, size);
-    }
-    if (cpu_block_insert(instance, block) != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                           "vmem_map: no memory to note the mapping");
-    }
-    if (mmap(address, (size_t)block->size_bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, block->vmem->fd,
-             (off_t)offset_bytes) == MAP_FAILED) {
-        cpu_block_remove(instance, block);
-        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_map: %p with %llu bytes: mmap: %m",
-                           (void *)address, size);
-    }
-    block->vmem->references++;
-    return DS_ACCEL_OK;
+    pthread_mutex_unlock(&cpu->lock);
+    return failure;
 }
 
-static int32_t cpu_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
-                            ds_accel_plugin_vmem_t *vmem, uint64_t vmem_offset_bytes,
-                            struct ds_accel_error *error)
+int32_t cpu_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                     void *native, uint64_t offset_bytes, struct ds_accel_error *error)
 {
-    struct cpu_block *block;
-    int32_t status = check_range(device, address, size_bytes, "vmem_map", error);
+    const struct cpu_vmem *vmem = native;
+    int failure;
 
-    if (status < 0) {
-        return status;
-    }
-    if (vmem == NULL || vmem->device->instance != device->instance ||
-        !is_multiple(vmem_offset_bytes) || vmem_offset_bytes > vmem->size_bytes ||
-        size_bytes > vmem->size_bytes - vmem_offset_bytes) {
+    if (!is_multiple(offset_bytes)) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "vmem_map: vmem is NULL or of another instance, or has no %llu bytes at "
                            "offset %llu",
-                           (unsigned long long)size_bytes, (unsigned long long)vmem_offset_bytes);
+                           (unsigned long long)size_bytes, (unsigned long long)offset_bytes);
     }
-    block = cpu_block_create(vmem->device, size_bytes, DS_ACCEL_POINTER_DEVICE, CPU_SOURCE_MAPPING);
-    if (block == NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                           "vmem_map: no memory to note the mapping");
+    failure =
+        map_reserved(cpu_runtime(device->instance), address, size_bytes, vmem->fd, offset_bytes);
+    if (failure < 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "vmem_map: %p with %llu bytes is not in a reservation", address,
+                           (unsigned long long)size_bytes);
     }
-    block->base = address;
-    block->vmem = vmem;
-    pthread_mutex_lock(&device->instance->lock);
-    status = map_block(device->instance, block, vmem_offset_bytes, error);
-    pthread_mutex_unlock(&device->instance->lock);
-    if (status < 0) {
-        free(block);
-        return status;
+    if (failure > 0) {
+        errno = failure;
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_map: %p with %llu bytes: mmap: %m",
+                           address, (unsigned long long)size_bytes);
     }
     /* The kernel keeps the pages with the file, for other mappings of the same bytes. */
-    cpu_place_pages(vmem->device, address, size_bytes);
+    if (cpu_device(vmem->device) != NULL) {
+        cpu_place_pages(cpu_device(vmem->device), address, size_bytes);
+    }
     return DS_ACCEL_OK;
 }
 
-/* Unmap the pages of a range; the addresses stay reserved. */
-static int map_nothing(char *address, uint64_t size_bytes)
+/* Unmap the pages of a mapping; the addresses stay reserved. */
+int32_t cpu_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                       struct ds_accel_error *error)
 {
-    void *result = mmap(address, (size_t)size_bytes, PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    struct cpu_runtime *cpu = cpu_runtime(device->instance);
+    struct cpu_reservation *reservation;
+    int failure = 0;
 
-    return result == MAP_FAILED ? -1 : 0;
-}
-
-/* Lock held; the range consists of whole mappings. */
-static void forget_mappings(ds_accel_plugin_instance_t *instance, const char *address,
-                            uint64_t size_bytes)
-{
-    while (size_bytes > 0) {
-        struct cpu_block *block = cpu_block_find(instance, address);
-
-        address += block->size_bytes;
-        size_bytes -= block->size_bytes;
-        cpu_block_remove(instance, block);
-        put_vmem(block->vmem);
-        free(block);
+    pthread_mutex_lock(&cpu->lock);
+    reservation = find_containing(cpu, address, size_bytes);
+    assert(reservation != NULL && reservation->mapping_count > 0);
+    if (mmap(address, (size_t)size_bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+        failure = errno;
+    } else {
+        reservation->mapping_count--;
     }
-}
-
-static int32_t fail_range(const char *call, int32_t status, const void *address,
-                          uint64_t size_bytes, struct ds_accel_error *error)
-{
-    if (status == DS_ACCEL_ERR_INVALID) {
-        return plugin_fail(error, status, "%s: %p with %llu bytes: not whole mappings", call,
+    pthread_mutex_unlock(&cpu->lock);
+    if (failure != 0) {
+        errno = failure;
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_unmap: %p with %llu bytes: %m",
                            address, (unsigned long long)size_bytes);
     }
-    return plugin_fail(error, status, "%s: %p with %llu bytes: %m", call, address,
-                       (unsigned long long)size_bytes);
+    return DS_ACCEL_OK;
 }
 
-static int32_t cpu_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
-                              struct ds_accel_error *error)
+int32_t cpu_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address, uint64_t size_bytes,
+                            uint32_t access, struct ds_accel_error *error)
 {
-    ds_accel_plugin_instance_t *instance;
-    int32_t status = check_range(device, address, size_bytes, "vmem_unmap", error);
+    const int protection = access == DS_ACCEL_VMEM_ACCESS_READ_WRITE ? PROT_READ | PROT_WRITE
+                           : access == DS_ACCEL_VMEM_ACCESS_READ     ? PROT_READ
+                                                                     : PROT_NONE;
 
-    if (status < 0) {
-        return status;
+    (void)accessor;
+    if (mprotect(address, (size_t)size_bytes, protection) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_set_access: %p with %llu bytes: %m",
+                           address, (unsigned long long)size_bytes);
     }
-    instance = device->instance;
-    status = cpu_queues_wait(instance, NULL, CPU_NEVER, "vmem_unmap", error);
-    if (status < 0) {
-        return status;
-    }
-    pthread_mutex_lock(&instance->lock);
-    if (!is_mapped_whole(instance, address, size_bytes)) {
-        status = DS_ACCEL_ERR_INVALID;
-    } else if (map_nothing(address, size_bytes) != 0) {
-        status = DS_ACCEL_ERR_NO_MEMORY;
-    } else {
-        forget_mappings(instance, address, size_bytes);
-    }
-    pthread_mutex_unlock(&instance->lock);
-    return status < 0 ? fail_range("vmem_unmap", status, address, size_bytes, error) : DS_ACCEL_OK;
-}
-
-static int32_t cpu_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address,
-                                   uint64_t size_bytes, uint32_t access,
-                                   struct ds_accel_error *error)
-{
-    ds_accel_plugin_instance_t *instance;
-    int protection = PROT_READ | PROT_WRITE;
-    int32_t status = check_range(accessor, address, size_bytes, "vmem_set_access", error);
-
-    if (status < 0) {
-        return status;
-    }
-    if (access != DS_ACCEL_VMEM_ACCESS_NONE && access != DS_ACCEL_VMEM_ACCESS_READ &&
-        access != DS_ACCEL_VMEM_ACCESS_READ_WRITE) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "vmem_set_access: unknown access %u",
-                           access);
-    }
-    instance = accessor->instance;
-    if (access != DS_ACCEL_VMEM_ACCESS_READ_WRITE) {
-        protection = access == DS_ACCEL_VMEM_ACCESS_READ ? PROT_READ : PROT_NONE;
-        status = cpu_queues_wait(instance, NULL, CPU_NEVER, "vmem_set_access", error);
-    }
-    if (status < 0) {
-        return status;
-    }
-    pthread_mutex_lock(&instance->lock);
-    if (!is_mapped_whole(instance, address, size_bytes)) {
-        status = DS_ACCEL_ERR_INVALID;
-    } else if (mprotect(address, (size_t)size_bytes, protection) != 0) {
-        status = DS_ACCEL_ERR_NO_MEMORY;
-    }
-    pthread_mutex_unlock(&instance->lock);
-    return status < 0 ? fail_range("vmem_set_access", status, address, size_bytes, error)
-                      : DS_ACCEL_OK;
-}
-
-void cpu_vmem_release(ds_accel_plugin_device_t *device)
-{
-    ds_accel_plugin_instance_t *instance = device->instance;
-
-    pthread_mutex_lock(&instance->lock);
-    /* The device's memory may be mapped to addresses that another device reserved, and the
-       reverse. */
-    for (size_t i = instance->block_count; i > 0; i--) {
-        struct cpu_block *block = instance->blocks[i - 1];
-        char *base = block->base;
-        const uint64_t size_bytes = block->size_bytes;
-
-        if (block->source == CPU_SOURCE_MAPPING &&
-            (block->device == device || is_reserved_on(device, base, size_bytes))) {
-            map_nothing(base, size_bytes);
-            forget_mappings(instance, base, size_bytes);
-        }
-    }
-    while (device->reservations != NULL) {
-        struct cpu_reservation *reservation = device->reservations;
-
-        device->reservations = reservation->next;
-        munmap(reservation->base, (size_t)reservation->size_bytes);
-        free(reservation);
-    }
-    pthread_mutex_unlock(&instance->lock);
-}
-
-void cpu_vmem_fill(struct ds_accel_plugin *table)
-{
-    table->vmem_granularity = cpu_vmem_granularity;
-    table->vmem_reserve = cpu_vmem_reserve;
-    table->vmem_release = cpu_vmem_unreserve;
-    table->vmem_create = cpu_vmem_create;
-    table->vmem_destroy = cpu_vmem_destroy;
-    table->vmem_map = cpu_vmem_map;
-    table->vmem_unmap = cpu_vmem_unmap;
-    table->vmem_set_access = cpu_vmem_set_access;
+    return DS_ACCEL_OK;
 }

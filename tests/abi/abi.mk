@@ -15,7 +15,7 @@ ABI_DIR := $(BUILD)/tests/abi
 ABI_VERSIONS := $(patsubst $(ABI_SOURCE)/%/commit,%,$(wildcard $(ABI_SOURCE)/*/commit))
 # The versions whose header suffices for the current plugins.
 ABI_COMPILED := $(ABI_VERSIONS)
-# These two plugins use the same parts of the header as the vendors' plugins.
+# These two plugins use the same parts of the header as the vendors' plugins; cpu uses their frame.
 ABI_PLUGINS := cpu mock
 ABI_FUTURE := $(ABI_DIR)/future
 ABI_FROZEN := $(foreach v,$(ABI_COMPILED),$(ABI_PLUGINS:%=$(ABI_DIR)/frozen-$(v)/ds_accel_%.so))
@@ -39,7 +39,7 @@ $(ABI_DIR)/frozen-%/plugin-api.h: $(ABI_SOURCE)/%/plugin-api.h
 # abi_frozen_rule VERSION PLUGIN
 define abi_frozen_rule
 $(ABI_DIR)/frozen-$(1)/ds_accel_$(2).so: $(ABI_DIR)/frozen-$(1)/plugin-api.h \
-    $(wildcard plugins/$(2)/*.[ch] plugins/common/*.h) $(ABI_SOURCE)/abi.mk $(SETTINGS)
+    $(wildcard plugins/$(2)/*.[ch] plugins/common/*.h) $(patsubst $(BUILD)/obj/%.o,%.c,$($(2)_FRAME)) $(ABI_SOURCE)/abi.mk $(SETTINGS)
 	$$(CC) $$(filter-out -MMD -MP,$$(BASE_CFLAGS)) -I$$(@D) -Iplugins/common $$(CFLAGS) \
 	    $$(filter %.c,$$^) $$(PLUGIN_LDFLAGS) $$($(2)_LIBS) -lpthread -ldl -o $$@
 endef

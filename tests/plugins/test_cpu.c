@@ -261,7 +261,8 @@ Test(plugin_cpu, instances_share_nothing)
     peer = ds_accel_device_handle(device_of_other);
     cr_expect_neq(peer, handle);
     ASSERT_OK(table->mem_alloc(handle, 100, 0, 0, &pointer, &error));
-    EXPECT_FAIL(table->mem_free(peer, pointer, &error), DS_ACCEL_ERR_INVALID, "not memory of this");
+    EXPECT_FAIL(table->mem_free(peer, pointer, &error), DS_ACCEL_ERR_INVALID,
+                "no live memory of this");
     EXPECT_OK(table->peer_can_access(handle, handle, &can, &error));
     cr_expect_eq(can, 1);
     EXPECT_OK(table->peer_can_access(handle, peer, &can, &error));

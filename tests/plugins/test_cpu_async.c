@@ -473,7 +473,7 @@ Test(plugin_cpu_async, stream_ordered_memory_is_freed_when_the_stream_gets_there
     EXPECT_OK(table->event_record(event, other, &error));
     EXPECT_OK(table->mem_free_async(stream, pointer, &event, 1, &error));
     EXPECT_FAIL(table->mem_free_async(stream, pointer, NULL, 0, &error), DS_ACCEL_ERR_INVALID,
-                "released before");
+                "no live memory of this");
     EXPECT_FAIL(table->mem_alloc(handle, 1, 0, 0, &more, &error), DS_ACCEL_ERR_NO_MEMORY, "limit");
     cr_expect_eq(table->stream_query(stream, &error), DS_ACCEL_NOT_READY);
     open_gate(&gate);

@@ -68,7 +68,7 @@ Test(plugin_cpu, captures_out_of_place_are_refused)
     EXPECT_OK(table->graph_capture_status(stream, &state, &error));
     cr_expect_eq(state, DS_ACCEL_CAPTURING_YES);
     EXPECT_FAIL(table->graph_capture_begin(stream, 0, &error), DS_ACCEL_ERR_STATE,
-                "capturing already");
+                "captures already");
     ASSERT_OK(table->graph_capture_end(stream, &graph, &error));
     EXPECT_OK(table->graph_capture_status(stream, &state, &error));
     cr_expect_eq(state, DS_ACCEL_CAPTURING_NO);
@@ -247,5 +247,170 @@ Test(plugin_cpu, a_graph_can_be_drawn)
     cr_expect_str_eq(text + strlen(text) - 2, "}\n");
     EXPECT_FAIL(table->graph_dump(graph, refuse_text, NULL, &error), DS_ACCEL_ERR_IO, "receiver");
     table->graph_destroy(graph);
+    close_cpu();
+}
+
+/* ---- streams that joined a capture ---------------------------------------------------------- */
+
+static ds_accel_plugin_event_t *record_new(ds_accel_plugin_stream_t *stream)
+{
+    ds_accel_plugin_event_t *event = NULL;
+
+    ASSERT_OK(table->event_create(handle, 0, &event, &error));
+    ASSERT_OK(table->event_record(event, stream, &error));
+    return event;
+}
+
+static uint64_t end_and_count(ds_accel_plugin_stream_t *stream)
+{
+    ds_accel_plugin_graph_t *graph = NULL;
+    uint64_t count = 0;
+
+    ASSERT_OK(table->graph_capture_end(stream, &graph, &error));
+    EXPECT_OK(table->graph_node_count(graph, &count, &error));
+    table->graph_destroy(graph);
+    return count;
+}
+
+/* The first capture left nothing on the stream that joined it. */
+Test(plugin_cpu, a_stream_that_joined_a_capture_begins_one_of_its_own)
+{
+    ds_accel_plugin_stream_t *joined;
+    ds_accel_plugin_stream_t *stream;
+    ds_accel_plugin_event_t *events[2];
+    char bytes[8] = {0};
+
+    open_cpu();
+    stream = begin_capture();
+    ASSERT_OK(table->stream_create(handle, 0, 0, &joined, &error));
+    for (int i = 0; i < 4; i++) {
+        ASSERT_OK(table->mem_fill_async(stream, bytes, "\1", 1, 1, &error));
+    }
+    events[0] = record_new(stream);
+    ASSERT_OK(table->stream_wait_event(joined, events[0], &error));
+    ASSERT_OK(table->mem_fill_async(joined, bytes, "\2", 1, 1, &error));
+    events[1] = record_new(joined);
+    ASSERT_OK(table->stream_wait_event(stream, events[1], &error));
+    cr_expect_eq(end_and_count(stream), 7);
+
+    ASSERT_OK(table->graph_capture_begin(joined, DS_ACCEL_CAPTURE_GLOBAL, &error));
+    ASSERT_OK(table->mem_fill_async(joined, bytes, "\3", 1, 1, &error));
+    cr_expect_eq(end_and_count(joined), 1);
+    table->event_destroy(events[0]);
+    table->event_destroy(events[1]);
+    table->stream_destroy(joined);
+    table->stream_destroy(stream);
+    close_cpu();
+}
+
+/* A stream of another instance joins, too: calls of the cpu plugin mix instances. */
+Test(plugin_cpu, a_stream_that_joined_another_instances_capture_cannot_begin_one)
+{
+    ds_accel_t *other = create_cpu(NULL);
+    ds_accel_device_t *other_device = NULL;
+    ds_accel_plugin_stream_t *joined;
+    ds_accel_plugin_stream_t *stream;
+    ds_accel_plugin_event_t *events[2];
+    char byte = 0;
+
+    open_cpu();
+    cr_assert_eq(ds_accel_device_open(other, 0, &other_device), DS_ACCEL_OK);
+    stream = begin_capture();
+    ASSERT_OK(table->stream_create(ds_accel_device_handle(other_device), 0, 0, &joined, &error));
+    ASSERT_OK(table->mem_fill_async(stream, &byte, "\1", 1, 1, &error));
+    events[0] = record_new(stream);
+    ASSERT_OK(table->stream_wait_event(joined, events[0], &error));
+    EXPECT_FAIL(table->graph_capture_begin(joined, DS_ACCEL_CAPTURE_GLOBAL, &error),
+                DS_ACCEL_ERR_STATE, "captures already");
+    ASSERT_OK(table->mem_fill_async(joined, &byte, "\2", 1, 1, &error));
+    events[1] = record_new(joined);
+    ASSERT_OK(table->stream_wait_event(stream, events[1], &error));
+    cr_expect_eq(end_and_count(stream), 4);
+    ASSERT_OK(table->graph_capture_begin(joined, DS_ACCEL_CAPTURE_GLOBAL, &error));
+    cr_expect_eq(end_and_count(joined), 0);
+    table->event_destroy(events[0]);
+    table->event_destroy(events[1]);
+    table->stream_destroy(joined);
+    table->stream_destroy(stream);
+    ds_accel_device_close(other_device);
+    ds_accel_destroy(other);
+    close_cpu();
+}
+
+/* An event that the call waits for makes the stream join the capture; the memory is freed all the
+   same, once, and not by the graph. */
+Test(plugin_cpu, no_graph_frees_memory)
+{
+    struct ds_accel_memory_stats stats = {.struct_size = sizeof(stats)};
+    ds_accel_plugin_graph_exec_t *exec = NULL;
+    ds_accel_plugin_graph_t *graph = NULL;
+    ds_accel_plugin_stream_t *joined;
+    ds_accel_plugin_stream_t *stream;
+    ds_accel_plugin_event_t *events[2];
+    void *memory = NULL;
+    uint64_t count = 0;
+    char byte = 0;
+
+    open_cpu();
+    stream = begin_capture();
+    ASSERT_OK(table->stream_create(handle, 0, 0, &joined, &error));
+    ASSERT_OK(table->mem_alloc(handle, 1000, 0, 0, &memory, &error));
+    ASSERT_OK(table->mem_fill_async(stream, &byte, "\1", 1, 1, &error));
+    events[0] = record_new(stream);
+    ASSERT_OK(table->mem_free_async(joined, memory, &events[0], 1, &error));
+    events[1] = record_new(joined);
+    ASSERT_OK(table->stream_wait_event(stream, events[1], &error));
+    ASSERT_OK(table->graph_capture_end(stream, &graph, &error));
+    EXPECT_OK(table->graph_node_count(graph, &count, &error));
+    cr_expect_eq(count, 3);
+    ASSERT_OK(table->graph_instantiate(graph, 0, &exec, &error));
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(table->graph_launch(exec, stream, &error));
+    }
+    EXPECT_OK(table->device_synchronize(handle, UINT64_MAX, &error));
+    EXPECT_OK(table->mem_stats(handle, &stats, &error));
+    cr_expect_eq(stats.free_count, 1);
+    table->graph_exec_destroy(exec);
+    table->graph_destroy(graph);
+    table->event_destroy(events[0]);
+    table->event_destroy(events[1]);
+    table->stream_destroy(joined);
+    table->stream_destroy(stream);
+    close_cpu();
+}
+
+/* So that a graph has the same nodes whatever the sizes are. */
+Test(plugin_cpu, a_capture_records_work_of_no_bytes)
+{
+    ds_accel_plugin_stream_t *stream;
+    char byte = 0;
+
+    open_cpu();
+    stream = begin_capture();
+    ASSERT_OK(table->mem_copy_async(stream, NULL, NULL, 0, DS_ACCEL_COPY_INFER, &error));
+    ASSERT_OK(table->mem_copy_peer_async(stream, handle, NULL, handle, NULL, 0, &error));
+    ASSERT_OK(table->mem_fill_async(stream, &byte, "\1", 1, 0, &error));
+    cr_expect_eq(end_and_count(stream), 3);
+    table->stream_destroy(stream);
+    close_cpu();
+}
+
+/* The state of the stream is reported, whatever else is wrong with the call. */
+Test(plugin_cpu, memory_is_neither_allocated_nor_freed_in_a_capture)
+{
+    ds_accel_plugin_stream_t *stream;
+    void *pointer = NULL;
+
+    open_cpu();
+    stream = begin_capture();
+    EXPECT_FAIL(table->mem_alloc_async(stream, UINT64_MAX / 2, 0, NULL, 0, &pointer, &error),
+                DS_ACCEL_ERR_STATE, "is capturing");
+    EXPECT_FAIL(table->mem_alloc_async(stream, 0, 0, NULL, 0, &pointer, &error), DS_ACCEL_ERR_STATE,
+                "is capturing");
+    EXPECT_FAIL(table->mem_free_async(stream, NULL, NULL, 0, &error), DS_ACCEL_ERR_STATE,
+                "is capturing");
+    EXPECT_FAIL(table->mem_free_async(stream, &stream, NULL, 0, &error), DS_ACCEL_ERR_STATE,
+                "is capturing");
+    table->stream_destroy(stream);
     close_cpu();
 }

@@ -53,7 +53,7 @@ Test(plugin_cpu, sizes_that_cannot_be_are_refused)
 
     open_cpu();
     EXPECT_FAIL(table->mem_alloc(handle, 0, 0, 0, &pointer, &error), DS_ACCEL_ERR_INVALID,
-                "0 bytes");
+                "size 0,");
     EXPECT_FAIL(table->mem_alloc(handle, SIZE_MAX, 0, 0, &pointer, &error), DS_ACCEL_ERR_NO_MEMORY,
                 "18446744073709551615");
     EXPECT_FAIL(table->mem_alloc(handle, PTRDIFF_MAX, 0, 0, &pointer, &error),
@@ -61,7 +61,7 @@ Test(plugin_cpu, sizes_that_cannot_be_are_refused)
     EXPECT_FAIL(table->mem_alloc(handle, UINT64_C(1) << 50, 0, 0, &pointer, &error),
                 DS_ACCEL_ERR_NO_MEMORY, "this process can have");
     EXPECT_FAIL(table->mem_alloc_pinned(handle, 0, 0, 0, &pointer, &error), DS_ACCEL_ERR_INVALID,
-                "0 bytes");
+                "size 0,");
     EXPECT_FAIL(table->mem_alloc_pinned(handle, SIZE_MAX, 0, 0, &pointer, &error),
                 DS_ACCEL_ERR_NO_MEMORY, "18446744073709551615");
     cr_expect_eq(pointer, untouched);
@@ -80,20 +80,21 @@ Test(plugin_cpu, freeing_what_is_not_to_be_freed_is_refused)
     EXPECT_OK(table->mem_free(handle, NULL, &error));
     EXPECT_OK(table->mem_free_pinned(handle, NULL, &error));
     EXPECT_FAIL(table->mem_free(handle, &local, &error), DS_ACCEL_ERR_INVALID,
-                "not memory of this");
+                "no live memory of this");
     EXPECT_FAIL(table->mem_free(handle, pointer + 1, &error), DS_ACCEL_ERR_INVALID,
-                "not the start of the memory");
+                "mem_free() releases the 100 bytes at");
     EXPECT_FAIL(table->mem_free(handle, pointer + 100, &error), DS_ACCEL_ERR_INVALID,
-                "not memory of this");
+                "no live memory of this");
     EXPECT_FAIL(table->mem_free(handle, pinned, &error), DS_ACCEL_ERR_INVALID,
-                "released with mem_free_pinned");
+                "mem_free_pinned() releases");
     EXPECT_FAIL(table->mem_free_pinned(handle, pointer, &error), DS_ACCEL_ERR_INVALID,
-                "released with mem_free");
+                "mem_free() releases");
     EXPECT_OK(table->mem_free(handle, pointer, &error));
-    EXPECT_FAIL(table->mem_free(handle, pointer, &error), DS_ACCEL_ERR_INVALID, "released before");
+    EXPECT_FAIL(table->mem_free(handle, pointer, &error), DS_ACCEL_ERR_INVALID,
+                "no live memory of this");
     EXPECT_OK(table->mem_free_pinned(handle, pinned, &error));
     EXPECT_FAIL(table->mem_free_pinned(handle, pinned, &error), DS_ACCEL_ERR_INVALID,
-                "released before");
+                "no live memory of this");
     close_cpu();
 }
 
@@ -110,7 +111,8 @@ Test(plugin_cpu, many_allocations_are_told_apart)
     }
     for (size_t i = 1; i < 1000; i += 2) {
         EXPECT_OK(table->mem_free(handle, pointers[i], &error));
-        EXPECT_FAIL(table->mem_free(handle, pointers[i], &error), DS_ACCEL_ERR_INVALID, "released");
+        EXPECT_FAIL(table->mem_free(handle, pointers[i], &error), DS_ACCEL_ERR_INVALID,
+                    "no live memory of this");
     }
     close_cpu();
 }
@@ -125,7 +127,7 @@ Test(plugin_cpu, the_limit_of_a_device_is_heeded)
     ASSERT_OK(table->mem_alloc(handle, 600, 0, 0, &pointer, &error));
     EXPECT_OK(table->mem_set_limit(handle, 1000, &error));
     EXPECT_FAIL(table->mem_alloc(handle, 401, 0, 0, &more, &error), DS_ACCEL_ERR_NO_MEMORY,
-                "600 bytes are live and the limit of mem_set_limit is 1000");
+                "allocated 600, the limit of mem_set_limit() is 1000");
     EXPECT_OK(ds_accel_device_memory(device, &info));
     cr_expect_eq(info.limit_bytes, 1000);
     cr_expect_str_eq(info.limit_source, "mem_set_limit()");
@@ -150,7 +152,7 @@ Test(plugin_cpu, closing_a_device_releases_what_is_left)
     cr_assert_eq(ds_accel_device_open(context, 0, &device), DS_ACCEL_OK);
     handle = ds_accel_device_handle(device);
     EXPECT_FAIL(table->mem_free_pinned(handle, pointer, &error), DS_ACCEL_ERR_INVALID,
-                "not memory of this");
+                "no live memory of this");
     close_cpu();
 }
 
@@ -187,13 +189,13 @@ Test(plugin_cpu, alignments_and_flags_that_cannot_be_are_refused)
 
     open_cpu();
     EXPECT_FAIL(table->mem_alloc_pinned(handle, 100, 3, 0, &pointer, &error), DS_ACCEL_ERR_INVALID,
-                "alignment 3 is no power of two");
+                "alignment 3: expected a size above 0, and 0 or a power of two");
     EXPECT_FAIL(table->mem_alloc_pinned(handle, 100, 4097, 0, &pointer, &error),
                 DS_ACCEL_ERR_INVALID, "alignment 4097");
     EXPECT_FAIL(table->mem_alloc_pinned(handle, 100, UINT64_C(1) << 63, 0, &pointer, &error),
                 DS_ACCEL_ERR_NO_MEMORY, "mem_alloc_pinned");
     EXPECT_FAIL(table->mem_alloc_pinned(handle, 100, 0, 16, &pointer, &error), DS_ACCEL_ERR_INVALID,
-                "unknown flags 0x10");
+                "unknown bits 0x10");
     cr_expect_null(pointer);
     close_cpu();
 }
@@ -248,19 +250,20 @@ Test(plugin_cpu, registered_memory_stays_the_callers)
     open_cpu();
     ASSERT_OK(table->mem_register(handle, mine + 10, 50000, 0, &error));
     EXPECT_FAIL(table->mem_register(handle, mine + 50009, 100, 0, &error), DS_ACCEL_ERR_INVALID,
-                "overlaps memory already known");
+                "is known already");
     EXPECT_OK(table->mem_register(handle, mine + 50010, 100, 0, &error));
     EXPECT_OK(table->mem_device_pointer(handle, mine + 10, &address, &error));
     cr_expect_eq(address, mine + 10);
     EXPECT_FAIL(table->mem_free_pinned(handle, mine + 10, &error), DS_ACCEL_ERR_INVALID,
-                "released with mem_unregister");
+                "mem_unregister() releases");
     EXPECT_OK(table->mem_unregister(handle, mine + 10, &error));
     EXPECT_FAIL(table->mem_unregister(handle, mine + 10, &error), DS_ACCEL_ERR_INVALID,
-                "released before");
+                "no live memory of this");
     EXPECT_OK(table->mem_unregister(handle, mine + 50010, &error));
-    EXPECT_FAIL(table->mem_register(handle, mine, 0, 0, &error), DS_ACCEL_ERR_INVALID, "empty");
+    EXPECT_FAIL(table->mem_register(handle, mine, 0, 0, &error), DS_ACCEL_ERR_INVALID,
+                "with 0 bytes is no range");
     EXPECT_FAIL(table->mem_register(handle, mine, SIZE_MAX, 0, &error), DS_ACCEL_ERR_INVALID,
-                "beyond the end of the address space");
+                "with 18446744073709551615 bytes is no range");
     mine[99999] = 1;
     close_cpu();
 }
@@ -312,7 +315,7 @@ Test(plugin_cpu, the_kernels_limit_on_pinned_memory_is_named)
     length = read(ends[0], line, sizeof(line) - 1);
     cr_assert_gt(length, 0);
     line[length] = '\0';
-    EXPECT_HAS(line, "0 -13 mem_alloc_pinned(1048576 bytes)");
+    EXPECT_HAS(line, "0 -13 mem_alloc_pinned: 1048576 bytes cannot be locked");
     EXPECT_HAS(line, "RLIMIT_MEMLOCK is 65536 bytes (soft), 65536 (hard)");
     EXPECT_HAS(line, "ulimit -l");
     close(ends[0]);
@@ -390,7 +393,7 @@ Test(plugin_cpu, fills_repeat_their_pattern)
     EXPECT_FAIL(table->mem_fill_async(stream, bytes, pattern, 3, 99, &error), DS_ACCEL_ERR_INVALID,
                 "a pattern of 3 bytes");
     EXPECT_FAIL(table->mem_fill_async(stream, bytes, pattern, 4, 99, &error), DS_ACCEL_ERR_INVALID,
-                "99 bytes are no multiple");
+                "a pattern of 4 bytes for 99: expected 1, 2 or 4, and a multiple");
     EXPECT_FAIL(table->mem_fill_async(stream, NULL, pattern, 4, 8, &error), DS_ACCEL_ERR_INVALID,
                 "destination is NULL");
     close_cpu();

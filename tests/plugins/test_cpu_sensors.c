@@ -119,7 +119,7 @@ Test(plugin_cpu_sensors, clock_and_memory_are_told)
     cr_expect_eq(answer.memory_used_bytes, UINT64_C(1) << 34);
     cr_expect_eq(telemetry(0).valid & DS_ACCEL_TELEMETRY_CORE_CLOCK, 0);
     EXPECT_FAIL(table->telemetry_get(instance, 2, &answer, &error), DS_ACCEL_ERR_INVALID,
-                "no device 2");
+                "device 2 does not exist, there are");
     close_cpu();
 }
 

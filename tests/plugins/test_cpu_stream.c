@@ -27,7 +27,7 @@ Test(plugin_cpu, streams_are_made_used_and_destroyed)
     EXPECT_OK(table->stream_query(stream, &error));
     cr_expect_eq(count, 1);
     EXPECT_FAIL(table->stream_create(handle, 2, 0, &stream, &error), DS_ACCEL_ERR_INVALID,
-                "unknown flags 0x2");
+                "unknown bits 0x2");
     EXPECT_FAIL(table->stream_create(handle, 0, least + 1, &stream, &error), DS_ACCEL_ERR_INVALID,
                 "priority");
     table->stream_destroy(stream);
@@ -86,14 +86,14 @@ Test(plugin_cpu, events_without_timing_measure_nothing)
     EXPECT_OK(table->event_record(timing, stream, &error));
     EXPECT_OK(table->stream_wait_event(stream, plain, &error));
     EXPECT_FAIL(table->event_elapsed_ms(plain, timing, &elapsed, &error), DS_ACCEL_ERR_STATE,
-                "the start event was created without timing");
+                "the start event was created without DS_ACCEL_EVENT_TIMING");
     EXPECT_FAIL(table->event_elapsed_ms(timing, plain, &elapsed, &error), DS_ACCEL_ERR_STATE,
-                "the end event was created without timing");
+                "the end event was created without DS_ACCEL_EVENT_TIMING");
     table->event_destroy(plain);
     EXPECT_FAIL(table->event_create(handle, DS_ACCEL_EVENT_INTERPROCESS, &plain, &error),
-                DS_ACCEL_ERR_UNSUPPORTED, "one process");
+                DS_ACCEL_ERR_UNSUPPORTED, "no events between processes");
     EXPECT_FAIL(table->event_create(handle, 8, &plain, &error), DS_ACCEL_ERR_INVALID,
-                "unknown flags 0x8");
+                "unknown bits 0x8");
     table->event_destroy(timing);
     table->event_destroy(NULL);
     close_cpu();

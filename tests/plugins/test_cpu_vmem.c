@@ -182,7 +182,8 @@ Test(plugin_cpu_memory, misuse_of_virtual_memory_is_refused)
                 DS_ACCEL_ERR_INVALID, "power of two");
     EXPECT_FAIL(table->vmem_reserve(handle, UINT64_MAX - page + 1, 0, NULL, 0, &address, &error),
                 DS_ACCEL_ERR_NO_MEMORY, "vmem_reserve(");
-    EXPECT_FAIL(table->vmem_create(handle, 0, 0, &vmem, &error), DS_ACCEL_ERR_INVALID, "multiple");
+    EXPECT_FAIL(table->vmem_create(handle, 0, 0, &vmem, &error), DS_ACCEL_ERR_INVALID,
+                "the size is 0");
     EXPECT_FAIL(table->vmem_create(handle, UINT64_C(1) << 40, 0, &vmem, &error),
                 DS_ACCEL_ERR_NO_MEMORY, "this process can have");
     base = reserve(4 * page);
@@ -195,7 +196,7 @@ Test(plugin_cpu_memory, misuse_of_virtual_memory_is_refused)
                 DS_ACCEL_ERR_INVALID, "not in a reservation");
     map(base + page, 2 * page, vmem, 0);
     EXPECT_FAIL(table->vmem_map(handle, base + 2 * page, page, vmem, 0, &error),
-                DS_ACCEL_ERR_INVALID, "mapped already");
+                DS_ACCEL_ERR_INVALID, "is known already");
     EXPECT_FAIL(table->vmem_unmap(handle, base + page, page, &error), DS_ACCEL_ERR_INVALID,
                 "not whole mappings");
     EXPECT_FAIL(table->vmem_unmap(handle, base, 3 * page, &error), DS_ACCEL_ERR_INVALID,
@@ -209,6 +210,32 @@ Test(plugin_cpu_memory, misuse_of_virtual_memory_is_refused)
                 "no reservation");
     table->vmem_destroy(vmem);
     close_cpu(); /* with a mapping and a reservation left */
+}
+
+/* Of another device's memory, which is free again although nobody unmapped it. */
+Test(plugin_cpu_memory, mappings_go_with_the_reservation_of_a_closed_device)
+{
+    struct ds_accel_memory_stats stats = {.struct_size = sizeof(stats)};
+    ds_accel_plugin_device_t *other = NULL;
+    ds_accel_plugin_vmem_t *vmem = NULL;
+    void *address = NULL;
+    uint64_t page;
+
+    open_cpu(2, NULL);
+    page = granularity();
+    ASSERT_OK(table->device_open(instance, 1, &other, &error));
+    ASSERT_OK(table->vmem_reserve(other, 2 * page, 0, NULL, 0, &address, &error));
+    vmem = create(page);
+    ASSERT_OK(table->vmem_map(handle, (char *)address + page, page, vmem, 0, &error));
+    table->vmem_destroy(vmem);
+    cr_expect_eq(pointer_info((char *)address + page).device_index, 0);
+    table->device_close(other);
+    cr_expect_eq(pointer_info((char *)address + page).kind, DS_ACCEL_POINTER_UNKNOWN);
+    EXPECT_OK(table->mem_stats(handle, &stats, &error));
+    cr_expect(stats.alloc_count == 1 && stats.free_count == 1);
+    EXPECT_FAIL(table->vmem_unmap(handle, (char *)address + page, page, &error),
+                DS_ACCEL_ERR_INVALID, "not whole mappings");
+    close_cpu();
 }
 
 static int count_descriptors(void)

@@ -70,7 +70,7 @@ tests_of() {
     esac
     case $1 in
     plugin-api.h | tests/abi/*) tests_named abi headers ;;
-    plugins/common/*) tests_named frame opened cuda ;;
+    plugins/common/*) tests_named frame opened cuda cli ;;
     plugins/cpu/* | plugins/mock/*) tests_named cli bench ;;
     docs/*.md | README.md | CONTRIBUTING.md) tests_named docs examples ;;
     docs/*.[157] | core/reasons.def | tools/reasons.c) tests_named manual ;;
