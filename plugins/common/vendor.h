@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The backend-specific part of a plugin around a runtime: a vendor's, or the cpu plugin's own.
+ * The backend-specific part of a plugin for a runtime: a vendor's runtime, or the cpu plugin's own.
  *
  * Each plugin defines one `const struct vendor_backend vendor_backend`: the operations of its
  * runtime, one function per verb, in one order of arguments and one set of numbers
@@ -28,18 +28,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* ---- handles: the ABI's opaque types, as the frame has them --------------------------------- */
+/* ---- handles: the frame's definitions of the ABI's opaque types ----------------------------- */
 
 struct ds_accel_plugin_instance {
     const struct ds_accel_host *host;
-    void *runtime;                     /* the backend's own, from its open() */
+    void *runtime;                     /* returned by the backend's open() */
     ds_accel_plugin_device_t *devices; /* [device_count], by device_index */
     uint32_t device_count;
     uint64_t flags;                 /* DS_ACCEL_FLAG_* of this instance */
-    struct vendor_register *blocks; /* addresses of all its devices (vendor_block.c) */
+    struct vendor_register *blocks; /* addresses of all the instance's devices (vendor_block.c) */
     pthread_mutex_t lock;      /* guards opening and closing devices; not held during a wait for
                                   host tasks, which may open and close devices themselves */
-    atomic_uint capture_count; /* streams that capture now; used by the frame */
+    atomic_uint capture_count; /* number of streams that capture now; used by the frame */
 };
 
 struct ds_accel_plugin_device {
@@ -47,20 +47,20 @@ struct ds_accel_plugin_device {
     uint32_t index;
     uint32_t open_count;
     struct ds_accel_device_identity identity;
-    struct ds_accel_device_info info; /* after opening */
+    struct ds_accel_device_info info; /* valid after opening */
     uint64_t native_device;           /* CUdevice, ze_device_handle_t: set by identify() or open */
     uint64_t native_context;          /* CUcontext, cl_context; 0: the runtime has none */
-    void *state;                      /* the backend's own, between device_open and device_close */
+    void *state;                      /* owned by the backend, from device_open to device_close */
     ds_accel_plugin_stream_t *default_stream;
     atomic_uint is_lost;        /* an ERR_DEVICE_LOST was seen; never cleared */
-    struct vendor_usage *usage; /* usage figures and limits (vendor_usage.c) */
-    void *frame;                /* the frame's own, as it needs */
+    struct vendor_usage *usage; /* usage counters and limits (vendor_usage.c) */
+    void *frame;                /* owned by the frame: struct vendor_device */
 };
 
 struct ds_accel_plugin_stream {
     ds_accel_plugin_device_t *device;
     void *native;        /* returned by stream_create(); NULL for the vendor's NULL stream */
-    uint32_t is_wrapped; /* the program's own: never destroyed */
+    uint32_t is_wrapped; /* native belongs to the program and is never destroyed here */
     uint32_t is_default;
     void *frame;
 };
@@ -70,8 +70,8 @@ struct ds_accel_plugin_event {
     void *native;
     uint32_t flags; /* DS_ACCEL_EVENT_* */
     uint32_t is_wrapped;
-    pthread_mutex_t lock;    /* guards what follows */
-    uint32_t recorded;       /* VENDOR_EVENT_* of vendor_event.c */
+    pthread_mutex_t lock;    /* not locked by the frame: the members below are atomic words */
+    uint32_t recorded;       /* VENDOR_EVENT_* of vendor_frame.h */
     uint64_t sequence;       /* number of its latest record in this process; 0: never recorded */
     const void *recorded_on; /* the stream of that record; only compared: the stream may have been
                                 destroyed */
@@ -101,21 +101,23 @@ struct ds_accel_plugin_vmem {
 
 /*
  * DS_ACCEL_OK for the vendor's success code. Otherwise fills *error with the code, the vendor's
- * name for it and "CALL(ARGUMENTS): NAME (CODE)", marks a lost device, and returns the status from
- * the backend's describe(). device may be NULL.
+ * name for the code and "CALL(ARGUMENTS): NAME (CODE)", marks a lost device, and returns the status
+ * from the backend's describe(). device may be NULL.
  *
- * A backend's macros around it have the same order of arguments: NAME_CHECK(device, code, error,
- * format, ...) is the status, NAME_TRY(device, code, error, format, ...) returns from the function
- * with the status of a failure, NAME_END(device, code, format, ...) is for functions that destroy.
+ * A backend's macros that call vendor_check() have the same order of arguments: NAME_CHECK(device,
+ * code, error, format, ...) evaluates to the status, NAME_TRY(device, code, error, format, ...)
+ * returns from the function with the status of a failure, NAME_END(device, code, format, ...) is
+ * for functions that destroy.
  */
 __attribute__((format(printf, 5, 6))) int32_t
 vendor_check(ds_accel_plugin_instance_t *instance, ds_accel_plugin_device_t *device, int64_t code,
              struct ds_accel_error *error, const char *format, ...);
-/* ERR_UNSUPPORTED: "mem_alloc_async: libcuda.so.1 has no cuMemAllocAsync (CUDA 11.2)". */
+/* Returns ERR_UNSUPPORTED with the message "CALL: CAUSE", such as "mem_alloc_async: libcuda.so.1
+ * has no cuMemAllocAsync (CUDA 11.2)". */
 int32_t vendor_unsupported(struct ds_accel_error *error, const char *call, const char *cause);
 /*
- * A problem of open() or count(): the reason DRIVER_FAILED, or the reason given, with code and
- * name. Returns -1, for `return vendor_problem_code(...)`.
+ * Fill *problem for a call that failed in open() or count(), with the vendor's code and its name;
+ * reason NONE stands for DRIVER_FAILED. Returns -1, for `return vendor_problem_code(...)`.
  */
 __attribute__((format(printf, 6, 7))) int vendor_problem_code(struct vendor_problem *problem,
                                                               uint32_t reason, void *runtime,
@@ -130,7 +132,7 @@ __attribute__((format(printf, 3, 4))) void vendor_log(const struct ds_accel_host
 
 /* ---- visible devices (vendor_visible.c) ----------------------------------------------------- */
 
-#define VENDOR_KEEPS_ORDER 2u /* the list only hides: another order of devices is refused */
+#define VENDOR_KEEPS_ORDER 2u /* the list only hides devices: a changed order is rejected */
 /*
  * How the vendor's variable hides devices. The frame implements visible_devices_value with it; the
  * backend uses vendor_visible_is_hiding() to report HIDDEN instead of NO_DEVICE.
@@ -144,49 +146,49 @@ struct vendor_visible {
                                    the list (HIP_VISIBLE_DEVICES counts the devices that
                                    ROCR_VISIBLE_DEVICES leaves) */
     uint32_t is_unset_if_empty; /* the runtime treats an empty value as unset */
-    uint32_t is_empty_if_repeated; /* and treats a value that names a device twice as empty */
+    uint32_t is_empty_if_repeated; /* the runtime treats a value with a repeated device as empty */
 };
 /* "CUDA_VISIBLE_DEVICES=\"\" hides every device", written to text; NULL if no variable's
  * value hides every device. */
 VENDOR_IF_LINKED const char *vendor_visible_is_hiding(const struct vendor_visible *variables,
                                                       uint32_t count, char *text, size_t text_size);
 /*
- * Split the value of a variable: calls take with each token, trimmed, until it returns non-zero.
+ * Split the value of a variable: calls take with each trimmed token until take returns non-zero.
  * Returns 0, the non-zero result of take, or -1 if the variable is unset.
  */
 int vendor_visible_each(const char *variable, int (*take)(void *user_data, const char *token),
                         void *user_data);
-/* The name of a device in the variable's value, a list in the order of the devices. 0; 1: the list
-   has no name for the device; -1: the variable is unset. */
+/* Copy the name of a device from the variable's value, a list in the order of the devices. Returns
+   0; 1: the list has no name for the device; -1: the variable is unset. */
 int vendor_visible_name(const ds_accel_plugin_device_t *device, const char *variable, char *name,
                         size_t name_size);
-/* The same, or the device's index if variable is NULL or unset. 0; -1: the list has no name for the
-   device. */
+/* Like vendor_visible_name(), but the name is the device's index if variable is NULL or unset.
+   Returns 0; -1: the list has no name for the device. */
 int vendor_visible_token(const ds_accel_plugin_device_t *device, const char *variable, char *token,
                          size_t token_size);
 
-/* ---- what a backend is ---------------------------------------------------------------------- */
+/* ---- the backend's table -------------------------------------------------------------------- */
 
 #define VENDOR_FILLS_ANYWHERE 8u /* in fill_widths */
 
 struct vendor_backend {
-    const char *name; /* the plugin's: "cuda" */
-    uint64_t flags;   /* DS_ACCEL_FLAG_* if every optional symbol is present */
+    const char *name; /* name of the plugin: "cuda" */
+    uint64_t flags;   /* DS_ACCEL_FLAG_* of a library that has every optional symbol */
     const struct vendor_pattern *pattern;
     const struct vendor_visible *visible; /* [visible_count]: variables that choose devices */
     uint32_t visible_count;
     const char *const *export_prefixes; /* NULL-terminated: variables that jobs inherit */
     const struct ds_accel_env_rule *env_rules;
     uint32_t env_rule_count;
-    uint32_t memory_handle_bytes; /* the vendor's own IPC handle; 0: none. The frame adds the
-                                     pointer's offset in the allocation */
+    uint32_t memory_handle_bytes; /* size of the vendor's IPC handle; 0: it has none. The frame adds
+                                     the pointer's offset in the allocation */
     uint32_t event_handle_bytes;
     uint32_t allocation_align_bytes; /* alignment that alloc() guarantees; the frame makes larger
                                         ones */
     uint32_t captures_no_ipc_events; /* a capture can neither record nor wait for INTERPROCESS
                                         events */
-    uint32_t times_are_unsigned;     /* event_elapsed_ms() returns a huge number for a later and an
-                                        earlier mark */
+    uint32_t times_are_unsigned;     /* event_elapsed_ms() returns a huge, not a negative number, if
+                                        start was reached after end */
     uint32_t frees_wait;             /* free(), free_pinned() and host_unregister() wait for the
                                         device's work themselves */
     /* open() leaves descriptors or threads that close() cannot end, or the library does not survive
@@ -195,30 +197,31 @@ struct vendor_backend {
     /* Only device_identity() needs what identify() reads, so only device_identity() calls it. */
     uint32_t identifies_late;
     /*
-     * The backend itself tracks what the frame tracks for others: whether an event was recorded,
-     * and if in a capture; on which stream a capture must end; what a graph keeps alive. The frame
-     * passes such calls on. Graphs can be launched on streams of any device.
+     * The backend tracks facts that the frame tracks for other backends: whether an event was
+     * recorded, and whether in a capture; on which stream a capture must end; which objects a graph
+     * keeps alive. The frame does not check these. Graphs can be launched on streams of any device.
      */
     uint32_t tracks_captures;
     /* If not 0, the handle has this many zeroed bytes for the native stream: stream_create() finds
        them in *native_out, and they are freed with the handle. */
     uint32_t stream_bytes;
-    /* Work that is left after stream_destroy() is still done; device_wait() waits for it. */
+    /* Work that is queued at stream_destroy() still runs; device_wait() waits for that work. */
     uint32_t ends_streams_late;
-    uint64_t max_align_bytes;   /* of alloc(); 0: 2^30, for pinned memory too */
+    uint64_t max_align_bytes;   /* largest alignment of alloc(); 0: 2^30, for pinned memory too */
     uint32_t reads_host_memory; /* the device can use every host address */
-    /* Calls accept objects of different instances, whose devices are no peers. */
+    /* Calls accept objects of different instances, whose devices cannot access each other. */
     uint32_t mixes_instances;
-    /* alloc() may return memory in a range of mem_register(), since it uses the program's heap. */
+    /* alloc() may return memory in a range of mem_register(), because it allocates from the heap
+       that the program uses too. */
     uint32_t allocates_in_registered;
     uint32_t ignores_null_first; /* mem_free(NULL, NULL) succeeds */
 
-    /* -- life; the vendor's device numbering below is the instance's: index 0 .. count-1 -- */
+    /* -- opening and closing the runtime; its devices have the indexes 0 .. count-1 -- */
 
     /*
-     * Open and start the vendor's libraries: the main library, or a problem; others (telemetry,
-     * ranges) if they are present. Creates no context, and no thread if that can be avoided. Called
-     * by probe and by init.
+     * Open and start the vendor's libraries: the main library, whose absence is a problem, and
+     * others (telemetry, ranges) if they are present. Creates no context, and no thread if that can
+     * be avoided. Called by probe and by init.
      */
     int (*open)(const struct ds_accel_host *host, void **runtime_out,
                 struct vendor_problem *problem);
@@ -226,21 +229,22 @@ struct vendor_backend {
     /* Count visible devices; 0 is no error of this call: the frame distinguishes HIDDEN from
      * NO_DEVICE. */
     int (*count)(void *runtime, uint32_t *count_out, struct vendor_problem *problem);
-    /* probe only, may be NULL: a device that cannot be used (DEVICE_TOO_OLD, DEVICE_BUSY).
-     * usable_out: the number of usable devices. variant: struct ds_accel_verdict's, 32 bytes, "" so
-     * far. */
+    /* Optional, called by probe: report a device that cannot be used (DEVICE_TOO_OLD, DEVICE_BUSY).
+     * usable_out: the number of usable devices. variant: the 32 bytes of the member of struct
+     * ds_accel_verdict, "" before the call. */
     int (*judge)(void *runtime, uint32_t count, uint32_t *usable_out, char *variant,
                  struct vendor_problem *problem);
-    /* status: DS_ACCEL_ERR_*, name: the vendor's, NULL unknown. code is not the success code 0. */
+    /* Translate a code other than 0, the code of success: the status is DS_ACCEL_ERR_* or
+     * NOT_READY, the name is the vendor's (NULL: unknown). */
     void (*describe)(void *runtime, int64_t code, int32_t *status_out, const char **name_out);
-    /* versions, communication and compile backend, flags that optional symbols take away; filled
-       with the backend's own before. */
+    /* Fill versions, the communication and the compile backend, and clear the flags whose optional
+       symbols are missing; info has the values of this table before the call. */
     int32_t (*backend_info)(ds_accel_plugin_instance_t *instance,
                             struct ds_accel_backend_info *info, struct ds_accel_error *error);
-    /* Optional: the detail of a good verdict, in place of the library and its version. */
+    /* Optional: write the detail of a good verdict, in place of the library and its version. */
     void (*evidence)(void *runtime, char *text, size_t text_size);
-    /* Optional: the part of open() that only init needs, with the flags of backend_info(), which
-       init does not call then. */
+    /* Optional: do the part of open() that only init needs, and return the flags that
+       backend_info() would return; init does not call backend_info() then. */
     int32_t (*start)(void *runtime, uint64_t *flags_out, struct ds_accel_error *error);
 
     /* -- devices -- */
@@ -250,19 +254,19 @@ struct vendor_backend {
      * numa_node, power_state and node_path from sysfs afterwards if the backend did not. */
     int32_t (*identify)(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
                         struct ds_accel_error *error);
-    /* First opening: context, device->state, device->info (name, memory, compute units, flags...).
-     * native_context: 0, or the program's own context (device_open_native; the slot is NULL without
-     * takes_native). */
+    /* Called for the first opening: creates the context and device->state, and fills device->info
+     * (name, memory, compute units, flags...). native_context: 0, or the program's own context, for
+     * the slot device_open_native, which is NULL without takes_native_context. */
     int32_t (*device_open)(ds_accel_plugin_device_t *device, uint64_t native_context,
                            struct ds_accel_error *error);
     void (*device_close)(ds_accel_plugin_device_t *device);
-    /* Optional: ends the device's work before the frame frees its memory. With it, shutdown closes
-       devices that are still open. */
+    /* Optional: stops the device's work before the frame frees its memory. A backend with this
+       function has devices that are still open closed by shutdown. */
     void (*device_stop)(ds_accel_plugin_device_t *device);
-    /* Optional: is the calling thread one that runs tasks of stream_task()? Such a thread does not
-       stop a device. */
+    /* Optional: does the calling thread run tasks of stream_task()? Such a thread does not stop a
+       device. */
     int (*runs_tasks)(ds_accel_plugin_instance_t *instance);
-    /* Optional: facts that change or are expensive; called for each device_info(). */
+    /* Optional: fill facts that change or are expensive; called for each device_info(). */
     int32_t (*device_info)(ds_accel_plugin_device_t *device, struct ds_accel_device_info *info,
                            struct ds_accel_error *error);
     uint32_t takes_native_context;
@@ -273,21 +277,21 @@ struct vendor_backend {
                      struct ds_accel_error *error);
     void (*leave)(ds_accel_plugin_device_t *device, uint64_t saved);
     uint32_t
-        enters_for_streams; /* stream_, event_, copy_async, fill_async, graph calls need it too */
+        enters_for_streams; /* stream_*, event_*, copy_async, fill_async and graph_* need enter() */
     /* The slots device_get_current and device_set_current. *index_out UINT32_MAX: no device is
      * current. */
     int32_t (*get_current)(ds_accel_plugin_instance_t *instance, uint32_t *index_out,
                            struct ds_accel_error *error);
     int32_t (*set_current)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
-    /* Waits without a timeout; the frame implements timeouts with queries of the streams it
-     * knows. */
+    /* Waits without a timeout; the frame implements timeouts with queries of the device's
+     * streams. */
     int32_t (*device_synchronize)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
     int32_t (*device_health)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
     /*
-     * Optional: wait with any timeout, including 0 and UINT64_MAX; ERR_TIMEOUT. They replace
-     * device_synchronize(), stream_synchronize(), event_synchronize() and the frame's queries with
-     * a deadline, for runtimes whose devices cannot be lost. device_wait() is called with the
-     * device not entered.
+     * Optional: these three wait with any timeout, including 0 and UINT64_MAX, and return
+     * ERR_TIMEOUT when it expires. They replace device_synchronize(), stream_synchronize(),
+     * event_synchronize() and the frame's queries with a deadline, for runtimes whose devices
+     * cannot be lost. device_wait() is called without enter().
      */
     int32_t (*device_wait)(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
                            struct ds_accel_error *error);
@@ -309,7 +313,7 @@ struct vendor_backend {
                                      int32_t *greatest_out, struct ds_accel_error *error);
     int32_t (*stream_synchronize)(ds_accel_plugin_device_t *device, void *native,
                                   struct ds_accel_error *error);
-    /* Optional: the runtime waits with a timeout itself. ERR_TIMEOUT. */
+    /* Optional, for runtimes that implement a timeout: wait, or return ERR_TIMEOUT. */
     int32_t (*stream_synchronize_for)(ds_accel_plugin_device_t *device, void *native,
                                       uint64_t timeout_ns, struct ds_accel_error *error);
     int32_t (*stream_query)(ds_accel_plugin_device_t *device, void *native,
@@ -334,7 +338,8 @@ struct vendor_backend {
     int32_t (*event_record)(ds_accel_plugin_device_t *device, void *native, void *native_stream,
                             struct ds_accel_error *error);
     int32_t (*event_query)(ds_accel_plugin_device_t *device, void *native,
-                           struct ds_accel_error *error); /* recorded before; OK or NOT_READY */
+                           struct ds_accel_error *error); /* OK or NOT_READY; only called for a
+                                                             recorded event */
     int32_t (*event_synchronize)(ds_accel_plugin_device_t *device, void *native,
                                  struct ds_accel_error *error);
     int32_t (*event_elapsed_ms)(ds_accel_plugin_device_t *device, void *start, void *end,
@@ -348,7 +353,7 @@ struct vendor_backend {
     int32_t (*alloc)(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                      struct ds_accel_error *error);
     /* In place of alloc() and alloc_pinned(), for runtimes that align; align_bytes is 0 or a power
-       of two. alloc_aligned() may raise *size_bytes, which free_sized() gets later. */
+       of two. alloc_aligned() may raise *size_bytes; free_sized() receives the raised size. */
     int32_t (*alloc_aligned)(ds_accel_plugin_device_t *device, uint64_t *size_bytes,
                              uint64_t align_bytes, void **pointer_out,
                              struct ds_accel_error *error);
@@ -360,7 +365,7 @@ struct vendor_backend {
                             void **pointer_out, struct ds_accel_error *error);
     int32_t (*free_pinned)(ds_accel_plugin_device_t *device, void *pointer,
                            struct ds_accel_error *error);
-    uint32_t pinned_flags; /* DS_ACCEL_PINNED_* that alloc_pinned and host_register know */
+    uint32_t pinned_flags; /* DS_ACCEL_PINNED_* that alloc_pinned and host_register support */
     int32_t (*host_register)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                              uint32_t flags, struct ds_accel_error *error);
     int32_t (*host_unregister)(ds_accel_plugin_device_t *device, void *pointer,
@@ -382,11 +387,11 @@ struct vendor_backend {
                              struct ds_accel_error *error); /* freed by free() */
     int32_t (*host_device_pointer)(ds_accel_plugin_device_t *device, void *host_pointer,
                                    void **device_pointer_out, struct ds_accel_error *error);
-    /* Optional: complete on return. Without it the frame uses copy_async on a stream kept for
-     * that. */
+    /* Optional: a copy that is complete on return. Without it the frame uses copy_async on a stream
+     * that it keeps for such copies. */
     int32_t (*copy)(ds_accel_plugin_device_t *device, void *destination, const void *source,
                     uint64_t size_bytes, uint32_t kind, struct ds_accel_error *error);
-    /* kind: DS_ACCEL_COPY_*, INFER only with UNIFIED_ADDRESSES. HOST_TO_HOST may come. */
+    /* kind: DS_ACCEL_COPY_*, HOST_TO_HOST included; INFER only with UNIFIED_ADDRESSES. */
     int32_t (*copy_async)(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                           const void *source, uint64_t size_bytes, uint32_t kind,
                           struct ds_accel_error *error);
@@ -394,17 +399,18 @@ struct vendor_backend {
                                ds_accel_plugin_device_t *destination_device, void *destination,
                                ds_accel_plugin_device_t *source_device, const void *source,
                                uint64_t size_bytes, struct ds_accel_error *error);
-    /* count elements of pattern_bytes (1, 2 or 4). fill_widths: the widths that the runtime has;
-       the frame implements the others with a copy that doubles. */
+    /* Fill count elements of pattern_bytes (1, 2 or 4). fill_widths: the widths that the runtime
+       has; the frame implements the others with copies, each twice as large as the one before. */
     int32_t (*fill_async)(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                           uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
                           struct ds_accel_error *error);
     uint32_t fill_widths; /* 1 | 2 | 4; VENDOR_FILLS_ANYWHERE: at any address */
     int32_t (*memory_info)(ds_accel_plugin_device_t *device, uint64_t *free_out,
                            uint64_t *total_out, struct ds_accel_error *error);
-    /* Optional, if a program's memory is more than its allocations here: the figures of mem_info(),
-       before the limit of mem_set_limit(); of mem_stats(), where *stats has the frame's figures;
-       and mem_reset_peaks(). */
+    /* Optional, if a program's memory is more than its allocations here. usage_info() fills the
+       values of mem_info(), without the limit of mem_set_limit(); usage_stats() changes those of
+       mem_stats(), where *stats has the frame's counters; usage_reset_peaks() is
+       mem_reset_peaks(). */
     int32_t (*usage_info)(ds_accel_plugin_device_t *device, struct ds_accel_memory_info *info,
                           struct ds_accel_error *error);
     int32_t (*usage_stats)(ds_accel_plugin_device_t *device, struct ds_accel_memory_stats *stats,
@@ -417,9 +423,9 @@ struct vendor_backend {
                            uint64_t size_bytes, void **pointer_out, struct ds_accel_error *error);
     int32_t (*free_async)(ds_accel_plugin_device_t *device, void *native_stream, void *pointer,
                           struct ds_accel_error *error);
-    /* In place of free_async(), for memory of alloc() too: in stream order the runtime calls
-       before(argument), from any thread, and then frees the memory; until then the bytes count as
-       allocated. */
+    /* In place of free_async(), also for memory of alloc(): in stream order the runtime calls
+       before(argument), from any thread, and frees the memory after that; until then the bytes
+       count as allocated. */
     int32_t (*free_in_order)(ds_accel_plugin_device_t *device, void *native_stream, void *pointer,
                              uint64_t size_bytes, void (*before)(void *argument), void *argument,
                              struct ds_accel_error *error);
@@ -451,7 +457,7 @@ struct vendor_backend {
 
     int32_t (*capture_begin)(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
                              struct ds_accel_error *error);
-    /* ERR_STATE if the capture was broken; it has ended in any case. */
+    /* ERR_STATE if the capture was broken, which ends the capture too. */
     int32_t (*capture_end)(ds_accel_plugin_device_t *device, void *native_stream, void **native_out,
                            struct ds_accel_error *error);
     int32_t (*capture_status)(ds_accel_plugin_device_t *device, void *native_stream,
@@ -461,7 +467,7 @@ struct vendor_backend {
     int32_t (*capture_check)(ds_accel_plugin_device_t *device, void *native_stream,
                              const char *slot, struct ds_accel_error *error);
     void (*graph_destroy)(ds_accel_plugin_device_t *device, void *native);
-    /* NULL: the graph itself is launched (ACL's model running instance). */
+    /* NULL: the runtime launches the graph itself (ACL's model running instance). */
     int32_t (*graph_instantiate)(ds_accel_plugin_device_t *device, void *native, void **exec_out,
                                  struct ds_accel_error *error);
     void (*graph_exec_destroy)(ds_accel_plugin_device_t *device, void *exec);
@@ -489,14 +495,14 @@ struct vendor_backend {
     int32_t (*links)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                      struct ds_accel_link *links, uint32_t capacity, uint32_t *count_out,
                      struct ds_accel_error *error);
-    /* domain and category may be NULL. The frame keeps no depth. */
+    /* domain and category may be NULL. The frame calls range_pop() only if a range is open. */
     int32_t (*range_push)(ds_accel_plugin_instance_t *instance, const char *message,
                           const char *domain, const char *category, struct ds_accel_error *error);
     int32_t (*range_pop)(ds_accel_plugin_instance_t *instance, const char *domain,
                          struct ds_accel_error *error);
     int32_t (*profiler_start)(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error);
     int32_t (*profiler_stop)(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error);
-    /* "2" or "GPU-...": name of this device in variables[which]; -1: none. */
+    /* Write the device's name in variable visible[which], "2" or "GPU-..."; -1: it has none. */
     int (*visible_token)(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                          size_t token_size);
 
@@ -527,12 +533,13 @@ struct vendor_backend {
     /* -- native handles; NULL: native itself is the vendor's handle -- */
 
     uint64_t (*native_handle)(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
-    /* kind STREAM or EVENT: the backend's native value for the program's own handle. NULL: the
-     * handle itself. */
+    /* kind STREAM or EVENT: return the backend's native value for the program's own handle. A
+     * backend without this function uses the handle itself. */
     int32_t (*native_wrap)(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t handle,
                            void **native_out, struct ds_accel_error *error);
     void (*native_unwrap)(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
-    /* For memory that is an object (cl_mem): the object of an address and the offset in it. */
+    /* For memory that is an object (cl_mem): return the object that contains an address, and the
+     * offset in the object. */
     int32_t (*native_memory)(ds_accel_plugin_device_t *device, const void *pointer,
                              uint64_t *object_out, uint64_t *offset_out,
                              struct ds_accel_error *error);
@@ -547,7 +554,7 @@ struct vendor_backend {
 /* Is a part of the range registered by mem_register(), or being registered now? A range that is
  * being unregistered does not count. */
 int vendor_is_registered(ds_accel_plugin_instance_t *instance, uintptr_t start, uintptr_t end);
-/* For host_register() that failed: the range no longer counts as being registered. */
+/* Called by a host_register() that fails: the range no longer counts as being registered. */
 void vendor_register_failed(ds_accel_plugin_instance_t *instance, void *pointer);
 /* Unmap every mapping in the range, of any device, before the addresses are released. */
 void vendor_vmem_clear(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes);

@@ -182,7 +182,7 @@ struct vendor_block *vendor_block_any(const struct vendor_register *blocks,
     return block;
 }
 
-/* Skips other blocks in the range, and those that are being unregistered. The caller holds the
+/* Skips other blocks in the range, and blocks that are being unregistered. The caller holds the
    register's lock. */
 static int is_registered(const struct vendor_register *blocks, uintptr_t start, uintptr_t end)
 {

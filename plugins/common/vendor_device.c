@@ -256,7 +256,7 @@ static void stop_if_closed(ds_accel_plugin_device_t *device)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Instance lock held. Facts that are equal for every backend are filled first. */
+/* Fill the facts that are equal for every backend. The caller holds instance->lock. */
 static int32_t prepare(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     struct vendor_device *frame = device->frame;
@@ -297,7 +297,7 @@ static int32_t read_priorities(ds_accel_plugin_device_t *device, struct ds_accel
     return status;
 }
 
-/* The first of several openings. Instance lock held. */
+/* Start a device that is not started. The caller holds instance->lock. */
 static int32_t start_device(ds_accel_plugin_device_t *device, uint64_t native_context,
                             struct ds_accel_error *error)
 {

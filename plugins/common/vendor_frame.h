@@ -9,7 +9,7 @@
 /* ---- checks at the start of calls (vendor_call.c) ------------------------------------------- */
 
 int32_t vendor_null(struct ds_accel_error *error, const char *slot, const char *what);
-/* ERR_INVALID if flags has bits outside known; the error names these bits. */
+/* ERR_INVALID if flags has bits outside known; the message lists these bits. */
 int32_t vendor_check_flags(uint32_t flags, uint32_t known, const char *slot,
                            struct ds_accel_error *error);
 int32_t vendor_check_instance(const ds_accel_plugin_instance_t *instance, const char *slot,
@@ -18,12 +18,12 @@ int32_t vendor_check_index(const ds_accel_plugin_instance_t *instance, uint32_t 
                            const char *slot, struct ds_accel_error *error);
 int32_t vendor_check_array(const void *array, uint32_t capacity, const uint32_t *count_out,
                            const char *slot, struct ds_accel_error *error);
-/* The stream belongs to the same instance. */
+/* ERR_INVALID unless peer is a device of the same instance as device. */
 int32_t vendor_check_peer(const ds_accel_plugin_device_t *device,
                           const ds_accel_plugin_device_t *peer, const char *slot,
                           struct ds_accel_error *error);
-/* Runs the host tasks that the runtime will not call any more: a caller that learns of the loss may
- * wait for them. */
+/* Returns ERR_DEVICE_LOST. Runs the host tasks that the runtime will not call any more first,
+ * because a caller that receives this error may wait for them. */
 int32_t vendor_fail_lost(ds_accel_plugin_device_t *device, const char *slot,
                          struct ds_accel_error *error);
 
@@ -32,8 +32,8 @@ static inline int vendor_is_lost(ds_accel_plugin_device_t *device)
     return atomic_load_explicit(&device->is_lost, memory_order_relaxed) != 0;
 }
 
-/* The handle is not NULL and its device is not lost. For a lost device the runtime is called only
- * to free and destroy, since most runtimes hang in other calls. */
+/* These three checks pass if the handle is not NULL and its device is not lost. For a lost device
+ * the runtime is called only to free and destroy, since most runtimes hang in other calls. */
 static inline int32_t vendor_check_device(ds_accel_plugin_device_t *device, const char *slot,
                                           struct ds_accel_error *error)
 {
@@ -68,8 +68,8 @@ static inline int32_t vendor_begin(ds_accel_plugin_device_t *device, uint64_t *s
                                         : DS_ACCEL_OK;
 }
 
-/* For calls without an error. Zeroing a struct ds_accel_error takes longer than destroying some
-   objects, so one is made only if the backend has an enter(). */
+/* vendor_begin() for calls that return no error. Zeroing a struct ds_accel_error takes longer than
+   destroying some objects, so the struct is made only if the backend has an enter(). */
 static inline int32_t vendor_begin_to_destroy(ds_accel_plugin_device_t *device, uint64_t *saved_out)
 {
     if (vendor_backend.enter != NULL) {
@@ -87,7 +87,8 @@ static inline void vendor_end(ds_accel_plugin_device_t *device, uint64_t saved)
     }
 }
 
-/* Evaluate a call of the backend with the device entered; status is a variable. */
+/* Make a call of the backend with the device entered, and store its result in the variable
+ * status. */
 #define VENDOR_CALL(device, error, status, call) \
     do { \
         uint64_t vendor_saved_ = 0; \
@@ -97,7 +98,7 @@ static inline void vendor_end(ds_accel_plugin_device_t *device, uint64_t saved)
             vendor_end(device, vendor_saved_); \
         } \
     } while (0)
-/* The same for a call on a stream, event or graph: most runtimes need no device for these. */
+/* VENDOR_CALL for a stream, event or graph: most runtimes need no current device for these. */
 #define VENDOR_WORK(device, error, status, call) \
     do { \
         if (vendor_backend.enters_for_streams) { \
@@ -106,8 +107,8 @@ static inline void vendor_end(ds_accel_plugin_device_t *device, uint64_t saved)
             (status) = (call); \
         } \
     } while (0)
-/* The same for a function that returns nothing; it is called even if the device can't be
- * entered. */
+/* VENDOR_CALL for a function that returns nothing; the function is called even if the device can't
+ * be entered. */
 #define VENDOR_DESTROY(device, call) \
     do { \
         uint64_t vendor_saved_ = 0; \
@@ -118,8 +119,8 @@ static inline void vendor_end(ds_accel_plugin_device_t *device, uint64_t saved)
         } \
     } while (0)
 
-/* Call ask(subject) until it returns OK, fails or the timeout expires: DS_ACCEL_OK, ERR_TIMEOUT,
- * ... */
+/* Call ask(subject) while it returns NOT_READY. Returns its last status, or ERR_TIMEOUT if the
+ * timeout expires first. */
 int32_t vendor_poll(int32_t (*ask)(void *subject, struct ds_accel_error *error), void *subject,
                     uint64_t timeout_ns, const char *slot, struct ds_accel_error *error);
 
@@ -129,34 +130,36 @@ struct vendor_copier;
 struct vendor_task;
 struct vendor_keep;
 
-/* device->frame. */
+/* The struct of device->frame. */
 struct vendor_device {
-    pthread_mutex_t lock;              /* guards the next three */
-    ds_accel_plugin_stream_t *streams; /* all streams of the device, with the default stream */
-    ds_accel_plugin_stream_t *ended;   /* destroyed by the program, with work left to do */
+    pthread_mutex_t lock;              /* guards the next three members */
+    ds_accel_plugin_stream_t *streams; /* all streams of the device, the default stream included */
+    ds_accel_plugin_stream_t *ended;   /* streams destroyed by the program before they were idle */
     struct vendor_copier *copiers;     /* idle streams for mem_copy */
-    pthread_mutex_t task_lock;         /* guards the next five; never held in a call */
+    pthread_mutex_t task_lock;         /* guards the next five members; never held during a call of
+                                          the runtime or of a task */
     struct vendor_task *pending;       /* host tasks queued in the runtime */
     struct vendor_task *running;       /* host tasks that the runtime is calling */
     struct vendor_task *abandoned;     /* abandoned tasks: the frame ran them, and the runtime may
                                           still call them */
-    struct vendor_keep *captures;      /* of captures in progress */
+    struct vendor_keep *captures;      /* keeps of captures in progress */
     struct vendor_keep *orphans;       /* captured tasks whose graph is unknown */
     int32_t least_priority;
     int32_t greatest_priority;
     uint32_t is_identified;
     /* Guarded by instance->lock: */
-    uint32_t is_started;    /* from the first opening until the stop */
-    uint32_t drainer_count; /* threads that wait for its work in order to stop it */
-    pthread_cond_t drained; /* drainer_count fell */
+    uint32_t is_started;    /* set from the first opening until the device is stopped */
+    uint32_t drainer_count; /* threads that wait for the device's work before they stop it */
+    pthread_cond_t drained; /* signalled when drainer_count falls */
     atomic_uint opening;    /* how often open_count rose from 0; also read without the lock */
 };
 
-/* Fill the facts that sysfs has and the backend did not fill. */
+/* Fill device->identity with the backend's identify(). */
 int32_t vendor_device_identify(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
-/* Create and destroy the frames of the instance's devices; -1: no memory. */
+/* Allocate instance->devices and the frame of each device; -1: out of memory. */
 int vendor_devices_create(ds_accel_plugin_instance_t *instance);
-/* Close the devices that the program left open. */
+/* Stop the started devices that are closed; if the backend has a device_stop(), also those that the
+ * program left open. */
 void vendor_devices_stop(ds_accel_plugin_instance_t *instance);
 void vendor_devices_destroy(ds_accel_plugin_instance_t *instance);
 /* "/dev/dri/renderD128" of a PCI device, if the pattern has such a node; "" otherwise. */
@@ -179,7 +182,7 @@ enum vendor_source {
 enum vendor_phase {
     VENDOR_PHASE_USABLE,
     VENDOR_PHASE_BEGINNING, /* being registered or mapped */
-    VENDOR_PHASE_ENDING     /* taken, to be released */
+    VENDOR_PHASE_ENDING     /* taken from other threads, and being released */
 };
 
 /* One range of addresses. Blocks of one space never overlap. */
@@ -189,18 +192,18 @@ struct vendor_block {
     uint32_t space; /* vendor_block_space() */
     uint32_t kind;  /* DS_ACCEL_POINTER_* */
     enum vendor_source source;
-    uint32_t flags; /* of mem_alloc_pinned, mem_register */
+    uint32_t flags; /* flags of mem_alloc_pinned or mem_register */
     ds_accel_plugin_device_t *device;
     void *start; /* the runtime's pointer; base may be above it, for alignment */
     uint64_t start_size_bytes;
     uint64_t id;                   /* unique in the process */
-    uint32_t is_async;             /* of mem_alloc_async */
-    uint32_t open_count;           /* of an import */
-    unsigned char *handle;         /* of an import: the vendor's bytes */
+    uint32_t is_async;             /* allocated by mem_alloc_async */
+    uint32_t open_count;           /* imports only: openings that are not closed */
+    unsigned char *handle;         /* imports only: the vendor's IPC handle */
     struct vendor_export *exports; /* exported handles that must be withdrawn */
-    ds_accel_plugin_vmem_t *vmem;  /* of a mapping */
+    ds_accel_plugin_vmem_t *vmem;  /* mappings only: the mapped memory */
     enum vendor_phase phase;
-    uint32_t user_count;                  /* of a mapping: calls that are changing its access */
+    uint32_t user_count;                  /* mappings only: calls that are changing the access */
     struct vendor_block *next, *previous; /* all blocks of the register */
 };
 
@@ -209,23 +212,26 @@ struct vendor_register *vendor_register_create(void);
 void vendor_register_destroy(struct vendor_register *blocks);
 void vendor_register_lock(struct vendor_register *blocks);
 void vendor_register_unlock(struct vendor_register *blocks);
-/* Space of a device's memory, or of host memory; 0 if all addresses are in one space. Registered
- * memory can have a space of its own. */
+/* Space of a device's memory, or 0: the space of host memory, and of all memory if all addresses
+ * are in one space. Registered memory can have a space of its own. */
 uint32_t vendor_block_space(const ds_accel_plugin_device_t *device, uint32_t kind);
 /*
- * The caller holds the lock. Find the block that contains the address, or any block that overlaps
- * the range; NULL. Insertion takes a block made with vendor_block_create(): 0; -1: its range
- * overlaps a block in the register; -2: no memory.
+ * For the functions below, up to vendor_block_any(), the caller holds the register's lock.
+ * vendor_block_find() returns the block that contains the address, vendor_block_overlap() any block
+ * that overlaps the range; NULL: there is none. vendor_block_insert() inserts a block made with
+ * vendor_block_create() and returns 0; -1: the range overlaps a block in the register; -2: out of
+ * memory.
  */
 struct vendor_block *vendor_block_find(const struct vendor_register *blocks, uint32_t space,
                                        const void *address);
-/* As a program sees it: device memory, else host memory. device may be NULL. */
+/* The usable block that contains a program's address: device memory first, then host memory. device
+ * may be NULL. */
 struct vendor_block *vendor_block_look_up(const struct vendor_register *blocks,
                                           const ds_accel_plugin_device_t *device,
                                           const void *address);
 struct vendor_block *vendor_block_overlap(const struct vendor_register *blocks, uint32_t space,
                                           const void *address, uint64_t size_bytes);
-/* Any block with a part of the range, registered memory included. */
+/* Any block that overlaps the range, in the space or in that of registered memory. */
 struct vendor_block *vendor_block_overlap_any(const struct vendor_register *blocks, uint32_t space,
                                               const void *address, uint64_t size_bytes);
 int vendor_block_insert(struct vendor_register *blocks, struct vendor_block *block);
@@ -235,14 +241,15 @@ void vendor_block_remove(struct vendor_register *blocks, struct vendor_block *bl
 struct vendor_block *vendor_block_any(const struct vendor_register *blocks,
                                       const ds_accel_plugin_device_t *device);
 
-/* A zeroed block with an id; NULL: no memory. */
+/* Allocate a block with an id, its other members zero; NULL: out of memory. */
 struct vendor_block *vendor_block_create(ds_accel_plugin_device_t *device,
                                          enum vendor_source source, uint32_t kind);
 void vendor_block_destroy(struct vendor_block *block);
 /*
- * Insert under the lock; a failure fills the error and frees the block. Registered memory and
- * mappings are inserted before the runtime has them, so that no other thread uses the addresses:
- * vendor_block_confirm() makes them usable, vendor_block_end() removes them again.
+ * Lock the register and insert the block; a failure fills the error and frees the block. Registered
+ * memory and mappings are inserted before the runtime registers or maps them, so that no other
+ * thread uses the addresses: vendor_block_confirm() makes them usable, vendor_block_end() removes
+ * them again.
  */
 int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
                            struct ds_accel_error *error);
@@ -250,37 +257,37 @@ int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
  * Take the block that begins at the pointer, belongs to the device and has one of the sources (a
  * set of 1 << source); NULL: no such block. Memory that the runtime chose leaves the register,
  * since another thread may get the same address as soon as it is freed. Addresses that the program
- * chose (registered memory, mappings) stay until vendor_block_end(), so that nobody can use them
- * again before the runtime has let go of them.
+ * chose (registered memory, mappings) stay until vendor_block_end(), so that no thread can register
+ * or map them again before the runtime has released them.
  */
 struct vendor_block *vendor_block_take(ds_accel_plugin_device_t *device, const void *pointer,
                                        uint32_t sources);
-/* The same, but memory that the runtime chose stays in the register too: it is freed only after
- * vendor_block_end(). */
+/* Like vendor_block_take(), but memory that the runtime chose stays in the register too: such
+ * memory is freed only after vendor_block_end(). */
 struct vendor_block *vendor_block_take_in_order(ds_accel_plugin_device_t *device,
                                                 const void *pointer, uint32_t sources);
-/* Is there such a block? */
+/* Would vendor_block_take() find a block? */
 int vendor_block_exists(ds_accel_plugin_device_t *device, const void *pointer, uint32_t sources);
-/* Take a block that was found; the caller holds the register's lock. */
+/* Take a usable block that the caller has found; the caller holds the register's lock. */
 void vendor_block_take_found(struct vendor_register *blocks, struct vendor_block *block);
 void vendor_block_confirm(struct vendor_block *block);
-/* Put a block back that was taken: the runtime failed to free it. */
+/* Undo vendor_block_take(), because the runtime failed to free the memory. */
 void vendor_block_put_back(struct vendor_block *block);
-/* Destroy a block that was taken. */
+/* Remove a taken block from the register, if it is still there, and destroy it. */
 void vendor_block_end(struct vendor_block *block);
 
-/* ---- figures (vendor_usage.c) --------------------------------------------------------------- */
+/* ---- usage counters (vendor_usage.c) -------------------------------------------------------- */
 
 struct vendor_usage *vendor_usage_create(void);
 void vendor_usage_destroy(struct vendor_usage *usage);
 void vendor_usage_reset(struct vendor_usage *usage);
-/* Forget the limit, peaks and counts, but not the memory that is still allocated. */
+/* Reset the limit, peaks and counts, but not the sizes of memory that is still allocated. */
 void vendor_usage_reopen(struct vendor_usage *usage);
 /* Reserve the bytes for an allocation: 0, or -1 if they would exceed the limit. */
 int vendor_usage_add(struct vendor_usage *usage, uint64_t size_bytes);
 void vendor_usage_succeed(struct vendor_usage *usage); /* the allocation was made */
 void vendor_usage_fail(struct vendor_usage *usage, uint64_t size_bytes, int32_t status);
-void vendor_usage_subtract(struct vendor_usage *usage, uint64_t size_bytes); /* it was freed */
+void vendor_usage_subtract(struct vendor_usage *usage, uint64_t size_bytes); /* memory was freed */
 /* ERR_NO_MEMORY because of the limit or an impossible size; counts the failure and reports the
  * figures. */
 int32_t vendor_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *slot,
@@ -288,27 +295,27 @@ int32_t vendor_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_byte
 
 /* ---- streams, tasks and what captures keep (vendor_stream.c, vendor_task.c) ------------------ */
 
-/* stream->frame */
+/* The struct of stream->frame. */
 struct vendor_stream {
-    ds_accel_plugin_stream_t *next, *previous; /* the device's; its lock */
-    struct vendor_keep *_Atomic capture; /* begun by graph_capture_begin, not ended; other threads
-                                            read it while they wait for the device or mark the
-                                            stream */
+    ds_accel_plugin_stream_t *next, *previous; /* list in vendor_device, guarded by its lock */
+    struct vendor_keep *_Atomic capture; /* keep of the capture that graph_capture_begin started,
+                                            or NULL; other threads read it while they wait for the
+                                            device or mark the stream */
 };
 
 /* Objects that a graph needs while it can run: host tasks and pattern buffers.
  * Reference-counted. */
 struct vendor_keep {
-    struct vendor_keep *next; /* captures, orphans */
+    struct vendor_keep *next; /* in the list captures or orphans of the device */
     atomic_uint references;
     ds_accel_plugin_device_t *device;
-    pthread_mutex_t lock; /* guards the list */
+    pthread_mutex_t lock; /* guards items */
     struct vendor_task *items;
 };
 
 ds_accel_plugin_stream_t *vendor_stream_handle_create(ds_accel_plugin_device_t *device,
                                                       void *native);
-/* The handle only, not the native stream. */
+/* Free the handle, but not the native stream. */
 void vendor_stream_handle_destroy(ds_accel_plugin_stream_t *stream);
 /* Make and destroy the default stream. */
 int32_t vendor_stream_open_default(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
@@ -321,7 +328,7 @@ int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *i
                                    struct ds_accel_error *error);
 int32_t vendor_stream_wait(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns, const char *slot,
                            struct ds_accel_error *error);
-/* Wait for an event, as stream_wait_event does. */
+/* Make the stream wait for an event, as stream_wait_event does. */
 int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
                                const char *slot, struct ds_accel_error *error);
 /* OK if every stream of the device that does not capture is idle, destroyed streams included, else
@@ -336,24 +343,25 @@ void vendor_streams_destroy(ds_accel_plugin_device_t *device);
 int32_t vendor_task_submit(ds_accel_plugin_stream_t *stream, ds_accel_host_task_t task,
                            void *user_data, struct ds_accel_error *error);
 /*
- * Hold memory of malloc() for work: create the task, which owns the memory, before the work is
- * queued, so that nothing can fail afterwards. Then either keep the task with the captured graph,
- * before the work is queued, or hold it until the stream has passed the work; both functions take
+ * Keep a buffer of malloc() until queued work has used it. vendor_task_holding() makes a task that
+ * owns the buffer, before the work is queued, so that the rest cannot run out of memory. Captured
+ * work: vendor_task_keep() gives the task to the graph, before the work is queued. Other work:
+ * vendor_task_hold() keeps the task until the stream has passed the work. Both take ownership of
  * the task.
  */
 struct vendor_task *vendor_task_holding(ds_accel_plugin_device_t *device, void *memory);
-void vendor_task_destroy(struct vendor_task *task); /* no work was queued */
+void vendor_task_destroy(struct vendor_task *task); /* if no work was queued */
 int32_t vendor_task_keep(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                          struct ds_accel_error *error);
 int32_t vendor_task_hold(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                          struct ds_accel_error *error);
-/* Run the tasks still queued in the runtime here, with the status: those that were queued in the
- * given opening of the device or before it. */
+/* Run, on the calling thread and with the given status, the tasks that are still queued in the
+ * runtime since the given opening of the device or an earlier opening. */
 #define VENDOR_ANY_OPENING UINT32_MAX
 void vendor_tasks_abandon(ds_accel_plugin_device_t *device, unsigned opening, int32_t status);
 /*
- * The last part of a wait for a lost device: returns when no other thread, the runtime's or one
- * that abandons tasks, runs a task of the stream (NULL: of the device), or when the timeout
+ * End a wait for a lost device: returns when no other thread (of the runtime, or in
+ * vendor_tasks_abandon()) runs a task of the stream (NULL: of the device), or when the timeout
  * expires.
  */
 void vendor_tasks_settle(ds_accel_plugin_device_t *device, const ds_accel_plugin_stream_t *stream,
@@ -364,22 +372,22 @@ int vendor_tasks_are_pending(ds_accel_plugin_device_t *device);
 int vendor_tasks_are_left(ds_accel_plugin_device_t *device); /* pending or running */
 /* Does the calling thread run a task of one of the instance's devices? */
 int vendor_tasks_run_here(ds_accel_plugin_instance_t *instance);
-/* The runtime calls no task any more. */
+/* Free the tasks that are left; the runtime must not call a task any more. */
 void vendor_tasks_destroy(ds_accel_plugin_device_t *device);
 
 struct vendor_keep *vendor_keep_create(ds_accel_plugin_device_t *device);
 void vendor_keep_get(struct vendor_keep *keep);
 void vendor_keep_put(struct vendor_keep *keep);
 int vendor_keep_is_empty(struct vendor_keep *keep);
-/* A capture of the stream begins, or ends: the second returns the keep of the recorded work, owned
- * by the caller. */
+/* vendor_keep_open() is called when a capture of the stream begins, vendor_keep_close() when it
+ * ends. The latter returns the keep of the recorded work, owned by the caller. */
 int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, const char *slot,
                          struct ds_accel_error *error);
 struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream);
-/* The launch of a graph is itself captured: the recording graph holds its keep. */
+/* For a graph launch that is captured: the graph being recorded holds the launched graph's keep. */
 int32_t vendor_keep_in_capture(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,
                                struct ds_accel_error *error);
-/* Hold the keep until the stream has passed: the launch of a graph is in flight. */
+/* For a graph launch that is in flight: hold the keep until the stream has passed the launch. */
 int32_t vendor_keep_until_passed(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,
                                  struct ds_accel_error *error);
 
@@ -396,13 +404,13 @@ uint32_t vendor_event_state(ds_accel_plugin_event_t *event);
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* The backend's own wait for work that may use memory, made before a block is taken. */
+/* Call the backend's memory_wait(), if it has one, before a block is taken. */
 int32_t vendor_memory_wait(ds_accel_plugin_device_t *device, const char *slot,
                            struct ds_accel_error *error);
-/* Return the memory of a block that was taken to the runtime, and destroy the block; if the runtime
- * fails, put the block back. */
+/* Free the memory of a taken block in the runtime, and destroy the block; if the runtime fails, put
+ * the block back. */
 int32_t vendor_memory_free(struct vendor_block *block, struct ds_accel_error *error);
-/* The same, but the block is destroyed even if the runtime fails. */
+/* Like vendor_memory_free(), but the block is destroyed even if the runtime fails. */
 void vendor_memory_forget(struct vendor_block *block);
 /* Free the remaining blocks of a device; returns their number. */
 uint32_t vendor_memory_free_all(ds_accel_plugin_device_t *device, uint64_t *bytes_out);
@@ -421,8 +429,8 @@ void vendor_usage_fill(struct ds_accel_plugin *table);
 void vendor_work_fill(struct ds_accel_plugin *table);
 void vendor_vmem_fill(struct ds_accel_plugin *table);
 void vendor_graph_fill(struct ds_accel_plugin *table);
-/* Size of an IPC memory handle as programs see it, with the frame's header; 0: none
- * (vendor_share.c). */
+/* Size of a program's IPC memory handle, the frame's header included (vendor_share.c); 0: the
+ * backend has no such handles. */
 VENDOR_IF_LINKED uint32_t vendor_handle_bytes(void);
 VENDOR_IF_LINKED void vendor_share_fill(struct ds_accel_plugin *table);
 void vendor_facts_fill(struct ds_accel_plugin *table);

@@ -197,7 +197,7 @@ static int32_t vendor_ipc_memory_export(ds_accel_plugin_device_t *device, void *
     return status;
 }
 
-/* Remove the entry of the handle from the list of its block and return it. Lock held. */
+/* Remove the handle's entry from its block and return it. The caller holds the register's lock. */
 static struct vendor_export *take_export(ds_accel_plugin_device_t *device, const void *handle)
 {
     for (struct vendor_block *block = vendor_block_any(device->instance->blocks, device);
@@ -244,8 +244,8 @@ static int32_t vendor_ipc_memory_unexport(ds_accel_plugin_device_t *device, cons
 
 /* ---- import --------------------------------------------------------------------------------- */
 
-/* Memory that was opened before is one block, and is closed as often as it was opened. Lock
-   held. */
+/* Memory that was opened before is one block, and is closed as often as it was opened. The caller
+   holds the register's lock. */
 static int is_open_already(struct vendor_register *blocks, const struct vendor_block *made)
 {
     struct vendor_block *block = vendor_block_find(blocks, made->space, (const void *)made->base);

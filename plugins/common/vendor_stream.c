@@ -62,8 +62,8 @@ ds_accel_plugin_stream_t *vendor_stream_handle_create(ds_accel_plugin_device_t *
     return stream;
 }
 
-/* Remove from the device's list: after this no walk of the list uses the native stream. Device lock
-   held. */
+/* Remove the stream from the device's list, so that no other thread finds the native stream there.
+   The caller holds vendor_device.lock. */
 static void unlink_stream(ds_accel_plugin_stream_t *stream)
 {
     struct vendor_device *frame = stream->device->frame;
@@ -243,7 +243,7 @@ static int is_at_work(ds_accel_plugin_stream_t *stream)
     return has_captures(stream->device) || is_busy(stream);
 }
 
-/* Append to the list of destroyed streams. Device lock held. */
+/* Append to the list of destroyed streams. The caller holds frame->lock. */
 static void keep_ended(struct vendor_device *frame, ds_accel_plugin_stream_t *stream)
 {
     ds_accel_plugin_stream_t **link = &frame->ended;
@@ -256,7 +256,7 @@ static void keep_ended(struct vendor_device *frame, ds_accel_plugin_stream_t *st
     *link = stream;
 }
 
-/* Move from the list of destroyed streams to a list of completed streams. Device lock held. */
+/* Move a destroyed stream to a list of idle streams. The caller holds vendor_device.lock. */
 static void take_ended(ds_accel_plugin_stream_t **link, ds_accel_plugin_stream_t **done)
 {
     ds_accel_plugin_stream_t *stream = *link;

@@ -43,7 +43,7 @@ static int32_t check_copy(const void *destination, const void *source, uint64_t 
 
 /* ---- copies that complete on return --------------------------------------------------------- */
 
-/* Device entered. */
+/* Take an idle stream, or create one. The caller has entered the device. */
 static int32_t take_copier(ds_accel_plugin_device_t *device, struct vendor_copier **copier_out,
                            struct ds_accel_error *error)
 {
