@@ -12,6 +12,9 @@
 
 #include <signal.h>
 #include <spawn.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <dirent.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +189,51 @@ static int play_child(const char *program)
     return wait_for(child);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* Are all other threads of this process asleep? */
+static int is_quiet(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *entry;
+    int is_quiet = 1;
+
+    while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
+        char path[300];
+        char state = 'S';
+        FILE *file;
+
+        if (entry->d_name[0] == '.' || atoi(entry->d_name) == getpid()) {
+            continue;
+        }
+        snprintf(path, sizeof(path), "/proc/self/task/%s/stat", entry->d_name);
+        file = fopen(path, "r");
+        if (file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1) {
+            is_quiet = is_quiet && state == 'S';
+        }
+        if (file != NULL) {
+            fclose(file);
+        }
+    }
+    if (tasks != NULL) {
+        closedir(tasks);
+    }
+    return is_quiet;
+}
+
+/* The address sanitizer of gcc 12 does not handle fork(): a thread of the simulator that exits at
+   that moment leaves the sanitizer's locks held in the child, which then hangs. */
+static void settle(void)
+{
+    for (int i = 0; i < 10000 && !is_quiet(); i++) {
+        usleep(1000);
+    }
+}
+#else
+static void settle(void)
+{
+}
+#endif
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 2 ? argv[2] : "";
@@ -214,6 +262,7 @@ int main(int argc, char **argv)
         context = NULL;
     }
     fflush(stdout);
+    settle();
     child = fork();
     if (child == 0) {
         _exit(play_child(argv[0]));
