@@ -556,7 +556,8 @@ struct vendor_backend {
 int vendor_is_registered(ds_accel_plugin_instance_t *instance, uintptr_t start, uintptr_t end);
 /* Called by a host_register() that fails: the range no longer counts as being registered. */
 void vendor_register_failed(ds_accel_plugin_instance_t *instance, void *pointer);
-/* Unmap every mapping in the range, of any device, before the addresses are released. */
+/* Unmap every mapping in the range, of any device, before the addresses are released. It waits for
+ * calls of other threads that are making, changing or unmapping one. */
 void vendor_vmem_clear(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes);
 
 /* Defined once by each plugin. */

@@ -17,9 +17,10 @@
 #include <search.h>
 
 struct vendor_register {
-    pthread_mutex_t lock; /* guards the tree and the list, and the blocks in them */
+    pthread_mutex_t lock; /* guards the tree and the lists, and the blocks in them */
     void *tree;
     struct vendor_block *all;
+    struct vendor_use *uses;
 };
 
 /* The ABI wants ids unique in the process, so the instances share this one counter. */
@@ -119,6 +120,14 @@ struct vendor_block *vendor_block_find(const struct vendor_register *blocks, uin
     return vendor_block_overlap(blocks, space, address, 1);
 }
 
+static struct vendor_block *find_usable(const struct vendor_register *blocks, uint32_t space,
+                                        const void *address)
+{
+    struct vendor_block *block = vendor_block_find(blocks, space, address);
+
+    return block != NULL && block->phase == VENDOR_PHASE_USABLE ? block : NULL;
+}
+
 struct vendor_block *vendor_block_look_up(const struct vendor_register *blocks,
                                           const ds_accel_plugin_device_t *device,
                                           const void *address)
@@ -126,16 +135,42 @@ struct vendor_block *vendor_block_look_up(const struct vendor_register *blocks,
     struct vendor_block *block = NULL;
 
     if (device != NULL) {
-        block =
-            vendor_block_find(blocks, vendor_block_space(device, DS_ACCEL_POINTER_DEVICE), address);
+        block = find_usable(blocks, vendor_block_space(device, DS_ACCEL_POINTER_DEVICE), address);
     }
     if (block == NULL) {
-        block = vendor_block_find(blocks, 0, address);
+        block = find_usable(blocks, 0, address);
     }
-    if (block == NULL && registered_space() != 0) {
-        block = vendor_block_find(blocks, registered_space(), address);
+    return block != NULL || registered_space() == 0
+               ? block
+               : find_usable(blocks, registered_space(), address);
+}
+
+void vendor_use_begin(struct vendor_register *blocks, struct vendor_use *use)
+{
+    use->next = blocks->uses;
+    blocks->uses = use;
+}
+
+void vendor_use_end(struct vendor_register *blocks, const struct vendor_use *use)
+{
+    struct vendor_use **link = &blocks->uses;
+
+    while (*link != use) {
+        link = &(*link)->next;
     }
-    return block != NULL && block->phase == VENDOR_PHASE_USABLE ? block : NULL;
+    *link = use->next;
+}
+
+int vendor_use_overlaps(const struct vendor_register *blocks, uint32_t space, uintptr_t address,
+                        uint64_t size_bytes)
+{
+    const struct vendor_use *use = blocks->uses;
+
+    while (use != NULL &&
+           (use->space != space || use->end <= address || use->start >= address + size_bytes)) {
+        use = use->next;
+    }
+    return use != NULL;
 }
 
 int vendor_block_insert(struct vendor_register *blocks, struct vendor_block *block)
@@ -253,8 +288,9 @@ static int is_taken(const struct vendor_register *blocks, const struct vendor_bl
 {
     uint32_t other = block->space == REGISTERED_SPACE ? 0 : registered_space();
 
-    return keeps_addresses(block) && vendor_block_overlap(blocks, other, (const void *)block->base,
-                                                          block->size_bytes) != NULL;
+    return registered_space() != 0 && keeps_addresses(block) &&
+           vendor_block_overlap(blocks, other, (const void *)block->base, block->size_bytes) !=
+               NULL;
 }
 
 int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
@@ -396,7 +432,7 @@ void vendor_block_put_back(struct vendor_block *block)
     vendor_register_unlock(blocks);
     if (result != 0) {
         vendor_log(block->device->instance->host, DS_ACCEL_LOG_WARN,
-                   "%p with %llu bytes is no longer known: no memory for the register",
+                   "%p with %llu bytes could not be freed, and is no longer known",
                    (void *)block->base, (unsigned long long)block->size_bytes);
         vendor_block_destroy(block);
     }

@@ -203,7 +203,6 @@ struct vendor_block {
     struct vendor_export *exports; /* exported handles that must be withdrawn */
     ds_accel_plugin_vmem_t *vmem;  /* mappings only: the mapped memory */
     enum vendor_phase phase;
-    uint32_t user_count;                  /* mappings only: calls that are changing the access */
     struct vendor_block *next, *previous; /* all blocks of the register */
 };
 
@@ -235,6 +234,19 @@ struct vendor_block *vendor_block_overlap(const struct vendor_register *blocks, 
 struct vendor_block *vendor_block_overlap_any(const struct vendor_register *blocks, uint32_t space,
                                               const void *address, uint64_t size_bytes);
 int vendor_block_insert(struct vendor_register *blocks, struct vendor_block *block);
+/* A range of mappings whose access a call is changing: they cannot be unmapped meanwhile. It is on
+ * the call's stack; the caller of these functions holds the register's lock. */
+struct vendor_use {
+    struct vendor_use *next;
+    uint32_t space;
+    uintptr_t start;
+    uintptr_t end;
+};
+
+void vendor_use_begin(struct vendor_register *blocks, struct vendor_use *use);
+void vendor_use_end(struct vendor_register *blocks, const struct vendor_use *use);
+int vendor_use_overlaps(const struct vendor_register *blocks, uint32_t space, uintptr_t address,
+                        uint64_t size_bytes);
 void vendor_block_remove(struct vendor_register *blocks, struct vendor_block *block);
 /* Any block of the device that no thread has taken, or NULL; used to free the remaining blocks when
  * the device is closed. */

@@ -817,7 +817,8 @@ static int32_t vendor_mem_device_pointer(ds_accel_plugin_device_t *device, void 
     }
     vendor_register_lock(device->instance->blocks);
     block = vendor_block_find(device->instance->blocks, 0, host_pointer);
-    if (block != NULL && is_pinned(block) && (block->flags & DS_ACCEL_PINNED_MAPPED) != 0) {
+    if (block != NULL && is_pinned(block) && block->phase == VENDOR_PHASE_USABLE &&
+        (block->flags & DS_ACCEL_PINNED_MAPPED) != 0) {
         start = block->start;
     }
     vendor_register_unlock(device->instance->blocks);

@@ -9,6 +9,7 @@
 #include "vendor_frame.h"
 
 #include <assert.h>
+#include <time.h>
 
 /* vmem->frame: the caller's reference and one for each mapping. */
 static atomic_uint *references_of(ds_accel_plugin_vmem_t *vmem)
@@ -284,22 +285,17 @@ static struct vendor_block *find_mapping(const ds_accel_plugin_device_t *device,
                : NULL;
 }
 
-/*
- * Does the range consist of one or more whole mappings? A mapping that a thread is making or
- * unmapping does not count. *is_used_out: a call is changing the access of one of them. The caller
- * holds the register's lock.
- */
+/* Does the range consist of one or more whole mappings? A mapping that a thread is making or
+ * unmapping does not count. The caller holds the register's lock. */
 static int is_mapped_whole(const ds_accel_plugin_device_t *device, uintptr_t address,
-                           uint64_t size_bytes, int *is_used_out)
+                           uint64_t size_bytes)
 {
-    *is_used_out = 0;
     while (size_bytes > 0) {
         const struct vendor_block *block = find_mapping(device, address, size_bytes);
 
         if (block == NULL) {
             return 0;
         }
-        *is_used_out |= block->user_count > 0;
         address += block->size_bytes;
         size_bytes -= block->size_bytes;
     }
@@ -317,14 +313,13 @@ static int32_t check_mapped(ds_accel_plugin_device_t *device, const void *addres
                             uint64_t size_bytes, const char *slot, struct ds_accel_error *error)
 {
     int is_mapped;
-    int is_used;
     int32_t status = check_range(device, address, size_bytes, slot, error);
 
     if (status < 0) {
         return status;
     }
     vendor_register_lock(device->instance->blocks);
-    is_mapped = is_mapped_whole(device, (uintptr_t)address, size_bytes, &is_used);
+    is_mapped = is_mapped_whole(device, (uintptr_t)address, size_bytes);
     vendor_register_unlock(device->instance->blocks);
     return is_mapped ? DS_ACCEL_OK : fail_unmapped(address, size_bytes, slot, error);
 }
@@ -336,13 +331,16 @@ static int32_t take_mappings(ds_accel_plugin_device_t *device, void *address, ui
                              struct ds_accel_error *error)
 {
     struct vendor_register *blocks = device->instance->blocks;
-    const uintptr_t end = (uintptr_t)address + size_bytes;
-    int is_used;
+    const uintptr_t start = (uintptr_t)address;
+    const uintptr_t end = start + size_bytes;
     int is_mapped;
+    int is_used;
 
     vendor_register_lock(blocks);
-    is_mapped = is_mapped_whole(device, (uintptr_t)address, size_bytes, &is_used);
-    for (uintptr_t position = (uintptr_t)address; is_mapped && !is_used && position < end;) {
+    is_mapped = is_mapped_whole(device, start, size_bytes);
+    is_used = vendor_use_overlaps(blocks, vendor_block_space(device, DS_ACCEL_POINTER_DEVICE),
+                                  start, size_bytes);
+    for (uintptr_t position = start; is_mapped && !is_used && position < end;) {
         struct vendor_block *block = find_mapping(device, position, end - position);
 
         vendor_block_take_found(blocks, block);
@@ -372,12 +370,37 @@ static struct vendor_block *taken_mapping(const ds_accel_plugin_device_t *device
     return block;
 }
 
-/* After a failure the rest of the range stays mapped. */
+/* Unmap mappings that were taken; after a failure the rest of the range stays mapped. The memory of
+   a lost device is lost, whatever the runtime returns. */
+static int32_t unmap_taken(const ds_accel_plugin_device_t *device, const char *position,
+                           const char *end, struct ds_accel_error *error)
+{
+    int32_t status = DS_ACCEL_OK;
+    int is_over = 0;
+
+    while (position < end) {
+        struct vendor_block *block = taken_mapping(device, position);
+        ds_accel_plugin_device_t *owner = block->device;
+        int32_t result;
+
+        position += block->size_bytes;
+        if (is_over) {
+            vendor_block_put_back(block);
+            continue;
+        }
+        result = vendor_memory_free(block, error);
+        if (result < 0) {
+            status = result;
+            is_over = !vendor_is_lost(owner);
+        }
+    }
+    return status;
+}
+
 static int32_t vendor_vmem_unmap(ds_accel_plugin_device_t *device, void *address,
                                  uint64_t size_bytes, struct ds_accel_error *error)
 {
     const char *slot = "vmem_unmap";
-    const char *end = (const char *)address + size_bytes;
     int32_t status;
 
     if (device == NULL) {
@@ -390,77 +413,67 @@ static int32_t vendor_vmem_unmap(ds_accel_plugin_device_t *device, void *address
     if (status == DS_ACCEL_OK) {
         status = take_mappings(device, address, size_bytes, error);
     }
-    if (status < 0) {
-        return status;
-    }
-    for (const char *position = address; position < end;) {
-        struct vendor_block *block = taken_mapping(device, position);
-
-        position += block->size_bytes;
-        if (status < 0) {
-            vendor_block_put_back(block);
-        } else {
-            status = vendor_memory_free(block, error);
-        }
-    }
-    return status;
+    return status < 0 ? status
+                      : unmap_taken(device, address, (const char *)address + size_bytes, error);
 }
 
-/* The program uses neither the addresses nor the memory any more. */
-void vendor_vmem_clear(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes)
+/* Take any mapping in the range; *is_left_out: there is one that another thread is making, unmapping
+   or using. */
+static struct vendor_block *take_any(ds_accel_plugin_device_t *device, const void *address,
+                                     uint64_t size_bytes, int *is_left_out)
 {
     struct vendor_register *blocks = device->instance->blocks;
     uint32_t space = vendor_block_space(device, DS_ACCEL_POINTER_DEVICE);
+    struct vendor_block *block;
 
-    for (;;) {
-        struct vendor_block *block;
+    vendor_register_lock(blocks);
+    block = vendor_block_overlap(blocks, space, address, size_bytes);
+    if (block != NULL && block->source != VENDOR_SOURCE_MAPPED) {
+        block = NULL;
+    }
+    *is_left_out = block != NULL;
+    if (block != NULL && block->phase == VENDOR_PHASE_USABLE &&
+        !vendor_use_overlaps(blocks, space, block->base, block->size_bytes)) {
+        vendor_block_take_found(blocks, block);
+    } else {
+        block = NULL;
+    }
+    vendor_register_unlock(blocks);
+    return block;
+}
 
-        vendor_register_lock(blocks);
-        block = vendor_block_overlap(blocks, space, address, size_bytes);
-        if (block != NULL && block->source == VENDOR_SOURCE_MAPPED &&
-            block->phase == VENDOR_PHASE_USABLE) {
-            vendor_block_take_found(blocks, block);
-        } else {
-            block = NULL;
+void vendor_vmem_clear(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes)
+{
+    const struct timespec pause = {.tv_nsec = 100 * 1000};
+    int is_left = 1;
+
+    while (is_left) {
+        struct vendor_block *block = take_any(device, address, size_bytes, &is_left);
+
+        if (block != NULL) {
+            vendor_memory_forget(block);
+        } else if (is_left) {
+            nanosleep(&pause, NULL); /* another thread's call is about to return */
         }
-        vendor_register_unlock(blocks);
-        if (block == NULL) {
-            return;
-        }
-        vendor_memory_forget(block);
     }
 }
 
 /* ---- access --------------------------------------------------------------------------------- */
 
-/* Change the number of calls that use the mappings of the range, which cannot be unmapped
-   meanwhile. The caller holds the register's lock. */
-static void count_users(const ds_accel_plugin_device_t *device, uintptr_t address,
-                        uint64_t size_bytes, int change)
-{
-    for (const uintptr_t end = address + size_bytes; address < end;) {
-        struct vendor_block *block = find_mapping(device, address, end - address);
-
-        if (block == NULL) { /* the device was closed during the call */
-            return;
-        }
-        block->user_count += (uint32_t)change;
-        address += block->size_bytes;
-    }
-}
-
 static int32_t set_access(ds_accel_plugin_device_t *accessor, void *address, uint64_t size_bytes,
                           uint32_t access, struct ds_accel_error *error)
 {
     struct vendor_register *blocks = accessor->instance->blocks;
+    struct vendor_use use = {.space = vendor_block_space(accessor, DS_ACCEL_POINTER_DEVICE),
+                             .start = (uintptr_t)address,
+                             .end = (uintptr_t)address + size_bytes};
     int is_mapped;
-    int is_used;
     int32_t status;
 
     vendor_register_lock(blocks);
-    is_mapped = is_mapped_whole(accessor, (uintptr_t)address, size_bytes, &is_used);
+    is_mapped = is_mapped_whole(accessor, (uintptr_t)address, size_bytes);
     if (is_mapped) {
-        count_users(accessor, (uintptr_t)address, size_bytes, 1);
+        vendor_use_begin(blocks, &use);
     }
     vendor_register_unlock(blocks);
     if (!is_mapped) {
@@ -469,7 +482,7 @@ static int32_t set_access(ds_accel_plugin_device_t *accessor, void *address, uin
     VENDOR_CALL(accessor, error, status,
                 vendor_backend.vmem_set_access(accessor, address, size_bytes, access, error));
     vendor_register_lock(blocks);
-    count_users(accessor, (uintptr_t)address, size_bytes, -1);
+    vendor_use_end(blocks, &use);
     vendor_register_unlock(blocks);
     return status;
 }

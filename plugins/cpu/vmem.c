@@ -26,6 +26,7 @@ struct cpu_reservation {
     char *base;
     uint64_t size_bytes;
     uint32_t mapping_count; /* mappings in it */
+    uint32_t is_closing;    /* its device is being closed: nothing can be mapped in it */
 };
 
 /* vmem->native */
@@ -192,13 +193,14 @@ int32_t cpu_vmem_unreserve(ds_accel_plugin_device_t *device, void *address, uint
 void cpu_vmem_release(ds_accel_plugin_device_t *device)
 {
     struct cpu_device *state = cpu_device(device);
+    struct cpu_reservation *reservation;
 
-    for (;;) {
-        struct cpu_reservation *reservation = state->reservations;
-
-        if (reservation == NULL) {
-            return;
-        }
+    pthread_mutex_lock(&state->cpu->lock);
+    for (reservation = state->reservations; reservation != NULL; reservation = reservation->next) {
+        reservation->is_closing = 1;
+    }
+    pthread_mutex_unlock(&state->cpu->lock);
+    while ((reservation = state->reservations) != NULL) {
         /* Another device's memory may be mapped here. */
         vendor_vmem_clear(device, reservation->base, reservation->size_bytes);
         pthread_mutex_lock(&state->cpu->lock);
@@ -278,7 +280,7 @@ static int map_reserved(struct cpu_runtime *cpu, void *address, uint64_t size_by
 
     pthread_mutex_lock(&cpu->lock);
     reservation = find_containing(cpu, address, size_bytes);
-    if (reservation == NULL) {
+    if (reservation == NULL || reservation->is_closing) {
         failure = -1;
     } else if (mmap(address, (size_t)size_bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, fd,
                     (off_t)offset_bytes) == MAP_FAILED) {

@@ -330,6 +330,51 @@ Test(plugin_cpu_shared, addresses_are_mapped_until_the_unmapping_is_done, .timeo
     close_cpu();
 }
 
+static char *_Atomic reserved;
+
+static void *map_where_reserved(void *data)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+    (void)data;
+    while (!atomic_load(&is_over)) {
+        char *address = atomic_load(&reserved);
+
+        if (address != NULL &&
+            table->vmem_map(handle, address, PAGE, physical, 0, &ignored) == DS_ACCEL_OK) {
+            table->vmem_unmap(handle, address, PAGE, &ignored);
+        }
+    }
+    return NULL;
+}
+
+/* Memory of one device is mapped in addresses that another device reserved. */
+Test(plugin_cpu_shared, a_device_is_closed_while_a_thread_maps_in_its_addresses,
+     .timeout = LONG_ENOUGH_S)
+{
+    pthread_t thread;
+
+    open_cpu(2, NULL);
+    ASSERT_OK(table->vmem_create(handle, PAGE, 0, &physical, &error));
+    cr_assert_eq(pthread_create(&thread, NULL, map_where_reserved, NULL), 0);
+    for (int i = 0; i < 5000; i++) {
+        ds_accel_plugin_device_t *second = NULL;
+        void *address = NULL;
+
+        ASSERT_OK(table->device_open(instance, 1, &second, &error));
+        ASSERT_OK(table->vmem_reserve(second, PAGE, 0, NULL, 0, &address, &error));
+        atomic_store(&reserved, address);
+        for (volatile int spin = 0; spin < i % 50 * 100; spin++) {
+        }
+        table->device_close(second);
+        atomic_store(&reserved, NULL);
+    }
+    atomic_store(&is_over, 1);
+    pthread_join(thread, NULL);
+    table->vmem_destroy(physical);
+    close_cpu();
+}
+
 /* ---- registered addresses ------------------------------------------------------------------- */
 
 /* A program may register reserved addresses that it made usable itself. */
