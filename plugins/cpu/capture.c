@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Captures: the work of capturing streams is kept, in the order of the calls.
+ * Captures: the work of capturing streams is stored in a list, in the order of the calls.
  *
- * A capture begins on one stream. Another stream joins it by waiting for an event that was recorded
- * in it, as with a vendor's runtime; from then on its work is kept too. Each piece of work becomes
- * a node, with edges from the nodes that it depends on. The tail of a stream is the set of its
- * latest nodes without a successor in this stream: usually one node, more after the stream waited
- * for others. A node therefore comes after all nodes that it depends on, so that the graph can run
- * in list order; the edges serve to find streams that were never joined, and for the picture.
+ * A capture begins on one stream, its origin. As with a vendor's runtime, another stream joins the
+ * capture by waiting for an event that was recorded in it; from then on the work of that stream is
+ * captured too. Each piece of work becomes a node, with edges from the nodes on which it depends.
+ * The tail of a stream is the set of nodes on which its next work depends: usually one node, more
+ * after the stream waited for events of other streams. In the list, each node is after all nodes on
+ * which it depends, so that the graph can run in list order. The edges are used to find streams
+ * that were never joined back, to compare graphs and to draw them.
  *
- * The capture can end on its stream only if all nodes lead to that stream's tail: work of a stream
- * that was never joined would have no order. The other streams leave the capture when they next
- * check it.
+ * A capture can end successfully only if all nodes lead to the tail of the origin, because work of
+ * a stream that was never joined back would not be ordered before the end of the graph. The other
+ * streams leave the capture when their capture state is read the next time.
  *
- * The capture's lock guards all of it, since its streams may be used by different threads.
+ * The capture's lock guards its state and its list, since different threads may use its streams.
  */
 #include "cpu.h"
 
 #include <assert.h>
 
 struct cpu_capture {
-    atomic_uint references;          /* one for each stream in it, and each event */
-    const struct cpu_stream *origin; /* the stream it began on; only compared */
+    atomic_uint references;          /* one for each capturing stream and each event recording */
+    const struct cpu_stream *origin; /* stream on which the capture began; never dereferenced */
 
-    pthread_mutex_t lock; /* guards what follows */
-    uint32_t state;       /* DS_ACCEL_CAPTURING_*; NO: it was ended */
+    pthread_mutex_t lock; /* guards the following members */
+    uint32_t state;       /* DS_ACCEL_CAPTURING_*; NO if the capture was ended */
     const char *broken_by;
     struct cpu_work_list list;
 };
 
 /* ---- lists of work -------------------------------------------------------------------------- */
 
-/* Room for one more element of an array that grows by doubling; 0 or -1. */
+/* Make room for one more element in an array that grows by doubling; return 0 or -1. */
 static int make_room(void **array, size_t count, size_t *capacity, size_t element_size)
 {
     size_t wanted = *capacity == 0 ? 16 : *capacity * 2;
@@ -50,7 +51,7 @@ static int make_room(void **array, size_t count, size_t *capacity, size_t elemen
     return 0;
 }
 
-/* Append the work with edges from the nodes of a tail; 0 or -1. */
+/* Append the work with edges from the nodes of a tail; return 0, or -1 if out of memory. */
 static int append(struct cpu_work_list *list, const struct cpu_work *work, const size_t *tail,
                   size_t tail_count)
 {
@@ -107,6 +108,7 @@ void cpu_capture_put(struct cpu_capture *capture)
     }
 }
 
+/* Set a stream to the state in which it is not capturing. */
 static void forget(struct cpu_stream *stream)
 {
     cpu_capture_put(stream->capture);
@@ -134,7 +136,7 @@ uint32_t cpu_capture_state(struct cpu_stream *stream)
     return state;
 }
 
-/* The first cause counts. The lock is held. */
+/* Break the capture; the first cause is stored. The caller holds capture->lock. */
 static void break_capture(struct cpu_capture *capture, const char *why)
 {
     if (capture->state == DS_ACCEL_CAPTURING_YES) {
@@ -150,7 +152,7 @@ void cpu_capture_break(struct cpu_stream *stream, const char *why)
     pthread_mutex_unlock(&stream->capture->lock);
 }
 
-/* End the capture, and return the list. The lock is held. */
+/* End the capture and return its list, which the caller owns. The caller holds capture->lock. */
 static struct cpu_work_list end_capture(struct cpu_capture *capture)
 {
     struct cpu_work_list list = capture->list;
@@ -160,7 +162,8 @@ static struct cpu_work_list end_capture(struct cpu_capture *capture)
     return list;
 }
 
-/* The work of a stream that joined stays, and must still be joined back. */
+/* Work of a stream that had joined remains in the capture, which can therefore only end if the work
+   was joined back. */
 void cpu_capture_leave(struct cpu_stream *stream)
 {
     struct cpu_work_list list = {0};
@@ -178,7 +181,7 @@ void cpu_capture_leave(struct cpu_stream *stream)
     forget(stream);
 }
 
-/* ---- keeping work --------------------------------------------------------------------------- */
+/* ---- capturing work ------------------------------------------------------------------------- */
 
 static int32_t fail_broken(const char *call, const char *why, struct ds_accel_error *error)
 {
@@ -221,7 +224,7 @@ int32_t cpu_capture_append(struct cpu_stream *stream, const struct cpu_work *wor
     return DS_ACCEL_OK;
 }
 
-/* Make the stream's next captured work depend on the node; 0 or -1. */
+/* Make the stream's next captured work depend on the node; return 0, or -1 if out of memory. */
 static int add_to_tail(struct cpu_stream *stream, size_t node)
 {
     for (size_t i = 0; i < stream->tail_count; i++) {
@@ -248,7 +251,7 @@ static int32_t wait_within(struct cpu_stream *stream, size_t node, const char *c
     return DS_ACCEL_OK;
 }
 
-/* Let a stream that does not capture join from here on. */
+/* Make a stream that is not capturing join the capture, with the node as its tail. */
 static int32_t draw_in(struct cpu_stream *stream, struct cpu_capture *capture, size_t node,
                        const char *call, struct ds_accel_error *error)
 {
@@ -284,7 +287,7 @@ int32_t cpu_capture_wait(struct cpu_stream *stream, struct cpu_capture *capture,
     if (stream->capture == capture && state == DS_ACCEL_CAPTURING_YES) {
         return wait_within(stream, node, call, error);
     }
-    if (stream->capture != capture) { /* does nothing if the capture has ended */
+    if (stream->capture != capture) { /* break_capture() ignores a capture that has ended */
         pthread_mutex_lock(&capture->lock);
         break_capture(capture, "another capture was to wait for an event of it");
         pthread_mutex_unlock(&capture->lock);
@@ -298,7 +301,7 @@ int32_t cpu_capture_wait(struct cpu_stream *stream, struct cpu_capture *capture,
 
 /* ---- beginning and ending ------------------------------------------------------------------- */
 
-/* No call of any thread can disturb a capture here, so the modes mean the same. */
+/* The mode is ignored, because no call of any thread can disturb a capture of this backend. */
 int32_t cpu_capture_begin(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
                           struct ds_accel_error *error)
 {
@@ -324,7 +327,8 @@ int32_t cpu_capture_begin(ds_accel_plugin_device_t *device, void *native_stream,
     return DS_ACCEL_OK;
 }
 
-/* Do all nodes come before the end of the stream? Event records need not: they are no work. */
+/* Return non-zero if all nodes except event recordings, which are not work, lead to the stream's
+   tail. */
 static int is_joined(struct cpu_work_list *list, const struct cpu_stream *stream)
 {
     int all = 1;

@@ -3,10 +3,11 @@
 /*
  * The cpu plugin: the machine itself as an accelerator, one device per NUMA node.
  *
- * It is the backend that is always available, so it has two duties. It must implement the whole
- * interface as a device would, with the same rejections, so that a program developed on it runs
- * elsewhere; and it must not change anything in the process that hosts it: no affinity, no signal
- * handler, no write to /proc, and no thread except the workers of option async.
+ * This backend is available on every machine, so it has two duties. It must implement the whole
+ * interface as a device would, with the same rejections, so that a program developed on a CPU also
+ * runs on other devices. It must not change the process that loads it: it sets no affinity and no
+ * signal handler, does not write to /proc, and starts no threads except the workers of option
+ * async.
  *
  *   machine.c  nodes, device count, cpuinfo, caches, resident set: the facts and their sources
  *   device.c   identity, facts, current device, peers
@@ -14,20 +15,21 @@
  *   vmem.c     addresses, and physical memory mapped to them
  *   usage.c    total and used memory, and its peaks
  *   sensors.c  utilization, temperature, clock
- *   place.c    the NUMA node: pages and threads on it
+ *   place.c    placement of pages and threads on the device's NUMA node
  *   stream.c   streams
  *   event.c    events
  *   queue.c    streams and events with option async: queues, workers, marks
- *   work.c     work of a stream: copies, fills, host tasks; done at once, queued or kept
- *   capture.c  work of capturing streams, kept in the order of the calls
- *   graph.c    graphs: the kept work, done again
+ *   work.c     work of a stream: copies, fills, host tasks; done at once, queued or captured
+ *   capture.c  captures: lists of the work of capturing streams, in the order of the calls
+ *   graph.c    graphs: captured work that is launched any number of times
  *
- * These files are verbs below the frame of plugins/common (vendor.h), as in a vendor's plugin. The
- * frame checks arguments, keeps the register of addresses and the usage figures, and makes the
- * slots. The runtime is the C library, the kernel and the threads of queue.c.
+ * As in a vendor's plugin, these files implement the functions of struct vendor_backend (vendor.h),
+ * which the frame of plugins/common calls. The frame checks arguments, maintains the register of
+ * addresses and the usage counts, and implements the slots of the plugin's table. The runtime below
+ * these files is the C library, the kernel and the threads of queue.c.
  *
  * Without option async, work is done by the calling thread before the call returns. A stream is
- * then always idle, an event that was recorded is always reached, and nothing ever waits. With
+ * therefore always idle, a recorded event is always reached, and no call ever waits. With
  * async: true each stream has a thread of its own that does its work in order, and nothing but
  * events orders streams (docs/decisions/0015). The option is for programs whose host and device
  * work should overlap, and for programs that test whether they wait where a device requires it.
@@ -43,7 +45,8 @@
 #define CPU_CCL_MISSING 1u
 #define CPU_CCL_PRESENT 2u
 
-/* Option async; ERR_INVALID, with the option and its text, for anything but true and false. */
+/* Read option async. Any value except true and false fails with ERR_INVALID and a message that
+   quotes the value. */
 static int32_t read_async(const struct ds_accel_host *host, uint32_t *is_async_out,
                           struct ds_accel_error *error)
 {
@@ -63,7 +66,8 @@ static int32_t read_async(const struct ds_accel_host *host, uint32_t *is_async_o
     return DS_ACCEL_OK;
 }
 
-/* A cpu is always present: only a bad option is a verdict, any other failure is an error. */
+/* Report why opening failed. A CPU is always present, so that only a bad option makes the backend
+   unavailable; any other failure is an error of the call. */
 static int fail_open(const struct ds_accel_error *cause, struct vendor_problem *problem)
 {
     const int is_option = cause->code == DS_ACCEL_ERR_INVALID;
@@ -157,7 +161,7 @@ static int32_t cpu_start(void *runtime, uint64_t *flags_out, struct ds_accel_err
         return plugin_fail(error, DS_ACCEL_ERR_LIMIT, "init: pthread_key_create: error %d: %s",
                            failure, "the process has used up its thread-specific keys");
     }
-    /* With default attributes neither can fail on the C libraries of Linux. */
+    /* With default attributes pthread_mutex_init() can't fail on the C libraries of Linux. */
     pthread_mutex_init(&cpu->pin_lock, NULL);
     pthread_mutex_init(&cpu->lock, NULL);
     atomic_init(&cpu->last_ticket, 0);
@@ -169,9 +173,8 @@ static int32_t cpu_start(void *runtime, uint64_t *flags_out, struct ds_accel_err
 /* ---- facts of the backend ------------------------------------------------------------------- */
 
 /*
- * Can a program on this machine use oneCCL? The library starts threads of its own, so that
- * unloading it could remove code that they run: with NODELETE it stays loaded, and no handle is
- * kept.
+ * Find out whether oneCCL can be loaded. oneCCL starts threads of its own, and unloading it could
+ * remove code that they run; RTLD_NODELETE therefore keeps it loaded after dlclose().
  */
 static uint32_t find_ccl(void)
 {
@@ -300,7 +303,8 @@ const struct vendor_backend vendor_backend = {
     .graph_dump = cpu_graph_dump,
 };
 
-/* The cpu backend has no vendor's objects and no variables that hide devices. */
+/* Remove the slots for vendor objects and for environment variables that hide devices: the cpu
+   backend has neither. */
 static void fill_table(struct ds_accel_plugin *table)
 {
     vendor_fill(table);
@@ -310,7 +314,7 @@ static void fill_table(struct ds_accel_plugin *table)
     table->env_name_get = NULL;
 }
 
-#ifdef DS_ACCEL_FEATURE_SURVIVES_FORK /* a header of 1.1 */
+#ifdef DS_ACCEL_FEATURE_SURVIVES_FORK /* not in headers before 1.1 */
 #define CPU_SURVIVES_FORK DS_ACCEL_FEATURE_SURVIVES_FORK
 #else
 #define CPU_SURVIVES_FORK 0

@@ -68,8 +68,8 @@ int32_t cpu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
         identity->valid = DS_ACCEL_IDENTITY_NUMA_NODE;
         identity->numa_node = node->id;
     }
-    /* LOCAL_SIZE can make more devices than nodes: then a device's index is not its node's
-       number. */
+    /* With more devices than nodes, which LOCAL_SIZE can cause, several devices share a node, and
+       the node's number does not identify the device. */
     if (node != NULL && cpu->machine.device_count <= cpu->machine.node_count) {
         identity->valid |= DS_ACCEL_IDENTITY_VENDOR_INDEX;
         identity->vendor_index = node->id;
@@ -102,8 +102,9 @@ int32_t cpu_device_info(ds_accel_plugin_device_t *device, struct ds_accel_device
 }
 
 /*
- * bfloat16 is always reported as computable, as in DeepSpeed: every CPU library widens it to
- * float32 if the CPU lacks it. No library does so for float16, which f16c only converts.
+ * As in DeepSpeed, computing with bfloat16 is always supported: every CPU library converts it to
+ * float32 if the CPU has no bfloat16 instructions. No library does this for float16, and the f16c
+ * instructions only convert float16.
  */
 int32_t cpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint32_t *support_out,
                           struct ds_accel_error *error)
@@ -145,8 +146,9 @@ int32_t cpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint
 /* ---- the current device --------------------------------------------------------------------- */
 
 /*
- * The device of a thread that never chose one: the launcher's LOCAL_RANK decides. It is read when
- * needed, since a program may set it after the library was initialised.
+ * Return the current device of a thread that never set one: the launcher's LOCAL_RANK modulo the
+ * device count, or 0. LOCAL_RANK is read at each call, since a program may set it after the library
+ * was initialised.
  */
 static uint32_t rank_device(struct cpu_runtime *cpu)
 {

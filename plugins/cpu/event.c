@@ -3,14 +3,14 @@
 /*
  * Events. The state of an event is its latest recording, which is one of
  *
- *  - a time: the calling thread did the stream's work, and had reached this place;
- *  - a mark in a queue (queue.c), reached when the stream's worker gets there;
- *  - a node of a capture. Nothing is reached until the graph is launched, which replaces the
- *    recording by a time or by a mark of that launch.
+ *  - a time: the calling thread does the stream's work, so that the event was reached at once;
+ *  - a mark in a queue (queue.c), which is reached when the stream's worker arrives at it;
+ *  - a node of a capture. The event is not reached until the graph is launched; the launch replaces
+ *    the recording by a time or by a mark of the launch.
  *
- * Any thread may query an event and wait for it while another records it, so that a lock of the
- * event guards the recording; a waiting thread takes a copy of the recording and then does not need
- * the event any more.
+ * Any thread may query an event and wait for it while another thread records it. A lock in the
+ * event therefore guards the recording. A waiting thread copies the recording and then does not
+ * access the event any more.
  */
 #include "cpu.h"
 
@@ -44,7 +44,8 @@ void cpu_event_put(struct cpu_event *event)
     }
 }
 
-/* Graphs that hold the event keep it alive; a thread that waits for its mark holds the mark. */
+/* Release the handle's reference. Graphs that record the event have references of their own, and a
+   waiting thread has a reference to the mark for which it waits. */
 void cpu_event_destroy(ds_accel_plugin_device_t *device, void *native)
 {
     (void)device;
@@ -76,7 +77,7 @@ void cpu_event_recording(struct cpu_event *event, struct cpu_recording *recordin
     pthread_mutex_unlock(&event->lock);
 }
 
-/* Takes the references of the new recording. */
+/* Replace the latest recording, and take over the references in the new recording. */
 static void replace(struct cpu_event *event, struct cpu_recording recording)
 {
     struct cpu_recording before;
@@ -159,7 +160,8 @@ int32_t cpu_event_record(ds_accel_plugin_device_t *device, void *native, void *n
 
 /* ---- queries -------------------------------------------------------------------------------- */
 
-/* The latest recording, unless it is in a capture, where no launch has reached it yet. */
+/* Return a copy of the latest recording; ERR_STATE in a forked child, and if the recording is in a
+   capture whose graph was not launched yet. */
 static int32_t get_recording(const ds_accel_plugin_device_t *device, struct cpu_event *event,
                              const char *call, struct cpu_recording *recording_out,
                              struct ds_accel_error *error)
@@ -217,7 +219,7 @@ int32_t cpu_event_wait(ds_accel_plugin_device_t *device, void *native, uint64_t 
     return status;
 }
 
-/* The time the event was reached; ERR_STATE if it was not. */
+/* Return the time at which the event was reached; ERR_STATE if it was not reached. */
 static int32_t get_time(const ds_accel_plugin_device_t *device, struct cpu_event *event,
                         const char *which, uint64_t *time_ns_out, struct ds_accel_error *error)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs. The list of a capture becomes a program, which never changes again: a graph, its execs
- * and the launches in flight share it and count their references. An exec or a graph may therefore
- * be destroyed, or take another program, while a launch is still queued.
+ * Graphs. The list of a capture becomes a program, which is immutable. A graph, its execs and its
+ * queued launches hold counted references to the program. A graph or an exec may therefore be
+ * destroyed, or an exec be updated to another program, while a launch is still queued.
  *
- * A launch runs the program from front to back without interruption, on the thread of its stream,
- * independent of the streams that the work was captured from: the graph allows the order of the
- * calls. It has a mark for every event that the program records, which becomes the event's latest
- * recording when the launch is queued, and one for its end, which a launch of the same exec on
- * another stream waits for.
+ * A launch runs the program from front to back as one piece of work of the stream to which it was
+ * queued. The streams on which the work was captured play no part: the order of the calls satisfies
+ * all edges. A queued launch has one mark for each event that the program records; the mark becomes
+ * the event's latest recording when the launch is queued. One more mark is for the completion
+ * of the launch; the next launch of the same exec waits for it.
  */
 #include "cpu.h"
 
@@ -21,13 +21,13 @@ struct cpu_program {
 /* exec->native */
 struct cpu_exec {
     struct cpu_program *program;
-    struct cpu_mark *latest; /* the end of its latest queued launch, or NULL */
+    struct cpu_mark *latest; /* completion of the exec's latest queued launch, or NULL */
 };
 
 struct cpu_launch {
     struct cpu_program *program;
     size_t mark_count;
-    struct cpu_mark *marks[]; /* of the program's records in their order, and of the end */
+    struct cpu_mark *marks[]; /* one for each event recording, in list order; last: completion */
 };
 
 static struct cpu_program *get_program(struct cpu_program *program)
@@ -90,7 +90,7 @@ void cpu_launch_run(struct cpu_launch *launch)
     cpu_mark_reach(launch->marks[record]);
 }
 
-/* From now on the events refer to this launch. */
+/* Make the marks of a launch the latest recordings of the program's events. */
 static void set_marks(const struct cpu_work_list *list, struct cpu_mark *const *marks)
 {
     size_t record = 0;
@@ -122,7 +122,7 @@ static int32_t queue_launch(struct cpu_exec *exec, struct cpu_queue *queue,
     memset(&work, 0, sizeof(work));
     work.kind = CPU_WORK_LAUNCH;
     work.launch = launch;
-    /* Done now, since the worker may complete the launch before push returns. */
+    /* Before the push, since the worker may complete the launch before cpu_queue_push() returns. */
     set_marks(&exec->program->list, launch->marks);
     cpu_mark_put(exec->latest);
     exec->latest = launch->marks[launch->mark_count - 1];
@@ -199,7 +199,8 @@ void cpu_graph_exec_destroy(ds_accel_plugin_device_t *device, void *native)
     free(exec);
 }
 
-/* The same kinds of work, in the same order, with the same dependencies. */
+/* Return non-zero if both lists have the same kinds of work, in the same order, with the same
+   dependencies. */
 static int is_same_shape(const struct cpu_work_list *first, const struct cpu_work_list *second)
 {
     if (first->count != second->count || first->edge_count != second->edge_count) {
@@ -249,7 +250,7 @@ int32_t cpu_graph_node_count(ds_accel_plugin_device_t *device, void *native, uin
     return DS_ACCEL_OK;
 }
 
-/* ---- picture -------------------------------------------------------------------------------- */
+/* ---- output as a Graphviz file -------------------------------------------------------------- */
 
 static void describe(const struct cpu_work *work, char *text, size_t text_size)
 {
@@ -273,7 +274,7 @@ static void describe(const struct cpu_work *work, char *text, size_t text_size)
     }
 }
 
-/* One node, and the edges to it. */
+/* Write one node and the edges to that node. */
 static int32_t dump_node(const struct cpu_work_list *list, size_t position,
                          ds_accel_text_sink_t sink, void *user_data)
 {

@@ -4,11 +4,11 @@
  * Facts about the machine. Nodes and memory come from the host's topology extension, the rest from
  * files under the host's machine_root, so that a recorded machine looks like a real one.
  *
- * How many devices: the launcher's LOCAL_SIZE (ranks on this machine) if it is set, else one per
- * NUMA node that has CPUs. Nodes without CPUs are memory (HBM in flat mode), not places to run.
- * Kernel nodes in a row with the same CPUs are one node split by numa=fake. Devices are spread over
- * the nodes evenly: device i of n is on node i*m/n of m, so that two devices on four nodes are half
- * a machine apart and four on two share them in pairs.
+ * The device count is the launcher's LOCAL_SIZE (ranks on this machine) if it is set, else the
+ * number of NUMA nodes that have CPUs. Nodes without CPUs have only memory (HBM in flat mode) and
+ * are not devices. Kernel nodes with the same CPUs are one node that numa=fake has split. Devices
+ * are spread over the nodes evenly: with n devices and m nodes, device i is on node i*m/n. Two
+ * devices on four nodes are on nodes 0 and 2; four devices on two nodes are two per node.
  */
 #include "cpu.h"
 
@@ -16,7 +16,8 @@
 
 /* ---- nodes and devices ---------------------------------------------------------------------- */
 
-/* Add the node at a position, unless it has no CPUs or is another name for an earlier node. */
+/* Add the kernel node at a position of the topology, unless it has no CPUs or has the same CPUs as
+   an earlier node. */
 static void add_node(struct cpu_machine *machine, uint32_t position)
 {
     struct ds_accel_numa_node found;
@@ -35,8 +36,8 @@ static void add_node(struct cpu_machine *machine, uint32_t position)
     if (found.cpu_count == 0) {
         return;
     }
-    /* numa=fake distributes its nodes over the sockets in turn, so that equal nodes need not be
-       neighbours. */
+    /* numa=fake distributes its nodes over the sockets in turn, so that nodes with the same CPUs
+       need not be consecutive. */
     for (uint32_t i = 0; i < machine->node_count && found.cpus[0] != '\0'; i++) {
         if (strncmp(found.cpus, machine->nodes[i].cpus, sizeof(found.cpus)) == 0) {
             machine->node_of_position[position] = i;
@@ -78,7 +79,8 @@ static int32_t scan_nodes(struct cpu_machine *machine, struct ds_accel_error *er
     return DS_ACCEL_OK;
 }
 
-/* LOCAL_SIZE as a usable device count, or 0 after a warning if it is set to anything else. */
+/* Return LOCAL_SIZE, limited to CPU_MAX_DEVICES, or 0 if it is not set or not a positive number.
+   Log a warning for a value that is not used as it is, unless is_quiet. */
 static uint32_t read_local_size(const struct ds_accel_host *host, int is_quiet)
 {
     const char *text = getenv("LOCAL_SIZE");
@@ -217,8 +219,8 @@ int cpu_file_line(const struct ds_accel_host *host, const char *path, char *line
     return 0;
 }
 
-/* The value of a "key<blanks>: value\n" line, cut at the newline; NULL if the line has another
-   key. */
+/* Return the value of a line "key<blanks>: value\n" and remove the newline; NULL if the line has
+   another key. */
 static char *line_value(char *line, const char *key)
 {
     size_t length = strlen(key);
@@ -237,7 +239,8 @@ static char *line_value(char *line, const char *key)
     return line;
 }
 
-/* The word lists of x86-64 ("flags") and aarch64 ("Features") never use a name for two things. */
+/* Set the model's features from the words of the line "flags" (x86-64) or "Features" (aarch64). No
+   word has different meanings on the two architectures. */
 static void read_features(char *words, struct cpu_model *model)
 {
     static const char *const float16[] = {"avx512_fp16", "amx_fp16", "asimdhp"};
@@ -263,7 +266,7 @@ static void read_model(const struct ds_accel_host *host, struct cpu_model *model
     size_t line_size = 0;
 
     memset(model_out, 0, sizeof(*model_out));
-    /* An empty line ends the first processor; the others are the same kind. */
+    /* An empty line ends the entry of the first processor; all processors are of the same model. */
     while (file != NULL && getline(&line, &line_size, file) > 0 && line[0] != '\n') {
         if ((value = line_value(line, "model name")) != NULL) {
             snprintf(model_out->name, sizeof(model_out->name), "%s", value);
@@ -299,7 +302,8 @@ const struct cpu_model *cpu_model_of(struct cpu_runtime *cpu)
     return &cpu->model;
 }
 
-/* Number of CPUs online, from the kernel's list "0-3,8"; 0 if it can't be read. */
+/* Return the number of CPUs in the kernel's list of online CPUs, for example "0-3,8"; 0 if the list
+   can't be read. */
 uint32_t cpu_online_count(const struct ds_accel_host *host)
 {
     char line[1024];
@@ -346,7 +350,8 @@ uint64_t cpu_l2_bytes(const struct ds_accel_host *host, uint32_t cpu)
     return 0;
 }
 
-/* The highest clock; "cpu MHz" of /proc/cpuinfo is only the current clock. */
+/* Return the highest clock of a CPU, or 0 if it is not known. "cpu MHz" of /proc/cpuinfo is not
+   used, because it is the current clock. */
 uint32_t cpu_clock_khz(const struct ds_accel_host *host, uint32_t cpu)
 {
     char path[96];
@@ -389,7 +394,7 @@ int32_t cpu_resident_read(const struct ds_accel_host *host, struct cpu_resident 
         return plugin_fail(error, DS_ACCEL_ERR_IO, "%s%s has no line VmRSS", host->machine_root,
                            path);
     }
-    /* The kernel updates the two at different moments. */
+    /* The kernel updates VmRSS and VmHWM at different times. */
     if (resident.peak_bytes < resident.now_bytes) {
         resident.peak_bytes = resident.now_bytes;
     }

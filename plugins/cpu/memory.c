@@ -3,11 +3,12 @@
 /*
  * Device memory, pinned memory and the caller's registered memory. The bytes come from:
  *  - small device memory on a machine with one node (or a recorded machine): libc's heap;
- *  - all other device memory: new pages, for which a node can be preferred. Preferred, not bound: a
- *    full node makes memory slower, it doesn't kill the job;
- *  - pinned memory: fresh pages, so that unlocking one block can't unlock another;
- *  - registered memory: the caller's. Its first and last page may be shared with another
- *    registration, and the kernel doesn't count locks, so unlocking has to spare those pages.
+ *  - all other device memory: new pages, for which the device's node is preferred. The pages are
+ *    not bound to the node, so that a full node makes memory slower but doesn't fail the program;
+ *  - pinned memory: new pages, so that unlocking one block can't unlock another;
+ *  - registered memory: the caller's pages. The first and the last page may be shared with another
+ *    registration, and the kernel doesn't count locks, so that unregistering must leave those pages
+ *    locked.
  */
 #include "cpu.h"
 
@@ -67,9 +68,9 @@ char *cpu_pages_map(uint64_t size_bytes, uint64_t align_bytes, int protection,
 /* ---- checks before allocating and freeing ---------------------------------------------------- */
 
 /*
- * Linux promises more memory than it has, and kills processes when it is used. A request that
- * cannot fit is rejected here, as a device rejects it; the check reads some files, so it is made
- * only for large requests.
+ * Linux overcommits: it maps more memory than it has, and kills processes when they use it. As on a
+ * device, a request larger than the machine's memory is rejected. The check reads files, so that it
+ * is made only for requests of at least LARGE_BYTES.
  */
 int32_t cpu_check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *call,
                        struct ds_accel_error *error)
@@ -102,8 +103,8 @@ int32_t cpu_check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes, co
     return DS_ACCEL_OK;
 }
 
-/* Streams of any device, and host tasks, may use the memory: wait for the work that they hold
-   now. */
+/* Wait for the work queued now on all devices, because streams of any device and their host tasks
+   may use the memory. */
 int32_t cpu_memory_wait(ds_accel_plugin_device_t *device, const char *call,
                         struct ds_accel_error *error)
 {
@@ -112,13 +113,15 @@ int32_t cpu_memory_wait(ds_accel_plugin_device_t *device, const char *call,
 
 /* ---- device memory -------------------------------------------------------------------------- */
 
-/* Decided by the size alone, which is all that cpu_free() knows. */
+/* Return non-zero if memory of this size comes from the heap. The result depends only on the size
+   and the machine, so that cpu_free() repeats the decision of cpu_alloc(). */
 static int is_small(const struct cpu_device *device, uint64_t size_bytes)
 {
     return size_bytes < SMALL_BYTES && !cpu_place_matters(&device->cpu->machine);
 }
 
-/* The heap would round a small size up to its alignment: then it counts as no longer small. */
+/* A small size with an alignment above the page size is raised to SMALL_BYTES, which allocates
+   pages: aligned_alloc() would round the size up to the alignment. */
 int32_t cpu_alloc(ds_accel_plugin_device_t *device, uint64_t *size_bytes, uint64_t align_bytes,
                   void **pointer_out, struct ds_accel_error *error)
 {
@@ -131,7 +134,7 @@ int32_t cpu_alloc(ds_accel_plugin_device_t *device, uint64_t *size_bytes, uint64
         *size_bytes = SMALL_BYTES;
     }
     if (is_small(state, *size_bytes)) {
-        /* C11 wants the size to be a multiple of the alignment. */
+        /* C11 requires the size to be a multiple of the alignment. */
         pointer = aligned_alloc((size_t)align, (size_t)((*size_bytes + align - 1) & ~(align - 1)));
     } else {
         pointer = cpu_pages_map(*size_bytes, align, PROT_READ | PROT_WRITE, &mapped_bytes);
@@ -164,7 +167,7 @@ int32_t cpu_free(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_
     return DS_ACCEL_OK;
 }
 
-/* No work uses fresh memory, so that only freeing must keep stream order. */
+/* Allocate at once, because no queued work uses new memory; only freeing needs stream order. */
 int32_t cpu_alloc_async(ds_accel_plugin_device_t *device, void *native_stream, uint64_t size_bytes,
                         void **pointer_out, struct ds_accel_error *error)
 {
@@ -172,8 +175,9 @@ int32_t cpu_alloc_async(ds_accel_plugin_device_t *device, void *native_stream, u
     return cpu_alloc(device, &size_bytes, 0, pointer_out, error);
 }
 
-/* Never captured: a graph would free the memory with each launch. An event that the call waits for
-   may have made the stream join a capture since capture_check(). */
+/* Free the memory in stream order. The free is never captured, because a graph would free the
+   memory with each launch. The stream may be capturing nevertheless: it can have joined a capture
+   since capture_check(), by waiting for an event. */
 int32_t cpu_free_in_order(ds_accel_plugin_device_t *device, void *native_stream, void *pointer,
                           uint64_t size_bytes, void (*before)(void *argument), void *argument,
                           struct ds_accel_error *error)
@@ -195,7 +199,7 @@ int32_t cpu_free_in_order(ds_accel_plugin_device_t *device, void *native_stream,
 
 /* ---- pinned memory -------------------------------------------------------------------------- */
 
-/* Report that mlock() failed; for a limit, the frame names the limit. */
+/* Report that mlock() failed. The frame adds the limit's name to an error DS_ACCEL_ERR_LIMIT. */
 static int32_t fail_lock(uint64_t size_bytes, int cause, const char *call,
                          struct ds_accel_error *error)
 {
@@ -222,8 +226,8 @@ int32_t cpu_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                            (unsigned long long)size_bytes, (unsigned long long)align);
     }
     if (is_huge) {
-        /* Requested before the pages exist; the kernel falls back to small pages if it has no huge
-           ones. */
+        /* This must precede the first access to the pages. The kernel falls back to small pages if
+           it has no huge pages. */
         (void)madvise(pages, (size_t)mapped_bytes, MADV_HUGEPAGE);
     }
     cpu_place_pages(cpu_device(device), pages, mapped_bytes); /* before mlock() touches them */
@@ -248,8 +252,8 @@ int32_t cpu_free_pinned(ds_accel_plugin_device_t *device, void *pointer, uint64_
 
 /* ---- the caller's memory -------------------------------------------------------------------- */
 
-/* Unlock the pages of a range, except the outer two if another registration needs them. pin_lock is
-   held. */
+/* Unlock the pages of a range, except a first or last page that another registration shares. The
+   caller holds pin_lock. */
 static void unlock_range(const ds_accel_plugin_device_t *device, void *base, uint64_t size_bytes)
 {
     const uintptr_t page = (uintptr_t)cpu_page_bytes();
@@ -269,8 +273,8 @@ static void unlock_range(const ds_accel_plugin_device_t *device, void *base, uin
     }
 }
 
-/* mlock() fails with ENOMEM both for its limit and for a hole; msync(MS_ASYNC) only detects the
-   hole. */
+/* Return non-zero if part of the range is not mapped. mlock() fails with ENOMEM both at its limit
+   and at such a hole; msync(MS_ASYNC) fails with ENOMEM only at a hole. */
 static int range_has_hole(const char *base, uint64_t size_bytes)
 {
     const uintptr_t page = (uintptr_t)cpu_page_bytes();
@@ -289,7 +293,7 @@ static int32_t lock_range(ds_accel_plugin_device_t *device, void *base, uint64_t
         return DS_ACCEL_OK;
     }
     cause = errno;
-    /* The kernel may have locked the pages before the one that failed. */
+    /* The kernel may have locked some pages of the range before mlock() failed. */
     vendor_register_failed(device->instance, base);
     unlock_range(device, base, size_bytes);
     if (cause == ENOMEM && range_has_hole(base, size_bytes)) {
@@ -300,7 +304,8 @@ static int32_t lock_range(ds_accel_plugin_device_t *device, void *base, uint64_t
     return fail_lock(size_bytes, cause, "mem_register", error);
 }
 
-/* The frame has registered the range, so that no other thread unlocks its pages from here on. */
+/* Lock the caller's pages. The frame has already registered the range, so that no other thread
+   unlocks these pages. */
 int32_t cpu_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                           uint32_t flags, struct ds_accel_error *error)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Placement of a device's memory and workers: on its NUMA node.
+ * Placement of a device's memory and workers on the device's NUMA node.
  *
- * The pages of a range are allocated on the range's preferred node when any thread first touches
- * them. Preferred, not bound: a full node makes memory slower, it does not kill the job. Workers
- * are bound to the node's CPUs as far as the process may use them; if it may use none of them, as
- * with a recorded machine, they run on any CPU of the process.
+ * The kernel allocates the pages of a range on the range's preferred node when a thread first
+ * accesses them. The pages are not bound to the node, so that a full node makes memory slower but
+ * does not fail the program. Workers are bound to those CPUs of the node that the process may use.
+ * If the process may use none of them, as with a recorded machine, the workers run on any CPU of
+ * the process.
  */
 #include "cpu.h"
 
@@ -21,8 +22,8 @@ int cpu_place_matters(const struct cpu_machine *machine)
     return machine->node_count > 1 && machine->host->machine_root[0] == '\0';
 }
 
-/* Containers often forbid mbind(); memory on another node still works, so this only logs a
-   warning. */
+/* A failed mbind(), which containers often forbid, is only logged, because memory on another node
+   works too. */
 void cpu_place_pages(const struct cpu_device *device, void *pages, uint64_t size_bytes)
 {
     const unsigned bits = 8 * sizeof(unsigned long);
@@ -33,7 +34,7 @@ void cpu_place_pages(const struct cpu_device *device, void *pages, uint64_t size
         return;
     }
     nodes[device->node->id / bits] = 1ul << (device->node->id % bits);
-    /* The kernel reads one bit fewer than the given number. */
+    /* The kernel reads one bit less than the number of bits passed. */
     if (mbind(pages, size_bytes, MPOL_PREFERRED, nodes, MAX_NODES + 1, 0) != 0 &&
         atomic_exchange(&cpu->bind_warned, 1) == 0) {
         vendor_log(cpu->host, DS_ACCEL_LOG_WARN,
@@ -42,7 +43,7 @@ void cpu_place_pages(const struct cpu_device *device, void *pages, uint64_t size
     }
 }
 
-/* Remove the CPUs from a set that are not in the kernel's list "0-3,8"; returns the number left. */
+/* Remove all CPUs from a set that are not in a list like "0-3,8"; return the number left. */
 static int narrow(cpu_set_t *set, size_t set_size, const char *list)
 {
     cpu_set_t *listed = CPU_ALLOC(MAX_CPUS);
@@ -73,7 +74,7 @@ void cpu_place_thread(const struct cpu_device *device, pthread_attr_t *attribute
     const size_t set_size = CPU_ALLOC_SIZE(MAX_CPUS);
     cpu_set_t *set;
 
-    /* A list that was too long for its field lacks the CPUs after its end. */
+    /* A list that ends with "..." was truncated, so that some CPUs of the node are unknown. */
     if (device->node == NULL || strstr(device->node->cpus, "...") != NULL) {
         return;
     }

@@ -3,28 +3,32 @@
 /*
  * Queues: the streams of option async.
  *
- * A queue is a list of work and one thread, the worker, that does it from front to back. The first
- * work starts the thread, so that an unused stream has none; the thread ends when its stream was
- * destroyed and the remaining work is done. Destroying the stream does not wait for that. A queue
- * therefore outlives its stream: the device keeps a list of its queues, joins workers that have
- * ended whenever a stream is created or destroyed, and all workers when it is closed.
+ * A queue consists of a list of work and one thread, the worker, that does the work from front to
+ * back. The first work starts the worker, so that an unused stream has no thread. The worker exits
+ * when its stream has been destroyed and the remaining work is done; destroying the stream does not
+ * wait for the worker. A queue can therefore outlive its stream: the device keeps a list of its
+ * queues, joins the workers that have exited whenever a stream is destroyed, and joins all workers
+ * when the device is closed.
  *
- * Work is numbered. Every push takes the next ticket of the runtime while it holds the queue's
- * lock, so that tickets grow along each queue, and "all that was queued before this call" is one
- * number for any number of queues: a queue has passed a ticket when its oldest unfinished work, the
- * first of the list, has a higher one. Work stays in the list while it runs.
+ * Each piece of work has a number, its ticket. Every push increments the runtime's last ticket
+ * while it holds the queue's lock, so that tickets increase along each queue. One ticket therefore
+ * describes "all work queued before this call" for any number of queues: a queue has passed a
+ * ticket when its list is empty or its first work, the oldest that is not done, has a higher
+ * ticket. Work stays in the list while it runs.
  *
  * A mark is one recording of an event, made once and reached once. A thread that waits for an event
- * takes its current mark, so that recording the event again or destroying it does not affect the
- * wait. A mark refers to its queue, and waits use that queue's condition. A wait can only be queued
- * for a mark that was queued before, so that workers can't wait for each other in a circle.
+ * gets a reference to the event's current mark, so that recording the event again or destroying it
+ * does not affect the wait. A mark refers to its queue, and waits for the mark use that queue's
+ * condition variable. A wait can only be queued for a mark that was queued before, so that workers
+ * can't wait for each other in a cycle.
  *
- * Locks: a queue's lock guards its list, and is held for a few instructions, never while work runs
- * or anything else is locked (starting the worker excepted). cpu->lock guards the lists of
- * queues, and may be held when a queue's is taken.
+ * Locks: a queue's lock guards its list. It is held for a few instructions, never while work runs
+ * and never while another lock is acquired, except that starting the worker may acquire locks of
+ * the C library. cpu->lock guards the devices' lists of queues; a thread that holds it may lock a
+ * queue.
  *
- * After fork() the child has the queues and no workers. It may not use the plugin; calls that would
- * wait for ever there, or take a lock that a worker may have held, fail.
+ * After fork() the child has the queues but no workers, and may not use the plugin. Calls of the
+ * child that would wait forever, or acquire a lock that a worker may have held, fail.
  */
 #include "cpu.h"
 
@@ -39,26 +43,26 @@ struct cpu_item {
 
 struct cpu_mark {
     atomic_uint references;
-    struct cpu_queue *queue;         /* a reference */
-    atomic_uint_fast64_t reached_ns; /* CLOCK_MONOTONIC; 0: not yet */
+    struct cpu_queue *queue;         /* a counted reference */
+    atomic_uint_fast64_t reached_ns; /* CLOCK_MONOTONIC time; 0 if not reached yet */
 };
 
 struct cpu_queue {
-    atomic_uint references;    /* the stream's, the device's, and one for each mark */
-    struct cpu_device *device; /* kept until the worker was joined */
-    struct cpu_queue *next;    /* guarded by cpu->lock */
-    uint32_t number;           /* of the device's queues, from 0 */
+    atomic_uint references;    /* one for the stream, one for the device, one for each mark */
+    struct cpu_device *device; /* valid until the worker is joined */
+    struct cpu_queue *next;    /* in the device's list; guarded by cpu->lock */
+    uint32_t number;           /* of this queue on the device, from 0 */
 
-    pthread_mutex_t lock;    /* guards what follows */
-    pthread_cond_t wake;     /* to the worker: new work, or the stream was destroyed */
-    pthread_cond_t progress; /* to waiting threads; CLOCK_MONOTONIC */
-    struct cpu_item *first;  /* runs, or is next */
+    pthread_mutex_t lock;    /* guards the following members */
+    pthread_cond_t wake;     /* signals the worker: new work, or the stream was destroyed */
+    pthread_cond_t progress; /* signals waiting threads; its clock is CLOCK_MONOTONIC */
+    struct cpu_item *first;  /* work that is running or will run next */
     struct cpu_item *last;
     uint64_t last_ticket;
     uint64_t wanted; /* the lowest ticket that a thread waits for, or CPU_NEVER */
     uint32_t has_worker;
     uint32_t is_closing;
-    uint32_t has_exited; /* the worker touches nothing any more */
+    uint32_t has_exited; /* the worker accesses nothing any more and can be joined */
     pthread_t worker;
 };
 
@@ -86,7 +90,8 @@ static int sleep_on(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t d
 
 /* ---- fork() --------------------------------------------------------------------------------- */
 
-static atomic_uint fork_count; /* forks between the process that loaded the plugin and this one */
+/* Number of fork() calls between the process that started the watch and the current process. */
+static atomic_uint fork_count;
 static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
 static int watch_failure;
 
@@ -146,7 +151,7 @@ int32_t cpu_check_not_worker(const struct cpu_runtime *cpu, const char *call,
     return DS_ACCEL_OK;
 }
 
-/* ---- the life of a queue -------------------------------------------------------------------- */
+/* ---- creation and release of queues --------------------------------------------------------- */
 
 static void put_references(struct cpu_queue *queue, unsigned count)
 {
@@ -179,7 +184,7 @@ struct cpu_queue *cpu_queue_create(struct cpu_device *device)
     atomic_init(&queue->references, 2);
     queue->device = device;
     queue->wanted = CPU_NEVER;
-    /* None of these can fail on the C libraries of Linux. */
+    /* None of these calls can fail on the C libraries of Linux. */
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&queue->lock, NULL);
@@ -198,7 +203,8 @@ void cpu_queue_enter(struct cpu_queue *queue)
     device->queues = queue;
 }
 
-/* Remove a queue from its device's list; 0 if another thread did. cpu->lock is held. */
+/* Remove a queue from its device's list; return 0 if another thread has removed it. The caller
+   holds cpu->lock. */
 static int unlink_queue(struct cpu_queue *queue)
 {
     struct cpu_queue **link = &queue->device->queues;
@@ -213,7 +219,8 @@ static int unlink_queue(struct cpu_queue *queue)
     return 1;
 }
 
-/* Signal the worker to end when its work is done. Non-zero: it has no work and ends now. */
+/* Make the worker exit when its work is done. Return non-zero if the queue is empty, so that the
+   worker exits at once. */
 static int close_queue(struct cpu_queue *queue)
 {
     int is_idle;
@@ -226,7 +233,8 @@ static int close_queue(struct cpu_queue *queue)
     return is_idle;
 }
 
-/* The queue has left the list: wait for its worker, and put the list's reference and others. */
+/* Join the worker of a queue that was removed from the device's list, and release the device's
+   reference and other_references more. */
 static void join_queue(struct cpu_queue *queue, unsigned other_references)
 {
     if (queue->has_worker) {
@@ -235,7 +243,7 @@ static void join_queue(struct cpu_queue *queue, unsigned other_references)
     put_references(queue, 1 + other_references);
 }
 
-/* Join the workers of destroyed streams that have ended meanwhile. */
+/* Join those workers of destroyed streams that have exited. */
 static void reap_queues(struct cpu_device *device)
 {
     pthread_mutex_t *lock = &device->cpu->lock;
@@ -372,8 +380,8 @@ int cpu_mark_wait(struct cpu_mark *mark, uint64_t deadline_ns)
 
 /* ---- the worker ----------------------------------------------------------------------------- */
 
-/* Take the finished work out of the list, and wake the threads that waited for it. The lock is
-   held. */
+/* Remove the finished work from the list, and wake the threads that wait for it. The caller holds
+   queue->lock. */
 static struct cpu_item *pop(struct cpu_queue *queue)
 {
     struct cpu_item *item = queue->first;
@@ -390,16 +398,18 @@ static struct cpu_item *pop(struct cpu_queue *queue)
     return item;
 }
 
+/* Mark the calling thread as a worker of the queue's device, and set its name. */
 static void introduce_worker(const struct cpu_queue *queue)
 {
     const uintptr_t current = CPU_CURRENT_WORKER | (queue->device->index + 1);
     char name[64];
 
-    /* If memory is out, a host task that waits for its own stream is not detected. */
+    /* If this fails for lack of memory, host tasks that wait for their own stream are not
+       detected. */
     (void)pthread_setspecific(queue->device->cpu->current_key, (const void *)current);
 
     snprintf(name, sizeof(name), "ds-accel cpu%u.%u", queue->device->index, queue->number);
-    name[15] = '\0'; /* what the kernel has room for */
+    name[15] = '\0'; /* The kernel stores at most 15 characters. */
     pthread_setname_np(pthread_self(), name);
 }
 
@@ -430,8 +440,8 @@ static void *work_off(void *data)
     return NULL;
 }
 
-/* Start the worker, with every signal blocked: they are for the program's own threads. The lock is
- * held. 0 or an errno. */
+/* Start the worker; return 0 or an errno. All signals are blocked in the worker, so that the
+   program's own threads handle them. The caller holds queue->lock. */
 static int start_worker(struct cpu_queue *queue)
 {
     pthread_attr_t attributes;
@@ -514,7 +524,7 @@ int32_t cpu_queue_submit(struct cpu_queue *queue, const struct cpu_work *work, c
     return DS_ACCEL_OK;
 }
 
-/* ---- waiting for it ------------------------------------------------------------------------- */
+/* ---- waiting for queued work ---------------------------------------------------------------- */
 
 int cpu_queue_is_idle(struct cpu_queue *queue)
 {
@@ -526,13 +536,13 @@ int cpu_queue_is_idle(struct cpu_queue *queue)
     return is_idle;
 }
 
-/* The queue's lock is held. */
+/* Return non-zero if all work up to the ticket is done. The caller holds queue->lock. */
 static int has_passed(const struct cpu_queue *queue, uint64_t ticket)
 {
     return queue->first == NULL || queue->first->ticket > ticket;
 }
 
-/* 0 or ETIMEDOUT. */
+/* Wait until the queue has passed the ticket; return 0 or ETIMEDOUT. */
 static int wait_for_ticket(struct cpu_queue *queue, uint64_t ticket, uint64_t deadline_ns)
 {
     int failure = 0;
@@ -554,7 +564,7 @@ static int32_t fail_timeout(uint64_t timeout_ns, const char *call, struct ds_acc
                        (unsigned long long)timeout_ns);
 }
 
-/* May this thread, in this process, wait at all? */
+/* Fail if the calling thread may not wait: in a forked child, and on a worker. */
 static int32_t check_waiting(const struct cpu_runtime *cpu, const char *call,
                              struct ds_accel_error *error)
 {
@@ -581,8 +591,8 @@ int32_t cpu_queue_wait(struct cpu_queue *queue, uint64_t timeout_ns, const char 
     return DS_ACCEL_OK;
 }
 
-/* A queue of the device that has not passed the ticket, with a reference, or NULL.
- * cpu->lock is held. */
+/* Return a queue of the device that has not passed the ticket, or NULL. The caller holds cpu->lock
+   and later releases the queue with put_queue(). */
 static struct cpu_queue *find_busy(const struct cpu_device *device, uint64_t ticket)
 {
     for (struct cpu_queue *queue = device->queues; queue != NULL; queue = queue->next) {
@@ -634,7 +644,7 @@ int32_t cpu_queues_wait(struct cpu_runtime *cpu, const struct cpu_device *device
     }
     deadline_ns = cpu_deadline_ns(timeout_ns);
     ticket = atomic_load(&cpu->last_ticket);
-    /* A queue that has passed a ticket stays past it, so that every queue is waited for once. */
+    /* Later work has higher tickets, so that each queue is waited for at most once. */
     while (failure == 0 && (busy = find_busy_anywhere(cpu, device, ticket)) != NULL) {
         failure = wait_for_ticket(busy, ticket, deadline_ns);
         put_queue(busy);

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Sensors, from files under machine_root; a value without a file is not valid.
+ * Sensors. The values are read from files under machine_root; a value whose file is missing is
+ * reported as not valid.
  *
- *  - utilization: /proc/stat counts the ticks of each CPU since boot, by state. A percentage is the
- * busy part of the ticks between two samples. The first sample of an instance covers the time since
- * boot; samples within a tenth of a second repeat the previous result, since few ticks make a
- * coarse percentage. sampled_over_ns is the period of a result.
- *  - temperature: of the package that the node's first CPU belongs to. coretemp (Intel) names its
- *    package in a label, k10temp and zenpower (AMD) are PCI devices with a node, others have one
- * sensor for the machine, used only if the machine has one node.
+ *  - utilization: /proc/stat has the ticks of each CPU since boot, by state. The percentage is the
+ *    busy part of the ticks between two samples. The first sample of an instance is for the time
+ *    since boot. A query within a tenth of a second of the latest sample repeats its result, since
+ *    the percentage of a few ticks is imprecise. sampled_over_ns is the length of the period.
+ *  - temperature: the temperature of the package of the node's first CPU. coretemp (Intel) has a
+ *    label with the number of the package; k10temp and zenpower (AMD) are PCI devices with a node;
+ *    other drivers have one sensor for the machine, used only if the machine has one node.
  *  - clock: the current clock of the node's first CPU.
- *  - memory: the node's, or the machine's if no node is known.
+ *  - memory: the memory of the node, or of the machine if no node is known.
  */
 #include "cpu.h"
 
 #include <unistd.h>
 
-#define MIN_TICKS 10u /* of each CPU, 1/100 s; less is no sample */
+#define MIN_TICKS 10u /* smallest period of a sample, in ticks of each CPU (usually 1/100 s) */
 #define MAX_SENSORS 64u
 #define MAX_LABELS 32u
 #define PATH_BYTES 128u
 
 /* ---- utilization ---------------------------------------------------------------------------- */
 
-/* Is the CPU in the kernel's list "0-3,8"? */
+/* Return non-zero if the CPU is in a list like "0-3,8". */
 static int is_listed(const char *list, unsigned long cpu)
 {
     char *next = (char *)list;
@@ -41,7 +42,8 @@ static int is_listed(const char *list, unsigned long cpu)
     return 0;
 }
 
-/* Add the line "cpu3 user nice system idle iowait irq softirq steal ...". */
+/* Add the ticks of one CPU, from the line "cpu3 user nice system idle iowait irq softirq steal
+   ..." of /proc/stat. */
 static void add_ticks(const char *line, struct cpu_ticks *ticks)
 {
     uint64_t values[8] = {0};
@@ -57,8 +59,8 @@ static void add_ticks(const char *line, struct cpu_ticks *ticks)
     ticks->cpu_count++;
 }
 
-/* Sum the times of the node's CPUs, or of all CPUs if the node or the end of its list is not known;
-   0 or -1. */
+/* Sum the ticks of the node's CPUs, or of all CPUs if the node is not known or its list of CPUs is
+   truncated; return 0 or -1. */
 static int read_ticks(const struct ds_accel_host *host, const struct cpu_node *node,
                       struct cpu_ticks *ticks_out)
 {
@@ -83,6 +85,7 @@ static int read_ticks(const struct ds_accel_host *host, const struct cpu_node *n
     return ticks.total == 0 ? -1 : 0;
 }
 
+/* Compute a new sample, unless too few ticks have passed since the previous sample. */
 static void measure(const struct cpu_ticks *now, struct cpu_sample *sample)
 {
     struct cpu_ticks before = sample->ticks;
@@ -90,7 +93,7 @@ static void measure(const struct cpu_ticks *now, struct cpu_sample *sample)
     uint64_t total;
     uint64_t busy;
 
-    /* CPUs were added or removed, or a counter ran backwards: begin again. */
+    /* If CPUs were added or removed, or a counter has decreased, use the ticks since boot. */
     if (before.cpu_count != now->cpu_count || before.total > now->total ||
         before.busy > now->busy) {
         memset(&before, 0, sizeof(before));
@@ -125,7 +128,7 @@ static void fill_utilization(struct cpu_runtime *cpu, uint32_t device_index,
 
 /* ---- temperature ---------------------------------------------------------------------------- */
 
-/* The number in a file; 0, or -1 if there is none. */
+/* Read a number from a file; return 0, or -1 if the file is missing or has no number. */
 static int read_number(const struct ds_accel_host *host, const char *path, long *number_out)
 {
     char line[32];
@@ -143,7 +146,7 @@ static int read_number(const struct ds_accel_host *host, const char *path, long 
     return 0;
 }
 
-/* coretemp: the sensor that is labelled with the package of the CPU. */
+/* Read the coretemp sensor whose label has the number of the CPU's package; return 0 or -1. */
 static int read_package(const struct ds_accel_host *host, unsigned monitor, uint32_t cpu,
                         long *number_out)
 {
@@ -167,7 +170,8 @@ static int read_package(const struct ds_accel_host *host, unsigned monitor, uint
     return -1;
 }
 
-/* The first sensor of a monitor on this node, or on the only node. */
+/* Read the first sensor of a hwmon device that is on this node, or on any node if the machine has
+   only one; return 0 or -1. */
 static int read_on_node(const struct ds_accel_host *host, unsigned monitor,
                         const struct cpu_node *node, int is_only_node, long *number_out)
 {
@@ -203,7 +207,8 @@ static int read_monitor(const struct ds_accel_host *host, unsigned monitor,
     return -1;
 }
 
-/* The kernel's thermal zones have no node: used only on a machine with one node. */
+/* Read the temperature of a thermal zone of the CPU; return 0 or -1. Thermal zones have no node, so
+   that they are used only on a machine with one node. */
 static int read_zone(const struct ds_accel_host *host, unsigned zone, long *number_out)
 {
     char path[PATH_BYTES];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Streams. Without option async a stream has no queue: its work is done when the call returns, so
- * that it is always idle. With it a stream has a queue and a worker of its own (queue.c), and
- * nothing orders it with other streams but events; this holds for the default stream too, so that
- * DS_ACCEL_STREAM_NON_BLOCKING changes nothing. In both cases there is one priority.
+ * Streams. Without option async, a stream has no queue: its work is done when the call returns, so
+ * that the stream is always idle. With option async, a stream has its own queue and worker
+ * (queue.c), and only events order the work of different streams. This is also true of the default
+ * stream, so that DS_ACCEL_STREAM_NON_BLOCKING changes nothing. In both cases all streams have the
+ * same priority.
  */
 #include "cpu.h"
 
@@ -62,7 +63,8 @@ int32_t cpu_stream_default(ds_accel_plugin_device_t *device, void **native_out,
     return DS_ACCEL_OK;
 }
 
-/* A query whose result only a launch has breaks the capture, as on other devices. */
+/* Break the capture of a capturing stream and fail, as on other devices: captured work runs only
+   when the graph is launched, so that the stream can't be waited for or queried. */
 static int32_t check_not_capturing(struct cpu_stream *stream, const char *call,
                                    struct ds_accel_error *error)
 {
@@ -83,7 +85,7 @@ int32_t cpu_capture_check(ds_accel_plugin_device_t *device, void *native, const 
     return check_not_capturing(native, call, error);
 }
 
-/* ---- waiting for a stream ------------------------------------------------------------------- */
+/* ---- the host waits for a stream ------------------------------------------------------------ */
 
 int32_t cpu_stream_wait(ds_accel_plugin_device_t *device, void *native, uint64_t timeout_ns,
                         struct ds_accel_error *error)
@@ -115,7 +117,7 @@ int32_t cpu_stream_query(ds_accel_plugin_device_t *device, void *native,
     return cpu_queue_is_idle(stream->queue) ? DS_ACCEL_OK : DS_ACCEL_NOT_READY;
 }
 
-/* ---- waiting of a stream -------------------------------------------------------------------- */
+/* ---- a stream waits for an event ------------------------------------------------------------ */
 
 int32_t cpu_stream_wait_mark(struct cpu_stream *stream, struct cpu_mark *mark, const char *call,
                              struct ds_accel_error *error)
@@ -123,7 +125,7 @@ int32_t cpu_stream_wait_mark(struct cpu_stream *stream, struct cpu_mark *mark, c
     struct cpu_work work;
     int32_t status;
 
-    /* Completed work and work of the same queue are ordered already. */
+    /* No wait is needed for a mark that is reached, or that is in the stream's own queue. */
     if (cpu_mark_reached_ns(mark) != 0 || cpu_mark_is_of(mark, stream->queue)) {
         return DS_ACCEL_OK;
     }
@@ -138,7 +140,8 @@ int32_t cpu_stream_wait_mark(struct cpu_stream *stream, struct cpu_mark *mark, c
     return status;
 }
 
-/* The event's recording outside of any capture; NULL if it has none or it is complete. */
+/* Make the stream wait for an event that was not recorded in a capture. The mark is NULL if the
+   event was never recorded (was_recorded is 0), or was reached when it was recorded. */
 static int32_t wait_recorded(struct cpu_stream *stream, struct cpu_mark *mark, int was_recorded,
                              const char *call, struct ds_accel_error *error)
 {

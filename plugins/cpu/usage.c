@@ -3,17 +3,19 @@
 /*
  * Total and used memory.
  *
- * On a CPU a program allocates mostly without this plugin, so that allocated and reserved mean the
- * process's resident set here (DeepSpeed's rule). The kernel keeps its peak since the process
- * began. Resetting that peak (/proc/self/clear_refs) would change values that the program may read
- * itself, so a reset only stores the kernel's peak:
+ * On a CPU a program allocates most memory without this plugin. As in DeepSpeed, the allocated and
+ * the reserved bytes are therefore both the size of the process's resident set. The kernel stores
+ * the peak of that size since the process started. Resetting the kernel's peak
+ * (/proc/self/clear_refs) would change a value that the program itself may read, so a reset only
+ * stores the kernel's current peak:
  *
- *  - if the kernel's peak has grown since the reset, it is the peak to report;
- *  - if not, the older peak hides the true one, and the largest resident set that any query has
- * seen since the reset is the best estimate.
+ *  - if the kernel's peak has grown since the reset, it is reported;
+ *  - otherwise the peak since the reset is not known, and the largest resident set that a query has
+ *    read since the reset is reported as an estimate.
  */
 #include "cpu.h"
 
+/* Return the smaller of two sizes, where 0 means unknown. */
 static uint64_t smaller_known(uint64_t first, uint64_t second)
 {
     if (first == 0 || second == 0) {
@@ -23,8 +25,8 @@ static uint64_t smaller_known(uint64_t first, uint64_t second)
 }
 
 /*
- * A node's own memory is used only with several nodes: with one node the machine's memory is used,
- * to which the limits of a container apply.
+ * With several nodes, the total is the smaller of the node's and the machine's memory. With one
+ * node, only the machine's memory is used, which includes the limits of a container.
  */
 int32_t cpu_memory_size(const struct cpu_device *device, struct ds_accel_memory_info *info_out,
                         struct ds_accel_error *error)
@@ -51,7 +53,7 @@ int32_t cpu_memory_size(const struct cpu_device *device, struct ds_accel_memory_
     if (machine->node_count > 1) {
         cpu_node_memory(machine, device->node, &node_total, &node_available);
     }
-    /* A node whose total is known may have no memory left. */
+    /* If the node's total is known, 0 available bytes are a valid value. */
     if (node_total != 0) {
         info_out->total_bytes = smaller_known(node_total, memory.total_bytes);
         if (node_available < memory.available_bytes) {
@@ -88,7 +90,8 @@ static uint64_t peak_bytes(const struct cpu_peak *peak, const struct cpu_residen
     return resident->peak_bytes;
 }
 
-/* Read the resident set for a query, and take cpu->lock, which the caller releases. */
+/* Read the resident set for a query, and update the samples. On success the call returns with
+   cpu->lock held, which the caller unlocks. */
 static int32_t sample_and_lock(struct cpu_device *device, struct cpu_resident *resident_out,
                                struct ds_accel_error *error)
 {
@@ -117,7 +120,7 @@ int32_t cpu_usage_info(ds_accel_plugin_device_t *device, struct ds_accel_memory_
         pthread_mutex_unlock(&state->cpu->lock);
         info->process_bytes = resident.now_bytes;
     } else {
-        /* A recorded machine has no process of ours: the machine's figures are still valid. */
+        /* A recorded machine has no files of this process; the machine's values are valid. */
         info->valid &= ~DS_ACCEL_MEMORY_PROCESS;
     }
     return DS_ACCEL_OK;
@@ -162,7 +165,7 @@ int32_t cpu_usage_reset_peaks(ds_accel_plugin_device_t *device, uint32_t which,
     return DS_ACCEL_OK;
 }
 
-/* There is no cache: mem_free() releases at once. */
+/* There is no cache to trim: mem_free() returns memory to the C library or the kernel at once. */
 int32_t cpu_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                  struct ds_accel_error *error)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Virtual memory: addresses are a mapping without access, physical memory is a memfd, and map,
- * unmap and set_access are mmap() and mprotect(). The kernel gives pages of a memfd when they are
- * touched, as it does for other memory, so that unused memory costs only its share of the device's
- * limit.
+ * Virtual memory: a reservation is a mapping without access, physical memory is a memfd, and
+ * vmem_map, vmem_unmap and vmem_set_access call mmap() and mprotect(). As with other memory, the
+ * kernel allocates the pages of a memfd when they are first accessed, so that unused memory counts
+ * only against the device's limit.
  *
- * The frame keeps the mappings in its register and counts the references to physical memory. There
- * is one address space, so that the last call for the range sets the access, for any device.
- * cpu->lock guards reservations and the numbers of mappings in them.
+ * The frame has the mappings in its register and counts the references to physical memory. All
+ * devices share one address space, so that the latest vmem_set_access of a range determines the
+ * access of all devices. cpu->lock guards the reservations and their counts of mappings.
  *
- * With option async, queued work may use a range: the frame waits for it in unmap and
- * set_access.
+ * With option async, queued work may use a range: in vmem_unmap and vmem_set_access the frame waits
+ * for the queued work first.
  */
 #include "cpu.h"
 
@@ -25,8 +25,8 @@ struct cpu_reservation {
     struct cpu_reservation *next;
     char *base;
     uint64_t size_bytes;
-    uint32_t mapping_count; /* mappings in it */
-    uint32_t is_closing;    /* its device is being closed: nothing can be mapped in it */
+    uint32_t mapping_count; /* number of mappings in the reservation */
+    uint32_t is_closing;    /* the device is being closed: new mappings are rejected */
 };
 
 /* vmem->native */
@@ -42,14 +42,14 @@ static int is_multiple(uint64_t value)
     return value % cpu_page_bytes() == 0;
 }
 
-/* Physical memory cannot be shared with another process. */
+/* Reject all flags: physical memory can't be shared with another process. */
 static int32_t check_flags(const char *call, uint32_t flags, struct ds_accel_error *error)
 {
     return flags != 0 ? plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED, "%s: exportable memory", call)
                       : DS_ACCEL_OK;
 }
 
-/* The reservation of any device that contains the whole range, or NULL. The caller holds
+/* Return the reservation, of any device, that contains the whole range, or NULL. The caller holds
    cpu->lock. */
 static struct cpu_reservation *find_containing(const struct cpu_runtime *cpu, const char *address,
                                                uint64_t size_bytes)
@@ -94,7 +94,7 @@ int32_t cpu_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     struct cpu_device *state = cpu_device(device);
     struct cpu_reservation *reservation;
 
-    (void)hint; /* only a hint */
+    (void)hint; /* the interface allows ignoring the hint */
     if (!is_multiple(size_bytes) || align_bytes > CPU_MAX_ALIGN_BYTES) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "vmem_reserve(%llu bytes, alignment %llu): expected a multiple of %llu, "
@@ -120,7 +120,8 @@ int32_t cpu_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     return DS_ACCEL_OK;
 }
 
-/* The link to the reservation in the device's list, or the list's end. Lock held. */
+/* Return the pointer in the device's list that points to the reservation, or the list's final NULL
+   pointer if there is no such reservation. The caller holds cpu->lock. */
 static struct cpu_reservation **find_reservation(struct cpu_device *device, const void *address,
                                                  uint64_t size_bytes)
 {
@@ -178,7 +179,7 @@ int32_t cpu_vmem_unreserve(ds_accel_plugin_device_t *device, void *address, uint
         munmap(reservation->base, (size_t)reservation->size_bytes);
     }
     pthread_mutex_unlock(&state->cpu->lock);
-    if (is_mapped) { /* since the frame looked */
+    if (is_mapped) { /* by another thread, after the frame's check */
         return plugin_fail(error, DS_ACCEL_ERR_BUSY,
                            "vmem_release: in %p with %llu bytes something is still mapped", address,
                            (unsigned long long)size_bytes);
@@ -201,7 +202,7 @@ void cpu_vmem_release(ds_accel_plugin_device_t *device)
     }
     pthread_mutex_unlock(&state->cpu->lock);
     while ((reservation = state->reservations) != NULL) {
-        /* Another device's memory may be mapped here. */
+        /* Memory of another device may be mapped in this reservation. */
         vendor_vmem_clear(device, reservation->base, reservation->size_bytes);
         pthread_mutex_lock(&state->cpu->lock);
         state->reservations = reservation->next;
@@ -246,7 +247,7 @@ int32_t cpu_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, u
         vmem->fd = create_file(size_bytes);
     }
     if (vmem == NULL || vmem->fd < 0) {
-        /* Running out of descriptors is a limit, not a lack of memory. */
+        /* Exhausted file descriptors are a limit, not a lack of memory. */
         status = vmem != NULL && (errno == EMFILE || errno == ENFILE) ? DS_ACCEL_ERR_LIMIT
                                                                       : DS_ACCEL_ERR_NO_MEMORY;
         plugin_fail(error, status, "vmem_create(%llu bytes, device %u): %m",
@@ -270,8 +271,9 @@ void cpu_vmem_destroy(ds_accel_plugin_device_t *device, void *native)
 
 /* ---- mappings ------------------------------------------------------------------------------- */
 
-/* MAP_FIXED replaces whatever is at the addresses: cpu->lock is held from the check that they are
-   reserved until they are mapped. 0, an errno of mmap(), or -1 if they are not reserved. */
+/* Map part of a file at reserved addresses; return 0, an errno of mmap(), or -1 if the addresses
+   are not reserved. MAP_FIXED replaces any mapping at the addresses, so that cpu->lock is held from
+   the check of the reservation to the end of mmap(). */
 static int map_reserved(struct cpu_runtime *cpu, void *address, uint64_t size_bytes, int fd,
                         uint64_t offset_bytes)
 {
@@ -316,7 +318,8 @@ int32_t cpu_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t s
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_map: %p with %llu bytes: mmap: %m",
                            address, (unsigned long long)size_bytes);
     }
-    /* The kernel keeps the pages with the file, for other mappings of the same bytes. */
+    /* The pages belong to the memfd: other mappings of the same bytes use the pages on this node
+       too. */
     if (cpu_device(vmem->device) != NULL) {
         cpu_place_pages(cpu_device(vmem->device), address, size_bytes);
     }

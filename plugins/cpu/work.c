@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Work of a stream: copies, fills, host tasks, marks of events. Each becomes a struct cpu_work,
- * which is done at once, queued for the stream's worker or, while the stream captures, kept in the
- * order of the calls. The frame has checked the arguments, so that neither a queue nor a graph
- * holds anything that can fail.
+ * Work of a stream: copies, fills, host tasks, marks of events. Each piece of work becomes a struct
+ * cpu_work, which is done at once, queued for the stream's worker or, while the stream captures,
+ * added to the capture in the order of the calls. The frame has checked the arguments, so that
+ * queued and captured work can't fail.
  *
  * mem_copy() is not stream work: the calling thread copies at once, without regard to queued work.
  * A caller that copies memory used by a stream waits for the stream first.
  */
 #include "cpu.h"
 
-/* ---- doing ---------------------------------------------------------------------------------- */
+/* ---- running work --------------------------------------------------------------------------- */
 
-/* Repeat the pattern by copying the filled part, twice as much each time. */
+/* Fill memory with a pattern: each copy of the filled part doubles its size. */
 static void fill(char *destination, const unsigned char *pattern, uint32_t pattern_bytes,
                  size_t size_bytes)
 {
@@ -39,7 +39,7 @@ void cpu_work_run(const struct cpu_work *work)
 {
     switch (work->kind) {
     case CPU_WORK_COPY:
-        /* memmove: the same buffer on both sides is harmless on a device, and so it is here. */
+        /* memmove(), because a copy of a buffer to itself is harmless on a device. */
         if (work->size_bytes > 0) {
             memmove(work->destination, work->source, (size_t)work->size_bytes);
         }

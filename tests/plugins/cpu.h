@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of the cpu plugin share: the open device, and checks of a call. */
+/* Functions shared by the tests of the cpu plugin: opening and closing a context and a device. */
 #ifndef DS_ACCEL_TESTS_PLUGINS_CPU_H
 #define DS_ACCEL_TESTS_PLUGINS_CPU_H
 
 #include "fixture.h"
 #include "table.h"
 
-/* The open device; made by open_cpu() and destroyed by close_cpu(). */
+/* The open context and device, set by open_cpu(); close_cpu() destroys the context. */
 static ds_accel_t *context;
 static ds_accel_device_t *device;
 static const struct ds_accel_plugin *table;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the tests of asynchronous cpu share. A gate, a host task that waits until the test opens it,
- * keeps work pending.
+ * Functions shared by the tests of the cpu plugin with option async. A gate blocks a stream: the
+ * host task pass_gate() waits until the test opens the gate, so that the work queued after the task
+ * stays pending.
  */
 #ifndef DS_ACCEL_TESTS_PLUGINS_CPU_ASYNC_H
 #define DS_ACCEL_TESTS_PLUGINS_CPU_ASYNC_H
@@ -53,7 +54,7 @@ struct gate {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool is_open;
-    bool is_reached; /* a worker waits at the gate, or has passed it */
+    bool is_reached; /* a worker is waiting at the gate, or has passed it */
 };
 
 #define GATE \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The tests' own host for the cpu plugin, which can report two NUMA nodes on a machine with one
- * node.
+ * A host that the tests implement for the cpu plugin. It can report two NUMA nodes on a machine
+ * with one node.
  */
 #ifndef DS_ACCEL_TESTS_PLUGINS_CPU_HOST_H
 #define DS_ACCEL_TESTS_PLUGINS_CPU_HOST_H
@@ -16,9 +16,9 @@ static ds_accel_plugin_instance_t *instance;
 static ds_accel_plugin_device_t *handle;
 static struct ds_accel_error error = {.struct_size = sizeof(error)};
 
-static const char *async_option; /* NULL: unset */
+static const char *async_option; /* value of option async; NULL if the option is not set */
 static uint32_t node_count;
-static bool has_one_kernel_node = true; /* all nodes are the kernel's node 0 */
+static bool has_one_kernel_node = true; /* all reported nodes have the id 0 */
 static uint64_t machine_available_bytes = UINT64_C(3) << 34;
 static char host_log[1024];
 
@@ -48,7 +48,7 @@ static inline int32_t count_nodes(const struct ds_accel_host *host, uint32_t *co
     return DS_ACCEL_OK;
 }
 
-/* One CPU each. Every machine has the kernel's node 0. */
+/* Reports a node with one CPU. The id is 0 by default, because every machine has node 0. */
 static inline int32_t get_node(const struct ds_accel_host *host, uint32_t position,
                                struct ds_accel_numa_node *node_out)
 {

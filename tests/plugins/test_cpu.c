@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The cpu plugin: the number of devices, and its facts about them and itself. */
+/* The cpu plugin: the number of devices, and the properties of devices and of the backend. */
 #include "cpu.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ static void forget_launcher(void)
 
 TestSuite(plugin_cpu, .init = forget_launcher);
 
-/* ---- how many devices, and which ------------------------------------------------------------ */
+/* ---- device count, nodes, the current device ------------------------------------------------ */
 
 static uint32_t count_with(const char *local_size)
 {
@@ -57,7 +57,7 @@ Test(plugin_cpu, a_huge_local_size_is_cut_and_warns)
     EXPECT_HAS(test_log, "2 cpu: LOCAL_SIZE=4097 is beyond this plugin's limit; using 4096");
 }
 
-/* The "numa_node" lines of info, in order of device. */
+/* Writes the digits of the "numa_node" lines of the info report, in the order of the devices. */
 static void nodes_with(const char *local_size, char *nodes, size_t nodes_size)
 {
     char *report;
@@ -277,7 +277,7 @@ Test(plugin_cpu, instances_share_nothing)
 
 /* ---- oneCCL --------------------------------------------------------------------------------- */
 
-/* "communication_backend" in a program that was started with this LD_LIBRARY_PATH. */
+/* Reads "communication_backend" from the output of ds-accel, run with this LD_LIBRARY_PATH. */
 static void communication_backend(const char *library_path, char *text, size_t text_size)
 {
     char report[16384];

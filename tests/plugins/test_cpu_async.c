@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The cpu plugin with option async: streams that are queues with a thread each. The order of work,
- * waits that end, and memory. No test here depends on time.
+ * The cpu plugin with option async, where each stream has a queue and a thread: the order of work,
+ * waits with a timeout, and memory. No test in this file depends on the speed of the machine.
  */
 #include "cpu_async.h"
 
@@ -171,8 +171,8 @@ Test(plugin_cpu_async, a_wait_for_an_event_orders_streams)
     EXPECT_OK(table->event_record(event, first, &error));
     EXPECT_OK(table->stream_wait_event(second, event, &error));
     copy(second, &target, &source, 1);
-    EXPECT_OK(table->stream_wait_event(first, event, &error)); /* the stream's own event: no
-                                                                * deadlock */
+    EXPECT_OK(table->stream_wait_event(first, event, &error)); /* an event recorded on the same
+                                                                * stream: no deadlock */
     cr_expect_eq(table->stream_query(second, &error), DS_ACCEL_NOT_READY);
     EXPECT_FAIL(table->stream_synchronize(second, 1000000, &error), DS_ACCEL_ERR_TIMEOUT, "left");
     open_gate(&gate);
@@ -185,7 +185,8 @@ Test(plugin_cpu_async, a_wait_for_an_event_orders_streams)
     close_cpu();
 }
 
-/* The second recording is behind a gate that opens only after the waiting stream is done. */
+/* The second recording is queued after a gate that is opened only when the waiting stream has done
+   its work. */
 Test(plugin_cpu_async, a_wait_is_for_the_recording_at_the_time_of_the_call)
 {
     struct gate early = GATE;
@@ -271,11 +272,11 @@ Test(plugin_cpu_async, the_work_of_a_destroyed_stream_is_done)
     put(stream, &byte, 5);
     table->stream_destroy(stream);
     table->event_destroy(event);
-    close_cpu(); /* waits for the stream */
+    close_cpu(); /* waits for the work of the destroyed stream */
     cr_expect_eq(byte, 5);
 }
 
-/* ---- waiting with an end -------------------------------------------------------------------- */
+/* ---- waits with a timeout ------------------------------------------------------------------- */
 
 Test(plugin_cpu_async, waits_end_when_their_time_has_passed)
 {
@@ -327,7 +328,7 @@ Test(plugin_cpu_async, a_device_waits_for_its_own_streams)
     hold(stream, &gate);
     EXPECT_OK(table->device_synchronize(handle, UINT64_MAX, &error));
     EXPECT_FAIL(table->device_synchronize(second_handle, 0, &error), DS_ACCEL_ERR_TIMEOUT, "left");
-    /* Events order streams of two devices too. */
+    /* Events also order streams of different devices. */
     put(stream, &byte, 1);
     EXPECT_OK(table->event_record(event, stream, &error));
     EXPECT_OK(table->stream_wait_event(waiting, event, &error));

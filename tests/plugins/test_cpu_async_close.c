@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The asynchronous cpu plugin: devices that host tasks open and close while others close them. */
+/* The cpu plugin with option async: host tasks open and close devices while other threads close the
+   same devices. */
 #include "cpu_host.h"
 
 #include <pthread.h>
@@ -8,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LONG_ENOUGH_S 30  /* for a deadlock */
-#define A_MOMENT_US 50000 /* in which another thread has come to where it waits */
+#define LONG_ENOUGH_S 30  /* a test that runs longer is deadlocked */
+#define A_MOMENT_US 50000 /* time for another thread to reach the call in which it waits */
 
 static ds_accel_plugin_stream_t *make_stream_of(ds_accel_plugin_device_t *device)
 {
@@ -31,7 +32,7 @@ static ds_accel_plugin_device_t *open_index(uint32_t index)
 
 static atomic_int task_count;
 
-/* On a worker: what a program may do in a host task, while another thread closes its device. */
+/* Host task: opens and closes a device while another thread closes the task's device. */
 static void open_and_close(void *data, int32_t status)
 {
     struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
@@ -115,7 +116,7 @@ static void close_device(void *data, int32_t status)
     atomic_fetch_add(&task_count, 1);
 }
 
-/* The worker cannot wait for its own end: the device ends with the instance. */
+/* The worker can't join itself, so that the device is closed when the instance is shut down. */
 Test(plugin_cpu_async, a_task_may_be_the_last_to_close_its_device, .timeout = LONG_ENOUGH_S)
 {
     ds_accel_plugin_device_t *second;
@@ -236,7 +237,8 @@ static uint64_t limit_of(ds_accel_plugin_device_t *device)
     return info.limit_bytes;
 }
 
-/* What was set for one opening does not hold in the next, though its work still runs. */
+/* The memory limit of the closed device does not apply to the device opened again, although work of
+   the closed one still runs. */
 Test(plugin_cpu_async, a_device_is_opened_while_another_thread_closes_it, .timeout = LONG_ENOUGH_S)
 {
     ds_accel_plugin_device_t *second;
@@ -273,7 +275,8 @@ static void *open_for_task(void *data)
     return NULL;
 }
 
-/* A host task waits for another thread, which opens the device that is being closed. */
+/* A host task on a device that is being closed waits for another thread, which opens that device
+   again. */
 Test(plugin_cpu_async, a_thread_that_a_task_waits_for_opens_the_device, .timeout = LONG_ENOUGH_S)
 {
     ds_accel_plugin_device_t *again = NULL;
@@ -314,7 +317,7 @@ Test(plugin_cpu_async, a_device_that_a_task_closed_last_is_opened_afresh, .timeo
     close_cpu();
 }
 
-/* On a worker: opens a device, leaves work on it, and closes it. */
+/* Host task: opens a device, queues work on it, and closes it before the work is done. */
 static void leave_work(void *data, int32_t status)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -328,7 +331,7 @@ static void leave_work(void *data, int32_t status)
     table->device_close(device);
 }
 
-/* Tasks of the last device leave work on the first one, whose task uses the last one in turn. */
+/* A task of device 1 queues work on device 0, and the task of device 0 opens device 1. */
 Test(plugin_cpu_async, the_instance_stops_after_the_work_that_its_work_leaves,
      .timeout = LONG_ENOUGH_S)
 {
@@ -343,7 +346,8 @@ Test(plugin_cpu_async, the_instance_stops_after_the_work_that_its_work_leaves,
 
 static atomic_int wait_status;
 
-/* On a worker: it stays one, whatever device is current. */
+/* Host task: sets another current device and waits for its own stream. The thread must still be
+   recognised as a worker. */
 static void wait_for_itself(void *data, int32_t status)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Asynchronous cpu: captures and graphs. */
+/* The cpu plugin with option async: captures and graphs. */
 #include "cpu_async.h"
 
 /* ---- graphs --------------------------------------------------------------------------------- */
@@ -127,8 +127,9 @@ static int32_t keep_text(void *kept, const char *text, uint64_t text_bytes)
 }
 
 /*
- * A diamond: a fill on one stream, copies of it on both, a copy of the other stream's after the
- * join.
+ * A graph in the shape of a diamond: a copy on the first stream, a copy of its result on each
+ * stream, and after the join a copy of the second stream's result on the first stream. The numbers
+ * in comments are the nodes.
  */
 Test(plugin_cpu_async, a_stream_that_waits_for_a_capture_is_drawn_into_it)
 {
@@ -180,7 +181,7 @@ Test(plugin_cpu_async, a_stream_that_waits_for_a_capture_is_drawn_into_it)
     close_cpu();
 }
 
-/* Begins on one stream; the other joins after an event. */
+/* Begins a capture on one stream, and makes the other stream join it; returns the event. */
 static ds_accel_plugin_event_t *fork_capture(ds_accel_plugin_stream_t *origin,
                                              ds_accel_plugin_stream_t *other)
 {
@@ -215,7 +216,7 @@ Test(plugin_cpu_async, captures_of_two_streams_that_cannot_be_are_refused)
     EXPECT_FAIL(table->graph_capture_end(origin, &graph, &error), DS_ACCEL_ERR_STATE,
                 "is not joined");
     cr_expect_eq(capture_state(origin), DS_ACCEL_CAPTURING_NO);
-    put(other, &byte, 2); /* runs: the capture has ended */
+    put(other, &byte, 2); /* runs at once, because the capture has ended */
     finish(other);
     cr_expect_eq(byte, 2);
     EXPECT_FAIL(table->stream_wait_event(other, event, &error), DS_ACCEL_ERR_STATE,

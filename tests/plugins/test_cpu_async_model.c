@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Asynchronous cpu: random work keeps the order of its model. */
+/* The cpu plugin with option async: the order of random work is checked with a model. */
 #include "cpu_async.h"
 
 #include <stdatomic.h>
@@ -9,11 +9,12 @@
 
 /*
  * Random work on four streams, compared with its required order. Each stream has a counter that
- * only its own tasks increment; recording an event first copies the counter to a separate place for
- * that recording. A stream that waits for an event then copies that place to a separate place for
- * that wait, which must contain the counter at the recording. Every task also draws a number from
- * one sequence: the number must be higher than those of the previous task on its stream and of the
- * tasks before every event that the stream waited for in between.
+ * only its own tasks increment. Before an event is recorded, the stream copies its counter to the
+ * variable `place` of that recording. After a stream waited for an event, it copies the recording's
+ * `place` to the variable `place` of that wait, which must then contain the counter's value at the
+ * recording. Every task also gets the next number of one sequence. The number must be higher than
+ * the numbers of the previous task of the same stream, and of the latest task before each event for
+ * which the stream waited since that task.
  */
 enum {
     STREAMS = 4,
@@ -24,13 +25,13 @@ enum {
 struct task {
     uint64_t *counter;
     uint64_t value;
-    uint64_t sequence; /* position of its run */
+    uint64_t sequence; /* number that the task got when it ran, from 1 */
 };
 
 struct recording {
-    uint64_t place; /* written by the stream */
-    uint64_t value; /* the expected value */
-    int task;       /* the previous task on its stream, or -1 */
+    uint64_t place; /* the stream's counter, copied by the stream before the recording */
+    uint64_t value; /* the expected value of place */
+    int task;       /* the latest task of the stream before the recording, or -1 */
 };
 
 struct waited {
@@ -45,7 +46,7 @@ static struct waited waits[OPERATIONS];
 static struct {
     int before;
     int after;
-} orders[2 * OPERATIONS]; /* of tasks */
+} orders[2 * OPERATIONS]; /* pairs of tasks whose order is required */
 static int order_count;
 
 static void run_task(void *data, int32_t status)
@@ -68,9 +69,9 @@ static uint64_t random_number(uint64_t *state)
 struct model {
     ds_accel_plugin_stream_t *streams[STREAMS];
     uint64_t counters[STREAMS];   /* incremented by the workers */
-    uint64_t values[STREAMS];     /* the expected values */
-    int latest[STREAMS];          /* the latest task, or -1 */
-    int pending[STREAMS][EVENTS]; /* tasks that must precede the next task, or -1 */
+    uint64_t values[STREAMS];     /* expected values of the counters after all queued work */
+    int latest[STREAMS];          /* the latest task of each stream, or -1 */
+    int pending[STREAMS][EVENTS]; /* tasks that must precede the stream's next task, or -1 */
     ds_accel_plugin_event_t *events[EVENTS];
     struct recording *recorded[EVENTS];
     int task_count;
@@ -127,7 +128,7 @@ static void step(struct model *model, uint64_t number)
     const uint64_t e = number / 100000 % EVENTS;
 
     switch (number % 100) {
-    case 0: /* a stream is destroyed with its work, and a new one continues after an event */
+    case 0: /* replace a stream that has work; the new stream waits for an event of the old one */
         add_recording(model, s, e);
         table->stream_destroy(model->streams[s]);
         model->streams[s] = make_stream();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Asynchronous cpu: the threads of its streams, and forked children. */
+/* The cpu plugin with option async: the threads of streams, and forked children. */
 #include "cpu_async.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* gcc and clang report a sanitizer's runtime differently. */
+/* LIMITS_DO_NOTHING is 1 under a sanitizer, which gcc and clang report with different macros. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define LIMITS_DO_NOTHING 1
@@ -49,7 +49,8 @@ static int each_thread(void (*visit)(pid_t thread, void *data), void *data)
     return count;
 }
 
-/* A joined thread may be listed slightly longer: it wakes the joining thread before it ends. */
+/* Waits until the process has this number of other threads. The kernel may still list a thread that
+   was joined, because the joining thread is woken before the joined thread is removed. */
 static void expect_threads(int count)
 {
     const struct timespec pause = {.tv_nsec = 1000 * 1000};
@@ -74,11 +75,12 @@ static void read_thread(pid_t thread, const char *file, char *text, size_t text_
     fclose(stream);
 }
 
-/* Checks a worker's name, and that all signals that can be blocked are. */
+/* Counts a thread with the name of a worker, and checks that it blocks all signals that can be
+   blocked. */
 static void look_at_worker(pid_t thread, void *data)
 {
     const uint64_t blockable = ~(UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1) |
-                                 UINT64_C(3) << 31); /* 32 and 33 belong to the C library */
+                                 UINT64_C(3) << 31); /* The C library uses signals 32 and 33. */
     char text[4096];
     const char *line;
 
@@ -98,7 +100,7 @@ Test(plugin_cpu_async, threads_come_with_the_first_work_and_go_with_their_stream
     ds_accel_plugin_stream_t *streams[3];
     sigset_t before;
     sigset_t after;
-    const int others = each_thread(NULL, NULL); /* a sanitizer may have one */
+    const int others = each_thread(NULL, NULL); /* a sanitizer may have a thread of its own */
     int workers = 0;
 
     pthread_sigmask(SIG_SETMASK, NULL, &before);
@@ -114,7 +116,7 @@ Test(plugin_cpu_async, threads_come_with_the_first_work_and_go_with_their_stream
         finish(streams[i]);
     }
     expect_threads(others + 2);
-    /* A thread names itself before it works, so both have their names now. */
+    /* A worker sets its name before it does work, so that both workers have their names now. */
     each_thread(look_at_worker, &workers);
     cr_expect_eq(workers, 2);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
@@ -130,7 +132,7 @@ Test(plugin_cpu_async, threads_come_with_the_first_work_and_go_with_their_stream
     expect_threads(others);
 }
 
-/* Enough memory for work, but not for a thread's stack. */
+/* The limit of the address space leaves enough memory for work, but not for a thread's stack. */
 Test(plugin_cpu_async, a_thread_that_cannot_start_leaves_the_stream_as_it_was)
 {
     struct rlimit before;
@@ -174,7 +176,7 @@ static void note_cpus(void *data, int32_t status)
     sched_getaffinity(0, sizeof(cpu_set_t), data);
 }
 
-/* For a machine whose two nodes have one CPU each, among the CPUs that this process may use. */
+/* The recorded machine has two nodes. Each has one of the CPUs that this process may use. */
 Test(plugin_cpu_async, workers_run_on_the_node_of_their_device)
 {
     ds_accel_device_t *devices[2];
@@ -235,7 +237,7 @@ static int use_in_child(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_
     unsigned char byte = 0;
     int right = 0;
 
-    alarm(60); /* a hang ends the process */
+    alarm(60); /* kills the process if a call hangs */
     right += table->stream_synchronize(stream, UINT64_MAX, &error) == DS_ACCEL_ERR_STATE;
     right += strstr(error.message, "forked") != NULL;
     right += table->stream_query(stream, &error) == DS_ACCEL_ERR_STATE;
@@ -269,7 +271,7 @@ Test(plugin_cpu_async, a_forked_child_is_refused_and_does_not_hang)
     hold(stream, &gate);
     EXPECT_OK(table->event_record(event, stream, &error));
     wait_for_arrival(&gate);
-    own = *table; /* in the child, the host's table returns errors itself */
+    own = *table; /* the plugin's functions: in the child, the host replaces those in its table */
     child = fork();
     cr_assert_geq(child, 0);
     if (child == 0) {

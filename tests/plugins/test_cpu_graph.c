@@ -135,7 +135,7 @@ Test(plugin_cpu, an_event_of_a_capture_is_reached_by_launching)
     EXPECT_OK(table->event_elapsed_ms(start, end, &elapsed, &error));
     cr_expect_geq(elapsed, 0.0);
     EXPECT_OK(table->stream_wait_event(standard, end, &error));
-    table->event_destroy(start); /* the executable graph still holds the event */
+    table->event_destroy(start); /* the executable graph still has a reference to the event */
     EXPECT_OK(table->graph_launch(exec, standard, &error));
     table->event_destroy(end);
     table->graph_exec_destroy(exec);
@@ -143,7 +143,7 @@ Test(plugin_cpu, an_event_of_a_capture_is_reached_by_launching)
     close_cpu();
 }
 
-/* Recording again replaces the earlier mark, and the new mark is not reached yet. */
+/* The recording in the capture replaces the earlier recording, and is not reached yet. */
 Test(plugin_cpu, an_event_recorded_again_into_a_capture_is_not_reached)
 {
     ds_accel_plugin_stream_t *standard;
@@ -272,7 +272,7 @@ static uint64_t end_and_count(ds_accel_plugin_stream_t *stream)
     return count;
 }
 
-/* The first capture left nothing on the stream that joined it. */
+/* A stream that joined a capture has no nodes left from it when it begins a capture of its own. */
 Test(plugin_cpu, a_stream_that_joined_a_capture_begins_one_of_its_own)
 {
     ds_accel_plugin_stream_t *joined;
@@ -303,7 +303,8 @@ Test(plugin_cpu, a_stream_that_joined_a_capture_begins_one_of_its_own)
     close_cpu();
 }
 
-/* A stream of another instance joins, too: calls of the cpu plugin mix instances. */
+/* A stream of another instance can join a capture, because calls of the cpu plugin may mix objects
+   of several instances. */
 Test(plugin_cpu, a_stream_that_joined_another_instances_capture_cannot_begin_one)
 {
     ds_accel_t *other = create_cpu(NULL);
@@ -337,8 +338,8 @@ Test(plugin_cpu, a_stream_that_joined_another_instances_capture_cannot_begin_one
     close_cpu();
 }
 
-/* An event that the call waits for makes the stream join the capture; the memory is freed all the
-   same, once, and not by the graph. */
+/* mem_free_async() waits for an event that makes the stream join a capture. The memory is
+   nevertheless freed once, and not by launches of the graph. */
 Test(plugin_cpu, no_graph_frees_memory)
 {
     struct ds_accel_memory_stats stats = {.struct_size = sizeof(stats)};
@@ -379,7 +380,7 @@ Test(plugin_cpu, no_graph_frees_memory)
     close_cpu();
 }
 
-/* So that a graph has the same nodes whatever the sizes are. */
+/* Work of no bytes becomes a node, so that the nodes of a graph do not depend on the sizes. */
 Test(plugin_cpu, a_capture_records_work_of_no_bytes)
 {
     ds_accel_plugin_stream_t *stream;
@@ -395,7 +396,7 @@ Test(plugin_cpu, a_capture_records_work_of_no_bytes)
     close_cpu();
 }
 
-/* The state of the stream is reported, whatever else is wrong with the call. */
+/* ERR_STATE for the capturing stream is reported before any other error of the call. */
 Test(plugin_cpu, memory_is_neither_allocated_nor_freed_in_a_capture)
 {
     ds_accel_plugin_stream_t *stream;

@@ -10,7 +10,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Under a sanitizer's runtime; gcc and clang report it differently. */
+/* MLOCK_DOES_NOTHING is 1 under a sanitizer, which gcc and clang report with different macros. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define MLOCK_DOES_NOTHING 1
@@ -200,7 +200,7 @@ Test(plugin_cpu, alignments_and_flags_that_cannot_be_are_refused)
     close_cpu();
 }
 
-/* VmLck of this process; -1 if the kernel does not report it. */
+/* Returns VmLck of this process in KiB; -1 if the kernel does not report it. */
 static long locked_kib(void)
 {
     FILE *file = fopen("/proc/self/status", "re");
@@ -268,7 +268,8 @@ Test(plugin_cpu, registered_memory_stays_the_callers)
     close_cpu();
 }
 
-/* In a child of the test, without the right to lock more than 64 KiB: a line with the result. */
+/* Runs in a child process: pins 4 KiB and 1 MiB with a limit of 64 KiB for locked memory, and
+   writes a line with both results to the pipe. */
 static int pin_as_nobody(int to)
 {
     const struct rlimit limit = {65536, 65536};
@@ -277,7 +278,7 @@ static int pin_as_nobody(int to)
     int32_t small;
     int32_t large;
 
-    open_cpu(); /* here: a child cannot use an accelerator that its parent has started */
+    open_cpu(); /* in the child, which can't use an accelerator started by its parent */
     if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 ||
         (geteuid() == 0 && (setgroups(0, NULL) != 0 || setuid(65534) != 0))) {
         return 1;
@@ -409,7 +410,7 @@ static struct ds_accel_memory_stats stats(void)
     return answer;
 }
 
-/* Allocates, touches, reads the statistics, frees. */
+/* Returns the statistics while memory of this size is allocated and has been written to. */
 static struct ds_accel_memory_stats stats_while_using(uint64_t size_bytes)
 {
     struct ds_accel_memory_stats answer;
@@ -439,7 +440,7 @@ Test(plugin_cpu, a_reset_peak_starts_from_what_is_used_now)
     cr_expect_geq(after.allocated_peak_bytes, after.allocated_bytes);
     cr_expect_geq(after.reserved_peak_bytes, before.allocated_bytes + 96 * MIB,
                   "the other peak was reset too");
-    /* Lower than the process's peak, so only this query saw it. */
+    /* This size is below the process's peak, so that only the query within this call sees it. */
     stats_while_using(64 * MIB);
     after = stats();
     cr_expect_geq(after.allocated_peak_bytes, before.allocated_bytes + 48 * MIB);
@@ -483,7 +484,7 @@ Test(plugin_cpu, writes_no_more_than_the_caller_knows)
 
 /* ---- instances ------------------------------------------------------------------------------ */
 
-/* The test's own host, so that the test holds the instance that some functions need. */
+/* A host implemented by the test, so that the test has the instance that some functions need. */
 static void drop_log(const struct ds_accel_host *host, uint32_t level, const char *message)
 {
     (void)host;

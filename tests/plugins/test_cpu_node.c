@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The cpu plugin: the NUMA node of memory. */
+/* The cpu plugin: memory is allocated on the NUMA node of its device. */
 #include "cpu_host.h"
 
 #include <pthread.h>
@@ -9,17 +9,15 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* ---- a host --------------------------------------------------------------------------------- */
-
 TestSuite(plugin_cpu_memory, .timeout = 120);
 
-/* ---- where memory lies ---------------------------------------------------------------------- */
+/* ---- placement of memory -------------------------------------------------------------------- */
 
 #define MPOL_PREFERRED 1
 #define MPOL_F_NODE 1
 #define MPOL_F_ADDR 2
 
-/* The policy of the pages at an address: its mode, and whether it names node 0. */
+/* Returns true if the policy of the pages at an address prefers node 0. */
 static bool prefers_node_0(const void *address)
 {
     unsigned long nodes[16] = {0};
@@ -38,7 +36,8 @@ static void *touch(void *pointer)
     return NULL;
 }
 
-/* The preference belongs to the memory, and holds for every thread that touches it first. */
+/* Checks that memory prefers node 0, and is on node 0 after another thread has accessed it first:
+   the preference is a property of the memory, not of the thread. */
 static void expect_on_node(void *pointer)
 {
     pthread_t thread;
@@ -89,7 +88,8 @@ Test(plugin_cpu_memory, available_is_at_most_all_of_it)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
 
-    machine_available_bytes = UINT64_C(1) << 37; /* read later than the total, from another file */
+    /* More than the total, which is possible because the two values are read at different times. */
+    machine_available_bytes = UINT64_C(1) << 37;
     open_cpu(1, NULL);
     EXPECT_OK(table->mem_info(handle, &info, &error));
     cr_expect_eq(info.total_bytes, UINT64_C(1) << 36);

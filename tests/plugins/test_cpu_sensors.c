@@ -9,7 +9,7 @@
 
 TestSuite(plugin_cpu_sensors, .timeout = 120);
 
-/* A recorded machine with two nodes of one CPU each. */
+/* Opens the plugin on a recorded machine with two nodes of one CPU each. */
 static void open_recorded(void)
 {
     static char root[512];
@@ -51,7 +51,7 @@ Test(plugin_cpu_sensors, utilization_is_that_of_the_nodes_cpus_since_the_last_lo
     answer = telemetry(0);
     cr_expect_eq(answer.utilization_percent, 50);
     cr_expect_eq(answer.sampled_over_ns, 100 * tick_ns);
-    /* Decreased: the counter was restarted. */
+    /* A counter that decreased was restarted: its ticks are used as they are. */
     test_write("machine/proc/stat", "cpu0 1 0 0 3 0 0 0 0 0 0\n");
     cr_expect_eq(telemetry(0).utilization_percent, 25);
     test_write("machine/proc/stat", "intr 5\n");
@@ -83,7 +83,7 @@ Test(plugin_cpu_sensors, the_temperature_is_that_of_the_nodes_package)
     }
     test_write("machine/sys/class/hwmon/hwmon0/name", "nvme\n");
     test_write("machine/sys/class/hwmon/hwmon0/temp1_input", "99000\n");
-    /* The location of a zone is not known, so it is not reported for one of two nodes. */
+    /* The node of a thermal zone is not known, so that zones are not used on this machine. */
     test_write("machine/sys/class/thermal/thermal_zone0/type", "x86_pkg_temp\n");
     test_write("machine/sys/class/thermal/thermal_zone0/temp", "98000\n");
     answer = telemetry(0);
@@ -123,7 +123,7 @@ Test(plugin_cpu_sensors, clock_and_memory_are_told)
     close_cpu();
 }
 
-/* On the machine that runs the test: the values must be plausible. */
+/* Reads the machine on which the test runs; the values must be plausible. */
 Test(plugin_cpu_sensors, this_machine_answers)
 {
     struct ds_accel_telemetry answer;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The cpu plugin: threads that change the same memory, and memory among the program's own. */
+/* The cpu plugin: threads that register or map the same memory, and registered pages on which there
+   is other memory of the program. */
 #include "cpu_host.h"
 
 #include <pthread.h>
@@ -8,10 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LONG_ENOUGH_S 60 /* for a deadlock */
+#define LONG_ENOUGH_S 60 /* a test that runs longer is deadlocked */
 #define PAGE 4096u
 
-/* "VmLck:" or "VmSize:" of this process in KiB; -1: the kernel does not report it. */
+/* Returns a value of /proc/self/status in KiB, for example "VmSize:"; -1 if it is not reported. */
 static long process_kib(const char *name)
 {
     FILE *file = fopen("/proc/self/status", "r");
@@ -31,7 +32,7 @@ static long process_kib(const char *name)
 
 /* ---- registered ranges ---------------------------------------------------------------------- */
 
-/* A program registers whole pages round a buffer; the heap has other memory on these pages. */
+/* The test registers the whole page that contains a buffer; the heap has other memory on it. */
 Test(plugin_cpu_shared, memory_is_allocated_between_registered_buffers)
 {
     enum {
@@ -51,7 +52,7 @@ Test(plugin_cpu_shared, memory_is_allocated_between_registered_buffers)
                         DS_ACCEL_OK;
     }
     for (size_t i = 0; i < COUNT; i += 2) {
-        free(buffers[i]); /* its page stays registered: a neighbour is on it, too */
+        free(buffers[i]); /* the page stays registered; it also contains other buffers */
         buffers[i] = NULL;
     }
     for (size_t i = 0; i < COUNT; i++) {
@@ -74,7 +75,7 @@ Test(plugin_cpu_shared, memory_is_allocated_between_registered_buffers)
     close_cpu();
 }
 
-/* The kernel refuses to drop a locked page. */
+/* Returns non-zero if the page is locked, which makes madvise(MADV_DONTNEED) fail. */
 static int is_locked(char *page)
 {
     int is_dropped = madvise(page, PAGE, MADV_DONTNEED) == 0;
@@ -88,7 +89,8 @@ static int is_locked(char *page)
 static char *contested;
 static atomic_int unlocked_count;
 
-/* Registers the range whenever no other thread has it: then its pages are locked. */
+/* Registers the range again and again, when no other thread has registered it, and counts how often
+   the page was not locked after the registration. */
 static void *register_often(void *data)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -135,7 +137,8 @@ Test(plugin_cpu_shared, a_range_is_locked_while_a_thread_has_it_registered,
 
 static pthread_barrier_t turn;
 
-/* Both threads register a half of the page, and unregister it at about the same time. */
+/* Registers one half of the page, while another thread registers the other half, and unregisters
+   it at about the same time as the other thread. */
 static void *share_page(void *data)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -232,7 +235,8 @@ static void *map_often(void *data)
     return NULL;
 }
 
-/* Anonymous memory of this thread, which may get addresses as soon as they are released. */
+/* Maps anonymous memory, if possible at the tested addresses, as soon as these are released, and
+   counts changes of this memory by other threads. */
 static void *use_fresh_pages(void *data)
 {
     int *wrong = data;
@@ -245,7 +249,7 @@ static void *use_fresh_pages(void *data)
             continue;
         }
         for (int i = 0; i < 20; i++) {
-            memset(page, 0x5a, PAGE); /* faults if a late call has taken the page's access */
+            memset(page, 0x5a, PAGE); /* faults if a late vmem_set_access() changed this page */
             *wrong += page[0] != 0x5a || page[PAGE - 1] != 0x5a;
         }
         munmap(page, PAGE);
@@ -253,7 +257,7 @@ static void *use_fresh_pages(void *data)
     return NULL;
 }
 
-/* Whatever order the calls come in, none touches addresses after their release. */
+/* No call changes addresses after their release, in whatever order the threads call. */
 Test(plugin_cpu_shared, threads_map_unmap_and_release_the_same_addresses, .timeout = LONG_ENOUGH_S)
 {
     pthread_t threads[3];
@@ -297,7 +301,7 @@ static void hold_work(void *data, int32_t status)
     }
 }
 
-/* The unmapping waits for queued work: meanwhile the addresses are as mapped as before. */
+/* While vmem_unmap() waits for queued work, the addresses remain mapped. */
 Test(plugin_cpu_shared, addresses_are_mapped_until_the_unmapping_is_done, .timeout = LONG_ENOUGH_S)
 {
     static atomic_int is_free;
@@ -312,7 +316,7 @@ Test(plugin_cpu_shared, addresses_are_mapped_until_the_unmapping_is_done, .timeo
     ASSERT_OK(table->stream_create(handle, 0, 0, &stream, &error));
     ASSERT_OK(table->stream_host_task(stream, hold_work, &is_free, &error));
     cr_assert_eq(pthread_create(&thread, NULL, unmap, &status), 0);
-    usleep(50000); /* the thread waits for the task now, or will */
+    usleep(50000); /* The thread probably waits for the task now. */
     EXPECT_FAIL(table->vmem_map(handle, addresses, PAGE, physical, 0, &error), DS_ACCEL_ERR_INVALID,
                 "is known already");
     EXPECT_FAIL(table->vmem_release(handle, addresses, PAGE, &error), DS_ACCEL_ERR_BUSY,
@@ -347,7 +351,7 @@ static void *map_where_reserved(void *data)
     return NULL;
 }
 
-/* Memory of one device is mapped in addresses that another device reserved. */
+/* A thread maps memory of device 0 at addresses reserved by device 1, while device 1 is closed. */
 Test(plugin_cpu_shared, a_device_is_closed_while_a_thread_maps_in_its_addresses,
      .timeout = LONG_ENOUGH_S)
 {
@@ -376,7 +380,7 @@ Test(plugin_cpu_shared, a_device_is_closed_while_a_thread_maps_in_its_addresses,
 
 /* ---- registered addresses ------------------------------------------------------------------- */
 
-/* A program may register reserved addresses that it made usable itself. */
+/* A program may register reserved addresses that it made accessible itself, with mprotect(). */
 Test(plugin_cpu_shared, registered_addresses_are_neither_mapped_nor_released)
 {
     open_cpu(1, NULL);
@@ -396,7 +400,7 @@ Test(plugin_cpu_shared, registered_addresses_are_neither_mapped_nor_released)
 
 /* ---- freeing -------------------------------------------------------------------------------- */
 
-/* What is not to be freed is rejected at once, however much work is queued. */
+/* A pointer that can't be freed is rejected at once, without a wait for queued work. */
 Test(plugin_cpu_shared, a_wrong_pointer_is_rejected_without_a_wait, .timeout = LONG_ENOUGH_S)
 {
     static atomic_int is_free;

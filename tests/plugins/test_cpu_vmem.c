@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The cpu plugin: virtual memory, which is reserved, mapped and made accessible by parts. */
+/* The cpu plugin: virtual memory, with separate calls that reserve, map and set the access. */
 #include "cpu_host.h"
 
 #include <dirent.h>
@@ -76,7 +76,7 @@ Test(plugin_cpu_memory, mapped_twice_is_the_same_memory)
     cr_expect_eq(info.base_address, (uintptr_t)(first + page));
     cr_expect_eq(info.size_bytes, 4 * page);
     cr_expect_eq(pointer_info(first).kind, DS_ACCEL_POINTER_UNKNOWN);
-    table->vmem_destroy(vmem); /* mappings keep the memory alive */
+    table->vmem_destroy(vmem); /* the mappings still refer to the memory */
     EXPECT_OK(table->vmem_unmap(handle, first + page, 4 * page, &error));
     cr_expect_str_eq(second, "shared");
     EXPECT_OK(table->vmem_unmap(handle, second, 2 * page, &error));
@@ -86,7 +86,7 @@ Test(plugin_cpu_memory, mapped_twice_is_the_same_memory)
     close_cpu();
 }
 
-/* A segment that grows at its end, and shrinks again, as in the caching allocator. */
+/* A segment grows at its end and shrinks again, as in the library's caching allocator. */
 Test(plugin_cpu_memory, segments_grow_in_place)
 {
     enum {
@@ -117,7 +117,7 @@ Test(plugin_cpu_memory, segments_grow_in_place)
     close_cpu();
 }
 
-/* In a child: returns true if an access to the byte ends it. */
+/* Returns true if an access to the byte kills a child process. */
 static bool faults(volatile char *byte, bool writes)
 {
     int status;
@@ -209,10 +209,10 @@ Test(plugin_cpu_memory, misuse_of_virtual_memory_is_refused)
     EXPECT_FAIL(table->vmem_release(handle, base + page, page, &error), DS_ACCEL_ERR_INVALID,
                 "no reservation");
     table->vmem_destroy(vmem);
-    close_cpu(); /* with a mapping and a reservation left */
+    close_cpu(); /* A mapping and a reservation remain, which closing the device releases. */
 }
 
-/* Of another device's memory, which is free again although nobody unmapped it. */
+/* Closing a device unmaps memory of other devices from its reservations, which frees the memory. */
 Test(plugin_cpu_memory, mappings_go_with_the_reservation_of_a_closed_device)
 {
     struct ds_accel_memory_stats stats = {.struct_size = sizeof(stats)};
@@ -317,7 +317,7 @@ static void *open_reached_gate(void *data)
     return NULL;
 }
 
-/* Queued work writes to the range: without the wait it would end this process. */
+/* Queued work writes to the range: without the wait, the write would kill this process. */
 Test(plugin_cpu_memory, unmapping_waits_for_the_streams)
 {
     ds_accel_plugin_stream_t *stream = NULL;

@@ -3,7 +3,8 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # The behaviour of the frame of the vendors' plugins (plugins/common) that no vendor's own test
-# covers, over the simulated CUDA: several threads, lost devices, captures, the process that probes.
+# covers, mostly over the simulated CUDA: several threads, lost devices, captures, the probing
+# process.
 #
 #     test_frame.sh BUILD
 set -eu
@@ -16,17 +17,17 @@ vendor=cuda
 . "$here/vendor.sh"
 unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER LD_LIBRARY_PATH 2>/dev/null || true
 
-# whole NAME COMMAND: the command succeeds, and leaves no object alive.
+# whole NAME: checks that the last command succeeded, printed nothing, and left no object alive.
 whole() {
     is "$1" "0 " "$code $out$err"
     is "$1: nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
 }
 
-# The engine treats the use of a destroyed stream as misuse.
+# The simulator reports the use of a destroyed stream as misuse.
 drive "$machine" waited
 whole "streams come and go while another thread asks the device"
 
-# Memory that was opened twice is closed twice, also by device_close().
+# device_close() closes memory that was opened twice and not closed, twice.
 drive "$machine" imports
 whole "four threads open and close the same memory"
 
@@ -40,7 +41,7 @@ is "a task of a lost device runs before anybody can wait for it" "0 " "$code $ou
 # ACL's.
 drive "$machine" ended
 whole "another thread does not end a capture"
-# A host that knows the hardware note reports the same verdict as the plugin itself.
+# A host that recognises the hardware note reports the same verdict as the plugin itself.
 mkdir "$dir/bare"
 for vendor in cuda rocm xpu npu hpu mlu sdaa supa; do
     driven env DS_ACCEL_ROOT="$dir/bare" "$drive" "$build/lib/ds-accel/ds_accel_$vendor.so" probe
@@ -81,7 +82,7 @@ else
     echo "test_frame: a limit of locked memory is not tested: it cannot be lowered here"
 fi
 
-# CUDA shows no device at all for a list that names a device twice.
+# visible_devices_value() rejects a list with a duplicate, for which CUDA would show no device.
 machine=$here/machines/cuda.json
 plugin=$build/lib/ds-accel/ds_accel_cuda.so
 drive "$machine" shown CUDA_VISIBLE_DEVICES
@@ -90,7 +91,7 @@ is "a device that is named twice is refused" \
 failed visible_devices_value: -1 0 -: visible_devices_value: device 1 is named twice
 then untouched" "$code $out"
 
-# Calls that the frame itself rejects, delays, and waits for.
+# Rejections, delays and waits that the frame implements itself.
 for vendor in cuda rocm xpu npu hpu mlu sdaa; do
     machine=$here/machines/$vendor.json
     plugin=$build/lib/ds-accel/ds_accel_$vendor.so
@@ -101,7 +102,7 @@ machine=$here/machines/cuda.json
 plugin=$build/lib/ds-accel/ds_accel_cuda.so
 drive "$machine" frame cuInit
 whole "the vendor's library is the plugin's own"
-# After one failure the call succeeds when repeated, and the failure leaves nothing behind.
+# After one injected failure a repeated call succeeds, and the failed call leaves no object alive.
 for call in cuStreamBeginCapture_v2 cuMemHostRegister_v2; do
     SIM_FAIL=$call:1 drive "$machine" frame
     whole "$call fails once"
@@ -117,7 +118,7 @@ for vendor in cuda rocm npu mlu; do
     is "$vendor: tasks of a lost device" "0 " "$code $out"
 done
 
-# -- the process that probes --
+# -- the probing process --
 
 machine=$here/machines/cuda.json
 plugin=$build/lib/ds-accel/ds_accel_cuda.so

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the scenarios share: an open plugin, checked calls, and their outcome. */
+/* Declarations shared by the scenarios: the open plugin, checked calls, and their results. */
 #ifndef DS_ACCEL_TESTS_SIM_DRIVE_DRIVE_H
 #define DS_ACCEL_TESTS_SIM_DRIVE_DRIVE_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* The severity; the exit code is the worst of the run. */
+/* Severity of a result; the exit code is the highest severity of the run. */
 enum {
     DRIVE_FINE = 0,
     DRIVE_FAILED = 1, /* a call failed, and reported it correctly */
@@ -25,16 +25,16 @@ struct run {
     ds_accel_plugin_instance_t *instance;
     ds_accel_plugin_device_t *device;
     struct ds_accel_error error;
-    char **arguments; /* of the scenario, terminated by NULL */
+    char **arguments; /* arguments of the scenario, terminated by NULL */
     uint32_t device_count;
     int code;
     int is_tolerant;         /* a correctly reported failure is not a failure of the scenario */
-    unsigned passed, failed; /* calls and results */
-    unsigned refused;        /* calls that failed, whether tolerated or not */
-    unsigned missing;        /* of these, with DS_ACCEL_ERR_UNSUPPORTED */
-    int64_t awaited_code;    /* a code of the vendor, and how many calls failed with it */
-    unsigned awaited;
-    /* made by drive_make() */
+    unsigned passed, failed; /* numbers of checked calls and results */
+    unsigned refused;        /* number of calls that failed, whether tolerated or not */
+    unsigned missing;        /* number of those that failed with DS_ACCEL_ERR_UNSUPPORTED */
+    int64_t awaited_code;    /* a vendor code; 0: none */
+    unsigned awaited;        /* number of calls that failed with awaited_code */
+    /* The following objects are created by drive_make(). */
     void *first, *second;
     unsigned char *pinned;
     ds_accel_plugin_stream_t *one, *two;
@@ -47,8 +47,8 @@ struct run {
 
 /* ---- host.c --------------------------------------------------------------------------------- */
 
-/* The host that plugins see, with options from DS_ACCEL_<PLUGIN>_<KEY> and the root
- * DS_ACCEL_ROOT. */
+/* Returns the host for a plugin. Its options are the variables DS_ACCEL_<PLUGIN>_<KEY>, and its
+ * machine_root is DS_ACCEL_ROOT. */
 const struct ds_accel_host *drive_host(const char *plugin);
 
 /* ---- call.c --------------------------------------------------------------------------------- */
@@ -60,7 +60,8 @@ int32_t drive_absent(struct run *run, const char *slot);
 void drive_wrong(struct run *run, const char *what);
 void drive_untold(struct run *run, const char *slot, const char *what);
 void drive_want(struct run *run, int is_so, const char *what);
-/* Adds the outcome of `other`, a copy of the run in another thread or in the same scenario. */
+/* Adds the counts and the severity of `other`, a copy of the run used by another thread or in the
+ * same scenario. */
 void drive_add(struct run *run, const struct run *other);
 /* Prints "SCENARIO: N passed, N failed"; returns the exit code. */
 int drive_report(struct run *run, const char *scenario);
@@ -70,16 +71,17 @@ int drive_report(struct run *run, const char *scenario);
     (HAS(run, slot) ? (drive_clear(run), \
                        drive_judge(run, #slot, (run)->table->slot(__VA_ARGS__, &(run)->error))) \
                     : drive_absent(run, #slot))
-/* Only the status, for calls that are expected to fail. */
+/* Calls a slot without counting the result, for calls that may fail. */
 #define ASK(run, slot, ...) (drive_clear(run), (run)->table->slot(__VA_ARGS__, &(run)->error))
-/* For releases: repeated after a failure, so that one failure leaves nothing alive. */
+/* Calls a slot that releases something, and repeats the call after a failure, so that one injected
+ * failure leaves nothing alive. */
 #define RELEASE(run, slot, ...) \
     do { \
         if (CALL(run, slot, __VA_ARGS__) < 0) { \
             CALL(run, slot, __VA_ARGS__); \
         } \
     } while (0)
-/* A call with an output, which a failure must leave unchanged. */
+/* Calls a slot with an output, which a failed call must leave unchanged. */
 #define MAKE(run, slot, out, ...) \
     do { \
         (out) = (void *)&(run)->error; \
@@ -101,13 +103,13 @@ int drive_report(struct run *run, const char *scenario);
 
 void drive_pattern(unsigned char *bytes, size_t size, unsigned seed);
 int drive_is_pattern(const unsigned char *bytes, size_t size, unsigned seed);
-/* Opens device 0 with memory, streams and events; drive_unmake() releases the existing objects. */
+/* Opens device 0 and creates memory, streams and events; drive_unmake() releases all that exist. */
 int32_t drive_make(struct run *run);
 void drive_unmake(struct run *run);
-/* A host task that counts, in a struct run. */
+/* A host task that increments the task_count of a struct run. */
 void drive_count(void *run, int32_t status);
 
-/* ---- the scenarios -------------------------------------------------------------------------- */
+/* ---- scenarios; main.c describes them ------------------------------------------------------- */
 
 void drive_facts(struct run *run);
 void drive_polled(struct run *run);
@@ -148,12 +150,13 @@ void drive_busy(struct run *run);
 
 void drive_walk(struct run *run);
 /*
- * Parts of the walk: streams, graphs, another device and the vendor's handles, with device 0 open.
+ * The part of the scenario "walk" that needs device 0 open: streams, graphs, another device and the
+ * vendor's handles.
  */
 void drive_walk_streams(struct run *run);
 /*
- * Returns true if each accepted host task of the walk has run once, and no other task; restarts the
- * count.
+ * Returns true if each accepted host task of the scenario "walk" has run once, and no other task
+ * has run; resets the count of tasks.
  */
 int drive_tasks_have_run(void);
 void drive_rounds(struct run *run);

@@ -5,22 +5,25 @@
  *
  *     drive PLUGIN SCENARIO [ARGUMENT...]
  *
- * The table below lists the scenarios. Conformance checks the interface's rules; a scenario checks
- * what only one vendor's implementation can get wrong, and is small enough to run once for every
- * call that can fail.
+ * The table below lists the scenarios. The conformance suite checks the interface's rules. A
+ * scenario checks behaviour that depends on the implementation of one vendor's plugin, and is small
+ * enough to be run once for every call that can fail.
  *
- * On stdout are the scenario's own lines, a line for each call that failed, "failed SLOT: STATUS
- * VENDOR_CODE VENDOR_TEXT: MESSAGE", for each failure that was not reported correctly ("untold
- * ..."), for each unexpected result ("wrong: ..."), and at the end
+ * The program writes to stdout:
  *
- *     SCENARIO: N passed, N failed
+ *     lines of the scenario
+ *     failed SLOT: STATUS VENDOR_CODE VENDOR_TEXT: MESSAGE     for each call that failed
+ *     untold ...                     for each failure that was not reported correctly
+ *     wrong: ...                     for each unexpected result
+ *     SCENARIO: N passed, N failed   at the end: the numbers of checked calls and results
  *
- * of calls and results. Warnings of the plugin are on stderr ("log: ..."). In a scenario described
- * with "whatever fails", failures are only reported: it is for runs with injected failures. The
- * exit code is the worst result: 0 success, 1 a call failed, 3 a failure was not reported
- * correctly, 4 a result was wrong; 2 is no plugin or no such scenario.
+ * Warnings of the plugin are on stderr ("log: ..."). A scenario whose description contains
+ * "whatever fails" is for runs with injected failures: it prints failed calls, but does not count
+ * them as failures. The exit code is the worst result: 0 success, 1 a call failed, 3 a failure was
+ * not reported correctly, 4 a result was wrong; 2 if the plugin can't be loaded or the scenario
+ * does not exist.
  *
- * host.c is the host, call.c checks calls; the other files contain scenarios.
+ * host.c implements the host, call.c checks calls; the other files contain scenarios.
  */
 #include "drive.h"
 
@@ -30,7 +33,7 @@ struct scenario {
     const char *name;
     const char *arguments;
     void (*play)(struct run *run);
-    int is_bare; /* the scenario starts the plugin itself, or not at all */
+    int is_bare; /* main() does not call init(): the scenario does, if it needs an instance */
     const char *meaning;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Several threads, another process, lost devices, and captures that another thread disturbs. */
+/* Scenarios with several threads, with another process, with lost devices, and with captures that
+ * another thread disturbs. */
 #include "drive.h"
 
 #include <pthread.h>
@@ -12,9 +13,9 @@
 
 /* ---- two threads ---------------------------------------------------------------------------- */
 
-/* A thread with its own error; a state that must not leave the thread stays in it. */
+/* A thread with its own struct run, so that threads do not share an error and counts. */
 struct helper {
-    struct run run; /* a copy: the same handles */
+    struct run run; /* a copy of the scenario's run, with the same handles */
     pthread_t thread;
     atomic_int *is_over;
     const unsigned char *handle;
@@ -71,7 +72,7 @@ void drive_waited(struct run *run)
     join_helper(&helper, run);
 }
 
-/* ---- streams that are gone ------------------------------------------------------------------ */
+/* ---- destroyed streams ---------------------------------------------------------------------- */
 
 static void wait_for_flag(void *user_data, int32_t status)
 {
@@ -83,10 +84,10 @@ static void wait_for_flag(void *user_data, int32_t status)
     }
 }
 
-/* The device still has the work of a destroyed stream: a wait with a deadline covers it. */
+/* A wait for the device with a deadline also waits for the work of a destroyed stream. */
 void drive_gone(struct run *run)
 {
-    static atomic_int is_over; /* a task without a waiter reads it */
+    static atomic_int is_over; /* static, because a task may read it after this function returns */
 
     if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
         CALL(run, stream_create, run->device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &run->one) < 0) {
@@ -126,7 +127,8 @@ static void *open_and_close(void *given)
     return NULL;
 }
 
-/* Four threads open the memory, and one opening remains for device_close(). */
+/* Four threads open and close the memory; afterwards it is opened twice, for device_close() to
+ * close. */
 static void import(struct run *run, const unsigned char *handle, uint32_t handle_bytes)
 {
     struct helper helpers[4];
@@ -161,8 +163,8 @@ static int32_t put_pattern(struct run *run, void *memory, unsigned seed)
 }
 
 /*
- * Also exports memory of its own, so that the owner's descriptor numbers are valid here too: the
- * opened memory must still be the owner's.
+ * Opens memory of the owner process after exporting memory of this process, so that the owner's
+ * descriptor numbers are valid in this process too. The opened memory must be the owner's.
  */
 static void exchange(struct run *run, const unsigned char *handle, uint32_t handle_bytes)
 {
@@ -198,7 +200,7 @@ static void exchange(struct run *run, const unsigned char *handle, uint32_t hand
     }
 }
 
-/* Runs in the child, which owns the memory until the parent has finished. */
+/* Runs in the child: exports memory, and frees it when the parent has closed its pipe. */
 static int own(struct run *run, int to_parent, int from_parent)
 {
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
@@ -206,7 +208,7 @@ static int own(struct run *run, int to_parent, int from_parent)
     void *memory = NULL;
 
     for (int i = 0; i < IMPORTERS_BLOCKS / 2; i++) {
-        (void)dup(to_parent); /* makes a descriptor with a number that the importer uses too */
+        (void)dup(to_parent); /* makes descriptor numbers of both processes overlap */
     }
     if (CALL(run, init, drive_host(run->table->name), &run->instance) == DS_ACCEL_OK &&
         CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
@@ -218,7 +220,7 @@ static int own(struct run *run, int to_parent, int from_parent)
         message[0] = (unsigned char)info.memory_handle_bytes;
     }
     if (write(to_parent, message, sizeof(message)) == (ssize_t)sizeof(message)) {
-        (void)!read(from_parent, message, 1); /* the parent's end */
+        (void)!read(from_parent, message, 1); /* returns when the parent closes its end */
     }
     RELEASE(run, mem_free, run->device, memory);
     run->table->device_close(run->device);
@@ -227,7 +229,8 @@ static int own(struct run *run, int to_parent, int from_parent)
     return run->code;
 }
 
-/* Called before the library is started here: the library does not survive a fork. */
+/* Forks a child that exports memory, and plays a scenario that imports the memory. Called before
+ * init(), because the vendor's library does not work in a forked child once it was started. */
 static void with_owner(struct run *run, void (*play)(struct run *run, const unsigned char *handle,
                                                      uint32_t handle_bytes))
 {
@@ -244,7 +247,7 @@ static void with_owner(struct run *run, void (*play)(struct run *run, const unsi
     child = fork();
     if (child == 0) {
         close(down[1]);
-        unsetenv("SIM_REPORT"); /* the importer's report counts */
+        unsetenv("SIM_REPORT"); /* only the importer writes a report */
         exit(own(run, up[1], down[0]));
     }
     if (child > 0 && read(up[0], message, sizeof(message)) == (ssize_t)sizeof(message) &&
@@ -279,12 +282,12 @@ static void *raise_flag(void *given)
 {
     struct helper *helper = given;
 
-    usleep(100000); /* in the meantime the memory is freed, or a call waits to free it */
+    usleep(100000); /* During this time the memory is freed, or mem_free() waits for the copy. */
     atomic_store(helper->is_over, 1);
     return NULL;
 }
 
-/* The copy is queued after a task, and its source is freed before the task ends. */
+/* Queues a copy after a host task, and frees the source of the copy before the task returns. */
 static void copy_freed(struct run *run, ds_accel_plugin_device_t *peer, unsigned char *bytes)
 {
     atomic_int flag = 0;
@@ -330,7 +333,7 @@ void drive_peer(struct run *run)
     free(bytes);
 }
 
-/* ---- losses and captures -------------------------------------------------------------------- */
+/* ---- lost devices, captures ----------------------------------------------------------------- */
 
 static void note_status(void *user_data, int32_t status)
 {
@@ -340,8 +343,9 @@ static void note_status(void *user_data, int32_t status)
 }
 
 /*
- * The first copy loses the device; the runtime does not run the task after it. A caller that learns
- * of the loss from a call that does not wait, and waits then, finds that the task ran.
+ * The first copy loses the device, so that the runtime does not run the host task queued after it.
+ * When a caller gets the error of the loss from a call that does not wait, and then waits for the
+ * stream, the task must have run with DS_ACCEL_ERR_DEVICE_LOST when the wait returns.
  */
 void drive_lost(struct run *run)
 {
@@ -360,7 +364,7 @@ void drive_lost(struct run *run)
         CALL(run, stream_host_task, run->one, note_status, &answer) < 0) {
         drive_wrong(run, "the loss was told too early");
     }
-    atomic_store(&flag, 1); /* now the copy may begin */
+    atomic_store(&flag, 1); /* lets the copy begin */
     while (run->code == 0 && status == DS_ACCEL_OK) {
         status = ASK(run, mem_alloc, run->device, BYTES, 0, 0, &memory);
         if (status == DS_ACCEL_OK) {
@@ -386,7 +390,7 @@ static void *end_capture(void *given)
     return NULL;
 }
 
-/* A capture that only its own thread can end keeps its recorded work. */
+/* If another thread can't end a capture, the capture still contains its work. */
 void drive_ended(struct run *run)
 {
     struct helper helper = {.status = 0};
@@ -417,9 +421,9 @@ void drive_ended(struct run *run)
     drive_unmake(run);
 }
 
-/* ---- a device that is opened while it is closed --------------------------------------------- */
+/* ---- a device that is opened while it is being closed --------------------------------------- */
 
-/* What a host task, the main thread and a helper share. */
+/* State shared by a host task, the main thread and a helper thread. */
 static struct {
     struct run *run;
     atomic_int is_opened;
@@ -428,7 +432,7 @@ static struct {
     atomic_int answer;
 } reopening;
 
-/* The host task opens the device again, and does not end before the helper has used it. */
+/* The host task opens the device again, and does not return before the helper has queued work. */
 static void open_again(void *user_data, int32_t status)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -436,13 +440,14 @@ static void open_again(void *user_data, int32_t status)
 
     (void)user_data;
     (void)status;
-    usleep(50000); /* the main thread is closing the device */
+    usleep(50000); /* until the main thread is closing the device */
     status = reopening.run->table->device_open(reopening.run->instance, 0, &device, &ignored);
     atomic_store(&reopening.is_opened, status == DS_ACCEL_OK ? 1 : -1);
     wait_for_flag(&reopening.is_used, DS_ACCEL_OK);
 }
 
-/* The new opening has a task that waits for longer than the closing does. */
+/* Queues a host task on the device that was opened again; the task is still waiting when the main
+ * thread's device_close() returns. */
 static void *use_opening(void *given)
 {
     struct helper *helper = given;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Uses an accelerator, forks, and prints the result of a new context in the child.
+ * The program uses an accelerator, forks, and prints what a new context in the child can use.
  *
  *     fork NAME [ended|only-probed]
  *
@@ -34,7 +34,7 @@ static int32_t open_more(ds_accel_t *context)
     int32_t status;
 
     if (strcmp(name, "hpu") == 0) {
-        return DS_ACCEL_OK; /* one process at a time uses the device: the spawned one would fail */
+        return DS_ACCEL_OK; /* an open device could not be used by the spawned process */
     }
     status = ds_accel_device_open(context, 0, &inherited);
     return status < 0 ? status
@@ -104,7 +104,7 @@ static ds_accel_t *make(const char *accelerator)
     return context;
 }
 
-/* Prints "forced: rocm works", or the status and the message. */
+/* Prints, for example, "forced: rocm works", or the status and the message of the error. */
 static void try(const char *what, const char *accelerator)
 {
     ds_accel_t *context = make(accelerator);
@@ -143,7 +143,7 @@ static void check(void)
     fflush(stdout);
 }
 
-/* Starts a program from the child; the program inherits nothing of the parent. */
+/* Starts a program, which does not inherit the state of the library in this process. */
 static void spawn_own(const char *program)
 {
     char *arguments[] = {(char *)program, (char *)name, (char *)"spawned", NULL};
@@ -190,7 +190,7 @@ static int play_child(const char *program)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* Are all other threads of this process asleep? */
+/* Returns non-zero if all other threads of this process are asleep. */
 static int is_quiet(void)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -220,8 +220,9 @@ static int is_quiet(void)
     return is_quiet;
 }
 
-/* The address sanitizer of gcc 12 does not handle fork(): a thread of the simulator that exits at
-   that moment leaves the sanitizer's locks held in the child, which then hangs. */
+/* Waits until all other threads are asleep. The address sanitizer of gcc 12 does not handle fork():
+   if a thread of the simulator exits during fork(), the sanitizer's locks remain held in the child,
+   which then hangs. */
 static void settle(void)
 {
     for (int i = 0; i < 10000 && !is_quiet(); i++) {
