@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The shared verbs, one function of the runtime each: cuda_shaped.h lists the runtimes. */
+/* The shared verbs; each calls one function of the runtime. cuda_shaped.h lists the runtimes. */
 #include "cuda_shaped.h"
 
 static const struct cuda_shaped *shaped_of(const ds_accel_plugin_device_t *device)
@@ -25,7 +25,7 @@ int cuda_shaped_code(const struct cuda_shaped *shaped, int code)
     return code;
 }
 
-/* How messages name the function at this place of struct cuda_shaped. */
+/* The name for messages of the function at an offset of struct cuda_shaped. */
 static const char *name_of(const struct cuda_shaped_vendor *vendor, size_t offset)
 {
     for (size_t i = 0; i < vendor->text_count; i++) {
@@ -41,7 +41,8 @@ static const char *name_of(const struct cuda_shaped_vendor *vendor, size_t offse
     return "the runtime";
 }
 
-/* vendor_check() of a failed call: its name, and its arguments by format. */
+/* Report a failed call through vendor_check(): the function's name by offset, and the arguments by
+   format. */
 __attribute__((format(printf, 6, 7))) static int32_t fail(ds_accel_plugin_instance_t *instance,
                                                           ds_accel_plugin_device_t *device,
                                                           int code, struct ds_accel_error *error,
@@ -58,10 +59,10 @@ __attribute__((format(printf, 6, 7))) static int32_t fail(ds_accel_plugin_instan
                         call_arguments);
 }
 
-/* CALL(device, stream_query(native)): the code of that function of the device's runtime. */
+/* CALL(device, stream_query(native)) calls the runtime's stream_query and returns its code. */
 #define CALL(device, call) cuda_shaped_code(shaped_of(device), shaped_of(device)->api.call)
 
-/* The status of the code that a function returned; code is a variable. */
+/* Convert the code that a function returned to a status; code is evaluated twice. */
 #define CHECK(device, code, error, function, ...) \
     ((code) == 0 ? DS_ACCEL_OK \
                  : fail((device)->instance, (device), (code), (error), \
@@ -74,11 +75,11 @@ static int means(const ds_accel_plugin_device_t *device, int code, enum cuda_sha
     return code != 0 && shaped_of(device)->vendor->meaning(runtime, code) == meaning;
 }
 
-/* ---- calls beside a capture ----------------------------------------------------------------- */
+/* ---- calls during a capture ----------------------------------------------------------------- */
 
 /*
- * Allocating, freeing and registering would break a capture in global mode of any thread. This
- * thread's capture mode is relaxed around them, as PyTorch's allocators do.
+ * Allocating, freeing or registering memory breaks a global-mode capture of any thread. The verbs
+ * relax this thread's capture mode during such calls, as PyTorch's allocators do.
  */
 int cuda_shaped_relax(const struct cuda_shaped *shaped)
 {
@@ -99,13 +100,14 @@ void cuda_shaped_restore(const struct cuda_shaped *shaped, int mode)
 
 /* ---- the thread's device -------------------------------------------------------------------- */
 
-/* There is no context to release; a reset would destroy other users' work in this process. */
+/* The device has no context to release; a reset would destroy work of other code in this
+   process. */
 void cuda_shaped_device_close(ds_accel_plugin_device_t *device)
 {
     (void)device;
 }
 
-/* The thread's current device is read first: in most calls it is already the right one. */
+/* Read the thread's current device first: most calls find the right device set already. */
 int32_t cuda_shaped_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
                           struct ds_accel_error *error)
 {
@@ -159,7 +161,8 @@ int32_t cuda_shaped_device_synchronize(ds_accel_plugin_device_t *device,
     return CHECK(device, code, error, device_synchronize, "(device %u)", device->index);
 }
 
-/* A call that reaches the driver, waits for nothing and is allowed while a stream captures. */
+/* Query the memory sizes: the call reaches the driver, does not wait, and is allowed during a
+   capture. */
 int32_t cuda_shaped_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     uint64_t free_bytes;
@@ -294,7 +297,7 @@ int32_t cuda_shaped_fill_async(ds_accel_plugin_device_t *device, void *native_st
 {
     int code = CALL(device, fill(destination, (int)(pattern & 0xff), count, native_stream));
 
-    (void)pattern_bytes; /* 1: fill_widths */
+    (void)pattern_bytes; /* always 1, because fill_widths allows no other width */
     return CHECK(device, code, error, fill, "(%p, 0x%x, %llu bytes)", destination, pattern & 0xff,
                  (unsigned long long)count);
 }
@@ -308,7 +311,7 @@ int32_t cuda_shaped_stream_create(ds_accel_plugin_device_t *device, uint32_t fla
         (flags & DS_ACCEL_STREAM_NON_BLOCKING) != 0 ? CUDA_SHAPED_STREAM_NON_BLOCKING : 0;
     int code = CALL(device, stream_create(native_out, native_flags));
 
-    (void)priority; /* 0, the only one */
+    (void)priority; /* always 0: these runtimes have no priorities */
     return CHECK(device, code, error, stream_create, "(flags %u)", native_flags);
 }
 
@@ -390,7 +393,7 @@ int32_t cuda_shaped_stream_host_task(ds_accel_plugin_device_t *device, void *nat
     return CHECK(device, code, error, launch_host_func, "(%p)", native);
 }
 
-/* ---- events: a query or a wait breaks no capture -------------------------------------------- */
+/* ---- events: queries and waits, which must not break a capture ------------------------------ */
 
 int32_t cuda_shaped_event_create(ds_accel_plugin_device_t *device, uint32_t flags,
                                  void **native_out, struct ds_accel_error *error)
@@ -533,7 +536,7 @@ int32_t cuda_shaped_graph_launch(ds_accel_plugin_device_t *device, void *exec, v
     return CHECK(device, code, error, graph_launch, "(%p, %p)", exec, native_stream);
 }
 
-/* ---- peers: enabled in the current device, towards the other one ---------------------------- */
+/* ---- peer access, enabled from the current device to the other device ----------------------- */
 
 int32_t cuda_shaped_peer_can_access(ds_accel_plugin_device_t *device,
                                     ds_accel_plugin_device_t *peer, uint32_t *can_out,

@@ -6,27 +6,29 @@
  *
  *      vendor_backend.verb -> cuda_shaped_verb() -> cuda_shaped_api.call -> hipX, sdaaX, suX, supaX
  *
- * The runtime that such a backend's open() makes begins with a struct cuda_shaped: a table of
- * functions, which vendor_lib_bind() fills under the vendor's names, and a struct
- * cuda_shaped_vendor with the other differences: how messages name a function, and the meaning of
- * three codes. A call has a member here if two of the runtimes have it with these arguments.
- * Everything specific to one vendor stays in that vendor's directory: its other functions, the
- * codes, the identity of devices, sensors.
+ * The runtime object that such a backend's open() creates begins with a struct cuda_shaped: a table
+ * of functions, which vendor_lib_bind() fills by the vendor's names, and a pointer to a struct
+ * cuda_shaped_vendor with the other differences: function names for messages, and the meaning of
+ * three codes. A function has a member here if at least two of the runtimes have it with these
+ * arguments. Code for one vendor only is in that vendor's directory: other functions, error codes,
+ * the identity of devices, sensors.
  *
  * Handles of streams, events and graphs are pointers in all these runtimes, so they are void *
- * here; errors and kinds of copies are enums. All other arguments have the types of the vendor's
- * header, which `make headers` compares, so that no function is called through a wrong type.
+ * here. Errors and kinds of copies are enums there, and int here. All other arguments have the
+ * types of the vendor's headers: `make headers` compares them, so that no function is called
+ * through a wrong type.
  *
- * cuda, mlu and npu are not among them. CUDA's driver API takes addresses as numbers, keeps no last
- * error, and its plugin logs the code of a failed destructor; CNRT has the arguments in another
- * order; AscendCL returns through pointers the states that other runtimes return as a code.
+ * The plugins cuda, mlu and npu do not use these verbs. CUDA's driver API takes addresses as
+ * integers and stores no last error, and its plugin logs the code of a failed destructor; CNRT
+ * orders the arguments differently; AscendCL returns through pointers the states that other
+ * runtimes return as a code.
  */
 #ifndef DS_ACCEL_PLUGINS_COMMON_CUDA_SHAPED_H
 #define DS_ACCEL_PLUGINS_COMMON_CUDA_SHAPED_H
 
 #include "vendor.h"
 
-/* Passed by value to the call that opens the handle. */
+/* An exported event's handle. The function that opens the handle receives it by value. */
 struct cuda_shaped_ipc {
     char bytes[64];
 };
@@ -69,14 +71,14 @@ _Static_assert(CUDA_SHAPED_COPY_KIND(DS_ACCEL_COPY_HOST_TO_HOST) == CUDA_SHAPED_
                "cudaMemcpyKind");
 
 /*
- * Each function returns the vendor's code, 0 for success. A backend may use a verb if its runtime
- * has the functions of that name; functions marked "optional" may still be NULL.
+ * The runtime's functions. Each returns the vendor's code, 0 for success. A backend may use a verb
+ * only if its runtime has the functions that the verb calls; members marked "optional" may be NULL.
  */
 struct cuda_shaped_api {
     int (*get_device)(int *device);
     int (*set_device)(int device);
     int (*device_synchronize)(void);
-    int (*last_error)(void); /* and clears it */
+    int (*last_error)(void); /* returns and clears the last error */
 
     int (*memory_info)(size_t *free, size_t *total);
     int (*alloc)(void **pointer, size_t size);
@@ -98,7 +100,7 @@ struct cuda_shaped_api {
     int (*stream_wait_event)(void *stream, void *event, unsigned int flags);
     int (*launch_host_func)(void *stream, void (*call)(void *), void *argument); /* optional */
     int (*add_callback)(void *stream, void (*call)(void *, int, void *), void *argument,
-                        unsigned int flags); /* without launch_host_func */
+                        unsigned int flags); /* used if launch_host_func is NULL */
 
     int (*event_create)(void **event, unsigned int flags);
     int (*event_destroy)(void *event);
@@ -114,7 +116,8 @@ struct cuda_shaped_api {
     int (*capture_end)(void *stream, void **graph);
     int (*capture_status)(void *stream, int *status);
     int (*graph_instantiate)(void **exec, void *graph, void **error_node, char *log,
-                             size_t log_size); /* optional: */
+                             size_t log_size); /* optional */
+    /* used if graph_instantiate is NULL */
     int (*graph_instantiate_flags)(void **exec, void *graph, unsigned long long flags);
     int (*graph_launch)(void *exec, void *stream);
     int (*graph_exec_destroy)(void *exec);
@@ -125,23 +128,23 @@ struct cuda_shaped_api {
     int (*peer_disable)(int peer);
 };
 
-/* Meaning of the non-zero codes that a verb expects. */
+/* The meanings of non-zero codes that the verbs distinguish. */
 enum cuda_shaped_meaning {
     CUDA_SHAPED_FAILURE,
     CUDA_SHAPED_NOT_READY,
-    CUDA_SHAPED_PEER_ENABLED,    /* already */
-    CUDA_SHAPED_PEER_NOT_ENABLED /* so that there is nothing to disable */
+    CUDA_SHAPED_PEER_ENABLED,    /* peer access is enabled already */
+    CUDA_SHAPED_PEER_NOT_ENABLED /* peer access is not enabled and cannot be disabled */
 };
 
-/* How messages name a function that they do not name by its symbol. */
+/* A function's name in messages, if it differs from the symbol. */
 struct cuda_shaped_text {
-    size_t offset; /* as in the symbol's row */
+    size_t offset; /* offset of the function, equal to the offset in its struct vendor_symbol */
     const char *text;
 };
 
 struct cuda_shaped_vendor {
-    const struct vendor_symbol *symbols; /* of the table below, and of the vendor's additions to
-                                            it */
+    const struct vendor_symbol *symbols; /* symbols of struct cuda_shaped_api and of the vendor's
+                                            other functions */
     size_t symbol_count;
     const struct cuda_shaped_text *texts;
     size_t text_count;
@@ -154,7 +157,7 @@ struct cuda_shaped {
     const struct cuda_shaped_vendor *vendor;
 };
 
-/* Rows of a cuda_shaped_vendor: of its symbols, and of its texts. */
+/* Initializers of the elements of cuda_shaped_vendor.symbols and cuda_shaped_vendor.texts. */
 #define CUDA_SHAPED_REQUIRED(symbol, call) \
     { \
         symbol, offsetof(struct cuda_shaped, api.call), 1, NULL \
@@ -168,23 +171,25 @@ struct cuda_shaped {
         offsetof(struct cuda_shaped, api.call), text \
     }
 
-/* Bind the vendor's symbols into runtime, which begins with a struct cuda_shaped. */
+/* Store the addresses of the vendor's symbols in *runtime, which begins with a struct
+ * cuda_shaped. Returns 0, or -1 with *problem filled. */
 int cuda_shaped_bind(void *runtime, const struct cuda_shaped_vendor *vendor,
                      const struct vendor_lib *lib, struct vendor_problem *problem);
 
 /*
- * The code itself. A failed call leaves its code to last_error(); the failure is reported already,
- * and a program that checks its own launches must not find our code.
+ * Return the code. If it is not 0, first clear the runtime's last error: the plugin reports the
+ * failure itself, and a program that checks its own launches must not find the plugin's error.
  */
 int cuda_shaped_code(const struct cuda_shaped *shaped, int code);
-/* For a call that would break a capture of another stream: relaxes the thread's capture mode. The
- * first function returns the previous mode, or -1, and the second takes it. */
+/* Relax the thread's capture mode before a call that would break a capture of another stream.
+ * Returns the previous mode, or -1 if the mode was not changed; cuda_shaped_restore() accepts
+ * both. */
 int cuda_shaped_relax(const struct cuda_shaped *shaped);
 void cuda_shaped_restore(const struct cuda_shaped *shaped, int mode);
 
-/* ---- the verbs: rows of the backend's table ------------------------------------------------- */
+/* ---- verbs and the initializers of the backend's table --------------------------------------- */
 
-/* Verbs that each of these runtimes has. */
+/* Verbs that every one of these runtimes supports. */
 #define CUDA_SHAPED_VERBS \
     .device_close = cuda_shaped_device_close, .enter = cuda_shaped_enter, \
     .leave = cuda_shaped_leave, .enters_for_streams = 1, .get_current = cuda_shaped_get_current, \
@@ -197,7 +202,8 @@ void cuda_shaped_restore(const struct cuda_shaped *shaped, int mode);
     .event_destroy = cuda_shaped_event_destroy, .event_record = cuda_shaped_event_record, \
     .event_query = cuda_shaped_event_query, .event_synchronize = cuda_shaped_event_synchronize, \
     .event_elapsed_ms = cuda_shaped_event_elapsed_ms
-/* Pinned memory with flags, registered memory of the program, and copies between devices. */
+/* Verbs for pinned memory with flags and for registered memory, then verbs for copies and access
+ * between devices. */
 #define CUDA_SHAPED_HOST_VERBS \
     .alloc_pinned = cuda_shaped_alloc_pinned, .host_register = cuda_shaped_host_register, \
     .host_unregister = cuda_shaped_host_unregister, \
@@ -246,12 +252,12 @@ int32_t cuda_shaped_copy_peer_async(ds_accel_plugin_device_t *device, void *nati
                                     ds_accel_plugin_device_t *destination_device, void *destination,
                                     ds_accel_plugin_device_t *source_device, const void *source,
                                     uint64_t size_bytes, struct ds_accel_error *error);
-/* Patterns of one byte. */
+/* Fill with a pattern of one byte; pattern_bytes is 1. */
 int32_t cuda_shaped_fill_async(ds_accel_plugin_device_t *device, void *native_stream,
                                void *destination, uint32_t pattern, uint32_t pattern_bytes,
                                uint64_t count, struct ds_accel_error *error);
 
-/* Without priorities. */
+/* Create a stream; the runtime has no priorities, so priority is ignored. */
 int32_t cuda_shaped_stream_create(ds_accel_plugin_device_t *device, uint32_t flags,
                                   int32_t priority, void **native_out,
                                   struct ds_accel_error *error);
@@ -282,7 +288,7 @@ int32_t cuda_shaped_ipc_event_export(ds_accel_plugin_device_t *device, void *nat
 int32_t cuda_shaped_ipc_event_open(ds_accel_plugin_device_t *device, const void *handle,
                                    void **native_out, struct ds_accel_error *error);
 
-/* Modes and states have the ABI's numbers. */
+/* Capture modes and states have the same numbers in the runtime and in the ABI. */
 int32_t cuda_shaped_capture_begin(ds_accel_plugin_device_t *device, void *native_stream,
                                   uint32_t mode, struct ds_accel_error *error);
 int32_t cuda_shaped_capture_end(ds_accel_plugin_device_t *device, void *native_stream,

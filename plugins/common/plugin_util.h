@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Helpers of every plugin of ours: describe a failure, read options. */
+/* Helpers for all plugins of this project: describe a failure, read the clock, read options. */
 #ifndef DS_ACCEL_PLUGINS_COMMON_PLUGIN_UTIL_H
 #define DS_ACCEL_PLUGINS_COMMON_PLUGIN_UTIL_H
 
@@ -37,7 +37,7 @@ __attribute__((unused)) static uint64_t plugin_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Parse a whole decimal number; 0 on success, -1 for anything else or out of range. */
+/* Parse a decimal integer. Returns 0, or -1 if the text is anything else or out of range. */
 __attribute__((unused)) static int plugin_parse_u64(const char *text, uint64_t *value_out)
 {
     char *end;
@@ -56,8 +56,8 @@ __attribute__((unused)) static int plugin_parse_u64(const char *text, uint64_t *
 }
 
 /*
- * Read a numeric option into *value, which keeps its default when the option is unset.
- * DS_ACCEL_OK, or ERR_INVALID with the option and its text named.
+ * Read a numeric option into *value. If the option is unset, *value is not changed. Returns
+ * DS_ACCEL_OK, or DS_ACCEL_ERR_INVALID with a message that contains the option and its text.
  */
 __attribute__((unused)) static int32_t plugin_option_u64(const struct ds_accel_host *host,
                                                          const char *key, uint64_t *value,

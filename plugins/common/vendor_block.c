@@ -3,13 +3,14 @@
 /*
  * The register of addresses: device memory, pinned and registered host memory, mappings, imports.
  *
- * A plugin that knows its addresses can refuse the wrong ones: a pointer freed twice or a pointer
- * of another allocator is ERR_INVALID here, and never reaches the vendor's runtime, which would
- * crash. Blocks of one space never overlap, so that overlapping ranges can compare equal in a
- * search tree: a search for one byte finds the block that contains it.
+ * The register lets the plugin reject wrong addresses: a pointer that was freed before, or that
+ * belongs to another allocator, fails with ERR_INVALID and does not reach the vendor's runtime,
+ * which could crash. Blocks of one space never overlap, so the search tree compares overlapping
+ * ranges as equal: a search for one byte finds the block that contains the byte.
  *
- * A space is one set of addresses. Most runtimes have one space for all devices and the host;
- * without the flag UNIFIED_ADDRESSES each device has a space of its own, and the host another.
+ * A space is a set of addresses in which each address has one meaning. Most runtimes have one space
+ * for all devices and the host. Without the flag UNIFIED_ADDRESSES each device has its own space,
+ * and so has the host.
  */
 #include "vendor_frame.h"
 
@@ -17,13 +18,13 @@
 #include <search.h>
 
 struct vendor_register {
-    pthread_mutex_t lock; /* guards the tree and the lists, and the blocks in them */
+    pthread_mutex_t lock; /* guards the tree, the lists, and the blocks in them */
     void *tree;
     struct vendor_block *all;
     struct vendor_use *uses;
 };
 
-/* The ABI wants ids unique in the process, so the instances share this one counter. */
+/* The ABI requires ids that are unique in the process, so all instances share this counter. */
 static atomic_uint_fast64_t next_block_id = 1;
 
 /* Overlapping ranges compare equal. */
@@ -76,7 +77,7 @@ void vendor_register_unlock(struct vendor_register *blocks)
     pthread_mutex_unlock(&blocks->lock);
 }
 
-/* Where alloc() may return addresses in a range that the program has registered. */
+/* The space of registered ranges if the runtime's alloc() may return addresses inside them. */
 #define REGISTERED_SPACE UINT32_MAX
 
 static uint32_t registered_space(void)
@@ -217,8 +218,8 @@ struct vendor_block *vendor_block_any(const struct vendor_register *blocks,
     return block;
 }
 
-/* Skips other blocks in the range, and blocks that are being unregistered. The caller holds the
-   register's lock. */
+/* Is any byte of the range registered? Other blocks in the range, and blocks that are being
+   unregistered, do not count. The caller holds the register's lock. */
 static int is_registered(const struct vendor_register *blocks, uintptr_t start, uintptr_t end)
 {
     while (start < end) {
@@ -267,7 +268,7 @@ struct vendor_block *vendor_block_create(ds_accel_plugin_device_t *device,
 void vendor_block_destroy(struct vendor_block *block)
 {
     if (block != NULL) {
-        assert(block->next == NULL && block->previous == NULL); /* in no register */
+        assert(block->next == NULL && block->previous == NULL); /* the block is in no register */
         if (block->exports != NULL) {
             vendor_share_withdraw(block);
         }
@@ -276,14 +277,14 @@ void vendor_block_destroy(struct vendor_block *block)
     }
 }
 
-/* Did the program choose the addresses, so that they are there before and after the block? */
+/* Did the program choose the addresses, so that they exist before and after the block? */
 static int keeps_addresses(const struct vendor_block *block)
 {
     return block->source == VENDOR_SOURCE_REGISTERED || block->source == VENDOR_SOURCE_MAPPED;
 }
 
-/* Only allocated memory may be in a registered range, if that has a space of its own. The caller
-   holds the register's lock. */
+/* If registered ranges have their own space: does the block, which is registered or mapped, overlap
+   a block of the other space? Only allocated memory may. The caller holds the register's lock. */
 static int is_taken(const struct vendor_register *blocks, const struct vendor_block *block)
 {
     uint32_t other = block->space == REGISTERED_SPACE ? 0 : registered_space();
@@ -316,7 +317,8 @@ int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
                        "%s: a part of %p with %llu bytes is known already", slot, base, size_bytes);
 }
 
-/* The caller holds the register's lock. */
+/* Find the device's usable block that starts at the pointer, or NULL. The caller holds the
+   register's lock. */
 static struct vendor_block *find_start(const struct vendor_register *blocks, uint32_t space,
                                        const ds_accel_plugin_device_t *device, const void *pointer,
                                        uint32_t sources)
@@ -360,7 +362,8 @@ void vendor_block_take_found(struct vendor_register *blocks, struct vendor_block
     }
 }
 
-/* The caller holds the register's lock. */
+/* Call find_start() for each space that may contain the pointer. The caller holds the register's
+   lock. */
 static struct vendor_block *find_in_spaces(ds_accel_plugin_device_t *device, const void *pointer,
                                            uint32_t sources)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Checks at the start of every slot, conversion of the vendor's codes, and waiting with a deadline.
+ * Argument checks of the slots, conversion of the vendor's codes, and waiting with a deadline.
  *
- * The order in each slot is: the handle, the other arguments (NULL, flags, sizes, kinds), the call,
- * the outputs. The function that detects an error describes it once; callers clean up and pass the
- * status on.
+ * Each slot checks the handle, then checks the other arguments (NULL, flags, sizes, kinds), calls
+ * the runtime, and writes the outputs. The function that detects an error describes it once;
+ * callers clean up and return the same status.
  */
 #include "vendor_frame.h"
 
@@ -27,7 +27,7 @@ int32_t vendor_check(ds_accel_plugin_instance_t *instance, ds_accel_plugin_devic
     }
     vendor_backend.describe(instance->runtime, code, &status, &name);
     if (status >= 0) {
-        return status; /* a "not yet" */
+        return status; /* not a failure, such as DS_ACCEL_NOT_READY */
     }
     if (status == DS_ACCEL_ERR_DEVICE_LOST && device != NULL) {
         atomic_store(&device->is_lost, 1);
@@ -185,7 +185,7 @@ int32_t vendor_poll(int32_t (*ask)(void *subject, struct ds_accel_error *error),
         }
         sleep_ns = sleep_ns < timeout_ns - waited_ns ? sleep_ns : timeout_ns - waited_ns;
         pause.tv_nsec = (long)sleep_ns;
-        nanosleep(&pause, NULL); /* a signal makes the next query earlier */
+        nanosleep(&pause, NULL); /* if a signal interrupts it, the next query comes earlier */
         sleep_ns = 2 * sleep_ns < LONGEST_SLEEP_NS ? 2 * sleep_ns : LONGEST_SLEEP_NS;
     }
 }

@@ -52,7 +52,7 @@ int vendor_devices_create(ds_accel_plugin_instance_t *instance)
 
 /* ---- identity ------------------------------------------------------------------------------- */
 
-/* Fill the facts of a PCI device that the kernel has and the backend did not fill. */
+/* Fill the facts of a PCI device that the backend did not fill, from sysfs. */
 static void add_sysfs(const ds_accel_plugin_instance_t *instance,
                       struct ds_accel_device_identity *identity)
 {
@@ -96,7 +96,7 @@ int32_t vendor_device_identify(ds_accel_plugin_device_t *device, struct ds_accel
     return status;
 }
 
-/* The facts do not change; identify() is called again if it failed before. */
+/* Identify the device once; the facts do not change. A failed identification is repeated. */
 static int32_t ensure_identity(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     struct vendor_device *frame = device->frame;
@@ -136,14 +136,14 @@ static int32_t vendor_device_identity(ds_accel_plugin_instance_t *instance, uint
 /* ---- stopping ------------------------------------------------------------------------------- */
 
 /*
- * A device is stopped once it is closed as often as it was opened and its work is done. Host tasks
- * among that work may open and close devices, and other threads may open the device, so a thread
- * that waits for the work releases instance->lock meanwhile: the device is "draining". A draining
- * device that is opened stays started. Tasks that are queued after such an opening are not those
- * that the draining thread waits for: each task has the number of its opening.
+ * A device stops once it has been closed as often as it was opened and its work is complete. While
+ * a thread waits for the work, the device is "draining", and the thread releases instance->lock,
+ * because host tasks may open and close devices, and other threads may open the device. A draining
+ * device that is opened stays started. Each task stores the number of its opening, so that the
+ * draining thread does not wait for tasks that were queued after a later opening.
  */
 
-/* Is the device started, though no longer open? The caller holds instance->lock. */
+/* Is the device started, but no longer open? The caller holds instance->lock. */
 static int is_to_stop(const ds_accel_plugin_device_t *device)
 {
     const struct vendor_device *frame = device->frame;
@@ -151,8 +151,9 @@ static int is_to_stop(const ds_accel_plugin_device_t *device)
     return frame->is_started && device->open_count == 0;
 }
 
-/* Run the tasks that the runtime holds for streams, destroyed streams included, where it can still
-   run them. The device is draining. */
+/* Wait until the tasks up to the given opening have run. Tasks of destroyed streams are
+   included. Tasks that the runtime does not call are run here with an error, unless the device was
+   opened again. The device is draining. */
 static void finish_tasks(ds_accel_plugin_device_t *device, unsigned opening)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -165,7 +166,7 @@ static void finish_tasks(ds_accel_plugin_device_t *device, unsigned opening)
     }
     if (status == DS_ACCEL_OK) {
         pthread_mutex_lock(&device->instance->lock);
-        is_open = !is_to_stop(device); /* again: its tasks will run */
+        is_open = !is_to_stop(device); /* opened again: the runtime will call the tasks */
         pthread_mutex_unlock(&device->instance->lock);
     }
     if (!is_open) {
@@ -174,13 +175,15 @@ static void finish_tasks(ds_accel_plugin_device_t *device, unsigned opening)
     }
 }
 
-/* A backend with device_stop() may leave its memory to the closing of its devices. */
+/* The log level for memory left at the close. A backend with device_stop() may rely on the close to
+   free its memory, so that this is no warning. */
 static uint32_t left_level(void)
 {
     return vendor_backend.device_stop != NULL ? DS_ACCEL_LOG_DEBUG : DS_ACCEL_LOG_WARN;
 }
 
-/* The caller holds instance->lock, and no task is left: a task could wait for that lock. */
+/* Stop the device. The caller holds instance->lock. No task is left, because a task could wait for
+   that lock. */
 static void stop_device(ds_accel_plugin_device_t *device)
 {
     int was_lost;
@@ -200,7 +203,7 @@ static void stop_device(ds_accel_plugin_device_t *device)
     device->native_context = 0;
     device->state = NULL;
     ((struct vendor_device *)device->frame)->is_started = 0;
-    /* Memory of a lost device could not be freed, so that no leak is reported. */
+    /* The program could not free the memory of a lost device, so no leak is reported. */
     if (left > 0 && !was_lost) {
         vendor_log(device->instance->host, left_level(),
                    "device %u closed with %u allocations left, %llu bytes", device->index, left,
@@ -208,7 +211,7 @@ static void stop_device(ds_accel_plugin_device_t *device)
     }
 }
 
-/* The caller holds instance->lock. */
+/* Does the device have work or host tasks left? The caller holds instance->lock. */
 static int has_work(ds_accel_plugin_device_t *device)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -218,7 +221,7 @@ static int has_work(ds_accel_plugin_device_t *device)
                : vendor_tasks_are_left(device);
 }
 
-/* Wait for the device's work. The caller holds instance->lock, which is released meanwhile. */
+/* Wait for the device's work. The caller holds instance->lock; the wait releases it. */
 static void drain(ds_accel_plugin_device_t *device)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -324,9 +327,9 @@ static int32_t start_device(ds_accel_plugin_device_t *device, uint64_t native_co
 }
 
 /*
- * Stop a device that is no longer open before it is opened again, if that needs no wait: a task of
- * its work may wait for this thread. A lost device, or another context, needs the stop. The caller
- * holds instance->lock.
+ * Before an opening, stop a device that is started but no longer open. The stop is skipped if it
+ * needs a wait, because a task of the device may wait for this thread, unless the device is lost or
+ * the context differs: then the stop is required. The caller holds instance->lock.
  */
 static void refresh(ds_accel_plugin_device_t *device, uint64_t native_context)
 {
@@ -399,8 +402,8 @@ static int32_t vendor_device_open_native(ds_accel_plugin_instance_t *instance,
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
-/* A host task that closes a device last can wait neither for itself nor for a task that waits for
-   it: the device stops when it is next opened or closed, or with the instance. */
+/* If a host task makes the last close, the device does not stop here, because the task cannot wait
+   for itself. It stops when it is next opened or closed, or when the instance is shut down. */
 static void vendor_device_close(ds_accel_plugin_device_t *device)
 {
     if (device == NULL) {
@@ -416,7 +419,8 @@ static void vendor_device_close(ds_accel_plugin_device_t *device)
     pthread_mutex_unlock(&device->instance->lock);
 }
 
-/* Drain one device that is to stop; 0: none has work. The caller holds instance->lock. */
+/* Drain one device that must stop and has work. Returns 0 if there is no such device. The caller
+   holds instance->lock. */
 static int drain_any(ds_accel_plugin_instance_t *instance)
 {
     for (uint32_t i = 0; i < instance->device_count; i++) {
@@ -433,7 +437,7 @@ static int drain_any(ds_accel_plugin_instance_t *instance)
     return 0;
 }
 
-/* Tasks of one device may use another, so that no device stops before all have drained. */
+/* Drain all devices before any device stops, because tasks of one device may use another. */
 void vendor_devices_stop(ds_accel_plugin_instance_t *instance)
 {
     pthread_mutex_lock(&instance->lock);
@@ -481,8 +485,8 @@ static int32_t vendor_device_get_current(ds_accel_plugin_instance_t *instance,
     }
     status = vendor_backend.get_current(instance, &index, error);
     if (status == DS_ACCEL_OK) {
-        *device_index_out = index == UINT32_MAX ? 0 : index; /* no device chosen: 0, as in the
-                                                                vendors' runtimes */
+        *device_index_out = index == UINT32_MAX ? 0 : index; /* UINT32_MAX: no device
+                                                                was set, so 0 is current */
     }
     return status;
 }
@@ -507,7 +511,7 @@ static int32_t vendor_device_synchronize(ds_accel_plugin_device_t *device, uint6
 {
     int32_t status;
 
-    if (vendor_backend.device_wait != NULL) { /* its devices cannot be lost */
+    if (vendor_backend.device_wait != NULL) { /* such a backend's devices cannot be lost */
         return device != NULL ? vendor_backend.device_wait(device, timeout_ns, error)
                               : vendor_null(error, "device_synchronize", "the device");
     }
@@ -569,7 +573,7 @@ static int32_t vendor_peer_can_access(ds_accel_plugin_device_t *device,
     if (denies) {
         can = 0;
     } else if (device == peer) {
-        can = 1; /* its own memory; runtimes return different results for that */
+        can = 1; /* own memory is accessible; runtimes differ in the result for this query */
     } else {
         VENDOR_CALL(device, error, status,
                     vendor_backend.peer_can_access(device, peer, &can, error));
@@ -618,9 +622,9 @@ static int32_t vendor_dtype_support(ds_accel_plugin_device_t *device, uint32_t d
     }
     if (dtype >= DS_ACCEL_DTYPE_FLOAT32 && dtype <= DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ) {
         status = vendor_backend.dtype_support(device, dtype, &support, error);
-#ifdef DS_ACCEL_DTYPE_COMPLEX32 /* a header of 1.1 */
+#ifdef DS_ACCEL_DTYPE_COMPLEX32 /* defined since version 1.1 of the header */
     } else if (dtype >= DS_ACCEL_DTYPE_COMPLEX32 && dtype <= DS_ACCEL_DTYPE_COMPLEX128) {
-        support = DS_ACCEL_DTYPE_STORES; /* libraries compute with pairs, hardware does not */
+        support = DS_ACCEL_DTYPE_STORES; /* only libraries compute with complex numbers */
 #endif
     }
     if (status == DS_ACCEL_OK) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Events. The frame keeps one fact for which runtimes differ: whether an event was ever recorded,
- * and whether in a capture. So the runtime is queried only for a recorded event.
+ * Events. Runtimes differ in their results for events that were never recorded, or were recorded in
+ * a capture. The frame stores this state for each event, and queries the runtime only for recorded
+ * events.
  *
- * An event that is shared between processes, or is the program's own, may be recorded without the
- * frame; for these the runtime is always queried.
+ * An event that is shared between processes, or that the program made itself, may be recorded by
+ * calls that the frame does not see. For such events the runtime is always queried.
  */
 #include "vendor_frame.h"
 
@@ -32,7 +33,8 @@ void vendor_event_handle_destroy(ds_accel_plugin_event_t *event)
     free(event);
 }
 
-/* One atomic word: a lock would cost as much as some runtimes' query. */
+/* Read the state of the event. It is one atomic word, because a lock would cost as much as a query
+   of some runtimes. */
 uint32_t vendor_event_state(ds_accel_plugin_event_t *event)
 {
     uint32_t state;
@@ -211,7 +213,7 @@ static int32_t vendor_event_synchronize(ds_accel_plugin_event_t *event, uint64_t
     return status;
 }
 
-/* A program's own event: only the runtime knows whether it has timing. */
+/* May the event have timing? For the program's own event, only the runtime has this fact. */
 static int has_timing(const ds_accel_plugin_event_t *event)
 {
     return event->is_wrapped || (event->flags & DS_ACCEL_EVENT_TIMING) != 0;
@@ -244,9 +246,10 @@ static int32_t ask_elapsed(const ds_accel_plugin_event_t *start, const ds_accel_
 }
 
 /*
- * Where the runtime returns an unsigned number, a negative time is a huge one. A stream passes its
- * marks in the order in which they were recorded, so the runtime is queried in that order. Marks of
- * two streams may be passed in any order: the smaller of the two results is the time.
+ * Read the elapsed time from a runtime that returns it as an unsigned number, in which a negative
+ * time is a huge number. One stream reaches its events in the order in which they were recorded, so
+ * the runtime is queried in that order. Two streams may reach their events in any order: both
+ * directions are queried, and the smaller result is the time.
  */
 static int32_t ask_unsigned(const ds_accel_plugin_event_t *start,
                             const ds_accel_plugin_event_t *end, double *elapsed_ms_out,

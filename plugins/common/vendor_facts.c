@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Facts that need no open device: sensors, processes, links; and profiler ranges. */
+/* Facts that need no open device (sensors, processes, links), and profiler ranges. */
 #include "vendor_frame.h"
 
 #include <assert.h>
 
-#define ELEMENT_LIMIT 65536u /* requested in one call */
+#define ELEMENT_LIMIT 65536u /* most elements requested in one call of the backend */
 
 static int32_t vendor_telemetry_get(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                     struct ds_accel_telemetry *telemetry_out,
@@ -32,7 +32,7 @@ static int32_t vendor_telemetry_get(ds_accel_plugin_instance_t *instance, uint32
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
-/* The backend's function that fills an array, for any type of element. */
+/* The backend's function that fills an array, with the type of the elements erased. */
 struct array_source {
     int32_t (*fill)(ds_accel_plugin_instance_t *instance, uint32_t device_index, void *elements,
                     uint32_t capacity, uint32_t *count_out, struct ds_accel_error *error);
@@ -40,7 +40,8 @@ struct array_source {
     const char *slot;
 };
 
-/* The backend's elements have the size of this build; the caller's have the size in struct_size. */
+/* Fill the caller's array. The backend's elements have the size in this build's header, and the
+   caller's elements have the size in their struct_size. */
 static int32_t fill_array(const struct array_source *source, ds_accel_plugin_instance_t *instance,
                           uint32_t device_index, void *elements, uint32_t stride_bytes,
                           uint32_t capacity, uint32_t *count_out, struct ds_accel_error *error)
@@ -159,7 +160,7 @@ static uint64_t hash_domain(const char *domain)
     return hash;
 }
 
-/* The index of a domain's entry, or of a free entry, or the number of entries. */
+/* The index of the domain's entry, else of a free entry, else the number of entries. */
 static size_t find_ranges(const ds_accel_plugin_instance_t *instance, uint64_t domain)
 {
     const size_t count = sizeof(open_ranges) / sizeof(open_ranges[0]);
@@ -188,7 +189,7 @@ static void count_push(const ds_accel_plugin_instance_t *instance, const char *d
     open_ranges[place].depth++;
 }
 
-/* False: no range of the domain is open. */
+/* Count the end of a range. Returns 0 if no range of the domain is open. */
 static int count_pop(const ds_accel_plugin_instance_t *instance, const char *domain)
 {
     size_t place = find_ranges(instance, hash_domain(domain));

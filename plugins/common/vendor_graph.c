@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs. What a capture records besides the runtime's own nodes (host tasks, pattern buffers) is
- * in a keep (vendor_task.c), which graph, instances and launches hold together.
+ * Graphs. A capture also records objects of the frame: host tasks and pattern buffers. They are in
+ * a keep (vendor_task.c), to which the graph, its instances and its launches hold references.
  *
- * Runtimes that launch the graph itself have no graph_instantiate(): there the one instance and the
- * graph share the runtime's object, which is destroyed with the last of the two.
+ * Some runtimes launch the graph itself and have no graph_instantiate(). There a graph can have one
+ * instance, which shares the runtime's object with the graph. The object is destroyed when both the
+ * instance and the graph are destroyed.
  */
 #include "vendor_frame.h"
 
 #include <assert.h>
 
-/* graph->frame and exec->frame */
+/* The frame's state of a graph (graph->frame) and of an instance (exec->frame). */
 struct vendor_graph {
     struct vendor_keep *keep;
     struct shared_native *shared;
@@ -47,12 +48,12 @@ static int32_t vendor_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint
     if (mode > DS_ACCEL_CAPTURE_RELAXED) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: unknown mode %u", slot, mode);
     }
-    if (stream->is_default) { /* not every runtime rejects it, so that no program can rely on it */
+    if (stream->is_default) { /* rejected here because runtimes differ */
         return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the default stream can't capture", slot);
     }
     status = vendor_stream_is_capturing(stream, &is_capturing, error);
-    if (status == DS_ACCEL_OK && is_capturing) { /* the capture began here, or the stream joined
-                                                    it */
+    if (status == DS_ACCEL_OK && is_capturing) { /* it began a capture, or joined
+                                                    one */
         status = plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the stream captures already", slot);
     }
     if (status < 0) {
@@ -70,8 +71,8 @@ static int32_t vendor_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint
     return status;
 }
 
-/* Both allocations are made before the capture ends, so that running out of memory never loses
-   it. */
+/* Allocate a graph. This is done before the capture ends, so that the capture is not lost if memory
+   is insufficient. */
 static ds_accel_plugin_graph_t *make_graph(ds_accel_plugin_device_t *device)
 {
     ds_accel_plugin_graph_t *graph = calloc(1, sizeof(*graph));
@@ -100,7 +101,8 @@ static void free_unmade(ds_accel_plugin_graph_t *graph)
     free(graph);
 }
 
-/* CUDA ends a capture only on the thread that began it, unless its mode is relaxed. */
+/* Does the stream still capture? In CUDA, only the thread that began a capture can end it, unless
+   its mode is relaxed. */
 static int still_captures(ds_accel_plugin_stream_t *stream)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -124,7 +126,7 @@ static int32_t end_capture(ds_accel_plugin_stream_t *stream, ds_accel_plugin_gra
     VENDOR_WORK(stream->device, error, status,
                 vendor_backend.capture_end(stream->device, stream->native, &graph->native, error));
     if (status < 0 && still_captures(stream)) {
-        free_unmade(graph); /* the recorded work may still become a graph */
+        free_unmade(graph); /* the capture continues and can be ended later */
         return status;
     }
     frame->keep = vendor_keep_close(stream);
@@ -212,7 +214,7 @@ static int32_t check_graph(ds_accel_plugin_graph_t *graph, const char *slot,
                          : vendor_check_device(graph->device, slot, error);
 }
 
-/* The runtime's object for an instance: a new object, or the graph's own. */
+/* Set the runtime's object of an instance: a new object, or the object of the graph. */
 static int32_t instantiate(ds_accel_plugin_graph_t *graph, ds_accel_plugin_graph_exec_t *exec,
                            struct ds_accel_error *error)
 {
@@ -277,7 +279,7 @@ static int32_t vendor_graph_instantiate(ds_accel_plugin_graph_t *graph, uint32_t
 
 /* ---- instances ------------------------------------------------------------------------------ */
 
-/* If no task can signal the end of the launches, wait for the device. */
+/* Wait for the device if no host task can report that the launches are complete. */
 static void wait_for_launches(ds_accel_plugin_device_t *device, struct vendor_keep *keep)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -318,8 +320,8 @@ static int goes_with(const ds_accel_plugin_graph_exec_t *exec,
             (exec->device->instance == device->instance || vendor_backend.mixes_instances));
 }
 
-/* The objects that a launch needs are held until it is complete; for a captured launch, by the
-   graph that contains it. */
+/* Launch the instance. Its keep is held until the launch is complete; if the launch is captured,
+   the graph that contains the launch holds the keep. */
 static int32_t launch(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_stream_t *stream,
                       uint32_t is_capturing, struct ds_accel_error *error)
 {
@@ -421,7 +423,7 @@ static int32_t vendor_graph_node_count(ds_accel_plugin_graph_t *graph, uint64_t 
     return status;
 }
 
-/* A sink that returned non-zero is not called again, whatever the backend does. */
+/* A sink that is not called again after it returned non-zero. */
 struct guarded_sink {
     ds_accel_text_sink_t sink;
     void *user_data;

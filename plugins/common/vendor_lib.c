@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A vendor's library: opened by one of its names, and bound to a table of pointers. */
+/* Opens a vendor's library by one of its names, and binds its functions to a table of pointers. */
 #include "vendor_lib.h"
 
 #include <dlfcn.h>
@@ -86,7 +86,7 @@ static void *open_one(const char *name)
     return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* Does the linker's text report only that the file does not exist? */
+/* Does the dynamic linker's message report only that the file does not exist? */
 static int is_plain_absence(const char *text, const char *name)
 {
     size_t length = strlen(name);
@@ -106,7 +106,7 @@ static void note_path(struct vendor_lib *lib, const char *name)
     snprintf(lib->path, sizeof(lib->path), "%s", name);
 }
 
-/* "a, b, c" */
+/* Write the names as "a, b, c". */
 static void list_names(const char *const *names, char *text, size_t text_size)
 {
     size_t used = 0;
@@ -186,7 +186,7 @@ int vendor_lib_bind(const struct vendor_lib *lib, const struct vendor_symbol *sy
     for (size_t i = 0; i < count; i++) {
         void *address = dlsym(lib->handle, symbols[i].name);
 
-        /* A pointer to a function has the size of one to data wherever there is dlsym(). */
+        /* Every system with dlsym() has function pointers of the size of data pointers. */
         memcpy((char *)table + symbols[i].offset, &address, sizeof(address));
         if (address == NULL && symbols[i].is_required) {
             add_missing(&symbols[i], missing, sizeof(missing));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Probe, init and shutdown. Both probe and init take the same steps and stop at the first problem:
+ * Probe, init and shutdown. Probe and init run the same steps and stop at the first problem:
  *
- *      the hardware -> its library -> how many devices -> can they be used
+ *      find the hardware -> open the library -> count the devices
  *
- * Probe makes a verdict of the problem, init an error.
+ * Probe then also checks whether the devices can be used. Probe converts the problem to a verdict,
+ * and init converts it to an error.
  */
 #include "vendor_frame.h"
 
@@ -19,7 +20,7 @@
 
 /* ---- the steps ------------------------------------------------------------------------------ */
 
-/* No device, although the hardware is present: does a variable hide all devices? */
+/* If the runtime has no device and a variable hides all devices, report the variable. */
 static void tell_hidden(struct vendor_problem *problem)
 {
     char text[192];
@@ -37,7 +38,7 @@ static void tell_hidden(struct vendor_problem *problem)
     memcpy(problem->vendor_text, vendor_text, sizeof(vendor_text));
 }
 
-/* Hardware that the runtime does not see: the device nodes show that its driver is loaded. */
+/* If the runtime has no device although device nodes exist, add the first node to the detail. */
 static void tell_nodes(const struct vendor_hardware *hardware, struct vendor_problem *problem)
 {
     size_t used = strlen(problem->detail);
@@ -48,7 +49,8 @@ static void tell_nodes(const struct vendor_hardware *hardware, struct vendor_pro
     }
 }
 
-/* *runtime_out is open and has *count_out > 0 devices; library: its name. */
+/* Run the steps. On success, which is 0, *runtime_out is open and has *count_out > 0 devices, and
+   library contains the library's name. */
 static int start(const struct ds_accel_host *host, void **runtime_out, uint32_t *count_out,
                  char *library, size_t library_size, struct vendor_problem *problem)
 {
@@ -97,7 +99,7 @@ static void answer_problem(struct ds_accel_verdict *answer, const struct vendor_
     memcpy(answer->detail, problem->detail, sizeof(answer->detail));
 }
 
-/* "libcuda.so.1, driver 12.4, 2 devices" */
+/* Write what was found to answer->detail: "libcuda.so.1, driver 12.4, 2 devices". */
 static void tell_evidence(const struct ds_accel_host *host, void *runtime, const char *library,
                           struct ds_accel_verdict *answer)
 {
@@ -129,7 +131,8 @@ static void tell_evidence(const struct ds_accel_host *host, void *runtime, const
              answer->device_count, answer->device_count == 1 ? "" : "s");
 }
 
-/* A negative status replaces the verdict, whose detail is then the message. */
+/* Run the steps and fill the verdict. If the returned status is negative, probe fails with it, and
+   the verdict's detail is the message. */
 static int32_t ask(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
 {
     struct vendor_problem problem;
@@ -148,7 +151,7 @@ static int32_t ask(const struct ds_accel_host *host, struct ds_accel_verdict *an
         answer_problem(answer, &problem);
     } else {
         answer->state = DS_ACCEL_PROBE_AVAILABLE;
-        answer->device_count = count; /* as device_count() will return */
+        answer->device_count = count; /* the count that device_count() will return */
         tell_evidence(host, runtime, library, answer);
     }
     vendor_backend.close(runtime);
@@ -164,8 +167,8 @@ static int64_t now_ms(void)
     return (int64_t)(plugin_now_ns() / 1000000);
 }
 
-/* Read at most size_bytes, until the end of file or the time limit; the program's signals
-   interrupt. */
+/* Read size_bytes, or fewer up to the end of file or the time limit. Signals that interrupt poll()
+   or read() do not stop it. */
 static size_t read_until(int channel, void *bytes, size_t size_bytes, int64_t limit_ms)
 {
     struct pollfd waiting = {.fd = channel, .events = POLLIN};
@@ -202,7 +205,7 @@ static void tell_end(int status, int is_late, struct vendor_problem *problem)
     }
 }
 
-/* The complete result, or how the child ended without one. */
+/* Read the child's verdict, or make a verdict of the way in which the child terminated. */
 static void read_answer(int channel, pid_t child, struct ds_accel_verdict *answer)
 {
     int64_t limit_ms = now_ms() + CHILD_LIMIT_MS;
@@ -241,8 +244,8 @@ static void write_answer(int channel, const struct ds_accel_verdict *answer)
 }
 
 /*
- * The child ends with the thread that waits for it. The program's handlers for its own crashes (a
- * report, a jump) must not run for a crash of the vendor's library.
+ * Prepare the child. The kernel kills it when the parent's thread that waits for it exits. The
+ * program's handlers for crashes (which may write a report or jump) must not run in the child.
  */
 static void leave_program(pid_t parent)
 {
@@ -257,15 +260,15 @@ static void leave_program(pid_t parent)
     }
 }
 
-/* The process that called probe, while probe runs. */
+/* The processes on whose behalf probe runs. */
 static struct {
-    pid_t program; /* 0: nobody */
+    pid_t program; /* the process that requested the probe; 0 while no probe runs */
     pid_t process; /* the process in which the host called probe */
 } asking;
 
 static pid_t program_of(const struct ds_accel_host *host)
 {
-#ifdef DS_ACCEL_EXT_ASKER /* a header of 1.1 */
+#ifdef DS_ACCEL_EXT_ASKER /* defined since version 1.1 of the header */
     const struct ds_accel_ext_asker *asker = DS_ACCEL_HAS(host, struct ds_accel_host, extension) &&
                                                      host->extension != NULL
                                                  ? host->extension(host, DS_ACCEL_EXT_ASKER)
@@ -284,13 +287,13 @@ int vendor_is_asking(int32_t pid)
            (asking.program != 0 && (pid == asking.program || pid == asking.process));
 }
 
-/* The process in which the library was started, outside of any child of probe's. */
+/* The process whose init started the library. */
 static atomic_int started_in;
 
 /*
- * Most runtimes cannot be stopped once they have started, and do not survive a fork. So they are
- * started in a child, and end with it, unless this process has started them already. Checks that
- * need no library are made here: most machines do not have the hardware, and then need no child.
+ * Most runtimes cannot be stopped once they have started, and cannot be used after a fork.
+ * Therefore probe starts the runtime in a child process, unless this process has started it
+ * already. This process itself searches for the hardware: without hardware no child is needed.
  */
 static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
 {
@@ -351,7 +354,7 @@ static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_ve
 
 /* ---- init and shutdown ---------------------------------------------------------------------- */
 
-/* Flags whose functions are in the table whether or not this library has them. */
+/* Flags of slots that are in the table even if the installed library does not support them. */
 #define FLAGS_OF_SLOTS \
     (DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY | DS_ACCEL_FLAG_VIRTUAL_MEMORY | \
      DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC | DS_ACCEL_FLAG_DMABUF)
@@ -372,8 +375,8 @@ static int32_t ask_backend(ds_accel_plugin_instance_t *instance, struct ds_accel
             return status;
         }
     }
-    /* A slot that only other versions of the library implement returns UNSUPPORTED instead of being
-       NULL. */
+    /* A flag that this library lacks becomes unknown: its slot is not NULL but returns
+       UNSUPPORTED. */
     info->flags_known &= ~(vendor_backend.flags & ~info->flags & FLAGS_OF_SLOTS);
     info->flags &= info->flags_known;
     info->reserved = 0;

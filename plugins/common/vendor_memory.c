@@ -3,10 +3,10 @@
 /*
  * Device, managed, pinned and registered memory.
  *
- * For an alignment above allocation_align_bytes the frame allocates more and returns an aligned
- * address inside, and the register keeps the start of the allocation. Memory is taken out of the
- * register before it is freed, so that no address is ever free in the runtime and still registered
- * here; if the runtime fails, the block is put back.
+ * For an alignment above allocation_align_bytes the frame allocates a larger range and returns an
+ * aligned address inside; the block stores the start of the allocation. Memory is removed from the
+ * register before it is freed, so that the register never contains memory that the runtime has
+ * already freed. If the runtime fails to free the memory, the block is put back.
  */
 #include "vendor_frame.h"
 
@@ -26,10 +26,10 @@ static uintptr_t round_up(uintptr_t address, uint64_t align_bytes)
 
 /* ---- device memory -------------------------------------------------------------------------- */
 
-/* The function that alloc_block() calls: one of the backend's three allocators. */
+/* The arguments of alloc_block(). stream and kind select the backend's allocator. */
 struct request {
     ds_accel_plugin_device_t *device;
-    ds_accel_plugin_stream_t *stream; /* mem_alloc_async */
+    ds_accel_plugin_stream_t *stream; /* stream of mem_alloc_async(); NULL in other slots */
     uint64_t size_bytes;
     uint64_t align_bytes; /* 0: the runtime's own alignment */
     uint32_t kind;
@@ -60,7 +60,8 @@ static int32_t ask_runtime(const struct request *request, uint64_t *size_bytes, 
     return status;
 }
 
-/* The runtime's functions that free memory, with the size if they need it. */
+/* Call the runtime's function that frees device memory, with the size if the function needs it. The
+   next two functions do this for pinned and registered memory. */
 static int32_t call_free(const struct vendor_block *block, struct ds_accel_error *error)
 {
     return vendor_backend.free_sized != NULL
@@ -93,7 +94,8 @@ static int32_t give_to_runtime(const struct vendor_block *block, struct ds_accel
     return status;
 }
 
-/* The block is not in the register yet; its bytes are reserved. */
+/* Allocate the memory of a block that is not in the register yet. Its bytes are reserved in the
+   device's usage. */
 static int32_t fill_block(const struct request *request, struct vendor_block *block,
                           struct ds_accel_error *error)
 {
@@ -151,7 +153,7 @@ static int32_t alloc_block(const struct request *request, void **pointer_out,
         vendor_usage_fail(device->usage, request->size_bytes, status);
         return status;
     }
-    made = *block; /* insertion may free it */
+    made = *block; /* copied because vendor_block_enter() or another thread may free the block */
     status = vendor_block_enter(block, request->slot, error);
     if (status < 0) {
         struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -245,7 +247,8 @@ int32_t vendor_memory_wait(ds_accel_plugin_device_t *device, const char *slot,
                                               : DS_ACCEL_OK;
 }
 
-/* For runtimes that free memory while work still uses it. A stream that captures has no work. */
+/* Wait for the device's work if the runtime frees memory without waiting for the work that uses it.
+   While a stream captures, query each stream instead; a capturing stream has no work. */
 static void wait_for_users(ds_accel_plugin_device_t *device)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -268,7 +271,7 @@ static int is_pinned(const struct vendor_block *block)
     return block->source == VENDOR_SOURCE_PINNED || block->source == VENDOR_SOURCE_REGISTERED;
 }
 
-/* Release the block, or put it back if the runtime fails. */
+/* Release the block. If the runtime fails, put the block back, unless forgets is set. */
 static int32_t free_block(struct vendor_block *block, int forgets, struct ds_accel_error *error)
 {
     ds_accel_plugin_device_t *device = block->device;
@@ -302,7 +305,7 @@ static int32_t free_block(struct vendor_block *block, int forgets, struct ds_acc
                     vendor_backend.vmem_unmap(device, block->start, block->size_bytes, error));
         break;
     }
-    /* The memory of a lost device is lost, whatever the runtime returns. */
+    /* The block of a lost device is released even if the runtime fails. */
     if (status < 0 && !forgets && !vendor_is_lost(device)) {
         vendor_block_put_back(block);
         return status;
@@ -328,7 +331,7 @@ void vendor_memory_forget(struct vendor_block *block)
     free_block(block, 1, &ignored);
 }
 
-/* The slot that releases the memory. */
+/* The name of the slot that releases the memory, for messages. */
 static const char *release_of(const struct vendor_block *block)
 {
     switch (block->source) {
@@ -365,7 +368,7 @@ static int32_t fail_unknown(const ds_accel_plugin_device_t *device, const void *
                        pointer, device->index, found);
 }
 
-/* The backend's own wait, for memory that exists. */
+/* Call the backend's memory_wait(), if there is one, after checking that the memory exists. */
 static int32_t wait_to_release(ds_accel_plugin_device_t *device, const void *pointer,
                                uint32_t sources, const char *slot, struct ds_accel_error *error)
 {
@@ -399,7 +402,8 @@ static int32_t vendor_mem_free(ds_accel_plugin_device_t *device, void *pointer,
     return vendor_memory_free(block, error);
 }
 
-/* An import is closed as often as it was opened; the last close releases it. */
+/* Close all openings of an import but the last. The caller closes the last, which releases the
+   import. */
 static void close_openings(struct vendor_block *block)
 {
     ds_accel_plugin_device_t *device = block->device;
@@ -411,8 +415,8 @@ static void close_openings(struct vendor_block *block)
     }
 }
 
-/* Free the blocks that remain when the device is closed. Blocks inside other blocks' ranges need no
-   order: mappings keep their memory, and reservations are released after them. */
+/* Free the blocks that remain when the device is closed, in any order: a mapping holds a reference
+   to its memory, and address reservations are released later. */
 uint32_t vendor_memory_free_all(ds_accel_plugin_device_t *device, uint64_t *bytes_out)
 {
     struct vendor_register *blocks = device->instance->blocks;
@@ -457,7 +461,8 @@ static int32_t wait_for_events(ds_accel_plugin_stream_t *stream,
     return DS_ACCEL_OK;
 }
 
-/* A graph would own memory allocated in its capture, at another address in each launch. */
+/* Fail while the stream captures, because a graph would own the memory, and each launch would use
+   another address. */
 static int32_t check_not_capturing(ds_accel_plugin_stream_t *stream, const char *slot,
                                    struct ds_accel_error *error)
 {
@@ -500,7 +505,8 @@ static int32_t vendor_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t
     return alloc_block(&request, pointer_out, error);
 }
 
-/* Called by free_in_order() just before the memory of the block is freed. */
+/* Remove the block from the register and the usage. The backend's free_in_order() calls this just
+   before it frees the memory. */
 static void count_freed(void *argument)
 {
     struct vendor_block *block = argument;
@@ -523,7 +529,8 @@ static int32_t free_in_order(ds_accel_plugin_stream_t *stream, struct vendor_blo
     return status;
 }
 
-/* Memory of mem_alloc() is freed in stream order too: after a wait for the stream. */
+/* Free memory after the stream's work. Memory of mem_alloc() is freed on the host after a wait for
+   the stream. */
 static int32_t free_behind(ds_accel_plugin_stream_t *stream, struct vendor_block *block,
                            struct ds_accel_error *error)
 {
@@ -578,8 +585,8 @@ static int32_t vendor_mem_free_async(ds_accel_plugin_stream_t *stream, void *poi
 
 /* ---- pinned memory -------------------------------------------------------------------------- */
 
-/* Report the limit that was reached, if there is one, instead of the runtime's text; the code
-   stays. */
+/* If the process has a limit for locked memory, report the limit instead of the runtime's text. The
+   status is unchanged. */
 static int32_t tell_limit(int32_t status, uint64_t size_bytes, const char *slot,
                           struct ds_accel_error *error)
 {
@@ -611,7 +618,8 @@ static int32_t tell_limit(int32_t status, uint64_t size_bytes, const char *slot,
     return status;
 }
 
-/* Hints that a runtime does not have are dropped: they promise nothing. */
+/* Check the flags. Hints that the runtime does not support are dropped, because they are only
+   hints. */
 static int32_t check_pinned_flags(uint32_t *flags, const char *slot, struct ds_accel_error *error)
 {
     const uint32_t hints = DS_ACCEL_PINNED_WRITE_COMBINED | DS_ACCEL_PINNED_HUGE_PAGES;
@@ -647,8 +655,8 @@ static int32_t ask_pinned(const struct vendor_block *block, uint64_t size_bytes,
     return tell_limit(status, size_bytes, "mem_alloc_pinned", error);
 }
 
-/* Most runtimes allocate whole pages: a larger size is requested only if the first result is not
-   aligned. */
+/* Allocate the memory of a pinned block. Most runtimes allocate whole pages, so a larger size is
+   requested only if the first result is not aligned. */
 static int32_t fill_pinned(struct vendor_block *block, uint64_t align_bytes,
                            struct ds_accel_error *error)
 {
@@ -733,7 +741,7 @@ static int32_t end_host_memory(ds_accel_plugin_device_t *device, const void *poi
     if (block == NULL) {
         return fail_unknown(device, pointer, slot, error);
     }
-    wait_for_users(device); /* copies of it may be queued */
+    wait_for_users(device); /* queued copies may use the memory */
     return vendor_memory_free(block, error);
 }
 
@@ -746,7 +754,8 @@ static int32_t vendor_mem_free_pinned(ds_accel_plugin_device_t *device, void *po
     return end_host_memory(device, pointer, SOURCE(PINNED), "mem_free_pinned", error);
 }
 
-/* The range is inserted first: two threads cannot both register it. */
+/* The block enters the register before the runtime is called, so that two threads cannot both
+   register the range. */
 static int32_t vendor_mem_register(ds_accel_plugin_device_t *device, void *pointer,
                                    uint64_t size_bytes, uint32_t flags,
                                    struct ds_accel_error *error)

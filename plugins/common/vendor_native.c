@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Native handles: the vendor's handle inside ours, and our handle around the program's own. */
+/* Native handles: read the vendor's handle of our object, or wrap the program's vendor handle in an
+   object of ours. */
 #include "vendor_frame.h"
 
 static uint64_t handle_of(ds_accel_plugin_device_t *device, uint32_t kind, void *native)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The hardware, before any library: PCI devices in sysfs and device nodes, below machine_root.
+ * The search for hardware without a library: PCI devices in sysfs, and device nodes, both below
+ * machine_root.
  *
- * Only files that the kernel serves from memory are read; a node is checked and never opened, as
- * that may wake its device. The result is "no such hardware", "hardware without its kernel driver"
- * or "a driver that denies this process access", which need different fixes.
+ * The search reads only files that the kernel serves from memory. It checks the access to a node
+ * but does not open it, because opening may wake the device. The failures need different fixes and
+ * are reported separately: no such hardware, no kernel driver for the hardware, or no permission.
  */
 #include "vendor_frame.h"
 
@@ -53,7 +54,7 @@ int vendor_read_line(const struct ds_accel_host *host, const char *path, char *l
 
 /* ---- the patterns --------------------------------------------------------------------------- */
 
-/* Cut the first word off a line, and store the rest in a list. */
+/* If the line begins with the word, append the rest of the line to the list. */
 static void take_fact(char *line, const char *word, const char **list)
 {
     size_t length = strlen(word);
@@ -87,7 +88,8 @@ void vendor_pattern_split(const struct vendor_pattern *pattern, struct vendor_fa
 
 /* ---- PCI devices ---------------------------------------------------------------------------- */
 
-/* "10de:03": the vendor 0x10de, classes that begin with 03. class NULL: any class. */
+/* Does an entry of the list pci match? The entry "10de:03" matches the vendor 0x10de with classes
+   that begin with 03. With class NULL, only the vendors are compared. */
 static int is_of(const char *const *pci, const char *vendor, const char *class)
 {
     for (size_t i = 0; pci[i] != NULL; i++) {
@@ -117,8 +119,9 @@ static int is_ours(const struct ds_accel_host *host, const char *address, const 
 }
 
 /*
- * One file of /proc has a line "BBDD<tab>VVVVDDDD..." for each device: if none is of these vendors,
- * hundreds of files of sysfs need not be read. If the file does not exist, sysfs decides alone.
+ * Can the machine have a PCI device of these vendors? A file of /proc has one line per device,
+ * "BBDD<tab>VVVVDDDD...". If no line has one of the vendors, hundreds of sysfs files need not be
+ * read. If the file does not exist, the result is 1 and sysfs must be read.
  */
 static int may_be_there(const struct ds_accel_host *host, const char *const *pci)
 {
@@ -210,7 +213,8 @@ uint64_t vendor_pci_lane_bytes_per_s(uint32_t generation)
 
 /* ---- device nodes --------------------------------------------------------------------------- */
 
-/* Nodes of /dev/dri and /dev/accel are numbered across vendors: sysfs has the vendor of a node. */
+/* The class in sysfs of nodes in /dev/dri and /dev/accel, which several vendors share; NULL for
+   other nodes. The class leads to the vendor of a node in sysfs. */
 static const char *class_of(const char *path)
 {
     return strncmp(path, "/dev/dri/", 9) == 0      ? "drm"
@@ -232,7 +236,7 @@ static int is_of_other_vendor(const struct ds_accel_host *host, const char *path
     return vendor_read_line(host, file, vendor, sizeof(vendor)) == 0 && !is_of(pci, vendor, NULL);
 }
 
-/* The matches of one pattern. */
+/* The nodes that match one pattern. */
 struct node_search {
     uint32_t count;
     uint32_t usable_count;
@@ -240,7 +244,7 @@ struct node_search {
     char first[64];
 };
 
-/* Keep the path that sorts first. */
+/* Store the path in kept if it sorts before the stored path. */
 static void keep_first(char kept[64], const char *path)
 {
     if (kept[0] == '\0' || strcmp(path, kept) < 0) {
@@ -278,7 +282,8 @@ static void search_nodes(const struct ds_accel_host *host, const char *pattern,
     memset(search, 0, sizeof(*search));
     snprintf(path, sizeof(path), "%s%.*s", root_of(host), length, pattern);
     directory = opendir(path);
-    /* For nodes in a directory that vendors share, sysfs has the vendor. */
+    /* An unreadable directory is reported only if it is not shared by vendors: the vendors of nodes
+       in a shared directory stay unknown. */
     if (directory == NULL && errno == EACCES && (class_of(pattern) == NULL || pci[0] == NULL)) {
         snprintf(search->refused, sizeof(search->refused), "%.*s", length, pattern);
     }
@@ -326,7 +331,8 @@ void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_patte
 
 /* ---- the result ----------------------------------------------------------------------------- */
 
-/* Returns 1 to check the hardware, 0 to skip the check, -1 on a problem. */
+/* Read the option "presence". Returns 1 to check the hardware, 0 to skip the check, or -1 with
+   *problem filled. */
 static int read_option(const struct ds_accel_host *host, struct vendor_problem *problem)
 {
     char text[32] = "";
@@ -358,8 +364,9 @@ static int is_in(const char *const *list, const char *text)
     return 0;
 }
 
-/* For each pattern that matches nodes at least one node must be usable; required nodes are reported
-   first. */
+/* Search the nodes of all patterns. Each pattern that matches nodes needs at least one usable node.
+   An unusable node is stored in found->refused_node, a required node before others. *absent_out
+   is a required pattern that matches no node, or NULL. */
 static void find_nodes(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                        const struct vendor_facts *facts, struct vendor_hardware *found,
                        const char **absent_out)
@@ -394,7 +401,7 @@ static void find_nodes(const struct ds_accel_host *host, const struct vendor_pat
     }
 }
 
-/* "1002:03 or 1002:12" */
+/* Write the ids as "1002:03 or 1002:12". */
 static void list_ids(const char *const *pci, char *text, size_t text_size)
 {
     size_t used = 0;
@@ -406,7 +413,7 @@ static void list_ids(const char *const *pci, char *text, size_t text_size)
     }
 }
 
-/* The kernel driver bound to a PCI device: "vfio-pci"; "" if none is bound. */
+/* Store the name of the kernel driver that is bound to a PCI device, such as "vfio-pci", or "". */
 static void find_driver(const struct ds_accel_host *host, const char *address, char *name,
                         size_t name_size)
 {
@@ -422,7 +429,8 @@ static void find_driver(const struct ds_accel_host *host, const char *address, c
     snprintf(name, name_size, "%.31s", line[0] != '\0' ? line + sizeof(key) - 1 : "");
 }
 
-/* No driver, another driver (for a virtual machine), or its own driver without visible nodes. */
+/* Report why a PCI device has no node: it has no driver, it has another driver (such as one for
+   virtual machines), or its own driver is bound and the nodes are not visible. */
 static int tell_driver(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                        const struct vendor_hardware *found, const char *absent,
                        struct vendor_problem *problem)
@@ -449,7 +457,8 @@ static int tell_driver(const struct ds_accel_host *host, const struct vendor_pat
                               found->first_pci, driver, absent);
 }
 
-/* A host that knows the hardware note reports the same for no device (core/host/hardware.c). */
+/* Report that required nodes or all devices are missing. For no device, the text equals the text of
+   core/host/hardware.c, which hosts with the plugin's hardware note use. */
 static int tell_absence(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                         const struct vendor_facts *facts, const struct vendor_hardware *found,
                         const char *absent, struct vendor_problem *problem)
@@ -494,7 +503,7 @@ int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_
     if (absent == NULL && hardware_out->node_count > 0) {
         return 0;
     }
-    find_pci(host, facts.pci, hardware_out); /* sysfs distinguishes a missing driver from no
+    find_pci(host, facts.pci, hardware_out); /* distinguishes a missing driver from a missing
                                                 device */
     return absent == NULL && facts.nodes[0] == NULL && hardware_out->pci_count > 0
                ? 0

@@ -3,13 +3,13 @@
 /*
  * Sharing between processes.
  *
- * A vendor's handle names a whole allocation. Our handle has a header with the offset before the
- * vendor's bytes:
+ * A vendor's handle identifies a whole allocation. A handle of this project consists of a header,
+ * which contains the offset, and the vendor's bytes:
  *
  *      "dsah" | bytes of the vendor's handle | size of the allocation | offset of the pointer | pid
  *
- * A handle that must be withdrawn from the vendor's runtime is kept with its block, so that freeing
- * the memory withdraws it too.
+ * If the vendor's runtime requires that handles are withdrawn, the block stores its handles, so
+ * that freeing the memory withdraws them.
  */
 #include "vendor_frame.h"
 
@@ -27,7 +27,7 @@ struct handle_head {
 
 struct vendor_export {
     struct vendor_export *next;
-    unsigned char handle[]; /* the vendor's */
+    unsigned char handle[]; /* the vendor's bytes */
 };
 
 static const char magic[4] = {'d', 's', 'a', 'h'};
@@ -50,7 +50,7 @@ static int32_t check_handle(const void *handle, uint32_t handle_bytes, uint32_t 
     return DS_ACCEL_OK;
 }
 
-/* The header of a handle, if it is one of ours. */
+/* Read the header of a handle. Fails if this project did not make the handle. */
 static int32_t read_head(const void *handle, uint32_t handle_bytes, const char *slot,
                          struct handle_head *head_out, struct ds_accel_error *error)
 {
@@ -88,8 +88,8 @@ void vendor_share_withdraw(struct vendor_block *block)
     }
 }
 
-/* Copy the block that contains the whole range and is the device's own memory; 0 if there is
-   none. */
+/* Copy the block that contains the whole range and is the device's own memory. Returns 0 if there
+   is no such block. */
 static int find_own(ds_accel_plugin_device_t *device, const void *pointer, uint64_t size_bytes,
                     uint32_t sources, struct vendor_block *block_out)
 {
@@ -115,7 +115,8 @@ static int32_t fail_foreign(const char *slot, const void *pointer, struct ds_acc
                        "%s: %p is not in live memory of mem_alloc() of this device", slot, pointer);
 }
 
-/* Keep a handle that must be withdrawn; 0, or -1 if the block was freed or memory is out. */
+/* Store a handle in its block if handles must be withdrawn. Returns 0, or -1 if the block was freed
+   meanwhile or the host is out of memory. */
 static int keep_export(ds_accel_plugin_device_t *device, const void *pointer, uint64_t block_id,
                        const unsigned char *handle)
 {
@@ -244,8 +245,8 @@ static int32_t vendor_ipc_memory_unexport(ds_accel_plugin_device_t *device, cons
 
 /* ---- import --------------------------------------------------------------------------------- */
 
-/* Memory that was opened before is one block, and is closed as often as it was opened. The caller
-   holds the register's lock. */
+/* If the memory is open already, count another opening of its block and return 1. The block is
+   closed as often as it was opened. The caller holds the register's lock. */
 static int is_open_already(struct vendor_register *blocks, const struct vendor_block *made)
 {
     struct vendor_block *block = vendor_block_find(blocks, made->space, (const void *)made->base);
@@ -266,7 +267,7 @@ static int32_t enter_import(struct vendor_block *block, const char *slot,
     int is_known;
     int result = 0;
 
-    /* Under one lock: two threads may open the same memory. */
+    /* Both steps are made under one lock because two threads may open the same memory. */
     vendor_register_lock(blocks);
     is_known = is_open_already(blocks, block);
     if (!is_known) {
@@ -357,15 +358,17 @@ static int32_t vendor_ipc_memory_open(ds_accel_plugin_device_t *device, const vo
     return status < 0 ? status : open_memory(device, handle, &head, pointer_out, error);
 }
 
-/* One opening of an import: the arguments of the runtime's close, also if the block was freed
-   meanwhile. */
+/* One opening of an import: a copy of the arguments of the runtime's close, because the block may
+   be freed meanwhile. */
 struct opening {
     void *start;
-    unsigned char *handle;     /* room for the vendor's bytes */
-    struct vendor_block *last; /* the last opening: the block left the register */
+    unsigned char *handle;     /* buffer for the vendor's bytes */
+    struct vendor_block *last; /* the block if this is the last opening and the block was removed
+                                  from the register; else NULL */
 };
 
-/* 0, or -1 if the device has no import at the pointer. */
+/* Remove one opening of the import at the pointer and copy it to *opening. Returns 0, or -1 if the
+   device has no import there. */
 static int close_import(ds_accel_plugin_device_t *device, const void *pointer,
                         struct opening *opening)
 {

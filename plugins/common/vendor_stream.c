@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Streams: handles around the vendor's, and the list of them that waiting with a deadline needs.
+ * Streams: handles of the vendor's streams, and each device's list of streams, which waits with a
+ * deadline query.
  *
- * A stream that is destroyed with work left is kept by the device until the work is complete: it is
- * put on a list of destroyed streams, which waits include. The vendor's stream is destroyed once it
- * is idle, by the next call that creates or destroys a stream or waits, or when the device is
- * closed.
+ * A stream that is destroyed while it has work is put on the device's list of destroyed streams.
+ * Waits for the device include this list. When such a stream is idle, the next call that creates or
+ * destroys a stream or waits for the device destroys the vendor's stream; closing the device does,
+ * too.
  */
 #include "vendor_frame.h"
 
@@ -19,7 +20,7 @@ struct whole_stream {
     max_align_t native[];
 };
 
-/* A new stream, in no list. */
+/* Allocate a stream that is in no list. */
 static ds_accel_plugin_stream_t *allocate(ds_accel_plugin_device_t *device)
 {
     struct whole_stream *whole = calloc(1, sizeof(*whole) + vendor_backend.stream_bytes);
@@ -33,7 +34,7 @@ static ds_accel_plugin_stream_t *allocate(ds_accel_plugin_device_t *device)
     return &whole->handle;
 }
 
-/* Add to the device's list. */
+/* Add the stream to the device's list. */
 static void enlist(ds_accel_plugin_stream_t *stream)
 {
     struct vendor_device *frame = stream->device->frame;
@@ -161,7 +162,7 @@ static void drop_capture(ds_accel_plugin_stream_t *stream, struct vendor_keep *k
     vendor_keep_put(keep);
 }
 
-/* A capture that was not ended is dropped with its stream. */
+/* Drop the capture of a stream that is destroyed before its capture ended. */
 static void end_capture(ds_accel_plugin_stream_t *stream)
 {
     struct vendor_keep *keep = vendor_keep_close(stream);
@@ -171,7 +172,7 @@ static void end_capture(ds_accel_plugin_stream_t *stream)
     }
 }
 
-/* The stream is in no list any more. */
+/* Destroy a stream that is in no list. */
 static void end_stream(ds_accel_plugin_stream_t *stream)
 {
     ds_accel_plugin_device_t *device = stream->device;
@@ -202,7 +203,7 @@ static void destroy(ds_accel_plugin_stream_t *stream)
     ds_accel_plugin_device_t *device = stream->device;
 
     end_capture(stream);
-    unlist(stream); /* before its end, as another thread may be waiting for the device */
+    unlist(stream); /* first, because a thread that waits for the device queries listed streams */
     end_stream(stream);
     if (vendor_is_lost(device)) {
         vendor_tasks_abandon(device, VENDOR_ANY_OPENING, DS_ACCEL_ERR_DEVICE_LOST);
@@ -231,8 +232,9 @@ static int is_busy(ds_accel_plugin_stream_t *stream)
 }
 
 /*
- * Does the stream have work left? During a capture a query could break the capture, so the stream
- * counts as busy. Waiting for the program's own streams is left to the program.
+ * Does the stream have work left? During a capture the stream counts as busy, because a query could
+ * break the capture. The program's own (wrapped) streams never count as busy, because the program
+ * waits for them.
  */
 static int is_at_work(ds_accel_plugin_stream_t *stream)
 {
@@ -243,7 +245,7 @@ static int is_at_work(ds_accel_plugin_stream_t *stream)
     return has_captures(stream->device) || is_busy(stream);
 }
 
-/* Append to the list of destroyed streams. The caller holds frame->lock. */
+/* Append the stream to the list of destroyed streams. The caller holds frame->lock. */
 static void keep_ended(struct vendor_device *frame, ds_accel_plugin_stream_t *stream)
 {
     ds_accel_plugin_stream_t **link = &frame->ended;
@@ -256,7 +258,8 @@ static void keep_ended(struct vendor_device *frame, ds_accel_plugin_stream_t *st
     *link = stream;
 }
 
-/* Move a destroyed stream to a list of idle streams. The caller holds vendor_device.lock. */
+/* Move a destroyed stream to the list *done of idle streams. The caller holds
+   vendor_device.lock. */
 static void take_ended(ds_accel_plugin_stream_t **link, ds_accel_plugin_stream_t **done)
 {
     ds_accel_plugin_stream_t *stream = *link;
@@ -268,9 +271,9 @@ static void take_ended(ds_accel_plugin_stream_t **link, ds_accel_plugin_stream_t
 }
 
 /*
- * Query destroyed streams, the oldest first, until the given number have work left; streams that
- * have none, or failed, are moved to *done. A stream that is part of a capture is skipped. The
- * device's lock is held.
+ * Query destroyed streams, the oldest first, and stop after most streams that still have work.
+ * Streams that have no work, or failed, are moved to *done. A stream that is part of a capture is
+ * not queried and counts as a stream with work. The caller holds frame->lock.
  */
 static int32_t query_ended(struct vendor_device *frame, uint32_t most,
                            ds_accel_plugin_stream_t **done, struct ds_accel_error *error)
@@ -306,7 +309,7 @@ void vendor_streams_reap(ds_accel_plugin_device_t *device)
     ds_accel_plugin_stream_t *done = NULL;
 
     if (vendor_backend.ends_streams_late) {
-        return; /* no destroyed stream is kept here */
+        return; /* such a backend keeps destroyed streams itself */
     }
     pthread_mutex_lock(&frame->lock);
     if (frame->ended != NULL && !has_captures(device)) {
@@ -318,7 +321,7 @@ void vendor_streams_reap(ds_accel_plugin_device_t *device)
     end_streams(done);
 }
 
-/* The default stream is borrowed: a caller that destroys it has a defect, but does not crash. */
+/* Destroy a stream. The default stream belongs to the plugin: the call ignores it. */
 static void vendor_stream_destroy(ds_accel_plugin_stream_t *stream)
 {
     ds_accel_plugin_device_t *device;
@@ -437,8 +440,8 @@ static int32_t vendor_stream_priority_range(ds_accel_plugin_device_t *device, in
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* While no stream captures, which is most of the time, this reads only a counter. A backend that
- * tracks captures also knows streams that another instance's capture records. */
+/* Is the stream capturing? While no stream captures, which is the usual case, this reads only a
+   counter. A backend that tracks captures also reports streams in captures of other instances. */
 int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *is_capturing_out,
                                    struct ds_accel_error *error)
 {
@@ -477,12 +480,12 @@ int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_e
     for (ds_accel_plugin_stream_t *stream = frame->streams;
          stream != NULL && result == DS_ACCEL_OK;) {
         const struct vendor_stream *state = stream->frame;
-        uint32_t is_capturing = 0; /* also for another stream's capture; a query would break it */
+        uint32_t is_capturing = 0; /* a query would break a capture that the stream is in */
 
         result = vendor_stream_is_capturing(stream, &is_capturing, error);
         if (result == DS_ACCEL_ERR_STATE) {
-            result = DS_ACCEL_OK; /* the default stream, while a stream that waits for it
-                                     captures */
+            result = DS_ACCEL_OK; /* skip the default stream while a stream that waits for
+                                     it captures */
         } else if (result == DS_ACCEL_OK && !is_capturing) {
             result = query(stream, error);
         }
@@ -527,7 +530,7 @@ static int32_t vendor_stream_synchronize(ds_accel_plugin_stream_t *stream, uint6
 {
     int32_t status;
 
-    if (vendor_backend.stream_wait != NULL) { /* its devices cannot be lost */
+    if (vendor_backend.stream_wait != NULL) { /* such a backend's devices cannot be lost */
         return stream != NULL
                    ? vendor_backend.stream_wait(stream->device, stream->native, timeout_ns, error)
                    : vendor_null(error, "stream_synchronize", "the stream");
@@ -544,7 +547,7 @@ static int32_t vendor_stream_query(ds_accel_plugin_stream_t *stream, struct ds_a
 {
     int32_t status;
 
-    if (vendor_backend.stream_wait != NULL) { /* its devices cannot be lost */
+    if (vendor_backend.stream_wait != NULL) { /* such a backend's devices cannot be lost */
         return stream != NULL ? vendor_backend.stream_query(stream->device, stream->native, error)
                               : vendor_null(error, "stream_query", "the stream");
     }
@@ -559,8 +562,9 @@ static int32_t vendor_stream_query(ds_accel_plugin_stream_t *stream, struct ds_a
 }
 
 /*
- * An event that was never recorded counts as reached: the runtime is not called. An event of a
- * capture is a dependency within it; once no stream captures any more, no stream can wait for it.
+ * Make the stream wait for the event. An event that was never recorded counts as reached, and the
+ * runtime is not called. An event that was recorded in a capture is a dependency within the
+ * capture: when no stream captures any more, no stream can wait for the event.
  */
 int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
                                const char *slot, struct ds_accel_error *error)
@@ -586,7 +590,7 @@ int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin
                            "can't be drawn",
                            slot);
     }
-    if (vendor_check_captured(event, slot, error) < 0) { /* called only for events that need it */
+    if (vendor_check_captured(event, slot, error) < 0) { /* a capture would reject the event */
         uint32_t is_capturing = 0;
 
         status = vendor_stream_is_capturing(stream, &is_capturing, error);

@@ -3,23 +3,23 @@
 /*
  * Host tasks, and the objects that a graph needs for as long as it can run.
  *
- * A task that was queued runs once, whatever happens: with DS_ACCEL_OK when the runtime calls it,
- * or with the reason when the device was lost or is closed before that. Most runtimes call nothing
- * any more after an error, and some do all the same; so the first of the two, the runtime or the
- * frame, takes the task. A task taken by the frame stays allocated until the device is closed, so
- * that a late call of the runtime finds it done.
+ * A queued task always runs exactly once: with DS_ACCEL_OK when the runtime calls it, or with an
+ * error if the device is lost or closed before. After an error most runtimes call no task, but some
+ * still do. Therefore either the runtime's call or the frame claims the task, whichever is first.
+ * A task that the frame claimed stays allocated until the device is closed, so that a late call by
+ * the runtime finds it claimed and returns.
  *
  *      queued:    in pending -> the runtime calls it: in running, then freed
  *                            -> abandoned: runs with the error, kept until the device closes
  *      captured:  in the keep of the capture -> runs with each launch, freed with the keep
  *
- * A wait for a lost device learns of the loss at once, possibly while another thread still runs a
- * task: the wait returns when the task has ended, since the program may then free memory that the
- * task uses.
+ * When a device is lost, waits for it fail at once, possibly while another thread runs a task. Such
+ * a wait first waits for the task, because the program may free memory of the task afterwards.
  *
- * A keep is reference-counted: by the capture, then the graph, each instance of it, and each launch
- * in flight, since an instance may be destroyed while a launch is in flight. Its last holder may be
- * a task, on a thread of the runtime, so that freeing the keep calls only free().
+ * A keep is a reference-counted list of tasks. The capture, then the graph, each instance of the
+ * graph and each launch in flight hold a reference; an instance may be destroyed while its launch
+ * is in flight. A task on a thread of the runtime may release the last reference, so freeing the
+ * keep calls only free().
  */
 #include "vendor_frame.h"
 
@@ -27,17 +27,17 @@
 
 struct vendor_task {
     struct vendor_task *next, *previous;
-    struct vendor_task *chain; /* next of the tasks that vendor_tasks_abandon() calls */
+    struct vendor_task *chain; /* list of the tasks that vendor_tasks_abandon() calls */
     ds_accel_plugin_device_t *device;
-    const ds_accel_plugin_stream_t *stream; /* the stream it was queued on; only compared */
+    const ds_accel_plugin_stream_t *stream; /* stream of the task; compared, never dereferenced */
     ds_accel_host_task_t call;              /* NULL: the task only owns memory */
     void *user_data;
-    void *memory;             /* freed with it */
-    struct vendor_keep *held; /* put with it */
-    unsigned opening;         /* opening of the device in which it was made */
-    uint32_t is_taken;        /* set by the thread that runs it; this and the next under the
-                                 device's task_lock */
-    uint32_t is_over;         /* of an abandoned task: it has run */
+    void *memory;             /* freed with the task */
+    struct vendor_keep *held; /* reference released with the task */
+    unsigned opening;         /* number of the device's opening in which the task was made */
+    uint32_t is_taken;        /* a thread has claimed the task to run it; is_taken and is_over are
+                                 guarded by the device's task_lock */
+    uint32_t is_over;         /* the abandoned task has run */
 };
 
 static void free_task(struct vendor_task *task)
@@ -172,8 +172,8 @@ struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream)
 /*
  * Put the task into the keep of the capture that records the stream. A stream that joined another
  * stream's capture through an event has no keep of its own: it uses the keep of the device's only
- * capture. With several captures the right one is unknown; then the task is kept until the device
- * is closed.
+ * capture. If the device has several captures, the right capture is unknown, and the task is kept
+ * until the device is closed.
  */
 static int keep_task(ds_accel_plugin_stream_t *stream, struct vendor_task *task)
 {
@@ -206,7 +206,7 @@ static int keep_task(ds_accel_plugin_stream_t *stream, struct vendor_task *task)
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-/* The instance of the task that this thread runs. */
+/* The plugin instance of the host task that this thread is running, or NULL. */
 static _Thread_local const ds_accel_plugin_instance_t *runs_for;
 
 static void call_task(const struct vendor_task *task, int32_t status)
@@ -237,7 +237,7 @@ static void run_queued(void *argument)
     pthread_mutex_lock(&frame->task_lock);
     if (task->is_taken) {
         pthread_mutex_unlock(&frame->task_lock);
-        return; /* abandoned: freed when the device is closed */
+        return; /* the task was abandoned, and is freed when the device is closed */
     }
     assert(!task->is_over);
     task->is_taken = 1;
@@ -267,12 +267,12 @@ void vendor_tasks_abandon(ds_accel_plugin_device_t *device, unsigned opening, in
         task->is_taken = 1;
         unlink_task(&frame->pending, task);
         link_task(&frame->abandoned, task);
-        task->chain = chain; /* the list has the latest task first: reverse it into queue order */
+        task->chain = chain; /* pending has the latest task first; chain has the oldest first */
         chain = task;
     }
     pthread_mutex_unlock(&frame->task_lock);
     for (; chain != NULL; chain = next) {
-        next = chain->chain; /* a task that is over may be freed by the thread that closes */
+        next = chain->chain; /* once is_over is set, a closing thread may free the task */
         call_task(chain, status);
         pthread_mutex_lock(&frame->task_lock);
         chain->is_over = 1;
@@ -283,7 +283,7 @@ void vendor_tasks_abandon(ds_accel_plugin_device_t *device, unsigned opening, in
 struct settling {
     struct vendor_device *frame;
     const ds_accel_plugin_stream_t *stream; /* NULL: all streams */
-    unsigned opening;                       /* the last one */
+    unsigned opening;                       /* tasks of later openings are ignored */
 };
 
 static int is_any(const struct vendor_task *list, const struct settling *settling)
@@ -378,8 +378,8 @@ static struct vendor_task *make_task(ds_accel_plugin_device_t *device, ds_accel_
     return task;
 }
 
-/* Takes the task. It is put into the keep even if the runtime rejects it: the keep then only frees
-   it. */
+/* Queue a task during a capture. Takes ownership of the task: the keep owns it even if the runtime
+   rejects it, and then only frees it. */
 static int32_t submit_captured(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                                struct ds_accel_error *error)
 {
@@ -396,8 +396,9 @@ static int32_t submit_captured(ds_accel_plugin_stream_t *stream, struct vendor_t
 }
 
 /*
- * The runtime may have called the task before this returns. After a failure the caller owns the
- * task again (*is_back_out), unless it was abandoned meanwhile.
+ * Queue a task outside a capture. The runtime may run the task, which frees it, before this
+ * returns. After a failure, *is_back_out is 1 if the caller owns the task again, or 0 if the task
+ * was abandoned meanwhile.
  */
 static int32_t submit_queued(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                              int *is_back_out, struct ds_accel_error *error)
@@ -447,10 +448,10 @@ int32_t vendor_task_submit(ds_accel_plugin_stream_t *stream, ds_accel_host_task_
         free_task(task);
         return status;
     }
-    return DS_ACCEL_OK; /* rejected, but abandoned before the rejection was known: it has run */
+    return DS_ACCEL_OK; /* queued; or rejected, but abandoned earlier, so that it runs */
 }
 
-/* ---- holding what queued work uses ---------------------------------------------------------- */
+/* ---- holding memory that queued work uses --------------------------------------------------- */
 
 static void forget(void *user_data, int32_t status)
 {
@@ -458,8 +459,8 @@ static void forget(void *user_data, int32_t status)
     (void)status;
 }
 
-/* No task can signal the end: wait. If that fails too, work may still run, and the memory stays
-   held. */
+/* Wait for the stream, because no host task can report that the work is complete; then free the
+   task. If the wait fails, work may still run: the memory is kept until the device is closed. */
 static int32_t wait_and_free(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                              struct ds_accel_error *error)
 {
@@ -479,7 +480,8 @@ static int32_t wait_and_free(ds_accel_plugin_stream_t *stream, struct vendor_tas
     return status;
 }
 
-/* Takes the task, which holds memory used by work that is queued already. */
+/* Queue the task after the work on the stream that uses the task's memory. Takes ownership of the
+   task. */
 static int32_t hold_behind(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                            struct ds_accel_error *error)
 {
@@ -543,7 +545,7 @@ int32_t vendor_keep_until_passed(struct vendor_keep *keep, ds_accel_plugin_strea
     if (status == DS_ACCEL_OK) {
         vendor_keep_put(keep);
     }
-    return status; /* else it is never freed */
+    return status; /* without a task to release the keep, the keep is never freed */
 }
 
 int32_t vendor_keep_in_capture(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * This process's use of a device's memory: figures, peaks and a limit.
+ * This process's use of a device's memory: sizes, peaks, counts and a limit.
  *
- * Bytes are reserved before the runtime allocates and released if it fails, so that two threads
- * cannot both pass a limit with room for one. There is no cache above the runtime here: reserved
- * equals allocated.
+ * Bytes are counted before the runtime allocates, and subtracted if it fails, so that two threads
+ * cannot exceed the limit together. The frame has no cache above the runtime, so the reserved bytes
+ * equal the allocated bytes.
  */
 #include "vendor_frame.h"
 
 #include <assert.h>
 
 struct vendor_usage {
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards all members below */
     uint64_t allocated_bytes;
     uint64_t allocated_peak_bytes;
     uint64_t reserved_peak_bytes;
@@ -141,7 +141,8 @@ int32_t vendor_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_byte
 
 /* ---- slots ---------------------------------------------------------------------------------- */
 
-/* The runtime's figures; total memory if the runtime reports only that. */
+/* Read the memory sizes from the runtime. If the runtime cannot report them, only the total memory
+   is filled, from the device's facts. */
 static int32_t ask_memory(ds_accel_plugin_device_t *device, struct ds_accel_memory_info *info,
                           struct ds_accel_error *error)
 {
@@ -172,8 +173,8 @@ static int32_t ask_memory(ds_accel_plugin_device_t *device, struct ds_accel_memo
     return DS_ACCEL_OK;
 }
 
-/* Narrow the figures to the limit of mem_set_limit(). A backend's usage_info() reports the
-   machine's total, which the limit leaves as it is. */
+/* Reduce the sizes to the limit of mem_set_limit(). A backend's usage_info() reports the total
+   memory of the machine, which the limit does not change. */
 static void apply_limit(struct ds_accel_memory_info *info, uint64_t allocated_bytes,
                         uint64_t limit_bytes)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The vendor's variables that choose devices: their names, and values for a child process. */
+/* The vendor's environment variables that select devices: names, and values for a child process. */
 #include "vendor_frame.h"
 
-/* "0", "0,1", "0.1": if any device exists, number 0 does, so that such a list does not hide all. */
+/* Does the list begin with device 0, as in "0", "0,1" or "0.1"? Device 0 exists if any device does,
+   so such a list does not hide every device. */
 static int shows_first(const char *value)
 {
     value += strspn(value, " \t");
@@ -70,7 +71,7 @@ static int is_first_place(void *user_data, const char *token)
     return 0;
 }
 
-/* Counts the tokens before; a repeated token ends the count. */
+/* Position in the search for a token that occurs earlier in the variable's list. */
 struct repeats {
     const char *variable;
     uint32_t position;
@@ -140,9 +141,9 @@ static int take_name(void *user_data, const char *token)
     return 1;
 }
 
-/* Runtimes treat a device that is named twice differently: they skip the second name, end the list
-   there, or show no device at all. In each case devices are numbered by their first names. A list
-   with fewer distinct names than devices has repeated names. */
+/* A runtime that finds a device's name twice in the list skips the second name, ignores the rest of
+   the list, or shows no device. In each case the first names number the devices. A list with fewer
+   distinct names than devices has repeated names. */
 int vendor_visible_name(const ds_accel_plugin_device_t *device, const char *variable, char *name,
                         size_t name_size)
 {
@@ -172,7 +173,7 @@ int vendor_visible_token(const ds_accel_plugin_device_t *device, const char *var
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* Name number position of a list; NULL past its end. */
+/* The name at a position of the list of kind which, or NULL past the end of the list. */
 static const char *name_at(uint32_t which, uint32_t position)
 {
     const char *const *prefixes = vendor_backend.export_prefixes;
@@ -240,8 +241,8 @@ static int is_among(const uint32_t *indices, uint32_t count, uint32_t index)
     return 0;
 }
 
-/* *value_out: from malloc(). No runtime treats a device named twice as two devices: CUDA then shows
-   none. */
+/* Make the value of a variable; the caller frees *value_out. A repeated index is an error, because
+   no runtime shows a repeated device as two devices (CUDA shows no device). */
 static int32_t make_value(ds_accel_plugin_instance_t *instance, uint32_t which,
                           const uint32_t *indices, uint32_t count, char **value_out,
                           struct ds_accel_error *error)

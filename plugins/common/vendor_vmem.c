@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Virtual memory. A mapping is a block in the register of addresses, and holds its physical memory:
- * the memory may be destroyed while it is mapped, and is released with the last mapping, whether or
- * not the runtime counts references itself. Ranges for unmapping and access consist of whole
- * mappings, which are passed to the runtime one at a time.
+ * Virtual memory. A mapping is a block in the register of addresses and holds a reference to its
+ * physical memory: the program may destroy the memory while it is mapped, and the last unmapping
+ * then releases it. The frame counts these references because not every runtime does. Ranges for
+ * unmapping and access consist of whole mappings, which are passed to the runtime one at a time.
  */
 #include "vendor_frame.h"
 
 #include <assert.h>
 #include <time.h>
 
-/* vmem->frame: the caller's reference and one for each mapping. */
+/* The reference count in vmem->frame: one reference of the caller, and one of each mapping. */
 static atomic_uint *references_of(ds_accel_plugin_vmem_t *vmem)
 {
     return vmem->frame;
@@ -286,7 +286,7 @@ static struct vendor_block *find_mapping(const ds_accel_plugin_device_t *device,
 }
 
 /* Does the range consist of one or more whole mappings? A mapping that a thread is making or
- * unmapping does not count. The caller holds the register's lock. */
+   unmapping does not count. The caller holds the register's lock. */
 static int is_mapped_whole(const ds_accel_plugin_device_t *device, uintptr_t address,
                            uint64_t size_bytes)
 {
@@ -326,7 +326,8 @@ static int32_t check_mapped(ds_accel_plugin_device_t *device, const void *addres
 
 /* ---- unmapping ------------------------------------------------------------------------------ */
 
-/* Take all mappings of the range, which may belong to any device, or none of them. */
+/* Claim all mappings of the range, of any device, for unmapping. If one cannot be claimed, claim
+   none. */
 static int32_t take_mappings(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                              struct ds_accel_error *error)
 {
@@ -357,7 +358,7 @@ static int32_t take_mappings(ds_accel_plugin_device_t *device, void *address, ui
                    : DS_ACCEL_OK;
 }
 
-/* The mapping at an address, which this thread has taken. */
+/* The mapping at an address, which this thread has claimed. */
 static struct vendor_block *taken_mapping(const ds_accel_plugin_device_t *device,
                                           const void *address)
 {
@@ -370,8 +371,8 @@ static struct vendor_block *taken_mapping(const ds_accel_plugin_device_t *device
     return block;
 }
 
-/* Unmap mappings that were taken; after a failure the rest of the range stays mapped. The memory of
-   a lost device is lost, whatever the runtime returns. */
+/* Unmap the claimed mappings. After a failure the rest of the range stays mapped. A failure is
+   ignored if the device is lost. */
 static int32_t unmap_taken(const ds_accel_plugin_device_t *device, const char *position,
                            const char *end, struct ds_accel_error *error)
 {
@@ -417,8 +418,8 @@ static int32_t vendor_vmem_unmap(ds_accel_plugin_device_t *device, void *address
                       : unmap_taken(device, address, (const char *)address + size_bytes, error);
 }
 
-/* Take any mapping in the range; *is_left_out: there is one that another thread is making, unmapping
-   or using. */
+/* Claim a mapping in the range, or return NULL. *is_left_out is 1 if the range contains a mapping;
+   with NULL, another thread is making, unmapping or using that mapping. */
 static struct vendor_block *take_any(ds_accel_plugin_device_t *device, const void *address,
                                      uint64_t size_bytes, int *is_left_out)
 {
@@ -453,7 +454,7 @@ void vendor_vmem_clear(ds_accel_plugin_device_t *device, void *address, uint64_t
         if (block != NULL) {
             vendor_memory_forget(block);
         } else if (is_left) {
-            nanosleep(&pause, NULL); /* another thread's call is about to return */
+            nanosleep(&pause, NULL); /* wait for another thread's call, which returns soon */
         }
     }
 }
@@ -487,7 +488,7 @@ static int32_t set_access(ds_accel_plugin_device_t *accessor, void *address, uin
     return status;
 }
 
-/* An access that queued work needs is taken away only after that work. */
+/* Set the access to mappings. Before access is removed, wait for queued work that may need it. */
 static int32_t vendor_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address,
                                       uint64_t size_bytes, uint32_t access,
                                       struct ds_accel_error *error)

@@ -3,13 +3,14 @@
 /*
  * Copies and fills.
  *
- * mem_copy() without a function of the backend is mem_copy_async() and a wait, on a stream of the
- * frame: a stream of the program may have other work to wait for, and may be capturing. These
- * streams are kept for reuse, at most as many as threads copy at the same time.
+ * If the backend has no function for mem_copy(), the frame queues the copy on a stream of its own
+ * and waits for it. A stream of the program could have other work, or be capturing. The frame
+ * reuses these streams; their number is the largest number of threads that copied at the same time.
  *
- * Runtimes differ in the patterns that they can fill with. A pattern of equal halves is reduced to
- * a shorter pattern; a short pattern is widened if size and address allow it. Other patterns are
- * filled with copies: the first piece from the host, then the filled part, twice as much each time.
+ * Runtimes differ in the pattern widths that they can fill with. A pattern of equal halves is
+ * reduced to a shorter pattern; a short pattern is widened if size and address allow it. Otherwise
+ * the fill is made of copies: the first piece is copied from the host, and then the filled part is
+ * copied repeatedly, which doubles it each time.
  */
 #include "vendor_frame.h"
 
@@ -150,7 +151,8 @@ static int32_t vendor_mem_copy(ds_accel_plugin_device_t *device, void *destinati
 
 /* ---- queued copies -------------------------------------------------------------------------- */
 
-/* No bytes are no work, except for a backend that tracks captures: it may record them. */
+/* Is there nothing to copy? A backend that tracks captures may record an empty copy, so that it
+   receives empty copies, too. */
 static int is_nothing(uint64_t size_bytes)
 {
     return size_bytes == 0 && !vendor_backend.tracks_captures;
@@ -174,7 +176,7 @@ static int32_t vendor_mem_copy_async(ds_accel_plugin_stream_t *stream, void *des
     return status;
 }
 
-/* Check a device whose memory the stream copies. */
+/* Check that the stream can copy memory of the device. */
 static int32_t check_owner(const ds_accel_plugin_stream_t *stream,
                            const ds_accel_plugin_device_t *device, const char *slot,
                            struct ds_accel_error *error)
@@ -217,7 +219,7 @@ static int32_t vendor_mem_copy_peer_async(ds_accel_plugin_stream_t *stream,
 
 #define FIRST_PIECE_BYTES UINT64_C(4096)
 
-/* A pattern as an element: its bytes are in the order of memory. */
+/* One element of the pattern, with its bytes in memory order. */
 struct element {
     unsigned char bytes[4];
     uint32_t size_bytes;
@@ -242,7 +244,7 @@ static uint32_t value_of(const struct element *element)
     }
 }
 
-/* The shortest element that repeats to the same bytes. */
+/* Reduce the element to the shortest element that repeats to the same bytes. */
 static void shorten(struct element *element)
 {
     while (element->size_bytes > 1 &&
@@ -252,8 +254,8 @@ static void shorten(struct element *element)
     }
 }
 
-/* Find an element width that the runtime has and that fits size and address: 0, or -1. Larger
-   widths are no slower. */
+/* Widen the element to a width that the runtime supports and that fits the size and the address.
+   Returns 0, or -1 if there is no such width. */
 static int choose(struct element *element, const void *destination, uint64_t size_bytes)
 {
     shorten(element);
@@ -282,7 +284,7 @@ static int32_t queue_copy(ds_accel_plugin_stream_t *stream, void *destination, c
     return status;
 }
 
-/* The first piece, in a task that holds it; NULL: no memory. */
+/* Allocate the first piece, and a task that owns it. Returns NULL if the host is out of memory. */
 static struct vendor_task *make_piece(ds_accel_plugin_device_t *device,
                                       const struct element *element, uint64_t size_bytes,
                                       char **piece_out)
@@ -301,8 +303,8 @@ static struct vendor_task *make_piece(ds_accel_plugin_device_t *device,
     return task;
 }
 
-/* The piece is kept until the stream has passed, or with the graph that captures it. Takes the
-   task. */
+/* Queue the copy of the first piece. The piece is kept until the stream has copied it, or as long
+   as the graph that captures the copy. Takes ownership of the task. */
 static int32_t queue_piece(ds_accel_plugin_stream_t *stream, void *destination, const void *piece,
                            uint64_t size_bytes, struct vendor_task *task,
                            struct ds_accel_error *error)
