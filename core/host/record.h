@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The stored record of a plugin, and its serialization: record.c. */
+/* The record of a plugin's results in the cache file, and its serialization: record.c. */
 #ifndef DS_ACCEL_HOST_RECORD_H
 #define DS_ACCEL_HOST_RECORD_H
 
@@ -25,7 +25,7 @@ enum {
     DS_ACCEL__RECORD_OUTPUT,
     DS_ACCEL__RECORD_STRIKE, /* reason of the last strike */
     DS_ACCEL__RECORD_STRIKE_DETAIL,
-    DS_ACCEL__RECORD_COMMUNICATION, /* communication backend, from a rehearsal */
+    DS_ACCEL__RECORD_COMMUNICATION, /* communication backend reported at the plugin's start */
     DS_ACCEL__RECORD_COMPILE,
     DS_ACCEL__RECORD_EVIDENCE, /* evidence of each gate */
     DS_ACCEL__RECORD_TEXTS = DS_ACCEL__RECORD_EVIDENCE + DS_ACCEL__GATE_COUNT
@@ -46,7 +46,7 @@ struct ds_accel__record_data {
     uint32_t state;
     uint32_t stage; /* an enum ds_accel__gate */
     uint32_t strikes;
-    uint32_t strike_is_load; /* the plugin killed the caller's process, not a helper */
+    uint32_t strike_is_load; /* last strike: a process that loaded the plugin died, not a helper */
     uint32_t device_count;
     uint32_t verdict_state;
     uint32_t verdict_reason;
@@ -86,7 +86,7 @@ size_t ds_accel__record_bytes(const struct ds_accel__record *record);
 /* Borrow a text of a record; "" if the record has no such text. */
 DS_ACCEL__PRIVATE const char *ds_accel__record_text(const struct ds_accel__record *record,
                                                     int text);
-/* Return a number that identifies the version and the layout of its records. */
+/* Return a number that identifies the library's version and the layout of records in the file. */
 uint64_t ds_accel__record_layout(void);
 #define DS_ACCEL__RECORD_FILE_HEAD_BYTES 32u
 

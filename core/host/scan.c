@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The search path and the plugin files on it. The first file with a name is used; later files with
- * that name are listed as shadowed. The order is bytewise, so that the result depends on neither
- * the file system nor the locale.
+ * The search path and the plugin files on it. Of several files with one name, the first on the path
+ * is used; the others are listed as shadowed. The files of a directory are sorted bytewise, so that
+ * the result depends on neither the file system nor the locale.
  */
 #include "base/file.h"
 #include "base/text.h"
@@ -31,7 +31,7 @@ struct scan {
     struct seen_dir *seen;
     size_t seen_count;
     size_t
-        before; /* number of candidates of earlier directories; no directory has one name twice */
+        before; /* number of candidates of earlier directories: only these can shadow a new one */
 };
 
 static bool is_plugin_file(const char *name)
@@ -77,7 +77,7 @@ static int32_t add_plugin(struct scan *scan, const char *dir, const char *file)
     return ds_accel__registry_add(registry, candidate);
 }
 
-/* Set *is_new_out to true the first time a directory is scanned, regardless of its path. */
+/* Set *is_new_out to false if the directory has been scanned already, under any path. */
 static int32_t is_new_dir(struct scan *scan, const struct stat *info, bool *is_new_out)
 {
     struct seen_dir *seen;
@@ -119,8 +119,8 @@ static int32_t scan_names(struct scan *scan, const char *dir)
 }
 
 /*
- * Scan a directory. is_wanted: the caller or the operator specified the directory, so warn if it is
- * absent.
+ * Scan a directory. is_wanted: the program or the user's settings specified the directory, so warn
+ * if it is absent.
  */
 static int32_t scan_dir(struct scan *scan, const char *given, bool is_wanted)
 {

@@ -63,7 +63,7 @@ void ds_accel__start_instance(struct ds_accel__candidate *candidate,
     if (start->status > 0) {
         start->status = DS_ACCEL_ERR_ABI;
     }
-    /* The device may be free, or have memory, when the program starts the plugin. */
+    /* A busy device or a lack of memory may be temporary: a later start may succeed. */
     start->is_inconclusive = start->status == DS_ACCEL_ERR_BUSY ||
                              start->status == DS_ACCEL_ERR_NO_MEMORY;
     assert(start->status <= 0);
@@ -95,5 +95,5 @@ void ds_accel__start_judge(struct ds_accel__candidate *candidate, const char *te
         ds_accel__start_fail(candidate, text);
         return;
     }
-    candidate->stage = stage; /* restore the stage of the plugin's own result */
+    candidate->stage = stage; /* ds_accel__candidate_pass() has replaced it */
 }

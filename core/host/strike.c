@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Strikes of a record: how often the plugin crashed or hung recently, and for how long it is
- * therefore quarantined. These functions use only the record: no candidate and no file.
+ * quarantined because of this. The functions of this file use only the record: no candidate and no
+ * file.
  */
 #include "host/strike.h"
 #include "base/clock.h"
@@ -16,9 +17,9 @@
 
 #define STRIKES_LAST_MS (48 * 3600000u) /* validity of a strike if no other follows */
 #define STRIKE_LIMIT 2u                 /* number of strikes from which the plugin is quarantined */
-#define LOADS_APART_MS (10 * 60 * 1000u) /* age from which a breadcrumb's strike is replaced */
+#define LOADS_APART_MS (10 * 60 * 1000u) /* see is_replaced() */
 #define REPORTS_APART_MS \
-    (60 * 1000u) /* time between two reports that probe again, the validity of a bad verdict */
+    (60 * 1000u) /* see ds_accel__strike_counts(); equal to the validity of a bad verdict */
 
 uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record, uint64_t now_ms)
 {
@@ -44,10 +45,12 @@ void ds_accel__record_forgive(struct ds_accel__record *record)
 }
 
 /*
- * True if a new strike replaces the recorded one. A breadcrumb does not show whether the plugin or
- * a signal from outside killed the process. Users and schedulers rarely kill a process twice within
- * a short time, so a strike replaces a recorded strike that is more than LOADS_APART_MS older.
- * Strikes that have reached the limit stay, so that each quarantine is longer than the one before.
+ * True if a new strike replaces the recorded strike instead of adding to it. This applies only to a
+ * recorded strike that follows from a breadcrumb, the file that a process leaves if it dies while
+ * loading the plugin: the breadcrumb does not show whether the plugin or a signal from outside
+ * killed the process. Users and schedulers rarely kill a process twice within a short time, so the
+ * recorded strike is replaced if the new strike is more than LOADS_APART_MS later. Strikes that
+ * have reached the limit stay, so that each quarantine is longer than the previous one.
  */
 static bool is_replaced(const struct ds_accel__record *record, uint64_t at_ms)
 {
@@ -76,9 +79,9 @@ void ds_accel__strike_add(struct ds_accel__record *record, enum ds_accel__reason
 }
 
 /*
- * True if a strike counts. Reports probe plugins regardless of stored verdicts; two strikes of
- * reports within the validity of a bad verdict count as one, because running two reports is no
- * reason for a quarantine.
+ * True if a strike that this process detects now counts. Reports probe plugins regardless of stored
+ * verdicts, so the same crash is seen again by each report: a report's strike does not count if the
+ * recorded strike is less than REPORTS_APART_MS old.
  */
 bool ds_accel__strike_counts(const struct ds_accel__record *record, bool asks_anew)
 {

@@ -86,8 +86,8 @@ static struct ds_accel__key make_key(const struct ds_accel__candidate *candidate
 }
 
 /*
- * Find the candidate's record. NULL if there is none, or if the file was not checked while the
- * store was open.
+ * Find the candidate's record. NULL if there is none, or if the candidate has no key, because its
+ * file was not checked while the store was open.
  */
 static struct ds_accel__record *find(const struct ds_accel__candidate *candidate)
 {
@@ -119,13 +119,13 @@ bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
                    ds_accel__record_text(record, DS_ACCEL__RECORD_ABI));
     candidate->hardware_note = keep_text(candidate, record, DS_ACCEL__RECORD_HARDWARE);
     candidate->note_features = record->data.note_features;
-    /* Needed if the candidate is probed and stored again. */
+    /* If the candidate is probed later, these features are stored again with its new verdict. */
     candidate->note_optional = record->data.note_optional;
     ds_accel__candidate_set_demand(candidate, candidate->note_optional);
     return true;
 }
 
-/* Use the stored result of a rehearsal, which is made once for each key. */
+/* Use the stored result of a rehearsal, the start of the plugin in a helper process. */
 static void take_start(struct ds_accel__start *start, const struct ds_accel__record *record)
 {
     memset(start, 0, sizeof(*start));
@@ -267,7 +267,7 @@ int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
     assert(ds_accel__candidate_has_verdict(candidate));
     if (ds_accel__reason_is_of_helper(candidate->reason) ||
         !ds_accel__candidate_is_lasting(candidate)) {
-        return DS_ACCEL_OK; /* no verdict on the plugin */
+        return DS_ACCEL_OK; /* the result is not the plugin's, or not lasting: it is not stored */
     }
     record = change(candidate, &status);
     if (record == NULL) {
@@ -405,7 +405,7 @@ int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated)
     if (status < 0 || !cache->is_open) {
         return status;
     }
-    assert(cache->table.count == 0); /* the table is read below */
+    assert(cache->table.count == 0); /* no records have been read yet */
     status = ds_accel__key_base(cache->machine, context->config.identity, !context->env.ignored,
                                 &context->key_base);
     if (status >= 0 && cache->is_writable) {

@@ -21,8 +21,8 @@ DS_ACCEL__PRIVATE bool ds_accel__record_is_useful(const struct ds_accel__record 
 
 /*
  * Functions called around an evaluation. The store is opened once, when it is first needed.
- * is_isolated: plugins are probed in helpers; otherwise nothing is stored. ERR_NO_MEMORY. For all
- * functions of this header, the caller holds context->lock.
+ * is_isolated: plugins are probed in helper processes; otherwise nothing is stored. Fail only with
+ * ERR_NO_MEMORY. The caller of any function of this header holds context->lock.
  */
 DS_ACCEL__PRIVATE void ds_accel__verdicts_begin(ds_accel_t *context);
 DS_ACCEL__PRIVATE int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated);

@@ -11,9 +11,10 @@
  * handles are live, to which accelerator they belong and which call site made them; registers of
  * address ranges record the same for memory.
  *
- * A handle that is not registered does not show its plugin. If only one accelerator has layers, the
- * handle is assumed to belong to it; if several have layers, the call is refused. (A plugin whose
- * handles are small numbers can therefore have layers only once in a process.)
+ * For a handle that is not registered, the plugin that made it cannot be determined. If only one
+ * accelerator has layers, the handle is assumed to belong to this accelerator; if several have
+ * layers, the call is refused. Handles must be unique in the process: two accelerators whose
+ * plugins use small numbers as handles cannot both have layers.
  */
 #include "layers/layer.h"
 #include "base/fork.h"
@@ -32,7 +33,8 @@
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-/* Begin a call: find its stack and run the layers. True: the plugin must be called. */
+/* Begin a call: find its stack and let each layer check the call. True: it was not refused, and
+ * the plugin must be called. */
 static bool begin_call(struct ds_accel__call *call)
 {
     struct ds_accel_error *error = &call->own.error;
@@ -90,8 +92,8 @@ static int32_t end_call(struct ds_accel__call *call)
 }
 
 /*
- * There is one function per slot. Its return address is the call site in the program, because the
- * public calls are inline.
+ * The code below generates one function per slot. The return address of such a function is the call
+ * site in the program, because the public calls are inline.
  */
 #define PUT_P(name) \
     { \
@@ -336,7 +338,7 @@ void ds_accel__hook_remove(struct ds_accel__candidate *candidate)
     struct ds_accel__stack *stack = candidate->layers;
 
     if (stack == NULL || candidate->watch.is_forked) {
-        return; /* a forked child does not report objects that the parent still uses */
+        return; /* a forked child reports no leaks: the objects belong to the parent */
     }
     assert(__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) > 0);
     __atomic_fetch_sub(&ds_accel__layers_on, 1, __ATOMIC_RELEASE);
@@ -514,7 +516,7 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
                                "note_access: it would race with earlier work; see the log or "
                                "ds_accel_layer_report(\"race\")");
     }
-    return DS_ACCEL_OK; /* the accelerator has no layers that record accesses */
+    return DS_ACCEL_OK; /* also if no layer of the accelerator records accesses */
 }
 
 void ds_accel__hook_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
@@ -529,7 +531,7 @@ void ds_accel__hook_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
     if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0 || size_bytes == 0) {
         return;
     }
-    /* if NULL, the block is not registered, and no call is refused because of it */
+    /* if malloc() fails, the block is not registered, and uses of it are not checked */
     spare = malloc(sizeof(*spare));
     ds_accel__layer_lock();
     if (find_pair(device, stream, &device_object, &stream_object)) {
@@ -555,8 +557,8 @@ void ds_accel__hook_block_free(ds_accel_plugin_device_t *device, void *pointer,
     const void *site = ds_accel__layer_caller(__builtin_return_address(0));
     const struct ds_accel__object *object;
 
-    /* not needed, because the next use of the block is checked against all earlier uses: see
-     * layer_race.c */
+    /* The stream of the free is not needed, because the next owner's use of the block is checked
+     * against all earlier uses: see ds_accel__race_block(). */
     (void)stream;
     if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
         return;

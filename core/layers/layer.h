@@ -22,8 +22,8 @@ struct ds_accel__stream;
 struct ds_accel__candidate;
 struct ds_accel__work;
 
-/* Meanings of arguments. Kinds of handles come first, because they are also the kinds of
- * objects. */
+/* The meaning of an argument of a slot. Handles come first, because their values are also the kinds
+ * of objects (struct ds_accel__object). */
 enum ds_accel__meaning {
     DS_ACCEL__INSTANCE,
     DS_ACCEL__DEVICE,
@@ -46,8 +46,8 @@ enum ds_accel__meaning {
     DS_ACCEL__U64_OUT,
     DS_ACCEL__F64_OUT,
     DS_ACCEL__STRUCT_OUT, /* begins with struct_size */
-    DS_ACCEL__NEEDED_OUT, /* uint32_t; may be NULL; also written with ERR_LIMIT */
-    DS_ACCEL__ARRAY,      /* elements; stride and capacity follow */
+    DS_ACCEL__NEEDED_OUT, /* uint32_t, needed capacity; may be NULL; also written on ERR_LIMIT */
+    DS_ACCEL__ARRAY,      /* array of elements; the next arguments are its stride and capacity */
     DS_ACCEL__BUFFER,     /* a text to be written; its size follows; may be NULL if the size is 0 */
     DS_ACCEL__HOST,
     DS_ACCEL__DEVICE_OR_NULL,
@@ -153,12 +153,13 @@ struct ds_accel__object {
     bool is_lent;       /* a default or current stream, which the caller must not destroy */
     bool is_default;
     bool is_created; /* of a stream: destroying this handle destroys the vendor's stream */
-    bool is_ours;    /* of a stream: the library has a handle of the stream */
-    uint64_t native; /* of a stream or event: the vendor's handle; 0: not known */
+    bool is_ours;    /* of a stream: the library itself also has a handle, and queries the stream */
+    uint64_t native; /* of a stream or event: the vendor's native handle; 0: not known */
     bool is_capturing;
     uint32_t capture_mode;    /* DS_ACCEL_CAPTURE_*: mode of the capture that began on the stream */
     pthread_t capture_thread; /* the thread that began the capture */
-    /* of a capturing stream: the allocator's number of its pool; 0: none */
+    /* of a capturing stream: number of the private pool that the caching allocator uses for the
+     * capture; 0: none */
     uint64_t pool;
     bool has_device_flags;
     uint64_t device_flags;
@@ -176,7 +177,7 @@ struct ds_accel__range {
     const void *site;     /* call site that made the range */
     const void *freed_at; /* call site of the free; set only for ranges that were freed */
     uint64_t number;      /* unique number of the range in the process */
-    /* of a block allocated on a capturing stream: number of its pool; 0: none */
+    /* of a block allocated on a capturing stream: number of the private pool; 0: none */
     uint64_t pool;
     uint32_t device_index;
     uint32_t slot;   /* the slot whose call made the range */
@@ -221,10 +222,11 @@ struct ds_accel__call {
         uint64_t cells[DS_ACCEL__ARGUMENTS][3];
         unsigned char *copies[DS_ACCEL__ARGUMENTS]; /* copies of structs */
         bool is_redirected;
-        void *task; /* wrapper of a host task */
+        void *task; /* the layer's wrapper of a host task; NULL: none */
     } validate;
     struct {
-        struct ds_accel__clock *clock; /* the clock of the awaited object when the call began */
+        /* of a call that waits: the clock of the awaited object when the call began */
+        struct ds_accel__clock *clock;
         /* wrapper of a host task; after the call the plugin may have run and freed it */
         void *task;
         /* accesses of a host task of the library; NULL: not known */
@@ -271,7 +273,7 @@ void ds_accel__layer_unlock(void);
 /* The caller of the functions below holds the layers' lock. ds_accel__object_find() returns NULL if
  * the handle is not live. */
 struct ds_accel__object *ds_accel__object_find(uint32_t kind, const void *handle);
-/* Call visit for each object; visit may remove the object that it receives. */
+/* Call visit for each live object. visit may remove only the object that it receives. */
 void ds_accel__objects_visit(void (*visit)(void *user_data, struct ds_accel__object *object),
                              void *user_data);
 /* Return the call site that destroyed a handle that is not live; NULL: not known. */
@@ -298,7 +300,8 @@ struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint3
 /* Remove an object from the registry, which records the call site (site) for
  * ds_accel__object_grave(). */
 void ds_accel__object_remove(struct ds_accel__object *object, const void *site);
-/* Remove all ranges of a stack; if instance or device is not NULL, only its ranges. */
+/* Remove the ranges of a stack; instance or device not NULL: only the ranges that belong to that
+ * instance or device. */
 void ds_accel__ranges_end(const struct ds_accel__stack *stack, const void *instance,
                           const void *device);
 /* Make space for the ranges that calls in progress may add. False: out of memory. */
@@ -333,8 +336,8 @@ uint64_t ds_accel__device_flags(const struct ds_accel__object *object);
 
 /* ---- layer_reach.c -------------------------------------------------------------------------- */
 
-/* Result of the query whether an address is readable; kept during one call, so that the system is
- * queried once. */
+/* Whether an address is readable. A caller stores the result during one call, so that the system is
+ * queried only once. */
 enum ds_accel__reach {
     DS_ACCEL__REACH_UNKNOWN,
     DS_ACCEL__REACH_READABLE,
@@ -368,16 +371,16 @@ void ds_accel__layer_site_open(void);
 bool ds_accel__track_reserve(struct ds_accel__call *call);
 void ds_accel__track_before(struct ds_accel__call *call);
 void ds_accel__track_after(struct ds_accel__call *call);
-/* Remove all objects of a stack; if instance or device is not NULL, only its objects. The caller
- * holds the layers' lock. */
+/* Remove the objects of a stack; instance or device not NULL: only the objects that belong to that
+ * instance or device. The caller holds the layers' lock. */
 void ds_accel__objects_end(const struct ds_accel__stack *stack, const void *instance,
                            const void *device, const void *site);
 
 /* race_object.c: whether a stream is in a capture, also if it joined the capture through an event.
  * The caller holds the layers' lock. */
 bool ds_accel__race_captures(const struct ds_accel__object *stream);
-/* Note that the vendor's handle of a stream or an event is now known: objects with the same
- * vendor's handle share their race data. */
+/* Update the race data of a stream or event whose native handle has just become known: objects with
+ * the same native handle share their race data. */
 void ds_accel__race_native(struct ds_accel__object *object);
 /* Give the object its own race data, not shared with other handles. */
 void ds_accel__race_part(struct ds_accel__object *object);
@@ -391,20 +394,20 @@ void ds_accel__rules_wrap_task(struct ds_accel__call *call);
 void ds_accel__rules_drop_task(const struct ds_accel__call *call);
 void ds_accel__rules_stop(struct ds_accel__stack *stack);
 
-/* layer_validate.c: return what is wrong with memory that the program reports a stream or the host
- * to use; NULL: no problem is known. For freed memory *grave_out is the freed range. The caller
- * holds the layers' lock. */
+/* layer_validate.c: check memory that, as the program reported, a stream or the host uses. Returns
+ * a description of the problem; NULL: no problem is known. For freed memory *grave_out is the freed
+ * range. The caller holds the layers' lock. */
 const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool is_on_stream,
                                      uint64_t address, uint64_t size_bytes,
                                      struct ds_accel__range *grave_out,
                                      enum ds_accel__reach *reach);
 
-/* Check the memory that the library's own work accesses, if layer validate is on. False: the text
- * describes the error. The caller holds no lock. */
+/* If layer validate is on, check the memory that a host task of the library accesses. False: the
+ * check failed, and the text describes the error. The caller holds no lock. */
 bool ds_accel__validate_work(const struct ds_accel__stack *stack, const struct ds_accel__work *work,
                              char *text, size_t text_size);
-/* layer_work.c: return, once, the accesses of the host task that this thread is queueing; NULL: the
- * task belongs to the program. */
+/* layer_work.c: return and clear the accesses of the host task that this thread is queueing; NULL:
+ * the task is the program's, not the library's. */
 const struct ds_accel__work *ds_accel__work_take(void);
 
 /* race_object.c: release the race data of an object that is being removed. The caller holds the

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Files that layers write: their paths, and the file of races, which serves programs that do not
- * request a report. One write() adds one line for each race, so that several processes can share
- * the file.
+ * Files that layers write: their paths, and the file of races, which lists the races even if the
+ * program does not request a report. Each race is added as one line by one write(), so that several
+ * processes can share the file.
  */
 #include "base/file.h"
 #include "base/text.h"

@@ -17,7 +17,7 @@ struct group {
     const void *site;
     uint32_t device_index;
     uint64_t count;
-    uint64_t size_bytes; /* total size; 0: objects without a size */
+    uint64_t size_bytes; /* total size; 0 for kinds without a size, such as streams */
 };
 
 struct collection {

@@ -17,7 +17,7 @@
  *   event_record                                         stream -> event (replaces its clock)
  *   stream_wait_event, and other waits of streams        event -> stream
  *   event_synchronize, or a query that returns OK        event -> thread
- *   event_elapsed_ms, which fails before both events are reached   both events -> thread
+ *   event_elapsed_ms (fails unless both are complete)    both events -> thread
  *   stream_synchronize, or a query that returns OK       stream -> thread
  *   device_synchronize                                   all streams of the device -> thread
  *   every call with DS_ACCEL_FLAG_SYNCHRONIZED           stream -> thread
@@ -176,8 +176,8 @@ static void run_task(void *user_data, int32_t status)
     free(task);
 }
 
-/* Run a captured task for one of its launches. The task is not freed, because no run is known to be
- * the last. */
+/* Run a captured task for one launch of its graph. The task is not freed, because any run may be
+ * followed by another launch. */
 static void run_captured(void *user_data, int32_t status)
 {
     struct ds_accel__race_task *task = user_data;
@@ -384,7 +384,7 @@ static void take_graph(const void *exec_handle, const void *graph_handle)
     }
 }
 
-/* Add a place after the places of earlier launches. */
+/* Append a place to a captured task's list of places, which has one place for each launch. */
 static void add_place(struct ds_accel__race_task *task, const struct ds_accel__access *at)
 {
     struct ds_accel__task_place **end = &task->places;
@@ -419,8 +419,9 @@ static void remove_place(struct ds_accel__race_task *task, uint32_t component, u
     }
 }
 
-/* Assign places to the items of a launch. This happens before the plugin is called, because the
- * plugin may run the graph's host tasks before it returns. */
+/* Assign a place (time and clock) to each item of the launched graph. This happens before the
+ * plugin is called, because the plugin may run the graph's host tasks before it returns. NULL: the
+ * graph is not known, the stream captures, or the detector has stopped. */
 static struct ds_accel__launch *place_launch(const struct ds_accel__call *call)
 {
     const struct ds_accel__race_object *exec =
@@ -735,7 +736,7 @@ static void race_after(struct ds_accel__call *call)
     ds_accel__layer_lock();
     if (call->slot == DS_ACCEL__SLOT_graph_capture_end && !call->is_refused &&
         !call->capture_goes_on) {
-        end_capture(call); /* a broken capture has ended too, without a graph */
+        end_capture(call); /* also after a failure: a broken capture ends without a graph */
     } else if (call->status == DS_ACCEL_OK && !call->is_refused && !ds_accel__race_is_blind) {
         follow(call);
     }
@@ -767,7 +768,7 @@ static void race_stop(struct ds_accel__stack *stack)
     end_tasks(stack);
     if (ds_accel__race_findings_close(stack)) {
         ds_accel__race_natives_forget();
-        ds_accel__race_clocks_close(); /* no existing clock is read again */
+        ds_accel__race_clocks_close(); /* no stack needs the existing clocks any more */
         is_blind_told = false;
     }
     ds_accel__layer_unlock();
@@ -853,7 +854,7 @@ void ds_accel__race_block(const struct ds_accel__object *device, struct ds_accel
         .begin = (uintptr_t)pointer,
         .size_bytes = size_bytes,
         .is_write = true,
-        .time = UINT64_MAX, /* a time that no clock has seen */
+        .time = UINT64_MAX, /* no clock contains this time, so nothing happens after the access */
     };
     struct ds_accel__race_object *race;
     const struct ds_accel__race_thread *thread;

@@ -272,7 +272,7 @@ void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__rang
     size_t position;
 
     if (*spare == NULL || (ranges->count == ranges->capacity && !ds_accel__ranges_make_room(in))) {
-        return; /* more than SPARE_PLACES concurrent calls, and out of memory */
+        return; /* out of memory: the range is not registered */
     }
     **spare = *range;
     if (range->number == 0) { /* a range that is restored after a failed free has its old number */

@@ -87,7 +87,7 @@ void ds_accel__rules_wrap_task(struct ds_accel__call *call)
     call->arguments[2].pointer = (uintptr_t)mark;
 }
 
-/* Free the mark of a task that was not accepted, and therefore does not run. */
+/* Free the mark of a task that a layer or the plugin did not accept: the task will not run. */
 void ds_accel__rules_drop_task(const struct ds_accel__call *call)
 {
     if (call->status != DS_ACCEL_OK) {
@@ -108,12 +108,12 @@ void ds_accel__rules_stop(struct ds_accel__stack *stack)
 /* ---- calls during a capture ----------------------------------------------------------------- */
 
 /*
- * Calls that cannot be part of a graph, and break a capture. ITSELF: the call breaks a capture only
- * if its own stream or event is in the capture. ANYWHERE: the call is "unsafe" in CUDA's terms;
- * with any object, a capture in mode global forbids it in every thread, and a capture in mode
- * thread-local forbids it in the capturing thread. Calls on memory and events are not listed:
- * plugins ensure that allocating, freeing and pinning (DSA-P106), and querying and waiting for an
- * event from outside the capture, do not break a capture.
+ * Calls that break a capture, because they cannot be part of a graph. ITSELF: the call breaks a
+ * capture only if its own stream or event is in the capture. ANYWHERE: the call breaks a capture
+ * regardless of the object that it is made on ("unsafe" in CUDA's terms): a capture in mode global
+ * forbids it in every thread, and a capture in mode thread-local forbids it in the capturing
+ * thread. Calls that allocate, free or pin memory are not listed, because plugins ensure that these
+ * calls do not break a capture (DSA-P106).
  */
 enum place {
     ITSELF, /* a capturing stream, or an event that was recorded in a capture */
@@ -129,7 +129,7 @@ static const struct {
     {DS_ACCEL__SLOT_stream_synchronize, ITSELF},   {DS_ACCEL__SLOT_stream_query, ITSELF},
 };
 
-/* number of waits of the library itself that this thread is executing */
+/* number of waits that the library itself, not the program, is executing on this thread */
 static _Thread_local uint32_t own_waits;
 
 void ds_accel__hook_own(bool is_begun)
@@ -145,8 +145,8 @@ struct capture_search {
     bool is_others;
 };
 
-/* Whether both stacks use the same runtime. A runtime does not distinguish contexts of this
- * library: a capture concerns the whole process. */
+/* Whether both stacks use the same vendor runtime. A capture affects all calls of the process to
+ * that runtime, regardless of the ds-accel context that makes them. */
 static bool is_same_backend(const struct ds_accel__stack *left, const struct ds_accel__stack *right)
 {
     return left == right || strcmp(left->candidate->name, right->candidate->name) == 0;

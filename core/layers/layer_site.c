@@ -59,7 +59,8 @@ const void *ds_accel__layer_caller(const void *address)
 
 void ds_accel__layer_site(const void *site, char *text, size_t text_size)
 {
-    /* One byte before the return address is in the call instruction, which addr2line needs. */
+    /* site is a return address. The byte before it belongs to the call instruction, for which
+     * addr2line shows the line of the call. */
     const char *address = site != NULL ? (const char *)site - 1 : NULL;
     const char *module;
     Dl_info info;

@@ -94,7 +94,8 @@ static const void *device_of(const struct ds_accel__call *call)
     return object != NULL ? object->device : NULL;
 }
 
-/* Register memory that the call made, as its slot requires. The caller holds the layers' lock. */
+/* Register memory that the call allocated, mapped or imported. is_host: the memory belongs to the
+ * host's address space. The caller holds the layers' lock. */
 static void keep_range(struct ds_accel__call *call, enum ds_accel__register in, const void *pointer,
                        uint64_t size_bytes, bool is_host)
 {
@@ -359,7 +360,7 @@ void ds_accel__track_after(struct ds_accel__call *call)
                             &call->removed, &call->spare_range);
     }
     if (call->slot == DS_ACCEL__SLOT_graph_capture_end && !call->capture_goes_on) {
-        note_capture(call); /* a broken capture has ended too, without a graph */
+        note_capture(call); /* also after a failure: a broken capture ends without a graph */
     }
     native = recorded_native(call, &device);
     ds_accel__layer_unlock();

@@ -99,7 +99,7 @@ static bool check_handle(struct ds_accel__call *call, uint32_t kind, const void 
     return !call->is_refused;
 }
 
-/* Return a copy of the members of an object that the checks of slots need. */
+/* Return a copy of those members of an object that the checks for single slots read. */
 static struct ds_accel__object look(uint32_t kind, const void *handle)
 {
     struct ds_accel__object copy = {0};
@@ -348,8 +348,8 @@ static struct ds_accel__object device_of(const struct ds_accel__call *call)
     return copy;
 }
 
-/* Return what is wrong with a part of host memory, or NULL, also if no known allocation contains
- * it. The caller holds the layers' lock. */
+/* Return what is wrong with a part of host memory; NULL: no problem is known, or no known
+ * allocation contains the memory. The caller holds the layers' lock. */
 static const char *judge_hosts(const struct ds_accel__stack *stack, uint64_t address,
                                uint64_t size_bytes, struct ds_accel__range *grave_out)
 {
@@ -394,8 +394,8 @@ static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t
     return judge_hosts(call->stack, address, size_bytes, grave_out);
 }
 
-/* Whether a freed range is memory that was unregistered, and is now ordinary host memory that the
- * device can use. */
+/* Whether a removed range was only unregistered, not freed: it is now ordinary host memory, which
+ * this device can use. */
 static bool is_the_hosts_again(const struct ds_accel__range *grave,
                                const struct ds_accel__object *device)
 {
@@ -487,8 +487,8 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
                    ? "lies in an allocator's memory, but in none of its blocks"
                    : judge_found(&of, range->space, range, address, size_bytes);
     }
-    /* Freed addresses that the host can read may now be the host's own memory, which is valid for
-     * host accesses. */
+    /* If the host can read freed addresses, the process may have allocated them again for itself;
+     * then an access by the host is valid. */
     if (grave != NULL && !is_the_hosts_again(grave, &of) &&
         (is_on_stream || !ds_accel__layer_can_read(address, reach))) {
         *grave_out = *grave;
@@ -628,8 +628,8 @@ static void check_copy(struct ds_accel__call *call, const struct ds_accel__objec
                                    "DS_ACCEL_FLAG_UNIFIED_ADDRESSES");
             return;
         }
-        /* the copy kind does not show which side is host memory: only registered memory is
-         * checked */
+        /* The copy kind does not specify which side is host memory: treat both sides as host
+         * memory, and report only problems with known allocations. */
         to_host = true;
         from_host = true;
     }
@@ -845,9 +845,9 @@ static void count_range(void *user_data, const struct ds_accel__range *range)
     census->count += range->stack == census->stack && range->device == census->device;
 }
 
-/* Check rule DSA-H18: no object of a device is live when the device is closed, and no device is
- * open at a shutdown. A breach is logged, and the call is not refused, because the caller must be
- * able to close and shut down. */
+/* Check rule DSA-H18: no object of a device may be live when the device is closed, and no device
+ * may be open at a shutdown. A violation is only logged: the call is not refused, because the
+ * caller must be able to close and shut down. */
 static void check_end(struct ds_accel__call *call)
 {
     bool is_device = call->slot == DS_ACCEL__SLOT_device_close;
@@ -911,7 +911,7 @@ static void check_slot(struct ds_accel__call *call)
         device = look(DS_ACCEL__DEVICE, first.device);
     }
     if (first.handle == NULL) {
-        return; /* the handle is NULL, so that the call does nothing, or the call is init */
+        return; /* a call with the handle NULL does nothing; init has no handle */
     }
     switch (call->slot) {
     case DS_ACCEL__SLOT_shutdown:

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Host work of the library itself, which other parts of the library report: a host task that the
- * library queues, work that it is about to do, and host memory that its streams no longer use.
+ * Reports from other parts of the library about the library's own work on the host: a host task
+ * that it queues, work that it is about to do on the calling thread, and host memory that its
+ * streams no longer use.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -32,8 +33,8 @@ int32_t ds_accel__hook_host_task(struct ds_accel__stream *stream, ds_accel_host_
     return status;
 }
 
-/* Record the accesses of host work in a stack. True: the work is refused. The caller holds the
- * layers' lock. */
+/* Record the accesses of host work in a stack. True: the work races and is refused. The caller
+ * holds the layers' lock. */
 static bool note_host_work(struct ds_accel__stack *stack, const struct ds_accel__work *work,
                            const void *site)
 {
@@ -74,9 +75,9 @@ void ds_accel__hook_host_idle(ds_accel_plugin_device_t *device, const void *poin
     }
 }
 
-/* Record work without a device: in the stack whose streams use the memory, or else in any stack.
- * Later calls of that accelerator report the findings, because another thread may be shutting the
- * accelerator down now. True: the work is refused. The caller holds the layers' lock. */
+/* Record work without a device in the stack whose streams use the memory, or else in any stack. The
+ * findings are not logged now, because another thread may be shutting that stack's accelerator
+ * down: its later calls log them. True: the work is refused. The caller holds the layers' lock. */
 static bool note_without_device(const struct ds_accel__work *work, const void *site)
 {
     struct ds_accel__stack *stack = NULL;

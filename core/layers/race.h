@@ -39,13 +39,15 @@ struct ds_accel__access {
     const void *captured_at; /* for an access of a graph's launch: call site of the captured call */
 };
 
-/* One item that a capture recorded: an access, a host task, or the recording of an event. The items
- * are in order. */
+/* One item that a capture recorded: an access, a host task, or the recording of an event. A
+ * capture's items are in the order of the calls. */
 struct ds_accel__capture_item {
     struct ds_accel__access *access; /* NULL: the item is a host task or a recording */
     struct ds_accel__race_task *task;
     uint64_t memory; /* number of the range that contained the access; 0: not known */
-    uint64_t block;  /* number of the block, if the capture's own pool does not keep it */
+    /* number of the allocator's block that contained the access; 0: no block, or the capture's own
+     * pool keeps the block's memory */
+    uint64_t block;
     const void *event;
     uint64_t event_number;
 };
@@ -95,7 +97,7 @@ struct ds_accel__race_task {
     struct ds_accel__access place; /* all members except the address range */
     /* the place is not known, so that accesses reported by the task are ignored */
     bool is_nowhere;
-    /* the task runs once for each launch, at the first of its places */
+    /* the task runs once for each launch; each run removes and uses the first of places */
     bool is_captured;
     struct ds_accel__task_place *places;
     struct ds_accel__race_task *next; /* next captured task of its stack */
@@ -123,10 +125,11 @@ void ds_accel__clock_put(race_clock_t *clock);
 uint64_t ds_accel__clock_at(const race_clock_t *clock, uint32_t component);
 /* Set each component of *clock to the later time of both clocks. */
 void ds_accel__clock_join(race_clock_t **clock, race_clock_t *other);
-/* Return the next time of a component, and enter it into the component's own clock. */
+/* Advance a component's time, set it in *clock, which is the clock of the component's stream or
+ * thread, and return it. */
 uint64_t ds_accel__clock_tick(race_clock_t **clock, uint32_t component);
-/* Like ds_accel__clock_tick(), for a clock within a capture: no wait outside the capture refers to
- * the time. */
+/* Like ds_accel__clock_tick(), for a clock within a capture: clocks outside the capture never
+ * contain the new time. */
 uint64_t ds_accel__clock_tick_in_capture(race_clock_t **clock, uint32_t component);
 uint32_t ds_accel__component_take(const race_clock_t *maker);
 void ds_accel__component_retire(uint32_t component);
@@ -173,7 +176,7 @@ bool ds_accel__race_findings_close(struct ds_accel__stack *stack);
 struct ds_accel__race_object *ds_accel__race_of(struct ds_accel__object *object);
 struct ds_accel__race_object *ds_accel__race_of_handle(uint32_t kind, const void *handle);
 void ds_accel__capture_put(struct ds_accel__capture *capture);
-/* Forget the clocks of vendor streams without a handle, because clocks are no longer valid. */
+/* Forget the clocks of vendor streams without a handle. Called before all clocks are discarded. */
 void ds_accel__race_natives_forget(void);
 
 /* ---- race_access.c -------------------------------------------------------------------------- */
@@ -196,9 +199,10 @@ void ds_accel__race_return(const struct ds_accel__object *stream,
                            struct ds_accel__race_thread *thread);
 void ds_accel__race_access(const struct ds_accel__access *pattern);
 /* Set component, time, clock and stream of an access by a thread of the host. The clock is
- * borrowed. */
+ * borrowed. False: the access cannot be recorded. */
 bool ds_accel__race_place_host(struct ds_accel__stack *stack, struct ds_accel__access *access);
-/* Set these members for an access on a stream. *captured_out: the access is part of a capture. */
+/* Set component, time, clock and stream of an access on a stream. *captured_out: the access is part
+ * of a capture. False: the access cannot be recorded. */
 bool ds_accel__race_place_stream(struct ds_accel__object *stream,
                                  struct ds_accel__race_thread *thread,
                                  struct ds_accel__access *access, bool *captured_out);
@@ -220,8 +224,8 @@ void ds_accel__race_join_waits(const struct ds_accel__call *call,
 /* Return the range from the lowest to the highest byte of an extent. */
 void ds_accel__extent_span(const struct ds_accel__extent *extent, uint64_t *begin_out,
                            uint64_t *size_out);
-/* Record the accesses of work; *access has the place. captured: race data of a capturing stream,
- * whose capture gets the accesses; else NULL. */
+/* Record the accesses of work; *access provides component, time and clock. captured: race data of a
+ * capturing stream, to whose capture the accesses are added; else NULL. */
 void ds_accel__work_access(const struct ds_accel__work *work, struct ds_accel__access *access,
                            struct ds_accel__race_object *captured);
 /* Whether the accesses of the work would race. */
@@ -232,8 +236,8 @@ bool ds_accel__work_check(const struct ds_accel__work *work, struct ds_accel__ac
 /* Record the accesses of a call that succeeded. */
 void ds_accel__race_touch(const struct ds_accel__call *call);
 /*
- * Whether the call would race, for validate.races "fail". The clock that the call would have is
- * computed only for this check; UINT64_MAX, a time that no clock has seen, stands for the call's
+ * Whether the call would race, for validate.races "fail". The check changes no clock: it computes
+ * the clock that the call would have, and uses UINT64_MAX, which no clock contains, as the call's
  * time.
  */
 bool ds_accel__race_would(const struct ds_accel__call *call);

@@ -93,9 +93,9 @@ void ds_accel__capture_add(struct ds_accel__capture *capture,
     capture->items[capture->count++] = *item;
 }
 
-/* Note the memory that a later launch needs. When the program frees a block that was allocated for
- * a capture, the pool of the block keeps the memory for the graphs that were captured with this
- * pool, but not for graphs of captures with another pool. */
+/* Store in the item the memory that must still exist at a later launch. item->block is 0 if the
+ * capture's own pool contains the block: when the program frees such a block, the pool keeps the
+ * memory for the graphs that were captured with this pool. */
 static void note_memory(struct ds_accel__capture_item *item,
                         const struct ds_accel__capture *capture,
                         const struct ds_accel__access *access)
@@ -163,7 +163,8 @@ bool ds_accel__race_place_host(struct ds_accel__stack *stack, struct ds_accel__a
     return !ds_accel__race_is_blind;
 }
 
-/* Set these members for an access on a stream. *captured_out: the access is part of a capture. */
+/* Set component, time, clock and stream of an access on a stream. *captured_out: the access is part
+ * of a capture. False: the access cannot be recorded. */
 bool ds_accel__race_place_stream(struct ds_accel__object *stream,
                                  struct ds_accel__race_thread *thread,
                                  struct ds_accel__access *access, bool *captured_out)

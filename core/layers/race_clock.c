@@ -13,7 +13,7 @@
 
 struct component {
     uint64_t time;
-    uint64_t seen_time; /* the last time that a clock outside of captures can have */
+    uint64_t seen_time; /* latest time that a clock outside of captures can contain */
     bool is_retired;
 };
 
@@ -24,7 +24,8 @@ static struct component components[DS_ACCEL__COMPONENT_LIMIT];
 static uint32_t component_count;
 static struct ds_accel__race_thread *threads;
 static pthread_key_t thread_key;
-/* generation of the threads' data; data of an earlier generation has been freed */
+/* increased when the data of all threads is freed; this_thread is valid only if this_generation is
+ * equal to it */
 static uint64_t generation = 1;
 static _Thread_local struct ds_accel__race_thread *this_thread;
 static _Thread_local uint64_t this_generation;
@@ -138,10 +139,10 @@ uint64_t ds_accel__clock_tick_in_capture(race_clock_t **clock, uint32_t componen
 /* ---- components ----------------------------------------------------------------------------- */
 
 /*
- * Return a new component, or reuse a retired component if all its accesses happen before the clock
- * maker. The time of a reused component continues, so that a clock that has seen an access of the
- * new owner has also seen all accesses of the old owner. Accesses in captures do not count, because
- * each launch repeats them on its own stream.
+ * Return a component for a new stream or thread. A retired component is reused if all accesses of
+ * its old owner happen before the point whose clock is maker. The time of a reused component
+ * continues, so a clock that contains an access of the new owner also contains all accesses of the
+ * old owner. Accesses in captures are ignored, because each launch repeats them on its own stream.
  */
 uint32_t ds_accel__component_take(const race_clock_t *maker)
 {
@@ -235,7 +236,7 @@ struct ds_accel__race_thread *ds_accel__race_enter(const struct ds_accel__stack 
             return NULL;
         }
         thread->clock = ds_accel__clock_get(
-            ds_accel__race_host_clock); /* which happens before the creation of the thread */
+            ds_accel__race_host_clock); /* earlier calls of other threads precede this thread */
         thread->component = ds_accel__component_take(ds_accel__race_host_clock);
         thread->next = threads;
         threads = thread;

@@ -104,7 +104,7 @@ void ds_accel__race_find(const struct ds_accel__access *first,
     }
     items = realloc(findings->items, (findings->count + 1) * sizeof(*items));
     if (items == NULL) {
-        return; /* the race is counted, but has no finding */
+        return; /* out of memory: the race is counted, but not listed */
     }
     findings->items = items;
     items += findings->count++;
@@ -178,8 +178,8 @@ static bool take_untold(struct ds_accel__race_findings *findings, struct finding
     return is_found;
 }
 
-/* Only the stack of the current call is safe to use, because the call keeps it alive; another
- * thread may be removing other stacks. */
+/* Only findings of the current call's stack are logged: the call keeps this stack alive, but
+ * another thread may be removing other stacks. */
 void ds_accel__race_tell(struct ds_accel__stack *stack)
 {
     struct finding finding;
@@ -341,8 +341,9 @@ void ds_accel__access_prune(void)
     }
 }
 
-/* Whether a stream that the library cannot query may still use the memory. idle: the stack whose
- * streams are done; NULL: no stream uses the memory any more. */
+/* Whether the stream of an access may still use the memory: a stream of a stack other than idle, or
+ * a stream that the library has no handle to query. idle: the stack whose known streams no longer
+ * use the memory; NULL: no stream uses the memory any more. */
 static bool may_go_on(const struct ds_accel__access *access, const struct ds_accel__stack *idle)
 {
     return idle != NULL && access->is_on_stream &&

@@ -160,7 +160,8 @@ void ds_accel__race_part(struct ds_accel__object *object)
 
 /* ---- destroyed objects ----------------------------------------------------------------------- */
 
-/* Forget the value of a vendor's stream that was destroyed while another handle still wraps it. */
+/* Forget the native handle of an object whose vendor stream was destroyed through another handle.
+ * user_data: the race data that these handles share. */
 static void forget_value(void *user_data, struct ds_accel__object *object)
 {
     if (object->race == user_data) {
@@ -188,7 +189,7 @@ void ds_accel__race_object_end(struct ds_accel__object *object)
             ds_accel__race_of_handle(DS_ACCEL__DEVICE, object->device);
 
         if (device != NULL) {
-            /* the stream's queued work continues */
+            /* Work queued on the destroyed stream continues; a device synchronization awaits it. */
             ds_accel__clock_join(&device->clock, race->clock);
         }
         remember_native(object, race->clock);

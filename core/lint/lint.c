@@ -199,7 +199,7 @@ static void list_lines(const struct ds_accel__text *text, bool (*is_fine)(const 
 
 static bool is_our_export(const char *symbol)
 {
-    /* Linkers of old binutils define the last three in every object. */
+    /* Linkers of old binutils define __bss_start, _edata and _end in every object. */
     return strncmp(symbol, "ds_accel_entry_v", 16) == 0 || strcmp(symbol, "_init") == 0 ||
            strcmp(symbol, "_fini") == 0 || strcmp(symbol, "__bss_start") == 0 ||
            strcmp(symbol, "_edata") == 0 || strcmp(symbol, "_end") == 0;
@@ -268,8 +268,8 @@ static void take_rule(void *user_data, uint32_t number, uint32_t result, const c
     }
 }
 
-/* Record a finding of the gate conduct under its rule: P28, P30 or P32. If the configuration
- * tolerates the change, the rule passes. */
+/* Record a change that the plugin made to the process, found by the gate conduct, as a result of
+ * rule P28, P30 or P32. If the configuration tolerates the change, the rule passes. */
 static void take_conduct(void *user_data, bool is_started, enum ds_accel__reason_id reason,
                          const char *detail)
 {
@@ -306,7 +306,8 @@ static bool has_no_helper(const struct ds_accel__candidate *candidate)
            candidate->reason == DS_ACCEL__REASON_HELPER_FAILED;
 }
 
-/* Set the results of rules from how the process that ran the plugin's code terminated. */
+/* Set the results of the rules that depend on how the process that ran the plugin's code
+ * terminated. */
 static void judge_process(struct lint *lint)
 {
     const struct ds_accel__candidate *candidate = lint->candidate;

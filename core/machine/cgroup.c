@@ -108,8 +108,8 @@ static bool find_group(const char *cgroup, const char *mountinfo, bool is_v2,
 }
 
 /*
- * Read a number from a group's file. *found_out is false if the file is absent or contains "max" or
- * v1's "no limit", a number near 2^63.
+ * Read a number from a group's file. *found_out is false if the file is absent or contains no
+ * limit, which is "max" in cgroup v2 and a number near 2^63 in cgroup v1.
  */
 static int32_t read_number(const struct ds_accel__machine *machine, const struct group *group,
                            const char *path, const char *file, uint64_t *value_out, bool *found_out)
@@ -224,7 +224,7 @@ static int32_t take_smallest(const struct ds_accel__machine *machine, struct gro
     }
 }
 
-/* Read both files. A file that cannot be read yields NULL. */
+/* Read /proc/self/cgroup and /proc/self/mountinfo. A file that cannot be read yields NULL. */
 static int32_t read_groups(const struct ds_accel__machine *machine, char **cgroup_out,
                            char **mountinfo_out)
 {
@@ -236,8 +236,8 @@ static int32_t read_groups(const struct ds_accel__machine *machine, char **cgrou
 }
 
 /*
- * Find the uppermost group whose list has exactly count numbers, the number that the process may
- * use.
+ * Find the group that restricts this process to count CPUs or NUMA nodes: the uppermost group whose
+ * list in file has exactly count numbers.
  */
 static int32_t find_list(const struct ds_accel__machine *machine, struct group *group,
                          const char *file, uint32_t count, char *source, size_t source_size)

@@ -65,7 +65,7 @@
 #define DYNAMIC_LIMIT_BYTES (64 * 1024u)     /* about 4000 entries; a plugin has about 30 */
 #define LIST_LIMIT_BYTES (64 * 1024u)        /* limit of one list of directories */
 #define NAME_BUDGET_BYTES (256 * 1024u)      /* total of library names and lists of directories */
-#define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* allocated again for each thread */
+#define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* of thread-local data, per thread */
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* far larger than any plugin */
 
 int ds_accel__unknown_feature(uint64_t required_features)
@@ -188,7 +188,8 @@ static void check_header(struct ds_accel__elf *elf, struct ds_accel__finding *fi
     }
 }
 
-/* Every segment must be within the file: otherwise the dynamic linker would be killed by SIGBUS. */
+/* Check that every segment is within the file: otherwise SIGBUS would kill the process that loads
+ * the file. */
 static void check_segments(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
     ElfW(Ehdr) header;
@@ -629,7 +630,8 @@ static bool is_relative(const char *path, size_t length)
         size_t size = strlen(origins[i]);
 
         if (length >= size && memcmp(path, origins[i], size) == 0) {
-            /* Older dynamic linkers treat a longer word literally: a relative path. */
+            /* Older dynamic linkers do not expand a longer word that begins with "$ORIGIN", such as
+             * "$ORIGINAL", and so treat it as a relative path. */
             return length > size && path[size] != '/';
         }
     }
@@ -742,8 +744,8 @@ void ds_accel__elf_check_harm(struct ds_accel__elf *elf, struct ds_accel__findin
 /* ---- names, for lint and doctor -------------------------------------------------------------- */
 
 /*
- * Count the symbols by the GNU hash table, which stores no count: the end of its last chain is the
- * count.
+ * Count the symbols by the GNU hash table. The table stores no count, so the count is one more than
+ * the index of the last symbol in the last chain.
  */
 static uint32_t count_by_gnu_hash(struct ds_accel__elf *elf, uint64_t address)
 {

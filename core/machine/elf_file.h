@@ -66,7 +66,8 @@ struct ds_accel__elf_harm {
  * are invalid.
  */
 void ds_accel__elf_read_harm(struct ds_accel__elf *elf, struct ds_accel__elf_harm *harm);
-/* Set the first of these findings. A file with such a finding is not loaded. */
+/* Set *finding to the first finding of harm that has a reason. A file with such a finding is not
+ * loaded. */
 void ds_accel__elf_check_harm(struct ds_accel__elf *elf, struct ds_accel__finding *finding);
 /* The features of this host. A plugin that requires another feature is rejected. */
 #define DS_ACCEL__HOST_FEATURES \
@@ -96,7 +97,9 @@ struct ds_accel__linker {
     const char *library_path; /* value of LD_LIBRARY_PATH; NULL: unset */
     char *cache;              /* contents of /etc/ld.so.cache; NULL: none */
     size_t cache_bytes;
-    bool has_directories; /* false: a recorded machine, which has no libraries */
+    /* the machine has a linker cache or a standard directory of libraries; false: it has no
+     * libraries, such as a recorded machine */
+    bool has_directories;
 };
 
 /*

@@ -19,8 +19,8 @@ int32_t ds_accel__hardware_check_note(const char *note, struct ds_accel__finding
  */
 int32_t ds_accel__hardware_read_note(const char *note, json_t **facts_out);
 /*
- * True if the configuration's object of a backend contains every fact of the note. Both may be
- * NULL.
+ * True if the configuration's object of a backend contains every fact of the note. note NULL is an
+ * empty note, and backend NULL an empty object.
  */
 bool ds_accel__hardware_note_is_in(const char *note, json_t *backend);
 

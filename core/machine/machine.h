@@ -22,7 +22,8 @@ struct ds_accel__recorder {
 
 struct ds_accel__machine {
     const char *root; /* borrowed; "" is the machine itself */
-    /* Borrowed: the files of a recording, as in the recorder, with root ""; NULL: no recording. */
+    /* the files of a recording, in the format of ds_accel__recorder.files; borrowed; NULL: this is
+     * not a recorded machine. If it is not NULL, root is "". */
     json_t *files;
     struct ds_accel__recorder *recorder; /* borrowed; NULL: nothing is recorded */
 };

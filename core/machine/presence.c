@@ -91,8 +91,8 @@ static int32_t read_attribute(const struct ds_accel__survey *survey, const char 
 }
 
 /*
- * Read the class only of devices whose vendor matches: most devices of a machine have another
- * vendor.
+ * Whether a device matches one of the facts. The class is read only if the vendor matches, because
+ * most devices of a machine have another vendor.
  */
 static int32_t matches_pci(const struct ds_accel__survey *survey, json_t *facts,
                            struct ds_accel__survey_device *device, bool *matches_out)
@@ -402,7 +402,7 @@ static int32_t find_nodes(struct ds_accel__survey *survey, const char *pattern, 
 {
     size_t length = (size_t)(strrchr(pattern, '/') - pattern);
     const char *wanted = pattern + length + 1;
-    size_t plain = strcspn(wanted, "*?[\\"); /* most names differ before the first wildcard */
+    size_t plain = strcspn(wanted, "*?[\\"); /* length before the first wildcard; compared first */
     const struct ds_accel__survey_directory *directory = NULL;
     int32_t status = find_directory(survey, pattern, length, &directory);
 
@@ -558,7 +558,7 @@ void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
         if (is_asleep || strcmp(device->runtime_status, "suspended") != 0) {
             at += (size_t)snprintf(finding->detail + at, sizeof(finding->detail) - at, "%s%s %s",
                                    named > 0 ? ", " : "", device->address, device->runtime_status);
-            assert(at < sizeof(finding->detail)); /* NAMED_DEVICES of them fit */
+            assert(at < sizeof(finding->detail)); /* NAMED_DEVICES entries fit */
             named++;
         }
     }

@@ -15,7 +15,8 @@ struct ds_accel__survey_device;
 struct ds_accel__survey_directory;
 struct ds_accel__survey_slot;
 
-/* Evidence of a backend's hardware, read without waking the hardware (presence.c). */
+/* Size of an address such as "0000:01:00.0" in this header's structs. presence.c reads all their
+ * data without waking the hardware. */
 #define DS_ACCEL__PCI_ADDRESS_SIZE 32
 
 struct ds_accel__pci_device {
@@ -46,7 +47,7 @@ struct ds_accel__presence {
 struct ds_accel__survey {
     const struct ds_accel__machine *machine; /* borrowed; unchanged by ds_accel__survey_clear() */
     bool has_slots;
-    bool is_listed; /* the kernel lists the bus; if false, slots is empty */
+    bool is_listed; /* /proc/bus/pci/devices was read; if false, slots is empty */
     struct ds_accel__survey_slot *slots;
     size_t slot_count;
     bool has_bus;

@@ -56,9 +56,10 @@ ds_accel_plugin_stream_t *ds_accel__replay_device_stream(struct ds_accel__replay
                                                          uint32_t number);
 
 /*
- * memory_replay.c: run a snapshot's longest trace with the recorded settings and with each of the
- * tries, "key=value,...", or with built-in alternatives if there are no tries, and return the
- * report's tree. ERR_INVALID: the snapshot has no trace, or a try is invalid; ERR_NO_MEMORY.
+ * memory_replay.c: replay a snapshot's longest trace with the recorded settings, and then with each
+ * text of settings in tries ("key=value,..."); try_count 0: with built-in alternatives. Returns the
+ * tree of the report. Fails with ERR_INVALID if the snapshot has no trace or a text of tries is
+ * invalid, or with ERR_NO_MEMORY.
  */
 int32_t ds_accel__memory_replay(json_t *tree, const char *const *tries, uint32_t try_count,
                                 json_t **report_out);

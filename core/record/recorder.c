@@ -303,7 +303,8 @@ static int32_t read_attributes(const struct ds_accel__machine *machine, const ch
     return status;
 }
 
-/* Read every entry of a directory: the target of its link, and the listed files in it. */
+/* Read every entry of a directory: the target of its link, and the files in it whose names
+ * attributes lists. */
 static int32_t read_directory(const struct ds_accel__machine *machine, const char *directory,
                               const char *const *attributes)
 {
@@ -433,7 +434,7 @@ static int32_t record(ds_accel_t *context, json_t *files, json_t **tree_out)
 
 static int32_t report_recording(ds_accel_t *context, json_t **tree_out)
 {
-    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* one recorder per context */
+    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* one recording at a time */
     struct ds_accel__recorder recorder = {.files = NULL};
     int32_t status = ds_accel__context_check(context);
 
@@ -454,9 +455,9 @@ static int32_t report_recording(ds_accel_t *context, json_t **tree_out)
     ds_accel__fork_renew(&turn);
     pthread_mutex_lock(&turn);
     pthread_mutex_lock(&context->lock);
-    ds_accel__context_change_begin(context); /* other threads are not recorded */
+    ds_accel__context_change_begin(context); /* reads by other threads are not recorded */
     context->asks_anew = true;
-    assert(context->machine.recorder == NULL); /* one recorder per context */
+    assert(context->machine.recorder == NULL); /* turn admits one recorder at a time */
     context->machine.recorder = &recorder;
     pthread_mutex_unlock(&context->lock);
     status = ds_accel__check(context, NULL, false);

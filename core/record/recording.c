@@ -321,8 +321,8 @@ static uint32_t state_of(const char *name)
     return state;
 }
 
-/* A gate's name in static storage; NULL if there is no such gate. "init" is the stage of a
- * failed start. */
+/* A stage's name in static storage: a gate's name, "init" (the stage of a failed start) or "";
+ * NULL: there is no such stage. */
 static const char *stage_of(const char *name)
 {
     for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
@@ -808,7 +808,7 @@ static int32_t start(struct ds_accel__candidate *candidate,
     candidate->table.optional_features = candidate->optional_features;
     candidate->has_table = true;
     ds_accel__candidate_watch(candidate);
-    memcpy(&handle, &answers, sizeof(handle)); /* the handle is only read */
+    memcpy(&handle, &answers, sizeof(handle)); /* drops const: the tree is only read */
     *instance_out = handle;
     *count_out = (uint32_t)get_number(answers, "device_count");
     return DS_ACCEL_OK;

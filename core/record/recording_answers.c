@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_LIMIT 64u /* most names, rules, builders or links, as reports request */
+#define LIST_LIMIT 64u /* maximum number of names, rules, builders or links that reports request */
 #define DEVICE_LIMIT 256u
 
 enum field_kind {
@@ -544,7 +544,7 @@ static int32_t give_device(ds_accel_plugin_instance_t *instance, uint32_t device
     void *handle;
 
     if (status == DS_ACCEL_OK) {
-        memcpy(&handle, &device, sizeof(handle)); /* the handle is only read */
+        memcpy(&handle, &device, sizeof(handle)); /* drops const: the tree is only read */
         *device_out = handle;
     }
     return status;

@@ -110,8 +110,8 @@ static const char *remedy_of(const struct doctor *doctor, const char *backend,
     return ds_accel__config_remedy(&doctor->context->config, backend, reason);
 }
 
-/* As remedy_of(), for a finding that is not the plugin's verdict: if the backend has no remedy of
- * its own, returns general. */
+/* Return the remedy that the configuration has for this backend and reason; without one, return
+ * general instead of the reason's default remedy. */
 static const char *own_remedy(const struct doctor *doctor, const char *backend,
                               enum ds_accel__reason_id reason, const char *general)
 {
@@ -503,8 +503,8 @@ static void check_dependencies(struct doctor *doctor)
     ds_accel__linker_close(&linker);
 }
 
-/* Report a backend's missing library. Any one of its names is enough; the finding shows the first
- * name. */
+/* Report a backend's library if it is missing, that is, if no file with any of its possible names
+ * is found. The finding shows the first name. */
 static void check_libraries(struct doctor *doctor, const struct ds_accel__linker *linker,
                             const char *backend, json_t *names, enum severity severity)
 {

@@ -27,7 +27,8 @@ json_t *ds_accel__who_tree(void); /* names of host and user, for recordings; NUL
 void ds_accel__topo_write(struct ds_accel__text *out, json_t *tree, bool has_colour);
 int32_t ds_accel__topo_svg(json_t *tree, struct ds_accel__text *out);
 
-/* report_memory.c: format the tree of the report memory as a picture; make the tree. */
+/* report_memory.c: two functions, which format the tree of the report memory as an SVG picture, and
+ * make the tree. */
 int32_t ds_accel__memory_tree_svg(json_t *tree, struct ds_accel__text *out);
 int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_cache(ds_accel_t *context, json_t **tree_out);

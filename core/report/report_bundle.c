@@ -97,8 +97,8 @@ static void add_user(struct words *words, const char *user)
     }
 }
 
-/* Add the names in a tree of ds_accel__who_tree(). Longer words are added first, because a home
- * directory contains the user's name. */
+/* Add the names in a tree of ds_accel__who_tree(). The home directory is added before the users,
+ * because it contains a user's name. */
 static void add_who(struct words *words, const json_t *who)
 {
     const json_t *users = json_object_get(who, "users");
@@ -169,8 +169,8 @@ static size_t match_home(const char *at)
     return length != 0 ? 6 + length : 0;
 }
 
-/* Add the user names of all home directories in a text, so that these names are replaced everywhere
- * in a recording. */
+/* Add the user name of each home directory in a text to words, so that the name is replaced
+ * everywhere in a recording, not only in paths. */
 static void add_homes_of_text(struct words *words, const char *text)
 {
     for (const char *at = strstr(text, "/home/"); at != NULL; at = strstr(at + 6, "/home/")) {
@@ -296,7 +296,7 @@ static size_t match(const struct words *words, const char *text, const char *at,
     return length != 0 ? length : match_address(text, at, in_place_out);
 }
 
-/* A redacted text; NULL: out of memory. */
+/* Return a copy of a text in which listed words and addresses are replaced; NULL: out of memory. */
 static char *redact_text(const struct words *words, const char *text)
 {
     struct ds_accel__text out = {0};
@@ -395,8 +395,9 @@ static int32_t redact_tree(const struct words *words, const char *key, json_t **
 }
 
 /*
- * Redact a recording. Environment variables are those of this process, even in a context over a
- * recording. If the recording's version stored no names of host and user, only names found in home
+ * Redact a report about a recorded machine: names of the recorded host and user, and in the report
+ * config_env, which lists the environment of this process, also the names in now. If the version
+ * that made the recording stored no names of host and user, only user names found in home
  * directories are redacted.
  */
 static int32_t redact_recorded(const ds_accel_t *context, const json_t *now, json_t **tree)
@@ -465,8 +466,7 @@ static json_t *machine_tree(const ds_accel_t *context)
 
 /* ---- the bundle ----------------------------------------------------------------------------- */
 
-/* Add a report to the bundle as a member. If a report covers a single backend, add one for each
- * usable backend. */
+/* Add a report to the bundle as the member key. */
 static int32_t add_report(ds_accel_t *context, json_t *bundle, const char *key, uint32_t report)
 {
     bool failed = false;
@@ -479,6 +479,8 @@ static int32_t add_report(ds_accel_t *context, json_t *bundle, const char *key, 
     return failed ? ds_accel__no_memory() : status;
 }
 
+/* Add a report that covers a single backend: the member key is an array with one report for each
+ * usable backend. */
 static int32_t add_reports(ds_accel_t *context, json_t *bundle, const char *key, uint32_t report)
 {
     bool failed = false;

@@ -21,7 +21,7 @@
 #define BAR_HEIGHT 26.0
 #define STEP 74.0
 #define COLOURS 7
-#define DRAWN_LIMIT 1024 /* most devices that are drawn */
+#define DRAWN_LIMIT 1024 /* maximum number of devices drawn */
 
 static const char style[] =
     "<style>\n"

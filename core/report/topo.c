@@ -42,7 +42,7 @@ struct vertex {
     const json_t *tree; /* borrowed */
     char id[64];        /* "cuda:0", "mlx5_0" */
     char address[DS_ACCEL__PCI_ADDRESS_SIZE];
-    char way[512]; /* "pci0000:00/0000:00:01.0/0000:01:00.0"; "" is not known */
+    char way[512]; /* PCI path "pci0000:00/0000:00:01.0/0000:01:00.0"; "": not known */
     long numa;     /* -1: not known */
     long parent;   /* device_index of the device that it is a partition of; -1: none */
     const char *accelerator;

@@ -4,14 +4,15 @@
  * The caching allocator: it keeps freed device memory and reuses it without calling the driver.
  * Each device has one allocator, which contains
  *
- *   arena the memory of one stream (or of one stream in one private pool), with a lock segment one
- *   piece of memory from the driver; belongs to an arena block a part of a segment: owned by the
- *   program, free, or pending until other streams are done
+ *   arena     the memory of one stream (or of one stream in one private pool), with a lock
+ *   segment   one piece of memory from the driver; belongs to an arena
+ *   block     a part of a segment: owned by the program, free, or pending until other streams are
+ *             done
  *
- * This file is the whole fast path: allocating the size that was freed last on the stream, and
- * freeing it. The fast path takes one lock, which no other stream contends for, and writes no cache
- * line that another stream writes. It calls no function outside this file, except the slow paths
- * for requests that it does not serve.
+ * This file is the whole fast path, which serves a request for the size that was freed last on the
+ * stream, and the free of such a block. The fast path takes one lock, which no other stream
+ * contends for, and writes no cache line that another stream writes. It calls no function outside
+ * this file, except the slow paths for requests that it does not serve.
  *
  *   allocator_alloc.c     slow path of allocating      allocator_free.c      slow path of freeing
  *   allocator_pending.c   freed, but still used        allocator_marks.c     stream order

@@ -89,7 +89,7 @@ struct ds_accel__change {
 
 /* Statistics of one arena. Peaks are exact as long as current <= limit: see allocator_stats.c. */
 struct ds_accel__figures {
-    /* the value for all kinds is the sum of these */
+    /* by kind; the value for DS_ACCEL__ALL is not stored: it is the sum over the kinds */
     struct ds_accel__lanes current[DS_ACCEL__KIND_COUNT];
     struct ds_accel__lanes limit[DS_ACCEL__KIND_COUNT + 1];
     struct ds_accel__lanes total[DS_ACCEL__KIND_COUNT]; /* sum of all amounts ever added */
@@ -116,7 +116,8 @@ struct ds_accel__figure {
 enum ds_accel__block_state {
     DS_ACCEL__BLOCK_UNUSED, /* the struct describes no memory */
     DS_ACCEL__BLOCK_FREE,   /* in a free list */
-    /* free but not yet merged: one of the arena's latest allocations, undone */
+    /* freed, but not merged and in no free list, for a request of the same size: see
+     * allocator_lists.c */
     DS_ACCEL__BLOCK_UNDONE,
     DS_ACCEL__BLOCK_TAKEN,   /* between two states: one thread owns the block */
     DS_ACCEL__BLOCK_LIVE,    /* owned by the program */
@@ -180,7 +181,8 @@ struct ds_accel__block {
     uint8_t is_filled; /* debug mode: its red zone is filled */
     uint8_t origin;    /* enum ds_accel__origin */
     uint32_t before;   /* the arena's stamp before the block's allocation; see allocator_lists.c */
-    /* the stamp after it; 0: undoing the allocation does not restore the earlier state */
+    /* the arena's stamp after the block's allocation; 0: undoing the allocation would not restore
+     * the earlier state of the free memory */
     uint32_t after;
     struct ds_accel__block *link_next;     /* in a list; in a tree: child with larger blocks */
     struct ds_accel__block *link_previous; /* in a list; in a tree: child with smaller blocks */
@@ -215,7 +217,7 @@ struct ds_accel__segment {
     struct ds_accel__segment *previous;
     uint32_t kind;
     uint32_t frames;
-    bool was_mapped; /* of a growable segment: the segment is counted in the statistics */
+    bool was_mapped; /* of a growable segment: memory was mapped, so statistics count the segment */
 };
 
 #define DS_ACCEL__LEVEL_COUNT 40u
@@ -261,7 +263,7 @@ struct ds_accel__arena {
 struct ds_accel__private {
     struct ds_accel__private *next;
     uint64_t id;
-    /* the pool's handle, graphs captured with the pool, threads that now use it */
+    /* counts the pool's handle, graphs captured with the pool, and threads that now use it */
     uint32_t reference_count;
     /* the last reference was released: all streams may use the pool's memory */
     uint32_t is_gone;
@@ -273,7 +275,8 @@ struct ds_accel__mark {
     struct ds_accel__mark *next; /* link in the list of spare marks */
     ds_accel_plugin_event_t *event;
     uint64_t arena_id; /* arena whose stream recorded it */
-    /* order of the marks of one arena: a mark with a greater number was not recorded earlier */
+    /* order among the arena's marks: a mark with a greater number was not recorded before a mark
+     * with a smaller number */
     uint64_t order;
     uint32_t reference_count;
 };
@@ -313,7 +316,8 @@ struct ds_accel__index {
 struct ds_accel__history;
 struct ds_accel__quarantine;
 
-/* Rare conditions; a call leaves the fast path if any is set. */
+/* Bits of ds_accel__allocator.special: features that the fast path does not serve. A call takes the
+ * slow path if any bit is set. */
 #define DS_ACCEL__SPECIAL_HISTORY 1u
 #define DS_ACCEL__SPECIAL_POOLS 2u
 #define DS_ACCEL__SPECIAL_MODE 4u
@@ -382,8 +386,8 @@ void ds_accel__index_destroy(struct ds_accel__index *index);
 /* Add a block struct for the address to the index; NULL: out of memory. */
 struct ds_accel__block *ds_accel__index_add(struct ds_accel__index *index, uint64_t address);
 void ds_accel__index_remove(struct ds_accel__index *index, struct ds_accel__block *block);
-/* Find the block that begins at an address, like ds_accel__index_find(), but with a definite
- * result. */
+/* Like ds_accel__index_find(), but takes the index's lock, so that concurrent changes of the table
+ * cannot make the result wrong. */
 struct ds_accel__block *ds_accel__index_find_sure(struct ds_accel__index *index, uint64_t address);
 
 static inline uint64_t ds_accel__index_hash(uint64_t address)
@@ -430,7 +434,8 @@ static inline bool ds_accel__block_counts_as_split(const struct ds_accel__block 
     return ds_accel__block_is_split(block) && block->segment->reserved_bytes == 0;
 }
 
-/* Note that the free memory has changed, so that no earlier allocation can be undone. */
+/* Give the arena a new stamp, because its free memory has changed: no earlier allocation can be
+ * undone any more. */
 static inline void ds_accel__arena_renew(struct ds_accel__arena *arena)
 {
     /* skips 0, which means "no stamp" */
@@ -556,7 +561,8 @@ bool ds_accel__mark_is_done(struct ds_accel__allocator *allocator, struct ds_acc
 void ds_accel__waits_get(struct ds_accel__allocator *allocator, struct ds_accel__waits *waits);
 void ds_accel__waits_put(struct ds_accel__allocator *allocator, struct ds_accel__waits *waits);
 int32_t ds_accel__waits_wait(struct ds_accel__arena *arena, struct ds_accel__waits *waits);
-/* busy: the busy streams found so far in this pass; updated. */
+/* Whether all marks of waits are reached. busy: streams that this pass found busy; busy streams
+ * found now are added to it. */
 bool ds_accel__waits_are_done(struct ds_accel__allocator *allocator, struct ds_accel__waits *waits,
                               struct ds_accel__busy *busy);
 int32_t ds_accel__waits_synchronize(struct ds_accel__allocator *allocator,
@@ -593,12 +599,14 @@ bool ds_accel__segment_steal(struct ds_accel__arena *arena, uint32_t kind, uint6
 uint64_t ds_accel__segments_release(struct ds_accel__allocator *allocator, uint64_t keep_bytes,
                                     uint64_t enough_bytes);
 /*
- * Release a segment of the arena that is not split because of max_split_bytes and that is large
- * enough for the request; if there is none, release the largest such segments until their sum is
- * large enough. True: enough memory was released. The caller holds no lock.
+ * Release an unused oversize segment of the arena (of at least max_split_bytes, so never split)
+ * that is large enough for the request; if there is none, release the largest unused oversize
+ * segments until their sum is large enough. True: enough memory was released. The caller holds no
+ * lock.
  */
 bool ds_accel__segments_release_oversize(struct ds_accel__arena *arena, uint64_t fit_bytes);
-/* Release large segments idle for at least the average number of requests, repeatedly, until
+/* Garbage collection: of the large segments of the common pool that are free as a whole, release
+ * those that became free at or before the average request number (idle_request). Repeat this until
  * enough_bytes are released or no such segment is left. The caller holds no lock. */
 void ds_accel__segments_collect(struct ds_accel__allocator *allocator, uint64_t enough_bytes);
 /* Free the pending blocks of all arenas whose marks are reached. The caller holds no lock. */
@@ -628,21 +636,22 @@ void ds_accel__deferred_settle(struct ds_accel__allocator *allocator);
 /* Free a taken block in stream order: after the work of the streams that use it. The caller holds
  * no lock. */
 int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__arena *freeing);
-/* Count a taken block that no stream uses as freed, but do not let it be reused yet. */
+/* Count a taken block, which no stream uses, as freed in the statistics, and keep its memory from
+ * being reused yet. */
 void ds_accel__free_to_hold(struct ds_accel__block *block);
 /*
  * Defer freeing a taken block until marks can be recorded, that is, until a capture has ended or
  * the streams can be queried again. The caller holds no lock.
  */
 void ds_accel__block_defer(struct ds_accel__block *block, struct ds_accel__arena *freeing);
-/* Note that only the stream of the home arena uses the block. The caller holds the lock of the home
- * arena. */
+/* Forget the other streams that use the block: from now on it counts as used only by the stream of
+ * its home arena. The caller holds the lock of the home arena. */
 void ds_accel__users_forget(struct ds_accel__block *block);
 
 /* ---- allocator_alloc.c, allocator_free.c ---------------------------------------------------- */
 
 #define DS_ACCEL__LARGEST_REQUEST (UINT64_C(1) << 56) /* 64 PiB: no device has so much memory */
-/* retries after another thread took the memory first */
+/* maximum number of attempts while other threads take the memory or change the block first */
 #define DS_ACCEL__RACE_LIMIT 64
 
 /* Slow paths of ds_accel__allocator_alloc() and ds_accel__allocator_free(), for any arguments. The
@@ -654,7 +663,7 @@ int32_t ds_accel__free_slowly(struct ds_accel__allocator *allocator,
 
 /* ---- allocator_debug.c ---------------------------------------------------------------------- */
 
-#define DS_ACCEL__ZONE_BYTES UINT64_C(512) /* least size of the red zone after each allocation */
+#define DS_ACCEL__ZONE_BYTES UINT64_C(512) /* minimum size of the red zone after an allocation */
 
 int32_t ds_accel__debug_init(struct ds_accel__allocator *allocator);
 void ds_accel__debug_destroy(struct ds_accel__allocator *allocator);
@@ -711,15 +720,16 @@ uint32_t ds_accel__history_add(struct ds_accel__allocator *allocator, enum ds_ac
 void ds_accel__history_segment(struct ds_accel__allocator *allocator,
                                const struct ds_accel__segment *segment, uint64_t address,
                                uint64_t size_bytes, enum ds_accel__action action);
-/* Write the place of a call stack as text: "in main (program+0x123)", or "not recorded". */
+/* Write the innermost frame outside this library of a call stack as text, such as "in main
+ * (program+0x123)"; "where is not recorded" if there is none. */
 void ds_accel__history_describe(const struct ds_accel__allocator *allocator, uint32_t frames,
                                 char *text, size_t text_size);
 void ds_accel__history_destroy(struct ds_accel__allocator *allocator);
 
 /* ---- allocator_oom.c ------------------------------------------------------------------------ */
 
-/* Return ERR_NO_MEMORY; the error contains the memory's sizes and advice. The caller holds no
- * lock. */
+/* Return ERR_NO_MEMORY for a failed request. The error's message has the device's memory sizes and
+ * advice. The caller holds no lock. */
 int32_t ds_accel__allocator_fail(struct ds_accel__arena *arena, uint64_t size_bytes);
 /* Return the block, in any state, that contains an address; NULL: none. The caller holds the
  * allocator's lock and all arena locks. */
