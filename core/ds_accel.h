@@ -90,7 +90,7 @@ DS_ACCEL_EXPORT const char *ds_accel_version(void);
 typedef void (*ds_accel_log_sink_t)(void *user_data, uint32_t level, const char *topic,
                                     const char *message);
 
-#define DS_ACCEL_OPTION_NO_ENVIRONMENT 1u /**< ignore every DS_* variable */
+#define DS_ACCEL_OPTION_NO_ENVIRONMENT 1u /**< ignore every DS_* environment variable */
 #define DS_ACCEL_OPTION_NO_USER_CONFIG 2u /**< skip $XDG_CONFIG_HOME/ds-accel */
 #define DS_ACCEL_OPTION_NO_CACHE 4u       /**< neither store verdicts nor use stored verdicts */
 
@@ -99,7 +99,7 @@ typedef void (*ds_accel_log_sink_t)(void *user_data, uint32_t level, const char 
 struct ds_accel_options {
     uint32_t struct_size;
     uint32_t flags; /**< DS_ACCEL_OPTION_* */
-    /** name of the accelerator to use; NULL: chosen by environment, configuration or detection */
+    /** name of the accelerator to use; NULL: environment, configuration or detection chooses it */
     const char *accelerator;
     const char *const *plugin_dirs; /**< searched before all others; NULL with count 0 */
     uint32_t plugin_dir_count;
@@ -229,7 +229,7 @@ struct ds_accel_candidate {
 /** Return the number of candidates; 0 for NULL. */
 DS_ACCEL_EXPORT uint32_t ds_accel_candidate_count(ds_accel_t *context);
 
-/** Return one candidate.
+/** Return the candidate at a position of the detection order, from 0.
  * @return DS_ACCEL_OK; ERR_INVALID @p position is not below ds_accel_candidate_count(); ERR_STATE a
  * thread of the parent process was changing the context during fork() */
 DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
@@ -332,11 +332,14 @@ DS_ACCEL_EXPORT void ds_accel_free_data(void *data);
 
 /** An ordered queue of a device's work: copies, fills, host tasks, graphs, a program's kernels. */
 typedef struct ds_accel_stream ds_accel_stream_t;
-/** A mark in a stream: other streams wait for it, and two events measure time. */
+/**
+ * A mark in a stream, reached when all work queued before it is complete. Other streams and the
+ * host can wait for it, and two events measure time.
+ */
 typedef struct ds_accel_event ds_accel_event_t;
 /** Work that was captured once and is replayed as a whole. */
 typedef struct ds_accel_graph ds_accel_graph_t;
-/** A private pool of memory: no other pool reuses memory that this pool allocated. */
+/** A private pool of memory: memory that this pool allocated is reused only for this pool. */
 typedef struct ds_accel_pool ds_accel_pool_t;
 
 /*
@@ -557,10 +560,11 @@ DS_ACCEL_EXPORT int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph,
                                                      ds_accel_stream_t *stream,
                                                      ds_accel_pool_t *pool, uint32_t mode);
 
-/** End the capture. @return DS_ACCEL_OK; ERR_STATE the capture was broken, or no capture was begun:
- * the graph is then empty; or another thread began the capture in a mode other than RELAXED: the
- * capture may then continue, as ds_accel_stream_is_capturing() reports, and that thread can end
- * it */
+/** End the capture.
+ * @return DS_ACCEL_OK; ERR_STATE in three cases: no capture was begun, or the capture was broken
+ * (the graph is then empty), or another thread began the capture in a mode other than RELAXED. In
+ * the last case the capture may continue, as ds_accel_stream_is_capturing() reports, and the thread
+ * that began it can end it */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph);
 
 /** Make the graph ready for replay; the first replay does so too. */
@@ -624,11 +628,11 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc_aligned(ds_accel_device_t *device,
  *
  * @param[in] stream  the stream of the last work that uses the memory; NULL: the stream that the
  *                    memory was allocated on
- * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live memory of this device:
- *         freed before, inside an allocation, of another device; or, with the allocator's mode
- *         "debug", this memory was written past its end, or other memory was written after it was
- *         freed. ERR_DRIVER the allocator can't wait for a stream that used the memory, and never
- *         reuses the memory
+ * @return DS_ACCEL_OK, also for NULL; ERR_INVALID @p pointer is not the start of live memory of
+ *         this device: it was freed before, is inside an allocation or is of another device; with
+ *         the allocator's mode "debug", also if the program wrote past the end of this memory, or
+ *         wrote to other memory after it was freed. ERR_DRIVER the allocator can't wait for a
+ *         stream that used the memory, and therefore never reuses the memory
  */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_free(ds_accel_device_t *device, ds_accel_stream_t *stream,
                                           void *pointer);
@@ -695,7 +699,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_is_pinned(ds_accel_t *context, const void *poin
 DS_ACCEL_EXPORT int32_t ds_accel_mem_copy(ds_accel_device_t *device, void *destination,
                                           const void *source, uint64_t size_bytes, uint32_t kind);
 
-/** Set memory to a byte and wait for completion. */
+/** Set every byte of memory to @p value, and wait for completion. */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_set(ds_accel_device_t *device, void *destination,
                                          uint8_t value, uint64_t size_bytes);
 
@@ -797,8 +801,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_set_limit(ds_accel_device_t *device, uin
 DS_ACCEL_EXPORT int32_t ds_accel_memory_set_fraction(ds_accel_device_t *device, double fraction);
 
 /** Set the callback to call before an allocation fails; NULL: none. When this call returns, another
- * thread may still run the previous callback: keep the previous user_data valid until that callback
- * has returned. */
+ * thread may still run the previous callback: keep the previous user_data valid until the previous
+ * callback has returned. */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_set_failure_callback(ds_accel_device_t *device,
                                                              ds_accel_memory_failure_t callback,
                                                              void *user_data);
@@ -808,7 +812,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_set_failure_callback(ds_accel_device_t *
 #define DS_ACCEL_HISTORY_STACKS 2u /**< record call stacks too, which is slower */
 
 /**
- * Keep the latest allocations and frees of the device, for snapshots.
+ * Record the latest allocations and frees of the device, for ds_accel_memory_snapshot().
  *
  * @param[in] flags        DS_ACCEL_HISTORY_*; OFF drops the recorded entries
  * @param[in] max_entries  maximum number of entries; older entries are dropped
@@ -900,10 +904,11 @@ DS_ACCEL_EXPORT int32_t ds_accel__layer_note_access(ds_accel_device_t *device,
  * @param[in] pointer  start of the @p size_bytes bytes accessed; if @p size_bytes is 0, there is no
  *                     access
  * @param[in] access   DS_ACCEL_ACCESS_READ or DS_ACCEL_ACCESS_WRITE
- * @return DS_ACCEL_OK, without any check, when no layer is on; ERR_INVALID not a live handle, range
- * or kind of access, or a stream of another context; with layer validate, also memory that was
- * freed, or that no allocator has allocated; ERR_STATE in a forked child, or, where validate.races
- * is "fail", an access that races: the access is then not recorded
+ * @return DS_ACCEL_OK, without any check, when no layer is on; ERR_INVALID @p device or @p stream
+ *         is not a live handle, the range or @p access is invalid, or the stream is of another
+ *         context; with layer validate, also if the memory was freed, or no allocator allocated it;
+ *         ERR_STATE in a forked child, or, if the configuration sets validate.races to "fail", if
+ *         the access races: the access is then not recorded
  * @threads any; the only call of this library that a host task may make
  */
 DS_ACCEL_HOT int32_t ds_accel_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
@@ -1092,7 +1097,7 @@ struct ds_accel_tensor_info {
     uint64_t element_bytes;
     uint64_t element_count;
     void *data;                /**< the first element; NULL if there is none */
-    ds_accel_device_t *device; /**< borrowed; NULL with device_index -1 */
+    ds_accel_device_t *device; /**< borrowed; NULL if device_index is -1 */
     void *storage;             /**< start of the whole memory that the views share */
     uint64_t storage_bytes;
     int64_t shape[DS_ACCEL_TENSOR_DIMS_MAX];
@@ -1120,8 +1125,8 @@ struct ds_accel_tensor_memory {
  *
  * @param[in] ndim   0 (one element) to DS_ACCEL_TENSOR_DIMS_MAX
  * @param[in] shape  shape[ndim]; 0 is a valid size
- * @return DS_ACCEL_OK; ERR_INVALID a dtype, a negative size, or a product past 2^63; as
- *         ds_accel_mem_alloc()
+ * @return DS_ACCEL_OK; ERR_INVALID an invalid dtype, a negative size, or more than 2^63 - 1
+ *         bytes in total; the errors of ds_accel_mem_alloc()
  * @threads any, for all tensor calls; several threads may use one tensor at once
  * @owner  caller; release with ds_accel_tensor_put()
  */
@@ -1228,7 +1233,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_to(ds_accel_tensor_t *tensor, ds_accel_d
                                            ds_accel_stream_t *stream,
                                            ds_accel_tensor_t **tensor_out);
 
-/** Return a new reference if the tensor is contiguous, else a contiguous copy in the same place. */
+/** Return a new reference if the tensor is contiguous, else a contiguous copy of it, on the same
+ * device or in the same kind of host memory. */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_contiguous(ds_accel_tensor_t *tensor,
                                                    ds_accel_stream_t *stream,
                                                    ds_accel_tensor_t **tensor_out);
@@ -1303,8 +1309,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_to_dlpack(ds_accel_tensor_t *tensor, uin
  * @param[in] managed       DLPack structure; on success the library owns it, and calls its deleter
  *                          when the memory is no longer needed; after a failure the caller keeps it
  * @param[in] is_versioned  1: DLManagedTensorVersioned; 0: DLManagedTensor
- * @return DS_ACCEL_OK; ERR_INVALID an invalid shape, or a device of a backend not in use here;
- *         ERR_UNSUPPORTED a dtype; ERR_ABI a version that this library does not know
+ * @return DS_ACCEL_OK; ERR_INVALID an invalid shape, or a device of a backend that the context does
+ *         not use; ERR_UNSUPPORTED an unsupported dtype; ERR_ABI an unknown version of DLPack
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_from_dlpack(ds_accel_t *context, void *managed,
                                                     uint32_t is_versioned,
@@ -1433,7 +1439,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_is_fp16_supported(ds_accel_t *context, uint32_t
 
 /**
  * Return the name of the accelerator's collectives library, such as "nccl".
- * @return DS_ACCEL_OK; ERR_UNSUPPORTED it has none; ERR_INVALID it does not fit; ERR_STATE
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED it has none; ERR_INVALID name_size is too small; ERR_STATE
  * @source DeepSpeed communication_backend_name()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_communication_backend(ds_accel_t *context, char *name,
@@ -1597,9 +1603,10 @@ DS_ACCEL_EXPORT int32_t ds_accel_apply_env(ds_accel_t *context, const char *name
 DS_ACCEL_EXPORT int32_t ds_accel_telemetry(ds_accel_t *context, uint32_t device_index,
                                            struct ds_accel_telemetry *telemetry_out);
 /**
- * The processes that use a device.
+ * Return the processes that use a device.
  *
- * @param[out] processes     up to @p capacity elements, @p stride_bytes apart: sizeof(*processes)
+ * @param[out] processes     up to @p capacity elements
+ * @param[in]  stride_bytes  size of the caller's element: sizeof(*processes)
  * @param[out] count_out     total number, also if the array is too small
  * @return DS_ACCEL_OK; ERR_UNSUPPORTED; ERR_INVALID; ERR_STATE
  */
@@ -1714,7 +1721,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_host_memory_stats(ds_accel_device_t *device, ch
 DS_ACCEL_EXPORT int32_t ds_accel_pinned_reset_peaks(ds_accel_device_t *device);
 /** Return the pool's unused memory to the runtime, except memory that streams still use. */
 DS_ACCEL_EXPORT int32_t ds_accel_pinned_empty_cache(ds_accel_device_t *device);
-/** Keep at most limit_bytes of freed memory from now on: 0 none, UINT64_MAX (the default) all. */
+/** Let the pool keep at most limit_bytes of freed memory. 0: the pool keeps no freed memory;
+ * UINT64_MAX, the default: the pool keeps all freed memory. */
 DS_ACCEL_EXPORT int32_t ds_accel_pinned_set_limit(ds_accel_device_t *device, uint64_t limit_bytes);
 
 /* ---- inline functions ----------------------------------------------------------------------- */
@@ -1724,7 +1732,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_pinned_set_limit(ds_accel_device_t *device, uin
  * beginning of a larger struct. The functions in the table of a destroyed handle return an error.
  */
 struct ds_accel_device {
-    /** complete: a function that the plugin lacks is a stub */
+    /** no function is NULL: a function that the plugin lacks is a stub that returns an error */
     const struct ds_accel_plugin *table;
     ds_accel_plugin_device_t *handle;
 };
@@ -1846,7 +1854,7 @@ DS_ACCEL_HOT int32_t ds_accel_mem_fill_async(ds_accel_stream_t *stream, void *de
                                              const void *pattern, uint32_t pattern_bytes,
                                              uint64_t size_bytes);
 
-/** Queue setting memory to a byte. */
+/** Queue setting every byte of memory to @p value. */
 DS_ACCEL_HOT int32_t ds_accel_mem_set_async(ds_accel_stream_t *stream, void *destination,
                                             uint8_t value, uint64_t size_bytes);
 
@@ -1869,8 +1877,8 @@ DS_ACCEL_HOT ds_accel_plugin_device_t *ds_accel_device_handle(const ds_accel_dev
     return device->handle;
 }
 
-/** Call a function of the table. The details of an error are first on the caller's stack, so that
- * thread-local memory is accessed only if the call fails. */
+/** Call a function of the plugin's table. The plugin writes the details of an error to the caller's
+ * stack; only if the call fails, they are copied to the thread's last error. */
 #define DS_ACCEL_CALL_(call) \
     do { \
         struct ds_accel_error error; \

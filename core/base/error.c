@@ -25,7 +25,8 @@ int32_t ds_accel__error(int32_t status, const char *format, ...)
     vsnprintf(last_error, sizeof(last_error), format, arguments);
     va_end(arguments);
     /*
-     * The message contains names and paths from outside the library, and is printed on terminals.
+     * Replace unprintable characters: the message may contain names and paths from outside the
+     * library, and programs print it on terminals.
      */
     ds_accel__sanitize(last_error, sizeof(last_error));
     return status;

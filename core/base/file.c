@@ -77,7 +77,7 @@ int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_ou
     int fd;
 
     *cause_out = "";
-    /* O_NONBLOCK: opening a FIFO that has no writer must not hang. */
+    /* O_NONBLOCK, because opening a FIFO that has no writer would otherwise hang. */
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return fail_errno(errno, cause_out);
@@ -150,7 +150,8 @@ int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), c
         if (error == ENOMEM) {
             return ds_accel__no_memory();
         }
-        /* ENOTDIR: a component of the path is a file, so the directory does not exist. */
+        /* ENOTDIR without an existing path: a component before the last one is a file, so the
+         * directory does not exist. */
         return error == ENOENT || (error == ENOTDIR && access(path, F_OK) != 0)
                    ? DS_ACCEL_OK
                    : fail_errno(error, cause_out);

@@ -10,16 +10,16 @@
 #include <stddef.h>
 
 /*
- * Read a regular file of at most limit_bytes into a new, NUL-terminated buffer.
- * DS_ACCEL_OK; ERR_NOT_FOUND; ERR_IO with the cause, such as "it is a directory", in *cause_out (a
- * static text or strerror()'s); ERR_NO_MEMORY. Files of /proc and /sys, which report size 0, are
- * read, too.
+ * Read a regular file of at most limit_bytes into a new, NUL-terminated buffer. Returns
+ * DS_ACCEL_OK; ERR_NOT_FOUND; ERR_IO, with the cause, such as "it is a directory", in *cause_out
+ * (static text or the result of strerror()); ERR_NO_MEMORY. Files of /proc and /sys, whose reported
+ * size is 0, can also be read.
  */
 int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_out, size_t *size_out,
                             const char **cause_out);
 /*
- * List the names in a directory that pass the filter, sorted bytewise. No names if the directory
- * does not exist.
+ * List the names in a directory that pass the filter, sorted bytewise. If the directory does not
+ * exist, the list is empty and the status is DS_ACCEL_OK.
  */
 int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), char ***names_out,
                            size_t *count_out, const char **cause_out);

@@ -3,9 +3,9 @@
 /*
  * Handling of fork(). No vendor's runtime survives fork(), and a call into one may hang forever. In
  * the child, therefore, every slot of every accelerator that was started before fork() fails with
- * an error, and locks held by threads that the child does not have are reinitialized. The parent
- * pays nothing: the child overwrites its own copies of the tables, once, in the pthread_atfork()
- * handler.
+ * an error, and locks held by threads that the child does not have are reinitialized. This costs
+ * the parent nothing: in the pthread_atfork() handler, once, the child overwrites the accelerators'
+ * tables of functions, which are its own copies of the parent's memory.
  *
  * A lock that was held may have guarded data that was being changed; the child sees that data half
  * written. The child therefore reinitializes only the locks of calls that must return, and never
@@ -40,8 +40,8 @@ static size_t hook_count;
 
 /*
  * A plugin that was started in this process or in an ancestor and does not survive a fork. Entries
- * are never removed, since no vendor's library is unloaded. Guarded by fork_lock. A child adds its
- * own entries before those that it inherited.
+ * are never removed, since no vendor's library is unloaded. Guarded by fork_lock. A child inserts
+ * its own entries at the head, before the entries that it inherited.
  */
 struct started {
     struct started *next;
@@ -52,7 +52,9 @@ struct started {
 
 static struct started *all_started;
 
-/* The process that started the accelerators that this process inherited; 0: it inherited none. */
+/*
+ * ID of the process that started the accelerators that this process inherited; 0: none inherited.
+ */
 static pid_t parent;
 
 static void before_fork(void)
@@ -66,7 +68,8 @@ static void in_parent(void)
 }
 
 /*
- * A thread that only read under a lock leaves no data half written, so only changes tear a watch.
+ * Reinitialize the locks of a watch. Its data is marked as torn only if a change was in progress: a
+ * lock that was held does not suffice, because the holder may only have read the data.
  */
 static void renew(struct ds_accel__fork_watch *watch)
 {
@@ -94,7 +97,7 @@ static void in_child(void)
         ds_accel__stub_set_parent(parent);
         watch->is_forked = true;
         ds_accel__table_fill(watch->table, DS_ACCEL__STUB_FORKED);
-        *place = watch->next; /* a child of this process inherits the stubs */
+        *place = watch->next; /* remove the watch: later children inherit the stubs */
     }
     for (size_t i = 0; i < lock_count; i++) {
         pthread_mutex_init(locks[i], NULL);
@@ -132,7 +135,7 @@ void ds_accel__fork_renew(pthread_mutex_t *lock)
     if (i == lock_count && lock_count < LOCK_LIMIT) {
         locks[lock_count++] = lock;
     }
-    assert(i < lock_count); /* else increase LOCK_LIMIT: a child would find the lock held */
+    assert(i < lock_count); /* the lock is registered; if not, LOCK_LIMIT is too small */
     pthread_mutex_unlock(&fork_lock);
 }
 
@@ -148,7 +151,7 @@ void ds_accel__fork_hook(ds_accel__fork_hook_t hook)
     if (i == hook_count && hook_count < HOOK_LIMIT) {
         hooks[hook_count++] = hook;
     }
-    assert(i < hook_count); /* else increase HOOK_LIMIT */
+    assert(i < hook_count); /* the hook is registered; if not, HOOK_LIMIT is too small */
     pthread_mutex_unlock(&fork_lock);
 }
 
@@ -236,7 +239,10 @@ pid_t ds_accel__fork_starter(const char *name)
 
     pthread_mutex_lock(&fork_lock);
     entry = find_started(name);
-    /* A child created without the fork handlers differs only in its process ID. */
+    /*
+     * In a child that was created without the fork handlers (by clone(), for example), is_inherited
+     * is not set; only the process ID shows that the parent started the plugin.
+     */
     if (entry != NULL && (entry->is_inherited || entry->pid != getpid())) {
         pid = entry->pid;
     }

@@ -31,13 +31,16 @@ bool ds_accel__slot_is_absent(const struct ds_accel_plugin *table, size_t offset
 /* The table of destroyed handles, in static storage: every slot is a DESTROYED stub. */
 const struct ds_accel_plugin *ds_accel__table_destroyed(void);
 
-/* What a forked child must change for a context, or for an accelerator started in this process. */
+/*
+ * The locks and the table that a forked child must reset, of one context or of one accelerator that
+ * this process started.
+ */
 struct ds_accel__fork_watch {
     struct ds_accel__fork_watch *next;
     struct ds_accel_plugin *table; /* the child fills it with FORKED stubs; NULL for a context */
     pthread_mutex_t *locks[5];     /* locks that the child reinitializes; NULL: unused entry */
     pid_t pid;                     /* process that created the context or started the accelerator */
-    bool is_forked;    /* this process is a forked child of pid; only set with a table */
+    bool is_forked;    /* this process is a forked child of pid; never set if table is NULL */
     uint32_t changing; /* number of changes in progress to the guarded data; atomic */
     bool is_torn;      /* a change was in progress at fork(): the guarded data is half written */
 };
@@ -50,16 +53,18 @@ DS_ACCEL__PRIVATE void ds_accel__fork_renew(pthread_mutex_t *lock);
 typedef void (*ds_accel__fork_hook_t)(void);
 void ds_accel__fork_hook(ds_accel__fork_hook_t hook);
 /*
- * The process that started the accelerators which this process inherited; 0 if it inherited none.
+ * Return the ID of the process that started the accelerators which this process inherited; 0 if it
+ * inherited none.
  */
 pid_t ds_accel__fork_parent(void);
 /*
  * Record, for the life of the process, that a plugin is about to be started whose runtime does not
- * survive a fork. ERR_NO_MEMORY.
+ * survive a fork. Returns DS_ACCEL_OK or ERR_NO_MEMORY.
  */
 int32_t ds_accel__fork_started(const char *name);
 /*
- * The ancestor process that started this plugin, if its runtime does not survive a fork; 0: none.
+ * Return the ID of the ancestor process that started this plugin; 0 if no ancestor started it, or
+ * if its runtime survives a fork.
  */
 pid_t ds_accel__fork_starter(const char *name);
 

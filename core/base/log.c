@@ -74,7 +74,8 @@ void ds_accel__log_set_levels(struct ds_accel__log *log, const char *levels)
             bad[bad_count++].length = length < 64 ? length : 64;
         }
     }
-    /* Warn after the loop, when the level for warnings is known. */
+    /* Warn after the loop, because only then all levels are set, which determine whether
+     * warnings are logged. */
     for (size_t i = 0; i < bad_count; i++) {
         ds_accel__log(log, "log", DS_ACCEL_LOG_WARN,
                       "log level \"%.*s\" is not understood: expected LEVEL or TOPIC=LEVEL, with "

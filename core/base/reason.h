@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Why a candidate was not chosen: an enum inside the library, text in results and reports
- * (reason.c).
+ * The reasons why a plugin was not chosen: an enum inside the library, a text code in results and
+ * reports (reason.c).
  */
 #ifndef DS_ACCEL_BASE_REASON_H
 #define DS_ACCEL_BASE_REASON_H
@@ -38,9 +38,9 @@ DS_ACCEL__PRIVATE enum ds_accel__reason_id ds_accel__reason_find(const char *cod
 DS_ACCEL__PRIVATE bool ds_accel__reason_is_code(const char *code);
 /* The reason for a plugin's DS_ACCEL_REASON_*; NONE for an unknown number. */
 DS_ACCEL__PRIVATE enum ds_accel__reason_id ds_accel__reason_of_verdict(uint32_t reason);
-/* True if ds-accel-probe failed (helper_*), not the plugin. */
+/* True if the code is helper_*: the program ds-accel-probe failed, not the plugin. */
 bool ds_accel__reason_is_of_helper(enum ds_accel__reason_id id);
-/* True if the plugin's result is invalid (result_*). */
+/* True if the code is result_*: the result of the plugin's probe is invalid. */
 DS_ACCEL__PRIVATE bool ds_accel__reason_is_of_result(enum ds_accel__reason_id id);
 
 #endif

@@ -6,7 +6,8 @@
 #ifndef DS_ACCEL_BASE_SLOTS_H
 #define DS_ACCEL_BASE_SLOTS_H
 
-/* Apply a macro to each of the n arguments of a row of slots.def, separated by commas. */
+/* Apply a macro to each of the n arguments that a row of slots.def lists, and separate the
+ * results by commas. */
 #define DS_ACCEL__EACH_1(apply, a) apply(a)
 #define DS_ACCEL__EACH_2(apply, a, b) apply(a), apply(b)
 #define DS_ACCEL__EACH_3(apply, a, b, c) DS_ACCEL__EACH_2(apply, a, b), apply(c)

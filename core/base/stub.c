@@ -5,8 +5,9 @@
  * not implement, every slot of a plugin that a forked child inherited, every slot of a destroyed
  * handle.
  *
- * Each slot has three stubs of its own type, generated from slots.def, and each kind of stub has a
- * table that holds them. A stub fills the caller's error as a plugin's function does.
+ * For each slot, slots.def generates three stubs with the slot's function type, one for each of
+ * these cases. The stubs of one case form a table. A stub fills the caller's error as a plugin's
+ * function does.
  */
 #include "base/fork.h"
 #include "base/slots.h"

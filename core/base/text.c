@@ -156,7 +156,9 @@ void ds_accel__copy(char *to, size_t to_size, const char *text)
     to[length] = '\0';
 }
 
-/* Levenshtein distance of two short names; SIZE_MAX if a name is too long for the row. */
+/*
+ * Levenshtein distance of two names; SIZE_MAX if a name has more than 47 bytes, the limit of row[].
+ */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[48];
@@ -200,7 +202,7 @@ const char *ds_accel__nearest(const char *name, const char *const *names, size_t
     return nearest;
 }
 
-/* The number of bytes of the UTF-8 character at the start of a text; 0 if it is invalid. */
+/* The number of bytes of the UTF-8 character at c; 0 if the bytes are not valid UTF-8. */
 static size_t character_bytes(const unsigned char *c)
 {
     size_t length = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;

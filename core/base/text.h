@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Errors (error.c), texts (text.c), hashes (hash.c), lists (list.c) and the log (log.c). */
+/* Errors (error.c), text strings (text.c), hashes (hash.c), lists (list.c) and the log (log.c). */
 #ifndef DS_ACCEL_BASE_TEXT_H
 #define DS_ACCEL_BASE_TEXT_H
 
@@ -12,10 +12,13 @@
 #include <stddef.h>
 
 #define DS_ACCEL__NAME_SIZE 32 /* size of a backend's name, including NUL; see plugin-api.h */
-#define DS_ACCEL__DEVICE_LIMIT 65536u /* no machine has more devices */
+#define DS_ACCEL__DEVICE_LIMIT 65536u /* assumed to be more than any machine has */
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Store the message, made printable, as this thread's last error, and return status. */
+/*
+ * Store the message as this thread's last error, with unprintable characters replaced; return
+ * status.
+ */
 DS_ACCEL__PRIVATE int32_t ds_accel__error(int32_t status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Like ds_accel__error(), for several lines, which must already be printable. */
@@ -24,8 +27,8 @@ int32_t ds_accel__error_lines(int32_t status, const char *lines);
 DS_ACCEL__PRIVATE int32_t ds_accel__no_memory(void);
 
 /*
- * A growing text. After a failed allocation it stays failed, and ds_accel__text_take() returns
- * NULL.
+ * A growing text. After a failed allocation, further additions have no effect, and
+ * ds_accel__text_take() returns NULL.
  */
 struct ds_accel__text {
     char *data;
@@ -53,13 +56,14 @@ void ds_accel__text_add_bytes(struct ds_accel__text *text, const void *data, siz
  * would silently omit a member: docs/decisions/0004.
  */
 void ds_accel__text_add_json(struct ds_accel__text *text, const json_t *value, size_t flags);
-/* A JSON value as a new string; NULL if memory is exhausted. */
+/* Write a JSON value to a new string; NULL if memory is exhausted. */
 char *ds_accel__json_dump(const json_t *value, size_t flags);
 char *ds_accel__text_take(struct ds_accel__text *text);
 void ds_accel__text_clear(struct ds_accel__text *text);
 
 /*
- * The closest of count names, at a distance of at most three typing errors; NULL if none is close.
+ * The name that differs least from `name`, among names with at most three typing errors; NULL if
+ * there is no such name.
  */
 const char *ds_accel__nearest(const char *name, const char *const *names, size_t count);
 /* A new string of left, the character between, and right; NULL if memory is exhausted. */
@@ -76,8 +80,8 @@ DS_ACCEL__PRIVATE void ds_accel__describe(int32_t status, const struct ds_accel_
                                           char *text, size_t text_size);
 #define DS_ACCEL__NO_CHARACTER UINT32_MAX
 /*
- * The number of bytes of a text's first character, and its code point. For a byte that is not
- * UTF-8: 1, with code point DS_ACCEL__NO_CHARACTER.
+ * The number of bytes of a text's first character, and its code point. If the text does not begin
+ * with valid UTF-8, the number is 1 and the code point is DS_ACCEL__NO_CHARACTER.
  */
 size_t ds_accel__character(const char *text, uint32_t *code_out);
 /*
@@ -89,7 +93,9 @@ bool ds_accel__is_printable(const char *text);
  * True if the text is NUL-terminated within text_size, valid UTF-8 and free of control characters.
  */
 bool ds_accel__is_clean_text(const char *text, size_t text_size);
-/* Terminate a text from outside the library and replace what is not printable. It never grows. */
+/*
+ * Terminate a text from outside the library and replace unprintable characters, without growing it.
+ */
 void ds_accel__sanitize(char *text, size_t text_size);
 /* Add JSON text unchanged, except that every unprintable character is escaped. */
 void ds_accel__text_add_printable_json(struct ds_accel__text *text, const char *json);
@@ -104,13 +110,16 @@ uint64_t ds_accel__hash_text(const char *text, uint64_t seed);
 
 typedef bool (*ds_accel__list_visit_t)(void *user_data, uint32_t first, uint32_t last);
 /*
- * Call visit for each range of "0-3,8,10-11". False if the text is no such list or visit returned
- * false.
+ * Call visit for each range of a list such as "0-3,8,10-11". False if the text is not such a list,
+ * or if visit returned false, which also ends the calls.
  */
 bool ds_accel__list_parse(const char *text, ds_accel__list_visit_t visit, void *user_data);
 /* The count of numbers in the list; 0 if the list is empty or malformed. */
 uint32_t ds_accel__list_count(const char *list);
-/* Borrow the next non-empty item and move *list past it; NULL if there is none. */
+/*
+ * Return a pointer to the next non-empty item of *list, and move *list past the item; NULL: no more
+ * items.
+ */
 const char *ds_accel__list_next(const char **list, char separator, size_t *length_out);
 
 #define DS_ACCEL__LOG_TOPIC_MAX 16

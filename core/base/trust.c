@@ -9,9 +9,9 @@
  * A process with more rights than its effective user trusts only root's files: in set-group-ID and
  * file-capability programs the effective user is the unprivileged caller. In a directory with the
  * sticky bit, other users can add names, but cannot replace names of root and the caller, so the
- * directory passes; each entry is checked by its own owner. Directories stay open while a context
- * probes its plugins, so that many plugins of one directory need one path walk. docs/decisions/0011
- * explains the reasons.
+ * directory passes; the owner of every entry that the path uses is checked in any case. Checked
+ * directories stay open while a context probes its plugins, so the path of a directory with many
+ * plugins is walked only once. docs/decisions/0011 explains the reasons.
  */
 #include "base/trust.h"
 #include "base/text.h"
@@ -26,7 +26,8 @@
 #include <unistd.h>
 
 #define LINK_LIMIT 40u /* the kernel's own limit of followed links */
-#define MEMO_LIMIT 64u /* directories and links in the memo; one walk may exceed it */
+/* checked directories and links that are kept; one walk may exceed the limit */
+#define MEMO_LIMIT 64u
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* also the limit in elf.c */
 #define HASH_STEP_BYTES 4096                 /* buffer on the stack, which may be small */
 #define EXPECTED_MODE "expected no write permission for group and others"
@@ -42,7 +43,7 @@ struct node {
 };
 
 struct ds_accel__trust {
-    struct node *nodes; /* the memo of checked directories and links; the first is the root */
+    struct node *nodes; /* checked directories and links, kept for later walks; the first is "/" */
     size_t count;
     /* The directory of the last checked file, if its path had no links: most files share it. */
     char *last_dir; /* directory as spelled in the path, with a slash at its end; NULL: none */
@@ -89,8 +90,8 @@ static bool is_own(const struct stat *info)
 }
 
 /*
- * True if the owner is the group's only member: root's group, or the user's private group with the
- * same ID.
+ * True if the owner is assumed to be the group's only member: this holds for root's group, and for
+ * a group with the same ID as the trusted user, if it is also the process's group.
  */
 static bool is_private_group(const struct stat *info)
 {
@@ -106,7 +107,10 @@ static bool is_writable_by_others(const struct stat *info)
            ((info->st_mode & S_IWGRP) != 0 && !is_private_group(info));
 }
 
-/* The evidence contains the path of the object whose owner or mode must be corrected. */
+/*
+ * Set the finding. Its evidence contains the path of the file, directory or link whose owner or
+ * mode must be corrected.
+ */
 static void find_mode(struct ds_accel__finding *finding, enum ds_accel__reason_id reason,
                       const char *dir, const char *name, const struct stat *info,
                       const char *expected)
@@ -216,9 +220,10 @@ static void clear_node(struct node *node)
 }
 
 /*
- * Look up a name in the walk's directory. The node is an open directory, or a link with its target;
- * the caller owns it. If the lookup fails, DS_ACCEL_OK with a reason in finding and *node_out
- * unchanged; ERR_NO_MEMORY; ERR_LIMIT: out of descriptors.
+ * Look up a name in the walk's current directory. *node_out is set to an open directory, or to a
+ * link with its target; the caller owns it. If the lookup fails, the status is still DS_ACCEL_OK,
+ * walk->finding contains the reason and *node_out is unchanged. ERR_NO_MEMORY; ERR_LIMIT: out of
+ * descriptors.
  */
 static int32_t look_up(const struct walk *walk, const char *name, struct node *node_out)
 {
@@ -251,7 +256,10 @@ static int32_t look_up(const struct walk *walk, const char *name, struct node *n
     return DS_ACCEL_OK;
 }
 
-/* The index of the memo's node for a directory and name; trust->count if there is none. */
+/*
+ * The index in trust->nodes of the entry `name` of the directory `parent`; trust->count: not
+ * checked yet.
+ */
 static size_t find_node(const struct ds_accel__trust *trust, size_t parent, const char *name)
 {
     size_t i = 1;
@@ -263,7 +271,7 @@ static size_t find_node(const struct ds_accel__trust *trust, size_t parent, cons
     return i;
 }
 
-/* Add the node to the memo, which takes ownership of it. */
+/* Append the node to trust->nodes, which takes ownership of it. */
 static int32_t keep_node(struct ds_accel__trust *trust, struct node *node)
 {
     struct node *larger = realloc(trust->nodes, (trust->count + 1) * sizeof(*larger));
@@ -415,7 +423,7 @@ static int32_t step(struct walk *walk)
     return enter(walk, name, rest);
 }
 
-/* Open "/" as the first node of the memo. */
+/* Open "/" as the first of trust->nodes. */
 static int32_t open_root(struct ds_accel__trust *trust)
 {
     struct node root = {.fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
@@ -549,12 +557,15 @@ int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, in
     return status;
 }
 
-/* Check another file of the directory that was walked last. True if this quick check suffices. */
+/*
+ * Check a file without a walk, if it is in the same directory as the last checked file. True if the
+ * file passed; false if a walk is needed, for which this function records no reason.
+ */
 static bool stat_beside(struct ds_accel__trust *trust, const char *path, struct stat *info_out)
 {
     size_t length = trust->last_dir != NULL ? strlen(trust->last_dir) : 0;
 
-    /* A file that fails here is checked again on the slow path, which reports the reason. */
+    /* The caller walks the path of a file that fails here, and that walk reports the reason. */
     return length > 0 && strncmp(path, trust->last_dir, length) == 0 &&
            strchr(path + length, '/') == NULL &&
            fstatat(trust->nodes[trust->last_directory].fd, path + length, info_out,
@@ -562,7 +573,9 @@ static bool stat_beside(struct ds_accel__trust *trust, const char *path, struct 
            S_ISREG(info_out->st_mode) && is_own(info_out) && !is_writable_by_others(info_out);
 }
 
-/* Remember the file's directory. If memory is exhausted, the next file takes the slow path. */
+/*
+ * Remember the file's directory. If memory is exhausted, the path of the next file is walked again.
+ */
 static void keep_last(struct ds_accel__trust *trust, const struct walk *walk, const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Findings of the gates, and checks of which users can modify a file: trust.c, trust_raised.c. */
+/*
+ * Results of the checks of a plugin (gates), and checks of which users can modify a file: trust.c,
+ * trust_raised.c.
+ */
 #ifndef DS_ACCEL_BASE_TRUST_H
 #define DS_ACCEL_BASE_TRUST_H
 
@@ -12,7 +15,7 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-/* The finding of a gate that rejects a candidate: reason and evidence. */
+/* The result of a gate, which is a check that can reject a plugin: the reason and the evidence. */
 struct ds_accel__finding {
     enum ds_accel__reason_id reason; /* NONE: no failure */
     char detail[512];

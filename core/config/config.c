@@ -6,10 +6,11 @@
  *   PREFIX/share/ds-accel/ *.json  <  /etc/ds-accel/ds-accel.json  <  /etc/ds-accel/conf.d/ *.json
  *       <  $XDG_CONFIG_HOME/ds-accel/ *.json, or the one file of DS_ACCEL_CONFIG
  *
- * Within a directory the order is byte-wise, except that ds-accel's own files come before those of
- * other packages. Objects merge, arrays and scalars replace, null masks. Nothing is merged before
- * every file has passed its check. A file named ops.json or *.ops.json holds only op builders and
- * is read on demand: op builders are by far the largest part, and detection does not need them.
+ * The layers are shown lowest first. Within a directory the order is byte-wise, except that
+ * ds-accel's own files come before those of other packages. Objects are merged; an array or scalar
+ * replaces the value of lower layers; null removes that value. Nothing is merged before every file
+ * has passed its check. A file named ops.json or *.ops.json holds only op builders and is read on
+ * demand: op builders are by far the largest part, and detection does not need them.
  */
 #include "config/config.h"
 #include "base/file.h"
@@ -132,7 +133,10 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir,
         return status;
     }
     if (status < 0 && layer == DS_ACCEL__CONFIG_LAYER_USER) {
-        /* Not a configuration error: a service's HOME, for example, may belong to another user. */
+        /*
+         * An unreadable user directory is no configuration error: the HOME of a service, for
+         * example, may belong to another user.
+         */
         snprintf(config->unread, sizeof(config->unread), "%.200s: %.50s", dir, cause);
         return DS_ACCEL_OK;
     }
@@ -301,7 +305,7 @@ static int32_t read_file(struct ds_accel__config *config, struct ds_accel__confi
     if (file->is_given) {
         return ds_accel__config_parse(config, file);
     }
-    free(file->text); /* text of an earlier attempt */
+    free(file->text); /* an earlier attempt to read the file may have set the text */
     file->text = NULL;
     status =
         ds_accel__file_read(file->path, FILE_LIMIT_BYTES, &file->text, &file->size_bytes, &cause);
@@ -622,7 +626,7 @@ int32_t ds_accel__config_load_ops(struct ds_accel__config *config)
     if (config->has_ops) {
         return DS_ACCEL_OK;
     }
-    forget_problems(config); /* problems of an earlier attempt */
+    forget_problems(config); /* an earlier attempt may have added problems */
     return ds_accel__config_read(config, true);
 }
 
@@ -688,7 +692,8 @@ static json_t *whole_of(const struct ds_accel__config *config)
         whole = ds_accel__snapshot_parse(later->data, later->size_bytes, config->identity, false);
         if (whole != NULL && !__atomic_compare_exchange_n(&later->whole, &other, whole, false,
                                                           __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            assert(other != NULL); /* another thread stored its tree first */
+            /* the exchange failed because another thread stored its tree first */
+            assert(other != NULL);
             json_decref(whole);
             whole = other;
         }
@@ -771,12 +776,12 @@ const char *ds_accel__config_string(const struct ds_accel__config *config, const
     return json_string_value(ds_accel__config_get(config, key, NULL));
 }
 
-/* Return the value at a JSON pointer, or NULL. */
+/* Return the value at a JSON pointer; NULL if there is no value. */
 static json_t *resolve(json_t *value, const char *pointer)
 {
     while (value != NULL && *pointer == '/') {
         size_t length = strcspn(++pointer, "/");
-        char key[256]; /* checked files have no longer keys */
+        char key[256]; /* large enough: the check rejects keys of more than 255 bytes */
         size_t at = 0;
 
         for (size_t i = 0; i < length && at + 1 < sizeof(key); i++) {

@@ -17,8 +17,9 @@ struct ds_accel__env;
 struct ds_accel__text;
 
 /*
- * Check the form of a hardware fact: a PCI ID such as "10de:03", or a pattern of device nodes such
- * as "/dev/nvidia[0-9]*". Return NULL, or static text that describes the expected form.
+ * Check the form of a hardware fact of the configuration: a PCI vendor and class such as "10de:03",
+ * or a pattern of device nodes such as "/dev/nvidia[0-9]*". Return NULL if the form is valid, else
+ * static text that describes the expected form.
  */
 DS_ACCEL__PRIVATE const char *ds_accel__check_pci_fact(const char *text);
 DS_ACCEL__PRIVATE const char *ds_accel__check_node_fact(const char *text);
@@ -48,8 +49,8 @@ struct ds_accel__config_problem {
 };
 
 /*
- * The rest of a stored configuration, whose merged tree contains only the part that detection
- * reads.
+ * Data of a configuration that was read from a snapshot. Its merged tree contains only the values
+ * that detection reads; the other values are parsed from this data when they are needed.
  */
 struct ds_accel__config_later {
     char *data; /* the stored text (snapshot.c) */
@@ -66,7 +67,8 @@ struct ds_accel__config {
     size_t problem_count;
     uint64_t identity; /* identity of the current files; 0: unknown (snapshot.c) */
     bool is_settled;   /* no file changed in the last two seconds */
-    bool is_snapshot;  /* merged was stored by an earlier process; no file has a root */
+    /* merged is read from a snapshot of an earlier process; every file's root is NULL */
+    bool is_snapshot;
     struct ds_accel__config_later *later; /* NULL unless is_snapshot */
     bool is_kept;                         /* the configuration was stored for later processes */
     char unread[256]; /* the user's directory and why it was skipped; "" if it was read */
@@ -77,8 +79,8 @@ struct ds_accel__config {
 #define DS_ACCEL__OP_BUILDER_DIR_SIZE 64
 
 /*
- * List the files of every layer. ERR_NO_MEMORY. The caller clears the configuration, also after an
- * error.
+ * List the files of every layer. Returns DS_ACCEL_OK or ERR_NO_MEMORY. The caller must call
+ * ds_accel__config_clear(), also after an error.
  */
 int32_t ds_accel__config_find(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
@@ -91,14 +93,17 @@ int32_t ds_accel__config_find_named(struct ds_accel__config *config,
                                     const struct ds_accel_options *options,
                                     const char *const *paths, const char *const *texts,
                                     uint32_t count);
-/* Append a file. text: its contents; NULL: the file is read when it is needed. ERR_NO_MEMORY. */
+/*
+ * Append a file. text: its contents; NULL: the file is read when it is needed. Returns DS_ACCEL_OK
+ * or ERR_NO_MEMORY.
+ */
 DS_ACCEL__PRIVATE int32_t ds_accel__config_add_file(struct ds_accel__config *config,
                                                     const char *path,
                                                     enum ds_accel__config_layer layer,
                                                     const char *text);
 /*
- * Read, check and merge the files. DS_ACCEL_OK; ERR_CONFIG: config->problems lists the defects and
- * nothing is merged; ERR_NO_MEMORY.
+ * Read, check and merge the files; with_ops: including the files of op builders. Returns
+ * DS_ACCEL_OK; ERR_CONFIG: config->problems lists the defects and nothing is merged; ERR_NO_MEMORY.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops);
 /*
@@ -123,11 +128,15 @@ void ds_accel__config_problems_text(const struct ds_accel__config *config,
 DS_ACCEL__PRIVATE json_t *ds_accel__config_get(const struct ds_accel__config *config, ...)
     __attribute__((sentinel));
 /*
- * Borrow the facts of a backend that detection reads (ds_accel__snapshot_is_early()), possibly with
- * other facts. backend NULL: the facts of all backends.
+ * Borrow an object with the facts of a backend that detection reads
+ * (ds_accel__snapshot_is_early()); it may contain other facts, too. backend NULL: the object with
+ * the facts of all backends.
  */
 json_t *ds_accel__config_facts(const struct ds_accel__config *config, const char *backend);
-/* Make the whole configuration available. ERR_NO_MEMORY: some values may then seem absent. */
+/*
+ * Parse the whole configuration, if only the values that detection reads were parsed so far.
+ * ERR_NO_MEMORY: the other values then seem absent.
+ */
 int32_t ds_accel__config_complete(const struct ds_accel__config *config);
 DS_ACCEL__PRIVATE json_t *ds_accel__config_backend(const struct ds_accel__config *config,
                                                    const char *backend, const char *key);

@@ -66,7 +66,8 @@ static bool key_matches(const char *from, const char *to, const char *segment, s
 static void walk_value(struct walk *walk, const char *pointer);
 
 /*
- * Walk the members or elements. pointer is NULL if the wanted value is not in this object or array.
+ * Walk the members of an object or the elements of an array, up to the character `close`. pointer
+ * is NULL if the wanted value is not in this object or array.
  */
 static void walk_members(struct walk *walk, const char *pointer, char close)
 {

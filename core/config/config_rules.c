@@ -29,7 +29,7 @@ enum {
  */
 #define KEY_LIMIT_BYTES 255
 
-/* Return a description of what is wrong with a text, or NULL. */
+/* Return NULL if the text is valid, else a description of the expected text. */
 typedef const char *(*text_check_t)(const char *text);
 
 struct rule {
@@ -51,7 +51,8 @@ static const char *check_backend_name(const char *text)
 }
 
 /*
- * The limit is the size of the member of the public struct: a truncated name would be another name.
+ * The name must fit into a member of a public struct, which has DS_ACCEL__SETTING_SIZE bytes: a
+ * truncated name would refer to another library.
  */
 static const char *check_library_name(const char *text)
 {
@@ -92,7 +93,10 @@ static const char *check_absolute(const char *text)
     return text[0] == '/' ? NULL : "expected an absolute path";
 }
 
-/* Wildcards only in the last part: presence.c searches device nodes in one directory only. */
+/*
+ * Wildcards are allowed only in the last part, because presence.c searches device nodes in one
+ * directory only.
+ */
 const char *ds_accel__check_node_fact(const char *text)
 {
     static const char expected[] = "expected a pattern below /dev with wildcards in its last part "
@@ -144,7 +148,7 @@ static const char *check_reason(const char *text)
                : "expected the code of a reason, as in no_device: ds-accel-reasons(7) lists them";
 }
 
-/* A remedy is printed within a line, after the reason. */
+/* A remedy must be short and without line ends, because it is printed on the line of the reason. */
 static const char *check_remedy(const char *text)
 {
     return text[0] != '\0' && strlen(text) <= 400 && strpbrk(text, "\n\t") == NULL
@@ -176,8 +180,9 @@ static const char *const dtype_names[] = {"float32", "float16", "bfloat16", NULL
 static const char *const op_kinds[] = {"compiled", "framework", NULL};
 
 /*
- * The kinds of conduct that "tolerate" accepts: the codes of the gate conduct in reasons.def,
- * except those that invalidate the plugin's result.
+ * The values that the key "tolerate" accepts: side effects of a plugin that can be permitted. They
+ * are the codes of the gate "conduct" in reasons.def, except codes that make the plugin's result
+ * invalid.
  */
 static const char *const tolerable[] = {
     "prints_stdout",         "prints_stderr",          "leaves_process",
@@ -354,7 +359,7 @@ static const struct rule root_members[] = {
 };
 static const struct rule root_rule = {.types = OBJECT, .members = root_members};
 
-/* A file of op builders must contain nothing else: most starts do not read such a file. */
+/* A file of op builders must contain nothing else, because most programs never read such a file. */
 static const struct rule ops_backend_members[] = {
     {.key = "op_builders", .types = OBJECT | NUL, .element = &op_element},
     {.types = 0},
@@ -445,7 +450,7 @@ static int32_t complain(struct check *check, bool is_key, const char *format, ..
 
 static int32_t complain(struct check *check, bool is_key, const char *format, ...)
 {
-    char pointer[1024] = ""; /* large enough for any valid value */
+    char pointer[1024] = ""; /* large enough for the path of any valid value */
     char message[512];
     va_list arguments;
 

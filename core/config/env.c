@@ -61,12 +61,12 @@ int32_t ds_accel__env_read(struct ds_accel__env *env, bool ignore)
     for (size_t i = 0; i < DS_ACCEL__VARIABLE_COUNT && !env->ignored; i++) {
         const char *value;
 
-        assert(ds_accel__variables[i].name != NULL); /* each enumerator has a row */
+        assert(ds_accel__variables[i].name != NULL); /* each enumerator has a row in the table */
         value = secure_getenv(ds_accel__variables[i].name);
 
         /*
-         * An empty value is treated as unset, but an empty DS_ACCELERATOR is rejected, as in
-         * DeepSpeed.
+         * An empty value is treated as unset. An empty DS_ACCELERATOR is kept, because it is
+         * rejected later, as in DeepSpeed.
          */
         if (value != NULL && value[0] == '\0' && i != DS_ACCEL__VARIABLE_ACCELERATOR) {
             value = NULL;
@@ -246,7 +246,10 @@ char *ds_accel__env_temporary_dir(void)
     const char *home = secure_getenv("HOME");
     size_t length = home != NULL ? strlen(home) : 0;
 
-    /* The process would trust a file in a directory that its unprivileged caller can choose. */
+    /*
+     * With raised rights, return no directory: the unprivileged caller chooses $TMPDIR and could
+     * replace files there that this process trusts.
+     */
     if (getauxval(AT_SECURE) != 0) {
         return strdup("");
     }

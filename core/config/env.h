@@ -52,10 +52,15 @@ const char *ds_accel__env_option(const struct ds_accel__env *env, const char *ba
  * The name of an option's variable, such as "DS_ACCEL_XPU_EXTERNAL_KEY". False if it does not fit.
  */
 bool ds_accel__env_option_name(const char *backend, const char *key, char *name, size_t name_size);
-/* Describe the first invalid value and set its variable; NULL if all values are valid. */
+/*
+ * Describe the first invalid value and store its variable in *variable_out; NULL if all values are
+ * valid.
+ */
 const char *ds_accel__env_problem(const struct ds_accel__env *env,
                                   enum ds_accel__variable *variable_out);
-/* The value of any variable of the job's environment, for env rules; NULL if it is unset. */
+/*
+ * The value of any variable, also of one that is not a variable of ds-accel; NULL if it is unset.
+ */
 DS_ACCEL__PRIVATE const char *ds_accel__env_job(const char *name);
 /* True if the name is a valid variable name: [A-Z_][A-Z0-9_]*. */
 DS_ACCEL__PRIVATE bool ds_accel__is_variable_name(const char *name);

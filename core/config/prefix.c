@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The paths of this installation. Plugins, helper and configuration are found relative to the
- * directory of the library. The command ds-accel is linked with the library's objects, so a lookup
- * of the file that contains this function finds the command; the command then uses the library
- * beside it, at $ORIGIN/../lib. Only this file contains the paths set at build time.
+ * directory of the library. The command ds-accel is linked with the library's objects, so the
+ * command, not the library, is the file that contains this function; the command then uses the
+ * library at $ORIGIN/../lib, relative to its own file. Only this file contains the paths set at
+ * build time.
  */
 #include "config/prefix.h"
 #include "base/text.h"
@@ -68,13 +69,16 @@ static char *resolve(const char *path)
 {
     char *resolved = realpath(path, NULL);
 
-    /* Use the path as given if this user may not search a directory on it. */
+    /*
+     * Use the path as given if realpath() fails, for example because this user may not search a
+     * directory on the path.
+     */
     return resolved == NULL && errno != ENOMEM ? strdup(path) : resolved;
 }
 
 /*
- * True if the object is the program: the program is first in the list and has no soname. A library
- * is first only in a namespace created by dlmopen().
+ * True if the object is the program, which is the first of the loaded objects and has no soname. A
+ * library is the first object only in a namespace created by dlmopen().
  */
 static bool is_program(const struct link_map *map)
 {

@@ -40,8 +40,8 @@ struct head {
 };
 
 /*
- * The early facts: those that detection reads, and those that must not fall back to a default if
- * memory is exhausted later.
+ * The early facts: facts that detection reads, and facts without which later calls would use a
+ * wrong default if memory for parsing the late facts is exhausted.
  */
 static const char *const early_keys[] = {
     "pci",
@@ -233,7 +233,7 @@ int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_acc
 struct input {
     const char *at;
     size_t left;
-    bool is_early; /* skip the late facts */
+    bool is_early; /* do not parse the late facts */
 };
 
 static const void *take(struct input *input, size_t size)
@@ -418,7 +418,10 @@ uint64_t ds_accel__snapshot_identify(const struct ds_accel__config *config, bool
     uint64_t identity = ds_accel__hash_text(DS_ACCEL_VERSION, FORMAT);
     time_t now = time(NULL);
 
-    /* Builds of the same version may treat different facts as early. */
+    /*
+     * The list of early facts is part of the identity, because builds of the same version may
+     * differ in it.
+     */
     for (size_t i = 0; i < ARRAY_SIZE(early_keys); i++) {
         identity = ds_accel__hash_text(early_keys[i], identity);
     }

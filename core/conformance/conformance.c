@@ -58,8 +58,8 @@ static int spawn_helper(struct ds_accel__suite *suite, int channel)
     const int descriptors[] = {suite->output, suite->output, channel, suite->page_fd};
     const char *containment = ds_accel__probe_containment(suite->context);
 
-    /* Without a pid namespace, because processes that share memory find each other by pid in
-     * /proc. */
+    /* "outside" does not use a pid namespace, because processes that share device memory find
+     * each other by pid in /proc. */
     if (strcmp(containment, "auto") == 0) {
         containment = "outside";
     }
@@ -96,7 +96,7 @@ static int32_t start(struct ds_accel__suite *suite)
     return DS_ACCEL_OK;
 }
 
-/* The slots that are no longer called, as an array of [slot, reason]. */
+/* Return the slots that are no longer called, as a JSON array of [slot, reason]. */
 static json_t *refused_slots(const struct ds_accel__suite *suite, bool *failed)
 {
     json_t *slots = json_array();
@@ -137,7 +137,7 @@ static char *request(const struct ds_accel__suite *suite, const char *task, size
 
     ds_accel__json_set(tree, "version", json_string(DS_ACCEL_VERSION), &failed);
     ds_accel__json_set(tree, "name", json_string(suite->candidate->name), &failed);
-    /* The path is not part of the JSON, because it need not be UTF-8. */
+    /* The plugin's path is sent on a line of its own, because it need not be UTF-8. */
     ds_accel__json_set(tree, "device", json_integer(suite->pass->device_index), &failed);
     ds_accel__json_set(tree, "first", json_integer((json_int_t)suite->next), &failed);
     ds_accel__json_set(tree, "root", ds_accel__json_text(context->machine_root), &failed);
@@ -210,7 +210,11 @@ __attribute__((format(printf, 5, 6))) static void set_outcome(struct ds_accel__s
     suite->next++;
 }
 
-/* Handle the message that a check begins: {"begin": 7}, {"begin": 7, "starts": 2}. */
+/*
+ * Handle the message that the check at a position begins: {"begin": 7}. With "starts", as in
+ * {"begin": 7, "starts": 2}, the plugin is still being brought up to that enum ds_accel__stage.
+ * False if the message is invalid.
+ */
 static bool take_begin(struct ds_accel__suite *suite, json_t *tree)
 {
     json_t *begin = json_object_get(tree, "begin");
@@ -227,7 +231,7 @@ static bool take_begin(struct ds_accel__suite *suite, json_t *tree)
 }
 
 /* Handle the result of a check: {"check": 7, "result": "failed", "rule": 0, "printed": 120,
- * "detail": "..."}. */
+ * "detail": "..."}. Rule 0 means the check's own rule. False if the message is invalid. */
 static bool take_result(struct ds_accel__suite *suite, json_t *tree)
 {
     static const char *const results[] = {"passed", "failed", "skipped"};
@@ -250,8 +254,9 @@ static bool take_result(struct ds_accel__suite *suite, json_t *tree)
     return false;
 }
 
-/* Handle the result of a survey or trial: {"devices": 2, "variable": "X_VISIBLE", "value": "1,0"}
- * or {"has_trial": true}. */
+/* Handle the result of a survey, which looks for further devices, {"devices": 2, "variable":
+ * "X_VISIBLE", "value": "1,0"}, or of a trial call of one slot, {"has_trial": true}. False if the
+ * message is invalid. */
 static bool take_answer(struct ds_accel__suite *suite, json_t *tree)
 {
     json_t *devices = json_object_get(tree, "devices");
@@ -294,8 +299,8 @@ enum ended {
     ENDED_GARBLED
 };
 
-/* Handle the messages of the process until it closes the channel or a check exceeds its time
- * limit. */
+/* Handle the messages of the process until it closes the channel (ENDED_ITSELF), a check exceeds
+ * its time limit (ENDED_LATE) or a message is invalid (ENDED_GARBLED). */
 static enum ended listen_to(struct ds_accel__suite *suite)
 {
     char buffer[LINE_LIMIT_BYTES];
@@ -346,7 +351,9 @@ static bool reap(struct ds_accel__suite *suite, bool is_killed, char *text, size
     int status = 0;
     pid_t pid;
 
-    /* kill() would treat other values as a process group, or as all processes. */
+    /*
+     * kill() would interpret 0 and -1 as a process group and as all processes, not as one process.
+     */
     assert(suite->pid > 1);
     if (is_killed) { /* SIGTERM lets the process kill its own children */
         struct pollfd end = {.fd = suite->channel, .events = 0};
@@ -407,8 +414,9 @@ static const char *reason_of(enum ended ended)
                                : "ended the process of an earlier check";
 }
 
-/* Find out in a new process whether a valid call of the slot also terminates the process. If the
- * call returns, *is_deadly_out is false, and checks still call the slot. */
+/* Call the slot in a new process with valid arguments. *is_deadly_out: the call terminated that
+ * process, too, or hung. If the suite has no valid call of the slot: the slot has terminated more
+ * than one process. */
 static int32_t try_slot(struct ds_accel__suite *suite, size_t slot, bool *is_deadly_out)
 {
     char text[128];
@@ -430,7 +438,10 @@ static int32_t try_slot(struct ds_accel__suite *suite, size_t slot, bool *is_dea
     return DS_ACCEL_OK;
 }
 
-/* The stage that a plugin without this slot cannot be brought up to; -1: none. */
+/*
+ * The first stage to which a plugin cannot be brought up without calling this slot; -1: no stage
+ * needs the slot.
+ */
 static int stage_of(size_t slot)
 {
     return slot == SLOT(device_open) ? DS_ACCEL__STAGE_DEVICE
@@ -440,9 +451,10 @@ static int stage_of(size_t slot)
 }
 
 /*
- * Handle a process that terminated or hung in a slot. If the slot never returned in any process, or
- * failed to return too often, it is no longer called, so that it does not fail every check. If the
- * plugin cannot be brought up without the slot, checks that need that stage are skipped.
+ * Handle a process that terminated or hung in a slot. The slot is no longer called if it has never
+ * returned in any process, or if it failed to return too often; otherwise every check that calls
+ * the slot would fail. If a stage needs the slot (stage_of()), checks of that stage are skipped,
+ * too.
  */
 static int32_t judge_slot(struct ds_accel__suite *suite, size_t slot, enum ended ended,
                           bool was_starting)
@@ -478,7 +490,11 @@ static void note_returns(struct ds_accel__suite *suite)
     }
 }
 
-/* Fail the check during which the process terminated or hung, whatever the check is about. */
+/*
+ * Fail the check during which the process terminated, hung or sent an invalid message. The failure
+ * is of DSA-P26 if the process terminated, unless the check itself tests that
+ * (DS_ACCEL__CHECK_TRAP). Then determine which slot, step or stage later processes avoid.
+ */
 static int32_t judge_end(struct ds_accel__suite *suite, enum ended ended, const char *how)
 {
     const struct ds_accel__check *check = ds_accel__check_at(suite->next);
@@ -516,7 +532,10 @@ static int32_t judge_end(struct ds_accel__suite *suite, enum ended ended, const 
     return status;
 }
 
-/* Handle a process that terminated abnormally after its last check. */
+/*
+ * Add the output that the process printed after its last check to that check's outcome. how: how
+ * the process terminated abnormally, which fails the check; "": it exited normally.
+ */
 static void judge_late_end(struct ds_accel__suite *suite, const char *how)
 {
     struct ds_accel__outcome *last = suite->next > 0 ? &suite->pass->outcomes[suite->next - 1]
@@ -535,7 +554,7 @@ static void judge_late_end(struct ds_accel__suite *suite, const char *how)
 
 /* ---- the checks of a device ----------------------------------------------------------------- */
 
-/* True if the check cannot begin; then why has the reason. */
+/* True if the check must be skipped; then why contains the reason. */
 static bool cannot_begin(const struct ds_accel__suite *suite, const struct ds_accel__check *check,
                          char *why, size_t why_size)
 {
@@ -594,8 +613,8 @@ static int32_t run_process(struct ds_accel__suite *suite)
     return DS_ACCEL_OK;
 }
 
-/* Fail the first check of a pass whose device cannot be used although the survey found it. Passes
- * of other devices are not affected. */
+/* Fail the next check of a pass whose device cannot be used although the survey found it, and
+ * end the pass. Passes of other devices are not affected. */
 static void lose_device(struct ds_accel__suite *suite)
 {
     const struct ds_accel__check *check = ds_accel__check_at(suite->next);
@@ -614,7 +633,10 @@ static int32_t run_pass(struct ds_accel__suite *suite)
     suite->next = 0;
     suite->broken_stage = -1;
     for (size_t i = 0; i < DS_ACCEL__WITNESS_SLOTS; i++) {
-        /* Try refused slots again on this device, except slots that never returned or that hung. */
+        /*
+         * Slots that were no longer called on the previous device are called again on this device,
+         * except slots that never returned or that hung.
+         */
         if (suite->slots[i].why == NULL ||
             (suite->slots[i].has_returned != 0 && suite->slots[i].lates == 0)) {
             memset(&suite->slots[i], 0, sizeof(suite->slots[i]));
@@ -634,7 +656,7 @@ static int32_t run_pass(struct ds_accel__suite *suite)
             if (suite->next < suite->check_count) {
                 lose_device(suite);
             }
-            suite->unusable[0] = '\0'; /* every check already has a result */
+            suite->unusable[0] = '\0'; /* only this pass ends, not the suite */
         }
         find_next(suite);
         fruitless = suite->next == before ? fruitless + 1 : 0;
@@ -661,7 +683,7 @@ static int32_t add_pass(struct ds_accel__suite *suite, uint32_t device_index, bo
     return pass->outcomes != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
-/* Is any chosen check run on each device? */
+/* True if any chosen check runs on each device, not only on the first. */
 static bool has_each(const struct ds_accel__suite *suite)
 {
     for (size_t i = 0; i < suite->check_count; i++) {
@@ -674,9 +696,10 @@ static bool has_each(const struct ds_accel__suite *suite)
     return false;
 }
 
-/* Find the other devices, and the variable's value that shows all of them in reverse order, and add
- * a pass for each. If the plugin terminates the survey's process, no pass is added: a check of the
- * first pass has failed for that reason. */
+/* Count the devices in a new process (the survey), and add a pass for each device after the
+ * first. Add another pass with the environment variable that selects devices set to a value that
+ * reverses their order, if the plugin has such a variable. If the plugin terminates the survey's
+ * process, no pass is added: a check of the first pass has failed for that reason. */
 static int32_t find_devices(struct ds_accel__suite *suite)
 {
     char text[128];
@@ -725,7 +748,10 @@ static bool is_file(const char *name_or_path)
            (length > 3 && strcmp(name_or_path + length - 3, ".so") == 0);
 }
 
-/* Reject a file that this host would not load, or that has no usable note. */
+/*
+ * Reject a file that this host would not load, or that lacks the ELF note with which a plugin
+ * describes itself.
+ */
 static int32_t check_content(const char *path, const char *name)
 {
     struct ds_accel__elf elf = {0};

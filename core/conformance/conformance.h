@@ -37,9 +37,9 @@
 struct ds_accel__candidate;
 struct ds_accel__guard;
 
-/* How far the plugin must be brought up before a check. */
+/* How far the plugin must be brought up (loaded, started, device opened) before a check. */
 enum ds_accel__stage {
-    DS_ACCEL__STAGE_FILE,     /* not loaded; the check loads it, in a separate process */
+    DS_ACCEL__STAGE_FILE,     /* plugin not loaded; the check loads it, in a process of its own */
     DS_ACCEL__STAGE_TABLE,    /* loaded */
     DS_ACCEL__STAGE_INSTANCE, /* probed and started */
     /* the run's device is open, and run->stream created if the plugin has streams */
@@ -66,14 +66,17 @@ struct ds_accel__run {
     struct ds_accel__guard *guard;         /* state of the process before the plugin's code ran */
     ds_accel__module_t *module;
     const struct ds_accel_plugin *theirs; /* the plugin's own table */
-    /* recording wrappers of the slots that host and plugin both have; else NULL */
+    /*
+     * wrappers that record each call, for slots that host and plugin both have, and for all slots
+     * that return void; other slots: NULL
+     */
     struct ds_accel_plugin table;
     bool has_table;
     struct ds_accel_verdict verdict;
     ds_accel_plugin_instance_t *instance;
     uint32_t device_count;
     ds_accel_plugin_device_t *device;
-    ds_accel_plugin_stream_t *stream; /* NULL where there are no streams */
+    ds_accel_plugin_stream_t *stream; /* NULL if the plugin has no streams */
     struct ds_accel_backend_info info;
     struct ds_accel_error error;  /* error of the latest call */
     unsigned char error_tail[64]; /* memory after error, for members of a newer host's struct */
@@ -91,7 +94,10 @@ struct ds_accel__check {
     size_t slots[DS_ACCEL__CHECK_SLOTS];
 };
 
-/* A slot's offset in the table. A check is skipped if the plugin lacks a slot in its slots[]. */
+/*
+ * A slot's offset in the table. A check is skipped if the plugin does not implement all slots of
+ * the check's slots[].
+ */
 #define SLOT(name) offsetof(struct ds_accel_plugin, name)
 
 struct ds_accel__check_list {
@@ -113,14 +119,14 @@ const struct ds_accel__check *ds_accel__check_at(size_t position);
 bool ds_accel__check_is_chosen(const struct ds_accel__check *check, const char *only);
 /* True if the check runs on each device; false if it runs only on the first. */
 bool ds_accel__check_is_each(const struct ds_accel__check *check);
-/* The rule's title in docs/plugin-abi.md; NULL if there is no rule of that number. */
+/* The title of the rule DSA-P<number> in docs/plugin-abi.md; NULL if there is no such rule. */
 const char *ds_accel__rule_title(uint32_t rule);
-/* conformance_slots.c: "mem_alloc" for the slot at an offset of the table. */
+/* conformance_slots.c: the name, such as "mem_alloc", of the slot at an offset of the table. */
 const char *ds_accel__slot_name(size_t offset);
 
 /* ---- recording of slot calls (conformance_witness.c) ---------------------------------------- */
 
-#define DS_ACCEL__WITNESS_PAGE 4 /* number of the page's descriptor in the process */
+#define DS_ACCEL__WITNESS_PAGE 4 /* number of the inherited descriptor of struct ds_accel__page */
 #define DS_ACCEL__WITNESS_CALLS 64u
 #define DS_ACCEL__WITNESS_SLOTS (sizeof(struct ds_accel_plugin) / sizeof(void *))
 
@@ -142,7 +148,10 @@ enum ds_accel__witnessed {
     DS_ACCEL__WITNESS_ENTRY
 };
 
-/* Map the page of a descriptor, which stays open for peers. False if that fails. */
+/*
+ * Map the struct ds_accel__page to which the descriptor refers. The descriptor stays open, for peer
+ * processes that inherit it. False if the mapping fails.
+ */
 bool ds_accel__witness_open(int fd);
 int ds_accel__witness_descriptor(void);
 unsigned ds_accel__witness_enter(enum ds_accel__witnessed what);
@@ -150,28 +159,38 @@ void ds_accel__witness_leave(unsigned call, enum ds_accel__witnessed what);
 /* Replace the table's functions by wrappers that record each call and then make it. */
 void ds_accel__witness_table(const struct ds_accel__run *run, struct ds_accel_plugin *table);
 /*
- * Write the calls in flight of one process (0: of all), as ", in mem_alloc and stream_query", or if
- * there are none and process is 0, the last call. Returns the first slot in flight; 0 if there is
- * none.
+ * Write the calls in progress in one process (0: in all processes), as ", in mem_alloc and
+ * stream_query". If there are none and process is 0, write the call that returned last. Returns the
+ * first slot in which a call is in progress; 0: none.
  */
 size_t ds_accel__witness_read(const struct ds_accel__page *of, int process, char *text,
                               size_t text_size);
-/* The call that was in flight when a child of this process terminated; "" if there was none. */
+/*
+ * The calls that were in progress when the process, a child of this one, terminated, as text of
+ * ds_accel__witness_read(); "" if there were none.
+ */
 const char *ds_accel__witness_peer(int process);
 bool ds_accel__witness_has_returned(const struct ds_accel__page *of, size_t slot);
-/* Stop calling a slot. A check that calls it is skipped, and the process exits; why completes the
- * message "mem_alloc ...". */
+/* Do not call a slot any more: a check that calls it is skipped, and the process exits. why is
+ * the part of the message after the slot's name, as in "mem_alloc did not come back in an earlier
+ * check". */
 void ds_accel__witness_refuse(size_t slot, const char *why);
 bool ds_accel__witness_is_refused(size_t slot);
-/* Does the plugin have the slot? The table that checks use always has the slots that return
- * void. */
+/* True if the plugin implements the slot. run->table does not show that for slots that return
+ * void: it has wrappers of all of them, also of missing slots. */
 bool ds_accel__witness_has(size_t slot);
-/* Steps of a check. A step that terminated its process is left out when the check runs again. */
+/*
+ * Steps of a check that consists of several calls. A step that terminated its process is omitted
+ * when the check runs again in a new process.
+ */
 #define DS_ACCEL__WITNESS_STEPS 256u
 void ds_accel__witness_step(unsigned step);
 void ds_accel__witness_refuse_step(unsigned step);
 bool ds_accel__witness_is_refused_step(unsigned step);
-/* Write the slot's name and the reason why it is refused: "mem_alloc ...". */
+/*
+ * Write the slot's name and the reason why the slot is no longer called, as in "mem_alloc did not
+ * come back in an earlier check".
+ */
 void ds_accel__witness_explain(size_t slot, char *why, size_t why_size);
 const char *ds_accel__witness_name(size_t slot);
 
@@ -193,7 +212,10 @@ _Noreturn void ds_accel__say_skipped(const struct ds_accel__run *run, const char
 /* Mark the check as skipped, with the reason. The check must then return. */
 void ds_accel__skip(struct ds_accel__run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Unless is_there, report that the check was skipped because the slot is missing, and exit. */
+/*
+ * If is_there is false, report that the check was skipped because the plugin lacks the slot, and
+ * exit.
+ */
 void ds_accel__need(const struct ds_accel__run *run, bool is_there, const char *slot);
 /* As ds_accel__need(), for the slot at an offset of the run's table. */
 void ds_accel__need_slot(const struct ds_accel__run *run, size_t offset);
@@ -226,12 +248,13 @@ const char *ds_accel__status_text(int32_t status);
 #define WANT_ERROR(run, slot, ...) ds_accel__want_error(run, #slot, CALL(run, slot, __VA_ARGS__))
 
 /*
- * If a call returned DS_ACCEL_ERR_UNSUPPORTED and the device does not set the flag of the call's
- * group, skip the check with the plugin's reason and return true.
+ * If a call returned DS_ACCEL_ERR_UNSUPPORTED and the device does not set the flag that promises
+ * such calls, skip the check, with the plugin's message as the reason, and return true. Otherwise
+ * return false.
  */
 bool ds_accel__lacks(struct ds_accel__run *run, int32_t status, uint64_t flag);
 
-/* Allocate and free memory of the run's device; the check fails if the call does. */
+/* Allocate and free memory of the run's device. If the call fails, the check fails. */
 void *ds_accel__take(struct ds_accel__run *run, uint64_t size_bytes);
 void ds_accel__give(struct ds_accel__run *run, void *pointer);
 /* Copy to and from the device, and wait for the copy. */
@@ -242,8 +265,8 @@ void ds_accel__pattern(unsigned char *bytes, size_t size_bytes, unsigned seed);
 /* Fail the check unless the device's memory contains the pattern of this seed. */
 void ds_accel__want_pattern(struct ds_accel__run *run, const void *device, size_t size_bytes,
                             unsigned seed, const char *what);
-/* Create a stream of the run's device; an event; wait for a stream. The check fails if the call
- * does. */
+/* Create a stream or an event of the run's device; wait for a stream. If the call fails, the
+ * check fails. */
 ds_accel_plugin_stream_t *ds_accel__stream(struct ds_accel__run *run);
 ds_accel_plugin_event_t *ds_accel__event(struct ds_accel__run *run, uint32_t flags);
 void ds_accel__wait(struct ds_accel__run *run, ds_accel_plugin_stream_t *stream);
@@ -272,7 +295,8 @@ struct ds_accel__hold {
     bool is_open;
     bool has_begun;
     bool has_ended;
-    bool is_within; /* the plugin ran the task within a call of the suite: nothing is held */
+    /* the plugin ran the task within the call that queued it, so no work can be held */
+    bool is_within;
 };
 
 /* A call that another thread makes. */
@@ -303,8 +327,8 @@ void ds_accel__caller_start(struct ds_accel__run *run, struct ds_accel__caller *
                             ds_accel__call_t call, void *user_data);
 /* Time limit for a call that must return. */
 #define DS_ACCEL__CALL_NS UINT64_C(5000000000)
-/* Time limit for a call that may also wait. A limit that is too short can hide a plugin's mistake,
- * but not report a false one. */
+/* Time limit for a call that is allowed to wait. If the limit is too short, a check can miss a
+ * defect of a plugin, but cannot report a defect that does not exist. */
 #define DS_ACCEL__GRACE_NS UINT64_C(200000000)
 bool ds_accel__caller_returns(struct ds_accel__caller *caller, uint64_t within_ns);
 /* Wait for the call to return, copy its error to the run, and return its status. */
@@ -314,9 +338,10 @@ int32_t ds_accel__caller_finish(struct ds_accel__run *run, struct ds_accel__call
 bool ds_accel__want_prompt(struct ds_accel__run *run, struct ds_accel__hold *gate, int32_t wanted,
                            const char *slot, ds_accel__call_t call, void *user_data);
 /*
- * As ds_accel__want_prompt(), for a call that only prepares what is checked. If the call waits, the
- * gate is opened, the check is skipped and the function returns false, because another rule covers
- * the wait.
+ * Make a call that prepares a check, while the gate is closed. If the call waits for the gate, open
+ * the gate, skip the check and return false: the check of another rule covers such waits. Also skip
+ * the check and return false if the gate's task ran within the call. If the call fails, the check
+ * fails.
  */
 bool ds_accel__prepare(struct ds_accel__run *run, struct ds_accel__hold *gate, const char *slot,
                        ds_accel__call_t call, void *user_data);
@@ -324,10 +349,10 @@ bool ds_accel__prepare(struct ds_accel__run *run, struct ds_accel__hold *gate, c
 /* ---- bringing the plugin up (conformance_start.c) ------------------------------------------- */
 
 /* Load the plugin and call its entry function, in a check of the stage FILE. False if the plugin
- * cannot be loaded; then why has the reason. */
+ * cannot be loaded; then why contains the reason. */
 bool ds_accel__run_load(struct ds_accel__run *run, char *why, size_t why_size);
-/* Bring the plugin up to the stage. False if that fails; then why has the reason. If the plugin
- * cannot be loaded, the process exits. */
+/* Bring the plugin up to the stage. False if that fails; then why contains the reason. If the
+ * plugin cannot be loaded, the process exits. */
 bool ds_accel__run_bring_up(struct ds_accel__run *run, enum ds_accel__stage stage, char *why,
                             size_t why_size);
 /* Report to the suite's caller that the plugin cannot be checked, and exit. */
@@ -335,7 +360,7 @@ _Noreturn void ds_accel__run_give_up(const char *why);
 /* If there are devices but not the run's device, report that to the suite's caller and exit.
  * Skipping all checks that need the device would look like success. */
 void ds_accel__run_check_device(const struct ds_accel__run *run, uint32_t device_count);
-/* Is any of the slots refused? Then why has the reason. */
+/* True if any of the slots must no longer be called; then why contains the reason. */
 bool ds_accel__slots_are_refused(const size_t *slots, size_t count, char *why, size_t why_size);
 
 /* ---- other helpers for checks --------------------------------------------------------------- */
@@ -348,17 +373,17 @@ ds_accel_plugin_device_t *ds_accel__run_open(struct ds_accel__run *run,
                                              ds_accel_plugin_instance_t *instance,
                                              uint32_t device_index);
 /*
- * Start the plugin in another process, and store in peer the number of devices there and the
- * descriptions of the first DS_ACCEL__PEER_DEVICES by ds_accel__describe_device(). The caller sets
- * the inputs of peer: a variable of the process's environment, and handles of exported memory and
- * of an event, which the process opens and uses. False if the process did not finish; then problem
- * may have the reason.
+ * Start the plugin in another process, the peer, and store in *peer the number of devices that the
+ * peer finds and the descriptions of the first DS_ACCEL__PEER_DEVICES, by
+ * ds_accel__describe_device(). The caller sets the inputs: an environment variable of the peer, and
+ * handles of exported memory and of an event, which the peer opens and uses. False if the peer did
+ * not finish; then peer->problem contains the reason, if known.
  */
 #define DS_ACCEL__PEER_DEVICES 8u
 #define DS_ACCEL__PEER_HANDLE 1024u
 #define DS_ACCEL__PEER_BYTES \
-    5000u /* size of shared memory; it has the pattern PEER_SEED when opened ... */
-#define DS_ACCEL__PEER_SEED 50u /* ... and the pattern of the next seed when closed */
+    5000u /* size of the shared memory, which the caller fills with the pattern of PEER_SEED */
+#define DS_ACCEL__PEER_SEED 50u /* the peer then writes the pattern of the next seed */
 struct ds_accel__peer {
     const char *variable; /* NULL: none */
     const char *value;
@@ -369,10 +394,11 @@ struct ds_accel__peer {
     char problem[256];
 };
 bool ds_accel__run_peer(struct ds_accel__run *run, struct ds_accel__peer *peer);
-/* The other side of ds_accel__run_peer(), called in the started process. */
+/* The part of ds_accel__run_peer() that runs in the peer process. */
 void ds_accel__serve_peer(struct ds_accel__run *run);
-/* Report to the suite's caller the number of devices, and the variable and value that show the
- * devices in reverse order, or only the last device; "" if the backend has no such variable
+/* Report to the suite's caller the number of devices, and a setting of the environment variable
+ * that selects devices: the value that reverses the order of the devices, or if there is none, the
+ * value that hides all devices but the last. Both texts are "" if the backend has no such variable
  * (conformance_devices.c). */
 void ds_accel__say_devices(struct ds_accel__run *run);
 /* Write a description of a device, from everything that the plugin reports about it except its
@@ -383,7 +409,10 @@ void ds_accel__describe_device(struct ds_accel__run *run, uint32_t device_index,
  * rule) and line is the report's first line (conformance_output.c). */
 bool ds_accel__find_report(const char *text, size_t size, uint32_t *rule_out, char *line,
                            size_t line_size);
-/* A ds_accel__conduct_t that fails the check, unless the configuration tolerates the finding. */
+/*
+ * Callback of the type ds_accel__conduct_t: fails the check because of a side effect of the plugin,
+ * unless the configuration tolerates this side effect.
+ */
 void ds_accel__want_no_conduct(void *user_data, enum ds_accel__reason_id reason,
                                const char *detail);
 /* Fail the check if the process has printed anything, stdout or stderr is closed, or stdin is not

@@ -24,11 +24,12 @@ struct held {
     unsigned char *memory[2];
     void *pinned; /* NULL: none */
     ds_accel_plugin_graph_exec_t *exec;
-    ds_accel_plugin_event_t *first; /* an event that was already reached */
+    /* an event whose work had completed before the gate was queued */
+    ds_accel_plugin_event_t *first;
     ds_accel_plugin_device_t *peer;
     uint64_t timeout_ns;
     uint32_t event_flags;
-    int32_t answer; /* result of a query */
+    int32_t answer; /* status or value that a query returned */
 };
 
 static bool hold(struct ds_accel__run *run, struct held *held)
@@ -113,8 +114,8 @@ static int32_t copy_peer(struct ds_accel__run *run, void *user_data)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Check that waits time out: with a timeout of zero, one below a runtime's resolution, and a short
- * one. False if the check was skipped. */
+/* Check that a wait for held work times out, with timeouts of 0, of 1 ns (below the resolution
+ * of a runtime) and of TIMEOUT_NS. False if the check was skipped. */
 static bool check_deadlines(struct ds_accel__run *run, struct held *held, const char *slot,
                             ds_accel__call_t wait)
 {
@@ -139,7 +140,9 @@ static bool check_deadlines(struct ds_accel__run *run, struct held *held, const 
 struct endless_wait {
     const char *slot;
     ds_accel__call_t wait;
-    size_t count; /* number of timeouts to use: only one thread at a time may call a stream */
+    /* number of timeouts to use, each on a thread of its own; 1 for a stream, which only one
+     * thread at a time may use */
+    size_t count;
 };
 
 /* Check that waits return when the work completes. The timeouts are an hour, a time that no clock
@@ -258,7 +261,7 @@ static void check_no_time(struct ds_accel__run *run)
 
 /* ---- calls during a wait -------------------------------------------------------------------- */
 
-/* Use handles that the wait does not involve. */
+/* Make calls with a stream, an event and memory that the other thread's wait does not involve. */
 static int32_t use_others(struct ds_accel__run *run, void *user_data)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
@@ -295,7 +298,8 @@ static void look_beside(struct ds_accel__run *run, const char *slot, ds_accel__c
     if (held.event == NULL || ds_accel__prepare(run, &held.gate, "event_record", record, &held)) {
         snprintf(what, sizeof(what), "a call of another thread during %s", slot);
         ds_accel__caller_start(run, &caller, wait, &held);
-        (void)ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS); /* the call is waiting now */
+        /* after this time the call is waiting */
+        (void)ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS);
         ds_accel__want_prompt(run, &held.gate, DS_ACCEL_OK, what, use_others, NULL);
         ds_accel__gate_open(&held.gate);
         ds_accel__want(run, DS_ACCEL_OK, slot, ds_accel__caller_finish(run, &caller));
@@ -333,8 +337,8 @@ static void give_memory(struct ds_accel__run *run, struct held *held)
     ds_accel__give(run, held->memory[1]);
 }
 
-/* Record an event after the gate, queue a wait for the event and a copy on the other stream, and
- * fail if the other stream is then done. */
+/* Record an event after the gate. On the other stream, queue a wait for this event and then a
+ * copy. Fail if the other stream is done while the gate is still closed. */
 static void queue_behind_event(struct ds_accel__run *run, struct held *held)
 {
     struct ds_accel__hold *gate = &held->gate;
@@ -362,8 +366,8 @@ static void check_wait_event(struct ds_accel__run *run)
     give_memory(run, &held);
 }
 
-/* Make the other stream wait also for an event that is already reached, which must not replace its
- * earlier wait. */
+/* Make the other stream wait also for an event that has already completed. This wait must not
+ * replace the stream's earlier wait for held work. */
 static int32_t wait_first(struct ds_accel__run *run, void *user_data)
 {
     const struct held *held = user_data;
@@ -405,7 +409,7 @@ static void check_two_waits(struct ds_accel__run *run)
     give_memory(run, &held);
 }
 
-/* Fill and copy on the other stream, and wait for both. */
+/* Queue a fill and a copy on the other stream, and wait for that stream. */
 static int32_t work_beside(struct ds_accel__run *run, void *user_data)
 {
     struct held *held = user_data;
@@ -434,7 +438,7 @@ static const struct {
     const char *name;
     size_t slot;
     ds_accel__call_t call;
-    /* needs pinned memory, because a copy of other host memory may complete at once */
+    /* the call needs pinned memory, because a copy to or from other host memory may wait */
     bool is_pinned;
 } queued[] = {
     {"mem_fill_async", SLOT(mem_fill_async), fill, false},

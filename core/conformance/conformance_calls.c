@@ -126,7 +126,7 @@ REFUSAL(name_past_end, struct text, env_name_get, run->instance, DS_ACCEL_ENV_LI
 REFUSAL(alloc_alignment, void *, mem_alloc, run->device, MEMORY_BYTES, 3, 0, &out)
 REFUSAL(import_nothing, void *, dmabuf_import, run->device, -1, 0, MEMORY_BYTES, &out)
 
-/* Handles that no process exported. */
+/* A handle that no process exported: all bytes are 0. */
 static const unsigned char no_handle[DS_ACCEL__PEER_HANDLE];
 
 REFUSAL(open_nothing, void *, ipc_memory_open, run->device, no_handle,
@@ -151,7 +151,7 @@ static int32_t foreign_pointer(struct ds_accel__run *run, bool *is_touched_out)
     return status;
 }
 
-/* Create a stream with a priority below the lowest. */
+/* Create a stream with a priority below the lowest valid priority. */
 static int32_t low_priority(struct ds_accel__run *run, bool *is_touched_out)
 {
     ds_accel_plugin_stream_t *out;
@@ -401,7 +401,8 @@ static int32_t visit_fill(struct ds_accel__run *run)
     return status;
 }
 
-/* Record an event, wait for it and query it. Returns the last status other than OK. */
+/* Record an event, make a stream wait for it, and wait for it. Returns the status of the first
+ * call that failed; DS_ACCEL_OK if none failed. */
 static int32_t visit_record(struct ds_accel__run *run)
 {
     ds_accel_plugin_event_t *event = NULL;
@@ -712,7 +713,8 @@ static void forget_refusal(struct ds_accel__run *run, const struct ds_accel__ref
     (void)user_data;
 }
 
-/* Make all calls; the check passes if the process is still alive. */
+/* Make all calls of both collections. The check fails only if one of them terminates the
+ * process. */
 static void check_survival(struct ds_accel__run *run)
 {
     ds_accel__refuse_all(run, forget_refusal, NULL);
@@ -728,12 +730,13 @@ static void want_supported(struct ds_accel__run *run, const struct ds_accel__tou
                            int32_t status, void *user_data)
 {
     (void)user_data;
-    /* Every vendor's API has this query, but this machine's device may lack the feature. */
+    /* may_lack: the call is valid on every machine, but reports ERR_UNSUPPORTED if the device
+     * lacks the feature. */
     if (status == DS_ACCEL_ERR_UNSUPPORTED && stop->may_lack) {
         return;
     }
-    /* A separate library, which may not be installed, lists processes. An empty list would be
-     * wrong. */
+    /* telemetry_processes may need a separate library of the vendor. If the library is not
+     * installed, ERR_UNSUPPORTED is correct, and an empty list would be wrong. */
     if (status == DS_ACCEL_ERR_UNSUPPORTED && stop->slot == SLOT(telemetry_processes)) {
         EXPECT(run, names_library(run->error.message),
                "%s returns DS_ACCEL_ERR_UNSUPPORTED, and names no missing library: %s",
@@ -791,8 +794,8 @@ static void check_current(struct ds_accel__run *run)
     struct current before = {0, NULL};
     ds_accel_plugin_device_t *other = NULL;
 
-    /* Make another device the current one, so that a call that changes the current device to its
-     * own is detected. */
+    /* Make another device the current device. A call that makes its own device current, and does
+     * not restore the current device, is then detected. */
     if (run->device_count > 1 && run->table.device_set_current != NULL) {
         other = ds_accel__run_open(run, run->instance, (run->device_index + 1) % run->device_count);
         WANT(run, DS_ACCEL_OK, device_set_current, other);

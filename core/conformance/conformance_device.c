@@ -161,9 +161,10 @@ static void check_index_status(struct ds_accel__run *run)
     }
 }
 
-#define NODES_LIMIT 4096u /* most NUMA nodes that the kernel supports */
+#define NODES_LIMIT 4096u /* more NUMA nodes than the kernel supports */
 
-/* Fail if a field that the device reports as valid has an undefined value. */
+/* Fail if a field that the device marks as valid in identity->valid has a value that the ABI
+ * does not define. */
 static void want_plausible(struct ds_accel__run *run,
                            const struct ds_accel_device_identity *identity)
 {
@@ -291,7 +292,7 @@ static void check_apart(struct ds_accel__run *run)
 static void check_link(struct ds_accel__run *run, uint32_t index, const struct ds_accel_link *link)
 {
     const char *address = link->peer_pci_address;
-    /* DSA-P25, not this check, requires the NUL. */
+    /* DSA-P25 requires the NUL, so a missing NUL does not fail this check. */
     const bool has_end = memchr(address, '\0', sizeof(link->peer_pci_address)) != NULL;
 
     EXPECT(run, link->kind <= DS_ACCEL_LINK_OTHER, "a link of device %u has the kind %u", index,
@@ -335,7 +336,8 @@ static uint32_t count_links(struct ds_accel__run *run, uint32_t from, uint32_t t
     return found;
 }
 
-/* Check that both devices of a link report it. */
+/* Check that for each pair of devices, both report the same number of links of each kind to each
+ * other. */
 static void check_both_ends(struct ds_accel__run *run)
 {
     for (uint32_t i = 0; i < run->device_count; i++) {
@@ -352,7 +354,8 @@ static void check_both_ends(struct ds_accel__run *run)
     }
 }
 
-/* Check that all functions report about the same total memory of the device; 0: not reported. */
+/* Check that all functions that report the device's total memory report about the same number of
+ * bytes. A total of 0 means not reported and is ignored. */
 static void check_totals(struct ds_accel__run *run)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};

@@ -18,8 +18,9 @@
 
 #define SHOWN_LIMIT 64u
 
-/* Make the variable's value that shows all devices in reverse order, or if the variable can only
- * hide devices, that shows only the last device. */
+/* Write a value of the environment variable that selects devices: the value with which a process
+ * sees all devices in reverse order. If the variable cannot reorder devices, the value with which a
+ * process sees only the last device. False if the plugin supports neither value. */
 static bool make_value(struct ds_accel__run *run, const char *variable, char *value,
                        uint32_t value_size)
 {
@@ -91,8 +92,8 @@ static void close_others(struct ds_accel__run *run, const struct others *others)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Fail if the memory is reported to be on another device. A device index of -1 means unknown, which
- * DSA-P71 covers. */
+/* Fail if mem_pointer_info reports that the memory is on another device. A device index of -1
+ * means unknown, and does not fail this check, because DSA-P71 covers it. */
 static void want_here(struct ds_accel__run *run, const void *pointer, const char *slot)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info), .device_index = -1};
@@ -108,7 +109,10 @@ static void check_pointers(struct ds_accel__run *run)
     struct others others;
     void *pointer = NULL;
 
-    /* Allocate while another device is the current one. */
+    /*
+     * The allocation must use its own device, even if another device is the thread's current
+     * device.
+     */
     if (open_others(run, &others) && run->table.device_set_current != NULL) {
         WANT(run, DS_ACCEL_OK, device_set_current, others.devices[0]);
     }
@@ -122,7 +126,9 @@ static void check_pointers(struct ds_accel__run *run)
         ds_accel__wait(run, run->stream);
     }
     close_others(run, &others);
-    run->is_skipped = false; /* open_others() skipped the check, which also runs with one device */
+    /* if there is only one device, open_others() has marked the check as skipped, but this check
+     * is useful with one device, too */
+    run->is_skipped = false;
 }
 
 static bool read_allocated(struct ds_accel__run *run, ds_accel_plugin_device_t *device,
@@ -135,7 +141,10 @@ static bool read_allocated(struct ds_accel__run *run, ds_accel_plugin_device_t *
     return (stats.valid & DS_ACCEL_STATS_COUNTS) != 0;
 }
 
-/* Check the memory statistics of this process, which only calls of this check change. */
+/*
+ * Check that an allocation changes only the statistics of its own device. Nothing else in this
+ * process allocates memory during the check.
+ */
 static void check_counts(struct ds_accel__run *run)
 {
     struct others others;
@@ -174,7 +183,9 @@ static bool read_available(struct ds_accel__run *run, ds_accel_plugin_device_t *
     return (info.valid & DS_ACCEL_MEMORY_AVAILABLE) != 0;
 }
 
-/* The decrease of available memory since before; 0 if it increased. */
+/*
+ * The number of bytes by which the available memory is now less than `before`; 0 if it is not less.
+ */
 static uint64_t drop(struct ds_accel__run *run, ds_accel_plugin_device_t *device, uint64_t before)
 {
     uint64_t now = 0;

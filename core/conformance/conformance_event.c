@@ -36,7 +36,7 @@ static void check_reached(struct ds_accel__run *run)
            ds_accel__status_text(status));
     EXPECT(run, status != DS_ACCEL_OK || atomic_load(&slow.is_done),
            "event_query: DS_ACCEL_OK before the work was done");
-    /* If a query reports the event as reached, a wait returns at once. */
+    /* If the query reports the event as complete, a wait with a timeout of 0 must succeed. */
     WANT(run, DS_ACCEL_OK, event_synchronize, event, status == DS_ACCEL_OK ? 0 : UINT64_MAX);
     EXPECT(run, atomic_load(&slow.is_done), "event_synchronize returned before the work was done");
     WANT(run, DS_ACCEL_OK, event_query, event);
@@ -63,8 +63,9 @@ static void check_timeout(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* Check an event that is recorded a second time, after more work: it is reached only when that work
- * is done, as the event `between` is. */
+/* Check an event that is recorded a second time, after more work. A wait for the event must then
+ * wait for this work, so the event `between`, recorded after the same work, must be complete,
+ * too. */
 static void check_record_again(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
@@ -105,7 +106,7 @@ static void take_time(void *user_data, int32_t status)
 /*
  * Check the unit of the time between two events: it is at least the duration of the work between
  * them, and at most the time that the host measured around them. A tolerance of a factor of 2
- * allows for a clock of the device's own; a wrong unit is a factor of 1000.
+ * allows for the inaccuracy of the device's clock; a wrong unit is a factor of 1000.
  */
 static void check_unit(struct ds_accel__run *run)
 {
@@ -117,7 +118,8 @@ static void check_unit(struct ds_accel__run *run)
     double elapsed = -1;
     double around;
     double within;
-    bool is_early; /* the event does not wait for the work, which DSA-P56 covers */
+    /* `last` is reported complete before the work is done; DSA-P56 covers this defect */
+    bool is_early;
 
     WANT(run, DS_ACCEL_OK, event_record, first, stream);
     WANT(run, DS_ACCEL_OK, stream_host_task, stream, take_time, &task);

@@ -246,8 +246,8 @@ static void check_variables(struct ds_accel__run *run)
     }
 }
 
-/* Fail unless another process with the variable's value for these devices sees exactly these
- * devices. */
+/* Set the variable in another process to the value that selects these devices, and fail unless
+ * that process sees exactly these devices, in this order. */
 static void want_shown(struct ds_accel__run *run, const char *variable, const uint32_t *indices,
                        uint32_t count)
 {
@@ -270,8 +270,9 @@ static void want_shown(struct ds_accel__run *run, const char *variable, const ui
     }
 }
 
-/* Check values that show the devices in reverse order and the last device alone. If the variable
- * can only hide devices, the original order is used in place of the reverse. */
+/* Check the values of the variable that select all devices in reverse order, and the last device
+ * alone. If the variable cannot reorder devices, check the value for all devices in the original
+ * order instead of the first value. */
 static void check_shown(struct ds_accel__run *run)
 {
     uint32_t count = run->device_count < DS_ACCEL__PEER_DEVICES ? run->device_count
@@ -316,8 +317,8 @@ static void draw(struct ds_accel__run *run, float *numbers)
     ds_accel__give(run, memory);
 }
 
-/* Check that exactly the requested number of values is written, and that they cover the whole
- * range. */
+/* Check that the generator writes exactly the requested number of values, and that the values
+ * are spread over the whole requested range. */
 static void check_spread(struct ds_accel__run *run)
 {
     unsigned char edge[64];

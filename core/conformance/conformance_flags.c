@@ -30,8 +30,8 @@ static bool has_flag(struct ds_accel__run *run, uint64_t flag, const char *name)
 
 /* ---- implicit behaviour of a device --------------------------------------------------------- */
 
-/* If DS_ACCEL_FLAG_SYNCHRONIZED is set, check that a host task runs within its call. A task that is
- * still held after the call returned was queued. */
+/* If DS_ACCEL_FLAG_SYNCHRONIZED is set, check that a host task runs within its call. If the task
+ * is still waiting for the gate after the call returned, the call only queued it. */
 static void check_synchronized(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream;
@@ -85,7 +85,8 @@ static void check_order(struct ds_accel__run *run, struct order *order, const ch
     ds_accel__put(run, order->second, bytes, BYTES);
     if (ds_accel__gate_close(run, &gate, order->writer)) {
         ds_accel__caller_start(run, &caller, queue_order, order);
-        /* The call may wait for the gate. */
+        /* If queue_order() waits for the gate, no reader is started; the copied bytes are
+         * checked below. */
         if (ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS)) {
             ds_accel__caller_start(run, &reader, wait_reader, order);
             (void)ds_accel__caller_returns(&reader, DS_ACCEL__GRACE_NS);
@@ -223,8 +224,9 @@ static void check_handles(struct ds_accel__run *run)
 
 /* ---- the flags of calls --------------------------------------------------------------------- */
 
-/* Check the status of a call with a flag of the first ABI version: the plugin may accept the flag
- * or return ERR_UNSUPPORTED. True if the call accepted it. */
+/* Check the status of a call with a flag that exists since the first ABI version: the plugin may
+ * accept the flag or return ERR_UNSUPPORTED, but must not reject it as unknown. True if the plugin
+ * accepted the flag. */
 static bool is_taken(struct ds_accel__run *run, const char *slot, uint32_t flag, int32_t status)
 {
     EXPECT(run, status != DS_ACCEL_ERR_INVALID,

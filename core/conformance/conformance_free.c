@@ -132,7 +132,8 @@ static int32_t wait_other(struct ds_accel__run *run, void *user_data)
     return CALL(run, stream_synchronize, pending->other, UINT64_MAX);
 }
 
-/* Open the gate, after giving work that does not wait for the gate time to run. */
+/* Open the gate, but first wait for DS_ACCEL__GRACE_NS, so that work on the other stream that
+ * wrongly does not wait for the gate runs before it. */
 static void open_gate(struct ds_accel__run *run, struct pending *pending)
 {
     struct ds_accel__caller caller;
@@ -158,8 +159,8 @@ static void want_target(struct ds_accel__run *run, struct pending *pending, cons
     free(bytes);
 }
 
-/* Queue work after the gate, release an object that the work uses, open the gate, and check the
- * results. False if the check was skipped. */
+/* Queue work after the gate by queue(), release an object that the work uses by let_go(), open
+ * the gate, and check the results of the work. False if the check was skipped. */
 static bool check_held(struct ds_accel__run *run, struct pending *pending, const char *slot,
                        ds_accel__call_t queue, ds_accel__call_t let_go)
 {

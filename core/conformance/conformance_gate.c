@@ -97,7 +97,7 @@ bool ds_accel__want_prompt(struct ds_accel__run *run, struct ds_accel__hold *gat
 bool ds_accel__prepare(struct ds_accel__run *run, struct ds_accel__hold *gate, const char *slot,
                        ds_accel__call_t call, void *user_data)
 {
-    /* the slot that last waited: its calls get a short limit */
+    /* the slot whose call last waited for the gate; further calls of it get a short time limit */
     static char slow_slot[64];
     struct ds_accel__caller caller;
     bool is_prompt;
@@ -125,7 +125,7 @@ static void hold(void *user_data, int32_t status)
     (void)status;
     pthread_mutex_lock(&gate->lock);
     gate->has_begun = true;
-    gate->is_within = is_calling; /* waiting here would block the thread that opens the gate */
+    gate->is_within = is_calling; /* if true, do not wait: this thread must later open the gate */
     pthread_cond_broadcast(&gate->changed);
     while (!gate->is_open && !is_calling) {
         pthread_cond_wait(&gate->changed, &gate->lock);

@@ -130,7 +130,8 @@ static void check_launches_in_a_row(struct ds_accel__run *run)
     ds_accel_plugin_graph_exec_t *exec;
 
     if (CALL(run, stream_host_task, stream, count_task, &runs) != DS_ACCEL_OK) {
-        ds_accel__skip(run, "%.200s", run->error.message); /* covered by another check */
+        /* another check tests whether host tasks can be captured */
+        ds_accel__skip(run, "%.200s", run->error.message);
         CALL(run, graph_capture_end, stream, &graph);
         run->table.graph_destroy(graph);
         run->table.stream_destroy(stream);
@@ -242,8 +243,8 @@ static void check_broken(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* Check a second graph_capture_begin() on a capturing stream: the capture continues or is broken,
- * and graph_capture_end() works. */
+/* Check a second graph_capture_begin() on a stream that is already capturing. The first capture
+ * may continue or become invalid; in both cases graph_capture_end() must end it. */
 static void check_begun_twice(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = begin(run);

@@ -95,8 +95,9 @@ static const struct {
     {DS_ACCEL_FLAG_DMABUF, SLOT(dmabuf_export), SLOT(dmabuf_release)},
 };
 
-/* True if the plugin does not report whether the installed runtime supports the slot. A plugin has
- * one table for all versions of a runtime, and leaves the flag unknown over an older runtime. */
+/* True if the plugin does not report whether the installed runtime supports the slot. A plugin
+ * has the same table with all versions of a runtime; with an older runtime, it omits the slot's
+ * flag from info.flags_known. */
 static bool is_left_open(const struct ds_accel__run *run, size_t offset)
 {
     for (size_t i = 0; i < ARRAY_SIZE(flagged); i++) {

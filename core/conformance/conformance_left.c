@@ -13,14 +13,15 @@
 
 #define GROUP "left"
 #define ROUNDS 8
-/* Windows of ROUNDS rounds each: growth in every window but the first is a leak. While memory still
- * grows in the last window, more windows follow: on a busy machine, threads of earlier rounds exit
- * late, and the C library maps a limited number of further heaps and stacks for the next rounds. */
+/* A check runs WINDOWS windows of ROUNDS rounds each; growth in every window but the first is a
+ * leak. If memory grew in all of them, up to MOST_WINDOWS windows run, because growth may also come
+ * from the C library: on a busy machine, threads of earlier rounds exit late, and it maps a limited
+ * number of further heaps and stacks for the next rounds. */
 #define WINDOWS 4
 #define MOST_WINDOWS 12
-/* A leak per round is at least this large: the size of a handle or queue. Runtimes lose smaller
- * amounts with each context, which is not the plugin's mistake; LeakSanitizer distinguishes the
- * two. */
+/* Growth of the heap per round that counts as a leak of the plugin: about the size of a handle
+ * or queue. Vendors' runtimes leak smaller amounts with each context that they create, and only
+ * LeakSanitizer can tell such a leak from a leak of the plugin. */
 #define LEAK_BYTES 512u
 #define SETTLE_TRIES 200 /* milliseconds; the kernel lists a joined thread for a moment */
 
@@ -68,15 +69,16 @@ static struct counts count(size_t thread_limit)
                            mapped_pages()};
 }
 
-/* True if fewer objects were added than rounds, or if the configuration tolerates the growth. */
+/* True if less than one object per round was added, or if the configuration tolerates the
+ * growth. */
 static bool has_no_growth(const struct ds_accel__run *run, enum ds_accel__reason_id reason,
                           size_t rounds, size_t before, size_t after)
 {
     return after < before + rounds || ds_accel__conduct_is_tolerated(run->candidate, reason);
 }
 
-/* Run the rounds, and fail if each adds an object to the process. Objects that are created only
- * once are created in the first window. */
+/* Call round() repeatedly, and fail if the process's objects grow by at least one per round. The
+ * first window is not counted, because objects that are created only once appear in it. */
 static void want_no_growth(struct ds_accel__run *run, const char *what,
                            void (*round)(struct ds_accel__run *run))
 {

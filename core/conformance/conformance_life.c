@@ -94,7 +94,8 @@ static char *take_page(struct ds_accel__run *run, size_t *page_bytes_out)
     return pages;
 }
 
-/* Make a copy that ends where readable memory ends. */
+/* Return a copy of the data that ends at the end of readable memory, so that a read past it
+ * crashes. */
 static void *copy_to_edge(struct ds_accel__run *run, const void *data, size_t size_bytes)
 {
     size_t page;
@@ -103,8 +104,8 @@ static void *copy_to_edge(struct ds_accel__run *run, const void *data, size_t si
     return memcpy(start + page - size_bytes, data, size_bytes);
 }
 
-/* Make a copy of the host's table. take_away() makes the copy inaccessible, so that later use of it
- * crashes. */
+/* Return a copy of the host's table. take_away() later makes the copy inaccessible, so that a
+ * plugin that still uses it crashes. */
 static const struct ds_accel_host *lend_host(struct ds_accel__run *run)
 {
     size_t page;
@@ -119,7 +120,8 @@ static void take_away(struct ds_accel__run *run, const struct ds_accel_host *len
            "mprotect() failed");
 }
 
-/* Use the plugin as a program does: start it, count, open and close devices. */
+/* Use the plugin as a program does: start an instance, count devices, open a device and close
+ * it. Returns the instance. */
 static ds_accel_plugin_instance_t *use(struct ds_accel__run *run, const struct ds_accel_host *host)
 {
     ds_accel_plugin_instance_t *instance = ds_accel__run_init(run, host);
@@ -179,8 +181,8 @@ static void check_verdict(struct ds_accel__run *run)
            "variant has no end");
 }
 
-/* Start the plugin in a child that was forked after probe. Returns the child's exit code: the
- * number of the step that failed. */
+/* Start the plugin in a child that was forked after probe. Returns the child's exit code: 0, or
+ * the number of the step that failed. */
 static int start_in_child(struct ds_accel__run *run)
 {
     ds_accel_plugin_instance_t *instance = NULL;

@@ -159,7 +159,7 @@ static void check_limit(struct ds_accel__run *run)
     inside = ds_accel__take(run, MIB);
     WANT(run, DS_ACCEL_ERR_NO_MEMORY, mem_alloc, run->device, 4 * MIB, 0, 0, &beyond);
     ds_accel__give(run, inside);
-    for (int i = 0; i < 16; i++) { /* freed memory does not count towards the limit */
+    for (int i = 0; i < 16; i++) { /* memory that was freed must not count towards the limit */
         ds_accel__give(run, ds_accel__take(run, 3 * MIB));
     }
     WANT(run, DS_ACCEL_OK, mem_set_limit, run->device, 0);
@@ -380,7 +380,7 @@ static void check_other_kinds(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* Check queued copies of kinds that a device need not support. */
+/* Check queued copies whose kind (DS_ACCEL_COPY_*) a device need not support. */
 static void check_queued_kinds(struct ds_accel__run *run)
 {
     static unsigned char from[5000], to[sizeof(from)];
@@ -425,7 +425,8 @@ static void check_async_copies(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* Check copies of pinned memory, which most runtimes copy in another way. */
+/* Check copies from and to pinned memory, for which most runtimes use other code than for
+ * ordinary memory. */
 static void check_pinned_copies(struct ds_accel__run *run)
 {
     const size_t size = 5003;
@@ -467,8 +468,8 @@ static void check_pinned_copies(struct ds_accel__run *run)
 #define EDGE 4096u /* size of the checked margins around the copy */
 #define ODD 13u
 
-/* A call that copies. All kinds of copies are checked by the same function, with the same
- * requirements. */
+/* A function that copies memory by one of the plugin's slots and returns when the copy is
+ * complete. check_large() has the same requirements for all of them. */
 typedef void (*copier_t)(struct ds_accel__run *run, void *to, const void *from, size_t size,
                          uint32_t kind);
 
@@ -505,7 +506,7 @@ static void check_large(struct ds_accel__run *run, copier_t copy)
 
     EXPECT(run, wanted != NULL && given != NULL, "host memory is exhausted");
     ds_accel__pattern(given, whole, 14);
-    /* In small pieces, because large copies are what is checked. */
+    /* Write small pieces, because this check must not rely on the large copies that it tests. */
     for (size_t i = 0; i < whole; i += EDGE) {
         size_t piece = whole - i < EDGE ? whole - i : EDGE;
 
@@ -645,7 +646,8 @@ static void check_pointer(struct ds_accel__run *run)
     ds_accel__give(run, pointer);
     EXPECT(run, ask(run, pointer).base_address != (uintptr_t)pointer,
            "freed memory is reported as allocated");
-    for (int i = 0; i < 8 && first.allocation_id != 0; i++) { /* the address is often the same */
+    /* a new allocation often reuses the address */
+    for (int i = 0; i < 8 && first.allocation_id != 0; i++) {
         void *again = ds_accel__take(run, 1000);
 
         EXPECT(run, ask(run, again).allocation_id != first.allocation_id,

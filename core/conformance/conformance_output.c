@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Captures the plugin's output in the conformance suite. stdout and stderr of the process are one
- * file in memory of a fixed size, so that a plugin that prints without end cannot fill memory. The
- * process reports the file's length after each check, and the output since the previous check is
- * assigned to that check. A check fails if its output contains a sanitizer's report. The process
- * searches the output after each check, and the suite's caller searches the output printed while
- * the process exits.
+ * Captures the plugin's output in the conformance suite. stdout and stderr of the process that runs
+ * the checks are redirected to one in-memory file of limited size, so that a plugin that prints
+ * without end cannot fill memory. The process reports the file's length after each check, and the
+ * output since the previous check is assigned to that check. A check fails if its output contains a
+ * sanitizer's report. The process searches the output after each check, and the suite's caller
+ * searches the output printed while the process exits.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"

@@ -66,7 +66,8 @@ static void use_handle(struct ds_accel__run *run, const char *text)
     WANT(run, DS_ACCEL_OK, ipc_memory_close, run->device, pointer);
 }
 
-/* Open an event that was reached in the exporting process, and fail unless it is reached here. */
+/* Open an event that has completed in the process that exported it, and fail unless it is
+ * complete in this process, too. */
 static void use_event(struct ds_accel__run *run, const char *text)
 {
     unsigned char handle[DS_ACCEL__PEER_HANDLE];
@@ -119,7 +120,8 @@ static char *peer_request(const struct ds_accel__run *run, const struct ds_accel
         return NULL;
     }
     ds_accel__json_set(tree, "is_peer", json_true(), &failed);
-    if (peer->variable != NULL) { /* the variable may hide the run's device */
+    /* the peer uses its first device, because the variable may hide the run's device */
+    if (peer->variable != NULL) {
         ds_accel__json_set(tree, "device", json_integer(0), &failed);
     }
     if (peer->handle != NULL) {
@@ -183,7 +185,8 @@ static int spawn_with(const char *variable, const char *value, int channel, pid_
     return error;
 }
 
-/* Read lines of JSON until the other process closes the channel. */
+/* Read the other process's lines of JSON into *peer until that process closes the channel. False
+ * if the result is incomplete. */
 static bool read_answers(int channel, struct ds_accel__peer *peer)
 {
     FILE *file = fdopen(channel, "r");

@@ -38,7 +38,7 @@ static json_t *run_tree(const struct ds_accel__suite *suite, const struct ds_acc
     return tree;
 }
 
-/* The combined outcome of a check on all devices. */
+/* The outcomes of one check on all devices, combined. */
 struct summary {
     const struct ds_accel__outcome
         *chosen; /* the first that failed, or else passed, or else was skipped */

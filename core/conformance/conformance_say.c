@@ -44,8 +44,9 @@ void ds_accel__say(const char *format, ...)
     free(line);
 }
 
-/* The size of the output file. stdout and stderr share the file and its offset; the plugin may have
- * closed either. */
+/* The length of the output so far, which is the offset in the output file. stdout and stderr
+ * share the file and this offset, so it can be read from either; the plugin may have closed one of
+ * them. */
 int64_t ds_accel__printed_bytes(void)
 {
     off_t place;

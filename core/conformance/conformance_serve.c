@@ -59,7 +59,7 @@ static char *read_request(void)
     return text;
 }
 
-/* Make a context with the configuration of one plugin. */
+/* Make a context whose configuration has only the settings of one plugin, from the request. */
 static ds_accel_t *make_context(json_t *request, const char *name)
 {
     const char *root = json_string_value(json_object_get(request, "root"));
@@ -88,7 +88,7 @@ static const char *missing_slot(const struct ds_accel__run *run,
     return NULL;
 }
 
-/* Does the check need a slot that the suite no longer calls? */
+/* True if the check needs a slot that the suite no longer calls; then why contains the reason. */
 static bool is_refused(const struct ds_accel__check *check, char *why, size_t why_size)
 {
     size_t count = 0;
@@ -106,8 +106,8 @@ static void run_check(struct ds_accel__run *run, const struct ds_accel__check *c
 
     run->is_skipped = false;
     run->reason[0] = '\0';
-    /* If the process terminates while the plugin is brought up, all checks of the stage are
-     * affected, not only this check. */
+    /* "starts" shows that the plugin is being brought up: if the process terminates now, the
+     * caller attributes this to the stage, not only to this check. */
     ds_accel__say("{s:I, s:i}", "begin", (json_int_t)run->position, "starts", (int)check->stage);
     if (is_refused(check, why, sizeof(why)) ||
         !ds_accel__run_bring_up(run, check->stage, why, sizeof(why))) {
@@ -199,7 +199,8 @@ static _Noreturn void run_as_peer(struct ds_accel__run *run)
     _exit(0);
 }
 
-/* Run a task of the suite's caller that needs a process of its own: a survey or a trial. */
+/* Run the task of the request: serve as a peer, report the devices (survey), make one call of a
+ * slot (trial), or run the checks. Does nothing if the plugin cannot be brought up for the task. */
 static _Noreturn void run_task(struct ds_accel__run *run, const char *only)
 {
     const char *task = json_string_value(json_object_get(run->request, "task"));

@@ -55,7 +55,7 @@ static void check_copy(struct ds_accel__run *run)
     here = ds_accel__take(run, BYTES);
     WANT(run, DS_ACCEL_OK, mem_alloc, peer, BYTES, 0, 0, &there);
     ds_accel__pattern(bytes, BYTES, 40);
-    /* In small pieces, because only the copy between the devices is checked. */
+    /* Write small pieces, because this check tests only the copy between the devices. */
     for (size_t i = 0; i < BYTES; i += PIECE) {
         ds_accel__put(run, here + i, bytes + i, BYTES - i < PIECE ? BYTES - i : PIECE);
     }
@@ -88,7 +88,8 @@ static void check_shared(struct ds_accel__run *run)
 
     EXPECT(run, size > 0 && size <= sizeof(handle), "memory_handle_bytes is %u", size);
     pointer = ds_accel__take(run, SHARED_BYTES);
-    inside = (char *)pointer + SHARED_BYTES / 2; /* the peer opens this address */
+    /* the peer opens memory that begins at this address */
+    inside = (char *)pointer + SHARED_BYTES / 2;
     ds_accel__pattern(bytes, sizeof(bytes), DS_ACCEL__PEER_SEED);
     ds_accel__put(run, inside, bytes, sizeof(bytes));
     WANT(run, DS_ACCEL_OK, ipc_memory_export, run->device, inside, handle, size);
@@ -101,8 +102,8 @@ static void check_shared(struct ds_accel__run *run)
     ds_accel__give(run, pointer);
 }
 
-/* Check that a buffer too small for the handle is an error, and that the handle is not
- * truncated. */
+/* Check that the export fails if the buffer is too small for the handle, and that it writes no
+ * truncated handle. */
 static void check_short_handle(struct ds_accel__run *run)
 {
     unsigned char handle[DS_ACCEL__PEER_HANDLE];
@@ -159,8 +160,8 @@ static void check_short_event(struct ds_accel__run *run)
     run->table.event_destroy(event);
 }
 
-/* Check that an event reached in this process is reached in the peer, and that the peer's
- * destroying it does not affect this process. */
+/* Check that an event that has completed in this process is complete in the peer, too, and that
+ * this process can still use the event after the peer destroyed its handle. */
 static void check_shared_event(struct ds_accel__run *run)
 {
     unsigned char handle[DS_ACCEL__PEER_HANDLE] = {0};

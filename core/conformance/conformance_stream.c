@@ -144,7 +144,8 @@ static void check_query(struct ds_accel__run *run)
                ds_accel__status_text(status));
     } while (status == DS_ACCEL_NOT_READY);
     EXPECT(run, atomic_load(&slow.is_done), "stream_query: DS_ACCEL_OK before the work was done");
-    /* If a query reports the work as complete, a wait returns at once. */
+    /* After the query has reported the work as complete, a wait with a timeout of 0 must
+     * succeed. */
     WANT(run, DS_ACCEL_OK, stream_synchronize, stream, 0);
     run->table.stream_destroy(stream);
 }
@@ -171,8 +172,8 @@ static void check_timeout(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* Check that work queued after a wait for another stream's event runs after the event, even if the
- * event is destroyed before it is reached. */
+/* Check that work queued after a wait for another stream's event runs only after that event has
+ * completed, even if the event is destroyed before (is_destroyed). */
 static void wait_behind(struct ds_accel__run *run, bool is_destroyed, unsigned seed,
                         const char *what)
 {

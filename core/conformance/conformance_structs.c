@@ -20,7 +20,7 @@
 
 /* ---- structs -------------------------------------------------------------------------------- */
 
-static void *ask_pointer; /* the pointer that mem_pointer_info is called with */
+static void *ask_pointer; /* the pointer with which mem_pointer_info is called */
 
 #define ASK(function, ...) \
     static int32_t function(struct ds_accel__run *run, void *out) \
@@ -83,14 +83,15 @@ static void check_structs(struct ds_accel__run *run)
             /* Members have 4 or 8 bytes, so sizes grow by 4; within texts, larger steps suffice. */
             check_size(run, i, size);
             size += size > 160 && size + 68 < structs[i].size ? 60 : 0;
-            /* A probe may be slow, so fewer sizes are tried. */
+            /* Probes may be slow, so only some sizes are tried for the slot probe. */
             size += structs[i].slot == SLOT(probe) && size + 40 < structs[i].size ? 36 : 0;
         }
         check_size(run, i, structs[i].size + NEWER_BYTES);
     }
 }
 
-/* Check that values that do not change between calls are the same in a shorter struct. */
+/* For slots whose values do not change between calls, check that a call with a shorter struct
+ * stores the same values. */
 static void check_short_answers(struct ds_accel__run *run)
 {
     static const size_t steady[] = {SLOT(backend_info), SLOT(device_identity), SLOT(device_info)};
@@ -186,8 +187,9 @@ static bool is_answered(struct ds_accel__run *run, size_t position)
                DS_ACCEL_ERR_UNSUPPORTED;
 }
 
-/* Call the slot at a position of arrays[] with bytes as its array, which is first filled with
- * `before` and may be larger than the capacity passed. Returns the count. */
+/* Fill `capacity` elements of bytes[] with the value `before` and the rest with CANARY. Then
+ * call the slot at a position of arrays[] with bytes as its array. Returns the count that the slot
+ * reported. */
 static uint32_t fill(struct ds_accel__run *run, size_t position, uint32_t stride_bytes,
                      uint32_t capacity, unsigned char before, unsigned char *bytes)
 {
@@ -205,8 +207,9 @@ static uint32_t fill(struct ds_accel__run *run, size_t position, uint32_t stride
     return count;
 }
 
-/* True if the plugin wrote nothing to an element. An element of zeros counts as written, because in
- * a container all values of a process may be hidden. */
+/* True if every byte of the element after its size field is still CANARY, so the plugin wrote
+ * nothing. An element of zeros counts as written, because in a container all values of a process
+ * may be hidden. */
 static bool is_unwritten(const unsigned char *element, uint32_t size)
 {
     for (uint32_t i = sizeof(uint32_t); i < size; i++) {

@@ -11,9 +11,10 @@
 
 struct ds_accel__outcome {
     const char *result; /* NULL: not run */
-    uint32_t rule;      /* the rule that the plugin conforms to or breaks */
+    /* number of the DSA-P rule that the check tests, or that the plugin broke */
+    uint32_t rule;
     uint64_t elapsed_us;
-    size_t slot;  /* slot in flight when the process terminated; 0: none */
+    size_t slot;  /* slot that was being called when the process terminated; 0: none */
     char *output; /* output during the check; NULL: none */
     char detail[512];
 };
@@ -21,7 +22,8 @@ struct ds_accel__outcome {
 /* The checks on one device. */
 struct ds_accel__pass {
     uint32_t device_index;
-    bool is_shown;                      /* the variable sets the visible devices */
+    /* the process runs with `variable` set to `value`, which selects and orders its devices */
+    bool is_shown;
     struct ds_accel__outcome *outcomes; /* outcomes of all checks, by position */
 };
 
@@ -36,7 +38,8 @@ struct ds_accel__suite {
     size_t check_count;
     struct ds_accel__pass passes[DS_ACCEL__PASS_LIMIT];
     size_t pass_count;
-    /* variable that sets the visible devices, with value, in passes with is_shown; "": none */
+    /* environment variable that selects the devices, and its value, for passes with is_shown;
+     * "": none */
     char variable[128];
     char value[1024];
     char unusable[512]; /* why the plugin cannot be checked; "" if it can */

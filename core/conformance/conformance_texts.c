@@ -19,7 +19,8 @@ static void want_clean(struct ds_accel__run *run, const char *what, const char *
 
 #define WANT_CLEAN(run, what, field) want_clean(run, what, field, sizeof(field))
 
-/* Fail unless a text in the plugin's memory is NULL, or a NUL-terminated line of UTF-8. */
+/* Fail unless a pointer to text in the plugin's memory is NULL or refers to a NUL-terminated
+ * line of UTF-8. */
 static void want_clean_lent(struct ds_accel__run *run, const char *what, const char *text)
 {
     EXPECT(run, text == NULL || ds_accel__is_clean_text(text, strnlen(text, 65536) + 1),
@@ -86,7 +87,8 @@ static void check_limit_source(struct ds_accel__run *run)
 
 /* ---- texts of calls ------------------------------------------------------------------------- */
 
-/* Check a name, and that env_name_get fails without writing if the buffer is one byte too small. */
+/* Check that a name is valid, and that env_name_get fails and writes nothing if the buffer is
+ * one byte too small for the name. */
 static void check_name(struct ds_accel__run *run, uint32_t list, uint32_t position, char *name,
                        uint32_t name_size)
 {

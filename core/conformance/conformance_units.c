@@ -15,7 +15,8 @@
 #define MIB (UINT64_C(1) << 20)
 #define FEW 64u
 
-#define CLOCK_LOW_KHZ 5000u      /* a lower value is that of an idle device, or is in MHz */
+/* a lower value is assumed to be in MHz, except for an idle device: is_clock() */
+#define CLOCK_LOW_KHZ 5000u
 #define CLOCK_MOST_KHZ 50000000u /* 50 GHz */
 #define LIMIT_LEAST_MW 2000u     /* 2 W */
 #define POWER_MOST_MW 100000000u /* 100 kW */
@@ -33,8 +34,8 @@ static struct ds_accel_telemetry read_telemetry(struct ds_accel__run *run)
 
 /* ---- sensors -------------------------------------------------------------------------------- */
 
-/* True if a clock is plausible in kHz. A value such as 1500 is in MHz; an idle device may run at
- * 1000 or 2000 kHz. */
+/* True if a clock is plausible in kHz. Values below CLOCK_LOW_KHZ, such as 1500, are assumed to
+ * be in MHz, except multiples of 1000: an idle device may run at 1000 or 2000 kHz. */
 static bool is_clock(uint32_t khz)
 {
     return khz <= CLOCK_MOST_KHZ && (khz >= CLOCK_LOW_KHZ || khz % 1000 == 0);
@@ -77,7 +78,10 @@ static void check_sensors(struct ds_accel__run *run)
     want_clock(run, "core", (now.valid & DS_ACCEL_TELEMETRY_CORE_CLOCK) != 0, now.core_clock_khz);
     want_clock(run, "memory", (now.valid & DS_ACCEL_TELEMETRY_MEMORY_CLOCK) != 0,
                now.memory_clock_khz);
-    /* A value from 1 to 999 is in degrees: no running device is colder than 1 degree. */
+    /*
+     * A value from 1 to 999 is assumed to be in whole degrees, because no running device is colder
+     * than 1 degree.
+     */
     EXPECT(run,
            (now.valid & DS_ACCEL_TELEMETRY_TEMPERATURE) == 0 ||
                now.temperature_millidegrees_c <= 0 || now.temperature_millidegrees_c >= 1000,
@@ -159,7 +163,10 @@ static void check_bandwidth(struct ds_accel__run *run)
 
 #define PIECE 65536u
 
-/* A size larger than the process's other device memory, and a small part of the device's total. */
+/*
+ * A size that is large compared to the process's other device memory, but a small part of the
+ * device's total; 0 if the device has too little memory.
+ */
 static uint64_t some_size(struct ds_accel__run *run)
 {
     const uint64_t total = total_memory(run);
@@ -167,7 +174,9 @@ static uint64_t some_size(struct ds_accel__run *run)
     return total == 0 || total / 16 > 8 * MIB ? 8 * MIB : total / 16 / MIB * MIB;
 }
 
-/* Allocate memory and write to it, because untouched memory may not be counted. */
+/*
+ * Allocate memory and write to it, because statistics may not count memory that was never written.
+ */
 static char *take_written(struct ds_accel__run *run, uint64_t size)
 {
     unsigned char *bytes = malloc(PIECE);
@@ -192,9 +201,10 @@ static struct ds_accel_memory_stats read_stats(struct ds_accel__run *run)
 
 #define CYCLES 4
 
-/* Check that live memory is reported as allocated, without large excess, and that freed memory is
- * not. A plugin with host-accessible memory may report the memory of the whole process, whose heap
- * retains and reuses freed memory; its statistic must not grow with each cycle. */
+/* Check that live memory is reported as allocated, that not much more is reported, and that
+ * freed memory is no longer reported. A plugin with host-accessible memory may report the memory of
+ * the whole process, whose heap retains and reuses freed memory; it is enough if its statistic does
+ * not grow with each cycle. */
 static void check_stats(struct ds_accel__run *run)
 {
     const uint64_t size = some_size(run);
@@ -241,8 +251,9 @@ static void check_stats(struct ds_accel__run *run)
 }
 
 /*
- * True if more memory than is reported as available can be allocated. Other processes allocate and
- * free memory at any time, so the check fails only if that happens several times.
+ * True if 1/512 of the device's memory could be allocated although at most three quarters of this
+ * size were reported as available. Other processes allocate and free memory at any time, so the
+ * check fails only if this happens several times in a row.
  */
 static bool holds_more_than_there_is(struct ds_accel__run *run)
 {

@@ -7,7 +7,8 @@
 #define GROUP "vmem"
 #define BYTES 4000u /* number of bytes checked in a mapping, less than a page */
 
-/* The granularity. If the device has no virtual memory, skip the check and return 0. */
+/* Return the granularity of virtual memory. If the device does not support virtual memory, skip
+ * the check and return 0. */
 static uint64_t granularity(struct ds_accel__run *run)
 {
     uint64_t minimum = 0;
@@ -70,8 +71,8 @@ static void unmap(struct ds_accel__run *run, void *address, uint64_t size_bytes)
     WANT(run, DS_ACCEL_OK, vmem_release, run->device, address, size_bytes);
 }
 
-/* Check that physical memory keeps its contents when it is mapped at one range and then at
- * another. */
+/* Check that physical memory keeps its contents when it is unmapped from one address range and
+ * mapped at another. */
 static void check_mapped(struct ds_accel__run *run)
 {
     uint64_t size = granularity(run);
@@ -205,8 +206,8 @@ static void check_side_by_side(struct ds_accel__run *run)
 
 #define RANGES 5u
 
-/* Check the alignment of reservations. Several are made, because one address may be aligned by
- * chance. */
+/* Check that reserved ranges have the requested alignment. Several ranges are reserved, because
+ * one address may be aligned by chance. */
 static void check_reserved(struct ds_accel__run *run)
 {
     uint64_t size = granularity(run);

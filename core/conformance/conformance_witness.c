@@ -9,8 +9,8 @@
  *     conformance.c reads the page when the process has terminated or must be killed
  *
  * The checks use a table of these functions, one for each slot that the plugin has. A slot that
- * terminated a process each time is not called again (ds_accel__witness_refuse()): checks that need
- * it are skipped. A check that calls a slot that the plugin lacks is skipped, too
+ * repeatedly terminated its process is not called again (ds_accel__witness_refuse()): checks that
+ * need it are skipped. A check that calls a slot that the plugin lacks is skipped, too
  * (ds_accel__need()).
  */
 #include "layers/layer.h" /* included before conformance.h, which defines another CALL */
@@ -23,7 +23,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LOAD 1u /* a value less than every slot's offset */
+/* recorded like slots: loading and entry, whose values are less than the offset of any slot */
+#define LOAD 1u
 #define ENTRY 2u
 
 /* used until the suite's page is mapped, or if there is none */
@@ -116,7 +117,9 @@ const char *ds_accel__witness_name(size_t slot)
 
 /* ---- reading the page ----------------------------------------------------------------------- */
 
-/* The next slot in flight that is not already listed at an earlier position; 0: none. */
+/* The next slot with a call in progress in the process (0: in any process), unless an earlier
+ * element of calls[] has the same slot; 0: none. *position is the index at which the search
+ * continues. */
 static size_t next_call(const struct ds_accel__page *of, int process, unsigned *position)
 {
     while (*position < DS_ACCEL__WITNESS_CALLS) {
