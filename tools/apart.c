@@ -42,8 +42,8 @@ static _Noreturn void work(int report_fd, pid_t parent, struct tool *tool, int a
     exit(code);
 }
 
-/* Pid of the child. Signals to this process are forwarded to the child, which may have to remove
- * files. */
+/* Pid of the child. Signals to this process are forwarded to it, so that it can remove its
+ * temporary files before it exits. */
 static volatile sig_atomic_t worker;
 static volatile sig_atomic_t forwarded; /* the last forwarded signal; 0: none */
 

@@ -10,7 +10,7 @@
 
 #define BENCH_MAX_SIZES 32
 #define BENCH_MAX_SAMPLES 1000
-/* number of bytes that rows without a size copy, fill and capture */
+/* number of bytes of each operation in rows that have no size of their own */
 #define BENCH_SMALL_BYTES 4096u
 #define BENCH_GRAPH_NODES 32u
 
@@ -46,7 +46,8 @@ struct bench_case {
     const char *name;
     bool sized; /* has one row for each size */
     enum bench_unit unit;
-    /* once() only queues work: a sample includes a wait, and is timed by device events */
+    /* once() only queues work. A sample then includes the wait for its completion, and is timed by
+     * device events if the device has them. */
     bool queued;
     enum bench_place destination, source; /* memory of a transfer */
     uint32_t kind;                        /* DS_ACCEL_COPY_* */
@@ -110,7 +111,7 @@ extern const size_t bench_transfer_count;
 extern const struct bench_case bench_calls[];
 extern const size_t bench_call_count;
 
-/* Set the reason of the current row's failure, and return status. */
+/* Set the text that explains why the current row fails, and return status unchanged. */
 int32_t bench_fail(struct bench *bench, int32_t status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -124,8 +125,8 @@ void bench_places_release(struct bench *bench);
 /* Wait for the stream; BENCH_INTERRUPTED if a signal is received meanwhile. */
 int32_t bench_wait(struct bench *bench);
 
-/* Measure a row: prepare, check, calibrate, take samples, finish. Other failures than
- * BENCH_INTERRUPTED are stored in the row. */
+/* Measure a row: prepare, check, calibrate, take samples, finish. Returns BENCH_INTERRUPTED after a
+ * signal; any other failure is stored in the row. */
 int32_t bench_measure(struct bench *bench, struct bench_row *row);
 
 /* ---- bench_progress.c: the bar, and Ctrl-C -------------------------------------------------- */

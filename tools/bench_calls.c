@@ -34,7 +34,8 @@ static int32_t pinned_pair(struct bench *bench)
     return status < 0 ? status : ds_accel_mem_free_pinned(bench->device, pointer);
 }
 
-/* The status of a call through the table; sets the backend's message on failure. */
+/* Return the status of a direct call of a plugin's function. On failure, also store the plugin's
+ * message. */
 static int32_t finish_direct(struct bench *bench, int32_t status,
                              const struct ds_accel_error *error)
 {
@@ -413,7 +414,7 @@ static int32_t dispatch_direct(struct bench *bench, uint64_t repetitions)
     return DS_ACCEL_OK;
 }
 
-/* Look up the device by its index, as a program does that looks it up before each call. */
+/* Look up the device by its index. Some programs do that before each call. */
 static int32_t device_get(struct bench *bench)
 {
     ds_accel_device_t *device;

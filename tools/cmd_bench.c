@@ -42,7 +42,7 @@ struct request {
     double time_s;
 };
 
-/* ---- the request; functions return -1, or the exit code ------------------------------------- */
+/* ---- the request; functions of type int return -1 on success, or the exit code -------------- */
 
 /* Parse a size, such as 4096, 64K or 1MiB. False: the text is not a size. */
 static bool parse_size(const char *text, size_t length, uint64_t *size_out)

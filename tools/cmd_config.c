@@ -12,7 +12,7 @@
 #define FILES_MOST 64
 #define TEXT_LIMIT_BYTES (1024u * 1024) /* same limit as for a configuration file */
 
-/* True for inputs that cannot be opened a second time: "-", and the pipe that a shell makes for
+/* True for inputs that can be read only once: "-" (stdin), and the pipe that a shell creates for
  * <(COMMAND). */
 static bool is_stream(const char *path)
 {

@@ -15,8 +15,8 @@ static int run(struct tool *tool, int argument_count, char **arguments)
     if (status < 0) {
         return tool_fail(status);
     }
-    /* The exit code is that of the report's status: problems that the doctor finds are no failure
-     * of the command. */
+    /* Print the report even if status is an error: problems that the doctor finds determine the
+     * exit code, but the command itself has succeeded. */
     status = ds_accel_report(context, DS_ACCEL_REPORT_DOCTOR, NULL, tool_format(tool), &text);
     code = text != NULL ? tool_print(text, tool_exit_code(status)) : tool_fail(status);
     ds_accel_destroy(context);

@@ -3,7 +3,7 @@
 /* The command ds-accel info. */
 #include "tool.h"
 
-/* Write the picture of a memory snapshot; with --json, the snapshot as JSON. */
+/* Write the file of --memory-map, a memory snapshot, as an SVG picture or, with --json, as JSON. */
 static int map_file(const struct tool *tool)
 {
     void *data;

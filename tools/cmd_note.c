@@ -16,7 +16,7 @@
 struct plan {
     struct ds_accel_note note;
     uint64_t required, optional;
-    char hardware[HARDWARE_BYTES]; /* "": no second note is written */
+    char hardware[HARDWARE_BYTES]; /* contents of the second note; "": only one note is written */
     bool is_c;
 };
 
@@ -52,7 +52,8 @@ static bool take_text(char *field, size_t field_bytes, const char *text)
     return strcmp(clean, text) == 0;
 }
 
-/* Parse a feature: its name, or a number whose bits are features. */
+/* Parse the name of a feature, or a number whose set bits each stand for a feature, and set the
+ * bits in *bits. False: the text is neither. */
 static bool take_feature(const char *text, uint64_t *bits)
 {
     static const struct {
@@ -164,7 +165,7 @@ static void begin(struct plan *plan)
     desc->table_size = sizeof(struct ds_accel_plugin);
 }
 
-/* Parse all arguments. Returns -1, or the exit code. */
+/* Parse all arguments. Returns -1 on success, or the exit code for a usage error. */
 static int take(const struct tool *tool, struct plan *plan, int argument_count, char **arguments)
 {
     struct ds_accel_note_desc *desc = &plan->note.desc;
@@ -219,8 +220,8 @@ static void put_bytes(struct output *output, const void *bytes, size_t size, con
     }
 }
 
-/* Write the note as assembler code. Numbers are written as numbers, so that the assembler chooses
- * the byte order of its target. */
+/* Write the note as assembler code. Numbers are written as operands of .2byte and .4byte, not as
+ * bytes, so that the assembler chooses the byte order of its target. */
 static void put_assembler(struct output *output, const struct plan *plan,
                           const struct ds_accel_note *second, size_t hardware_bytes)
 {

@@ -153,7 +153,8 @@ int tool_usage(const struct tool *tool, const char *format, ...)
     return EXIT_USAGE;
 }
 
-/* Flush the output. Returns code, or if a write failed the exit code for that. */
+/* Flush the output. failed is true if an earlier write has failed. Returns code, or EXIT_PROBLEMS
+ * if any write failed. */
 static int finish_output(bool failed, int code)
 {
     if (fflush(answer) != 0 || ferror(answer) || failed) {
@@ -442,8 +443,8 @@ static int parse(struct tool *tool, int argc, char **argv, const char *short_opt
     return -1;
 }
 
-/* Report a given option that the command does not have. Returns the exit code, or -1 if there is
- * none. */
+/* Check that the command supports every option that was given. Returns -1 if it does; otherwise
+ * prints a usage error and returns the exit code. */
 static int check_options(const struct tool *tool)
 {
     for (size_t i = 0; long_options[i].name != NULL; i++) {
@@ -545,7 +546,7 @@ int main(int argc, char **argv)
     }
     argc -= optind;
     argv += optind;
-    optind = 0; /* makes glibc restart the scan and the permutation */
+    optind = 0; /* 0, not 1, makes getopt_long() of glibc restart with new arguments */
     code = parse(&tool, argc, argv, ":a:ho:qv");
     if (code >= 0) {
         return code;

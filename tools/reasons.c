@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 struct line {
-    const char *gate; /* not NULL: begins the section of a gate; NULL: a reason */
+    const char *gate; /* the line begins the section of this check; NULL: a reason */
     const char *code_or_what;
     const char *meaning, *remedy;
 };

@@ -42,8 +42,7 @@ static bool write_into(const char *path, const char *data, size_t size_bytes)
     return written;
 }
 
-/* Replace a file by a new file with this mode: the old file's, or for a new file that which the
- * umask permits. */
+/* Create a temporary file with this mode and rename it to path, which replaces an existing file. */
 static bool replace(const char *path, mode_t mode, const char *data, size_t size_bytes)
 {
     char beside[PATH_MAX];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Native handles: the objects inside the plugin's handles. For a stream or event that is the queue
- * or mark, so a second handle that wraps it refers to the same object, and destroying one handle
- * does not affect the other. A program that wraps an object must keep the vendor's object alive; in
- * the mock, that object is a member of the first handle.
+ * Native handles: the objects inside the plugin's handles. The native handle of a stream is its
+ * queue, and that of an event is its mark, so a second handle that wraps it refers to the same
+ * object, and destroying one handle does not affect the other. A program that wraps an object must
+ * keep the vendor's object alive; in the mock, that object is a member of the first handle.
  */
 #include "mock.h"
 

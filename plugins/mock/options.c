@@ -162,10 +162,10 @@ static int32_t read_switch(const struct ds_accel_host *host, const char *key, co
 }
 
 #ifndef MOCK_AVAILABLE
-#define MOCK_AVAILABLE "true" /* the default */
+#define MOCK_AVAILABLE "true" /* default of the option available */
 #endif
 
-/* Reads the options available, reason and detail, which determine the verdict. */
+/* Reads the options available, reason and detail, which determine what probe reports. */
 static int32_t read_state(const struct ds_accel_host *host, struct mock_options *options,
                           struct ds_accel_error *error)
 {

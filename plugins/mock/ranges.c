@@ -3,8 +3,9 @@
 /*
  * Profiler ranges: the number of open ranges, for each thread and domain.
  *
- * The count detects a pop without a push, the error for which profilers produce wrong output. A
- * thread has one entry for each domain in which it has an open range, usually none or one.
+ * The count detects a pop without a push: an error that real profilers do not report, but that
+ * makes their output wrong. A thread has one entry for each domain in which it has an open range,
+ * usually none or one.
  */
 #include "mock.h"
 
@@ -16,8 +17,9 @@ struct mock_range {
 };
 
 /*
- * The link that points to the calling thread's entry for the domain, or the list's last link.
- * Caller holds instance->lock.
+ * Returns the address of the link that points to the calling thread's entry for the domain; if
+ * there is no entry, returns the address of the list's last link, which is NULL. Caller holds
+ * instance->lock.
  */
 static struct mock_range **find_range(ds_accel_plugin_instance_t *instance, const char *domain)
 {

@@ -245,7 +245,9 @@ int32_t mock_script_count(struct mock_script *script, const char *slot)
         if (strcmp(rule->slot, slot) != 0) {
             continue;
         }
-        /* All rules of the slot count the call, even after an earlier rule has decided. */
+        /*
+         * Every rule for this slot counts the call, even if an earlier rule has already set status.
+         */
         rule->calls++;
         if (status == DS_ACCEL_OK && rule->calls >= rule->first && rule->calls <= rule->last) {
             status = rule->status;

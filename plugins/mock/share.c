@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Sharing between processes, with option ipc: memory, events and dma-bufs.
+ * Sharing of memory, events and dma-bufs between processes, which the option ipc enables.
  *
  * Shared data is in a memfd: a whole allocation of device memory, or the completion time of an
- * event, which is a time of the machine's common clock. A handle contains the pid of the process
- * that has the memfd open, the descriptor's number and the file's identity. The importer opens
- * /proc/PID/fd/N, which the kernel permits to the same user, and checks that the file is the same.
- * A withdrawn handle, or a handle of a process that has exited, is therefore rejected, even if the
- * pid or number was reused. The memfd exists as long as any process has it open.
+ * event, on a clock that all processes of the machine share. A handle contains the pid of the
+ * process that has the memfd open, the descriptor's number and the file's identity. The importer
+ * opens /proc/PID/fd/N, which the kernel permits to the same user, and checks that the file is the
+ * same. A handle whose object was unexported or freed, or whose process has exited, is therefore
+ * rejected, even if the pid or number was reused. The memfd exists as long as any process has it
+ * open.
  *
  * Exporting memory makes a separate descriptor for each handle, which unexport and mem_free close.
  * A dma-buf is simulated by another descriptor of the memfd.
@@ -130,8 +131,8 @@ static int32_t read_handle(const void *bytes, uint32_t handle_bytes, const char 
 
 /*
  * Opens the file of a handle. The file is checked before it is opened, because opening an unrelated
- * file could have side effects. machine_root does not apply to this path, because the path refers
- * to a process of the running machine.
+ * file could have side effects. The path does not begin with machine_root (the directory below
+ * which the files of the machine are read), because it refers to a process of the running machine.
  */
 static int32_t open_handle(const struct mock_handle *handle, const char *slot, int *fd_out,
                            struct ds_accel_error *error)
@@ -299,8 +300,8 @@ void mock_share_forget(ds_accel_plugin_device_t *device, uint64_t block_id)
 /* ---- memory: import ------------------------------------------------------------------------- */
 
 /*
- * Adds a mapping of imported memory to the register. The pointer that the caller returns is base
- * plus offset_bytes.
+ * Adds a mapping of imported memory to the register of addresses. The imported memory begins at
+ * base plus offset_bytes.
  */
 static int32_t enter_import(ds_accel_plugin_device_t *device, char *base, uint64_t size_bytes,
                             uint64_t offset_bytes, uint32_t source, const char *slot,
@@ -390,7 +391,10 @@ static int32_t mock_ipc_memory_open(ds_accel_plugin_device_t *device, const void
     return status;
 }
 
-/* Unmaps memory of ipc_memory_open or dmabuf_import, and removes it from the register. */
+/*
+ * Unmaps memory that ipc_memory_open or dmabuf_import mapped, and removes it from the register of
+ * addresses.
+ */
 static int32_t end_import(ds_accel_plugin_device_t *device, const void *pointer, uint32_t source,
                           const char *slot, struct ds_accel_error *error)
 {
@@ -496,8 +500,8 @@ static int32_t mock_dmabuf_release(ds_accel_plugin_device_t *device, void *point
 /* ---- events --------------------------------------------------------------------------------- */
 
 /*
- * Stores the mark's time in a file: in fd, which another process created and which the mark then
- * owns, or if fd is -1 in a new file. Returns 0 or -1.
+ * Makes the mark store its time in a shared file: in fd, a file that another process created, or in
+ * a new file if fd is -1. Takes ownership of fd. Returns 0, or -1 on failure.
  */
 static int share_mark(struct mock_mark *mark, int fd)
 {

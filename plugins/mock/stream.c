@@ -135,8 +135,8 @@ static int32_t mock_stream_create(ds_accel_plugin_device_t *device, uint32_t fla
 }
 
 /*
- * Pending work has already moved its data, so the queue can be freed; device_synchronize still
- * waits until the work's time.
+ * The queue can be freed although its work is pending in simulated time, because the data was moved
+ * when the work was queued. device_synchronize still waits until the work's completion time.
  */
 void mock_stream_destroy(ds_accel_plugin_stream_t *stream)
 {
@@ -150,8 +150,8 @@ void mock_stream_destroy(ds_accel_plugin_stream_t *stream)
 }
 
 /*
- * Destroys a stream. The default stream is owned by the device, so destroying it is a program's
- * error, which is ignored.
+ * Destroys a stream. The device owns the default stream; a request to destroy it is an error of the
+ * program and is ignored.
  */
 static void destroy_unless_default(ds_accel_plugin_stream_t *stream)
 {

@@ -143,8 +143,8 @@ static int32_t mock_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t 
 }
 
 /*
- * mmap() aligns only to pages, so reserve more, and release the parts before and after the aligned
- * range.
+ * Reserves an aligned range of addresses; returns NULL on failure. mmap() aligns only to pages, so
+ * the function reserves a larger range and releases the parts before and after the aligned range.
  */
 char *mock_reserve_aligned(uint64_t size_bytes, uint64_t align_bytes)
 {

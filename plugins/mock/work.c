@@ -12,7 +12,7 @@
  * assume; a host task, too, has run when stream_host_task returns.
  *
  * Addresses are checked at the call, and again when a graph that contains the work is launched. The
- * checks are as strict as a device, where an access to a wrong address faults.
+ * checks reject every address at which the access would fault on a real device.
  */
 #include "mock.h"
 
@@ -218,8 +218,8 @@ void mock_work_run(ds_accel_plugin_stream_t *stream, const struct mock_work *wor
 }
 
 /*
- * Returns the stream's DS_ACCEL_CAPTURING_* state. If the stream is capturing, records the work;
- * *result_out is -1 if that fails.
+ * Returns the stream's DS_ACCEL_CAPTURING_* state. If the stream is capturing, records the work in
+ * the graph and sets *result_out to 0, or to -1 if recording fails.
  */
 static uint32_t capture(ds_accel_plugin_stream_t *stream, const struct mock_work *work,
                         int *result_out)

@@ -72,8 +72,9 @@ static int add_buffer(struct mps_device *state, const struct mps_buffer *buffer)
 }
 
 /*
- * Removes the buffer that begins, or was registered, at pointer, and returns its object; NULL:
- * none.
+ * Removes a buffer from the list and returns its object; NULL: not found. The buffer is the one
+ * that was registered with this pointer if is_registered is set, else the one that was allocated at
+ * it.
  */
 static objc_id take_buffer(struct mps_device *state, const void *pointer, int is_registered)
 {

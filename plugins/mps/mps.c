@@ -5,10 +5,11 @@
  * Darwin; on other systems it is compiled only for its test, with the simulated libobjc and Metal
  * of tests/sim/mps. It was never run on a Mac.
  *
- * Flags follow the accelerator interface: host timers, no fp16, no bf16, one device (the system's
- * default device). Metal has no variable that hides devices, no peers, no memory shared between
- * processes, no capture and no stream-ordered memory. There is no telemetry, because sensors need
- * IOKit's registry, which has few of the interface's values.
+ * The flags have the values of DeepSpeed's mps accelerator: host timers, no fp16, no bf16, one
+ * device (the system's default device). Metal has no variable that hides devices, no peers, no
+ * memory shared between processes, no capture and no stream-ordered memory. There is no telemetry:
+ * sensors are available only through IOKit's registry, which has few of the values in struct
+ * ds_accel_telemetry.
  */
 #include "mps.h"
 
@@ -225,8 +226,8 @@ static void close_device(ds_accel_plugin_device_t *device)
 }
 
 /*
- * Reports the accelerator interface's values for mps: only float32, although Metal's shaders also
- * have half.
+ * Reports what DeepSpeed's mps accelerator reports: computation only in float32, although Metal's
+ * shaders also have half.
  */
 static int32_t dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
                              uint32_t *support_out, struct ds_accel_error *error)

@@ -3,8 +3,8 @@
 /*
  * The mps backend: Apple's Metal.
  *
- *      mps.c       opening, facts, the table of vendor.h
- *      send.c      calls of Objective-C methods, by shape
+ *      mps.c       opening, device properties, the backend's table of functions (vendor.h)
+ *      send.c      one function for each signature of the Objective-C methods in use
  *      queue.c     streams (a command queue, and a thread for host work), events
  *      memory.c    buffers, copies, fills
  */
@@ -63,8 +63,8 @@ struct mps_stream {
     pthread_mutex_t lock; /* guards last and all members below; held during commits */
     pthread_cond_t changed;
     /*
-     * Shared event that the GPU sets to the next task's number; created with the first task, as
-     * is done.
+     * Shared event that the GPU sets to the next task's number. Both shared events, reached and
+     * done, are created with the first task.
      */
     objc_id reached;
     objc_id done; /* shared event that the host sets to the last finished task's number */

@@ -10,12 +10,12 @@
  *      queue:   ... | signal n on "reached", wait for n on "done" | ...
  *      thread:        waits for "reached", does the work, sets "done"
  *
- * There are two events, so that each event is set by one side only, and in order even after a
- * failure.
+ * There are two events so that only the GPU sets "reached" and only the thread sets "done". The
+ * values of each event therefore ascend, even after a failure.
  *
- * A command buffer can fail after it was committed, and its marks are never reached. Queries of
- * such a mark, and waits on the host, fail; a queue that waits for the mark depends on the GPU's
- * own watchdog.
+ * A command buffer can fail after it was committed. The marks in it, which are the signals of
+ * recorded events, are then never reached. Queries of such a mark, and waits on the host, fail; a
+ * queue that waits for the mark waits until the GPU's own watchdog intervenes.
  *
  * An event consists of a shared event and the value of the latest mark. If an event is recorded
  * again before its mark is reached, it gets a new shared event, because two queues could set the
@@ -34,8 +34,9 @@ static void pause_poll(void)
 }
 
 /*
- * Stops host copies. A caller that is told of the device's loss may free all memory that the
- * device's streams use: after this function returns, the host never again copies for these streams.
+ * Stops host copies. After a program has learnt that the device is lost, it may free all memory
+ * that the device's streams use. Therefore the host never copies for these streams after this
+ * function returns.
  */
 static void stop_copies(struct mps_device *state)
 {
@@ -103,8 +104,8 @@ int32_t mps_commit(struct mps_stream *stream,
 /* ---- host work of a stream ------------------------------------------------------------------ */
 
 /*
- * Returns 0 when the task may run; -1 if the preceding command buffer has failed, so that the
- * task's number is never reached.
+ * Waits until the task may run, and returns 0. Returns -1 if the command buffer that signals the
+ * task's number has failed, because the stream then never reaches that number.
  */
 static int wait_for_turn(struct mps_stream *stream, const struct mps_task *task)
 {
@@ -298,8 +299,9 @@ int32_t mps_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
 }
 
 /*
- * Returns the last command buffer, retained; for a queue of the program, a new command buffer that
- * follows all work the queue may have.
+ * Returns the stream's last command buffer, retained; NULL: none. If the program owns the queue and
+ * there is no last command buffer (see forget_last()), the function commits an empty one, which
+ * also follows the work that the program has committed.
  */
 static objc_id take_last(struct mps_stream *stream)
 {
@@ -316,8 +318,8 @@ static objc_id take_last(struct mps_stream *stream)
 }
 
 /*
- * Forgets the command buffer of a program's queue: its completion does not cover work that the
- * program commits later.
+ * If the program owns the queue, removes the command buffer seen from stream->last, so that the
+ * next call commits a new one: seen does not cover work that the program has committed later.
  */
 static void forget_last(struct mps_stream *stream, objc_id seen)
 {
@@ -390,7 +392,10 @@ int32_t mps_stream_query(ds_accel_plugin_device_t *device, void *native,
     return status;
 }
 
-/* The thread finishes its queued tasks and exits; the command queue keeps its own work. */
+/*
+ * The thread finishes its queued tasks and exits; work that was committed to the command queue is
+ * still executed.
+ */
 static void free_stream(struct mps_stream *stream)
 {
     struct mps_runtime *runtime = stream->runtime;
@@ -515,8 +520,8 @@ int32_t mps_stream_wait_event(ds_accel_plugin_device_t *device, void *native, vo
 }
 
 /*
- * Returns not ready, or an error if the command buffer failed, because then the mark is never
- * reached.
+ * Returns DS_ACCEL_OK if the mark was reached, NOT_READY if not, or an error if the mark's command
+ * buffer failed, because the mark is then never reached.
  */
 int32_t mps_event_query(ds_accel_plugin_device_t *device, void *native,
                         struct ds_accel_error *error)

@@ -5,7 +5,8 @@
  *
  * aclrtSetDevice() creates the device's primary context, or increments the context's user count,
  * and makes it the calling thread's context; aclrtResetDevice() only decrements the count. No call
- * removes a thread's context. An open device therefore holds one count. A call of the plugin
+ * removes a thread's context. While the plugin has a device open, it holds one count of the
+ * device's context, so the context exists until the device is closed. A call of the plugin
  *
  *  - on a thread with the device's context changes nothing;
  *  - on a thread with another context sets the device's context with aclrtSetCurrentContext() and
@@ -60,7 +61,7 @@ int32_t npu_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
             return status;
         }
     }
-    *saved_out = (uint64_t)(uintptr_t)current; /* NULL is SAVED_NOTHING */
+    *saved_out = (uint64_t)(uintptr_t)current; /* if current is NULL, this is SAVED_NOTHING */
     if (current == NULL && state->context == state->primary) {
         return DS_ACCEL_OK;
     }
@@ -183,10 +184,10 @@ static void identify_pci(const struct npu_runtime *runtime,
 }
 
 /*
- * Returns the driver's number of a device, which is also in the name of its node. The argument of
- * aclrtGetPhyDevIdByLogicDevId() is the caller's number, despite its name; newer CANN has the same
- * function under a better name. Without either function the plugin uses the logic number, which
- * differs in containers.
+ * Returns the driver's number of a device, which is also in the name of its node. Despite its name,
+ * aclrtGetPhyDevIdByLogicDevId() expects user, the number after ASCEND_RT_VISIBLE_DEVICES is
+ * applied; newer CANN has the same function under a better name. Without either function the
+ * function returns logic, which differs from the driver's number in containers.
  */
 static int32_t physical_of(const struct acl_api *acl, int32_t user, uint32_t logic)
 {
@@ -297,8 +298,8 @@ static void access_end(ds_accel_plugin_device_t *device)
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /*
- * Returns true if the chip computes bf16, by the chip names of the vendor's PyTorch extension.
- * "Ascend910B" without a digit is an early 910, which does not compute bf16.
+ * Returns true if the chip computes bf16, according to the list of chip names in the vendor's
+ * PyTorch extension. "Ascend910B" without a digit is an early 910, which does not compute bf16.
  */
 static uint32_t has_bf16(const char *soc)
 {
@@ -375,7 +376,10 @@ static void fill_info(ds_accel_plugin_device_t *device, struct npu_device *state
     }
 }
 
-/* Opens the device's contexts and reads its facts. The device is set on this thread. */
+/*
+ * Finds the device's contexts and its memory. The caller has called aclrtSetDevice() on this
+ * thread.
+ */
 static int32_t open_contexts(ds_accel_plugin_device_t *device, struct npu_device *state,
                              uint64_t native_context, struct ds_accel_error *error)
 {
@@ -395,7 +399,7 @@ static int32_t open_contexts(ds_accel_plugin_device_t *device, struct npu_device
     return status != DS_ACCEL_OK ? status : find_memory(device, state, error);
 }
 
-/* Releases the device's count, and restores the thread's earlier context. */
+/* Releases the count of the device's context, and restores the thread's earlier context. */
 static void give_up(const struct acl_api *acl, const struct npu_device *state, void *before)
 {
     if (state->context != state->primary && current_context(acl) == state->context) {

@@ -5,7 +5,8 @@
  * plugin passes the size of the copy, which the frame has checked.
  *
  * Some CANN releases reject aclrtMemcpyAsync() of host memory that ACL did not allocate; with these
- * releases the plugin copies synchronously after the queued work, as other releases do themselves.
+ * releases the plugin waits for the queued work and copies synchronously, which other releases do
+ * inside the call.
  */
 #include "npu.h"
 
@@ -16,8 +17,9 @@
 #define HOST_PAGE 4096u /* aclrtHostRegister() accepts only whole pages of this size */
 
 /*
- * A capture in a strict mode on another stream makes allocations and queries fail. The plugin's
- * calls are not part of the capture (DSA-P106).
+ * While another stream is captured in a mode other than relaxed, ACL rejects allocations and
+ * queries. The plugin's own calls are not part of that capture and must succeed (rule DSA-P106), so
+ * the mode of this thread is set to relaxed for their duration.
  */
 int npu_relax(const struct acl_api *acl)
 {
@@ -75,8 +77,8 @@ static void *page_of(const void *pointer)
 }
 
 /*
- * With Linux 5.10 and earlier, registering memory that is not already page-locked "causes
- * exceptions".
+ * Returns true for Linux 5.10 and earlier, where the registration of memory that is not already
+ * page-locked "causes exceptions".
  */
 static int is_old_kernel(const struct ds_accel_host *host)
 {
@@ -225,8 +227,8 @@ int32_t npu_ipc_export(ds_accel_plugin_device_t *device, void *base, uint64_t si
         return NPU_MISSING(error, "ipc_memory_export", "aclrtIpcMemGetExportKey", "CANN 8");
     }
     /*
-     * CANN compares the size with the page size of the memory, which may be larger, and reports a
-     * mismatch.
+     * Only the smallest page size is checked here. If the memory has larger pages, CANN itself
+     * rejects a size that is not a multiple of them.
      */
     if (((uintptr_t)base | size_bytes) % DEVICE_PAGE != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,

@@ -5,7 +5,7 @@
  *
  * A process initializes ACL once, and some CANN releases in use cannot initialize it again after
  * aclFinalize(); another part of the program may use ACL too. The plugin therefore initializes ACL,
- * or uses it if it is already initialized (100002), and never finalizes it.
+ * or uses it if it is already initialized (aclInit() then returns 100002), and never finalizes it.
  *
  * Work belongs to a context, which must be the calling thread's current context: see npu_enter() in
  * device.c.
@@ -186,7 +186,7 @@ static int take_ascending(void *user_data, const char *token)
     uint64_t value;
 
     if (plugin_parse_u64(token, &value) != 0 || value > UINT32_MAX) {
-        return 2; /* CANN ignores the rest of the list */
+        return 2; /* end the search: CANN ignores the rest of the list */
     }
     if ((int64_t)value <= *last) {
         return 1;
@@ -196,8 +196,8 @@ static int take_ascending(void *user_data, const char *token)
 }
 
 /*
- * Reports a list whose numbers do not ascend: CANN rejects it with the same code as it returns on a
- * machine without devices.
+ * Reports an ASCEND_RT_VISIBLE_DEVICES whose numbers do not ascend: CANN hides all devices and
+ * returns the same code as on a machine without devices. Returns 0 if the order is correct.
  */
 static int tell_order(struct vendor_problem *problem)
 {
@@ -520,8 +520,8 @@ const struct vendor_backend vendor_backend = {
     .copy_peer_async = npu_copy_peer_async,
     .fill_async = npu_fill_async,
     /*
-     * Memory is pinned for the process, not for a device; the vendor does not document that copies
-     * from other devices are as fast.
+     * Pinned memory belongs to the process, not to a device, so every device can use it. The vendor
+     * does not document whether the copies of all devices are equally fast.
      */
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
     .fill_widths = 1,

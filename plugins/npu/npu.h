@@ -36,7 +36,7 @@ struct npu_runtime {
 
 /* An open device. */
 struct npu_device {
-    int32_t user;         /* the index in calls of ACL */
+    int32_t user;         /* the number that ACL's calls expect for the device */
     void *primary;        /* the context that aclrtSetDevice() creates */
     void *context;        /* context where work is queued: primary, or the program's own context */
     int memory_attribute; /* ACL_HBM or ACL_DDR */

@@ -84,7 +84,7 @@ const struct npu_chip *npu_chip_of(const struct npu_runtime *runtime, uint32_t l
     return NULL;
 }
 
-/* Returns NULL and sets *error (ERR_UNSUPPORTED) if there is no chip for the device. */
+/* Returns the device's chip; if DCMI lists none, returns NULL and sets *error (ERR_UNSUPPORTED). */
 static const struct npu_chip *chip_at(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                       const char *call, struct ds_accel_error *error)
 {

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Reads the versions of CANN and of the driver from the files that their installers leave, because
- * ACL itself reports only the version of its own interface. All files are read below machine_root.
+ * ACL itself reports only the version of its own interface. All paths are below machine_root, the
+ * context's root directory of the machine (normally /).
  */
 #include "npu.h"
 

@@ -213,8 +213,8 @@ int32_t npu_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, u
 /* ---- mappings ------------------------------------------------------------------------------- */
 
 /*
- * A mapping of a device: the device that owns the memory, and how many bytes a failed call has
- * already unmapped.
+ * A mapping in a device's list. unmapped_bytes counts the bytes that an unmap call had already
+ * unmapped when it failed.
  */
 struct npu_mapping {
     struct npu_mapping *next;
@@ -224,7 +224,7 @@ struct npu_mapping {
     uint64_t unmapped_bytes;
 };
 
-/* Guards the lists of all devices */
+/* Guards the lists of mappings of all devices. */
 static pthread_mutex_t mapping_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void keep_mapping(struct npu_device *state, struct npu_mapping *mapping)
@@ -270,7 +270,7 @@ static uint32_t has_mapped(const struct npu_device *state, const char *address, 
 
 void npu_vmem_forget(struct npu_device *state)
 {
-    /* Mappings that could not be unmapped because the device is lost */
+    /* Mappings remain in the list if they could not be unmapped because the device is lost. */
     while (state->mappings != NULL) {
         free(take_mapping(state, state->mappings->address));
     }

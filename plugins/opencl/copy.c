@@ -108,8 +108,8 @@ static int32_t queue_copy(struct opencl_stream *stream, const struct opencl_node
 }
 
 /*
- * Address and size are multiples of the pattern's size. The offset is too, because a buffer's
- * addresses begin at a page.
+ * clEnqueueFillBuffer() requires that offset and size are multiples of the pattern's size. The
+ * address and the size are, and so is the offset, because a buffer's addresses begin at a page.
  */
 static int32_t queue_fill(struct opencl_stream *stream, const struct opencl_node *node,
                           const struct end *end, struct ds_accel_error *error)

@@ -259,7 +259,10 @@ static int32_t make_context(ds_accel_plugin_device_t *device, struct ds_accel_er
         state->context = context;
         return DS_ACCEL_OK;
     }
-    /* An unavailable device may become available later: the device is not marked as lost. */
+    /*
+     * The device argument is NULL so that the device is not marked as lost, because an unavailable
+     * device may become available later.
+     */
     return vendor_check(device->instance, NULL, code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES,
                         error, "clCreateContext(device %u)", device->index);
 }
@@ -371,8 +374,8 @@ static int32_t list_queues(ds_accel_plugin_device_t *device, struct waited **wai
 }
 
 /*
- * Records that the work was finished. Work that was queued during the wait has a larger place, and
- * places are unique.
+ * Records that all work of the stream up to the number waited->place is complete. Work that was
+ * queued during the wait has larger numbers (see next_place in stream.c).
  */
 static void note_finished(struct opencl_device *state, const struct waited *waited)
 {

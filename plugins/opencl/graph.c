@@ -14,10 +14,11 @@
  * a valid order: no call precedes a call that it waits for. A launch executes the list in one
  * stream; work of two streams that could run concurrently runs sequentially.
  *
- * Each stream and each mark of a capture has a row: the number of works of every stream that
- * precede it. A stream that waits for a mark merges the mark's row into its own row. When the
- * capture ends, the row of the capture's first stream must include all works, because work that no
- * stream waited for would not be ordered before the work after the graph.
+ * Each stream and each mark of a capture has a row. For every stream of the capture, the row
+ * contains the number of that stream's works that precede the row's stream or mark. A stream that
+ * waits for a mark merges the mark's row into its own row. When the capture ends, the row of the
+ * capture's first stream must include all works, because work that no stream waited for would not
+ * be ordered before the work after the graph.
  *
  * Addresses are looked up at the launch, not at the capture.
  */
@@ -125,7 +126,10 @@ static int learn(struct opencl_capture *capture, size_t row, size_t from, size_t
     return 0;
 }
 
-/* Adds a row with the counts of the row from; the first row starts with zeros. */
+/*
+ * Adds a row that begins with the counts of row number from; the first row begins with zeros.
+ * Returns 0, or -1 if there is no memory.
+ */
 static int add_row(struct opencl_capture *capture, size_t from, size_t *row_out)
 {
     size_t row = capture->row_count;
@@ -266,7 +270,10 @@ int32_t opencl_capture_refuse(struct opencl_stream *stream, const char *call,
                        call);
 }
 
-/* Returns the row of a new mark for an event in the stream's capture. */
+/*
+ * Adds a row for a new mark of an event at the stream's current position in its capture, and
+ * returns the row's index in *row_out.
+ */
 int32_t opencl_capture_mark(const struct opencl_stream *stream, size_t *row_out,
                             struct ds_accel_error *error)
 {
@@ -396,7 +403,8 @@ int32_t opencl_stream_host_task(ds_accel_plugin_device_t *device, void *native,
 /* ---- the capture of a stream ---------------------------------------------------------------- */
 
 /*
- * Only a wait for the captured stream itself can break a capture here, so the modes do not differ.
+ * The capture modes determine which calls of other threads break a capture. Here only a wait for
+ * the captured stream itself breaks it, so all modes have the same effect and mode is ignored.
  */
 int32_t opencl_capture_begin(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
                              struct ds_accel_error *error)
@@ -519,7 +527,8 @@ void opencl_graph_exec_destroy(ds_accel_plugin_device_t *device, void *native)
 }
 
 /*
- * Queues the launch after the previous launch, which may be on any stream. Caller holds both locks.
+ * Queues the launch after the previous launch, which may be on any stream. Caller holds
+ * stream->lock and exec->lock.
  */
 static int32_t launch(struct opencl_stream *stream, struct exec *exec, struct ds_accel_error *error)
 {
@@ -532,7 +541,10 @@ static int32_t launch(struct opencl_stream *stream, struct exec *exec, struct ds
     if (status == DS_ACCEL_OK) {
         status = opencl_mark(stream, &mark, error);
     }
-    /* After a failure, the caller may destroy objects that the queued part still uses */
+    /*
+     * After a failure, the caller may destroy objects that the already queued part of the graph
+     * uses, so this part is completed first.
+     */
     if (status < 0) {
         opencl_worker_drain(stream->worker,
                             OPENCL_CALL(stream->device, clFinish)(stream->queue) == CL_SUCCESS);

@@ -111,8 +111,8 @@ int opencl_map_find(struct opencl_map *map, const void *address, struct opencl_r
 }
 
 /*
- * Two devices may have registered the same host memory: their ranges have the same base and are
- * adjacent in the list.
+ * All ranges with this base are compared: two devices may have registered the same host memory, and
+ * their ranges are adjacent in the list.
  */
 int opencl_map_take(struct opencl_map *map, const void *base,
                     const ds_accel_plugin_device_t *device, struct opencl_range *range_out)

@@ -206,7 +206,10 @@ static int32_t map(ds_accel_plugin_device_t *device, uint32_t kind, cl_mem memor
     return DS_ACCEL_OK;
 }
 
-/* Frees the memory even if a call fails; failures are logged. */
+/*
+ * Removes the memory from the list and releases its object. Failures of the runtime's calls are
+ * only logged.
+ */
 static int32_t unmap(ds_accel_plugin_device_t *device, void *pointer, const char *call,
                      struct ds_accel_error *error)
 {
@@ -233,7 +236,8 @@ static int32_t unmap(ds_accel_plugin_device_t *device, void *pointer, const char
 }
 
 /*
- * flags is at most PORTABLE: other devices' contexts copy from the memory as from any host memory.
+ * The only flag that can be set is PORTABLE, which needs no action: the contexts of other devices
+ * copy from the memory as from any host memory.
  */
 int32_t opencl_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                             void **pointer_out, struct ds_accel_error *error)

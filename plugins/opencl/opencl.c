@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * opencl: any device with an OpenCL 1.2 runtime or later. It is selected only by name, because the
- * vendors' backends support their devices better. The plugin links no host library and uses no
- * OpenCL header.
+ * opencl: any device with an OpenCL 1.2 runtime or later. It is selected only if it is requested by
+ * name, because the vendors' own backends support their devices better. The plugin links no host
+ * library and uses no OpenCL header.
  *
  * The table lacks the functions that OpenCL does not have: virtual memory, peer access, sharing
  * between processes, sensors, ranges. There is no query for free memory; the plugin counts its own

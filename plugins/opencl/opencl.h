@@ -5,7 +5,7 @@
  *
  *   runtime.c   library, options, platforms and the selected devices
  *   serial.c    one call at a time, for runtimes that need it
- *   device.c    identity, context, facts
+ *   device.c    identity, context, properties
  *   map.c       addresses for memory objects
  *   memory.c    buffers, pinned, registered and shared memory
  *   copy.c      copies and fills
@@ -13,7 +13,7 @@
  *   task.c      host work in a queue: host tasks, copies between contexts
  *   event.c     marks
  *   graph.c     captures and their replay
- *   opencl.c    the table
+ *   opencl.c    the backend's table of functions
  */
 #ifndef DS_ACCEL_PLUGINS_OPENCL_OPENCL_H
 #define DS_ACCEL_PLUGINS_OPENCL_OPENCL_H
@@ -101,8 +101,8 @@ void opencl_device_text(const struct opencl_runtime *runtime, cl_device device, 
                         char *text, size_t text_size);
 
 /*
- * From now on, only one call is made at a time (serial.c). Returns 0, or -1 if calls of another
- * library are serialized already.
+ * Replaces the runtime's functions with those of serial.c, which make one call at a time. Returns
+ * 0, or -1 if the calls of another library are already serialized.
  */
 int opencl_serialize(struct opencl_runtime *runtime);
 
@@ -184,14 +184,14 @@ struct opencl_stream {
     /* The program uses the queue too, so the queue may have work that the plugin did not queue */
     atomic_uint is_shared;
     struct opencl_stream *next;    /* next stream of the device */
-    atomic_uint_fast64_t place;    /* place of the work queued last; 0: none */
-    atomic_uint_fast64_t finished; /* a place whose work is known to be complete */
+    atomic_uint_fast64_t place;    /* number of the work queued last (see next_place); 0: none */
+    atomic_uint_fast64_t finished; /* work up to this number is known to be complete */
 
     pthread_mutex_t lock; /* guards the members below; held during submissions to the queue */
     struct opencl_capture *capture; /* NULL: none */
     size_t row;                     /* the stream's row in the capture */
     cl_event mark;                  /* the marker of the latest query; NULL: none */
-    uint64_t marked;                /* the place of the work before the mark */
+    uint64_t marked;                /* number of the last work before the mark */
     struct opencl_worker *worker;   /* NULL before the first task */
 };
 
@@ -211,7 +211,10 @@ int32_t opencl_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint
                            void **native_out, struct ds_accel_error *error);
 void opencl_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
 
-/* Called when work is queued on the stream. Caller holds stream->lock. */
+/*
+ * Assigns a new number to the work that the caller has queued on the stream. Caller holds
+ * stream->lock.
+ */
 void opencl_touch(struct opencl_stream *stream);
 /*
  * Returns the status of a call that queued work on the stream; flushes the queue on success. Caller
@@ -249,8 +252,9 @@ int32_t opencl_peer_queue(struct opencl_stream *stream, void *destination, const
  */
 int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_error *error);
 /*
- * If is_idle is true, the queue is finished, and the function waits for the queue's last task;
- * otherwise no task of the stream starts from now on.
+ * Waits for the stream's tasks. If is_idle is true, the caller has finished the queue, and the
+ * function waits until every task has run. If it is false, no further task starts, and the function
+ * waits only for a task that is running.
  */
 void opencl_worker_drain(struct opencl_worker *worker, uint32_t is_idle);
 /* Called when the stream is destroyed; otherwise like opencl_worker_drain(). */

@@ -11,12 +11,12 @@
  *
  * A CPU is selected only if the option device_type includes CPUs. A program that selects opencl by
  * name on a machine whose GPU driver is broken should not compute on the processor unnoticed, and
- * the accelerator cpu is the better choice for a processor. If there are only CPUs, the verdict
- * mentions the option.
+ * the accelerator cpu is the better choice for a processor. If the machine has only CPUs, the
+ * message about the missing device mentions the option.
  *
- * Platforms fail independently: a platform that has no device (-1) or whose calls fail is skipped,
- * and its error is reported only if no device is found. After an error, the plugin does not read a
- * call's outputs: PoCL does not write the count.
+ * Platforms fail independently: a platform that has no device (CL_DEVICE_NOT_FOUND) or whose calls
+ * fail is skipped, and its error is reported only if no device is found. After an error, the plugin
+ * does not read a call's outputs: PoCL does not write the count.
  */
 #include "opencl.h"
 
@@ -352,7 +352,10 @@ void opencl_device_text(const struct opencl_runtime *runtime, cl_device device, 
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
-/* Facts that an enumeration of the platforms collects for messages, in addition to the devices. */
+/*
+ * State of an enumeration of the platforms. It contains the running count of devices, and facts for
+ * the message if no device is selected.
+ */
 struct walk {
     struct opencl_runtime *runtime;
     uint32_t all_count;      /* devices of all platforms */
@@ -549,7 +552,10 @@ static int is_serial(const struct opencl_runtime *runtime)
     return 1;
 }
 
-/* PoCL sets this variable for itself; every child of the program would inherit it. */
+/*
+ * PoCL sets this variable for its own use. The plugin removes it, because every child of the
+ * program would inherit it.
+ */
 #define POCL_VARIABLE "HWLOC_PLUGINS_PATH"
 
 int opencl_count(void *opened, uint32_t *count_out, struct vendor_problem *problem)

@@ -220,7 +220,11 @@ static int start(struct opencl_runtime *runtime)
     return 0;
 }
 
-/* Keeps functions absent that the library lacks. */
+/*
+ * Sets clCreateCommandQueueWithProperties to NULL if the library lacks it, and clSVMAlloc if the
+ * library lacks any of the four functions for shared virtual memory: the plugin uses none of them
+ * without clSVMAlloc.
+ */
 static void keep_absent(struct cl_calls *calls, const struct cl_calls *own)
 {
     if (own->clCreateCommandQueueWithProperties == NULL) {

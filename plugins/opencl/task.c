@@ -51,7 +51,7 @@ struct job {
     void *destination;
     const void *source;
     uint64_t size_bytes;
-    struct opencl_range to; /* memory is retained; NULL: host memory */
+    struct opencl_range to; /* its member memory is retained; NULL there means host memory */
     struct opencl_range from;
 };
 
@@ -66,7 +66,7 @@ struct opencl_worker {
     pthread_cond_t changed;
     struct job *first;
     struct job *last;
-    struct job *done;       /* freed by the next call that queues a task, or at the end */
+    struct job *done;       /* freed by the next call that queues a task, or with the worker */
     uint64_t pending_count; /* callbacks that have not run, and jobs that are not finished */
     uint32_t is_stopping;
     uint32_t is_running;  /* a job is running now */
@@ -94,10 +94,7 @@ static void free_job(const struct cl_calls *cl, struct job *job)
     free(job);
 }
 
-/*
- * Copies one piece through host memory. The service queues are in order, and each copy is waited
- * for.
- */
+/* Copies one piece through host memory. Each call blocks until its copy is complete. */
 static int32_t copy_piece(const struct job *job, void *staging, uint64_t offset, size_t size)
 {
     const struct cl_calls *cl = &job->worker->cl;
@@ -216,7 +213,7 @@ static void run_job(struct job *job)
             code = run_copy(job);
             release_memory(&worker->cl, job);
         }
-        keep_failure(worker, code); /* before a caller can see the stream as finished */
+        keep_failure(worker, code); /* stored before the gate opens and the stream finishes */
         open_gate(job, is_orphaned);
     }
     pthread_mutex_lock(&worker->lock);
@@ -260,7 +257,10 @@ static void *work(void *given)
     return NULL;
 }
 
-/* Returns NULL with *status_out and *error set on failure. */
+/*
+ * Creates the stream's worker and starts its thread. On failure, returns NULL and sets *status_out
+ * and *error.
+ */
 static struct opencl_worker *start_worker(struct opencl_stream *stream, int32_t *status_out,
                                           struct ds_accel_error *error)
 {
@@ -345,8 +345,8 @@ int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_erro
 /* ---- queuing -------------------------------------------------------------------------------- */
 
 /*
- * Called by the runtime, so it must not block. Failures before the marker are reported by other
- * calls.
+ * Passes the job to the worker. Called by the runtime, so it must not block. status, which shows a
+ * failure of the work before the marker, is ignored, because later calls on the stream report it.
  */
 static void on_reached(cl_event mark, int32_t status, void *given)
 {
@@ -394,7 +394,7 @@ static void count_pending(struct opencl_worker *worker, int64_t change)
 }
 
 /*
- * After this call the callback owns the job, which is freed only by a thread that holds
+ * On success, the callback owns the job. The job is freed later, by a thread that holds
  * stream->lock.
  */
 static int32_t set_callback(struct opencl_stream *stream, struct job *job, cl_event mark,
@@ -439,7 +439,7 @@ static int32_t queue_parts(struct opencl_stream *stream, struct job *job, uint32
     return status;
 }
 
-/* Queues the job and owns it in every case. */
+/* Queues the job. Takes ownership of the job, even on failure. */
 static int32_t queue_job(struct opencl_stream *stream, struct job *job,
                          struct ds_accel_error *error)
 {

@@ -41,8 +41,8 @@ static int32_t status_of(int64_t code)
 
 /*
  * After a device error, newer HIP releases return the error's code from every call; some of these
- * codes also have other causes. A call that does no work distinguishes the two cases: it fails with
- * the same code if the device is stuck.
+ * codes also have other causes. A call that does no work distinguishes a device error from these
+ * causes: it fails with the same code only after a device error.
  */
 static int is_stuck(const struct rocm *rocm, int64_t code)
 {

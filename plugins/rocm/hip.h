@@ -107,7 +107,9 @@ enum {
 enum {
     HIP_ATTACH_GLOBAL = 1
 };
-/* hipIpcMemLazyEnablePeerAccess, the only allowed flag, has another value in each generation. */
+/*
+ * The value of hipIpcMemLazyEnablePeerAccess, the only allowed flag, differs between HIP 5 and 6.
+ */
 enum {
     HIP_IPC_LAZY_PEER_ACCESS_5 = 0,
     HIP_IPC_LAZY_PEER_ACCESS_6 = 1

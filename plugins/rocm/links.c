@@ -4,7 +4,8 @@
  * Links of a device: its PCI Express link, read from sysfs, and its XGMI links to other visible
  * devices, read from rocm_smi or amd_smi. The link type that these libraries report is the type of
  * the path between two devices: PCI Express means a path over bridges and perhaps processors, not a
- * direct link; the host finds the distance in sysfs.
+ * direct link. The plugin does not report such a path; the library itself determines its length
+ * from sysfs.
  *
  * An XGMI path may lead over a third device as well. The number of hops does not show this (it is 1
  * for every XGMI path), but the weight does: the kernel driver reports a weight of 15 for each
@@ -145,7 +146,10 @@ static uint32_t read_generation(const struct ds_accel_host *host, const char *di
     return 0;
 }
 
-/* Returns 0 if the link's width and rate are not known. */
+/*
+ * Describes the device's PCI Express link in *link and returns 1; returns 0 if the link's width or
+ * rate is not known.
+ */
 static int read_pci_link(const struct ds_accel_host *host, const char *pci_address,
                          struct ds_accel_link *link)
 {
@@ -194,7 +198,10 @@ static struct way find_way(struct rocm_sensors *sensors, const char *from, const
     return way;
 }
 
-/* Returns true if the device is suspended: reading the link's state may wake it. */
+/*
+ * Returns true if the device is suspended. The link of such a device is not read, because that may
+ * wake the device.
+ */
 static int is_asleep(const struct ds_accel_host *host, const char *pci_address)
 {
     uint32_t power = vendor_pci_power_state(host, pci_address);

@@ -59,7 +59,10 @@ static int32_t check_pools(ds_accel_plugin_device_t *device, const char *call,
     return DS_ACCEL_OK;
 }
 
-/* Without a pool, the driver keeps no memory that could be released. */
+/*
+ * Releases unused memory of the device's pool. If the device has no pool, there is nothing to
+ * release, and the call succeeds.
+ */
 int32_t rocm_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                   struct ds_accel_error *error)
 {

@@ -4,7 +4,7 @@
  * The rocm plugin: AMD's GPUs through HIP, libamdhip64.
  *
  *   hip.h       HIP's functions, numbers and layouts that the plugin uses
- *   device.c    codes, count, identity, facts, peers
+ *   device.c    error codes, count, identity, properties, peers
  *   stream.c    streams' priorities and host tasks, updates of graphs
  *   memory.c    managed and pooled memory, fills, sharing
  *   vmem.c      reserve, create, map
@@ -190,7 +190,9 @@ static void make_names(struct names *names)
 
 /* -- opening and closing -- */
 
-/* The calling thread's CPU mask, sized for this kernel. */
+/*
+ * The calling thread's CPU mask; a kernel that supports more CPUs than CPUS_MAX does not return it.
+ */
 #define CPUS_MAX 8192
 
 struct affinity {
@@ -271,7 +273,10 @@ static int no_device(const struct rocm *rocm, const char *call, hip_error_t code
     return -1;
 }
 
-/* If there is no device, hipInit() fails in one release and hipGetDeviceCount() in another. */
+/*
+ * Initializes HIP and counts the devices. If there is no device, hipInit() fails in some releases
+ * and hipGetDeviceCount() in others, so the code of the call that failed is checked.
+ */
 static int start(struct rocm *rocm, struct vendor_problem *problem)
 {
     struct affinity affinity;
@@ -413,8 +418,8 @@ static int is_uuid(void *user_data, const char *token)
 /*
  * Returns true if the list contains a UUID before the device's position. HIP skips a device that
  * its list contains twice, even once as a number and once as a UUID, so positions after a UUID are
- * not reliable. A runtime that accepted one UUID accepts another, so the caller uses the device's
- * UUID.
+ * not reliable. If this function returns true, the caller writes the device's UUID instead: a
+ * runtime that accepted a UUID in this list also accepts that of this device.
  */
 static int is_behind_uuid(const ds_accel_plugin_device_t *device, const char *list)
 {
@@ -425,9 +430,9 @@ static int is_behind_uuid(const ds_accel_plugin_device_t *device, const char *li
 }
 
 /*
- * Writes the device's entry in the environment's own list, or the device's index if there is no
- * list. ROCR_VISIBLE_DEVICES can select the device only if no HIP list is set, because a HIP list
- * uses the numbers that result from ROCR_VISIBLE_DEVICES.
+ * Writes the device's entry in the variable that selects devices, or the device's index if no such
+ * variable is set. ROCR_VISIBLE_DEVICES can select the device only if no HIP list is set, because a
+ * HIP list uses the numbers that result from ROCR_VISIBLE_DEVICES.
  */
 int rocm_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size)

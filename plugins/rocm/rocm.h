@@ -7,7 +7,7 @@
 #include "hip.h"
 
 struct rocm_sensors; /* telemetry and ranges, opened at first use */
-struct rocm_note;    /* record of an address of virtual memory (vmem.c) */
+struct rocm_note;    /* record of a reserved or mapped address range (vmem.c) */
 
 /* The plugin's runtime; each instance has its own, created by open(). */
 struct rocm {

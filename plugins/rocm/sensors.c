@@ -306,7 +306,10 @@ static void ask_rsmi(const struct rsmi_api *rsmi, const char *pci_address,
         rsmi->rsmi_dev_memory_usage_get(index, RSMI_MEMORY_VRAM, &used) == RSMI_SUCCESS) {
         take_memory(telemetry, total, used);
     }
-    /* Accelerators have no edge temperature sensor. */
+    /*
+     * Accelerators such as MI300 have no edge sensor, so the junction sensor is read if the edge
+     * sensor cannot be read.
+     */
     if (rsmi->rsmi_dev_temp_metric_get(index, RSMI_TEMPERATURE_EDGE, RSMI_TEMPERATURE_CURRENT,
                                        &temperature) == RSMI_SUCCESS ||
         rsmi->rsmi_dev_temp_metric_get(index, RSMI_TEMPERATURE_JUNCTION, RSMI_TEMPERATURE_CURRENT,

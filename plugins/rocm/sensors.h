@@ -125,8 +125,9 @@ struct rocm_sensors {
 /* Opens the libraries at the first call; returns the library that is used. */
 enum rocm_source rocm_sensors_source(struct rocm_sensors *sensors);
 /*
- * Finds the library's number, or handle, of the device at a PCI address; returns -1, or NULL, if
- * there is none.
+ * Find the device at a PCI address. rocm_find_rsmi() writes rocm_smi's number of the device and
+ * returns 0, or returns -1 if there is no such device; rocm_find_amdsmi() returns amd_smi's handle,
+ * or NULL.
  */
 int rocm_find_rsmi(const struct rsmi_api *rsmi, const char *pci_address, uint32_t *index_out);
 void *rocm_find_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address);

@@ -64,8 +64,9 @@ int32_t rocm_stream_host_task(ds_accel_plugin_device_t *device, void *native,
 /* -- graphs -- */
 
 /*
- * If the new graph has a different structure, the runtime reports it by a code and by *result;
- * neither is a failure of this call.
+ * If the new graph has a different structure, the runtime returns an error code and describes the
+ * difference in a result argument. This function then succeeds and reports the difference in
+ * *result_out.
  */
 int32_t rocm_graph_exec_update(ds_accel_plugin_device_t *device, void *exec, void *native,
                                uint32_t *result_out, struct ds_accel_error *error)

@@ -87,8 +87,8 @@ int rocm_topology_check(const struct ds_accel_host *host, struct vendor_problem 
     }
     if (node == 0) {
         /*
-         * An older kernel, or a container without the directory: the runtime reports missing
-         * devices
+         * The directory does not exist, as with an older kernel or in some containers: continue,
+         * because the runtime itself reports missing devices.
          */
         return 0;
     }

@@ -84,7 +84,7 @@ int32_t rocm_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
 {
     int32_t status = piece_size(device, "vmem_granularity", minimum_out, error);
 
-    (void)flags; /* vmem_create() rejects other flags */
+    (void)flags; /* the granularity does not depend on flags: vmem_create() accepts none */
     *recommended_out = *minimum_out;
     return status;
 }
@@ -92,8 +92,9 @@ int32_t rocm_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
 /* -- records of reserved and mapped addresses -- */
 
 /*
- * A record in a list of struct rocm. It is needed because 6.x runtimes crash on an address that
- * they did not return.
+ * A record in one of struct rocm's two lists, reserved and half_unmapped. The plugin checks
+ * addresses against these records, because 6.x runtimes crash on an address that they did not
+ * return.
  */
 struct rocm_note {
     struct rocm_note *next;
@@ -145,8 +146,8 @@ void rocm_vmem_close(struct rocm *rocm)
 /* -- addresses -- */
 
 /*
- * Some releases ignore the alignment: an address that is not aligned is released, and the call
- * fails.
+ * Reserves addresses. Some releases ignore the alignment; if the address is not aligned, the
+ * function releases it and fails.
  */
 static int32_t reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint64_t align_bytes,
                        void *hint, void **address_out, struct ds_accel_error *error)
@@ -267,7 +268,7 @@ static int32_t make_pieces(ds_accel_plugin_device_t *device, struct physical *me
 
 /*
  * A request for more memory than the device has fails before the first piece is created, so that a
- * request that cannot succeed uses no memory of other programs on the device.
+ * request that cannot succeed does not temporarily occupy memory that other programs need.
  */
 static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                           uint64_t *piece_bytes_out, struct ds_accel_error *error)

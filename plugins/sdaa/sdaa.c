@@ -12,9 +12,9 @@
  * stream, because the meaning of the NULL handle is not documented (sdaaStreamPerThread is 2, so
  * not every handle is an address).
  *
- * A card contains four devices, each with its own node. A device is therefore reported as a part,
- * and its parent's UUID is that of the card. The runtime reports the bus of a card, but neither
- * domain nor slot; TCML reports all of them. Without TCML, the plugin assumes the address
+ * A card contains four devices, each with its own node. A device is therefore reported as a
+ * partition, whose parent UUID is the UUID of the card. The runtime reports the bus of a card, but
+ * neither domain nor slot; TCML reports all of them. Without TCML, the plugin assumes the address
  * 0000:BUS:00.0.
  *
  * Two generations of the runtime export the same names. In the first generation, streams and events
@@ -247,8 +247,8 @@ static int32_t sdaa_backend_info(ds_accel_plugin_instance_t *instance,
 /* -- identity and visibility -- */
 
 /*
- * Writes the device's entry in the variable's list, or the device's index if the variable is not
- * set. Returns -1 if the list is shorter.
+ * Writes the device's entry in the list of SDAA_VISIBLE_DEVICES, or the device's index if the
+ * variable is not set. Returns -1 if the list has no entry for the device.
  */
 static int sdaa_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                               size_t token_size)
@@ -453,7 +453,8 @@ const struct vendor_backend vendor_backend = {
     .event_create = cuda_shaped_event_create,
     .alloc_pinned = sdaa_alloc_pinned,
     /*
-     * Every device can copy from the memory; whether it is pinned for every device is not verified.
+     * Every device can copy from the memory. It is not verified that the memory is pinned for
+     * devices other than the one that allocated it.
      */
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
     .copy_async = cuda_shaped_copy_async,

@@ -6,9 +6,10 @@
  * tcpx_library contains its path.
  *
  * It is not documented whether TCML's numbers and the nodes of /dev count devices or cards (a card
- * contains four devices). Very likely both count devices. The counts of the runtime, of TCML and of
- * the nodes can disprove this; if TCML's count matches neither, its numbers cannot be mapped to
- * devices, and there are no sensors.
+ * contains four devices). The plugin assumes that both count devices, unless a comparison of the
+ * counts of the runtime, of TCML and of the nodes shows that they count cards. If TCML's count is
+ * neither the number of devices nor the number of cards, TCML's numbers cannot be mapped to
+ * devices, and the sensors are not used.
  */
 #include "sdaa.h"
 
@@ -255,7 +256,10 @@ int sdaa_sensors_pci(const struct sdaa *sdaa, uint32_t vendor_index, char *addre
     return result;
 }
 
-/* Reads TCML's values. A card's memory would be the sum of its four devices, so it is left out. */
+/*
+ * Reads TCML's values. If TCML counts cards, the memory is not read, because it would be the sum of
+ * the memory of four devices.
+ */
 static void ask_tcml(const struct tcml_api *tcml, uint32_t index, int is_card,
                      struct ds_accel_telemetry *telemetry)
 {

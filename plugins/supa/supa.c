@@ -134,7 +134,10 @@ static const struct vendor_symbol second_symbols[] = {
     OWN("supaProfilerStop", profiler_stop),
 };
 
-/* Messages are the same for both generations, except those for allocations and copies. */
+/*
+ * How error messages name the calls: with the same texts for both generations, except for
+ * allocations and copies.
+ */
 static const struct cuda_shaped_text texts[] = {
     CUDA_SHAPED_TEXT(get_device, "GetDevice"),
     CUDA_SHAPED_TEXT(set_device, "SetDevice"),
@@ -311,8 +314,8 @@ static void supa_describe(void *runtime, int64_t code, int32_t *status_out, cons
 }
 
 /*
- * Returns true for "not ready". Its number is not known, but its name is: the first failure with
- * that name determines the number for later comparisons.
+ * Returns true if the code is the error "not ready". The number of this error is not known, but its
+ * name is: the first failure with that name determines the number for later comparisons.
  */
 static int is_not_ready(struct supa *supa, supa_error_t code)
 {
@@ -436,7 +439,10 @@ static int supa_open(const struct ds_accel_host *host, void **runtime_out,
     return 0;
 }
 
-/* Checks that the operator has confirmed the facts that are not verified. */
+/*
+ * Checks that the option "numbering = cuda" is set, with which an operator confirms the facts that
+ * are not verified (see supa.h).
+ */
 static int check_numbering(const struct supa *supa, int count, struct vendor_problem *problem)
 {
     char text[32] = "";

@@ -4,7 +4,8 @@
  * Devices, in the order of zeDeviceGet().
  *
  * ZE_FLAT_DEVICE_HIERARCHY decides what a device is: a card (COMPOSITE) or a tile (FLAT, COMBINED).
- * A tile is recognized by its flag, by a root device, or by another device at the same PCI address.
+ * A device is recognized as a tile by its flag, by the root device that the driver reports for it,
+ * or by another device at the same PCI address.
  *
  * ZE_AFFINITY_MASK hides devices and renumbers the remaining devices, but never changes their
  * order: the visible devices correspond to the mask's numbers in ascending order. Numbers of
@@ -136,9 +137,9 @@ static void drop_tiles(struct mask *mask)
 
 /*
  * Returns true if the devices are tiles: ZE_FLAT_DEVICE_HIERARCHY says so, or two devices share a
- * PCI address. Otherwise the product's default applies: the devices are tiles if the mask selects
- * more devices than there are, and exactly as many as there are after its entries for tiles are
- * ignored.
+ * PCI address. If neither shows what the devices are, the product's default applies, which the
+ * plugin infers from the mask: the devices are tiles if the mask names more devices than the driver
+ * lists, but exactly as many if its entries for tiles, which have no effect on tiles, are ignored.
  */
 static int is_flat(const struct xpu_runtime *runtime, const struct mask *all,
                    const struct mask *whole)
@@ -619,8 +620,8 @@ int32_t xpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint
         break;
     case DS_ACCEL_DTYPE_BFLOAT16:
         /*
-         * No device flag reports matrix engines: a driver with the conversion extension implies
-         * them.
+         * No device flag reports matrix engines. The plugin assumes that a device has them if its
+         * driver has the extension for conversions from and to bfloat16.
          */
         support |= state->unit->driver->has_bfloat16 ? DS_ACCEL_DTYPE_COMPUTES
                                                      : DS_ACCEL_DTYPE_EMULATED;
@@ -658,7 +659,9 @@ int32_t xpu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_de
                      device->index, peer->index);
 }
 
-/* Within one context, access needs no enabling. */
+/*
+ * Only checks that access is possible: Level Zero has no call that enables it within one context.
+ */
 int32_t xpu_peer_enable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                         struct ds_accel_error *error)
 {

@@ -386,7 +386,10 @@ static int32_t append_wait(ds_accel_plugin_device_t *device, struct xpu_event *e
     if (ze->zeEventQueryStatus(mark->event) == ZE_SUCCESS) {
         return DS_ACCEL_OK;
     }
-    /* The second mark belongs to the state of the first mark, because both are reused together. */
+    /*
+     * Take the second mark from the device of the event, not of the stream: it is reused together
+     * with the event's mark.
+     */
     status = xpu_mark_take(device, event->state, 0, &passed, error);
     if (status < 0 || passed == NULL) {
         return status;

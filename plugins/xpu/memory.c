@@ -302,8 +302,9 @@ void xpu_vmem_destroy(ds_accel_plugin_device_t *device, void *native)
 }
 
 /*
- * Reports a failed mapping. Newer Intel drivers map a device's physical memory only once at a time,
- * and reject a second mapping with "invalid argument"; older drivers have no such limit.
+ * Returns the status of a failed mapping and describes it in *error. Newer Intel drivers map a
+ * device's physical memory only once at a time, and reject a second mapping with "invalid
+ * argument"; older drivers have no such limit.
  */
 static int32_t map_failed(ds_accel_plugin_device_t *device, const struct xpu_physical *physical,
                           ze_result result, void *address, uint64_t size_bytes,

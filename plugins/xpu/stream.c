@@ -84,8 +84,9 @@ static int32_t get_tail(ds_accel_plugin_device_t *device, struct xpu_stream *str
 }
 
 /*
- * Returns true if the stream has no work, or is capturing. A capturing stream must not be waited
- * for, so the wait breaks the capture.
+ * Returns true if the caller must not or need not wait. If the stream is capturing, the attempt to
+ * wait breaks the capture, and *result_out is an error; if the stream has no work, *result_out is
+ * success.
  */
 static uint32_t needs_no_wait(struct xpu_stream *stream, ze_result *result_out)
 {
@@ -317,7 +318,10 @@ int32_t xpu_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *lea
     return DS_ACCEL_OK;
 }
 
-/* Pins the current streams, at most capacity of them; returns the number of all current streams. */
+/*
+ * Pins the device's streams, so that they are not freed, and stores them in streams, at most
+ * capacity of them. Returns the number of the device's streams, which may be larger.
+ */
 static uint32_t pin_streams(struct xpu_state *state, struct xpu_stream **streams, uint32_t capacity)
 {
     uint32_t count = 0;
@@ -397,7 +401,11 @@ static void run_task(struct xpu_state *state, struct xpu_task *task)
 {
     const struct ze_api *ze = &state->runtime->ze;
 
-    /* A stream that fails does not signal the event; the frame reports the failure to the task. */
+    /*
+     * If the stream fails, the event is not signalled. The result of the wait is ignored, because
+     * task->call must be called in any case. If the device is lost, vendor_tasks_abandon() calls
+     * the program's task with the failure.
+     */
     ze->zeEventHostSynchronize(task->reached->event, UINT64_MAX);
     task->call(task->argument);
     ze->zeEventHostSignal(task->done->event);

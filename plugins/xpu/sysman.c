@@ -225,7 +225,8 @@ int xpu_sysman_memory(struct xpu_runtime *runtime, const struct xpu_unit *unit, 
 }
 
 /*
- * Adds up the counters of the matching engines: the quotient of the sums is the mean of the tiles.
+ * Adds up the counters of the matching engines: active divided by timestamp is then the mean
+ * utilization of the tiles.
  */
 static void read_engines(const struct zes_api *zes, const struct xpu_unit *unit,
                          zes_device_t device, struct zes_engine_stats *sum)
@@ -247,7 +248,10 @@ static void read_engines(const struct zes_api *zes, const struct xpu_unit *unit,
     }
 }
 
-/* A card's own counter includes the energy of its tiles. */
+/*
+ * Reads one energy counter: that of the tile, or that of the card, which includes the energy of its
+ * tiles.
+ */
 static void read_energy(const struct zes_api *zes, const struct xpu_unit *unit, zes_device_t device,
                         struct zes_energy *energy_out)
 {
@@ -280,8 +284,8 @@ static void read_temperature(const struct zes_api *zes, const struct xpu_unit *u
         double degrees = 0;
 
         /*
-         * The GPU's sensor has priority over the sensor of all parts; for a card, the hottest tile
-         * counts.
+         * A sensor of the GPU is preferred to a global sensor, which covers all parts of the
+         * device; of several sensors of the preferred type, the hottest counts.
          */
         if (zes->zesTemperatureGetProperties(modules[i], &properties) == ZE_SUCCESS &&
             (properties.type == ZES_TEMP_GPU ||

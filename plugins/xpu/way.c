@@ -6,12 +6,12 @@
  * An installed wheel leaves site-packages/NAME-VERSION.dist-info/METADATA; setup.py leaves
  * NAME-VERSION.egg-info, either a directory with the file PKG-INFO or that file itself. The variant
  * is "ipex" if Intel's extension for PyTorch is installed and was built for XPU, otherwise
- * "driver". Before version 2.6 the extension needs the host's clock for timing. Versions are
- * compared as numbers: 2.10 is later than 2.6.
+ * "driver". Versions of the extension before 2.6 require that events are timed with the host's
+ * clock. Versions are compared as numbers: 2.10 is later than 2.6.
  *
  * Directories are searched in Python's order: PYTHONPATH, the active environment's directories, the
  * user's, the machine's. The first directory that contains a package is used. The machine's
- * directories are below machine_root.
+ * directories are below machine_root, which is normally /.
  */
 #include "xpu.h"
 

@@ -148,7 +148,8 @@ static const struct vendor_visible VISIBLE[] = {
     {"ZE_AFFINITY_MASK", ",", VENDOR_KEEPS_ORDER, 0, 1, 0}};
 
 /*
- * The loader returns UNINITIALIZED if no driver finds a device, so also if all devices are hidden.
+ * Reports why Level Zero found no driver. The loader returns UNINITIALIZED if no driver finds a
+ * device, which includes the case that ZE_AFFINITY_MASK hides all devices.
  */
 static int no_driver(struct xpu_runtime *runtime, ze_result result, const char *call,
                      struct vendor_problem *problem)
@@ -209,9 +210,9 @@ static ze_result init_by_flag(const struct xpu_runtime *runtime, ze_driver_t *dr
 }
 
 /*
- * A loader without zeInitDrivers() is older than loader 1.18. If a newer loader returns
- * UNINITIALIZED, either the driver does not have the function or there is no device: zeInit()
- * distinguishes these two cases.
+ * Calls zeInitDrivers(), which loaders have since 1.18, and zeInit() if the loader lacks it.
+ * UNINITIALIZED from zeInitDrivers() means that the driver lacks the function or that there is no
+ * device; zeInit() is called then, too, because it succeeds in the first case.
  */
 static int find_drivers(struct xpu_runtime *runtime, struct vendor_problem *problem)
 {
@@ -312,7 +313,8 @@ static int32_t backend_info(ds_accel_plugin_instance_t *instance,
     snprintf(info->compile_backend, sizeof(info->compile_backend), "inductor");
     if (runtime->driver_count > 0) {
         /*
-         * Intel does not document how the driver encodes its three version numbers: not verified.
+         * Assumes 8, 8 and 16 bits; Intel does not document how the driver encodes its three
+         * version numbers.
          */
         const uint32_t version = runtime->drivers[0].version;
 

@@ -7,9 +7,12 @@
  *      xpu.c     libraries, symbols, errors, the table
  *      device.c  drivers, devices, identity, contexts, virtual memory's page sizes
  *      mark.c    events that are signalled once, and when they may be reused
- *      stream.c  immediate lists, host tasks, copies and fills, graphs
- *      memory.c  allocations, virtual memory, sharing between processes
- *      sysman.c  sensors, free memory, processes, links; range.c  ITT
+ *      stream.c  immediate lists, host tasks, copies and fills, native handles
+ *      graph.c   captures and graphs
+ *      memory.c  allocations, virtual memory
+ *      ipc.c     memory shared between processes
+ *      sysman.c  sensors, free memory, processes, links
+ *      range.c   profiler ranges through ITT
  */
 #ifndef DS_ACCEL_PLUGINS_XPU_XPU_H
 #define DS_ACCEL_PLUGINS_XPU_XPU_H
@@ -36,7 +39,10 @@ struct xpu_driver {
     ze_context_t context; /* shared by the open devices of the driver; NULL: none */
     uint32_t context_users;
     uint32_t has_graphs, has_bfloat16;
-    /* Why graphs are not supported; SUCCESS: the driver lacks the functions */
+    /*
+     * If has_graphs is 0: the error of the lookup of the graph functions, or SUCCESS if the loader
+     * or the driver lacks one of the functions.
+     */
     ze_result graphs_result;
     struct ze_graph_api graphs;
 };
@@ -225,7 +231,10 @@ int32_t xpu_stream_wait_event(ds_accel_plugin_device_t *device, void *native, vo
                               struct ds_accel_error *error);
 
 /* stream.c */
-/* Caller holds stream->lock: called before each command, and after a command was queued. */
+/*
+ * The caller of the next three functions holds stream->lock. xpu_stream_order() is called before
+ * each command, and xpu_stream_touched() after a command was queued.
+ */
 ze_result xpu_stream_order(struct xpu_stream *stream);
 void xpu_stream_touched(struct xpu_stream *stream);
 uint32_t xpu_stream_is_capturing(struct xpu_stream *stream);
