@@ -26,13 +26,13 @@ extern "C" {
 /* ---- stored verdicts ------------------------------------------------------------------------ */
 
 /**
- * Delete this user's stored verdicts. Strikes are not deleted, and a context continues to use the
- * verdicts that it has read already.
+ * Delete this user's stored verdicts. Strikes (recorded crashes and hangs of plugins) are not
+ * deleted, and a context continues to use the verdicts that it has read already.
  *
  * @return DS_ACCEL_OK, also if there is no cache directory and so nothing to delete; ERR_IO the
  *         directory or its file can't be written; ERR_BUSY another process has been probing plugins
  *         for too long; ERR_STATE the context uses no cache, or only reads it, or the process
- *         was forked (see ds_accel_detect()); ERR_INVALID NULL; ERR_NO_MEMORY
+ *         was forked (see ds_accel_detect()); ERR_INVALID context is NULL; ERR_NO_MEMORY
  * @threads any; waits for other processes that probe plugins
  */
 DS_ACCEL_EXPORT int32_t ds_accel_cache_clear(ds_accel_t *context);
@@ -50,10 +50,10 @@ DS_ACCEL_EXPORT int32_t ds_accel_quarantine_clear(ds_accel_t *context, const cha
 
 /**
  * Check a plugin file against the numbered rules of plugin-abi.md. Runs the plugin's code, in
- * a helper process unless the configuration says "in-process".
+ * a helper process unless "probe.mode" of the configuration is "in-process".
  *
  * @param[in]  options   options of the context that the plugin is probed in; NULL for the defaults
- * @param[in]  path      the .so
+ * @param[in]  path      the plugin file (.so)
  * @param[out] text_out  the result of each rule; written for ERR_ABI too
  * @return DS_ACCEL_OK; ERR_ABI a rule is broken; ERR_IO the file can't be read, or no helper can be
  *         started; ERR_NOT_USABLE the program has raised privileges and the file is not owned by
@@ -77,7 +77,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, co
  * @param[in]  device_index  the device to check, or DS_ACCEL_CONFORMANCE_ALL_DEVICES: if there are
  *                           several devices, the suite then also checks device 0 while the
  *                           backend's variable for visible devices lists them in reverse order
- * @param[in]  only          "DSA-P19", or a group such as "stream": only those checks; NULL: all
+ * @param[in]  only          a rule such as "DSA-P19", or a group such as "stream": run only the
+ *                           checks of this rule or group; NULL: all
  * @param[in]  format        DS_ACCEL_FORMAT_*
  * @param[out] text_out      the result of each check; written for ERR_ABI too
  * @return DS_ACCEL_OK no check failed; ERR_ABI a check failed; ERR_NOT_USABLE the accelerator
@@ -101,9 +102,9 @@ DS_ACCEL_EXPORT int32_t ds_accel_conformance(const struct ds_accel_options *opti
  * @param[in]  format          DS_ACCEL_SNAPSHOT_*
  * @param[out] data_out        the data, followed by a NUL that is not counted
  * @param[out] size_bytes_out  size of the data without the NUL
- * @return DS_ACCEL_OK; ERR_INVALID the file is not a snapshot, with file:line:column and the
- *         expected value, or there is no such format; ERR_NOT_FOUND; ERR_IO; ERR_LIMIT the
- *         snapshot's settings are nested too deep for a pickle; ERR_NO_MEMORY
+ * @return DS_ACCEL_OK; ERR_INVALID the file is not a snapshot (the error text contains
+ *         file:line:column and the expected value), or there is no such format; ERR_NOT_FOUND;
+ *         ERR_IO; ERR_LIMIT the snapshot's settings are nested too deep for a pickle; ERR_NO_MEMORY
  * @threads any
  * @owner  caller; release with ds_accel_free_data()
  */
@@ -112,13 +113,13 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_snapshot_convert(const char *path, uint3
 
 /**
  * Replay the allocations recorded in a snapshot, through the caching allocator over a simulated
- * device, with the recorded settings and with others, and compare the memory that each setting
- * needs.
+ * device, once with the recorded settings and once with each try, and compare the memory that the
+ * replays need.
  *
  * @param[in]  path       as for ds_accel_memory_snapshot_convert()
- * @param[in]  tries      tries[try_count], each "key=value,...", which replaces the recorded
- *                        settings: the keys of the allocator's settings, and capacity_bytes, the
- *                        device's memory
+ * @param[in]  tries      tries[try_count], each "key=value,...": values that replace the recorded
+ *                        settings with these keys. Keys: those of the allocator's settings, and
+ *                        capacity_bytes, the size of the device's memory
  * @param[in]  try_count  at most 64; 0: a few sensible alternatives
  * @param[in]  format     0: a table; DS_ACCEL_FORMAT_JSON: conf/schema/memory-replay.json
  * @param[out] text_out   written only on DS_ACCEL_OK

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The only file that brings a plugin's code into the caller's process: it loads and starts the
- * chosen plugin, or a plugin that the program requested by name. A rehearsal in a helper process
- * (start.c) has shown that this works. During the start a breadcrumb stays on disk, so that a later
- * process detects that this process crashed.
+ * Loads and starts a plugin in the caller's process: the chosen plugin, or one that the program
+ * requested by name. By default no other file brings a plugin's code into this process: plugins are
+ * probed in helper processes, which also rehearse the start (start.c). During the start a
+ * breadcrumb stays on disk, so that a later process detects that this process crashed.
  */
 #include "host/activate.h"
 #include "base/fork.h"
@@ -56,7 +56,10 @@ static int32_t load_to_start(struct ds_accel__candidate *candidate)
     return status;
 }
 
-/* Warn about a change to the process that the rehearsal did not show and that cannot be undone. */
+/*
+ * Warn that the start of the plugin changed this process in a way that could not be undone. Called
+ * by ds_accel__guard_restore().
+ */
 static void warn_changed(void *user_data, enum ds_accel__reason_id reason, const char *detail)
 {
     const struct ds_accel__candidate *candidate = user_data;
@@ -82,7 +85,7 @@ int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
     if (ds_accel__candidate_inherited_from(candidate) != 0) {
         return ds_accel__candidate_fail_inherited(candidate);
     }
-    if (candidate->watch.is_forked) { /* the table contains only stubs in this process */
+    if (candidate->watch.is_forked) { /* in a forked child the table contains only stubs */
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "%s cannot be used in this process: " DS_ACCEL__FORKED_TEXT,
                                candidate->name, (long)candidate->watch.pid);
@@ -92,7 +95,7 @@ int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
     if (status < 0) {
         return status;
     }
-    /* The store is not locked now, so no other process waits during the start. */
+    /* The store is unlocked, so other processes need not wait for it during the start. */
     ds_accel__crumb_drop(candidate, &crumb);
     ds_accel__guard_take(&guard);
     status = load_to_start(candidate);
@@ -117,7 +120,7 @@ int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
     if (status < 0) {
         return status;
     }
-    /* ds_accel__start_instance() ensures both. */
+    /* ds_accel__start_instance() succeeds only with an instance and at least one device. */
     assert(instance != NULL && candidate->start.device_count > 0);
     *instance_out = instance;
     *count_out = candidate->start.device_count;

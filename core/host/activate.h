@@ -19,10 +19,13 @@ DS_ACCEL__PRIVATE int32_t ds_accel__candidate_activate(struct ds_accel__candidat
                                                        ds_accel_plugin_instance_t **instance_out,
                                                        uint32_t *count_out);
 /*
- * The process that started the plugin's runtime, if this process is a forked child of it; 0: none.
+ * Return the ID of the process that started the plugin's runtime, if this process was forked from
+ * it after that; 0 if no runtime was inherited.
  */
 pid_t ds_accel__candidate_inherited_from(const struct ds_accel__candidate *candidate);
-/* Return ERR_STATE, with an error text that contains the remedy. */
+/*
+ * Return ERR_STATE for an inherited runtime. The error text says what the program can do instead.
+ */
 int32_t ds_accel__candidate_fail_inherited(const struct ds_accel__candidate *candidate);
 #define DS_ACCEL__FORKED_TEXT \
     "its runtime was started by process %ld before fork(), and does not survive that: start the " \

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The store: records by key, in one file per user and machine. The file is read as a whole, and
- * replaced by a new file on every write. An unreadable file is treated as absent, which only costs
- * time. The store interprets only the key of a record; the caller that opens the store decides
- * which records are useful, and specifies the file to remove first when the disk is full.
+ * The store of records (verdicts and strikes of plugins), which are found by key, in one file per
+ * user and machine. The file is read as a whole, and replaced by a new file on every write. An
+ * unreadable file is treated as absent, which only costs time. The store interprets only the key of
+ * a record; the caller that opens the store decides which records are useful, and specifies the
+ * file to remove first when the disk is full.
  *
- * Time stamps are of CLOCK_BOOTTIME, so that a jump of the wall clock changes nothing; a stamp in
- * the future has expired.
+ * Time stamps are of CLOCK_BOOTTIME, so that a jump of the wall clock changes nothing. A verdict
+ * with a stamp in the future counts as expired.
  *
  *     verdict.c -> cache_open -> find: key -> record                 nothing found, or expired
  *                                   |            |                        |
@@ -38,8 +39,8 @@
 /* ---- machine and user ----------------------------------------------------------------------- */
 
 /*
- * Hash a small file and set *found_out to true; if the file cannot be read, *found_out is
- * unchanged.
+ * Add the contents of a small file to *hash and set *found_out to true; if the file cannot be read,
+ * *found_out is unchanged.
  */
 static int32_t hash_file(const char *path, uint64_t *hash, bool *found_out)
 {
@@ -54,7 +55,10 @@ static int32_t hash_file(const char *path, uint64_t *hash, bool *found_out)
     return status;
 }
 
-/* Hash boot, machine, user and version. *known_out is true if the boot ID could be read. */
+/*
+ * Compute the hash of boot, machine, user and version, which marks the files of the store.
+ * *known_out is true if the boot ID could be read; without the boot ID, no store is used.
+ */
 static int32_t identify(uint64_t *machine_out, bool *known_out)
 {
     uid_t uid = geteuid();
@@ -94,7 +98,10 @@ int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data)
     return DS_ACCEL_OK;
 }
 
-/* Log an invalid file once per evaluation: the file is read a second time under the lock. */
+/*
+ * Log that the file of records is invalid and ignored. Only once per evaluation, which may read the
+ * file twice: without the lock and again after locking.
+ */
 static void leave_out(struct ds_accel__cache *cache, const char *problem)
 {
     if (!cache->has_warned) {
@@ -147,8 +154,9 @@ static bool is_full(int error)
 }
 
 /*
- * Write the records. If the disk is full, first use the space of the stored configuration, which
- * can be read from its files again; if records are only removed, overwrite the file in place.
+ * Write the records. If the disk is full, remove the spare file (the stored configuration, which
+ * can be read from its original files again) and retry. If the disk is still full and records are
+ * only removed, overwrite the file in place.
  */
 static bool write_table(const struct ds_accel__cache *cache, const struct ds_accel__text *text)
 {
@@ -167,7 +175,10 @@ static bool write_table(const struct ds_accel__cache *cache, const struct ds_acc
     return done;
 }
 
-/* Remove the file when no record is left; this works on a full disk. */
+/*
+ * Remove the file of records, because no record is left. Works on a full disk. True if there is no
+ * file any more.
+ */
 static bool remove_table(const struct ds_accel__cache *cache)
 {
     int directory = cache->directory_fd;
@@ -177,7 +188,8 @@ static bool remove_table(const struct ds_accel__cache *cache)
 }
 
 /*
- * Log once that the disk is full or the directory became read-only, and continue without writing.
+ * Log that a file cannot be written, for example to a full or read-only file system, and stop
+ * writing until the store is opened again, so that this is logged only once.
  */
 static void give_up(struct ds_accel__cache *cache, const char *name)
 {
@@ -211,7 +223,7 @@ static void prune(struct ds_accel__cache *cache)
             table->records[kept++] = table->records[i];
         }
     }
-    /* Count from the newest record, in reverse order of creation. */
+    /* Find the newest records that fit into the limits. The records are in order of creation. */
     for (first = kept; first > 0 && kept - first < RECORD_LIMIT; first--) {
         bytes += ds_accel__record_bytes(&table->records[first - 1]);
         if (bytes > FILE_LIMIT_BYTES) {
@@ -233,7 +245,10 @@ int32_t ds_accel__cache_store(struct ds_accel__cache *cache)
     if (!cache->is_dirty || !cache->is_writable) {
         return DS_ACCEL_OK;
     }
-    /* Other processes' records were read before the table was changed. */
+    /*
+     * ds_accel__cache_lock() was called before the table was changed, so the table contains the
+     * records of other processes.
+     */
     assert(cache->is_open && cache->lock_fd >= 0);
     assert(!(cache->is_locked && cache->is_passed_by));
     if (cache->is_passed_by) { /* do not overwrite the results of the lock's holder */
@@ -306,7 +321,7 @@ int32_t ds_accel__cache_open(struct ds_accel__cache *cache,
         cache->directory, is_private, can_make, &error, cache->problem, sizeof(cache->problem));
     if (cache->directory_fd < 0 && error == ENOENT && !can_make && cache->is_writable &&
         ds_accel__cache_directory_has_parent(cache->directory)) {
-        cache->problem[0] = '\0'; /* created when there is a record to store */
+        cache->problem[0] = '\0'; /* not a problem: the directory is created for the first record */
         cache->has_no_directory = true;
         return DS_ACCEL_OK;
     }
@@ -376,7 +391,7 @@ void ds_accel__cache_unlock(struct ds_accel__cache *cache)
         close(cache->lock_fd);
         cache->lock_fd = -1;
         cache->is_locked = cache->is_passed_by = false;
-        cache->is_dirty = false; /* set only if memory was exhausted; storing needs the lock */
+        cache->is_dirty = false; /* true only after a lack of memory; storing needs the lock */
     }
 }
 

@@ -26,7 +26,10 @@ struct ds_accel__cache_place {
     const struct ds_accel__log *log;
     const char *mode;      /* "off", "ro", "rw" or NULL, which is "rw" */
     const char *directory; /* NULL: chosen by user and environment */
-    /* True if a record is to be kept. */
+    /*
+     * Return true if the record must stay in the store; other records are removed by the next
+     * write.
+     */
     bool (*is_useful)(const struct ds_accel__record *record, uint64_t now_ms);
     const char *spare; /* a file to remove when the disk is too full for the records */
 };
@@ -38,9 +41,9 @@ struct ds_accel__cache {
     bool has_no_directory; /* no directory is configured, or the directory does not exist yet */
     bool is_refused;       /* the directory exists but must not be used */
     bool is_locked;    /* locked by this process; false if another process held the lock too long */
-    bool is_passed_by; /* another process holds the lock, no wait: nothing is stored */
+    bool is_passed_by; /* the lock was not free, and was not waited for: nothing is stored */
     bool has_warned;   /* a warning about the file was logged */
-    bool is_looked_at; /* opened to be read only: no directory is created */
+    bool is_looked_at; /* opened only for reading: a missing directory is not created */
     bool is_forgetting; /* the next write only removes records */
     const struct ds_accel__log *log;
     bool (*is_useful)(const struct ds_accel__record *record, uint64_t now_ms);
@@ -53,7 +56,7 @@ struct ds_accel__cache {
     uint64_t machine;
     uint64_t begin_ms; /* time at which the store was opened */
     struct ds_accel__cache_table table;
-    size_t next; /* record to compare first: lookups follow the order of creation */
+    size_t next; /* index at which a lookup begins: most lookups are in order of creation */
     struct ds_accel__cache_file *files; /* files whose texts the records borrow */
 };
 
@@ -64,9 +67,10 @@ int32_t ds_accel__cache_open(struct ds_accel__cache *cache,
                              const struct ds_accel__cache_place *place);
 int32_t ds_accel__cache_read(struct ds_accel__cache *cache);
 /*
- * Wait at most limit_ms until no other process probes plugins (a stopped process is not waited
- * for), then read the records again, because other processes may have changed them. limit_ms 0 is
- * for results that need not be stored: they are stored only if the lock is free.
+ * Lock the store, which a process does while it probes plugins. Wait at most limit_ms, and not for
+ * a stopped process; then continue without the lock. In any case read the records again, because
+ * other processes may have changed them. With limit_ms 0, results are stored only if the lock is
+ * free.
  */
 int32_t ds_accel__cache_lock(struct ds_accel__cache *cache, uint64_t limit_ms);
 void ds_accel__cache_unlock(struct ds_accel__cache *cache);
@@ -74,12 +78,13 @@ int32_t ds_accel__cache_store(struct ds_accel__cache *cache);
 void ds_accel__cache_close(struct ds_accel__cache *cache);
 void ds_accel__cache_clear(struct ds_accel__cache *cache);
 /*
- * Take ownership of a block from which records borrow texts. It is freed when the store is closed.
+ * Take ownership of a block from which records borrow texts. The block is freed when the store is
+ * closed, or at once if memory is exhausted (ERR_NO_MEMORY).
  */
 int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data);
 /*
- * Find, or find or add, the record of a key. Borrowed until the next add, lock or close. NULL: no
- * such record (find), or memory is exhausted (add).
+ * Return the record of a key. If there is none, find returns NULL, and add creates a record (NULL:
+ * memory is exhausted). The record is borrowed until the next add, lock or close.
  */
 struct ds_accel__record *ds_accel__cache_find(struct ds_accel__cache *cache,
                                               struct ds_accel__key key);
@@ -87,9 +92,9 @@ struct ds_accel__record *ds_accel__cache_add(struct ds_accel__cache *cache,
                                              struct ds_accel__key key);
 
 /*
- * Read a small file of the store's directory outside of an evaluation; *data_out is NULL if there
- * is no valid file. Write such a file under another name and rename it; if that fails, nothing more
- * is written to the store.
+ * read_file reads a small file of the store's directory without opening the store; *data_out is
+ * NULL if there is no valid file. write_file writes such a file under another name and renames it;
+ * if that fails, nothing more is written to the store.
  */
 int32_t ds_accel__cache_read_file(const struct ds_accel__cache_place *place, const char *name,
                                   size_t limit_bytes, char **data_out, size_t *size_out);
@@ -97,8 +102,9 @@ void ds_accel__cache_write_file(struct ds_accel__cache *cache, const char *name,
                                 const struct ds_accel__text *text);
 
 /*
- * Use the stored merged configuration if it is valid for the files that were found
- * (config_cache.c). ERR_NO_MEMORY.
+ * Functions of config_cache.c. take uses the stored merged configuration if it is valid for the
+ * configuration files that were found; keep stores the merged configuration; forget removes the
+ * stored one. ERR_NO_MEMORY.
  */
 int32_t ds_accel__snapshot_take(ds_accel_t *context);
 int32_t ds_accel__snapshot_keep(ds_accel_t *context);

@@ -23,9 +23,9 @@
 #define PRIVATE_NAME "/ds-accel-" /* followed by the user ID */
 
 /*
- * Return the session's runtime directory only if it belongs to this user, as the XDG specification
- * requires: su and sudo may leave the variable of another user, who would then find a directory
- * there without access to it. NULL if there is none.
+ * Return the session's runtime directory (XDG_RUNTIME_DIR); NULL if there is none, or if it does
+ * not belong to this user. After su or sudo the variable may still contain the directory of another
+ * user, who could not access the files that this process creates there.
  */
 static char *find_runtime_dir(void)
 {
@@ -110,9 +110,9 @@ static bool is_shared(int fd)
 }
 
 /*
- * True if only root and this user can replace the directory. Required of the temporary directory
- * and each directory on its path. Other users may add names if the sticky bit prevents them from
- * removing files of other users.
+ * True if no other user than root can replace the directory: it belongs to this user or root, and
+ * other users may not write to it, or its sticky bit prevents them from removing files of other
+ * users. Required of the temporary directory and of each directory on its path.
  */
 static bool is_kept(const struct stat *info)
 {
@@ -128,7 +128,10 @@ static bool is_kept_path(const char *path)
     return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && is_kept(&info);
 }
 
-/* Check the directory and each directory on its path, which contains no links. */
+/*
+ * True if is_kept_path() is true for the directory and for each directory on its path, which
+ * contains no links.
+ */
 static bool is_kept_way(char *path)
 {
     bool passed = is_kept_path("/") && is_kept_path(path);
@@ -224,7 +227,7 @@ int ds_accel__cache_directory_open(const char *path, bool is_private, bool can_m
 
     *error_out = 0;
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 && errno == ENOENT && can_make) { /* most starts find an existing directory */
+    if (fd < 0 && errno == ENOENT && can_make) { /* rare: the directory usually exists */
         *error_out = mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     }

@@ -13,18 +13,19 @@ struct ds_accel__text;
 
 /*
  * Find the directory of the store: given, or if that is NULL, chosen by user and environment.
- * *directory_out is a new string, also when the call fails, "" if there is no directory, or NULL.
- * *is_private_out is true if the directory is inside a directory that users share. problem explains
- * why the directory must not be used (a relative path, for example, would depend on the working
- * directory), or is "". ERR_NO_MEMORY.
+ * *directory_out is a new string, even if the call fails: "" if there is no directory, NULL if
+ * memory is exhausted. *is_private_out is true if the directory is inside a directory that users
+ * share. problem explains why the directory must not be used (for example because its path is
+ * relative, and so depends on the working directory), or is "". ERR_NO_MEMORY.
  */
 int32_t ds_accel__cache_directory_find(const char *given, char **directory_out,
                                        bool *is_private_out, char *problem, size_t problem_size);
 /*
- * Open the directory. If it does not exist and can_make is true, create it first. It must belong to
- * this user (to root if the process has raised rights: results that the caller wrote must not be
- * trusted), and no other user may write to it, or read it if it is private. Returns -1 with the
- * reason in problem; *error_out is then ENOENT if there is no directory.
+ * Open the directory and return its descriptor. If it does not exist and can_make is true, create
+ * it first. It must belong to this user (to root if the process has raised privileges, because
+ * results that the calling user wrote must not be trusted), and no other user may write to it, or
+ * read it if it is private. On failure returns -1, with the reason in problem and an errno in
+ * *error_out: ENOENT if there is no directory.
  */
 int ds_accel__cache_directory_open(const char *path, bool is_private, bool can_make, int *error_out,
                                    char *problem, size_t problem_size);
@@ -47,10 +48,10 @@ bool ds_accel__cache_file_overwrite(int directory, const char *name,
                                     const struct ds_accel__text *text);
 
 /*
- * Wait until no other process that probes plugins holds the lock, but at most limit_ms, because a
- * process may hang. A stopped holder makes no progress: the wait ends early, and *stopped_out is
- * set to that process. The holder must be seen stopped twice, because a new holder may not have
- * written its process ID yet.
+ * Lock fd, the lock file of the store, which a process locks while it probes plugins. True on
+ * success. False after limit_ms, because the holder may hang; earlier if the holder is stopped,
+ * because it then makes no progress: *stopped_out is its process ID, otherwise 0. The holder must
+ * be seen stopped twice, because a new holder may not have written its process ID yet.
  */
 bool ds_accel__cache_lock_within(int fd, uint64_t limit_ms, pid_t *stopped_out);
 

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 /*
- * Read *size bytes, the file's size. *size is reduced if the file has become shorter, which the
- * parser detects.
+ * Read the whole file into a new buffer; *size is the file's size before the read. If the file has
+ * become shorter, *size is reduced, and the parser rejects the data.
  */
 static int32_t read_data(int fd, size_t *size, char **data_out)
 {
@@ -139,7 +139,7 @@ bool ds_accel__cache_file_write(int directory, const char *name, const struct ds
 {
     char fresh[64];
 
-    /* A truncated name might not be unique. */
+    /* The longest name fits: a truncated name might not be unique. */
     assert(strlen(name) + 2 * sizeof(".-2147483648") <= sizeof(fresh));
     snprintf(fresh, sizeof(fresh), "%s.%d.%d", name, (int)getpid(), (int)gettid());
     return write_fresh(directory, fresh, name, text);

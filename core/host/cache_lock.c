@@ -18,16 +18,16 @@
 #define SIGNATURE_BYTES 16
 
 /*
- * Write the process ID of the lock's holder, so that a waiter can check whether the holder is
- * stopped. Overwriting existing bytes needs no disk space. If the disk is full and the file is
- * still empty, waiters do not know the holder.
+ * Write the process ID of the lock's holder, so that a waiting process can check whether the holder
+ * is stopped. Overwriting existing bytes needs no disk space. If the disk is full and the file is
+ * still empty, the ID is not written, and the holder stays unknown.
  */
 static void sign_lock(int fd)
 {
     char text[SIGNATURE_BYTES + 1];
 
     snprintf(text, sizeof(text), "%-*d\n", SIGNATURE_BYTES - 1, (int)getpid());
-    /* Each signature overwrites the previous one completely. */
+    /* All signatures have this size, so that each overwrites the previous one completely. */
     assert(strlen(text) == SIGNATURE_BYTES);
     if (!ds_accel__file_may_have(SIGNATURE_BYTES) ||
         pwrite(fd, text, SIGNATURE_BYTES, 0) != SIGNATURE_BYTES) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A candidate: a plugin that was found, the results of its gates, and its phase. */
+/* A candidate: a plugin that was found, the results of its checks (gates), and its phase. */
 #include "host/candidate.h"
 #include "base/fork.h"
 #include "base/text.h"
@@ -91,8 +91,8 @@ void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
     }
     if (candidate->watch.is_forked) {
         /*
-         * Handles that must not be destroyed in this child still call the table, so its module
-         * stays loaded.
+         * Devices, streams and other handles of the parent cannot be destroyed in this child. They
+         * still refer to the candidate and its table, so the plugin stays loaded.
          */
         ds_accel__module_abandon(candidate->module);
         return;
@@ -197,8 +197,8 @@ void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t sta
 
 #define FROM(phase) (1u << DS_ACCEL__PHASE_##phase)
 /*
- * Phases that have a result of this process. A helper may send another result, which replaces the
- * previous one.
+ * Phases with a verdict of this process. A later result of a helper replaces the verdict, so each
+ * of these phases may follow any of them.
  */
 #define RESULTS (FROM(JUDGED) | FROM(TENTATIVE))
 #define FROM_ANY ((1u << DS_ACCEL__PHASE_COUNT) - 1)

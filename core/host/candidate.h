@@ -28,10 +28,10 @@ enum ds_accel__gate {
 /* The moment at which a gate is checked. */
 enum ds_accel__gate_when {
     DS_ACCEL__WHEN_FOUND,   /* when the scan finds the candidate */
-    DS_ACCEL__WHEN_FILE,    /* when the file is open, unless its results are stored */
-    DS_ACCEL__WHEN_CHECKED, /* after the file's gates, or without a file */
-    DS_ACCEL__WHEN_TURN,    /* when the verdict is needed */
-    DS_ACCEL__WHEN_UNKNOWN, /* when the verdict is needed and is not stored */
+    DS_ACCEL__WHEN_FILE,    /* when the file is opened; not if stored results are used */
+    DS_ACCEL__WHEN_CHECKED, /* after the gates of WHEN_FILE; a candidate may have no file */
+    DS_ACCEL__WHEN_TURN,    /* in its turn, before the lookup of a stored verdict */
+    DS_ACCEL__WHEN_UNKNOWN, /* after that lookup, if no verdict is stored */
     DS_ACCEL__WHEN_RUN      /* while the plugin runs: probe_here.c, start.c, probe_hear.c */
 };
 
@@ -76,7 +76,7 @@ struct ds_accel__host {
     struct ds_accel__candidate *candidate;
 };
 
-/* A text that callers may have borrowed, so it is freed only with the candidate. */
+/* A text that callers may have borrowed; it is freed only with the candidate. */
 struct ds_accel__detail {
     struct ds_accel__detail *next;
     char text[];
@@ -97,12 +97,12 @@ struct ds_accel__candidate {
     char *path;                 /* "" for a registered candidate */
     enum ds_accel__phase phase; /* changed by ds_accel__candidate_enter() */
     enum ds_accel__wish wish;
-    bool is_ahead; /* evaluated before its turn; reset if its turn never comes */
+    bool is_ahead; /* evaluated before its turn; the results are discarded if it never comes */
     bool is_registered;
     bool is_demand_only;
     bool has_look;          /* the hardware was examined during this evaluation */
     bool has_table;         /* the plugin is loaded in this process, or registered */
-    bool has_conduct;       /* the plugin showed conduct that the configuration tolerates */
+    bool has_conduct;       /* the probe reported conduct (DSA-P28, P32), tolerated or not */
     const json_t *recorded; /* results from a recording; NULL: a plugin of this machine */
     uint32_t state;         /* DS_ACCEL_STATE_* */
     enum ds_accel__reason_id reason;
@@ -141,8 +141,9 @@ struct ds_accel__candidate {
 };
 
 /*
- * Copy a plugin's table into the host's: the slots that both have. Absent slots become stubs. Reads
- * no byte past the plugin's struct_size. finding is set if the table has a defect. DSA-H3, DSA-H4.
+ * Copy a plugin's table (theirs) to the host's copy (ours): the slots that both versions of the
+ * table have. Other slots become stubs. Reads no byte past the plugin's struct_size. finding is set
+ * if the table has a defect. DSA-H3, DSA-H4.
  */
 DS_ACCEL__PRIVATE void ds_accel__table_import(const struct ds_accel_plugin *theirs,
                                               const char *name, struct ds_accel_plugin *ours,
@@ -151,7 +152,10 @@ DS_ACCEL__PRIVATE void ds_accel__table_import(const struct ds_accel_plugin *thei
 DS_ACCEL__PRIVATE struct ds_accel__candidate *
 ds_accel__candidate_create(ds_accel_t *context, const char *name, const char *path);
 DS_ACCEL__PRIVATE void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate);
-/* Watch fork() from now until the plugin is stopped. Called before init. */
+/*
+ * Arrange that a child of fork() can detect that it inherited the plugin, until the plugin is
+ * stopped. Called before init.
+ */
 DS_ACCEL__PRIVATE void ds_accel__candidate_watch(struct ds_accel__candidate *candidate);
 /*
  * Call the plugin's shutdown, unless instance is NULL because init returned none. In a forked child
@@ -173,7 +177,7 @@ static inline bool ds_accel__candidate_is_available(const struct ds_accel__candi
            candidate->state == DS_ACCEL_STATE_SELECTED;
 }
 
-/* Return the detail; "" if there is none. */
+/* Return the text that explains the candidate's state; "" if there is none. */
 static inline const char *ds_accel__candidate_detail(const struct ds_accel__candidate *candidate)
 {
     return candidate->detail != NULL ? candidate->detail : "";
@@ -211,7 +215,8 @@ int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate);
 DS_ACCEL__PRIVATE void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate,
                                                        const char *text);
 /*
- * Set is_demand_only: by the configuration if it contains the fact, else by the plugin's features.
+ * Set is_demand_only to the value of "demand_only" in the configuration of the backend, or, without
+ * such a value, according to the plugin's optional features.
  */
 DS_ACCEL__PRIVATE void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
                                                       uint64_t optional_features);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * ds_accel_check(): the verdict of every candidate, or of the candidates with one name, without a
- * choice. Candidates are evaluated in batches as wide as probe.parallel allows.
+ * ds_accel_check(): determines the verdict of every candidate, or of the candidates with one name,
+ * but chooses none. Candidates are evaluated in batches as wide as probe.parallel allows.
  */
 #include "host/context.h"
 
@@ -13,7 +13,10 @@
 #include <assert.h>
 #include <string.h>
 
-/* Candidates to be evaluated together. Each has the reason why it was not evaluated before. */
+/*
+ * Candidates to be evaluated together. If candidates[i] is available afterwards, its reason is set
+ * to reasons[i], for example DEMAND_ONLY.
+ */
 struct batch {
     struct ds_accel__candidate *candidates[64];
     enum ds_accel__reason_id reasons[64];
@@ -35,8 +38,8 @@ static int32_t evaluate_batch(ds_accel_t *context, struct batch *batch)
 }
 
 /*
- * Add a candidate to the batch. A demand-only candidate is evaluated only if it was requested by
- * name.
+ * Add a candidate to the batch, and evaluate a full batch. A demand-only candidate is added only if
+ * it was requested by name.
  */
 static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
                                bool is_named, bool may_wake, struct batch *batch)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The merged configuration in the format of config/snapshot.c, in a file beside the verdicts. */
+/*
+ * Stores the merged configuration in the format of config/snapshot.c, in a file next to the
+ * verdicts, so that the configuration files need not be read again.
+ */
 #include "base/text.h"
 #include "config/config.h"
 #include "config/snapshot.h"

@@ -121,8 +121,8 @@ static void drop_capabilities(void)
 static int *shared_signal;
 
 /*
- * Open a descriptor for SIGTERM, so that the supervised processes are killed before the supervisor
- * exits.
+ * Block SIGTERM and return a descriptor that becomes readable when SIGTERM arrives, so that this
+ * process can kill the processes that it supervises before it exits. -1 on failure.
  */
 static int open_term(void)
 {
@@ -184,15 +184,18 @@ static _Noreturn void end_like(const siginfo_t *info)
     _exit(info->si_code == CLD_EXITED ? info->si_status : 1);
 }
 
-/* Close the descriptors whose readers wait until the working process closes them. */
+/*
+ * Close the inherited copies of stdin, stdout, stderr and the channels: their readers see the end
+ * of file only when every process has closed them.
+ */
 static void close_standard(void)
 {
     syscall(SYS_close_range, 0u, (unsigned)DS_ACCEL__CONTAIN_DESCRIPTORS - 1, 0u);
 }
 
 /*
- * Run the process outside of the namespace: it exits when the supervisor exits, and kills the
- * supervisor when the caller exits.
+ * Run the process outside of the namespace: it waits until the supervisor exits, and exits in the
+ * same way. It kills the supervisor if the caller exits or SIGTERM arrives.
  */
 static _Noreturn void keep_watch(pid_t supervisor, int caller_fd)
 {
@@ -211,8 +214,8 @@ static bool has_ended(int pidfd)
 }
 
 /*
- * fork() a child that is killed when its parent exits, even if the child cannot see the parent's
- * process ID.
+ * fork() a child that is killed when its parent exits. This works even in a new pid namespace,
+ * where the child cannot see the parent's process ID.
  */
 static pid_t fork_bound(void)
 {
@@ -247,9 +250,9 @@ static bool fork_supervisor(struct ds_accel__contained *contained)
 }
 
 /*
- * Enter a user namespace, in a child process: if the namespace is refused halfway (its IDs are
- * mapped in a second step), the process is of no further use. On success a byte is written to
- * ready_fd.
+ * Enter a user namespace and a pid namespace. Called in a child process, because a failure between
+ * the steps leaves a process that can only exit: the IDs are mapped in a second step. On success,
+ * writes a byte to ready_fd and returns true, in the supervisor.
  */
 static bool enter_user_namespace(struct ds_accel__contained *contained, int ready_fd)
 {
@@ -314,7 +317,8 @@ static bool contain_by_namespace(struct ds_accel__contained *contained)
 /* ---- cgroup --------------------------------------------------------------------------------- */
 
 /*
- * Find the path of this process's cgroup (version 2), including its mount. False if there is none.
+ * Find the directory of this process's cgroup (version 2) in the file system. False if there is
+ * none.
  */
 static bool find_cgroup(char *path, size_t size)
 {
@@ -415,7 +419,7 @@ static pid_t parent_of(const char *stat)
 {
     const char *end = strrchr(stat, ')');
 
-    /* The text is ") S 123 ...". */
+    /* the text at end is ") S 123 ...": state, and process ID of the parent */
     return end != NULL && strlen(end) >= 5 ? (pid_t)atoi(end + 4) : 0;
 }
 
@@ -444,7 +448,7 @@ static bool add_process(struct processes *processes, pid_t pid, pid_t parent)
     if (count == PROCESS_LIMIT) {
         return false;
     }
-    if ((count & (count - 1)) == 0) { /* the count is 0 or a power of two */
+    if ((count & (count - 1)) == 0) { /* 0 or a power of two: resize the list */
         struct process *larger =
             realloc(processes->list, (count > 0 ? 2 * count : 64) * sizeof(*larger));
 
@@ -499,7 +503,10 @@ static bool is_ours(const struct processes *processes, pid_t pid)
     return found != NULL && found->is_ours;
 }
 
-/* Mark every descendant of this process, one generation at a time. */
+/*
+ * Mark every descendant of this process: repeat passes over the list, each of which marks children
+ * of marked processes, until a pass marks none.
+ */
 static void mark_ours(struct processes *processes)
 {
     bool found = true;
@@ -527,8 +534,8 @@ static size_t signal_ours(const struct processes *processes, int signal)
 }
 
 /*
- * Kill all descendants. They are stopped first, because running processes can fork faster than they
- * are listed.
+ * Kill all descendants. First stop them, in passes over /proc until a pass finds no new one,
+ * because running processes can fork faster than they are listed.
  */
 static void kill_tree(pid_t child)
 {
@@ -632,7 +639,7 @@ void ds_accel__contain_join(const struct ds_accel__contained *contained, pid_t s
     }
 }
 
-/* Reap children that have exited. True if a child is still alive. */
+/* Reap children that have exited. True if a child is left that has not exited. */
 static bool has_children(void)
 {
     pid_t pid;

@@ -12,15 +12,16 @@
 #include <sys/types.h>
 
 /*
- * Kinds of containment, ordered from the strongest to the kind that always works. The values are
- * part of messages: only append.
+ * Kinds of containment. NAMESPACE is the strongest, then CGROUP; TREE always works. AUTO is the
+ * strongest that is available, OUTSIDE is like AUTO but not a namespace. The values are part of
+ * messages: only append.
  */
 enum ds_accel__containment {
     DS_ACCEL__CONTAIN_AUTO,
     DS_ACCEL__CONTAIN_NAMESPACE, /* a pid namespace: the kernel kills all its processes */
-    DS_ACCEL__CONTAIN_CGROUP,    /* a cgroup that is killed at once; falls back to TREE */
+    DS_ACCEL__CONTAIN_CGROUP,    /* a cgroup, killed by one write; TREE if that fails */
     DS_ACCEL__CONTAIN_TREE,      /* a subreaper that finds its descendants in /proc */
-    DS_ACCEL__CONTAIN_OUTSIDE,   /* without a namespace: CGROUP or TREE */
+    DS_ACCEL__CONTAIN_OUTSIDE,   /* without a pid namespace: CGROUP or TREE */
     DS_ACCEL__CONTAIN_COUNT
 };
 
@@ -30,8 +31,8 @@ DS_ACCEL__PRIVATE const char *ds_accel__containment_name(uint32_t containment);
 enum ds_accel__containment ds_accel__containment_of(const char *name);
 
 /*
- * Number of descriptors held only by the working process: standard input, output and error, and two
- * channels.
+ * Number of descriptors that only the working process keeps open, numbered from 0: standard input,
+ * output and error, and two channels.
  */
 #define DS_ACCEL__CONTAIN_DESCRIPTORS 5
 
@@ -69,9 +70,9 @@ bool ds_accel__contain_clear(const struct ds_accel__contained *contained, pid_t 
 /* Remove the cgroup. Called before the supervisor exits. */
 void ds_accel__contain_leave(const struct ds_accel__contained *contained);
 /*
- * Run a program's work in a contained child, and return the result of work() in that child. The
- * surrounding processes kill everything that the child started, and then terminate as the child
- * terminated.
+ * Run work() in a contained child of this process, and return its result, in that child; return 1
+ * if the containment is not available. The surrounding processes do not return: they kill
+ * everything that the child started, and then terminate as the child terminated.
  */
 int ds_accel__contain_run(enum ds_accel__containment wanted, pid_t caller, int (*work)(void));
 

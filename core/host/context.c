@@ -65,7 +65,10 @@ static int32_t copy_text(const char *text, char **copy_out)
     return DS_ACCEL_OK;
 }
 
-/* Return the root from the program's option or the environment; NULL: this machine. */
+/*
+ * Return the directory below which the machine's files are read, from the program's option or the
+ * environment; NULL: the machine itself.
+ */
 static const char *root_of(const ds_accel_t *context, const struct ds_accel_options *options)
 {
     return options->machine_root != NULL ? options->machine_root
@@ -300,7 +303,7 @@ static void watch(ds_accel_t *context)
     context->watch.locks[2] = &context->topology_lock;
     context->watch.locks[3] = &context->device_lock;
     context->watch.locks[4] = &context->lazy.lock;
-    assert(context->watch.table == NULL); /* contexts have no table, only locks */
+    assert(context->watch.table == NULL); /* a context has no table that a child must replace */
     ds_accel__fork_watch(&context->watch);
 }
 
@@ -363,8 +366,9 @@ ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
 void ds_accel_destroy(ds_accel_t *context)
 {
     /*
-     * A tensor's memory, which another library may use, keeps the plugin and the device alive until
-     * it is freed.
+     * storage_count counts the storages of tensors, which other libraries may still use and which
+     * need plugin and device. If there is one, the context is freed only together with the last of
+     * them.
      */
     if (context != NULL && !ds_accel__end_is_refused(context, "destroy") &&
         __atomic_sub_fetch(&context->storage_count, 1, __ATOMIC_ACQ_REL) < 0) {
@@ -376,7 +380,7 @@ void ds_accel__context_end(ds_accel_t *context)
 {
     if (context->watch.is_torn) {
         ds_accel__runtime_hooks->ended(context, true);
-        return; /* the context is half written; its helpers and file belong to the parent */
+        return; /* forked during a change; helpers and files belong to the parent */
     }
     ds_accel__fork_unwatch(&context->watch);
     ds_accel__runtime_hooks->ended(context, false);
@@ -543,7 +547,10 @@ const char *ds_accel_set_method(const ds_accel_t *context)
     return chosen(context) != NULL ? context->set_method : NULL;
 }
 
-/* Return the count also in a child whose context is torn: a single number is always valid. */
+/*
+ * Return the count even in a child that was forked during a change of the context (is_torn): a
+ * single number is always valid.
+ */
 uint32_t ds_accel_candidate_count(ds_accel_t *context)
 {
     uint32_t count;
@@ -578,7 +585,7 @@ int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
                                position);
     }
     candidate = context->registry.candidates[position];
-    /* Copy the text: callers borrow it for longer than the configuration is unchanged. */
+    /* Copy the text: the configuration may change while callers still borrow it. */
     answer.remedy = ds_accel__candidate_keep(
         candidate, ds_accel__config_remedy(&context->config, candidate->name, candidate->reason));
     if (answer.remedy == NULL) {

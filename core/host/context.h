@@ -33,19 +33,20 @@ struct ds_accel {
      */
     pthread_mutex_t lock;
     /*
-     * Plugins read config and topology from any thread, also in calls made while the lock above is
-     * held: config changes only while both locks are held, topology while its own lock is held.
+     * Guard config and topology, which plugins read from any thread, also in calls made while the
+     * lock above is held. config changes only while both lock and config_lock are held, topology
+     * while topology_lock is held.
      */
     pthread_mutex_t config_lock;
     pthread_mutex_t topology_lock;
     struct ds_accel__log log;
     struct ds_accel__env env;
-    char *forced;       /* value of options.accelerator */
-    char *machine_root; /* never NULL */
-    char *cache_dir;    /* directory from the options; NULL: chosen by environment and user */
-    pid_t asker; /* in a helper: process of the program it serves; 0: this process is no helper */
-    bool asks_anew;       /* ignore stored verdicts of earlier processes: explain, list, doctor */
-    bool has_no_cache;    /* set by an option */
+    char *forced;         /* value of options.accelerator */
+    char *machine_root;   /* never NULL */
+    char *cache_dir;      /* directory from the options; NULL: chosen by environment and user */
+    pid_t asker;          /* in a helper: process ID of the program that it serves; 0: no helper */
+    bool asks_anew;       /* ignore verdicts that earlier processes stored: explain, list, doctor */
+    bool has_no_cache;    /* DS_ACCEL_OPTION_NO_CACHE is set */
     bool has_tried_store; /* tried to open the store during this evaluation */
     bool wants_helper;    /* start a helper early if nothing is stored */
     struct ds_accel__cache cache;
@@ -81,7 +82,7 @@ struct ds_accel {
      */
     pthread_mutex_t device_lock;
     struct ds_accel__device **devices;
-    uint32_t open_device_count;    /* guarded by open_lock in pinned_uses.c; atomic */
+    uint32_t open_device_count;    /* changed under open_lock of pinned_uses.c; atomic */
     char failure[1024];            /* why the last detection failed, or "" */
     bool has_failed;               /* the last detection failed */
     struct ds_accel__known *known; /* facts; written once, read without the lock */
@@ -94,7 +95,7 @@ struct ds_accel {
         bool is_over;                 /* no more calls are added */
         bool is_changing; /* a child forked while it is set cannot use the list; atomic */
     } lazy;
-    char settings[2][32]; /* values by enum ds_accel__setting; guarded by lock; "": facts apply */
+    char settings[2][32]; /* by enum ds_accel__setting, set by the program; "": facts apply */
     /* Tensor storages that keep the context alive; atomic. ds_accel_destroy() subtracts 1, and the
      * context is freed when the count drops to -1. */
     int64_t storage_count;
@@ -120,8 +121,8 @@ static inline struct ds_accel__cache_place ds_accel__cache_place(const ds_accel_
 }
 
 /*
- * Create a context without configuration and plugins, for a helper process; NULL if memory is
- * exhausted.
+ * Create a context without configuration and plugins, for a helper process. ignores_env: ignore
+ * ds-accel's own environment variables. NULL if memory is exhausted.
  */
 DS_ACCEL__PRIVATE ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env);
 /* Free a context to which no handle and no tensor refers. */
@@ -162,8 +163,8 @@ DS_ACCEL__PRIVATE int32_t ds_accel__context_load_ops(ds_accel_t *context);
 DS_ACCEL__PRIVATE const char *ds_accel__context_variable(const ds_accel_t *context,
                                                          const char *name);
 /*
- * Return a backend's fact if the operator set it (above the package layer), else NULL. Caller holds
- * context->lock.
+ * Return a backend's fact if a layer of the configuration above the package layer contains it, that
+ * is, if the operator set it; else NULL. Caller holds context->lock.
  */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 

@@ -65,13 +65,16 @@ void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel
         ds_accel__key_is_none(candidate->key)) {
         return;
     }
-    assert(context->cache.lock_fd < 0); /* no other process waits for the lock during the load */
+    assert(context->cache.lock_fd < 0); /* the store is not locked during the load */
     memcpy(content.magic, crumb_magic, sizeof(crumb_magic));
     content.key = candidate->key;
     memcpy(content.name, candidate->name, sizeof(content.name));
     snprintf(content.path, sizeof(content.path), "%s", candidate->path);
     snprintf(name, sizeof(name), CRUMB_NEW "%d.%u", (int)getpid(), number);
-    /* Do not overwrite a breadcrumb that was not read yet: process IDs are reused. */
+    /*
+     * The time makes the name unique: an earlier process with the same ID may have left a
+     * breadcrumb that no process has counted yet.
+     */
     snprintf(crumb->name, sizeof(crumb->name), CRUMB_PREFIX "%d.%u.%llu", (int)getpid(), number,
              (unsigned long long)content.begin_ms);
     unlinkat(directory, name, 0); /* file of an earlier process with the same ID */
@@ -79,7 +82,7 @@ void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel
     if (crumb->fd >= 0) {
         done = write_crumb(directory, crumb->fd, &content, name, crumb->name);
     }
-    if (!done && crumb->fd >= 0) { /* the disk is full: no breadcrumb */
+    if (!done && crumb->fd >= 0) { /* for example on a full disk: no breadcrumb */
         unlinkat(directory, name, 0);
         ds_accel__crumb_pick(candidate, crumb);
     }
@@ -90,7 +93,7 @@ void ds_accel__crumb_pick(struct ds_accel__candidate *candidate, struct ds_accel
     const ds_accel_t *context = candidate->host.context;
 
     if (crumb->fd >= 0) {
-        assert(context->cache.is_open); /* open since the drop: the same directory */
+        assert(context->cache.is_open); /* still open since ds_accel__crumb_drop() */
         unlinkat(context->cache.directory_fd, crumb->name, 0);
         close(crumb->fd);
     }
@@ -103,8 +106,8 @@ static bool is_crumb(const char *name)
 }
 
 /*
- * Read the breadcrumb of a process that died while it loaded a plugin. False if the breadcrumb's
- * process is alive.
+ * Read a breadcrumb. True if the file is unlocked, because its process died while it loaded a
+ * plugin; false if the process is alive, or if the file cannot be opened.
  */
 static bool read_crumb(const struct ds_accel__cache *cache, const char *name, struct crumb *crumb)
 {
@@ -120,7 +123,7 @@ static bool read_crumb(const struct ds_accel__cache *cache, const char *name, st
     is_left = flock(fd, LOCK_SH | LOCK_NB) == 0;
     if (is_left && (read(fd, crumb, sizeof(*crumb)) != (ssize_t)sizeof(*crumb) ||
                     memcmp(crumb->magic, crumb_magic, sizeof(crumb_magic)) != 0)) {
-        crumb->machine = 0; /* invalid: the file is only removed */
+        crumb->machine = 0; /* invalid: removed, but no strike is counted */
     }
     close(fd);
     crumb->name[sizeof(crumb->name) - 1] = '\0';
@@ -130,8 +133,9 @@ static bool read_crumb(const struct ds_accel__cache *cache, const char *name, st
 
 /*
  * Record a strike for a breadcrumb. The record borrows texts from a copy of the breadcrumb, because
- * there is no candidate. Several processes of one job that died before begin_ms count as one
- * strike.
+ * there is no candidate. begin_ms is the time at which the caller began to count: all breadcrumbs
+ * of a plugin that it counts are one strike, because they may be from processes of one job that
+ * died together.
  */
 static int32_t strike_by_crumb(struct ds_accel__cache *cache, const struct crumb *crumb,
                                uint64_t begin_ms)
@@ -143,7 +147,7 @@ static int32_t strike_by_crumb(struct ds_accel__cache *cache, const struct crumb
     assert(cache->is_locked);
     if (crumb->machine != cache->machine || crumb->begin_ms == 0 ||
         !ds_accel__is_backend_name(crumb->name)) {
-        return DS_ACCEL_OK; /* the breadcrumb is from another boot or version */
+        return DS_ACCEL_OK; /* invalid, or from another boot or version */
     }
     kept = malloc(sizeof(*kept));
     if (kept == NULL) {
@@ -172,7 +176,10 @@ static int32_t strike_by_crumb(struct ds_accel__cache *cache, const struct crumb
     return DS_ACCEL_OK;
 }
 
-/* True for the name of a breadcrumb or of an unfinished file. */
+/*
+ * True for the name of a breadcrumb, or of an unfinished file (breadcrumb, verdicts or
+ * configuration) that was not renamed yet.
+ */
 static bool is_left_behind(const char *name)
 {
     return is_crumb(name) || strncmp(name, CRUMB_NEW, strlen(CRUMB_NEW)) == 0 ||
@@ -191,9 +198,9 @@ static bool is_orphan(const char *name)
 }
 
 /*
- * Count the breadcrumbs and remove them. Caller holds the store's lock, so that only one of the
- * processes that see a breadcrumb counts it. The strikes are stored before the breadcrumbs are
- * removed, so that a process that no longer finds a breadcrumb reads its strike.
+ * Record a strike for the breadcrumbs, and remove them. Caller holds the store's lock, so that only
+ * one of the processes that see a breadcrumb counts it. The strikes are stored before the
+ * breadcrumbs are removed, so that a process that no longer finds a breadcrumb reads its strike.
  */
 static int32_t count_crumbs(struct ds_accel__cache *cache, char **names, size_t count)
 {

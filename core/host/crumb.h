@@ -21,8 +21,8 @@ struct ds_accel__crumb {
 };
 
 /*
- * Create, and remove, the breadcrumb: called before and after the plugin is loaded in the caller's
- * process.
+ * drop creates the breadcrumb before the plugin is loaded in the caller's process; pick removes it
+ * after the plugin has started or failed.
  */
 void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb);
 void ds_accel__crumb_pick(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb);

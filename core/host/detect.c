@@ -77,8 +77,8 @@ static int32_t start_once(ds_accel_t *context, struct ds_accel__candidate *candi
 }
 
 /*
- * Start the candidate. Its stored verdict may be outdated: if the start fails, probe the candidate
- * again before it is rejected.
+ * Start the candidate. If the start fails and the verdict was stored by an earlier process, the
+ * verdict may be outdated: probe the candidate again, and start it if it is still available.
  */
 static int32_t start(ds_accel_t *context, struct ds_accel__candidate *candidate)
 {
@@ -113,7 +113,8 @@ static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *ca
         if (context->registry.candidates[i]->is_ahead) {
             ds_accel__candidate_forget(context->registry.candidates[i]);
             /*
-             * Reset this, too: a candidate that is known to be demand-only is not evaluated ahead.
+             * Its file is checked again later, which sets this again. Until then a set
+             * is_demand_only would exclude the candidate from evaluation ahead of its turn.
              */
             context->registry.candidates[i]->is_demand_only = false;
         }
@@ -177,7 +178,7 @@ static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candid
         return ds_accel__no_memory();
     }
     if (status < 0 && ds_accel__candidate_inherited_from(candidate) != 0) {
-        return status; /* the parent chose this candidate: do not silently choose another */
+        return status; /* the parent process chose this candidate: do not choose another */
     }
     if (status < 0) {
         ds_accel__warn_start_failed(candidate);
@@ -212,8 +213,9 @@ static void look_ahead(ds_accel_t *context)
 }
 
 /*
- * Evaluate the candidate at a position. With probe.parallel, also evaluate the next candidates, in
- * case their turn comes. This does not affect the choice, which follows the detection order.
+ * Evaluate the candidate at a position. If probe.parallel is above 1, also evaluate the candidates
+ * after it, which may be needed next. This does not affect the choice, which follows the detection
+ * order.
  */
 static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
 {
@@ -239,7 +241,10 @@ static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
     return status;
 }
 
-/* Evaluate one candidate in its turn, and start it. *done_out is set to true if it was chosen. */
+/*
+ * Evaluate one candidate in its turn. If it is available, start it, unless it defers to another
+ * available candidate. *done_out is set to true if it was chosen.
+ */
 static int32_t try_candidate(ds_accel_t *context, size_t position, bool *done_out)
 {
     struct ds_accel__candidate *candidate = context->registry.candidates[position];
@@ -278,8 +283,8 @@ static int32_t try_candidate(ds_accel_t *context, size_t position, bool *done_ou
 
 /*
  * Try the candidates that deferred, if no candidate to which they deferred was chosen. Called
- * before the turn of cpu (next) for candidates that do not defer to cpu, and at the end with next
- * NULL.
+ * twice: before the turn of cpu, with cpu as next, for the candidates that do not defer to cpu; and
+ * after all turns, with next NULL.
  */
 static int32_t try_deferred(ds_accel_t *context, const struct ds_accel__candidate *next,
                             bool *done_out)
@@ -343,8 +348,8 @@ static int32_t detect_auto(ds_accel_t *context)
 }
 
 /*
- * Reset the candidates, so that the next call retries a failed start, whose cause may no longer
- * exist.
+ * Reset the candidates after a failed detection, so that the next call tries again: the cause, for
+ * example of a failed start, may no longer exist.
  */
 static void forget_failures(ds_accel_t *context)
 {

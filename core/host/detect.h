@@ -12,13 +12,14 @@
 struct ds_accel__candidate;
 
 /*
- * Find the available candidate to which a candidate defers ("defers_to"); NULL if there is none.
- * Evaluates the candidates listed there.
+ * Find the first available candidate in the list "defers_to" of a candidate; NULL if there is none.
+ * Evaluates the candidates of the list up to the one found.
  */
 int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *candidate,
                               struct ds_accel__candidate **to_out);
 /*
- * Like ds_accel_detect(), but starts no plugin in this process if helpers have rehearsed the start.
+ * Like ds_accel_detect(), but if a helper has already rehearsed the start of the chosen plugin, the
+ * plugin is not started in this process.
  */
 int32_t ds_accel__choose(ds_accel_t *context);
 int32_t ds_accel__detect_locked(ds_accel_t *context);

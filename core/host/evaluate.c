@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Evaluates candidates. Each candidate passes the gates on its file and the gates of its turn; then
- * the verdict that an earlier process stored is used. The candidates without such a verdict are
- * probed together in helper processes, under the lock of the store, so that processes with the same
- * request wait; the results are stored.
+ * Evaluates candidates. Each candidate must pass the gates on its file and the gates of its turn.
+ * If an earlier process stored a verdict, it is then used. The candidates without such a verdict
+ * are probed together in helper processes, and the results are stored. Meanwhile the store is
+ * locked, so that other processes with the same request wait for these results.
  */
 #include "host/evaluate.h"
 #include "base/clock.h"
@@ -153,9 +153,9 @@ int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bo
 }
 
 /*
- * Use the stored verdict. A verdict that the hardware is absent is checked again if the note lists
- * devices that the configuration does not, because the record's key does not depend on those
- * devices.
+ * Use the stored verdict; *found_out is true if there is a valid one. A verdict that the hardware
+ * is absent is checked again if the note lists devices that the configuration does not list,
+ * because the record's key does not depend on those devices.
  */
 static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
 {
@@ -186,8 +186,8 @@ static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
 }
 
 /*
- * Reject a plugin whose runtime was started before fork(). It is not probed: with probe.mode
- * in-process, a probe would run the runtime in this child.
+ * Reject a plugin whose runtime was started before fork(), without probing it: with probe.mode
+ * in-process, the probe would use that runtime in this child.
  */
 static bool reject_inherited(struct ds_accel__candidate *candidate)
 {
@@ -256,15 +256,16 @@ static int32_t probe_cpu_here(struct ds_accel__candidate *candidate)
     ds_accel__guard_take(&guard);
     status = ds_accel__probe_here(candidate);
     ds_accel__guard_restore(&guard, NULL, NULL);
-    if (ds_accel__candidate_has_verdict(candidate)) { /* not stored: this was not the usual probe */
+    if (ds_accel__candidate_has_verdict(candidate)) { /* do not store: not the usual probe */
         ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_TENTATIVE);
     }
     return status;
 }
 
 /*
- * True if another process that probes plugins may store a verdict that this process needs. A plugin
- * without hardware is not probed, and the probe of cpu takes no time.
+ * True if a candidate other than cpu needs a verdict, which another process that is probing plugins
+ * may store. No wait is needed for cpu, whose probe takes almost no time, or for a plugin without
+ * hardware, which already has a verdict.
  */
 static bool is_worth_waiting(struct ds_accel__candidate **open, size_t count)
 {
@@ -365,7 +366,7 @@ int32_t ds_accel__candidate_evaluate_named(struct ds_accel__candidate *candidate
     if (candidate->wish < DS_ACCEL__WISH_NAMED) {
         candidate->wish = DS_ACCEL__WISH_NAMED;
     }
-    /* "asleep" was the verdict of a request that may not wake it. */
+    /* "asleep" was the verdict of an earlier request, which was not allowed to wake the devices. */
     if (ds_accel__candidate_is_asleep(candidate)) {
         ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
     }

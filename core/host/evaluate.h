@@ -22,8 +22,8 @@ DS_ACCEL__PRIVATE void ds_accel__evaluation_end(ds_accel_t *context);
 DS_ACCEL__PRIVATE int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate,
                                                          bool *passed_out);
 /*
- * Evaluate candidates: check all gates of each once. ERR_NO_MEMORY, else DS_ACCEL_OK regardless of
- * the verdicts.
+ * Evaluate candidates: check the gates of each candidate that has no verdict yet. ERR_NO_MEMORY,
+ * else DS_ACCEL_OK regardless of the verdicts.
  */
 int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
                                       size_t count);

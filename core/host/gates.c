@@ -254,7 +254,7 @@ static const struct {
 #undef GATE
 };
 
-/* Call the gates of one moment. *passed_out is true if no gate failed. */
+/* Call the gates of one moment (when), until one fails. *passed_out is true if none failed. */
 static int32_t walk(struct ds_accel__candidate *candidate, enum ds_accel__gate_when when,
                     struct visit *visit, bool *passed_out)
 {

@@ -5,10 +5,10 @@
  * runs and compared afterwards, and restored if the plugin runs in the caller's own process.
  *
  * kinds[] has one row for each kind of change: its reason, the function that detects it, and the
- * function that restores the state. The environment and the umask have no lock and are used by the
- * caller's other threads. If there are other threads, the umask is read from /proc, since umask()
- * changes it for a moment. probe_conduct.c handles the threads, processes and descriptors that a
- * plugin leaves.
+ * function that restores the state. No lock protects the environment and the umask from the
+ * caller's other threads. If there are any, the umask is read from /proc, since umask() changes it
+ * for a moment; the environment is read without protection. probe_conduct.c handles the threads,
+ * processes and descriptors that a plugin leaves.
  */
 #include "host/guard.h"
 #include "base/clock.h"
@@ -243,7 +243,10 @@ void ds_accel__guard_follow(struct ds_accel__guard *guard, bool has_new_capabili
 
 /* ---- comparing ------------------------------------------------------------------------------ */
 
-/* The flag that glibc adds to every action (SA_RESTORER of the kernel's asm/signal.h). */
+/*
+ * A flag that glibc adds to every action (SA_RESTORER of the kernel's asm/signal.h), and that
+ * comparisons ignore.
+ */
 #define RESTORER_FLAG 0x04000000
 
 static bool is_same_action(const struct ds_accel__guard_action *now,
@@ -587,7 +590,7 @@ static bool has_name(char **entries, const char *entry)
     return false;
 }
 
-/* Return a copy of the name of the first new variable; NULL if there is none. */
+/* Return a copy of the name of the first variable that is not in before; NULL if there is none. */
 static char *find_new_variable(char **before)
 {
     for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {

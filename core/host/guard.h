@@ -19,7 +19,7 @@
 #define DS_ACCEL__GUARD_TIMERS 3 /* interval timers of a process: real, virtual, profiling */
 #define DS_ACCEL__GUARD_NAMESPACES 8
 
-/* A signal's action: struct sigaction with space only for signals that Linux has. */
+/* A signal's action, as in struct sigaction, but with a mask of only the 64 signals of Linux. */
 struct ds_accel__guard_action {
     uintptr_t handler;
     uint64_t mask;
@@ -27,7 +27,7 @@ struct ds_accel__guard_action {
 };
 
 /*
- * Attributes of a process that only prctl() and /proc report and only the process itself can change
+ * IDs, capabilities and other attributes of a process that only the process itself can change
  * (guard_rights.c).
  */
 struct ds_accel__guard_rights {
@@ -80,34 +80,37 @@ typedef void (*ds_accel__conduct_t)(void *user_data, enum ds_accel__reason_id re
                                     const char *detail);
 
 /*
- * Take the state of this process that a plugin must not change (DSA-P28), before the plugin's code
- * runs. Call ds_accel__guard_restore() afterwards; otherwise a descriptor stays open. If memory is
- * exhausted here, the environment cannot be restored.
+ * Record the state of this process that a plugin must not change (DSA-P28), before the plugin's
+ * code runs. Call ds_accel__guard_restore() afterwards; otherwise a descriptor stays open. If
+ * memory is exhausted here, the environment cannot be restored.
  */
 DS_ACCEL__PRIVATE void ds_accel__guard_take(struct ds_accel__guard *guard);
 /*
- * Like ds_accel__guard_take(), in a process with one thread that exists only for the plugin. The
- * state is not restored.
+ * Like ds_accel__guard_take(), in a process with one thread that exists only for the plugin.
+ * ds_accel__guard_restore() is not called afterwards.
  */
 DS_ACCEL__PRIVATE void ds_accel__guard_take_alone(struct ds_accel__guard *guard);
 /*
- * Take the state that differs in a forked child of the process that took the guard. Called in the
- * child.
+ * Record again the state in which a forked child legitimately differs from the process that
+ * recorded guard. Called in the child. has_new_capabilities: its capabilities differ, too.
  */
 void ds_accel__guard_follow(struct ds_accel__guard *guard, bool has_new_capabilities);
-/* Report each kind of change once. A kind that the configuration tolerates hides no other kind. */
+/*
+ * Report each kind of change that was not reported before, and not only the first kind, because the
+ * configuration may tolerate that kind.
+ */
 DS_ACCEL__PRIVATE void ds_accel__guard_compare(struct ds_accel__guard *guard,
                                                ds_accel__conduct_t report, void *user_data);
 /*
- * Restore the state that was taken, once. Report each kind that cannot be restored; report may be
- * NULL.
+ * Restore the recorded state and free what guard holds; called once. Report each kind of change
+ * that cannot be undone; report may be NULL.
  */
 DS_ACCEL__PRIVATE void ds_accel__guard_restore(struct ds_accel__guard *guard,
                                                ds_accel__conduct_t report, void *user_data);
 
 /*
- * Functions of guard_rights.c. is_alone: also take namespaces and capabilities, which cannot be
- * restored.
+ * Functions of guard_rights.c. is_alone: also record the attributes that are compared only in a
+ * process that exists only for the plugin, such as namespaces, capabilities and seccomp filters.
  */
 void ds_accel__guard_rights_take(struct ds_accel__guard_rights *rights, bool is_alone);
 void ds_accel__guard_rights_follow(struct ds_accel__guard_rights *rights,

@@ -74,7 +74,10 @@ static uint64_t hash_groups(void)
     return count >= 0 ? ds_accel__hash(groups, (size_t)count * sizeof(gid_t), 1) : 0;
 }
 
-/* Hash attributes that share one reason, because plugins rarely change them on purpose. */
+/*
+ * Hash the attributes whose changes are reported as one kind, because plugins rarely change them on
+ * purpose.
+ */
 static uint64_t hash_attributes(void)
 {
     static const int options[] = {PR_GET_TIMERSLACK, PR_GET_THP_DISABLE, PR_GET_KEEPCAPS,
@@ -175,7 +178,7 @@ bool ds_accel__guard_compare_seccomp(const struct ds_accel__guard *guard, char *
     if (!guard->is_alone) {
         return false;
     }
-    read_status(&now); /* a filter may also prevent reading its own count */
+    read_status(&now); /* may fail because of a filter: the count is then unchanged */
     if (seccomp_state() == guard->rights.seccomp &&
         now.seccomp_filters == guard->rights.seccomp_filters) {
         return false;

@@ -64,7 +64,10 @@ static void tell_absence(json_t *facts, struct ds_accel__finding *finding)
                           at > 0 && node != NULL ? " and no " : "", node != NULL ? node : "");
 }
 
-/* Return the first path that this process may not read, or NULL. */
+/*
+ * Return the PCI bus or the first device node (its directory) that this process may not read; NULL
+ * if there is none.
+ */
 static const char *find_closed(const struct ds_accel__machine *machine, json_t *facts,
                                char *directory, size_t directory_size)
 {
@@ -79,8 +82,8 @@ static const char *find_closed(const struct ds_accel__machine *machine, json_t *
         bool has_wildcards = strpbrk(node, "*?[\\") != NULL;
 
         /*
-         * The PCI bus has already shown whether a node in a directory shared by vendors is of this
-         * vendor.
+         * Skip a node in a directory that vendors share: it does not show the vendor, but the PCI
+         * bus, which this process may read, does.
          */
         if (has_pci && ds_accel__node_class(node) != NULL) {
             continue;
@@ -106,7 +109,7 @@ static void judge(struct ds_accel__candidate *candidate, json_t *facts,
                                  presence->devices[0].address);
     } else if (presence->node_count > 0) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE, "%s", presence->nodes[0].path);
-    } else if (candidate->has_hardware) { /* hardware that the configuration lists */
+    } else if (candidate->has_hardware) { /* the configuration's list, not the note's, matches */
         return;
     } else if ((closed = find_closed(candidate->host.context->survey.machine, facts, directory,
                                      sizeof(directory))) != NULL) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Tables of functions through which host and runtime call parts of the library that depend on them.
+ * Tables of functions through which host and runtime call the parts of the library that depend on
+ * host and runtime.
  */
 #include "host/hooks.h"
 #include "base/text.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Hooks that later rooms (docs/architecture.md) set for events in the host, and the interface of a
- * recording that replaces a machine. The host depends only on these tables; each room sets its own
- * table when the library is loaded.
+ * Hooks that later parts of the library ("rooms" in docs/architecture.md) set for events in the
+ * host, and the interface of a recording that replaces a machine. The host depends only on these
+ * tables; each room sets its own table when the library is loaded.
  */
 #ifndef DS_ACCEL_HOST_HOOKS_H
 #define DS_ACCEL_HOST_HOOKS_H
@@ -19,8 +19,8 @@ struct ds_accel__runtime_hooks {
     /* An accelerator was chosen and started. Called without a lock. */
     void (*started)(ds_accel_t *context);
     /*
-     * The context is being freed: close everything that is open. is_torn: the context is that of a
-     * forked child and is left unchanged.
+     * The context is being freed: close everything that is open. is_torn: this process was forked
+     * while a thread was changing the context, so leave the context unchanged.
      */
     void (*ended)(ds_accel_t *context, bool is_torn);
 };
@@ -37,7 +37,10 @@ struct ds_accel__source {
     int32_t (*open)(ds_accel_t *context, const struct ds_accel_options *options);
     /* Create the candidates. */
     int32_t (*scan)(ds_accel_t *context);
-    /* Replace the checks of a plugin's file, quarantine, its probe and its start. */
+    /*
+     * Functions that replace the check of a plugin's file, the check of quarantine, the probe and
+     * the start.
+     */
     int32_t (*check_file)(struct ds_accel__candidate *candidate, bool *passed_out);
     void (*quarantine)(struct ds_accel__candidate *candidate, bool *passed_out);
     void (*ask)(struct ds_accel__candidate *candidate);
@@ -50,8 +53,8 @@ struct ds_accel__source {
 DS_ACCEL__PRIVATE extern const struct ds_accel__source *ds_accel__recorded_source;
 
 /*
- * Return ERR_UNSUPPORTED: the function is in libds_accel_tools.so, which is not loaded. what is the
- * subject of the message.
+ * Return ERR_UNSUPPORTED, for a function in libds_accel_tools.so while that library is not loaded.
+ * what: the subject of the error text, such as a report.
  */
 int32_t ds_accel__tools_missing(const char *what);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The host table for plugins: logging, options, clock, the machine. It calls no later room
- * (docs/architecture.md).
+ * The host table for plugins: logging, options, clock, the machine. This file calls no later part
+ * of the library ("room" in docs/architecture.md).
  */
 #include "base/clock.h"
 #include "base/text.h"
@@ -43,7 +43,10 @@ static int32_t host_log_enabled(const struct ds_accel_host *abi, uint32_t level,
     return DS_ACCEL_OK;
 }
 
-/* Copy a text if it fits completely. Report the size that it needs in any case. */
+/*
+ * Copy a text to value if it fits completely. In any case *needed_out is set to the size of the
+ * text, including its NUL.
+ */
 static int32_t give_text(const char *text, size_t length, char *value, uint32_t value_size,
                          uint32_t *needed_out)
 {

@@ -3,9 +3,9 @@
 /*
  * The key of a plugin's record: a hash of everything on which a verdict can depend. The base is
  * common to all plugins of a process: machine, boot, user and version, configuration, environment,
- * libraries and groups. The other inputs are the plugin's: its current file, its devices, and the
- * variables that its configuration lists. When any of these changes, the key changes, so that the
- * old record is not found and the plugin is probed again.
+ * the dynamic linker's cache, and the process's groups. The other inputs are the plugin's: its
+ * current file, its devices, and the variables that its configuration lists. When any of these
+ * changes, the key changes, so that the old record is not found and the plugin is probed again.
  */
 #include "host/key.h"
 #include "base/text.h"
@@ -28,7 +28,10 @@ static bool is_relevant_to_all(const char *entry, size_t length, bool has_option
            (length == 10 && strncmp(entry, "LOCAL_SIZE", 10) == 0);
 }
 
-/* Hash these variables. has_options: include the plugins' options DS_ACCEL_<NAME>_<KEY>. */
+/*
+ * Hash the variables for which is_relevant_to_all() is true. has_options: include the plugins'
+ * options DS_ACCEL_<NAME>_<KEY>.
+ */
 static uint64_t hash_env_of_all(bool has_options)
 {
     uint64_t sum = has_options;
@@ -42,8 +45,8 @@ static uint64_t hash_env_of_all(bool has_options)
 }
 
 /*
- * Return the name of an element of a list in the configuration: a name, or a rule with a name.
- * NULL: none.
+ * Return the name in an element of a list in the configuration. The element is the name itself, or
+ * an object with a member "name". NULL: there is no name.
  */
 static const char *name_at(json_t *names, size_t i)
 {
@@ -77,7 +80,7 @@ static bool begins_with_one(const char *entry, json_t *names)
 
 /*
  * Hash the variables that the backend reads or exports according to the configuration, and those
- * that begin with its name.
+ * that begin with its name in upper case.
  */
 static uint64_t hash_env_of_backend(const char *name, json_t *facts)
 {
@@ -107,7 +110,7 @@ static uint64_t hash_env_of_backend(const char *name, json_t *facts)
     return sum;
 }
 
-/* Return a hash of the file's identity. */
+/* Return a hash of the metadata that changes when a file is replaced or written. */
 static uint64_t hash_identity(const char *path, uint64_t seed)
 {
     struct stat info;

@@ -21,8 +21,8 @@ struct ds_accel__stream;
 struct ds_accel__work;
 
 /*
- * The layers' functions that the library calls. The inline functions below call them and document
- * each.
+ * The layers' functions that the library calls. The inline functions below call them, and their
+ * comments describe them.
  */
 struct ds_accel__layer_hooks {
     int32_t (*install)(struct ds_accel__candidate *candidate);
@@ -90,8 +90,9 @@ static inline bool ds_accel__layers_in_task(void)
 }
 
 /*
- * True if a call that returns no status and destroys an object was made in such a task. Reports
- * that the call was skipped; the caller leaves the object unchanged, to be destroyed later.
+ * True if a call that returns no status and destroys an object was made in a host task while layer
+ * validate is on. Reports that the call was skipped; the caller leaves the object unchanged, to be
+ * destroyed later.
  */
 static inline bool ds_accel__end_is_refused(const ds_accel_t *context, const char *call)
 {
@@ -99,9 +100,9 @@ static inline bool ds_accel__end_is_refused(const ds_accel_t *context, const cha
 }
 
 /*
- * Called around a wait or query of the library's own bookkeeping, which must not be rejected: the
- * layers see the call, so that it orders the work that it waits for, but layer validate does not
- * treat it as a call that a capture in another stream forbids. Calls nest.
+ * Mark the begin and the end of a wait or query that the library makes for its own bookkeeping. The
+ * race detector sees the call, which orders the work that it waits for. Layer validate does not
+ * reject the call, even if a capture in another stream forbids such calls. Marks nest.
  */
 static inline void ds_accel__layers_own(bool is_begun)
 {
@@ -122,7 +123,8 @@ static inline void ds_accel__layers_own_end(void)
     }
 }
 /*
- * Return the plugin's table below the layers. Calls through it order nothing for the race detector.
+ * Return the plugin's table below the layers. The race detector does not see calls through this
+ * table, so they do not order work for it.
  */
 static inline const struct ds_accel_plugin *
 ds_accel__layers_below(const struct ds_accel__candidate *candidate)
@@ -150,7 +152,10 @@ static inline void ds_accel__layer_stream_ours(ds_accel_plugin_stream_t *stream)
     }
 }
 
-/* Begin, and end, a span that a plugin reports. It is recorded if there is a trace. */
+/*
+ * span_begin begins, and span_end ends, a span that a plugin reports. It is recorded if there is a
+ * trace.
+ */
 static inline void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate,
                                                const char *category, const char *name)
 {
@@ -163,10 +168,11 @@ static inline void ds_accel__layers_span_end(struct ds_accel__candidate *candida
 }
 
 /*
- * Report that an allocator hands out a block, a part of an allocation, for use on a stream (NULL:
- * by the host), and that it gets the block back. Without layers, do nothing. From the first call
- * on, the block's bounds are checked; after the second call, accesses to its memory are rejected
- * until it is handed out again, so an allocator that poisons the memory does so before that call.
+ * block_alloc reports that an allocator hands out a block, a part of an allocation, for use on a
+ * stream (NULL: by the host); block_free reports that the allocator gets the block back. Without
+ * layers, they do nothing. From block_alloc on, the block's bounds are checked; after block_free,
+ * accesses to its memory are rejected until it is handed out again, so an allocator that poisons
+ * the memory does so before block_free.
  */
 static inline void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
                                                uint64_t size_bytes,
@@ -225,8 +231,8 @@ struct ds_accel__work {
 
 /*
  * Queue a host task of the library. The race detector treats the task as an access to the extents
- * by the stream, made by the library's caller. Returns the slot's status; ERR_STATE if the access
- * would be a race and races are rejected.
+ * by the stream, made by the library's caller. Returns the status of the plugin's slot; ERR_STATE
+ * if the access would be a race and races are rejected.
  */
 static inline int32_t ds_accel__layer_host_task(struct ds_accel__stream *stream,
                                                 ds_accel_host_task_t task, void *user_data,
@@ -237,8 +243,9 @@ static inline int32_t ds_accel__layer_host_task(struct ds_accel__stream *stream,
 }
 
 /*
- * Report work that the calling thread is about to do itself, like ds_accel__layer_host_task().
- * device NULL: the work uses only host memory.
+ * Report work that the calling thread is about to do itself. The race detector treats it as an
+ * access to the extents; ERR_STATE if the access would be a race and races are rejected. device
+ * NULL: the work uses only host memory.
  */
 static inline int32_t ds_accel__layer_host_work(struct ds_accel__device *device,
                                                 const struct ds_accel__work *work)

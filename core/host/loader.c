@@ -32,7 +32,7 @@
  * is called under plugin_lock.
  */
 static pthread_mutex_t ltdl_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool has_loader; /* libltdl was started with this loader, for the life of the process */
+static bool has_loader; /* libltdl was started and has the loader, for the life of the process */
 
 /*
  * Guards calls of any plugin's entry (including the copying of its table), probe, init and
@@ -97,8 +97,8 @@ static void *find_symbol(lt_user_data data, lt_module module, const char *name)
 static const char loader_name[] = "ds-accel";
 
 /*
- * Start libltdl and add the loader, once for the life of the process: if memory is exhausted,
- * lt_dlexit() leaves freed loaders in its list. Caller holds ltdl_lock.
+ * Start libltdl and add the loader. libltdl is never shut down, because lt_dlexit() leaves freed
+ * loaders in its list if memory is exhausted. Caller holds ltdl_lock.
  */
 static int32_t start_ltdl(void)
 {
@@ -130,8 +130,8 @@ static int32_t start_ltdl(void)
 }
 
 /*
- * Report the cause with the dynamic linker's text. glibc does not translate the parts of the text
- * that are searched for here.
+ * Set finding to the cause of a failed dlopen(), which is searched for in the text of dlerror().
+ * glibc does not translate the parts of the text that are searched for.
  */
 static int32_t explain(const char *error, struct ds_accel__finding *finding)
 {
@@ -179,7 +179,7 @@ static int32_t open_locked(const char *path, ds_accel__module_t *module,
     assert(wanted == NULL && module->handle == NULL);
     wanted = opened;
     module->handle = lt_dlopen(path);
-    is_open_already = wanted != NULL; /* libltdl returned an existing handle, or NULL */
+    is_open_already = wanted != NULL; /* ds-accel's loader was not called */
     wanted = NULL;
     if (is_open_already) {
         free(opened);
@@ -240,7 +240,9 @@ void ds_accel__module_entry(ds_accel__module_t *module, const struct ds_accel_ho
     assert(module != NULL && module->handle != NULL && has_loader);
     *table_out = NULL;
     pthread_mutex_lock(&ltdl_lock);
-    /* A newer generation would be looked up first; there is only one so far. */
+    /*
+     * There is only one generation of the entry so far. A newer generation must be looked up first.
+     */
     entry.address = lt_dlsym(module->handle, DS_ACCEL_ENTRY_V1_SYMBOL);
     pthread_mutex_unlock(&ltdl_lock);
     if (entry.address == NULL) {

@@ -72,7 +72,7 @@ void *ds_accel__message_room(struct ds_accel__message_reader *reader, size_t *ro
         reader->capacity_bytes = capacity;
     }
     *room_out = reader->capacity_bytes - reader->size_bytes;
-    /* Reading 0 bytes would look like the channel's end. */
+    /* There is always room: a read of 0 bytes would look like the end of the channel. */
     assert(*room_out >= DS_ACCEL__MESSAGE_HEAD_BYTES);
     return reader->data + reader->size_bytes;
 }
@@ -95,8 +95,8 @@ enum ds_accel__message_result ds_accel__message_next(struct ds_accel__message_re
     }
     memcpy(&header, at, left < sizeof(header) ? left : sizeof(header));
     /*
-     * Check the bytes received so far, so that garbage is detected before a whole header has
-     * arrived.
+     * Compare as many bytes of the magic number as were received, so that garbage is detected
+     * before a whole header has arrived.
      */
     if (memcmp(&header.magic, &(uint32_t){MAGIC}, left < 4 ? left : 4) != 0) {
         return DS_ACCEL__MESSAGE_GARBLED;

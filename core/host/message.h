@@ -34,7 +34,7 @@ enum ds_accel__message_result {
     DS_ACCEL__MESSAGE_READY,
     DS_ACCEL__MESSAGE_MORE,    /* not complete yet */
     DS_ACCEL__MESSAGE_GARBLED, /* not a message */
-    DS_ACCEL__MESSAGE_FORGED   /* a message that the sender did not create */
+    DS_ACCEL__MESSAGE_FORGED   /* wrong sequence, version, size or checksum */
 };
 
 #define DS_ACCEL__MESSAGE_HEAD_BYTES 24u
@@ -47,8 +47,8 @@ struct ds_accel__message {
 };
 
 /*
- * Assembles messages from the bytes received. Zero the reader and set token and limit_bytes before
- * its first use.
+ * Assembles messages from the bytes received. Before the first use, zero the reader and set token
+ * and limit_bytes.
  */
 struct ds_accel__message_reader {
     unsigned char *data;
@@ -68,7 +68,10 @@ void *ds_accel__message_room(struct ds_accel__message_reader *reader, size_t *ro
 enum ds_accel__message_result ds_accel__message_next(struct ds_accel__message_reader *reader,
                                                      struct ds_accel__message *frame_out);
 void ds_accel__message_reader_clear(struct ds_accel__message_reader *reader);
-/* Write the head of a message, DS_ACCEL__MESSAGE_HEAD_BYTES long. Safe in a signal handler. */
+/*
+ * Write the head of a message, with its checksum, to DS_ACCEL__MESSAGE_HEAD_BYTES bytes at head.
+ * Safe in a signal handler.
+ */
 void ds_accel__message_seal(void *head, uint16_t kind, uint32_t sequence, const void *payload,
                             uint32_t payload_bytes, uint64_t token);
 /* Copy the struct at the beginning of a payload; false if the payload is shorter. */

@@ -13,8 +13,8 @@
 #include <string.h>
 
 /*
- * Collect possible names: first those of the plugins that were found, then those of the configured
- * backends.
+ * Collect the names that exist: first those of the plugins that were found, then those of the
+ * configured backends. Returns their number.
  */
 static size_t collect_names(const ds_accel_t *context, const char **names, size_t limit,
                             struct ds_accel__text *plugins)
@@ -94,8 +94,8 @@ void ds_accel__warn_start_failed(const struct ds_accel__candidate *candidate)
 }
 
 /*
- * True if the candidate was probed or rejected, and is not available. A shadowed candidate never
- * counts.
+ * True if the candidate was probed or rejected, and is not available. A disabled candidate counts
+ * only if with_disabled is true, a shadowed candidate never.
  */
 static bool is_rejected(const struct ds_accel__candidate *candidate, bool with_disabled)
 {
@@ -184,7 +184,10 @@ void ds_accel__warn_fallback(const ds_accel_t *context)
     ds_accel__text_clear(&names);
 }
 
-/* True if a candidate was not probed because no process or descriptor was available. */
+/*
+ * True if a candidate could not be probed because no process could be started or no descriptor was
+ * free.
+ */
 static bool was_limited(const ds_accel_t *context)
 {
     for (size_t i = 0; i < context->registry.count; i++) {
@@ -195,7 +198,7 @@ static bool was_limited(const ds_accel_t *context)
     return false;
 }
 
-/* True if the gate trust or hash rejected every candidate that was evaluated. */
+/* True if every candidate that was evaluated was rejected by the gate trust or hash. */
 static bool all_refused(const ds_accel_t *context)
 {
     for (size_t i = 0; i < context->registry.count; i++) {

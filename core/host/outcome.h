@@ -17,7 +17,7 @@ int32_t ds_accel__fail_unknown(ds_accel_t *context, const char *name, const char
 int32_t ds_accel__fail_forced(const struct ds_accel__candidate *candidate, const char *source);
 /* Report that no candidate was chosen. ERR_UNTRUSTED, ERR_LIMIT or ERR_NO_DEVICE. */
 int32_t ds_accel__fail_none(const ds_accel_t *context);
-/* Log that this candidate did not start, so that the next candidate is tried. */
+/* Log a warning that this candidate failed to start. Detection then tries the next candidate. */
 void ds_accel__warn_start_failed(const struct ds_accel__candidate *candidate);
 /* Log why cpu was chosen. */
 void ds_accel__warn_fallback(const ds_accel_t *context);

@@ -32,7 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CLOSED_GRACE_NS 1000000000ull /* time from end of channel to exit of process */
+#define CLOSED_GRACE_NS 1000000000ull /* time for a helper to exit after its channel ends */
 #define QUICK_NS 10000000ull          /* most plugins reply within this time */
 #define STOP_LIMIT_NS 5000000000ull   /* time for the supervisor to stop a process after STOP */
 #define READS_AT_ONCE 16  /* maximum reads of one channel before other channels and deadlines */
@@ -44,8 +44,8 @@
 
 /*
  * True if the helper's child started so recently that poll() need not wait for its messages: most
- * children send their result at once and exit, which the supervisor reports. A wakeup for every
- * stage costs more than most stages.
+ * children soon send their result and exit, which the supervisor reports on its own channel. Waking
+ * up for every message about a stage costs more than most stages.
  */
 static bool is_quick(const struct ds_accel__helper *helper, uint64_t now_ns)
 {
@@ -65,8 +65,8 @@ static void fill_polled(const struct ds_accel__helper *helper, struct pollfd *po
 }
 
 /*
- * Return the milliseconds until a helper needs attention without an event, rounded up; -1 if no
- * candidate is being probed.
+ * Return how many milliseconds poll() may wait: until the first deadline of a helper, but at most
+ * 1000; -1 if no candidate is being probed.
  */
 static int time_left(const struct ds_accel__prober *prober)
 {
@@ -90,7 +90,10 @@ static int time_left(const struct ds_accel__prober *prober)
     return next > 1000 ? 1000 : (int)next;
 }
 
-/* Request that the supervisor stop the process that probes, within STOP_LIMIT_NS. */
+/*
+ * Request that the supervisor stop the process that probes: with SIGKILL, or if is_asked_first is
+ * true, first with SIGTERM. The supervisor has STOP_LIMIT_NS for this.
+ */
 static void stop(struct ds_accel__helper *helper, bool is_asked_first)
 {
     ds_accel__helper_stop(helper, is_asked_first);
@@ -152,8 +155,8 @@ static bool is_asked(const struct ds_accel__prober *prober,
 }
 
 /*
- * True if a candidate is available, all candidates before it have a verdict, and all candidates
- * after it were evaluated ahead of their turn.
+ * True if the results of the remaining candidates are not needed: a candidate is available, all
+ * candidates before it have a verdict, and those after it were evaluated only ahead of their turn.
  */
 static bool is_decided(const struct ds_accel__prober *prober,
                        struct ds_accel__candidate *const *candidates, size_t count)
@@ -244,7 +247,10 @@ static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
     size_t count = 0;
 
     assert(prober->width <= ARRAY_SIZE(busy));
-    /* Pass no unused entries: the limit of descriptors also limits the number of entries. */
+    /*
+     * Pass only the entries of busy helpers: poll() rejects more entries than the process may have
+     * descriptors.
+     */
     for (size_t i = 0; i < prober->width; i++) {
         if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL) {
             fill_polled(&prober->helpers[i], &polled[count * POLLED]);
@@ -303,14 +309,17 @@ int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **ca
     int32_t status = DS_ACCEL_OK;
     size_t left = 0;
 
-    /* Plugins that the program registered are part of the program, so they are probed here. */
+    /*
+     * Plugins that the program registered are part of the program, so they are always probed in
+     * this process; other plugins only if the configuration or environment says so.
+     */
     for (size_t i = 0; i < count && status >= 0; i++) {
         if (!isolated || candidates[i]->is_registered) {
             status = ds_accel__probe_here(candidates[i]);
         } else {
             struct ds_accel__candidate *candidate = candidates[i];
 
-            candidates[i] = candidates[left]; /* keeps each candidate in the array once */
+            candidates[i] = candidates[left]; /* swap, so that no candidate is lost */
             candidates[left++] = candidate;
         }
     }

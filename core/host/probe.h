@@ -15,7 +15,10 @@
 void ds_accel__host_fill(struct ds_accel__host *host, ds_accel_t *context,
                          struct ds_accel__candidate *candidate);
 
-/* Load the module into this process and copy its table; then probe (probe_here.c). */
+/*
+ * load_here loads the plugin into this process and copies its table; probe_here also probes the
+ * plugin (probe_here.c).
+ */
 int32_t ds_accel__load_here(struct ds_accel__candidate *candidate);
 int32_t ds_accel__probe_here(struct ds_accel__candidate *candidate);
 
@@ -32,8 +35,8 @@ typedef void (*ds_accel__rule_t)(void *user_data, uint32_t number, uint32_t resu
 struct ds_accel__lint_sink {
     ds_accel__rule_t judge;
     /*
-     * Conduct, tolerated or not. is_started: found after the plugin was started, not only after its
-     * probe.
+     * Receives conduct, tolerated or not. is_started: it was found after the start of the plugin
+     * was tried, not already after its probe.
      */
     void (*conduct)(void *user_data, bool is_started, enum ds_accel__reason_id reason,
                     const char *detail);
@@ -45,8 +48,8 @@ DS_ACCEL__PRIVATE int32_t ds_accel__probe_lint(struct ds_accel__candidate *candi
                                                ds_accel__rule_t judge_rule, void *user_data);
 
 /*
- * Probes as specified by the configuration, by default in a separate process: probe.c,
- * probe_serve.c.
+ * Probes in a separate process, the default of the configuration: messages and functions of probe.c
+ * and probe_serve.c.
  */
 
 struct ds_accel__probe_setup {
@@ -80,7 +83,10 @@ struct ds_accel__probe_result {
     struct ds_accel__start start;
 };
 
-/* Sent when the process that probed a plugin, and all processes that it left, have exited. */
+/*
+ * Sent when the process that probed a plugin, and all processes that it left, have exited, or when
+ * one of them does not exit (is_stuck).
+ */
 struct ds_accel__probe_ended {
     uint32_t number; /* number of the ASK */
     int32_t error;   /* errno if no process could be forked */
@@ -121,8 +127,8 @@ size_t ds_accel__probe_width(const ds_accel_t *context);
  */
 void ds_accel__probe_begin(ds_accel_t *context);
 /*
- * Stop the helper processes, and reap them. Two functions, so that the caller can do other work
- * between the calls.
+ * release begins to stop the helper processes; finish waits until they have exited, and reaps them.
+ * The caller can do other work between the two calls.
  */
 void ds_accel__probe_release(ds_accel_t *context);
 DS_ACCEL__PRIVATE void ds_accel__probe_finish(ds_accel_t *context);

@@ -69,7 +69,9 @@ static void write_all(const void *data, size_t size)
     }
 }
 
-/* Messages that are sent together with later messages, because each send wakes the library once. */
+/*
+ * Messages that wait to be sent together with later ones, because each send wakes the library once.
+ */
 static struct {
     char data[32768];
     size_t size;
@@ -203,7 +205,7 @@ static void on_stage(ds_accel_t *context, enum ds_accel__gate gate)
 
     (void)context;
     if (gate == DS_ACCEL__GATE_LOAD) {
-        return; /* every probe begins there */
+        return; /* the library assumes this stage at first */
     }
     say(DS_ACCEL__MESSAGE_STAGE, &stage, sizeof(stage));
 }
@@ -285,8 +287,9 @@ static void watch_signals(void)
 /* ---- rehearsal of the start ----------------------------------------------------------------- */
 
 /*
- * Report the plugin's conduct. is_started: the call is between init and shutdown, so neither
- * leftovers nor the state that requires is_alone are checked yet.
+ * Report the plugin's conduct. is_started: the plugin is between init and shutdown, where a runtime
+ * may have threads and descriptors, so leftovers and the state that requires is_alone are not
+ * checked yet.
  */
 static void report_conduct(bool is_started)
 {
@@ -372,7 +375,10 @@ static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
                      : ds_accel__probe_here(candidate);
 
     if (status >= 0 && candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
-        /* A broken rule prevented the probe; the results of the rules contain it. */
+        /*
+         * A broken rule prevented the probe. The results of the rules, which were already sent,
+         * contain the reason.
+         */
         ds_accel__candidate_set(candidate, DS_ACCEL_STATE_REJECTED, DS_ACCEL__REASON_NONE, "%s",
                                 "");
     }
@@ -380,7 +386,7 @@ static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
         if (is_lint) {
             report_conduct(false);
         }
-        rehearse(candidate); /* also checks the changes made by the probe */
+        rehearse(candidate); /* also reports what the probe changed */
         report_conduct(false);
     } else if (status >= 0 && is_lint) {
         report_conduct(false);

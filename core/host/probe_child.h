@@ -9,7 +9,10 @@
 
 struct ds_accel__message;
 
-/* Prepare what all children share. Called once in the supervisor. */
+/*
+ * Prepare the state that children inherit: log sink, signal handlers and the guard's record. Called
+ * once in the supervisor.
+ */
 void ds_accel__child_prepare(ds_accel_t *context);
 /* Execute an ASK, and exit. Called in a child. */
 _Noreturn void ds_accel__child_run(const struct ds_accel__message *message,
@@ -30,17 +33,20 @@ struct ds_accel__left {
     uint8_t is_open[DS_ACCEL__DESCRIPTOR_LIMIT / 8];
 };
 
-/* Record what exists before the plugin's code runs. */
+/* Record the threads, descriptors and timers that exist before the plugin's code runs. */
 DS_ACCEL__PRIVATE void ds_accel__left_take(struct ds_accel__left *left);
-/* Report what exists in addition, after a short wait for threads and processes that are exiting. */
+/*
+ * Report what differs from the record, after a short wait for threads and processes that are
+ * exiting.
+ */
 DS_ACCEL__PRIVATE void ds_accel__left_compare(struct ds_accel__left *left,
                                               ds_accel__conduct_t report, void *user_data);
 
 #define DS_ACCEL__LOG_OFFENCE_SIZE 160
 
 /*
- * Check the lines that are logged through the host from now on (log_watch.c). One host in a
- * process, for the life of the process.
+ * Check the lines that are logged through the host from now on (log_watch.c). Called for only one
+ * host in a process; the check is never removed.
  */
 DS_ACCEL__PRIVATE void ds_accel__log_watch(struct ds_accel_host *host);
 /* True if a line broke DSA-P25. text describes that line. */

@@ -54,8 +54,8 @@ static size_t count_threads(void)
 }
 
 /*
- * True if the process has several threads. The kernel rejects this call in such a process; with one
- * thread the call has no effect.
+ * True if the process has several threads: the kernel then rejects unshare(CLONE_THREAD), which
+ * otherwise has no effect.
  */
 static bool is_many(void)
 {
@@ -125,7 +125,10 @@ static void describe_descriptor(int fd, bool is_new, char *text, size_t size)
              target[0] != '\0' ? ": " : "", target);
 }
 
-/* Find the first descriptor that changed. */
+/*
+ * True if a descriptor was opened or closed since before was recorded. text describes the first
+ * such descriptor.
+ */
 static bool compare_descriptors(const struct ds_accel__left *before, char *text, size_t size)
 {
     uint8_t now[DS_ACCEL__DESCRIPTOR_LIMIT / 8];

@@ -80,8 +80,8 @@ static void note_conduct(struct ds_accel__helper *helper, enum ds_accel__reason_
         ds_accel__sanitize(conduct->detail, sizeof(conduct->detail));
     } else {
         /*
-         * List every kind of conduct: otherwise an operator who tolerates the first kind would meet
-         * the next.
+         * Append the codes of further kinds, so that an operator who wants to tolerate the conduct
+         * sees all kinds at once.
          */
         length = strlen(conduct->detail);
         snprintf(conduct->detail + length, sizeof(conduct->detail) - length, "%s%s",
@@ -96,7 +96,10 @@ static void sanitize_info(struct ds_accel_backend_info *info)
     ds_accel__sanitize(info->compile_backend, sizeof(info->compile_backend));
 }
 
-/* Accept only a result that a helper may report: any other result is a defect or a forgery. */
+/*
+ * Accept only a result that a helper may report. False for any other result, which is a defect or a
+ * forgery.
+ */
 static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__message *message)
 {
     static const enum ds_accel__gate gates[] = {DS_ACCEL__GATE_LOAD, DS_ACCEL__GATE_ENTRY,
@@ -182,7 +185,10 @@ static void take_signal(struct ds_accel__helper *helper, const struct ds_accel__
 
     if (ds_accel__message_struct(message, &payload, sizeof(payload))) {
         helper->signal = payload.signal;
-        /* A signal sent by a program has no address. */
+        /*
+         * si_code > 0: the kernel raised the signal at an address. A signal sent by a program has
+         * none.
+         */
         helper->address = payload.code > 0 ? payload.address : UINT64_MAX;
     }
 }
@@ -271,7 +277,8 @@ bool ds_accel__helper_take_supervisor_message(const ds_accel_t *context,
 }
 
 /*
- * Evaluate the complete messages in the reader. False if a message is not from the other process.
+ * Evaluate the complete messages in the reader. False if a message is invalid, and so not from the
+ * process at the other end.
  */
 static bool take_messages(ds_accel_t *context, struct ds_accel__helper *helper,
                           struct ds_accel__message_reader *reader)
@@ -319,7 +326,7 @@ static int32_t hear_one(ds_accel_t *context, struct ds_accel__helper *helper, in
         }
         if (count > 0 && reader == &helper->from_child &&
             helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
-            continue; /* read the rest of the message */
+            continue; /* discard what follows an invalid message */
         }
         if (count > 0) {
             reader->size_bytes += (size_t)count;
@@ -342,7 +349,10 @@ int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *help
     if (status >= 0) {
         status = hear_one(context, helper, &helper->channel, &helper->from_supervisor, reads);
     }
-    /* The child's last messages may have arrived between the two reads. */
+    /*
+     * ENDED has just been read. The child's last messages may have arrived after the read of its
+     * channel above, so read that channel again.
+     */
     if (status >= 0 && helper->has_ended && !had_ended) {
         status = hear_one(context, helper, &helper->answers, &helper->from_child, READS_AT_END);
     }
@@ -478,7 +488,10 @@ static void find_lost(const struct ds_accel__helper *helper, bool was_reaped, co
     }
 }
 
-/* Describe how a process terminated that did not send END. */
+/*
+ * Set finding to the way in which the process that probed terminated without END, or to the error
+ * because of which no process was forked.
+ */
 static void judge_end(const struct ds_accel__helper *helper, struct ds_accel__finding *finding)
 {
     const struct ds_accel__probe_ended *ended = &helper->ended;
@@ -545,8 +558,8 @@ static void note_floods(struct ds_accel__helper *helper)
 }
 
 /*
- * Judge the conduct only of an available plugin, because only such a plugin would run in the
- * caller's process.
+ * Judge the plugin's conduct, but only if it is available, because only an available plugin would
+ * run in the caller's process.
  */
 void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper)
 {
@@ -577,7 +590,7 @@ static void set_elapsed(struct ds_accel__helper *helper)
     helper->candidate->elapsed_us += (ds_accel__now_ns() - helper->start_ns) / 1000;
 }
 
-/* Mark as passed the gates before the stage in which the process terminated. */
+/* Mark the gates before stage as passed. stage is the one in which the process terminated. */
 static void pass_before(struct ds_accel__candidate *candidate, uint32_t stage)
 {
     if (stage > DS_ACCEL__GATE_LOAD) {
@@ -615,7 +628,7 @@ static void find_hung(const ds_accel_t *context, const struct ds_accel__helper *
                           ds_accel__probe_setting(context, "timeout_ms", 30000));
 }
 
-/* Set finding to what went wrong. False if the result is valid. */
+/* Set finding to the reason why the process sent no valid result. False if its result is valid. */
 static bool find_end(const ds_accel_t *context, const struct ds_accel__helper *helper,
                      struct ds_accel__finding *finding)
 {
@@ -652,7 +665,7 @@ static bool may_be_of_namespace(const ds_accel_t *context, const struct ds_accel
            strcmp(ds_accel__probe_containment(context), "auto") == 0;
 }
 
-/* Probe the candidate again outside of a namespace, and all later candidates as well. */
+/* Probe the candidate, and all later candidates, outside of a namespace. */
 static int32_t ask_outside(ds_accel_t *context, struct ds_accel__helper *helper)
 {
     struct ds_accel__candidate *candidate = helper->candidate;

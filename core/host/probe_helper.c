@@ -40,7 +40,7 @@
 #define SAFE_DESCRIPTOR 10            /* above a helper's descriptors and above stdin to stderr */
 #define START_LIMIT_NS 30000000000ull /* time until a helper sends HELLO */
 #define TREE_GRACE_NS \
-    3000000000ull /* time from the end of its channel, when it kills its processes, to SIGKILL */
+    3000000000ull /* time for a helper to kill its processes after its channel is closed */
 #define ABANDONED_LIMIT 16
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
 #define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
@@ -316,8 +316,8 @@ static int32_t send_setup(const ds_accel_t *context, struct ds_accel__helper *he
 }
 
 /*
- * Set the reason for a failed start. A start that failed because memory is exhausted is no verdict
- * on a plugin: ERR_NO_MEMORY, and no candidate is judged.
+ * Set finding to the reason of error, the errno of a failed start. ENOMEM is no verdict on a
+ * plugin: ERR_NO_MEMORY is returned, and finding is not set.
  */
 int32_t ds_accel__helper_judge_start(const char *program, int error,
                                      struct ds_accel__finding *finding)
@@ -336,7 +336,8 @@ int32_t ds_accel__helper_judge_start(const char *program, int error,
 }
 
 /*
- * Check the program that probes plugins: with raised rights, only root may own it or write to it.
+ * Check the program that probes plugins: if this process has raised privileges, only root may own
+ * the program or write to it.
  */
 static int32_t check_program(const char *program, struct ds_accel__finding *finding)
 {
@@ -429,7 +430,8 @@ static void signal_group(const struct ds_accel__helper *helper, int signal)
     bool by_number = helper->pidfd < 0;
 
     /*
-     * Before Linux 6.9, signal by process group ID, which is not reused until its leader is reaped.
+     * A pidfd signals a process group since Linux 6.9. On an older kernel, signal by group ID,
+     * which is not reused until the helper, the leader of the group, is reaped.
      */
     if (!by_number && send_signal(helper, signal, PIDFD_SIGNAL_PROCESS_GROUP) != 0) {
         by_number = errno == EINVAL;
@@ -467,7 +469,7 @@ bool ds_accel__helper_wait(const struct ds_accel__helper *helper, uint64_t limit
 enum reaped {
     REAPED,
     REAPED_BY_OTHERS,
-    NOT_REAPED /* a tracer has not waited for it yet: waiting here could block forever */
+    NOT_REAPED /* its tracer must wait for it first, which may never happen */
 };
 
 /* Reap a helper that has exited. info receives its exit status if it is known. */
@@ -539,10 +541,10 @@ static void clear_helper(struct ds_accel__helper *helper)
 }
 
 /*
- * True if the helper can be killed at once. Between two candidates a helper has no children, but a
- * helper with a cgroup must remove the cgroup, and the process outside of a namespace must reap the
- * process inside, which process 1 would inherit otherwise: in a container, process 1 may be the
- * caller.
+ * True if the helper can be killed at once. A helper without a candidate has no children, but one
+ * with a cgroup must still remove the cgroup. With a namespace, the process outside must reap the
+ * process inside: if it were killed, process 1 would inherit that process, and in a container the
+ * caller may be process 1.
  */
 static bool has_nothing_to_end(const struct ds_accel__helper *helper)
 {
@@ -605,8 +607,8 @@ bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, 
 /* ---- requests ------------------------------------------------------------------------------- */
 
 /*
- * Return the options that a plugin can read from its host, as JSON: its own part of the
- * configuration.
+ * Return the options that a plugin can read through its host, as JSON: the "options" of its backend
+ * in the configuration.
  */
 static char *dump_options(const struct ds_accel__candidate *candidate)
 {
@@ -772,7 +774,8 @@ void ds_accel__helper_begin(ds_accel_t *context, struct ds_accel__helper *helper
     siginfo_t info;
 
     /*
-     * Start no helper if few descriptors are left: reads before the first request take precedence.
+     * Start no helper if few descriptors are left, because files must be read before the first
+     * request.
      */
     if (helper->pid == 0 && has_descriptors(2 * SAFE_DESCRIPTOR) &&
         start_helper(context, helper, &ignored) < 0 && helper->pid != 0) {

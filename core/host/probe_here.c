@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Probes a plugin in this process: load, entry, probe. The process is ds-accel-probe
- * (probe_serve.c), or the caller's process for the chosen plugin, for backends that the program
- * registered, and for debugging (probe.mode).
+ * (probe_serve.c), or the caller's process: for backends that the program registered, for cpu if no
+ * helper can be started, and for debugging (probe.mode). activate.c uses load_here() for the chosen
+ * plugin.
  */
 #include "base/text.h"
 #include "base/trust.h"
@@ -15,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Report the gate at which the plugin's code starts to run. */
+/* Report the gate that the candidate has reached, before its code for this gate runs. */
 static void enter(struct ds_accel__candidate *candidate, enum ds_accel__gate gate)
 {
     ds_accel_t *context = candidate->host.context;
@@ -78,8 +79,8 @@ static void take_failure(struct ds_accel_verdict *verdict, int32_t status,
 }
 
 /*
- * Return the reason of a verdict. A reason that this host does not have comes from a newer ABI:
- * keep the plugin's own text.
+ * Return the reason of a verdict. A reason that this host does not know comes from a newer ABI; the
+ * plugin's own text then explains the verdict.
  */
 static enum ds_accel__reason_id reason_of(const struct ds_accel_verdict *verdict)
 {

@@ -44,7 +44,8 @@
 
 /*
  * The attributes of this process that other processes of the same user can change and that forked
- * children inherit.
+ * children inherit. If a plugin's process changes them, the library starts a new helper for the
+ * next plugin.
  */
 struct traits {
     int priority;
@@ -292,7 +293,7 @@ static void report_end(const struct child *child, int error)
         ended.has_left = ds_accel__contain_clear(&server.contained, child->pid, &is_gone);
         ended.is_stuck = !is_gone;
         ended.is_changed = is_changed();
-        if (info.si_pid == 0) { /* has_left counted the child itself */
+        if (info.si_pid == 0) { /* the child did not exit; has_left is about it */
             ended.has_left = 0;
         }
     }
@@ -300,8 +301,9 @@ static void report_end(const struct child *child, int error)
 }
 
 /*
- * Install stdout, stderr and the channel for messages. Called in the child. All three received
- * descriptors are above the supervisor's channel.
+ * Install stdout, stderr and the channel for messages. Called in the child. The received
+ * descriptors have numbers above 3, the supervisor's channel, so dup2() overwrites none of them;
+ * dup3() may overwrite one that is already installed.
  */
 static void take_descriptors(void)
 {
@@ -427,7 +429,7 @@ int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void))
             serve_setup(&message);
         } else if (server.context != NULL && message.kind == DS_ACCEL__MESSAGE_ASK) {
             serve_ask(&message);
-        } else if (message.kind != DS_ACCEL__MESSAGE_STOP) { /* a STOP may arrive too late */
+        } else if (message.kind != DS_ACCEL__MESSAGE_STOP) { /* ignore a late STOP */
             break;
         }
     }

@@ -11,7 +11,7 @@
 #include <signal.h>
 
 #define DS_ACCEL__OUTPUT_KEPT_BYTES 2048u     /* bytes stored of each stream, for explain */
-#define DS_ACCEL__KILL_GRACE_NS 1000000000ull /* time from SIGKILL until the wait ends */
+#define DS_ACCEL__KILL_GRACE_NS 1000000000ull /* maximum wait for an exit after SIGKILL */
 
 /*
  * Sources of output: stdout and stderr of the plugin's process, each with its own pipe, and the
@@ -85,8 +85,8 @@ struct ds_accel__helper {
 struct ds_accel__prober {
     char *program;
     /*
-     * Start helpers without a pid namespace: a plugin failed in one, and the namespace may be the
-     * cause.
+     * True after a plugin failed in a pid namespace, which may be the cause: helpers are then
+     * started without one.
      */
     bool is_outside;
     size_t width;
@@ -137,7 +137,10 @@ void ds_accel__helper_begin(ds_accel_t *context, struct ds_accel__helper *helper
 /* Send a helper its next candidate. Start the helper first if it is not running. */
 int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helper,
                              struct ds_accel__candidate *candidate);
-/* Request that the supervisor stop the process that probes the candidate. */
+/*
+ * Request that the supervisor stop the process that probes the candidate: with SIGKILL, or if
+ * is_asked_first is true, first with SIGTERM.
+ */
 void ds_accel__helper_stop(struct ds_accel__helper *helper, bool is_asked_first);
 /* Begin to stop a helper, without waiting. */
 void ds_accel__helper_dismiss(struct ds_accel__helper *helper);
@@ -153,7 +156,7 @@ void ds_accel__helpers_reap(void);
 
 /* Functions of probe_hear.c: evaluate the messages and exits of helpers. */
 
-/* Read the output that was printed so far. */
+/* Read the output that was printed so far, without waiting for more. */
 void ds_accel__helper_take_output(struct ds_accel__captured *capture);
 /* Read both channels, with at most reads calls of recv() for each. ERR_NO_MEMORY. */
 int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *helper, int reads);
@@ -168,11 +171,14 @@ bool ds_accel__helper_take_supervisor_message(const ds_accel_t *context,
 /* Record the plugin's conduct in the candidate's gate conduct. */
 void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper);
 /*
- * Judge the result of the process that probed the candidate, or how the process terminated. Called
- * after the process has exited.
+ * Judge the result of the process that probed the candidate, or, without a result, how the process
+ * terminated. Called after the process has exited.
  */
 int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *helper);
-/* Reject the candidate, or probe it once more. Called after the helper itself has terminated. */
+/*
+ * Called after the helper itself has terminated, without a result. Rejects the candidate, or sends
+ * it to a new helper if an earlier candidate may be the cause.
+ */
 int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *helper);
 
 #endif

@@ -98,7 +98,8 @@ static bool is_sound(const struct ds_accel__record *record)
         }
     }
     /*
-     * NOT_PROBED: the record contains only strikes. No evaluation yields the states excluded here.
+     * NOT_PROBED means that the record contains only strikes. Otherwise accept only the states that
+     * an evaluation can store.
      */
     return (record->data.state == DS_ACCEL_STATE_NOT_PROBED ||
             (record->data.state >= DS_ACCEL_STATE_AVAILABLE &&
@@ -187,7 +188,7 @@ int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64
 {
     struct file_head head = {.format = FORMAT, .machine = machine};
 
-    assert(text->size_bytes == 0); /* the header is overwritten later, at offset 0 */
+    assert(text->size_bytes == 0); /* the header is at offset 0, and is overwritten there later */
     memcpy(head.magic, magic, sizeof(magic));
     ds_accel__text_add_bytes(text, &head, sizeof(head));
     for (size_t i = 0; i < table->count; i++) {
@@ -206,7 +207,8 @@ int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64
             ds_accel__text_add_bytes(text, value, strlen(value) + 1);
         }
         /*
-         * Both passes over the texts yield the same size, and the padding is shorter than a word.
+         * ds_accel__record_bytes() returns the size of the head and the texts, plus padding of less
+         * than a word.
          */
         assert(record_head.size_bytes >= sizeof(record_head) + record_head.text_bytes);
         assert(record_head.size_bytes - sizeof(record_head) - record_head.text_bytes < 8);
@@ -226,7 +228,7 @@ int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64
 
 uint64_t ds_accel__record_layout(void)
 {
-    /* Builds of the same version may store different members. */
+    /* Include the sizes, because builds of the same version may store different members. */
     const size_t sizes[] = {sizeof(struct record_head), DS_ACCEL__RECORD_TEXTS};
 
     return ds_accel__hash(sizes, sizeof(sizes), ds_accel__hash_text(DS_ACCEL_VERSION, FORMAT));
