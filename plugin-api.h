@@ -174,7 +174,7 @@ typedef struct ds_accel_plugin_vmem
 #define DS_ACCEL_DTYPE_COMPLEX128 17u
 
 #define DS_ACCEL_DTYPE_STORES 1u   /**< the device stores and copies this type */
-#define DS_ACCEL_DTYPE_COMPUTES 2u /**< arithmetic in hardware; set = "supported" */
+#define DS_ACCEL_DTYPE_COMPUTES 2u /**< arithmetic in hardware: the type is "supported" */
 #define DS_ACCEL_DTYPE_EMULATED 4u /**< arithmetic works by way of another type */
 
 /* ---- features: contracts that one side requires of the other -------------------------------- */
@@ -412,11 +412,11 @@ struct ds_accel_device_identity {
     uint32_t numa_node;      /**< the kernel's number */
     uint32_t parent_index;   /**< device_index of the whole device, if it has one here */
     uint32_t partition_instance;    /**< MIG GPU instance, tile: with IDENTITY_PARTITION */
-    uint32_t partition_subinstance; /**< MIG compute instance: likewise */
+    uint32_t partition_subinstance; /**< MIG compute instance: with IDENTITY_PARTITION */
     uint64_t total_memory_bytes;    /**< 0: known only once the device is open */
     uint8_t uuid[16];
     char uuid_text[64];        /**< as the vendor writes it: "GPU-..." */
-    char parent_uuid_text[64]; /**< UUID of the whole device, also if that has no index here */
+    char parent_uuid_text[64]; /**< UUID of the whole device, even if it has no index here */
     char pci_address[32];  /**< "0000:65:00.0", for a partition its parent's; "" if not on PCI */
     char node_path[64];    /**< "/dev/nvidia0", without machine_root; "" if none */
     char architecture[64]; /**< "sm_90", "gfx942:sramecc+:xnack-"; "": not known */
@@ -617,8 +617,9 @@ struct ds_accel_process {
     uint64_t memory_bytes;
     uint32_t utilization_percent;
     /**
-     * DS_ACCEL_TELEMETRY_MEMORY, DS_ACCEL_TELEMETRY_UTILIZATION. Bits from 32 on are never set
-     * here: a later member with such a bit has a separate 64-bit set, appended to this struct.
+     * The members that are known: DS_ACCEL_TELEMETRY_MEMORY, DS_ACCEL_TELEMETRY_UTILIZATION. Bits
+     * from 32 on are never set here: a later member with such a bit has a separate 64-bit set,
+     * appended to this struct.
      */
     uint32_t valid;
 };
@@ -631,7 +632,7 @@ struct ds_accel_process {
 struct ds_accel_env_rule {
     uint32_t struct_size;
     uint32_t rule;     /**< DS_ACCEL_ENV_* */
-    const char *name;  /**< this and the next two: static storage */
+    const char *name;  /**< name, value and why: static storage */
     const char *value; /**< NULL with UNSET */
     const char *why;   /**< one line, or NULL */
 };
@@ -732,7 +733,7 @@ struct ds_accel_plugin {
     uint16_t abi_minor;
     uint64_t required_features; /**< bits that the host must support; equal to those in the note */
     uint64_t optional_features; /**< bits that the plugin uses if the host has them */
-    const char *name;           /**< equal to the name in the file name and in the note */
+    const char *name;           /**< the plugin's name, as in its file name and in the note */
     const char *vendor;
     const char *version; /**< version of the plugin */
 
@@ -1090,7 +1091,7 @@ struct ds_accel_plugin {
     int32_t (*graph_launch)(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_stream_t *stream,
                             struct ds_accel_error *error);
     /**
-     * Give @p exec the parameters of @p graph without a new instance; *result_out:
+     * Replace the parameters of @p exec by those of @p graph, without a new instance; *result_out:
      * DS_ACCEL_GRAPH_*.
      */
     int32_t (*graph_exec_update)(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_graph_t *graph,
@@ -1219,7 +1220,7 @@ struct ds_accel_plugin {
     /** Begin the sequence of @p seed. */
     int32_t (*rng_seed)(ds_accel_plugin_device_t *device, uint64_t seed,
                         struct ds_accel_error *error);
-    /** The seed of the latest rng_seed, or the seed that the generator started with. */
+    /** Report the seed of the latest rng_seed, or the seed that the generator started with. */
     int32_t (*rng_initial_seed)(ds_accel_plugin_device_t *device, uint64_t *seed_out,
                                 struct ds_accel_error *error);
     /** Size of the state that rng_get_state and rng_set_state exchange, in bytes. */
@@ -1272,9 +1273,9 @@ struct ds_accel_plugin {
     /**
      * Write the value that @p variable needs so that a child started with the current environment
      * sees exactly these devices of the instance, in this order. Sizes as in config_get.
-     * @return ERR_LIMIT: the value does not fit, also for NULL and 0; ERR_INVALID: no such device;
-     * ERR_NOT_FOUND: not a variable of this backend; ERR_UNSUPPORTED: the variable cannot show the
-     * devices in this order
+     * @return ERR_LIMIT: the value does not fit, or @p value is NULL and @p value_size 0;
+     * ERR_INVALID: no such device; ERR_NOT_FOUND: not a variable of this backend; ERR_UNSUPPORTED:
+     * the variable cannot show the devices in this order
      */
     int32_t (*visible_devices_value)(ds_accel_plugin_instance_t *instance, const char *variable,
                                      const uint32_t *device_indices, uint32_t device_index_count,

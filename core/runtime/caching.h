@@ -24,14 +24,14 @@ enum ds_accel__pinned_place {
  * memory does not belong to the pool. */
 int32_t ds_accel__pinned_record(struct ds_accel__device *device, const void *pointer,
                                 struct ds_accel__stream *stream);
-/* Whether an address belongs to a pool. base: start of the address's allocation; NULL: the address
- * is the start. */
+/* Whether an address belongs to a pool. base: start of the allocation that contains the address;
+ * NULL: the address is itself the start. */
 enum ds_accel__pinned_place ds_accel__pinned_find(ds_accel_t *context, const void *base,
                                                   const void *address);
 /* Return all pinned memory to the runtime, including blocks still in use. */
 void ds_accel__pinned_close(struct ds_accel__device *device);
-/* pinned_uses.c: note that a device was opened (attach) or is about to be closed (detach); while it
- * is open, its streams may use memory of any pool. */
+/* pinned_uses.c: note that a device was opened (attach) or is about to be closed (detach); while
+ * the device is open, its streams may use memory of the pool of any device. */
 void ds_accel__pinned_attach(struct ds_accel__device *device);
 void ds_accel__pinned_detach(struct ds_accel__device *device);
 /* In a forked child: clear the list of open devices, because the child has none of them. */
@@ -47,15 +47,17 @@ void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
 bool ds_accel__capture_note_end(struct ds_accel__stream *stream, int32_t end_status);
 /* End the capture and discard the graph. True: the runtime refused, and the capture continues. */
 bool ds_accel__capture_drop(struct ds_accel__stream *stream);
-/* Let the stream allocate from its own arena again. */
+/* After a capture: let the stream allocate from its own arena again instead of the capture's
+ * pool. */
 void ds_accel__capture_release_arena(struct ds_accel__stream *stream);
 /* End the capture of a stream that is being destroyed. */
 void ds_accel__capture_cancel(struct ds_accel__stream *stream);
 
 /* ---- captures.c: captures of this process ---------------------------------------------------- */
 
-/* Called before and after the call that begins a capture; in between no thread makes a query that
- * would break the capture. */
+/* Called before and after the runtime's call that begins a capture; in between no thread makes a
+ * query that would break the capture. process: the result of ds_accel__captures_begin(). has_begun:
+ * the runtime began the capture. */
 uint32_t ds_accel__captures_begin(void);
 void ds_accel__captures_begun(struct ds_accel__stream *stream, uint32_t process, bool has_begun);
 /* Note that the stream's capture, if any, has ended. */
@@ -66,9 +68,9 @@ void ds_accel__captures_may_be_foreign(struct ds_accel__device *device);
 void ds_accel__captures_forget(struct ds_accel__device *device);
 bool ds_accel__captures_are_foreign(void);
 /* ds_accel__captures_hold() blocks new captures until the release. It returns false if a capture is
- * in progress: the caller must not make a query that would break it, and must release too.
- * ds_accel__captures_try_hold() returns false, and blocks nothing, if a capture is in progress,
- * including another library's capture. */
+ * in progress: the caller must not make a query that would break the capture, and must call
+ * ds_accel__captures_release() in this case too. ds_accel__captures_try_hold() returns false, and
+ * blocks nothing, if a capture is in progress, including another library's capture. */
 bool ds_accel__captures_hold(void);
 bool ds_accel__captures_try_hold(void);
 void ds_accel__captures_release(void);
@@ -84,7 +86,8 @@ enum ds_accel__allocator_mode {
 #define DS_ACCEL__HISTORY_ON 1u
 #define DS_ACCEL__HISTORY_STACKS 2u
 
-/* Settings, in bytes. ds_accel__allocator_defaults() sets the default values. */
+/* Settings of an allocator; all sizes are in bytes. ds_accel__allocator_defaults() sets the default
+ * values. */
 struct ds_accel__allocator_options {
     enum ds_accel__allocator_mode mode;
     uint32_t roundup_power2_divisions; /* 0: sizes are rounded to 512 bytes only */
@@ -169,8 +172,8 @@ void ds_accel__allocator_capture_end(struct ds_accel__arena *arena);
 /* flags: DS_ACCEL__HISTORY_*; 0 drops the recorded entries. */
 int32_t ds_accel__allocator_record_history(struct ds_accel__allocator *allocator, uint32_t flags,
                                            uint64_t max_entries);
-/* Add the allocator's segments, trace and statistics to the arrays of a snapshot tree.
- * ERR_NO_MEMORY. */
+/* Add the allocator's segments, trace and statistics to the arrays of a snapshot tree. Fails only
+ * with ERR_NO_MEMORY. */
 int32_t ds_accel__allocator_snapshot(struct ds_accel__allocator *allocator, json_t *segments,
                                      json_t *traces, json_t *stats);
 /* Return the allocator's statistics, or its settings, as one flat object. NULL: out of memory. */

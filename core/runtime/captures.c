@@ -5,10 +5,10 @@
  * break a capture.
  *
  * A query whether a device is idle also queries its default stream, which a runtime treats as an
- * error during a capture in mode global. The querying thread therefore takes the gate as a reader,
- * and checks the number of captures before the query. A thread that begins a capture first counts
- * it and then takes the gate as the writer. As a result no capture begins between the check and the
- * query, and a thread waits at most for one call of another thread.
+ * error during a capture in mode global. The querying thread therefore takes a read-write lock, the
+ * gate, as a reader, and checks the number of captures before the query. A thread that begins a
+ * capture first counts it and then takes the gate as the writer. As a result no capture begins
+ * between the check and the query, and a thread waits at most for one call of another thread.
  *
  * The gate is the innermost lock: its holder calls the plugin and takes no lock of this library.
  */
@@ -46,9 +46,10 @@ uint32_t ds_accel__captures_begin(void)
     return captures.process;
 }
 
-/* If an earlier capture of the stream ended without this library's knowledge, it is no longer
- * counted. In a child that the plugin or a log sink forked meanwhile, no capture is counted and the
- * gate is free. */
+/* Count the stream's new capture once: if the stream still counts as capturing, because an earlier
+ * capture ended without this library's knowledge, the new capture replaces the earlier one. A
+ * different process means that the plugin or a log sink has forked since
+ * ds_accel__captures_begin(): in the child no capture is counted, and no thread holds the gate. */
 void ds_accel__captures_begun(struct ds_accel__stream *stream, uint32_t process, bool has_begun)
 {
     if (process != captures.process) {

@@ -5,8 +5,8 @@
  * calls. device_find.c finds devices by name and index; device_check.c has the checks that other
  * calls make first.
  *
- * A device has a single handle for all its openings, so that streams, memory and random numbers
- * belong to the device and not to an opening.
+ * A device has a single handle, however often it is opened. Streams, memory and random numbers
+ * therefore belong to the device and not to an opening.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -54,7 +54,7 @@ int32_t ds_accel_set_device(ds_accel_t *context, uint32_t device_index)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Create the resources that exist from the first opening to the last close. */
+/* Open the plugin's device and create the resources that exist until the last close. */
 static int32_t start(struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -74,7 +74,8 @@ static int32_t start(struct ds_accel__device *device)
     return DS_ACCEL_OK;
 }
 
-/* Release all memory of the device, so that streams that are destroyed later have no memory. */
+/* Release all memory of the device. This comes before the device's streams are destroyed, so they
+ * have no memory left then. */
 static void stop_memory(struct ds_accel__device *device)
 {
     struct ds_accel__allocator *allocator = device->allocator;
@@ -190,7 +191,8 @@ static int32_t open_device(ds_accel_t *context, uint32_t device_index, bool is_f
     if (candidate == NULL) {
         return status;
     }
-    /* the check is needed even if the device is already open, when no plugin call follows */
+    /* fail if a host task makes this call: for a device that is already open, no plugin call
+     * follows in which layer validate would check this */
     status = ds_accel__task_check();
     if (status < 0) {
         return status;
@@ -239,7 +241,8 @@ int32_t ds_accel_device_get(ds_accel_t *context, uint32_t device_index,
     return open_device(context, device_index, true, device_out);
 }
 
-/* Close the device if nothing keeps it open any more. The caller holds context->device_lock. */
+/* Close the device if neither an opening nor a tensor storage keeps it open any more. The caller
+ * holds context->device_lock. */
 static void close_unheld(struct ds_accel__device *device)
 {
     if (device->open_count == 0 && device->storage_count == 0) {
@@ -289,7 +292,8 @@ void ds_accel_device_close(ds_accel_device_t *device)
         ds_accel_t *context = ours->context;
 
         pthread_mutex_lock(&context->device_lock);
-        /* The context's own opening does not belong to the caller, who cannot close it. */
+        /* The opening that ds_accel_device_get() made belongs to the context: the caller cannot
+         * close it. */
         if (ds_accel__handle_is_live(device) && ours->open_count > ours->has_reference) {
             ours->open_count--;
             close_unheld(ours);

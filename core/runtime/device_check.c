@@ -19,8 +19,8 @@ struct ds_accel__device *ds_accel__device_check(ds_accel_device_t *device, const
     return (struct ds_accel__device *)device;
 }
 
-/* Return the error of a forked child. This is a separate function, so that successful calls need
- * not initialise a struct ds_accel_error. */
+/* Return the error of a call in a forked child, which the plugin's device_health() reports. This is
+ * a separate function, so that successful calls need not initialise a struct ds_accel_error. */
 static __attribute__((noinline)) int32_t refuse_forked(const struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

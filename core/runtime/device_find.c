@@ -117,7 +117,8 @@ int32_t ds_accel_current_device_name(ds_accel_t *context, char *name, size_t nam
     return status < 0 ? status : ds_accel_device_name(context, (int32_t)index, name, name_size);
 }
 
-/* Parse "1", or, for the backend cuda, "cuda:1". */
+/* Parse a device index, such as "1", which may follow the backend's name, such as "cuda:1". False:
+ * the name has neither form. */
 static bool parse_index(const char *backend, const char *name, uint64_t *index_out)
 {
     size_t length = strlen(backend);
@@ -220,7 +221,8 @@ int32_t ds_accel_device_identity(ds_accel_t *context, uint32_t device_index,
 
 /* ---- the current device --------------------------------------------------------------------- */
 
-/* For runtimes without a current device: the device that the thread last set, and its context. */
+/* For runtimes without a current device: the index of the device that the thread last made current,
+ * and the id of the context to which the device belongs. */
 static _Thread_local struct {
     uint64_t context_id;
     uint32_t device_index;

@@ -158,7 +158,7 @@ struct exported {
     union {
         DLManagedTensor plain;
         struct versioned versioned;
-        /* first member: the consumer's pointer is the address of the whole struct */
+        /* first member of struct exported: the consumer's pointer is the address of both */
     } managed;
     struct ds_accel__tensor *tensor; /* NULL: the tensor has no elements, and no memory is kept */
     int64_t shape[DS_ACCEL_TENSOR_DIMS_MAX];
@@ -218,7 +218,9 @@ static int32_t describe_memory(const struct ds_accel__tensor *tensor, DLTensor *
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
 
-/* Order the consumer's later work after the work queued on the current stream. */
+/* Order later work of the consumer after the work already queued on the device's current stream.
+ * consumer: the consumer's stream, as DLPack encodes it; DS_ACCEL_DLPACK_NO_STREAM: do nothing. If
+ * the consumer's stream cannot wait, the host waits instead. */
 static int32_t hand_over(const struct ds_accel__tensor *tensor, int32_t device_type,
                          int64_t consumer)
 {
@@ -365,8 +367,8 @@ int32_t ds_accel_tensor_to_dlpack(ds_accel_tensor_t *tensor, uint32_t flags, int
 
 /* ---- import --------------------------------------------------------------------------------- */
 
-/* What is released when the last tensor of an import is released: the foreign structure, and the
- * wrapper of its memory object. */
+/* The objects to release with the last tensor of an import: the DLPack structure of the exporting
+ * library, and this library's wrapper of a memory object such as cl_mem. */
 struct imported {
     void *managed;
     bool is_versioned;
@@ -405,8 +407,8 @@ static void end_import(void *user_data)
     free(imported);
 }
 
-/* Find the place of memory that DLPack describes as host memory: it may be device memory or pinned
- * memory of this context. */
+/* Find the place (DS_ACCEL_PLACE_*) of memory that DLPack describes as host memory. It may be
+ * device memory or pinned memory of this context; if not, the outputs do not change. */
 static int32_t place_host_memory(ds_accel_t *context, const void *data, uint32_t *place_out,
                                  ds_accel_device_t **device_out)
 {
@@ -432,7 +434,8 @@ static bool is_host_type(int32_t type)
     return type == kDLCPU || type == kDLCUDAHost || type == kDLROCMHost || type == kDLCUDAManaged;
 }
 
-/* Find the place of the memory, and open its device; the caller closes the device. */
+/* Find the place (DS_ACCEL_PLACE_*) of an imported tensor's memory, and open the device of the
+ * memory, if it has one; the caller closes the device. */
 static int32_t find_place(ds_accel_t *context, const DLTensor *theirs, uint32_t *place_out,
                           ds_accel_device_t **device_out)
 {

@@ -280,7 +280,8 @@ int32_t ds_accel_op_builder_dir(ds_accel_t *context, char *dir, size_t dir_size)
     return ds_accel__name_write(known->op_builder_dir, dir, dir_size, "op_builder_dir");
 }
 
-/* Return whether a backend that is not the chosen one is available. */
+/* Find whether the backend of that name, which is not the chosen one, is available: *available_out
+ * is 1 or 0. */
 static int32_t find_state(ds_accel_t *context, const char *name, uint32_t *available_out)
 {
     const struct ds_accel__candidate *candidate;
@@ -403,7 +404,8 @@ int32_t ds_accel_dtype_parse(const char *name, uint32_t *dtype_out)
                            nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
 }
 
-/* Return the merged fact about one dtype: 1, 0, or -1 if not known. */
+/* Return whether the accelerator supports the dtype of this key (configuration included): 1: yes;
+ * 0: no; -1: not known. */
 static int supports(const struct ds_accel__known *known, const char *key)
 {
     const json_t *value = json_object_get(known->tree, key);
@@ -466,7 +468,8 @@ int32_t ds_accel_supported_dtypes(ds_accel_t *context, uint32_t *list, uint32_t 
     if (!json_is_array(names)) {
         return fail_unknown(context, "supported_dtypes");
     }
-    /* the first three elements of dtypes, which are in the interface's order */
+    /* only float32, float16 and bfloat16 can be listed: the first three elements of dtypes, in the
+     * order of DeepSpeed's interface */
     for (size_t i = 0; i < 3; i++) {
         bool is_listed = false;
 

@@ -35,9 +35,10 @@ void ds_accel__known_clear(ds_accel_t *context);
 /* Copy text to name; ERR_INVALID if it does not fit. call: name of the public function for the
  * error, such as "compile_backend". */
 int32_t ds_accel__name_write(const char *text, char *name, size_t name_size, const char *call);
-/* Make the pending calls if the accelerator is started. The caller holds no lock. */
+/* Make the deferred calls of lazy.c if the accelerator is started. The caller holds no lock. */
 void ds_accel__lazy_run(ds_accel_t *context);
-/* Call the pending functions with ERR_STATE, because the context is being destroyed. */
+/* Call the functions that are still deferred with status ERR_STATE, because the context is being
+ * destroyed. */
 void ds_accel__lazy_drop(ds_accel_t *context);
 
 /* ---- report_info.c: the reports on one backend ---------------------------------------------- */
@@ -62,8 +63,9 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
  * context->lock. */
 void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts, bool *failed);
 /*
- * Evaluate a backend by name (NULL: the chosen one), start it if needed, call make_tree with its
- * facts, and stop it again. ERR_NOT_FOUND: the name is not known. The caller holds context->lock.
+ * Evaluate a backend by name (NULL: the chosen one), start it if needed, call make_tree with the
+ * backend's facts, and stop the backend again if this call started it. ERR_NOT_FOUND: the name is
+ * not known. The caller holds context->lock.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__with_facts(
     ds_accel_t *context, const char *name,

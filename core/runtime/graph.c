@@ -28,7 +28,8 @@ static struct ds_accel__graph *check(ds_accel_graph_t *graph, const char *call)
     return (struct ds_accel__graph *)graph;
 }
 
-/* Return the status for a NULL result of check(). */
+/* Return the status for a call for which check() returned NULL: ERR_INVALID if the graph is NULL or
+ * destroyed; ERR_STATE in a forked child. */
 static int32_t refused(const ds_accel_graph_t *graph)
 {
     return ds_accel__handle_is_live(graph) ? DS_ACCEL_ERR_STATE : DS_ACCEL_ERR_INVALID;
@@ -64,9 +65,10 @@ int32_t ds_accel_graph_create(ds_accel_device_t *device, ds_accel_graph_t **grap
 }
 
 /*
- * Record the end of a replay on another stream than the capture stream: the graph's memory is freed
- * in the order of the capture stream, while that replay may still use it. Launches of one graph run
- * in order, so that the latest replay finishes last. The caller holds graph->lock.
+ * If the graph is replayed on a stream that is not its capture stream, record an event at the end
+ * of the replay: when the graph is destroyed, its memory is freed in the order of the capture
+ * stream, and the replay may still use the memory then. Launches of one graph run in order, so one
+ * event for the latest replay is enough. The caller holds graph->lock.
  */
 static int32_t note_replay(struct ds_accel__graph *graph, const struct ds_accel__stream *stream)
 {
@@ -87,7 +89,7 @@ static int32_t note_replay(struct ds_accel__graph *graph, const struct ds_accel_
         graph->is_replaying = true;
         return DS_ACCEL_OK;
     }
-    /* the runtime has no events, so the call waits for the replay */
+    /* no event marks the end of the replay, so this call waits for the replay */
     status = table->stream_synchronize(stream->abi.handle, UINT64_MAX, &error);
     return status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED ? ds_accel__fail(status, &error)
                                                             : DS_ACCEL_OK;
@@ -118,7 +120,9 @@ static void wait_for_replay(struct ds_accel__graph *graph)
     }
 }
 
-/* Drop the graph's contents. The caller holds graph->lock and has called wait_for_replay(). */
+/* Destroy what the graph contains: the captured graph, its executable form, and its reference to
+ * the memory pool. If is_replaying is still set, that reference is not released, because a replay
+ * may still use the memory. The caller holds graph->lock and has called wait_for_replay(). */
 static void drop(struct ds_accel__graph *graph)
 {
     graph->table->graph_exec_destroy(graph->exec);
@@ -134,8 +138,8 @@ static void drop(struct ds_accel__graph *graph)
     }
 }
 
-/* Whether the capturing stream still exists. The caller holds graph->lock, and device->lock, so
- * that the stream is not destroyed meanwhile. */
+/* Whether the capturing stream still exists. The caller holds graph->lock, and also device->lock,
+ * which prevents the destruction of the stream meanwhile. */
 static bool has_stream(const struct ds_accel__graph *graph)
 {
     return __atomic_load_n(&graph->capturing->child.id, __ATOMIC_RELAXED) == graph->capturing_id;
@@ -151,7 +155,8 @@ static void cancel(struct ds_accel__graph *graph)
         if (has_stream(graph) && !ds_accel__capture_drop(graph->capturing)) {
             ds_accel__capture_release_arena(graph->capturing);
         } else if (has_stream(graph)) {
-            /* not released: the stream allocates from this pool until the stream is destroyed */
+            /* The runtime did not end the capture, so the stream allocates from this pool until the
+             * stream is destroyed: the graph's reference to the pool is not released. */
             graph->memory = NULL;
             ds_accel__log(&device->context->log, "graph", DS_ACCEL_LOG_WARN,
                           "device %u keeps the memory of a graph that was destroyed: its capture "

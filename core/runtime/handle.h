@@ -77,9 +77,9 @@ struct ds_accel__graph {
     struct ds_accel__stream *capturing; /* the stream while it is being captured */
     uint64_t capturing_id;            /* the stream's id, to detect that the stream was destroyed */
     struct ds_accel__private *memory; /* the pool that the capture allocated from; NULL: none */
-    /* marks the end of the latest replay on another stream; or NULL */
+    /* event after the latest replay on a stream that is not the capturing stream; or NULL */
     ds_accel_plugin_event_t *replayed;
-    /* the event was recorded, and no thread has waited for it yet */
+    /* the event replayed was recorded, and no thread has waited for it yet */
     bool is_replaying;
     pthread_mutex_t lock; /* guards all above but table and child */
 };
@@ -217,7 +217,7 @@ struct ds_accel__stream *ds_accel__stream_of(struct ds_accel__device *device,
                                              ds_accel_stream_t *stream, const char *call);
 /* Wait for the stream's work; if the backend has no streams, for the device's work. */
 int32_t ds_accel__stream_wait(struct ds_accel__stream *stream);
-/* Return whether the stream captures; a broken capture counts. */
+/* Return whether the stream captures; a capture that the runtime reports as broken counts too. */
 int32_t ds_accel__stream_is_capturing(struct ds_accel__stream *stream, bool *is_capturing_out);
 /* Fail if a host task makes this call and layer validate forbids it. */
 int32_t ds_accel__task_check(void);

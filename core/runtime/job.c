@@ -71,9 +71,10 @@ static bool is_read(const ds_accel_t *context, const char *variable)
 }
 
 /*
- * Return the facts' copy of a variable's name; NULL: not a variable of the accelerator. variable
- * NULL: return the first variable that the plugin lists, because names before it may exist only for
- * DeepSpeed's launcher.
+ * Return the given variable's name as it is stored in the facts; NULL, with the error set: the
+ * variable does not choose devices of the accelerator. If variable is NULL, return the first stored
+ * name that the plugin also lists, because names before it may exist only for DeepSpeed's launcher;
+ * if the plugin lists none, the first stored name.
  */
 static const char *find_variable(const ds_accel_t *context, const struct ds_accel__known *known,
                                  const char *variable, int32_t *status_out)
@@ -134,8 +135,8 @@ static bool find_item(const char *list, uint32_t index, const char **item_out, s
 }
 
 /*
- * Build the value without the plugin. Device indices count the devices that this process sees, so
- * that the new value consists of items of the variable's current list.
+ * Build a variable's new value without the plugin. A device index counts the devices that this
+ * process sees, so index i stands for item i of the variable's current list.
  */
 static int32_t join(const char *variable, const uint32_t *indices, uint32_t count,
                     struct ds_accel__text *text)
@@ -149,7 +150,8 @@ static int32_t join(const char *variable, const uint32_t *indices, uint32_t coun
         if (i > 0) {
             ds_accel__text_add_bytes(text, ",", 1);
         }
-        /* there is no list, because an empty list would hide all devices */
+        /* An empty variable counts as not set. As a list it would hide all devices, but this
+         * process sees devices. */
         if (list == NULL || list[0] == '\0') {
             ds_accel__text_add(text, "%u", indices[i]);
         } else if (find_item(list, indices[i], &item, &length)) {
@@ -163,7 +165,7 @@ static int32_t join(const char *variable, const uint32_t *indices, uint32_t coun
     return text->failed ? ds_accel__no_memory() : DS_ACCEL_OK;
 }
 
-/* Get the value from the plugin: first its size, then the value. */
+/* Get a variable's new value from the plugin: first the size of the value, then the value. */
 static int32_t ask(const ds_accel_t *context, const char *variable, const uint32_t *indices,
                    uint32_t count, struct ds_accel__text *text)
 {
@@ -197,7 +199,8 @@ static int32_t ask(const ds_accel_t *context, const char *variable, const uint32
     return status;
 }
 
-/* Make the value in text, which the caller clears; *variable_out is borrowed. */
+/* Make the variable's new value in text, which the caller clears. *variable_out: the variable's
+ * name, which belongs to the context. */
 static int32_t make_value(ds_accel_t *context, const char *variable, const uint32_t *indices,
                           uint32_t count, const char **variable_out, struct ds_accel__text *text)
 {

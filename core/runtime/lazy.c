@@ -5,8 +5,8 @@
  *
  * Deferred calls are in one list. A thread that finds the accelerator started makes the calls,
  * unless another thread is already making them. When the list is empty after that, it is closed: no
- * call is added any more, and later calls are made at once. No lock is held during a call, so that
- * the called function may use the library, also to register calls.
+ * call is added any more, and later calls are made at once. No lock is held during a call: the
+ * called function may use the library, also to defer further calls.
  */
 #include "base/fork.h"
 #include "base/text.h"

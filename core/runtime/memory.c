@@ -83,8 +83,9 @@ int32_t ds_accel__stream_arena(struct ds_accel__stream *stream, struct ds_accel_
     return arena != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
-/* Return the arena of a live stream of a live device, if the arena exists and no layer must see the
- * call; else NULL. */
+/* Return the stream's arena for the fast path. NULL: a handle is not live, the stream is not a
+ * stream of the device, a parent process started the accelerator, a layer must see the call, or the
+ * arena does not exist yet. */
 static inline struct ds_accel__arena *quick_arena(const ds_accel_device_t *device,
                                                   const ds_accel_stream_t *stream)
 {
@@ -152,8 +153,8 @@ int32_t ds_accel_mem_alloc_aligned(ds_accel_device_t *device, ds_accel_stream_t 
     return alloc(device, stream, size_bytes, align_bytes, pointer_out);
 }
 
-/* Return the error for a pointer that does not belong to this device; if it belongs to another
- * device, the message contains that device. */
+/* Return the error for a pointer that does not belong to this device. If it belongs to another
+ * device, the error text names that device; otherwise the text of the current error stays. */
 static int32_t refuse_pointer(struct ds_accel__device *device, const char *call,
                               const void *pointer)
 {
@@ -272,8 +273,9 @@ int32_t ds_accel_mem_unregister(ds_accel_device_t *device, void *pointer)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-/* Replace the range of the segment, which the plugin reports, by the range of the program's
- * allocation in it. */
+/* Correct the plugin's description of an address. The plugin reports the range of a whole segment
+ * of the allocator: replace it by the range of the program's allocation that contains the
+ * address. */
 static void narrow(ds_accel_t *context, const void *pointer, struct ds_accel_pointer_info *info)
 {
     const struct ds_accel__device *device = NULL;

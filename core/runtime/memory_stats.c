@@ -37,7 +37,7 @@ struct wanted {
     const char *key;
     int64_t value;
     bool is_found;
-    const char *names[256]; /* names that did not match */
+    const char *names[256]; /* names of the other statistics, to suggest the nearest */
     size_t name_count;
     char texts[256][64];
 };
@@ -208,8 +208,8 @@ int32_t ds_accel_available_memory(ds_accel_device_t *device, uint64_t *bytes_out
     if (status >= 0) {
         uint64_t available = ds_accel__allocator_available(allocator, info.available_bytes);
 
-        /* If the system commits memory at first use, its available bytes already include cached
-         * memory. */
+        /* If the system commits memory at first use, its available bytes already include the cached
+         * memory, which the sum then counts twice: limit the sum to the usable memory. */
         if ((info.valid & DS_ACCEL_MEMORY_TOTAL) != 0 && available > usable_bytes(&info)) {
             available = usable_bytes(&info);
         }

@@ -13,8 +13,8 @@
  * larger request: the program must allocate several smaller pieces.
  *
  * The advice prefers growable segments, because they need no additional memory. Segments that are
- * free as a whole have already been released, so that a garbage collection threshold, which
- * releases them earlier, would not have helped. Free blocks of other streams and pools do not help
+ * free as a whole have already been released. A garbage collection threshold only releases such
+ * segments earlier, so it would not have helped. Free blocks of other streams and pools do not help
  * this request.
  */
 #include "runtime/oom.h"

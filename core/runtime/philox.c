@@ -201,7 +201,8 @@ INLINED uint32_t round_to_odd(double number)
     uint32_t bits;
 
     memcpy(&bits, &near, sizeof(bits));
-    /* rounds towards zero, and from infinity to the largest number */
+    /* if the conversion rounded away from zero, step back to the next smaller magnitude (from
+     * infinity to the largest finite number) */
     bits -= fabs((double)near) > fabs(number);
     return bits | ((double)near != number);
 }
@@ -222,7 +223,7 @@ INLINED uint16_t to_float16(double number)
     uint32_t subnormal;
     float small;
 
-    /* Sizes from 65520 on become infinity: the addition carries into the exponent. */
+    /* Magnitudes from 65520 on become infinity: the addition carries into the exponent. */
     size = size > 0x47800000u ? 0x47800000u : size;
     normal = (size - 0x38000000u + 0xfffu + ((size >> 13) & 1u)) >> 13;
     /* Below 2^-14 a number of float16 is a multiple of 2^-24. Adding 0.5 in float32 rounds to that
@@ -431,7 +432,8 @@ void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t fi
 /* ---- requests ------------------------------------------------------------------------------- */
 
 /* Return the next larger (step 1) or smaller (step -1) number of a floating-point type, as bits.
- * sign: the type's sign bit. The number must not be an infinity that the step would pass. */
+ * sign: the type's sign bit. An infinity must not be stepped away from zero, because no number
+ * follows it. */
 static uint64_t step_bits(uint64_t bits, uint64_t sign, int step)
 {
     int64_t order = (bits & sign) != 0 ? -(int64_t)(bits & (sign - 1)) : (int64_t)bits;

@@ -72,7 +72,8 @@ static bool crosses_checkpoint(uint64_t before, uint64_t after)
                                                    __builtin_clzll(after / FIRST_CHECKPOINT_BYTES));
 }
 
-/* Log the request and the total, as DeepSpeed's tracker does. The caller holds no lock. */
+/* Log the request and the total of pinned memory, as DeepSpeed's tracker of pinned memory does. The
+ * caller holds no lock. */
 static void account(const struct ds_accel__pinned *pool, uint64_t size_bytes,
                     const struct grant *grant)
 {
@@ -91,7 +92,8 @@ static void account(const struct ds_accel__pinned *pool, uint64_t size_bytes,
                   pool->device->index, size, sum, (unsigned long long)grant->calls);
 }
 
-/* Count an allocation and fill in *grant. The caller holds pool->lock. */
+/* Count the allocation of a block by the program, and fill in *grant. The caller holds
+ * pool->lock. */
 static void give_out(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
                      uint64_t asked_bytes, struct grant *grant)
 {
@@ -146,7 +148,8 @@ static bool empty(struct ds_accel__pinned *pool)
     return ds_accel__pinned_release(pool, surplus);
 }
 
-/* Allocate from the runtime; after a limit error, retry once with an empty pool. */
+/* Allocate from the runtime with the rounded size. If a limit is reached or memory is exhausted,
+ * empty the pool and retry once with exactly the requested size. */
 static int32_t allocate(struct ds_accel__pinned *pool, uint64_t size_bytes, uint64_t align_bytes,
                         uint32_t flags, struct grant *grant)
 {

@@ -21,8 +21,8 @@ enum ds_accel__pinned_state {
     DS_ACCEL__PINNED_WAITING /* freed, but streams still use it */
 };
 
-/* A stream that uses a block. After the block is freed, end, event or an idle device shows that the
- * stream no longer uses the block. */
+/* A stream that uses a block. After the block is freed, one of these shows that the stream no
+ * longer uses it: the member event, the member end, or that the device is idle. */
 struct ds_accel__pinned_use {
     /* the stream's device; closing the device deletes this entry */
     struct ds_accel__device *device;
@@ -31,12 +31,13 @@ struct ds_accel__pinned_use {
     uint64_t stream_id;
     /* number of the latest ds_accel__pinned_end of the device to wait for; 0: none */
     uint64_t end;
-    /* NULL: the stream is known to be done once the device has been idle */
+    /* NULL: no event was recorded; if end is 0 too, the stream counts as done once the device has
+     * been idle */
     ds_accel_plugin_event_t *event;
 };
 
-/* Marks the end of the work of a stream that the program owned and this library had wrapped, made
- * when the wrapping handle was destroyed. */
+/* An event at the end of the work of a program's own stream, recorded when the handle with which
+ * this library had wrapped the stream was destroyed. */
 struct ds_accel__pinned_end {
     struct ds_accel__pinned_end *next; /* next older end */
     uint64_t number;                   /* counts from 1 */
@@ -54,7 +55,8 @@ struct ds_accel__pinned_block {
     struct ds_accel__pinned_use *uses;
     uint32_t use_count;
     uint32_t use_capacity;
-    /* recording a use failed for lack of memory: the block is reusable once the device is idle */
+    /* memory ran out while a use was recorded: the block is reusable only once the device has been
+     * idle */
     bool needs_idle;
 };
 
@@ -140,7 +142,7 @@ int32_t ds_accel__pinned_use(struct ds_accel__pinned_block *block, struct ds_acc
 void ds_accel__pinned_mark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
 /* Whether all marked work is complete; reached marks are not queried again. */
 bool ds_accel__pinned_is_done(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
-/* Return the events of a block that will not be queried any more to the spare events. */
+/* Move the events of a block to the spare events, because they will not be queried any more. */
 void ds_accel__pinned_unmark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
 
 /* Return a list of blocks to the runtime. The caller does not hold the lock. True if the list was

@@ -176,7 +176,7 @@ static void poll_waiting(struct ds_accel__pinned *pool)
     }
 }
 
-/* Take a block that fits out of its list; NULL: none is ready. */
+/* Remove a ready block that fits from its list and return it; NULL: none fits. */
 static struct ds_accel__pinned_block *take_ready(struct ds_accel__pinned *pool, uint64_t size_bytes,
                                                  uint64_t align_bytes, uint32_t flags)
 {
@@ -246,8 +246,8 @@ bool ds_accel__pinned_release(struct ds_accel__pinned *pool, struct ds_accel__pi
     return was_any;
 }
 
-/* Take a block of the request's class, or of exactly its size: such a block was allocated when the
- * limit did not allow rounding up. */
+/* Take a ready block of the request's size class, or a block of exactly the requested size, which
+ * was allocated unrounded because a limit did not allow the rounded size. */
 static struct ds_accel__pinned_block *take_fitting(struct ds_accel__pinned *pool,
                                                    uint64_t size_bytes, uint64_t align_bytes,
                                                    uint32_t flags)

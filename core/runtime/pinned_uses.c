@@ -81,8 +81,8 @@ static void put_event(struct ds_accel__pinned *pool, const struct ds_accel__devi
 
 /* ---- streams: the caller holds their device's lock ------------------------------------------ */
 
-/* Whether the stream captures, so that an event would become a part of the graph. A stream that
- * cannot be queried because another stream captures counts as capturing. */
+/* Whether the stream captures, in which case an event recorded on it would become a part of the
+ * graph. A stream that cannot be queried because another stream captures counts as capturing. */
 static bool is_capturing(const struct ds_accel__stream *stream)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -105,8 +105,8 @@ static bool has_capture(const struct ds_accel__device *device)
     return false;
 }
 
-/* Whether the device has no queued work. A runtime without this query has no work to wait for.
- * Needs no lock. */
+/* Whether the device has no queued work. True also if the runtime lacks this query, because such a
+ * runtime has no work to wait for. Needs no lock. */
 static bool has_nothing_queued(const struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -115,7 +115,8 @@ static bool has_nothing_queued(const struct ds_accel__device *device)
     return status == DS_ACCEL_OK || status == DS_ACCEL_ERR_UNSUPPORTED;
 }
 
-/* Whether all ends up to that number are reached. Removes the reached ends. */
+/* Whether the events of all of the device's ends with numbers up to the given number are reached.
+ * Removes the reached ends from the list. */
 static bool are_reached(struct ds_accel__device *device, uint64_t number)
 {
     struct ds_accel__pinned_end **place = &device->ends;
@@ -139,8 +140,8 @@ static bool are_reached(struct ds_accel__device *device, uint64_t number)
     return are;
 }
 
-/* Whether the device is idle. The device is not queried during a capture (may_ask false), because a
- * query would break the capture. */
+/* Whether a query shows that the device is idle. False without a query if may_ask is false, which
+ * means that a capture is in progress that a query would break. */
 static bool is_idle(struct ds_accel__device *device, bool may_ask)
 {
     if (!may_ask || !are_reached(device, UINT64_MAX) || has_capture(device) ||
@@ -167,8 +168,8 @@ static ds_accel_plugin_event_t *mark(struct ds_accel__pinned *pool,
     return event;
 }
 
-/* Record the end of a stream's work in the device's list of ends. False: no event can be
- * created. */
+/* Record an event at the end of a stream's work and add it to the device's list of ends. False: no
+ * event can be created or recorded, or memory is exhausted. */
 static bool add_end(struct ds_accel__device *device, const struct ds_accel__stream *stream)
 {
     struct ds_accel__pinned_end *end = calloc(1, sizeof(*end));
@@ -192,8 +193,10 @@ static bool add_end(struct ds_accel__device *device, const struct ds_accel__stre
     return true;
 }
 
-/* Note that a stream is about to be destroyed with work left, if it has queued work; captured work
- * does not count. The caller holds the gate. */
+/* Note that a stream is about to be destroyed while it has queued work. Does nothing if a query,
+ * which requires may_ask, shows that the stream has none. Captured work of a wrapped stream does
+ * not count. If the end of a wrapped stream's work cannot be recorded, wait for the stream. The
+ * caller holds the gate of captures.c. */
 static void note_end(struct ds_accel__device *device, const struct ds_accel__stream *stream,
                      bool may_ask)
 {
@@ -331,7 +334,8 @@ static void mark_streams(struct ds_accel__pinned *pool, struct ds_accel__pinned_
     }
 }
 
-/* Add uses for the work of destroyed streams. */
+/* Add uses to the block for the work of destroyed streams: for all streams destroyed with work
+ * left, and for the latest end of a wrapped stream. */
 static void mark_ended(struct ds_accel__pinned_block *block, struct ds_accel__device *device)
 {
     if (device->has_ended_work && add_use(block, device, NULL) == NULL) {
@@ -348,7 +352,8 @@ static void mark_ended(struct ds_accel__pinned_block *block, struct ds_accel__de
     }
 }
 
-/* Mark the end of all work that one device may have queued. The caller holds the device's lock. */
+/* Mark the end of all work that one device may have queued. is_foreign: another library captures,
+ * so only events are queried. The caller holds the device's lock. */
 static void mark_device(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
                         struct ds_accel__device *device, bool is_foreign)
 {
@@ -442,7 +447,8 @@ static bool has_ended(struct ds_accel__device *device, uint64_t number)
     return has;
 }
 
-/* Whether the use is over: query its event, else its end, else whether its device is idle. */
+/* Whether the use has ended: query its event; without an event, the ends up to its end number;
+ * without both, whether its device has become idle. */
 static bool is_over(const struct ds_accel__pinned_use *use)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -484,7 +490,8 @@ void ds_accel__pinned_attach(struct ds_accel__device *device)
     pthread_mutex_unlock(&open_lock);
 }
 
-/* Remove all ends of the device; with waits, first wait until they are reached. */
+/* Remove all entries of the device's list of ends; if waits is true, first wait until their events
+ * are reached. */
 static void drop_ends(struct ds_accel__device *device, bool waits)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

@@ -89,8 +89,8 @@ static json_t *detect_candidates(const ds_accel_t *context, bool *failed)
     return array;
 }
 
-/* Make the report "detect". The text of the report does not show the facts, which need plugin
- * calls, so that only the JSON has them. */
+/* Make the report "detect". Only the JSON form contains the accelerator's facts: the text does not
+ * show them, and reading them needs plugin calls. */
 static json_t *report_detect(ds_accel_t *context, bool is_json)
 {
     struct ds_accel__candidate *chosen = context->chosen;
@@ -179,8 +179,9 @@ static json_t *gates_tree(const struct ds_accel__candidate *candidate, bool *fai
     return array;
 }
 
-/* Return the backends of the detection order that have no plugin file, which is the most likely
- * reason why a backend is missing. */
+/* Return the backends that have no plugin file, which is the most likely reason why a backend is
+ * missing. name NULL: check all backends of the detection order; otherwise only the named
+ * backend. */
 static json_t *without_plugin(const ds_accel_t *context, const char *name, bool *failed)
 {
     json_t *order = ds_accel__config_get(&context->config, "detection_order", NULL);
@@ -411,7 +412,8 @@ static json_t *report_config_check(const struct ds_accel__config *config,
     return finish(tree, failed);
 }
 
-/* Write the result of the check and clear config. */
+/* Write the report on the check of a configuration, and clear config. Returns status, which is the
+ * result of the check, unless the report cannot be written. */
 static int32_t write_check(struct ds_accel__config *config, int32_t status,
                            enum ds_accel__config_layer first, uint32_t format, char **text_out)
 {
@@ -544,7 +546,8 @@ static int32_t check_tools(uint32_t report, uint32_t format)
                                                 : ds_accel__tools_missing("the text of a report");
 }
 
-/* Whether the report describes a failed detection, and is therefore written after a failure. */
+/* Whether the report can describe a failed detection. Such a report is written even if detection
+ * fails. */
 static bool tells_failure(uint32_t report)
 {
     return report == DS_ACCEL_REPORT_DETECT || report == DS_ACCEL_REPORT_EXPLAIN ||
@@ -570,8 +573,8 @@ static bool is_topo_of_all(ds_accel_t *context, uint32_t report, const char *nam
     return report == DS_ACCEL_REPORT_TOPO && name == NULL && !is_forced(context);
 }
 
-/* Whether the report needs open devices; other reports use the results of the probe in the
- * helper. */
+/* Whether the report needs open devices; other reports use the results of the probe in the helper
+ * process. */
 static bool opens_devices(uint32_t report)
 {
     return report == DS_ACCEL_REPORT_INFO || report == DS_ACCEL_REPORT_MEMORY ||
@@ -597,7 +600,8 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
     if (report == DS_ACCEL_REPORT_LIST || report == DS_ACCEL_REPORT_EXPLAIN ||
         report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_BUNDLE ||
         is_topo_of_all(context, report, name)) {
-        /* The reports that explain must not wake a sleeping device. */
+        /* The reports that explain the state of devices must not wake a sleeping device (argument
+         * false). */
         int32_t checked = ds_accel__check(context, name, false);
 
         /* If only the configuration has this backend, the report explains that the plugin is
@@ -728,8 +732,8 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
             return ds_accel__error(DS_ACCEL_ERR_STATE, "problems were found");
         }
     }
-    /* If the report explains the failure, the call succeeds; only for detect it returns the
-     * failure. */
+    /* A report that explains the detection's failure has succeeded as a call. Only for detect the
+     * call returns the status of the failed detection. */
     return written < 0 || report != DS_ACCEL_REPORT_DETECT ? written : status;
 }
 

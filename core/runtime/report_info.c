@@ -102,7 +102,8 @@ static void sanitize_identity(struct ds_accel_device_identity *identity)
     ds_accel__sanitize(identity->architecture, sizeof(identity->architecture));
 }
 
-/* Describe the partition if the device is a partition, else return null. */
+/* Describe the partition if the device is a partition of a larger device, else return JSON's
+ * null. */
 static json_t *partition_tree(const struct ds_accel_device_identity *identity, bool *failed)
 {
     static const char *const kinds[] = {"", "mig", "tile", "other"};
@@ -410,8 +411,9 @@ static bool is_usable(const struct ds_accel__candidate *candidate)
                                  candidate->state == DS_ACCEL_STATE_SELECTED);
 }
 
-/* Return an instance for queries: the instance of the chosen backend, or a temporary instance.
- * NULL: the backend is not available. */
+/* Return an instance of a backend for queries: its running instance, or else a temporary instance,
+ * which the caller stops (*started_out is true). NULL: the backend is not available, or cannot be
+ * started. */
 static ds_accel_plugin_instance_t *borrow_instance(const ds_accel_t *context,
                                                    struct ds_accel__candidate *candidate,
                                                    uint32_t *count_out, bool *started_out)
@@ -455,7 +457,8 @@ static void set_names(json_t *tree, const struct ds_accel__facts *facts, bool *f
     set_text(tree, "current_device_name", name, failed);
 }
 
-/* Apply the operator's setting for one dtype to the set of dtypes that the device computes with. */
+/* Apply the operator's setting for the dtype of one bit to the set of dtypes that the device
+ * computes with; returns the new set. A set that is not known (-1) stays unknown. */
 static int by_operator(const struct ds_accel__facts *facts, const char *key, int bit, int bits)
 {
     json_t *word = ds_accel__operator_fact(facts->context, facts->name, key);

@@ -126,7 +126,7 @@ static void drop_staging(struct ds_accel__rng *rng)
             status = ds_accel_event_synchronize(staging->event);
             ds_accel__layers_own_end();
         }
-        /* If the wait failed, a copy may still read the block, which is therefore leaked. */
+        /* If the wait failed, a copy may still read the block, so the block is never freed. */
         if (status == DS_ACCEL_OK) {
             if (staging->is_pinned) {
                 ds_accel_mem_free_pinned(&rng->child.device->abi, staging->memory);
@@ -376,7 +376,8 @@ static int32_t vendor_state_size(struct ds_accel__rng *rng, uint64_t *size_out)
     return finish(status, &error);
 }
 
-/* Write the state, for which state is large enough. The caller holds rng->lock. */
+/* Write the generator's state to the array state, which is large enough. The caller holds
+ * rng->lock. */
 static int32_t write_state(struct ds_accel__rng *rng, unsigned char *state, uint64_t size_bytes)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

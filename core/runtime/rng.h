@@ -33,11 +33,12 @@ struct ds_accel__numbers {
 };
 
 /* Set the members that the caller does not set. first, second: low and high of a uniform
- * distribution, or mean and standard deviation of a normal one. ERR_INVALID. */
+ * distribution, or mean and standard deviation of a normal one. ERR_INVALID: a parameter is not
+ * valid. */
 int32_t ds_accel__numbers_prepare(struct ds_accel__numbers *numbers, double first, double second,
                                   const char *call);
-/* Move to the first position where count elements can begin; *end_out: the position after them.
- * ERR_LIMIT: the subsequence has no such position. */
+/* Move the position in *numbers to the next position where count elements may begin; *end_out: the
+ * position after these elements. ERR_LIMIT: the rest of the subsequence is too short. */
 int32_t ds_accel__numbers_place(struct ds_accel__numbers *numbers, uint64_t count,
                                 struct ds_accel__numbers *end_out);
 /* Write elements [first, first + count) of the sequence that begins at the position. */
@@ -47,7 +48,7 @@ void ds_accel__rng_destroy(struct ds_accel__rng *rng);
 /* Return the private part of a generator; NULL, with the error set, if the generator is NULL,
  * destroyed, or inherited from a parent process. */
 struct ds_accel__rng *ds_accel__rng_check(ds_accel_rng_t *rng, const char *call);
-/* Return the status for a NULL result of ds_accel__rng_check(). */
+/* Return the status for a call for which ds_accel__rng_check() returned NULL. */
 int32_t ds_accel__rng_refused(const ds_accel_rng_t *rng);
 
 #endif

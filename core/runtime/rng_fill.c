@@ -5,7 +5,7 @@
  *
  * If the host may access device memory, a host task in the stream writes the numbers. Otherwise the
  * calling thread writes them to one of two blocks of pinned memory and queues a copy to the device;
- * a block is rewritten only after the event that follows its last copy.
+ * a block is rewritten only when the event recorded after its last copy is reached.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -40,7 +40,8 @@ static void run_fill(void *user_data, int32_t status)
 {
     struct fill *fill = user_data;
 
-    /* After a failure of the stream, waiting for the stream reports the error. */
+    /* If the stream failed, nothing is written. The error is reported to callers that wait for the
+     * stream. */
     if (status == DS_ACCEL_OK) {
         ds_accel__numbers_make(&fill->numbers, 0, fill->count, fill->pointer);
     }
@@ -86,8 +87,8 @@ static int32_t deliver_in_place(struct ds_accel__stream *stream, const struct fi
     return status;
 }
 
-/* Make a staging block usable: allocate it on first use, and wait for its last copy. Without events
- * the waiting happens after every copy instead. */
+/* Make a staging block usable: allocate it on first use, and wait for its last copy. If the backend
+ * has no events, deliver_piece() has waited for the copy already. */
 static int32_t take_staging(struct ds_accel__rng *rng, struct ds_accel__staging *staging)
 {
     ds_accel_device_t *device = &rng->child.device->abi;
@@ -241,15 +242,15 @@ static int32_t check_fill(struct ds_accel__device *device, const struct fill *fi
     return check_memory(device, fill, call);
 }
 
-/* Place the numbers in the sequence, write them, and advance the position. The caller holds
- * rng->lock. */
+/* Find the position of the numbers in the seed's sequence, write the numbers, and advance the
+ * generator's position. The caller holds rng->lock. */
 static int32_t deliver(struct ds_accel__rng *rng, struct ds_accel__stream *stream,
                        struct fill *fill)
 {
     struct ds_accel__numbers end;
     int32_t status;
 
-    assert(rng->word <= 4); /* word within the block; 4: after the last block */
+    assert(rng->word <= 4); /* 4: the subsequence is used up */
     fill->numbers.seed = rng->seed;
     fill->numbers.subsequence = rng->subsequence;
     fill->numbers.block = rng->block;

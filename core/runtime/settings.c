@@ -19,7 +19,8 @@ static const struct {
 DS_ACCEL_STATIC_ASSERT(sizeof(((ds_accel_t *)0)->settings) == 32 * DS_ACCEL__SETTING_COUNT,
                        "one place per setting");
 
-/* Return the accelerator's own backend; "": none. */
+/* Return the communication or compile backend that applies without the program's setting; "":
+ * none. */
 static const char *own(const struct ds_accel__known *known, enum ds_accel__setting setting)
 {
     return setting == DS_ACCEL__SETTING_COMPILE ? known->info.compile_backend

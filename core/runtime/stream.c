@@ -59,8 +59,8 @@ static struct ds_accel__stream *wrap(struct ds_accel__device *device,
     return stream;
 }
 
-/* Store the handle of the default stream. If another thread has already stored a handle, return the
- * stored handle and destroy made. */
+/* Store made as the handle of the default stream and return it. If another thread has stored a
+ * handle already, destroy made and return the stored handle. */
 static struct ds_accel__stream *keep_default(struct ds_accel__device *device,
                                              struct ds_accel__stream *made)
 {
@@ -136,11 +136,11 @@ void ds_accel__stream_destroy(struct ds_accel__stream *stream)
         struct ds_accel__arena *arena = device->allocator != NULL ? stream->arena : NULL;
         bool is_borrowed = stream->is_borrowed;
 
-        /* The lock excludes a thread that ends the stream's capture: it has finished, or will find
-         * the stream destroyed. */
+        /* While this thread holds the lock, no other thread ends the stream's capture: such a
+         * thread has finished already, or will find the stream destroyed. */
         pthread_mutex_lock(&device->lock);
         if (arena != NULL && ds_accel__allocator_is_capturing(arena)) {
-            /* without a capture, the end of the stream's work can be marked */
+            /* the end of the stream's work can be marked only after the capture has ended */
             ds_accel__capture_cancel(stream);
         }
         if (!is_borrowed) {
@@ -331,7 +331,7 @@ struct choices {
     struct choice items[];
 };
 
-/* its destructor frees a thread's choices when the thread exits */
+/* the key's destructor frees a thread's choices when the thread exits */
 static pthread_key_t choices_key;
 static pthread_once_t choices_once = PTHREAD_ONCE_INIT;
 static int choices_problem;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Tensors. A storage is memory with a reference count; views of a storage are handles with shape
- * and strides. A view never changes, so that only the reference counts of storages and views need
+ * and strides. A view never changes, so only the reference counts of storages and views need
  * synchronisation.
  *
  * Consumers of DLPack may keep memory for any length of time, and release it on threads unknown to
@@ -59,7 +59,7 @@ struct ds_accel__tensor *ds_accel__tensor_check(const ds_accel_tensor_t *tensor,
 /* ---- shapes --------------------------------------------------------------------------------- */
 
 /* Compute how many bytes the elements extend below (*low_out, <= 0) and above (*high_out) the start
- * of the first element. */
+ * of the first element. False: the extent overflows. */
 static bool find_extent(uint32_t ndim, const int64_t *shape, const int64_t *strides,
                         uint64_t element_bytes, int64_t *low_out, int64_t *high_out)
 {
@@ -280,7 +280,8 @@ int32_t ds_accel__tensor_create(uint32_t place, struct ds_accel__device *device,
     int32_t status = check_shape("tensor_create", dtype, ndim, shape, &count);
 
     if (status >= 0 && device != NULL) {
-        /* checked before any lock of the device is taken */
+        /* checked before a lock of the device is taken, which a thread of the parent may have held
+         * during fork() */
         status = ds_accel__device_fork_check(device);
     }
     if (status < 0) {
@@ -385,7 +386,8 @@ int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint3
     if (tensor == NULL) {
         return DS_ACCEL_ERR_NO_MEMORY;
     }
-    /* No step from here on can fail, so that the storage now owns the memory. */
+    /* No step from here on can fail: the storage now owns the memory, and releases it with this
+     * deleter. */
     storage->deleter = memory->deleter;
     storage->user_data = memory->user_data;
     tensor->offset_bytes = (uint64_t)-low;
@@ -642,7 +644,8 @@ int32_t ds_accel_tensor_view(ds_accel_tensor_t *tensor, int64_t offset, uint32_t
     return finish_view(ours, &wanted, tensor_out);
 }
 
-/* Replace the size that is -1 by the size that follows from the others. */
+/* Replace a size of -1 in shape by the size that follows from the other sizes and the tensor's
+ * number of elements. */
 static int32_t infer_size(const struct ds_accel__tensor *tensor, uint32_t ndim, int64_t *shape)
 {
     uint32_t inferred = ndim;
@@ -678,9 +681,9 @@ static int64_t multiply(int64_t left, int64_t right)
 }
 
 /*
- * Compute the strides for another shape; false: the view would need a copy. Old dimensions whose
- * elements follow each other form a run. New dimensions can divide a run, but a new dimension
- * cannot extend over two runs.
+ * Compute the strides of a view that has another shape; false: the shape needs a copy. Dimensions
+ * of the tensor whose elements together have a constant distance form a run. Dimensions of the new
+ * shape can divide a run, but none can extend over two runs.
  */
 static bool find_strides(const struct ds_accel__tensor *tensor, uint32_t ndim, const int64_t *shape,
                          int64_t *strides)
@@ -778,7 +781,7 @@ int32_t ds_accel_tensor_slice(ds_accel_tensor_t *tensor, uint32_t dim, int64_t s
     wanted = layout_of(ours);
     size = (stop - start) / step + ((stop - start) % step != 0);
     wanted.shape[dim] = size;
-    /* without this condition the product might overflow */
+    /* with at most one element the stride is not used, and the product might overflow */
     if (size > 1 && ours->element_count > 0) {
         wanted.strides[dim] *= step;
     }

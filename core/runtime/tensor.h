@@ -36,7 +36,7 @@ int32_t ds_accel__tensor_copy_to(struct ds_accel__tensor *tensor, uint32_t place
                                  struct ds_accel__device *device, uint64_t align_bytes,
                                  ds_accel_stream_t *stream, ds_accel_tensor_t **tensor_out);
 /* Whether a call that returns no status may release a reference. If not, the reason is logged: see
- * end_is_refused(). */
+ * ds_accel__end_is_refused(). */
 bool ds_accel__tensor_lets_end(const struct ds_accel__tensor *tensor, const char *call);
 /* Make a tensor of memory that this library did not allocate. The tensor keeps the device open. */
 int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint32_t place,

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* size of the block that is copied; a multiple of every element size */
+/* size of the memory of struct row; a multiple of every element size */
 #define ROW_BYTES (UINT64_C(1) << 20)
 
 struct plan {
@@ -148,7 +148,8 @@ static int32_t run_on_host(void *user_data, void *destination, const void *sourc
 
 static void run_task(void *user_data, int32_t status)
 {
-    /* After a failure of the stream, waiting for the stream reports the error. */
+    /* If the stream failed, nothing is copied or filled. The error is reported to callers that wait
+     * for the stream. */
     if (status == DS_ACCEL_OK) {
         for_each_run(user_data, run_on_host, user_data);
     }
@@ -219,7 +220,8 @@ static int32_t queue_task(struct ds_accel__stream *stream, const struct plan *pl
 
 /* ---- work of the device --------------------------------------------------------------------- */
 
-/* How runs are queued. to and from are NULL unless the copy is from one device to another. */
+/* How runs are queued. The members to and from are NULL unless the copy is from one device to
+ * another. */
 struct route {
     struct ds_accel__stream *stream;
     const struct plan *plan;
@@ -251,7 +253,8 @@ static int32_t queue_fill(void *user_data, void *destination, const void *source
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Whether several elements share one address, so that the tensor can only be read. */
+/* Whether several elements share one address. Such a tensor cannot be the destination of a copy or
+ * fill. */
 static bool repeats_elements(const struct ds_accel__tensor *tensor)
 {
     for (uint32_t i = 0; i < tensor->ndim; i++) {
@@ -363,9 +366,9 @@ static int32_t try_record(struct ds_accel__tensor *tensor, struct ds_accel__stre
     return ds_accel_tensor_record_stream((ds_accel_tensor_t *)tensor, &other->abi);
 }
 
-/* Record that the stream uses the memory, so that the memory is not reused before that, even if the
- * tensor is released. If the use cannot be recorded, wait for the stream, because the work is
- * already queued. */
+/* Record that the stream uses the tensor's memory: the memory is not reused before the stream has
+ * finished its work, even if the tensor is released. If the use cannot be recorded, wait for the
+ * stream, because the work is already queued. */
 static int32_t record(struct ds_accel__tensor *tensor, struct ds_accel__stream *stream)
 {
     return try_record(tensor, stream) < 0 ? ds_accel__stream_wait(stream) : DS_ACCEL_OK;
@@ -418,7 +421,8 @@ static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel_
 
         return status < 0 ? status : waited;
     }
-    /* Also after a failure, because some runs may be queued when the caller releases the memory. */
+    /* Record the uses also after a failure, because some runs may be queued when the caller
+     * releases the memory. */
     recorded[0] = record(destination, stream);
     recorded[1] = record(source, stream);
     return status < 0 ? status : recorded[0] < 0 ? recorded[0] : recorded[1];
@@ -502,8 +506,8 @@ int32_t ds_accel_tensor_copy(ds_accel_tensor_t *destination, ds_accel_tensor_t *
     return copy(to, from, stream);
 }
 
-/* Order later work of the stream after the allocating stream, if that is a stream of another
- * device. */
+/* If the stream is not a stream of the given device, make its later work wait for the device's
+ * current stream, on which the new tensor was allocated. */
 static int32_t follow_allocation(struct ds_accel__device *device, ds_accel_stream_t *stream)
 {
     struct ds_accel__stream *current;
@@ -532,7 +536,8 @@ int32_t ds_accel__tensor_copy_to(struct ds_accel__tensor *tensor, uint32_t place
     if (status < 0) {
         return status;
     }
-    /* This follows the allocation because the allocation may queue waits on its stream. */
+    /* This call comes after the allocation, because the allocation may queue waits on the stream
+     * that it uses, and the given stream must wait for them too. */
     status = follow_allocation(place == DS_ACCEL_PLACE_DEVICE ? device : NULL, stream);
     if (status >= 0) {
         status =
@@ -647,8 +652,8 @@ static void set_pattern(struct plan *plan, const void *value, uint32_t element_b
     }
 }
 
-/* Host memory with many copies of a pattern that the device cannot fill with; runs are copied from
- * it. */
+/* Host memory that contains many copies of a pattern: if the device cannot fill with the pattern,
+ * runs are copied from this memory. */
 struct row {
     struct ds_accel__stream *stream;
     void *data;
@@ -689,7 +694,7 @@ static int32_t fill_by_copies(struct ds_accel__tensor *tensor, const struct plan
     run_on_host(&fill, row.data, NULL);
     status = for_each_run(plan, queue_row, &row);
     waited = ds_accel__stream_wait(stream);
-    /* if the wait failed, a copy may still read the memory, which is therefore leaked */
+    /* if the wait failed, a copy may still read the memory, so the memory is never freed */
     if (waited >= 0) {
         free(row.data);
     }

@@ -44,11 +44,11 @@ static uint32_t kind_of(const struct ds_accel__allocator *allocator, uint64_t fi
 /* ---- pending blocks ------------------------------------------------------------------------- */
 
 /*
- * Take a pending block that fits and make the stream of arena user wait for its marks. If user is
- * another arena, which steals the block, its stream also waits for this arena's stream. The
- * remainder of the block is free if this arena's stream waited; otherwise the remainder stays
- * pending, and the block keeps its marks until stealing is complete. The caller holds the arena's
- * lock.
+ * Take a pending block of the arena that fits, and make the stream of arena user wait for the
+ * block's marks. If user is the same arena, the remainder of the block becomes free. If user is
+ * another arena, which steals the block, the remainder stays pending, and the block keeps its marks
+ * until the caller has also made user's stream wait for the stream of the block's arena. NULL: no
+ * block was taken. The caller holds the arena's lock.
  */
 static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
                                             struct ds_accel__arena *user, uint32_t kind,
@@ -80,7 +80,7 @@ static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
     best = ds_accel__block_cut(arena, best, fit_bytes, align_bytes, user == arena ? NULL : waits,
                                changes);
     if (best != NULL) {
-        best->after = 0; /* freeing the block merges it with new neighbours */
+        best->after = 0; /* 0 matches no stamp: freeing the block merges it */
     }
     if (best != NULL && user != arena) {
         best->waits = waits;
@@ -100,8 +100,8 @@ struct request {
     uint32_t kind;
 };
 
-/* Hand a taken block to the program. The caller holds the lock of the block's home arena; this
- * function releases it. */
+/* Make a block in state TAKEN live: record the request in the block and count the allocation. The
+ * caller holds the lock of the block's home arena; this function releases it. */
 static void give(const struct request *request, struct ds_accel__block *block,
                  struct ds_accel__change *changes)
 {
@@ -125,7 +125,8 @@ static void give(const struct request *request, struct ds_accel__block *block,
     ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_LIVE);
 }
 
-/* Take a block of the requesting arena. Pending blocks whose marks are reached count as free. */
+/* Take a free block of the requesting arena, or else a pending block. Pending blocks whose marks
+ * are reached become free first. NULL: no block fits. */
 static struct ds_accel__block *take_own(const struct request *request)
 {
     struct ds_accel__arena *arena = request->arena;
@@ -149,7 +150,8 @@ static struct ds_accel__block *take_own(const struct request *request)
     return block;
 }
 
-/* Get a block from the driver. NOT_READY: the caller must search the arena again. */
+/* Get memory for a block from the driver. NOT_READY: the arena has new memory, but no block was
+ * taken from it, so the caller must search the arena again. */
 static int32_t obtain(const struct request *request, bool may_grow,
                       struct ds_accel__block **block_out)
 {
@@ -165,7 +167,8 @@ static int32_t obtain(const struct request *request, bool may_grow,
     return status;
 }
 
-/* Take a block from one other arena. The caller holds the allocator's lock and all arena locks. */
+/* Take a free or pending block of the given kind from the arena victim. NULL: no block fits. The
+ * caller holds the allocator's lock and all arena locks. */
 static struct ds_accel__block *take_from(const struct request *request,
                                          struct ds_accel__arena *victim, uint32_t kind,
                                          struct ds_accel__change *changes)
@@ -199,9 +202,10 @@ static void put_back(struct ds_accel__arena *victim, struct ds_accel__block *blo
 }
 
 /*
- * Take a part of another arena's memory, of either kind, or memory of the other kind in the
- * requesting arena. This is the last step before the program's callback. A block of another arena
- * still belongs to that arena, and freeing it returns it there.
+ * Take a block of either kind (small or large) from any arena: first use of the other kind in the
+ * requesting arena, and of other arenas at all. Arenas of capturing streams and of private pools
+ * neither provide nor receive such blocks. After this step only the program's callback remains. A
+ * block taken from another arena still belongs to that arena: freeing the block returns it there.
  */
 static struct ds_accel__block *take_anywhere(const struct request *request)
 {
@@ -251,7 +255,8 @@ static struct ds_accel__block *take_anywhere(const struct request *request)
     return block;
 }
 
-/* If gc_threshold of the limit is reached, release segments that have been idle for long. */
+/* If the reserved memory exceeds the fraction gc_threshold of the limit, release segments that have
+ * been idle for long. */
 static void collect_garbage(const struct request *request)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -272,8 +277,8 @@ static void collect_garbage(const struct request *request)
 }
 
 /* Count a large request: the age of an idle segment is the number of large requests since it became
- * free. Pending blocks whose marks are reached are freed first, so that their segments are idle
- * since this request. */
+ * free. Pending blocks whose marks are reached become free first: if this makes their segments
+ * idle, the age of these segments begins with this request. */
 static void count_request(const struct request *request)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -306,8 +311,8 @@ static int32_t try_all(const struct request *request, struct ds_accel__block **b
 }
 
 /* Release memory and try again. As in torch, first release the blocks that are not split because of
- * max_split_bytes, then all cached memory, which counts as a retry. Then take free memory of any
- * arena. */
+ * max_split_bytes, then all cached memory; the latter is counted in retry_count. If that does not
+ * help, take free or pending memory of any arena. */
 static int32_t try_harder(const struct request *request, struct ds_accel__block **block_out)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -342,8 +347,8 @@ static int32_t try_harder(const struct request *request, struct ds_accel__block 
     return status;
 }
 
-/* Set while this thread runs the program's callback: an allocation inside the callback fails
- * without a nested callback. */
+/* Set while this thread runs the program's callback for failed allocations. An allocation made
+ * inside the callback does not call the callback again if it fails. */
 static _Thread_local bool is_asking;
 
 static int32_t ask_program(const struct request *request, struct ds_accel__block **block_out)

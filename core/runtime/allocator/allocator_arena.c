@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Arenas, and operations on a whole allocator: trim, limit, inspect, verify, create and destroy. An
- * arena is created with its stream. It is reused for another stream after its stream was destroyed
- * and its memory released.
+ * arena is created with its stream. After the stream was destroyed and the arena's memory was
+ * released, the arena is reused for another stream.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -17,8 +17,8 @@
 
 /* ---- arenas --------------------------------------------------------------------------------- */
 
-/* Whether all current statistics of the arena are 0, so that no thread still has an operation to
- * count. */
+/* Whether all current statistics of the arena are 0. In an arena without memory, other values mean
+ * that a thread still has to count an operation. */
 static bool is_settled(const struct ds_accel__arena *arena)
 {
     int64_t sum = 0;
@@ -30,8 +30,8 @@ static bool is_settled(const struct ds_accel__arena *arena)
     return sum == 0;
 }
 
-/* Whether nothing refers to the arena any more. The caller holds the locks of the allocator and of
- * the arena. */
+/* Whether the arena can be reused: its stream or pool was destroyed, and no memory, thread or block
+ * refers to it. The caller holds the locks of the allocator and of the arena. */
 static bool is_over(const struct ds_accel__arena *arena)
 {
     bool is_closed = arena->is_gone || (arena->owner != NULL && arena->owner->is_gone);
@@ -91,7 +91,8 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
         memset(arena, 0, sizeof(*arena));
         arena->allocator = allocator;
     }
-    /* A thread that used the arena before it became spare may still hold its lock for a moment. */
+    /* A thread that used the arena before it became spare may still hold the arena's lock for a
+     * moment. */
     ds_accel__latch_take(&arena->latch);
     arena->stream = stream;
     arena->is_gone = 0;
@@ -130,7 +131,8 @@ void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena)
 
     pthread_mutex_lock(&allocator->lock);
     if (arena->is_capturing || ds_accel__mark_record(arena, &mark) < 0) {
-        /* without a mark, destroying the stream waits for its work, if the runtime can wait */
+        /* Without a mark nothing waits for the stream's work: destroying the stream waits for it,
+         * if the runtime can wait. */
         mark = NULL;
     }
     for (struct ds_accel__arena *each = allocator->arenas; each != NULL; each = each->next) {

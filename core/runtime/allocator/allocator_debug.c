@@ -6,9 +6,10 @@
  * become visible, and when it is freed, so that uses after the free become visible. Freed memory
  * stays in a quarantine of limited size, and is checked when it leaves the quarantine.
  *
- * A check requires that the streams are idle, so that this mode waits where the other modes do not.
- * Memory of capturing streams is neither filled nor checked, because both operations would become
- * part of the graph. Memory of backends that cannot fill or copy is not filled or checked either.
+ * A check requires that the streams are idle, so a call may wait in this mode that does not wait in
+ * the other modes. Memory of capturing streams is neither filled nor checked, because both
+ * operations would become part of the graph. Memory of backends that cannot fill or copy is not
+ * filled or checked either.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -23,7 +24,7 @@
 #define FILL_NEW 0xCB
 #define FILL_FREED 0xDD
 #define FILL_ZONE 0xFD
-#define LOOK_BYTES 65536u /* bytes that one read compares */
+#define LOOK_BYTES 65536u /* bytes that one copy to the host reads */
 
 struct held {
     struct ds_accel__block *block;
@@ -41,8 +42,10 @@ struct ds_accel__quarantine {
 
 /* ---- filling and checking memory ------------------------------------------------------------ */
 
-/* Fill memory with a byte. The caller holds no lock; this function holds the allocator's lock, so
- * that the stream is not destroyed meanwhile. */
+/* Queue a fill of memory with a byte on the arena's stream. False: the memory is not filled,
+ * because the stream was destroyed or captures, the size is 0, or the call failed. The caller holds
+ * no lock; this function holds the allocator's lock, so that the stream is not destroyed
+ * meanwhile. */
 static bool fill(struct ds_accel__arena *arena, uint64_t address, uint64_t size_bytes,
                  unsigned char value)
 {
@@ -58,8 +61,8 @@ static bool fill(struct ds_accel__arena *arena, uint64_t address, uint64_t size_
     return is_filled;
 }
 
-/* Wait for all work queued on the arena's stream. False: the wait failed, or a stream captures, so
- * that no memory may be checked. The caller does not hold the allocator's lock. */
+/* Wait for all work queued on the arena's stream. False: the wait failed, or a stream captures; in
+ * both cases the memory must not be checked. The caller does not hold the allocator's lock. */
 static bool finish(struct ds_accel__arena *arena)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -104,7 +107,7 @@ static uint64_t compare(const struct ds_accel__allocator *allocator, uint64_t ad
 }
 
 /* Like compare(), but return size_bytes without reading while a stream captures, because reading
- * would break the capture. No capture begins during the call. */
+ * would break the capture. No capture begins during the call, which holds grow_lock. */
 static uint64_t find_damage(struct ds_accel__allocator *allocator, uint64_t address,
                             uint64_t size_bytes, unsigned char value)
 {
@@ -182,7 +185,8 @@ static bool hold(struct ds_accel__quarantine *quarantine, struct ds_accel__block
     return true;
 }
 
-/* Check and release the oldest block. The caller holds quarantine->lock. */
+/* Check the oldest block of the quarantine and make its memory available again. ERR_INVALID: the
+ * block was written after it was freed. The caller holds quarantine->lock. */
 static int32_t let_go(struct ds_accel__allocator *allocator)
 {
     struct ds_accel__quarantine *quarantine = allocator->quarantine;
@@ -225,7 +229,8 @@ static int32_t let_go(struct ds_accel__allocator *allocator)
     return status;
 }
 
-/* If there are several defects, the first one found is reported. */
+/* Check the oldest blocks and remove them from the quarantine until at most keep_bytes remain. If
+ * several blocks were written after they were freed, the error describes the first of them. */
 int32_t ds_accel__debug_flush(struct ds_accel__allocator *allocator, uint64_t keep_bytes)
 {
     struct ds_accel__quarantine *quarantine = allocator->quarantine;
@@ -250,7 +255,8 @@ int32_t ds_accel__debug_flush(struct ds_accel__allocator *allocator, uint64_t ke
 
 /* ---- freeing -------------------------------------------------------------------------------- */
 
-/* Wait for all streams that used the block. False: a wait failed. */
+/* Wait for all streams that used the block, and for the freeing stream. False: a wait failed, or a
+ * stream captures. */
 static bool wait_for_users(const struct ds_accel__block *block, struct ds_accel__arena *freeing)
 {
     struct ds_accel__arena *arenas[] = {block->home, block->user, freeing};
@@ -297,7 +303,7 @@ int32_t ds_accel__debug_free(struct ds_accel__block *block, struct ds_accel__are
     char said[600];
 
     ds_accel__layer_block_free(allocator->device, (void *)(uintptr_t)block->address, NULL);
-    if (!is_done) { /* the normal free waits for the streams in stream order */
+    if (!is_done) { /* free the block unchecked, without a wait on the host */
         return ds_accel__free_in_order(block, freeing);
     }
     ds_accel__free_to_hold(block);
@@ -305,7 +311,7 @@ int32_t ds_accel__debug_free(struct ds_accel__block *block, struct ds_accel__are
     is_done = hold(allocator->quarantine, block, is_filled);
     pthread_mutex_unlock(&allocator->quarantine->lock);
     if (!is_done) {
-        return ds_accel__no_memory(); /* the block stays out of use */
+        return ds_accel__no_memory(); /* the block is never reused */
     }
     ds_accel__copy(said, sizeof(said), status < 0 ? ds_accel_last_error() : "");
     later = allocator->options.quarantine_bytes > 0

@@ -11,8 +11,8 @@
 #include <string.h>
 
 /* Find the live block at an address and take the lock of its home arena. On failure the error is
- * set and no lock is held. NOT_FOUND: the address is not in this allocator's memory; INVALID: it is
- * not the start of a live block. */
+ * set and no lock is held. ERR_NOT_FOUND: the address is not in this allocator's memory.
+ * ERR_INVALID: the address is not the start of a live block. */
 static int32_t lock_live(struct ds_accel__allocator *allocator, const void *pointer,
                          const char *call, struct ds_accel__block **block_out)
 {
@@ -41,7 +41,8 @@ static int32_t lock_live(struct ds_accel__allocator *allocator, const void *poin
     return ds_accel__allocator_refuse(allocator, call, pointer);
 }
 
-/* Remove the block from its arena and return it to the driver. The caller holds grow_lock. */
+/* Remove a block that is a whole segment from its arena, and return the segment to the driver. The
+ * caller holds grow_lock. */
 static int32_t give_back(struct ds_accel__block *block)
 {
     struct ds_accel__arena *home = block->home;
@@ -62,8 +63,9 @@ static int32_t give_back(struct ds_accel__block *block)
 }
 
 /*
- * Return a taken block directly to the driver, after the streams that used the block are done. If a
- * capture begins meanwhile, free the block normally. The caller holds no lock.
+ * Wait for the streams that used a block in state TAKEN, then return the block to the driver. If a
+ * stream captures, free the block in stream order instead, as in mode "caching". If a wait fails,
+ * the block becomes deferred. The caller holds no lock.
  */
 static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__arena *freeing)
 {
@@ -118,10 +120,10 @@ int32_t ds_accel__free_slowly(struct ds_accel__allocator *allocator,
                                                 block->address, block->size_bytes,
                                                 (freeing != NULL ? freeing : home)->stream_id);
     __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
-    /* Memory of a graph is neither released nor filled. While a stream captures, no memory is
-     * released or filled. */
+    /* The modes "off" and "debug" release or fill the freed memory, unless the memory belongs to a
+     * private pool, a stream captures, or a thread allocates from a private pool. */
     if (allocator->options.mode != DS_ACCEL__ALLOCATOR_CACHING && home->owner == NULL &&
-        /* A part of a split block is not released either, because its other parts are still in
+        /* Mode "off" does not release a part of a split block, because other parts may be in
          * use. */
         (allocator->options.mode != DS_ACCEL__ALLOCATOR_OFF || !ds_accel__block_is_split(block)) &&
         (__atomic_load_n(&allocator->special, __ATOMIC_ACQUIRE) & DS_ACCEL__SPECIAL_POOLS) == 0) {

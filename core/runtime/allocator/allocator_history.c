@@ -4,8 +4,8 @@
  * The history of memory operations, and snapshots of the current memory.
  *
  * The history is a ring of the latest entries. Each distinct call stack is stored once, as
- * addresses; a snapshot looks up the names. The layout of a snapshot is that of PyTorch, so that
- * memory viewers for PyTorch can read it.
+ * addresses; the names of the functions are looked up only when a snapshot is made. The layout of a
+ * snapshot is that of PyTorch, so that memory viewers for PyTorch can read it.
  */
 #include "base/clock.h"
 #include "base/json.h"
@@ -37,7 +37,7 @@ struct entry {
 struct stack {
     void *frames[STACK_DEPTH];
     uint32_t depth;
-    uint32_t next; /* next stack in the bucket; 0: this is the last */
+    uint32_t next; /* number of the bucket's next stack; 0: none */
 };
 
 struct ds_accel__history {
@@ -79,8 +79,8 @@ static bool grow_stacks(struct ds_accel__history *history)
     return true;
 }
 
-/* Return the number of this call stack, which is stored if it is new; 0: it can't be stored. The
- * caller holds history->lock. */
+/* Return the number of a call stack, after storing the stack if it is new. 0: the stack cannot be
+ * stored, because memory is exhausted or STACK_LIMIT is reached. The caller holds history->lock. */
 static uint32_t intern(struct ds_accel__history *history, void *const *frames, uint32_t depth)
 {
     uint64_t hash = ds_accel__hash(frames, depth * sizeof(frames[0]), 0);
@@ -473,7 +473,7 @@ int32_t ds_accel__allocator_snapshot(struct ds_accel__allocator *allocator, json
     pthread_mutex_lock(&allocator->lock);
     ds_accel__arenas_lock(allocator);
     ds_accel__arenas_flush(allocator);
-    /* while the lock is held, the array of stacks does not move */
+    /* while history->lock is held, no thread reallocates the array of stacks */
     if (allocator->history != NULL) {
         pthread_mutex_lock(&allocator->history->lock);
     }

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The index maps an address to the block that begins there: a hash table with open addressing. A
- * free finds by a search which lock it must take, so that the search itself takes no lock. This is
- * correct because:
+ * free learns from the block which arena's lock it must take, so it searches for the block without
+ * a lock. This is correct because:
  *
  *  - The entry of a live block does not move within its table, and a thread that holds the pointer
  *    received it after the entry was written: its search finds the entry.
@@ -114,7 +114,8 @@ static bool put(struct ds_accel__index_table *table, struct ds_accel__block *blo
     return was_empty;
 }
 
-/* Rewrite the live entries, without tombstones. The caller holds index->lock. */
+/* Rewrite the table in place with only its live entries, which removes the tombstones. False: out
+ * of memory. The caller holds index->lock. */
 static bool sweep(struct ds_accel__index *index)
 {
     struct ds_accel__index_table *table = index->table;
@@ -135,7 +136,7 @@ static bool sweep(struct ds_accel__index *index)
     for (uint64_t i = 0; i < count; i++) {
         put(table, blocks[i]);
     }
-    assert(count <= index->block_count); /* the array blocks has no more elements */
+    assert(count <= index->block_count); /* the array blocks has space for block_count + 1 */
     index->used_count = count;
     free(blocks);
     return true;
@@ -162,8 +163,9 @@ static bool grow(struct ds_accel__index *index)
     return true;
 }
 
-/* Make sure that at least an eighth of the entries are empty, so that every search terminates. The
- * caller holds index->lock. */
+/* Make sure that at least an eighth of the table's entries are empty, because a search ends only at
+ * an empty entry. False: out of memory, and fewer entries are empty. The caller holds
+ * index->lock. */
 static bool make_room(struct ds_accel__index *index)
 {
     uint64_t size = index->table->mask + 1;
@@ -212,8 +214,8 @@ struct ds_accel__block *ds_accel__index_add(struct ds_accel__index *index, uint6
     if (block != NULL) {
         struct ds_accel__arena *home = NULL;
 
-        /* A search without the lock may still read the block, so the members that a search reads
-         * are written atomically. */
+        /* The struct may have belonged to a removed block, and a late search without the lock may
+         * still read it, so the members that a search reads are written atomically. */
         __atomic_store_n(&block->home, home, __ATOMIC_RELAXED);
         __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
         __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
@@ -233,7 +235,7 @@ struct ds_accel__block *ds_accel__index_add(struct ds_accel__index *index, uint6
         block->freed_frames = 0;
         index->used_count += put(index->table, block);
         index->block_count++;
-        /* otherwise a search would not terminate */
+        /* at least one entry is empty, because a search ends only at an empty entry */
         assert(index->used_count <= index->table->mask);
     }
     pthread_mutex_unlock(&index->lock);

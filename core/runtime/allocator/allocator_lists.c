@@ -45,7 +45,8 @@ static void count_split(struct ds_accel__change *changes, const struct ds_accel_
 
 /* ---- the tree of one size class -------------------------------------------------------------- */
 
-/* link_previous leads to smaller blocks, link_next to larger blocks. */
+/* In a block of the tree, link_previous is the subtree of the blocks before it (smaller, or of
+ * equal size at a lower address), and link_next the subtree of the blocks after it. */
 
 static uint64_t rank_of(const struct ds_accel__block *block)
 {
@@ -110,7 +111,8 @@ static void extract(struct ds_accel__block **place, struct ds_accel__block *bloc
     *place = below != NULL ? below : above;
 }
 
-/* Return the first block that is not below this size and address. */
+/* Return the tree's first block, in order of size and then of address, that is not before the given
+ * size and address. NULL: none. */
 static struct ds_accel__block *find_from(struct ds_accel__block *root, uint64_t size_bytes,
                                          uint64_t address)
 {
@@ -129,7 +131,8 @@ static struct ds_accel__block *find_from(struct ds_accel__block *root, uint64_t 
 
 /* ---- the lists ------------------------------------------------------------------------------ */
 
-/* Return the class of a size, rounded down to a class boundary. */
+/* Find the size class that contains a size: its power of two (level) and its part (sublevel). Sizes
+ * above all classes belong to the last class. */
 static void classify(uint64_t size_bytes, uint32_t *level_out, uint32_t *sublevel_out)
 {
     uint64_t units = size_bytes >> DS_ACCEL__UNIT_SHIFT;
@@ -209,7 +212,8 @@ void ds_accel__block_join(struct ds_accel__arena *arena, struct ds_accel__block 
     ds_accel__index_remove(&arena->allocator->index, right);
 }
 
-/* Merge the block and insert it into the lists; the stamp does not change. */
+/* Merge the block with its free neighbours and insert the result into the lists; the arena's stamp
+ * does not change. */
 static struct ds_accel__block *merge(struct ds_accel__arena *arena, struct ds_accel__block *block,
                                      struct ds_accel__change *changes)
 {
@@ -358,7 +362,8 @@ static void put_back(struct ds_accel__arena *arena, struct ds_accel__block *bloc
     ds_accel__pending_push(arena, block);
 }
 
-/* Whether the remainder is large enough to become a separate block. */
+/* Whether the remainder of a block, after the part for a request, becomes a separate block: it is
+ * large enough, and the requested part is not so large that max_split_bytes forbids a split. */
 static bool is_worth_cutting(const struct ds_accel__arena *arena,
                              const struct ds_accel__block *block, uint64_t rest_bytes)
 {
@@ -373,8 +378,9 @@ static bool is_worth_cutting(const struct ds_accel__arena *arena,
 }
 
 /*
- * Record the origin of a block that has its final size. before: the stamp of the free memory before
- * the cut. was_split: the block was cut from a part of a segment.
+ * Record how a block of final size was made, and give the free memory a new stamp. before: the
+ * stamp before the cut. was_split: the block was already a part of a split segment before the cut.
+ * is_cut: a remainder was cut off.
  */
 static void note_origin(struct ds_accel__arena *arena, struct ds_accel__block *block,
                         uint32_t before, bool was_split, bool is_cut)
@@ -429,8 +435,8 @@ struct ds_accel__block *ds_accel__block_cut(struct ds_accel__arena *arena,
 
 /* ---- taking --------------------------------------------------------------------------------- */
 
-/* Whether the block may serve the request: blocks too large to be split serve only large
- * requests. */
+/* Whether the block fits the request and may serve it. A block that max_split_bytes forbids to
+ * split serves only requests that are also of at least that size and leave little of it unused. */
 static bool is_suitable(const struct ds_accel__arena *arena, const struct ds_accel__block *block,
                         uint64_t fit_bytes, uint64_t align_bytes)
 {
@@ -512,8 +518,9 @@ static uint64_t reach_of(const struct ds_accel__block *block)
                 : 0);
 }
 
-/* Search for the block to use. A block that can grow counts with the size that it can reach, so
- * that it is used last. */
+/* Return the free block to use for a request; NULL: none. Among blocks of growable segments, the
+ * block that can reach the smallest size by growing is chosen, so a block with much unmapped memory
+ * after it is used last. */
 static struct ds_accel__block *search(const struct ds_accel__arena *arena, uint32_t kind,
                                       uint64_t fit_bytes, uint64_t align_bytes)
 {

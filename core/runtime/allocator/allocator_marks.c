@@ -25,7 +25,8 @@ static int32_t finish(int32_t status, const struct ds_accel_error *error)
 
 /* ---- waiting on the host -------------------------------------------------------------------- */
 
-/* Wait for all work of the arena's stream. */
+/* Wait on the host for all work of the arena's stream. If the runtime has no function to wait,
+ * return DS_ACCEL_OK. */
 static int32_t synchronize(struct ds_accel__arena *arena)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -142,8 +143,9 @@ int32_t ds_accel__mark_record(struct ds_accel__arena *arena, struct ds_accel__ma
     if (mark == NULL) {
         return synchronize(arena);
     }
-    /* The number is taken before recording. If two threads record marks at the same time, the worst
-     * effect is that the mark recorded first is queried later than necessary. */
+    /* The mark gets its order number before its event is recorded. If two threads record marks of
+     * one stream at the same time, the numbers may be in the wrong order. The only effect is that
+     * the mark recorded first may be queried later than necessary. */
     mark->order = __atomic_add_fetch(&allocator->mark_count, 1, __ATOMIC_RELAXED);
     if (allocator->table->event_record(mark->event, arena->stream, &error) != DS_ACCEL_OK) {
         ds_accel__mark_put(allocator, mark);
@@ -238,7 +240,8 @@ int32_t ds_accel__waits_wait(struct ds_accel__arena *arena, struct ds_accel__wai
     return status;
 }
 
-/* Whether the mark comes after an unreached mark of the same stream. */
+/* Whether busy contains an earlier mark of the same stream: a query found that mark not reached, so
+ * the later mark is not reached either. */
 static bool is_behind(const struct ds_accel__busy *busy, const struct ds_accel__mark *mark)
 {
     for (uint32_t i = 0; i < busy->count; i++) {
@@ -280,7 +283,8 @@ int32_t ds_accel__waits_synchronize(struct ds_accel__allocator *allocator,
     return status;
 }
 
-/* Add a mark of the arena to the set, unless the arena is the block's home. */
+/* Record a mark on the arena's stream and add it to the set, unless the set has a mark of this
+ * arena, or the arena is NULL or the block's home, whose stream needs no mark. */
 static int32_t add_mark(struct ds_accel__waits *waits, const struct ds_accel__block *block,
                         struct ds_accel__arena *arena)
 {
@@ -312,7 +316,7 @@ int32_t ds_accel__waits_make(struct ds_accel__block *block, struct ds_accel__are
     int32_t status;
 
     *waits_out = NULL;
-    if (waits == NULL) { /* out of memory for the set of marks: wait on the host instead */
+    if (waits == NULL) { /* memory for the set of marks is exhausted: wait on the host instead */
         status = synchronize(block->user);
         if (status >= 0 && freeing != NULL) {
             status = synchronize(freeing);

@@ -11,8 +11,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* The list is processed from its end, where the oldest blocks are: after the first mark that is not
- * reached, few marks need a query. */
+/* Free the pending blocks whose marks are reached. The list is processed from its end, where the
+ * oldest blocks are: if a mark is not reached, later marks of the same stream need no query. */
 void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__busy *busy,
                                struct ds_accel__change *changes)
 {
@@ -46,7 +46,8 @@ void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__b
     }
 }
 
-/* Whether a stream that used the block captures. The caller holds the allocator's lock. */
+/* Whether a stream that used the block, or the freeing stream, captures. The caller holds the
+ * allocator's lock. */
 static bool is_in_capture(const struct ds_accel__block *block,
                           const struct ds_accel__arena *freeing)
 {
@@ -81,7 +82,8 @@ void ds_accel__block_defer(struct ds_accel__block *block, struct ds_accel__arena
     pthread_mutex_unlock(&allocator->lock);
     memset(changes, 0, sizeof(changes));
     ds_accel__latch_take(&home->latch);
-    /* If recording the stream failed because memory ran out, the block stays deferred forever. */
+    /* If memory ran out while the freeing stream was added to the block's users, nothing can show
+     * that this stream is done, so the block stays deferred forever. */
     block->is_deferred = is_known ? DS_ACCEL__DEFERRED_MARKS : DS_ACCEL__DEFERRED_HELD;
     ds_accel__change_free(block, true, &changes[block->kind]);
     ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);

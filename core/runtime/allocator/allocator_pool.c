@@ -35,7 +35,8 @@ static void set_special(struct ds_accel__allocator *allocator)
     }
 }
 
-/* Return this thread's entry for the allocator, or a free entry, or -1. */
+/* Return the index of this thread's entry for the allocator, else of a free entry; -1: all entries
+ * belong to other allocators. */
 static int find_place(const struct ds_accel__allocator *allocator)
 {
     int place = -1;
@@ -153,7 +154,7 @@ bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
     struct ds_accel__allocator *allocator = arena->allocator;
     bool is_first;
 
-    /* waits for a release to the driver that is in progress */
+    /* a thread that returns memory to the driver holds grow_lock until it has finished */
     pthread_mutex_lock(&allocator->grow_lock);
     pthread_mutex_lock(&allocator->lock);
     is_first = arena->capture == NULL;

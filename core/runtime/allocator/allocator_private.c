@@ -36,7 +36,8 @@ void ds_accel__private_get(struct ds_accel__allocator *allocator, struct ds_acce
     pthread_mutex_unlock(&allocator->lock);
 }
 
-/* Free the pool if it has no reference and no arena left. The caller holds the allocator's lock. */
+/* Free the pool's struct if the pool has no reference and no arena left. The caller holds the
+ * allocator's lock. */
 static void free_if_over(struct ds_accel__allocator *allocator, struct ds_accel__private *pool)
 {
     struct ds_accel__private **place = &allocator->privates;

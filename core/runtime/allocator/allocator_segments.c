@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Allocating memory from the driver, and returning it. A call of the driver takes long, and may
- * wait for the whole device. During it no lock is held except grow_lock, which lets only one
- * segment grow at a time. A release first waits for the streams that used the memory, because not
- * every runtime's call does so.
+ * wait for the whole device. During such a call no lock is held except grow_lock, which lets only
+ * one segment grow at a time. A release first waits for the streams that used the memory, because
+ * not every runtime's free function waits for them.
  *
  * A growable segment is a reserved range of addresses, as long as the device's memory plus an
  * eighth. Memory is mapped into parts of the range, in pages. As in torch's expandable segments, a
@@ -12,8 +12,8 @@
  * without memory is a block too, in the state "unmapped". A request that no free block can serve
  * maps memory at the lowest unmapped block that is large enough together with the free blocks
  * beside it. A release unmaps the pages that are entirely within a free block, anywhere in the
- * segment. Only the holder of grow_lock creates, changes or searches unmapped blocks without the
- * arena's lock.
+ * segment. Only the holder of grow_lock creates or changes unmapped blocks, so this thread may read
+ * them without the arena's lock.
  */
 #include "base/text.h"
 #include "runtime/allocator/allocator.h"
@@ -95,7 +95,7 @@ static int32_t map_page(struct ds_accel__allocator *allocator, uint64_t where, u
                 unmap_page(allocator, where, page_bytes);
             }
         }
-        table->vmem_destroy(memory); /* the memory exists until it is unmapped */
+        table->vmem_destroy(memory); /* releases the handle, not the mapped memory */
     }
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
@@ -125,7 +125,8 @@ static uint64_t page_size(const struct ds_accel__allocator *allocator, uint32_t 
                     allocator->granule_bytes);
 }
 
-/* Reserve an unmapped range as long as the device's total memory plus an eighth. */
+/* Make a growable segment: reserve a range of addresses, without memory, as long as the device's
+ * total memory plus an eighth. NULL: the range cannot be reserved. */
 static struct ds_accel__segment *reserve(struct ds_accel__allocator *allocator, uint32_t kind)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
@@ -170,8 +171,8 @@ static uint64_t wanted_size(const struct ds_accel__allocator_options *options, u
     return round_up(fit_bytes, options->large_step_bytes);
 }
 
-/* Return the size of a new segment; rounding up does not exceed the driver's limit for one
- * allocation. */
+/* Return the size of a new segment for a request. If the rounded size exceeds the driver's limit
+ * for one allocation, the size is that limit, or the request's size if that is larger. */
 static uint64_t segment_size(const struct ds_accel__allocator *allocator, uint32_t kind,
                              uint64_t fit_bytes)
 {
@@ -185,7 +186,9 @@ static uint64_t segment_size(const struct ds_accel__allocator *allocator, uint32
     return size_bytes;
 }
 
-/* Check the limit and count the bytes as requested; answered() ends the request. */
+/* Begin a request to the driver: add the bytes to asked_bytes, which counts towards the allocator's
+ * limit. ERR_NO_MEMORY: the limit would be exceeded. After success the caller must call
+ * answered(). */
 static int32_t ask(struct ds_accel__allocator *allocator, uint64_t size_bytes)
 {
     uint64_t reserved;
@@ -203,7 +206,8 @@ static int32_t ask(struct ds_accel__allocator *allocator, uint64_t size_bytes)
     return DS_ACCEL_OK;
 }
 
-/* End a request that ask() began. The caller holds the allocator's lock. */
+/* End a request that ask() began. is_given: the driver provided the memory; is_new: as a new
+ * segment. The caller holds the allocator's lock. */
 static void answered(struct ds_accel__allocator *allocator, uint32_t kind, uint64_t size_bytes,
                      bool is_new, bool is_given)
 {
@@ -247,15 +251,15 @@ static int32_t allocate(struct ds_accel__allocator *allocator, uint32_t kind, ui
     return DS_ACCEL_OK;
 }
 
-/* Add the first block of a segment, which covers the whole segment and is taken. The caller holds
- * the locks of the allocator and of the arena. */
+/* Add the first block of a segment: it covers the whole segment and is in state TAKEN. NULL: out of
+ * memory. The caller holds the locks of the allocator and of the arena. */
 static struct ds_accel__block *append(struct ds_accel__arena *arena,
                                       struct ds_accel__segment *segment, uint64_t address,
                                       uint64_t size_bytes)
 {
     struct ds_accel__block *block = ds_accel__index_add(&arena->allocator->index, address);
 
-    /* further blocks result from dividing the first */
+    /* the segment has no block yet: later blocks are made by dividing the first */
     assert(segment->first == NULL && segment->last == NULL);
     if (block == NULL) {
         ds_accel__no_memory();
@@ -321,7 +325,8 @@ struct gap {
     uint64_t size_bytes;
 };
 
-/* Whether the free and unmapped blocks from this block on have enough bytes. */
+/* Whether this block and the consecutive free and unmapped blocks after it have needed_bytes
+ * together. */
 static bool has_room(const struct ds_accel__block *block, uint64_t needed_bytes)
 {
     uint64_t sum = 0;
@@ -334,8 +339,8 @@ static bool has_room(const struct ds_accel__block *block, uint64_t needed_bytes)
     return sum >= needed_bytes;
 }
 
-/* Return the block in which the request would begin: the unmapped block, or the free block before
- * it. */
+/* Return the block in which an allocation would begin after memory is mapped at the given unmapped
+ * block: the free block before it, if any, else the unmapped block. */
 static const struct ds_accel__block *first_of(const struct ds_accel__block *block)
 {
     return block->previous != NULL && block->previous->state == DS_ACCEL__BLOCK_FREE
@@ -455,8 +460,8 @@ static int32_t adopt(struct ds_accel__arena *arena, const struct gap *gap,
     return DS_ACCEL_OK;
 }
 
-/* Map the gap, so that a free block grows. The caller holds grow_lock; on success the function
- * returns with the arena's lock held too. */
+/* Map memory into the gap and merge it with the free blocks beside it into one larger free block.
+ * The caller holds grow_lock; on success the function returns with the arena's lock held too. */
 static int32_t grow(struct ds_accel__arena *arena, const struct gap *gap,
                     struct ds_accel__change *changes, struct ds_accel__block **block_out)
 {
@@ -484,8 +489,8 @@ static int32_t grow(struct ds_accel__arena *arena, const struct gap *gap,
     return status;
 }
 
-/* Take the grown block, cut to size; NULL: it is still too small. The caller holds grow_lock and
- * the arena's lock. */
+/* Take the grown block and cut it to size; NULL: the block is still too small, or memory for a
+ * struct ran out. The caller holds grow_lock and the arena's lock. */
 static struct ds_accel__block *take_grown(struct ds_accel__arena *arena,
                                           struct ds_accel__block *block, uint64_t fit_bytes,
                                           uint64_t align_bytes, struct ds_accel__change *changes)
@@ -551,7 +556,8 @@ int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, u
     if (status == DS_ACCEL_ERR_UNSUPPORTED) {
         status = obtain_plain(arena, kind, fit_bytes, align_bytes, changes, block_out);
     }
-    /* another thread took the block, or there was no memory for a struct */
+    /* the arena got memory, but another thread took it, or a block's struct could not be
+     * allocated */
     if (status >= 0 && *block_out == NULL) {
         ds_accel__figures_finish(arena, changes, NULL, DS_ACCEL__BLOCK_FREE);
         memset(changes, 0, DS_ACCEL__KIND_COUNT * sizeof(*changes));
@@ -562,7 +568,8 @@ int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, u
 
 /* ---- returning memory to the driver --------------------------------------------------------- */
 
-/* Whether the arena's cached memory may be released or stolen. The caller holds the allocator's
+/* Whether the arena's cached memory may be released, or moved to another arena: no stream captures
+ * into the arena, and its private pool, if any, was destroyed. The caller holds the allocator's
  * lock and all arena locks. */
 static bool is_open(const struct ds_accel__arena *arena)
 {
@@ -616,8 +623,8 @@ static struct ds_accel__segment *find_oldest(struct ds_accel__allocator *allocat
     return oldest;
 }
 
-/* Take an idle segment out of its arena; its block stays in the index. The caller holds the
- * allocator's lock and all arena locks. */
+/* Remove an idle segment from its arena's lists; the segment's block stays in the index of
+ * addresses. The caller holds the allocator's lock and all arena locks. */
 static void take_out(struct ds_accel__segment *segment)
 {
     struct ds_accel__arena *arena = segment->home;
@@ -722,9 +729,9 @@ static struct ds_accel__block *find_pages(struct ds_accel__allocator *allocator)
     return NULL;
 }
 
-/* Cut a part out of a taken block; the memory before and after the part is freed. NULL: out of
- * memory, and the whole block is free. The caller holds grow_lock, the allocator's lock and all
- * arena locks. */
+/* Cut a part out of a block in state TAKEN; the memory before and after the part becomes free.
+ * NULL: out of memory, and the whole block is free. The caller holds grow_lock, the allocator's
+ * lock and all arena locks. */
 static struct ds_accel__block *cut_out(struct ds_accel__arena *arena, struct ds_accel__block *block,
                                        uint64_t start, uint64_t size_bytes,
                                        struct ds_accel__change *changes)
@@ -746,9 +753,9 @@ static struct ds_accel__block *cut_out(struct ds_accel__arena *arena, struct ds_
 }
 
 /*
- * Mark pages within a free block as unmapped, at most wanted_bytes rounded up to pages. Returns
- * their size; the caller unmaps them afterwards. The caller holds grow_lock, the allocator's lock
- * and all arena locks.
+ * Mark pages within a free block as unmapped, at most wanted_bytes rounded up to whole pages.
+ * Returns the size of these pages, which the caller then unmaps; 0: out of memory. The caller holds
+ * grow_lock, the allocator's lock and all arena locks.
  */
 static uint64_t forget_pages(struct ds_accel__block *block, uint64_t wanted_bytes,
                              uint64_t *start_out)
@@ -783,7 +790,8 @@ static uint64_t forget_pages(struct ds_accel__block *block, uint64_t wanted_byte
     return size;
 }
 
-/* Unmap pages of a growable segment; returns their size. The caller holds grow_lock. */
+/* Unmap pages of one free block in a growable segment, at most wanted_bytes rounded up. Returns
+ * their size; 0: there are no such pages, or memory ran out. The caller holds grow_lock. */
 static uint64_t shrink_one(struct ds_accel__allocator *allocator, uint64_t wanted_bytes)
 {
     struct ds_accel__segment *segment = NULL;
@@ -856,8 +864,9 @@ static uint64_t release_found(struct ds_accel__allocator *allocator, find_idle_t
     return size_bytes;
 }
 
-/* Prepare a release. False: a stream captures, so that no memory may be released, because the
- * driver's free may wait for the device and break the capture. The caller holds grow_lock. */
+/* Prepare a release: move all memory that is no longer used to the free lists. False: a stream
+ * captures, and no memory may be released, because the driver's free function may wait for the
+ * device and break the capture. The caller holds grow_lock. */
 static bool begin_release(struct ds_accel__allocator *allocator)
 {
     bool is_captured;
@@ -906,8 +915,8 @@ uint64_t ds_accel__segments_release(struct ds_accel__allocator *allocator, uint6
     return released;
 }
 
-/* Whether waiting for the pending block is useful, because the block prevents free memory from
- * merging, or a segment or a page from being released. */
+/* Whether it is useful to wait for the marks of the pending block, because the block prevents free
+ * memory from merging, or a segment or a page from being released. */
 static bool keeps_apart(const struct ds_accel__block *pending)
 {
     const struct ds_accel__block *sides[] = {pending->previous, pending->next};
@@ -922,14 +931,14 @@ static bool keeps_apart(const struct ds_accel__block *pending)
     return is_whole || (pending->segment->reserved_bytes != 0 && pages_within(pending, &start) > 0);
 }
 
-/* The waits of pending blocks; the list has a reference to each. */
+/* The sets of marks (waits) of pending blocks; the list has a reference to each set. */
 struct found {
     struct ds_accel__waits **waits; /* NULL: the waits are only counted */
     uint64_t count;
 };
 
-/* Count or list the waits of the pending blocks that are worth a wait. The caller holds the
- * allocator's lock and all arena locks. */
+/* Count the waits of the pending blocks for which keeps_apart() is true, and list them if
+ * found->waits is not NULL. The caller holds the allocator's lock and all arena locks. */
 static void find_waits(struct ds_accel__allocator *allocator, struct found *found)
 {
     found->count = 0;
@@ -947,8 +956,8 @@ static void find_waits(struct ds_accel__allocator *allocator, struct found *foun
     }
 }
 
-/* List the waits of pending blocks; if memory for the list is exhausted, the list is empty. The
- * caller holds the allocator's lock and all arena locks. */
+/* List the waits of the pending blocks for which keeps_apart() is true. If memory for the list is
+ * exhausted, the list is empty. The caller holds the allocator's lock and all arena locks. */
 static void list_waits(struct ds_accel__allocator *allocator, struct found *found)
 {
     find_waits(allocator, found);
@@ -996,12 +1005,13 @@ void ds_accel__pending_finish(struct ds_accel__allocator *allocator, uint64_t ke
 
 /* ---- torch's max_split_size and garbage_collection_threshold -------------------------------- */
 
-/* Parameters of a search for segments of one arena that are never split and that are large enough
- * for a request. */
+/* Parameters of a search for an idle segment of one arena that is too large to be split
+ * (max_split_bytes). least_bytes: the smallest size of the segment; not used if is_largest is
+ * true. */
 struct oversize {
     const struct ds_accel__arena *arena;
     uint64_t least_bytes;
-    /* true: find the largest such segment; false: the smallest that is large enough */
+    /* true: find the largest such segment; false: the smallest of at least least_bytes */
     bool is_largest;
 };
 
@@ -1056,8 +1066,8 @@ static bool is_garbage(const struct ds_accel__arena *arena, const struct ds_acce
            is_idle(segment);
 }
 
-/* Return a segment that became free before the given request, or NULL. The caller holds the
- * allocator's lock and all arena locks. */
+/* Return a segment that is_garbage() accepts and that became free no later than request number
+ * *argument (a double); NULL: none. The caller holds the allocator's lock and all arena locks. */
 static struct ds_accel__segment *find_garbage(struct ds_accel__allocator *allocator,
                                               const void *argument)
 {
@@ -1149,9 +1159,10 @@ static bool is_abandoned(const struct ds_accel__arena *arena)
     return arena->is_gone || (arena->owner != NULL && arena->owner->is_gone);
 }
 
-/* Return a segment to move to the arena, or NULL. The segment is at most as large as a new segment
- * would be, because otherwise a small block could keep a large segment in use. The caller holds the
- * allocator's lock and all arena locks. */
+/* Return the smallest idle segment of an abandoned arena that fits the request, to be moved to
+ * arena thief; NULL: none. The segment is at most as large as a new segment would be, because
+ * otherwise a small block could keep a large segment in use. The caller holds the allocator's lock
+ * and all arena locks. */
 static struct ds_accel__segment *find_victim(const struct ds_accel__arena *thief, uint32_t kind,
                                              uint64_t fit_bytes, uint64_t align_bytes)
 {

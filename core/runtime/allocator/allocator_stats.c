@@ -11,9 +11,9 @@
  *
  * While every value stays within its arena's limit, the sum stays within the peak, and no further
  * check is needed. When a value is about to exceed its arena's limit, the thread takes all locks
- * and computes the sum. If the sum is a new peak, every limit is set to the arena's current value.
- * Otherwise half of the difference between peak and sum is added to the limit of this arena, and
- * the rest to the limits of all arenas in equal parts. A program in its steady state exceeds no
+ * and computes the sum. Every limit is then set to its arena's current value. If the sum is no new
+ * peak, half of the difference between peak and sum is added to the limit of this arena, and the
+ * other half, in equal parts, to the limits of all arenas. A program in its steady state exceeds no
  * limit.
  *
  * An operation is counted at one moment, just before it returns; its earlier changes of lists are
@@ -53,8 +53,8 @@ void ds_accel__arenas_flush(struct ds_accel__allocator *allocator)
 
 /* ---- peaks ---------------------------------------------------------------------------------- */
 
-/* Set new limits for one statistic of one kind. The caller holds the allocator's lock and all arena
- * locks. */
+/* Update the peak and the arenas' limits for one statistic of one kind, as this file's first
+ * comment describes. The caller holds the allocator's lock and all arena locks. */
 static void balance(struct ds_accel__arena *arena, unsigned kind, unsigned lane)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -79,7 +79,8 @@ static void balance(struct ds_accel__arena *arena, unsigned kind, unsigned lane)
     arena->figures.limit[kind].lane[lane] += slack / 2;
 }
 
-/* Return the change with the splits and merges of one operation replaced by their difference. */
+/* Return a copy of the change in which the splits and the merges of one operation cancel each
+ * other: only their difference remains. */
 static struct ds_accel__change net(const struct ds_accel__change *change)
 {
     struct ds_accel__change result = *change;
@@ -131,7 +132,7 @@ static void count(struct ds_accel__arena *arena, uint32_t kind,
     for (unsigned i = 0; i < DS_ACCEL__LANE_COUNT; i++) {
         figures->total[kind].lane[i] += change->added.lane[i];
         figures->current[kind].lane[i] += change->added.lane[i] - change->removed.lane[i];
-        /* A split is counted later than it happens, so that these values may be negative for a
+        /* A split is counted later than it happens, so these two values may be negative for a
          * while. */
         assert(i == DS_ACCEL__LANE_SPLIT || i == DS_ACCEL__LANE_SPLIT_BYTES ||
                figures->current[kind].lane[i] >= 0);
@@ -144,8 +145,8 @@ static void count(struct ds_accel__arena *arena, uint32_t kind,
     }
 }
 
-/* Set the block's state and put the block into the list of that state. The caller holds the arena's
- * lock. */
+/* Set the block's state; if the state is PENDING, insert the block into the arena's list of pending
+ * blocks. A block of NULL is ignored. The caller holds the arena's lock. */
 static void enter(struct ds_accel__arena *arena, struct ds_accel__block *block,
                   enum ds_accel__block_state state)
 {
@@ -249,7 +250,8 @@ void ds_accel__figures_segment(struct ds_accel__allocator *allocator, uint32_t k
 
 /* ---- by name -------------------------------------------------------------------------------- */
 
-/* A consistent copy of all statistics. */
+/* A copy of all statistics, made while all locks are held, so that the values agree with each
+ * other. */
 struct totals {
     struct ds_accel__figure lanes[DS_ACCEL__KIND_COUNT + 1][DS_ACCEL__LANE_COUNT];
     struct ds_accel__figure segment_count[DS_ACCEL__KIND_COUNT + 1];
@@ -442,7 +444,8 @@ static void add_block(const struct ds_accel__block *block, struct ds_accel__lane
     lanes->lane[DS_ACCEL__LANE_OVERSIZE] += is_live && block->is_oversize;
 }
 
-/* Compare the statistics with the blocks. */
+/* Compare the arena's statistics with sums over its blocks. False: they differ, or a value exceeds
+ * its limit; problem describes the difference. */
 static bool figures_agree(const struct ds_accel__arena *arena, char *problem, size_t problem_size)
 {
     struct ds_accel__lanes found[DS_ACCEL__KIND_COUNT + 1];
@@ -477,7 +480,7 @@ static bool figures_agree(const struct ds_accel__arena *arena, char *problem, si
     return true;
 }
 
-/* Check the invariant that makes peaks exact. */
+/* Check the invariant of this file's first comment: the sum of all limits is at most the peak. */
 static bool limits_hold(const struct ds_accel__allocator *allocator)
 {
     for (unsigned kind = 0; kind <= DS_ACCEL__ALL; kind++) {

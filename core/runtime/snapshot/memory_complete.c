@@ -177,7 +177,8 @@ static bool check_object(struct reader *reader, const json_t *value, const char 
     return true;
 }
 
-/* Return the index of the member's value in choices. */
+/* Return the index of the member's value in choices. An unknown value is a failure, with result
+ * 0. */
 static size_t get_choice(struct reader *reader, json_t *object, const char *key,
                          const char *const *choices, size_t count)
 {
@@ -242,7 +243,8 @@ static json_t *read_frames(struct reader *reader, json_t *object)
 static const char *const state_names[] = {"inactive", "active_pending_free", "active_allocated",
                                           "active_awaiting_free"};
 
-/* Return the first history entry of a block, which torch's first snapshot format has. */
+/* Return the first entry of a block's member history, which torch's first snapshot format has;
+ * NULL: none. */
 static json_t *first_history(struct reader *reader, json_t *block)
 {
     json_t *history = get_array(reader, block, "history", false);

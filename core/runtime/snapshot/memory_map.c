@@ -132,8 +132,8 @@ static int32_t choose_rows(struct map *map)
         largest = (double)ds_accel__json_size(map->rows[0], "total_size");
     }
     map->bytes_per_unit = largest / PLOT;
-    /* The wide blocks need at most half of RECTANGLE_LIMIT, and at most as many combined rectangles
-     * lie between them. */
+    /* With this width at most RECTANGLE_LIMIT / 2 blocks get their own rectangle, and about as many
+     * rectangles of combined blocks can lie between them. */
     map->least_width = 2 * PLOT * (double)map->row_count / RECTANGLE_LIMIT;
     map->least_width = map->least_width < 1 ? 1 : map->least_width;
     qsort(map->rows, map->row_count, sizeof(*map->rows), compare_places);
@@ -374,7 +374,8 @@ static size_t column_of(const json_t *trace, size_t position)
     return (size_t)(at * COLUMN_COUNT);
 }
 
-/* Compute both levels over the trace, from the state before the trace. */
+/* Compute both levels over the trace. The first pass begins at 0: the difference between its result
+ * and the final state is the state before the trace. The second pass begins with that state. */
 static void follow(const json_t *trace, const struct ds_accel__memory_sums *end,
                    struct level *allocated, struct level *reserved)
 {

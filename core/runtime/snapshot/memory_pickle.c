@@ -5,7 +5,7 @@
  * a small stack machine. The pickles written here only push values and collect them into lists and
  * dicts; they contain no opcode that imports or calls. Only opcodes of protocol 2 that torch's
  * viewer in the browser supports are used. The viewer passes the items of a batch as arguments of
- * one call, so that batches must be short.
+ * one call, so batches must be short.
  *
  * Opcodes and their arguments: Python, Lib/pickletools.py.
  */

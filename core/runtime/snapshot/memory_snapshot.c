@@ -62,7 +62,9 @@ int32_t ds_accel__memory_snapshot_write(json_t *tree, uint32_t format, void **da
     return DS_ACCEL_OK;
 }
 
-/* Check the context and device arguments of ds_accel_memory_snapshot(). */
+/* Check the arguments context and device of ds_accel_memory_snapshot(). If device is not NULL,
+ * *context becomes the context of the device; otherwise the snapshot is of all devices of
+ * *context. */
 static int32_t find_whole(ds_accel_t **context, ds_accel_device_t *device,
                           struct ds_accel__device **device_out)
 {

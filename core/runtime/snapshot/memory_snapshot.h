@@ -31,8 +31,9 @@ struct ds_accel__snapshot_text {
  * memory_complete.c: check and complete a snapshot that was written by this library, or by torch
  * and dumped as JSON (older versions of torch write only the list of segments). Returns a new tree
  * with every key, in the schema's order, and with consistent sizes. tree and from are borrowed;
- * from: NULL for a tree that this process made. ERR_INVALID, with the place in the text or tree and
- * the expected value; ERR_NO_MEMORY.
+ * from: NULL for a tree that this process made. ERR_INVALID: the snapshot is not valid; the error
+ * contains the place in the text or tree and the expected value. ERR_NO_MEMORY: memory is
+ * exhausted.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__memory_snapshot_complete(
     json_t *tree, const struct ds_accel__snapshot_text *from, json_t **tree_out);
