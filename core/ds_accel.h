@@ -104,7 +104,7 @@ struct ds_accel_options {
     const char *const *plugin_dirs; /**< searched before all others; NULL with count 0 */
     uint32_t plugin_dir_count;
     uint32_t reserved;
-    /** used instead of the user's configuration, like DS_ACCEL_CONFIG */
+    /** used instead of the user's configuration files; NULL: DS_ACCEL_CONFIG, else those files */
     const char *config_file;
     const char *package_config_dir; /**< used instead of PREFIX/share/ds-accel */
     const char *system_config_dir;  /**< used instead of /etc/ds-accel */

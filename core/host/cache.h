@@ -25,7 +25,7 @@ struct ds_accel__cache_file {
 struct ds_accel__cache_place {
     const struct ds_accel__log *log;
     const char *mode;      /* "off", "ro", "rw" or NULL, which is "rw" */
-    const char *directory; /* NULL: chosen by user and environment */
+    const char *directory; /* NULL: depends on the user ID and the environment */
     /*
      * Return true if the record must stay in the store; other records are removed by the next
      * write.

@@ -159,8 +159,9 @@ static const char *check_shared(const char *path)
 }
 
 /*
- * Check the parent of the private directory, and replace the parent in *path by its path without
- * links. *wrong_out is NULL if the parent can be used.
+ * Check the parent of the private directory, and resolve the symbolic links in the parent's part of
+ * *path. *wrong_out is NULL if the parent can be used, else the reason why not. Fails only if
+ * memory is exhausted.
  */
 static int32_t check_temporary(char **path, const char **wrong_out)
 {

@@ -52,7 +52,7 @@ enum ds_accel__gate_result {
  */
 enum ds_accel__phase {
     DS_ACCEL__PHASE_FOUND,     /* scanned or registered; the file was not checked */
-    DS_ACCEL__PHASE_CHECKED,   /* the file passed, and the configuration allows it */
+    DS_ACCEL__PHASE_CHECKED,   /* the file passed its checks, and the candidate is allowed */
     DS_ACCEL__PHASE_RECALLED,  /* has the verdict that an earlier process stored */
     DS_ACCEL__PHASE_JUDGED,    /* has a verdict of this process */
     DS_ACCEL__PHASE_TENTATIVE, /* as JUDGED, but not stored: the next attempt may differ */

@@ -267,8 +267,8 @@ static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
 }
 
 /*
- * Probe each candidate in the first free helper, until all candidates have a verdict, or until the
- * candidates evaluated ahead of their turn are not needed.
+ * Probe each candidate in the first free helper, until all candidates have a verdict, or until one
+ * is available that makes the candidates evaluated ahead of their turn unnecessary.
  */
 static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count)
 {

@@ -3,9 +3,10 @@
 /*
  * The race detector finds pairs of unordered accesses to the same bytes.
  *
- * Every stream and every thread of the host is a *component* that counts its accesses. A *vector
- * clock* has, for each component, the time of the last access that happens before a point. An
- * access has the time of its own component and the clock of the place where it was made:
+ * Every stream and every thread of the host is a *component* that counts its accesses. A *place* is
+ * a point in a component's order of work. Its *vector clock* has, for each component, the time of
+ * the last access that happens before the place. An access has the time of its own component and
+ * the clock of the place where it was made:
  *
  *     a happens before b   iff   time(a) <= clock(b)[component(a)]
  *
@@ -26,18 +27,18 @@
  *
  * A capture has its own clocks, because the order of calls while capturing is not the order of the
  * work when the graph runs. The accesses of a capture are kept with the graph, and each launch
- * records them again. Each launch adds one place (component, time and clock) to a captured host
- * task, and each run of the task uses one place.
+ * records them again. A captured host task runs once for each launch: the launch adds the place
+ * (component, time and clock) of that run to the task's list, and the run removes it.
  *
  * Threads of the host synchronise with each other by locks and joins, which the detector does not
  * see. By default ("joined") the detector assumes that the calls of all threads are ordered: races
  * between threads stay hidden, but every missing wait between streams is found. With
- * validate.threads "separate" only order that the detector sees counts.
+ * validate.threads "separate", only the order that the detector sees counts.
  *
- * The detector keeps a list of stretches of memory, each with the accesses that a later access
- * could still race with. An access is dropped when a new access happens after it, unless the old
- * access is a write and the new access a read. With "joined" threads an access is also dropped when
- * the host knows that it is complete, because all work queued later happens after it.
+ * The detector keeps a list of ranges of memory (stretches), each with the accesses that a later
+ * access could still race with. An access is dropped when a new access to the range happens after
+ * it, unless the old access is a write and the new access a read. With "joined" threads an access
+ * is also dropped when a thread has waited for it, because all work queued later happens after it.
  */
 #include "base/text.h"
 #include "host/context.h"

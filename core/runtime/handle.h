@@ -169,7 +169,7 @@ struct ds_accel__device {
     /* link in the list of open devices of all contexts; guarded by open_lock in pinned_uses.c */
     struct ds_accel__device *next_open;
     bool has_ended_work; /* a stream was destroyed with work left; guarded by lock */
-    /* ends of wrapped streams whose handles were destroyed; guarded by lock */
+    /* ends of the work of wrapped streams whose handles were destroyed; guarded by lock */
     struct ds_accel__pinned_end *ends;
     /* ID of the process in which captures.c counts this device; 0: not counted; atomic. A device is
      * counted if another library has a stream of the device, or if this library wraps a stream that

@@ -130,7 +130,8 @@ static json_t *partition_tree(const struct ds_accel_device_identity *identity, b
     return tree;
 }
 
-/* Add every name of the device, so that users can find the device in any tool. */
+/* Add the device's identifiers, so that users can find it in any tool, its power state and its
+ * partition. */
 static void set_identity(json_t *tree, const struct ds_accel_device_identity *identity,
                          bool *failed)
 {

@@ -4,21 +4,23 @@
  * The backend-specific part of a plugin for a runtime: a vendor's runtime, or the cpu plugin's own.
  *
  * Each plugin defines one `const struct vendor_backend vendor_backend`: the operations of its
- * runtime, one function per verb, in one order of arguments and one set of numbers
- * (plugin-api.h's). The frame (vendor_*.c) is everything else: arguments and flags checked,
- * handles, the register of addresses, usage figures and limits, alignment, timeouts, events that
- * were never recorded or were recorded in a capture, fills of every width, structs of older and
- * newer hosts, native handles, visible devices. So a rule of docs/plugin-abi.md is kept in one
- * place for every vendor, and a backend's file reads like its vendor's manual.
+ * runtime, one function per operation (verb). The order of arguments and the numbers of constants
+ * are the same in all plugins, those of plugin-api.h. The frame (vendor_*.c) does everything else:
+ * it checks arguments and flags, and implements handles, the register of addresses, usage figures
+ * and limits, alignment, timeouts, events that were never recorded or were recorded in a capture,
+ * fills of every width, structs of older and newer hosts, native handles and visible devices. So
+ * each rule of docs/plugin-abi.md is implemented once for all vendors, and a backend consists of
+ * little more than calls of its vendor's library.
  *
  *      host -> slot (vendor_*.c) -> checks -> enter(device) -> backend's function -> library
  *                                            leave(device) <-  status  <- vendor_check(code)
  *
- * A function that is NULL makes its slots NULL, so that the host reports "not supported". A
- * function that depends on an optional symbol of the library returns vendor_unsupported().
- * Functions are called with valid arguments, from any thread, with the device entered; they return
- * a status, and fill *error when it is negative (vendor_check() does so). The frame reads their
- * _out values only after DS_ACCEL_OK.
+ * A slot is a function of the plugin's table (struct ds_accel_plugin). If a function here is NULL,
+ * the slots that need it are NULL too, and the host reports "not supported" for them. A function
+ * whose optional symbol the library lacks returns vendor_unsupported(). Except where stated below,
+ * functions are called with valid arguments, from any thread, with the device current (enter()).
+ * They return a status, and fill *error if the status is negative (vendor_check() does so). The
+ * frame reads the arguments *_out only after DS_ACCEL_OK.
  */
 #ifndef DS_ACCEL_PLUGINS_COMMON_VENDOR_H
 #define DS_ACCEL_PLUGINS_COMMON_VENDOR_H
@@ -52,14 +54,14 @@ struct ds_accel_plugin_device {
     uint64_t native_context;          /* CUcontext, cl_context; 0: the runtime has none */
     void *state;                      /* owned by the backend, from device_open to device_close */
     ds_accel_plugin_stream_t *default_stream;
-    atomic_uint is_lost;        /* an ERR_DEVICE_LOST was seen; never cleared */
+    atomic_uint is_lost;        /* a call returned ERR_DEVICE_LOST; never cleared */
     struct vendor_usage *usage; /* usage counters and limits (vendor_usage.c) */
     void *frame;                /* owned by the frame: struct vendor_device */
 };
 
 struct ds_accel_plugin_stream {
     ds_accel_plugin_device_t *device;
-    void *native;        /* returned by stream_create(); NULL for the vendor's NULL stream */
+    void *native;        /* returned by stream_create() or stream_default(); NULL can be valid */
     uint32_t is_wrapped; /* native belongs to the program and is never destroyed here */
     uint32_t is_default;
     void *frame;
@@ -70,7 +72,7 @@ struct ds_accel_plugin_event {
     void *native;
     uint32_t flags; /* DS_ACCEL_EVENT_* */
     uint32_t is_wrapped;
-    pthread_mutex_t lock;    /* not locked by the frame: the members below are atomic words */
+    pthread_mutex_t lock;    /* not used by the frame: it accesses the members below atomically */
     uint32_t recorded;       /* VENDOR_EVENT_* of vendor_frame.h */
     uint64_t sequence;       /* number of its latest record in this process; 0: never recorded */
     const void *recorded_on; /* the stream of that record; only compared: the stream may have been
@@ -104,10 +106,10 @@ struct ds_accel_plugin_vmem {
  * name for the code and "CALL(ARGUMENTS): NAME (CODE)", marks a lost device, and returns the status
  * from the backend's describe(). device may be NULL.
  *
- * A backend's macros that call vendor_check() have the same order of arguments: NAME_CHECK(device,
- * code, error, format, ...) evaluates to the status, NAME_TRY(device, code, error, format, ...)
- * returns from the function with the status of a failure, NAME_END(device, code, format, ...) is
- * for functions that destroy.
+ * Backends wrap vendor_check() in macros with the same order of arguments, where NAME is the
+ * backend's: NAME_CHECK(device, code, error, format, ...) evaluates to the status, NAME_TRY(device,
+ * code, error, format, ...) returns a failure's status from the enclosing function, and
+ * NAME_END(device, code, format, ...) is for destroying functions, which return no status.
  */
 __attribute__((format(printf, 5, 6))) int32_t
 vendor_check(ds_accel_plugin_instance_t *instance, ds_accel_plugin_device_t *device, int64_t code,
@@ -116,15 +118,17 @@ vendor_check(ds_accel_plugin_instance_t *instance, ds_accel_plugin_device_t *dev
  * has no cuMemAllocAsync (CUDA 11.2)". */
 int32_t vendor_unsupported(struct ds_accel_error *error, const char *call, const char *cause);
 /*
- * Fill *problem for a call that failed in open() or count(), with the vendor's code and its name;
- * reason NONE stands for DRIVER_FAILED. Returns -1, for `return vendor_problem_code(...)`.
+ * Fill *problem for a call that failed in open() or count(), with the vendor's code and the code's
+ * name. With reason NONE, the problem's reason is DRIVER_FAILED. Always returns -1, so a caller can
+ * write `return vendor_problem_code(...)`.
  */
 __attribute__((format(printf, 6, 7))) int vendor_problem_code(struct vendor_problem *problem,
                                                               uint32_t reason, void *runtime,
                                                               int64_t code, uint32_t is_error,
                                                               const char *format, ...);
-/* Does this process id take part in detection: our process, the process that forked ours for probe,
-   or the program that the host's helper process works for? The program's parent does not. */
+/* Returns true for the process ids that count as the caller of probe: this process, the process
+   that forked it for probe, and the program for which the host's helper process runs probe. A
+   backend that looks for other users of a device ignores these processes. */
 int vendor_is_asking(int32_t pid);
 /* Log under the plugin's topic. */
 __attribute__((format(printf, 3, 4))) void vendor_log(const struct ds_accel_host *host,
@@ -140,26 +144,27 @@ __attribute__((format(printf, 3, 4))) void vendor_log(const struct ds_accel_host
 struct vendor_visible {
     const char *variable;       /* "CUDA_VISIBLE_DEVICES" */
     const char *separator;      /* "," */
-    uint32_t is_renumbered;     /* devices of the child count from 0 in the order of the list;
-                                   VENDOR_KEEPS_ORDER: from 0 in the vendor's order */
-    uint32_t is_relative;       /* its numbers count the devices left by the variables after it in
-                                   the list (HIP_VISIBLE_DEVICES counts the devices that
-                                   ROCR_VISIBLE_DEVICES leaves) */
+    uint32_t is_renumbered;     /* a process that starts with the variable numbers its devices from
+                                   0, in the order of the value; VENDOR_KEEPS_ORDER: in the
+                                   vendor's order */
+    uint32_t is_relative;       /* the value's numbers count only devices that the later variables
+                                   of the array visible[] leave (HIP_VISIBLE_DEVICES counts the
+                                   devices that ROCR_VISIBLE_DEVICES leaves) */
     uint32_t is_unset_if_empty; /* the runtime treats an empty value as unset */
     uint32_t is_empty_if_repeated; /* the runtime treats a value with a repeated device as empty */
 };
-/* "CUDA_VISIBLE_DEVICES=\"\" hides every device", written to text; NULL if no variable's
- * value hides every device. */
+/* If the value of a variable hides every device, writes to text which one, such as
+ * "CUDA_VISIBLE_DEVICES=\"\" hides every device", and returns text; otherwise returns NULL. */
 VENDOR_IF_LINKED const char *vendor_visible_is_hiding(const struct vendor_visible *variables,
                                                       uint32_t count, char *text, size_t text_size);
 /*
- * Split the value of a variable: calls take with each trimmed token until take returns non-zero.
- * Returns 0, the non-zero result of take, or -1 if the variable is unset.
+ * Split the value of a variable at commas: calls take with each trimmed token until take returns
+ * non-zero. Returns -1 if the variable is unset, otherwise the last result of take (0: no tokens).
  */
 int vendor_visible_each(const char *variable, int (*take)(void *user_data, const char *token),
                         void *user_data);
-/* Copy the name of a device from the variable's value, a list in the order of the devices. Returns
-   0; 1: the list has no name for the device; -1: the variable is unset. */
+/* Copy the name of a device from the variable's value, whose names are in the order of the
+   instance's devices. Returns 0; 1: the value has too few names; -1: the variable is unset. */
 int vendor_visible_name(const ds_accel_plugin_device_t *device, const char *variable, char *name,
                         size_t name_size);
 /* Like vendor_visible_name(), but the name is the device's index if variable is NULL or unset.
@@ -187,34 +192,37 @@ struct vendor_backend {
                                         ones */
     uint32_t captures_no_ipc_events; /* a capture can neither record nor wait for INTERPROCESS
                                         events */
-    uint32_t times_are_unsigned;     /* event_elapsed_ms() returns a huge, not a negative number, if
-                                        start was reached after end */
-    uint32_t frees_wait;             /* free(), free_pinned() and host_unregister() wait for the
-                                        device's work themselves */
+    uint32_t times_are_unsigned;     /* if start was reached after end, event_elapsed_ms() returns a
+                                        huge number instead of a negative one */
+    uint32_t frees_wait;             /* the frame need not wait for the device's work before free(),
+                                        free_pinned() and host_unregister() */
     /* open() leaves descriptors or threads that close() cannot end, or the library does not survive
      * a fork: probe runs in a child process of its own. */
     uint32_t probes_in_child;
-    /* Only device_identity() needs what identify() reads, so only device_identity() calls it. */
+    /* init does not call identify() for all devices; device_identity() calls it when it is first
+     * needed, because no other slot uses the facts that it reads. */
     uint32_t identifies_late;
     /*
      * The backend tracks facts that the frame tracks for other backends: whether an event was
      * recorded, and whether in a capture; on which stream a capture must end; which objects a graph
-     * keeps alive. The frame does not check these. Graphs can be launched on streams of any device.
+     * keeps alive. For such a backend the frame checks none of them, and lets graphs be launched on
+     * streams of any device.
      */
     uint32_t tracks_captures;
-    /* If not 0, the handle has this many zeroed bytes for the native stream: stream_create() finds
-       them in *native_out, and they are freed with the handle. */
+    /* If not 0, the frame allocates a stream's handle with this many zeroed bytes for the native
+       stream. stream_create() finds their address in *native_out; the frame frees them. */
     uint32_t stream_bytes;
     /* Work that is queued at stream_destroy() still runs; device_wait() waits for that work. */
     uint32_t ends_streams_late;
-    uint64_t max_align_bytes;   /* largest alignment of alloc(); 0: 2^30, for pinned memory too */
+    uint64_t max_align_bytes;   /* largest alignment that mem_alloc accepts, while pinned memory has
+                                   no such limit; 0: 2^30 for both */
     uint32_t reads_host_memory; /* the device can use every host address */
     /* Calls accept objects of different instances, whose devices cannot access each other. */
     uint32_t mixes_instances;
     /* alloc() may return memory in a range of mem_register(), because it allocates from the heap
        that the program uses too. */
     uint32_t allocates_in_registered;
-    uint32_t ignores_null_first; /* mem_free(NULL, NULL) succeeds */
+    uint32_t ignores_null_first; /* mem_free(NULL, NULL) and mem_free_pinned(NULL, NULL) succeed */
 
     /* -- opening and closing the runtime; its devices have the indexes 0 .. count-1 -- */
 
@@ -226,8 +234,8 @@ struct vendor_backend {
     int (*open)(const struct ds_accel_host *host, void **runtime_out,
                 struct vendor_problem *problem);
     void (*close)(void *runtime);
-    /* Count visible devices; 0 is no error of this call: the frame distinguishes HIDDEN from
-     * NO_DEVICE. */
+    /* Count visible devices. If there are none, the function succeeds with 0, and the frame decides
+     * between the reasons HIDDEN and NO_DEVICE. */
     int (*count)(void *runtime, uint32_t *count_out, struct vendor_problem *problem);
     /* Optional, called by probe: report a device that cannot be used (DEVICE_TOO_OLD, DEVICE_BUSY).
      * usable_out: the number of usable devices. variant: the 32 bytes of the member of struct
@@ -241,10 +249,11 @@ struct vendor_backend {
        symbols are missing; info has the values of this table before the call. */
     int32_t (*backend_info)(ds_accel_plugin_instance_t *instance,
                             struct ds_accel_backend_info *info, struct ds_accel_error *error);
-    /* Optional: write the detail of a good verdict, in place of the library and its version. */
+    /* Optional: write the detail of the verdict AVAILABLE; by default the detail is the library's
+     * name and version. */
     void (*evidence)(void *runtime, char *text, size_t text_size);
-    /* Optional: do the part of open() that only init needs, and return the flags that
-       backend_info() would return; init does not call backend_info() then. */
+    /* Optional, called by init after open(): start what probe does not need, and return the flags
+       that backend_info() would return. init then does not call backend_info(). */
     int32_t (*start)(void *runtime, uint64_t *flags_out, struct ds_accel_error *error);
 
     /* -- devices -- */
@@ -260,11 +269,11 @@ struct vendor_backend {
     int32_t (*device_open)(ds_accel_plugin_device_t *device, uint64_t native_context,
                            struct ds_accel_error *error);
     void (*device_close)(ds_accel_plugin_device_t *device);
-    /* Optional: stops the device's work before the frame frees its memory. A backend with this
-       function has devices that are still open closed by shutdown. */
+    /* Optional: stops the device's work before the frame frees its memory. If a backend has this
+       function, shutdown also closes devices that the program left open. */
     void (*device_stop)(ds_accel_plugin_device_t *device);
-    /* Optional: does the calling thread run tasks of stream_task()? Such a thread does not stop a
-       device. */
+    /* Optional: returns true if the calling thread is one that runs tasks of stream_task(). The
+       frame does not stop a device on such a thread, which would wait for itself. */
     int (*runs_tasks)(ds_accel_plugin_instance_t *instance);
     /* Optional: fill facts that change or are expensive; called for each device_info(). */
     int32_t (*device_info)(ds_accel_plugin_device_t *device, struct ds_accel_device_info *info,
@@ -324,8 +333,8 @@ struct vendor_backend {
     int32_t (*stream_host_task)(ds_accel_plugin_device_t *device, void *native,
                                 void (*call)(void *argument), void *argument,
                                 struct ds_accel_error *error);
-    /* In place of stream_host_task(): the runtime runs each accepted task in any case, and captured
-       tasks with each launch. */
+    /* In place of stream_host_task(), if the runtime itself guarantees that it runs each accepted
+       task, also after an error, and a captured task with each launch of its graph. */
     int32_t (*stream_task)(ds_accel_plugin_device_t *device, void *native,
                            ds_accel_host_task_t task, void *user_data,
                            struct ds_accel_error *error);
@@ -407,10 +416,10 @@ struct vendor_backend {
     uint32_t fill_widths; /* 1 | 2 | 4; VENDOR_FILLS_ANYWHERE: at any address */
     int32_t (*memory_info)(ds_accel_plugin_device_t *device, uint64_t *free_out,
                            uint64_t *total_out, struct ds_accel_error *error);
-    /* Optional, if a program's memory is more than its allocations here. usage_info() fills the
-       values of mem_info(), without the limit of mem_set_limit(); usage_stats() changes those of
-       mem_stats(), where *stats has the frame's counters; usage_reset_peaks() is
-       mem_reset_peaks(). */
+    /* Optional, if a program can use the device's memory without this plugin (cpu: the heap).
+       usage_info() fills the values of mem_info() except the limit of mem_set_limit().
+       usage_stats() finds the frame's counters in *stats and corrects them for mem_stats().
+       usage_reset_peaks() implements mem_reset_peaks(). */
     int32_t (*usage_info)(ds_accel_plugin_device_t *device, struct ds_accel_memory_info *info,
                           struct ds_accel_error *error);
     int32_t (*usage_stats)(ds_accel_plugin_device_t *device, struct ds_accel_memory_stats *stats,
@@ -467,7 +476,8 @@ struct vendor_backend {
     int32_t (*capture_check)(ds_accel_plugin_device_t *device, void *native_stream,
                              const char *slot, struct ds_accel_error *error);
     void (*graph_destroy)(ds_accel_plugin_device_t *device, void *native);
-    /* NULL: the runtime launches the graph itself (ACL's model running instance). */
+    /* NULL: graph_launch() launches the graph, not an instance of it (ACL's model running
+     * instance). */
     int32_t (*graph_instantiate)(ds_accel_plugin_device_t *device, void *native, void **exec_out,
                                  struct ds_accel_error *error);
     void (*graph_exec_destroy)(ds_accel_plugin_device_t *device, void *exec);
@@ -487,8 +497,8 @@ struct vendor_backend {
     /* Creates no context; telemetry->valid marks the members that were filled. */
     int32_t (*telemetry)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                          struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
-    /* Fills at most capacity elements and always returns the full number. The frame sets
-     * struct_size. */
+    /* Fill at most capacity elements, and always set *count_out to the number of all processes. The
+     * frame (vendor_*.c) sets struct_size. */
     int32_t (*processes)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                          struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
                          struct ds_accel_error *error);
@@ -546,7 +556,7 @@ struct vendor_backend {
     int32_t (*native_memory_wrap)(ds_accel_plugin_device_t *device, uint64_t object,
                                   void **pointer_out, uint64_t *size_out,
                                   struct ds_accel_error *error);
-    uint32_t wraps_events; /* the runtime can use a program's event in place of ours */
+    uint32_t wraps_events; /* native_wrap accepts the program's own events of the runtime */
 };
 
 /* ---- the register of addresses, for backends (vendor_block.c, vendor_vmem.c) ----------------- */

@@ -22,8 +22,8 @@ int32_t vendor_check_array(const void *array, uint32_t capacity, const uint32_t 
 int32_t vendor_check_peer(const ds_accel_plugin_device_t *device,
                           const ds_accel_plugin_device_t *peer, const char *slot,
                           struct ds_accel_error *error);
-/* Returns ERR_DEVICE_LOST. Runs the host tasks that the runtime will not call any more first,
- * because a caller that receives this error may wait for them. */
+/* Returns ERR_DEVICE_LOST. Before that, the calling thread runs the host tasks that are still
+ * queued: the runtime will not call them, and the program may wait for them after this error. */
 int32_t vendor_fail_lost(ds_accel_plugin_device_t *device, const char *slot,
                          struct ds_accel_error *error);
 
@@ -32,8 +32,9 @@ static inline int vendor_is_lost(ds_accel_plugin_device_t *device)
     return atomic_load_explicit(&device->is_lost, memory_order_relaxed) != 0;
 }
 
-/* These three checks pass if the handle is not NULL and its device is not lost. For a lost device
- * the runtime is called only to free and destroy, since most runtimes hang in other calls. */
+/* vendor_check_device(), vendor_check_stream() and vendor_check_event() return DS_ACCEL_OK if the
+ * handle is not NULL and its device is not lost. For a lost device the frame calls the runtime only
+ * to free and destroy, since most runtimes hang in other calls. */
 static inline int32_t vendor_check_device(ds_accel_plugin_device_t *device, const char *slot,
                                           struct ds_accel_error *error)
 {
@@ -68,8 +69,9 @@ static inline int32_t vendor_begin(ds_accel_plugin_device_t *device, uint64_t *s
                                         : DS_ACCEL_OK;
 }
 
-/* vendor_begin() for calls that return no error. Zeroing a struct ds_accel_error takes longer than
-   destroying some objects, so the struct is made only if the backend has an enter(). */
+/* vendor_begin() for destroying slots, which have no error argument. Zeroing a struct
+   ds_accel_error takes longer than destroying some objects, so the struct is made only if the
+   backend has an enter(). */
 static inline int32_t vendor_begin_to_destroy(ds_accel_plugin_device_t *device, uint64_t *saved_out)
 {
     if (vendor_backend.enter != NULL) {
@@ -119,8 +121,8 @@ static inline void vendor_end(ds_accel_plugin_device_t *device, uint64_t saved)
         } \
     } while (0)
 
-/* Call ask(subject) while it returns NOT_READY. Returns its last status, or ERR_TIMEOUT if the
- * timeout expires first. */
+/* Call ask(subject) repeatedly until it returns another status than NOT_READY, and return that
+ * status, or ERR_TIMEOUT if the timeout expires first. */
 int32_t vendor_poll(int32_t (*ask)(void *subject, struct ds_accel_error *error), void *subject,
                     uint64_t timeout_ns, const char *slot, struct ds_accel_error *error);
 
@@ -140,10 +142,10 @@ struct vendor_device {
                                           the runtime or of a task */
     struct vendor_task *pending;       /* host tasks queued in the runtime */
     struct vendor_task *running;       /* host tasks that the runtime is calling */
-    struct vendor_task *abandoned;     /* abandoned tasks: the frame ran them, and the runtime may
-                                          still call them */
-    struct vendor_keep *captures;      /* keeps of captures in progress */
-    struct vendor_keep *orphans;       /* captured tasks whose graph is unknown */
+    struct vendor_task *abandoned;     /* tasks that the frame ran itself after a loss; they stay
+                                          allocated, as the runtime may still call them */
+    struct vendor_keep *captures;      /* keeps (see below) of captures in progress */
+    struct vendor_keep *orphans;       /* keeps of captured tasks whose capture is unknown */
     int32_t least_priority;
     int32_t greatest_priority;
     uint32_t is_identified;
@@ -182,7 +184,7 @@ enum vendor_source {
 enum vendor_phase {
     VENDOR_PHASE_USABLE,
     VENDOR_PHASE_BEGINNING, /* being registered or mapped */
-    VENDOR_PHASE_ENDING     /* taken from other threads, and being released */
+    VENDOR_PHASE_ENDING     /* being freed, unregistered or unmapped: other threads cannot use it */
 };
 
 /* One range of addresses. Blocks of one space never overlap. */
@@ -200,7 +202,7 @@ struct vendor_block {
     uint32_t is_async;             /* allocated by mem_alloc_async */
     uint32_t open_count;           /* imports only: openings that are not closed */
     unsigned char *handle;         /* imports only: the vendor's IPC handle */
-    struct vendor_export *exports; /* exported handles that must be withdrawn */
+    struct vendor_export *exports; /* exported handles that become invalid with the block */
     ds_accel_plugin_vmem_t *vmem;  /* mappings only: the mapped memory */
     enum vendor_phase phase;
     struct vendor_block *next, *previous; /* all blocks of the register */
@@ -211,8 +213,10 @@ struct vendor_register *vendor_register_create(void);
 void vendor_register_destroy(struct vendor_register *blocks);
 void vendor_register_lock(struct vendor_register *blocks);
 void vendor_register_unlock(struct vendor_register *blocks);
-/* Space of a device's memory, or 0: the space of host memory, and of all memory if all addresses
- * are in one space. Registered memory can have a space of its own. */
+/* Returns the number of the address space that holds memory of this kind. 0 is the space of host
+ * memory; with DS_ACCEL_FLAG_UNIFIED_ADDRESSES it also contains device memory, otherwise each
+ * device has a space of its own. Registered memory is in a further space if the backend sets
+ * allocates_in_registered. */
 uint32_t vendor_block_space(const ds_accel_plugin_device_t *device, uint32_t kind);
 /*
  * For the functions below, up to vendor_block_any(), the caller holds the register's lock.
@@ -230,12 +234,14 @@ struct vendor_block *vendor_block_look_up(const struct vendor_register *blocks,
                                           const void *address);
 struct vendor_block *vendor_block_overlap(const struct vendor_register *blocks, uint32_t space,
                                           const void *address, uint64_t size_bytes);
-/* Any block that overlaps the range, in the space or in that of registered memory. */
+/* Returns any block that overlaps the range, in the given space or in the space of registered
+ * memory; NULL: there is none. */
 struct vendor_block *vendor_block_overlap_any(const struct vendor_register *blocks, uint32_t space,
                                               const void *address, uint64_t size_bytes);
 int vendor_block_insert(struct vendor_register *blocks, struct vendor_block *block);
-/* A range of mappings whose access a call is changing: they cannot be unmapped meanwhile. It is on
- * the call's stack; the caller of these functions holds the register's lock. */
+/* A range of mappings that a call of vmem_set_access is changing; they cannot be unmapped before
+ * the call ends. The struct is on the stack of that call. The caller of vendor_use_begin(),
+ * vendor_use_end() and vendor_use_overlaps() holds the register's lock. */
 struct vendor_use {
     struct vendor_use *next;
     uint32_t space;
@@ -248,8 +254,8 @@ void vendor_use_end(struct vendor_register *blocks, const struct vendor_use *use
 int vendor_use_overlaps(const struct vendor_register *blocks, uint32_t space, uintptr_t address,
                         uint64_t size_bytes);
 void vendor_block_remove(struct vendor_register *blocks, struct vendor_block *block);
-/* Any block of the device that no thread has taken, or NULL; used to free the remaining blocks when
- * the device is closed. */
+/* Any block of the device that no thread has taken (vendor_block_take()), or NULL: there is none.
+ * Used to free the remaining blocks when the device is closed. */
 struct vendor_block *vendor_block_any(const struct vendor_register *blocks,
                                       const ds_accel_plugin_device_t *device);
 
@@ -266,11 +272,13 @@ void vendor_block_destroy(struct vendor_block *block);
 int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
                            struct ds_accel_error *error);
 /*
- * Take the block that begins at the pointer, belongs to the device and has one of the sources (a
- * set of 1 << source); NULL: no such block. Memory that the runtime chose leaves the register,
- * since another thread may get the same address as soon as it is freed. Addresses that the program
- * chose (registered memory, mappings) stay until vendor_block_end(), so that no thread can register
- * or map them again before the runtime has released them.
+ * To take a block is to make the calling thread the only one that may release it. Takes the block
+ * that begins at the pointer, belongs to the device and has one of the sources (a set of
+ * 1 << source); NULL: no such block. A block whose address the runtime chose leaves the register
+ * now, since another thread's allocation may get that address as soon as the memory is freed. A
+ * block whose address the program chose (registered memory, mappings) stays in the register until
+ * vendor_block_end(), so that no thread can register or map the range before the runtime has
+ * released it.
  */
 struct vendor_block *vendor_block_take(ds_accel_plugin_device_t *device, const void *pointer,
                                        uint32_t sources);
@@ -293,15 +301,16 @@ void vendor_block_end(struct vendor_block *block);
 struct vendor_usage *vendor_usage_create(void);
 void vendor_usage_destroy(struct vendor_usage *usage);
 void vendor_usage_reset(struct vendor_usage *usage);
-/* Reset the limit, peaks and counts, but not the sizes of memory that is still allocated. */
+/* For a device that is opened again: resets the limit and the counts, and sets the peaks to the
+ * bytes that are still allocated. */
 void vendor_usage_reopen(struct vendor_usage *usage);
 /* Reserve the bytes for an allocation: 0, or -1 if they would exceed the limit. */
 int vendor_usage_add(struct vendor_usage *usage, uint64_t size_bytes);
 void vendor_usage_succeed(struct vendor_usage *usage); /* the allocation was made */
 void vendor_usage_fail(struct vendor_usage *usage, uint64_t size_bytes, int32_t status);
 void vendor_usage_subtract(struct vendor_usage *usage, uint64_t size_bytes); /* memory was freed */
-/* ERR_NO_MEMORY because of the limit or an impossible size; counts the failure and reports the
- * figures. */
+/* Returns ERR_NO_MEMORY for a size that exceeds the limit or can never be allocated. Counts the
+ * failure, and writes requested, allocated and limit sizes to the error's message. */
 int32_t vendor_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *slot,
                             struct ds_accel_error *error);
 
@@ -315,8 +324,8 @@ struct vendor_stream {
                                             device or mark the stream */
 };
 
-/* Objects that a graph needs while it can run: host tasks and pattern buffers.
- * Reference-counted. */
+/* A keep: the objects that a graph needs as long as it can be launched, which are host tasks and
+ * buffers of fill patterns. Reference-counted. */
 struct vendor_keep {
     struct vendor_keep *next; /* in the list captures or orphans of the device */
     atomic_uint references;
@@ -335,7 +344,8 @@ void vendor_stream_close_default(ds_accel_plugin_device_t *device);
 /* ERR_UNSUPPORTED for an event that the runtime rejects in a capture. */
 int32_t vendor_check_captured(const ds_accel_plugin_event_t *event, const char *slot,
                               struct ds_accel_error *error);
-/* Would work queued now be captured? Queries the runtime only if some stream captures. */
+/* Writes 1 to *is_capturing_out if work that is queued now would be captured, otherwise 0. While no
+ * stream of the instance captures, most calls return without a query of the runtime. */
 int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *is_capturing_out,
                                    struct ds_accel_error *error);
 int32_t vendor_stream_wait(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns, const char *slot,
@@ -343,23 +353,24 @@ int32_t vendor_stream_wait(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns
 /* Make the stream wait for an event, as stream_wait_event does. */
 int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
                                const char *slot, struct ds_accel_error *error);
-/* OK if every stream of the device that does not capture is idle, destroyed streams included, else
- * NOT_READY. */
+/* Returns DS_ACCEL_OK if all streams of the device are idle, including destroyed streams whose work
+ * still runs, otherwise NOT_READY. Streams that capture are ignored. */
 int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
-/* Release destroyed streams whose work is complete; none during a capture. */
+/* Destroy the native streams of destroyed handles whose work is complete; during a capture, does
+ * nothing. */
 void vendor_streams_reap(ds_accel_plugin_device_t *device);
 void vendor_streams_destroy(ds_accel_plugin_device_t *device);
 
-/* Queue a function; if captured, the function runs with each launch and is kept until the graph is
- * destroyed. */
+/* Queue a host task on the stream. If the stream captures, the task runs with each launch of the
+ * graph instead, and stays allocated as long as the graph can be launched. */
 int32_t vendor_task_submit(ds_accel_plugin_stream_t *stream, ds_accel_host_task_t task,
                            void *user_data, struct ds_accel_error *error);
 /*
- * Keep a buffer of malloc() until queued work has used it. vendor_task_holding() makes a task that
- * owns the buffer, before the work is queued, so that the rest cannot run out of memory. Captured
- * work: vendor_task_keep() gives the task to the graph, before the work is queued. Other work:
- * vendor_task_hold() keeps the task until the stream has passed the work. Both take ownership of
- * the task.
+ * Keep a buffer of malloc() until queued work has used it. Before the work is queued,
+ * vendor_task_holding() makes a task that owns the buffer, so that no later step can run out of
+ * memory. If the work is captured, vendor_task_keep() gives the task to the graph before the work
+ * is queued; otherwise vendor_task_hold(), called after it is queued, keeps the task until the
+ * stream has completed the work. Both functions take ownership of the task.
  */
 struct vendor_task *vendor_task_holding(ds_accel_plugin_device_t *device, void *memory);
 void vendor_task_destroy(struct vendor_task *task); /* if no work was queued */
@@ -372,16 +383,18 @@ int32_t vendor_task_hold(ds_accel_plugin_stream_t *stream, struct vendor_task *t
 #define VENDOR_ANY_OPENING UINT32_MAX
 void vendor_tasks_abandon(ds_accel_plugin_device_t *device, unsigned opening, int32_t status);
 /*
- * End a wait for a lost device: returns when no other thread (of the runtime, or in
- * vendor_tasks_abandon()) runs a task of the stream (NULL: of the device), or when the timeout
- * expires.
+ * Called by a wait that finds the device lost, before it returns the error: waits until no other
+ * thread (of the runtime, or in vendor_tasks_abandon()) runs a task of the stream (NULL: of the
+ * device), or until the timeout expires.
  */
 void vendor_tasks_settle(ds_accel_plugin_device_t *device, const ds_accel_plugin_stream_t *stream,
                          uint64_t timeout_ns);
 /* Wait for the running and abandoned tasks that were queued in the opening or before it. */
 void vendor_tasks_finish(ds_accel_plugin_device_t *device, unsigned opening);
+/* Returns true if the runtime has queued tasks of the device, or runs one. */
 int vendor_tasks_are_pending(ds_accel_plugin_device_t *device);
-int vendor_tasks_are_left(ds_accel_plugin_device_t *device); /* pending or running */
+/* Like vendor_tasks_are_pending(), but also true while an abandoned task has not ended. */
+int vendor_tasks_are_left(ds_accel_plugin_device_t *device);
 /* Does the calling thread run a task of one of the instance's devices? */
 int vendor_tasks_run_here(ds_accel_plugin_instance_t *instance);
 /* Free the tasks that are left; the runtime must not call a task any more. */
@@ -391,15 +404,16 @@ struct vendor_keep *vendor_keep_create(ds_accel_plugin_device_t *device);
 void vendor_keep_get(struct vendor_keep *keep);
 void vendor_keep_put(struct vendor_keep *keep);
 int vendor_keep_is_empty(struct vendor_keep *keep);
-/* vendor_keep_open() is called when a capture of the stream begins, vendor_keep_close() when it
- * ends. The latter returns the keep of the recorded work, owned by the caller. */
+/* Called when a capture of the stream begins (open) and ends (close). vendor_keep_close() returns
+ * the keep with the objects of the captured work; the caller owns the reference. */
 int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, const char *slot,
                          struct ds_accel_error *error);
 struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream);
-/* For a graph launch that is captured: the graph being recorded holds the launched graph's keep. */
+/* For the launch of a graph on a stream that captures: the graph being captured takes a reference
+ * to keep, the keep of the launched graph. */
 int32_t vendor_keep_in_capture(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,
                                struct ds_accel_error *error);
-/* For a graph launch that is in flight: hold the keep until the stream has passed the launch. */
+/* For any other launch: holds a reference to the keep until the stream has completed the launch. */
 int32_t vendor_keep_until_passed(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,
                                  struct ds_accel_error *error);
 
@@ -422,7 +436,8 @@ int32_t vendor_memory_wait(ds_accel_plugin_device_t *device, const char *slot,
 /* Free the memory of a taken block in the runtime, and destroy the block; if the runtime fails, put
  * the block back. */
 int32_t vendor_memory_free(struct vendor_block *block, struct ds_accel_error *error);
-/* Like vendor_memory_free(), but the block is destroyed even if the runtime fails. */
+/* Like vendor_memory_free(), but if the runtime fails, the block is destroyed too: the memory is
+ * leaked. */
 void vendor_memory_forget(struct vendor_block *block);
 /* Free the remaining blocks of a device; returns their number. */
 uint32_t vendor_memory_free_all(ds_accel_plugin_device_t *device, uint64_t *bytes_out);

@@ -172,7 +172,7 @@ static int tell_stub(const struct cuda_runtime *runtime, struct vendor_problem *
     return -1;
 }
 
-/* The file name of the library contains its version: libcuda.so.535.161.08. */
+/* Reports both versions: the library's is in the name of its file, libcuda.so.535.161.08. */
 static int tell_mismatch(struct cuda_runtime *runtime, cu_result_t code,
                          struct vendor_problem *problem)
 {
@@ -190,8 +190,8 @@ static int tell_mismatch(struct cuda_runtime *runtime, cu_result_t code,
 }
 
 /*
- * The kernel driver has a separate module for memory; without the module's node, cuInit() fails
- * with varying codes.
+ * Returns true if the node of nvidia_uvm, the driver's kernel module for memory, exists. Without
+ * it cuInit() fails, with different codes.
  */
 static int has_memory_node(const struct ds_accel_host *host)
 {
@@ -299,7 +299,7 @@ static int cuda_count(void *opened, uint32_t *count_out, struct vendor_problem *
     return 0;
 }
 
-/* No process can create a context on a device whose compute mode is PROHIBITED. */
+/* Counts as usable the devices whose compute mode allows contexts: any mode but PROHIBITED. */
 static int cuda_judge(void *opened, uint32_t count, uint32_t *usable_out, char *variant,
                       struct vendor_problem *problem)
 {
@@ -386,7 +386,10 @@ static int32_t status_of(int64_t code)
     }
 }
 
-/* The toolkit's stub, and a library whose cuInit() failed, do not set the name. */
+/*
+ * Writes *name_out only if the library has a name for the code: the toolkit's stub, and a library
+ * whose cuInit() failed, have none.
+ */
 static void cuda_describe(void *opened, int64_t code, int32_t *status_out, const char **name_out)
 {
     const struct cuda_runtime *runtime = opened;
@@ -471,8 +474,8 @@ static int32_t cuda_backend_info(ds_accel_plugin_instance_t *instance,
 /* ---- the backend ---------------------------------------------------------------------------- */
 
 /*
- * The last two lines match the GPUs of Windows under WSL 2 and the GPU of a Tegra, which is not on
- * a PCI bus.
+ * Without the other nodes, /dev/dxg is enough (the GPUs of Windows under WSL 2), and so is
+ * /dev/nvmap (the GPU of a Tegra, which is not on a PCI bus).
  */
 #define HARDWARE \
     "pci 10de:03\n" \

@@ -213,7 +213,7 @@ void cuda_device_close(ds_accel_plugin_device_t *device)
 
 /* ---- the current context -------------------------------------------------------------------- */
 
-/* Fast path: most programs use one device, whose context is already current. */
+/* Checks first whether the device's context is current, as it is in most programs' calls. */
 int32_t cuda_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
                    struct ds_accel_error *error)
 {
@@ -280,8 +280,8 @@ int32_t cuda_device_synchronize(ds_accel_plugin_device_t *device, struct ds_acce
 }
 
 /*
- * After an error that makes the context unusable, every call in the context returns the error's
- * code.
+ * Queries the free memory only to learn the call's code: after an error that makes the context
+ * unusable, every call in the context returns that error.
  */
 int32_t cuda_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
@@ -343,7 +343,8 @@ int32_t cuda_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uin
 /* ---- CUDA_VISIBLE_DEVICES ------------------------------------------------------------------- */
 
 /*
- * State of a search in the variable's current value, which may list devices by number or by name.
+ * A search for the device at position wanted of CUDA_VISIBLE_DEVICES in this process, whose value
+ * may list devices by number or by name.
  */
 struct visible_list {
     uint32_t wanted;
@@ -372,12 +373,12 @@ static int look_at_token(void *user_data, const char *token)
 }
 
 /*
- * A child process reads the variable as this process did, with the same CUDA_DEVICE_ORDER, so
- * numbers from this process's list are valid in the child. Without a list, the token is the
- * driver's number of the device. The driver also counts devices that are divided or unusable, which
- * the plugin leaves out: the plugin's numbers match the driver's numbers only if there are no such
- * devices. A part of a device has no number. In all other cases the token is the UUID, which is
- * always valid.
+ * Writes the text that selects the device in a child's CUDA_VISIBLE_DEVICES. If the variable is set
+ * in this process and contains only numbers, the text is the device's number in it: the child has
+ * the same CUDA_DEVICE_ORDER, so the number means the same device. If the variable is unset, the
+ * text is the device's index, but only if the driver has the same number for the device: the driver
+ * also counts devices that are divided or unusable, which the plugin does not list. Otherwise, and
+ * for a part of a device, which has no number, the text is the UUID.
  */
 int cuda_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size)

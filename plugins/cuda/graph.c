@@ -95,8 +95,8 @@ int32_t cuda_graph_launch(ds_accel_plugin_device_t *device, void *exec, void *na
 }
 
 /*
- * Before CUDA 12 the function of this name had other arguments, which no available header declares:
- * with such a driver the plugin requests a new instantiation of the graph, which is always correct.
+ * Before CUDA 12 cuGraphExecUpdate() had other arguments, and the plugin does not call it. With
+ * such a driver the result tells the caller to instantiate the graph again, which always works.
  */
 int32_t cuda_graph_exec_update(ds_accel_plugin_device_t *device, void *exec, void *native,
                                uint32_t *result_out, struct ds_accel_error *error)

@@ -15,7 +15,8 @@
 #include "plugin.h"
 
 /*
- * Finds the device at the other end if it is a whole device of this instance: parts have no NVLink.
+ * Returns the index of the instance's device with this PCI address, or -1. A part of a device has
+ * its device's address but no NVLink, so parts are skipped.
  */
 static int32_t find_peer(const ds_accel_plugin_instance_t *instance, const char *address)
 {
@@ -49,7 +50,7 @@ static void tell_peer(const ds_accel_plugin_instance_t *instance, nvml_device_t 
         cuda_pci_address(pci.address, address, sizeof(link->peer_pci_address))) {
         link->peer_index = find_peer(instance, address);
         if (link->peer_index >= 0) {
-            address[0] = '\0'; /* the address alone does not identify the other end */
+            address[0] = '\0'; /* peer_index identifies the other end */
         }
     } else if (nvml->nvmlDeviceGetNvLinkRemoteDeviceType != NULL &&
                nvml->nvmlDeviceGetNvLinkRemoteDeviceType(device, number, &kind) == NVML_SUCCESS &&
@@ -58,7 +59,7 @@ static void tell_peer(const ds_accel_plugin_instance_t *instance, nvml_device_t 
     }
 }
 
-/* NVML's fields about a device's NVLinks; all zero if NVML does not support these fields. */
+/* What NVML's fields report about a device's NVLinks; 0 in a member without such a field. */
 struct nvlinks {
     nvml_device_t device;
     uint64_t count;
@@ -112,7 +113,10 @@ static uint32_t has_versions(const struct cuda_runtime *runtime)
     return driver[0] >= 570;
 }
 
-/* If no field reports the number of links, count links until NVML rejects a link number. */
+/*
+ * Reads the fields into *all. If no field reports the number of links, tries the numbers from 0 on
+ * until NVML has no state for one.
+ */
 static void ask_links(const struct cuda_runtime *runtime, struct nvlinks *all)
 {
     const struct nvml_api *nvml = &runtime->nvml;

@@ -3,9 +3,10 @@
 /*
  * Allocations, copies and fills.
  *
- * While any stream is captured in mode global or thread-local, the driver treats allocating and
- * freeing as errors. The plugin's own calls are not part of a capture, so the plugin relaxes the
- * thread's capture mode for the duration of the call.
+ * While a stream is captured in mode global or thread-local, the driver rejects calls that allocate
+ * or free memory, in all threads or in the capturing thread. These calls of the plugin are no part
+ * of the captured work, so the plugin makes them with the thread's capture mode relaxed, in which
+ * the driver accepts them.
  */
 #include "plugin.h"
 
@@ -108,7 +109,10 @@ int32_t cuda_free_async(ds_accel_plugin_device_t *device, void *native_stream, v
     return DS_ACCEL_OK;
 }
 
-/* The driver keeps freed memory only in the device's pool; without pools it keeps no memory. */
+/*
+ * The driver keeps freed memory only in the device's pool. A driver without pools has nothing to
+ * trim.
+ */
 int32_t cuda_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                   struct ds_accel_error *error)
 {
@@ -159,7 +163,8 @@ int32_t cuda_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
 }
 
 /*
- * Write-combining is chosen when memory is allocated: the flag has no effect on registered memory.
+ * Ignores DS_ACCEL_PINNED_WRITE_COMBINED: only an allocation can choose write-combining, not the
+ * registration of existing memory.
  */
 int32_t cuda_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                            uint32_t flags, struct ds_accel_error *error)
@@ -200,8 +205,8 @@ int32_t cuda_host_device_pointer(ds_accel_plugin_device_t *device, void *host_po
 /* ---- copies and fills ----------------------------------------------------------------------- */
 
 /*
- * The driver has a function for each direction; for other copies it infers the direction from the
- * unified addresses.
+ * The driver has a function for each direction in which a device takes part. All other kinds (host
+ * to host, INFER) use cuMemcpyAsync(), which infers the direction from the addresses.
  */
 int32_t cuda_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                         const void *source, uint64_t size_bytes, uint32_t kind,

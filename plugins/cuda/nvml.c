@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * NVML reports facts about a device without a context. The plugin finds a device by its UUID, which
- * is the same in CUDA and in NVML regardless of CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER. The
- * UUID of a part of a device (MIG) has the prefix MIG-, by which NVML distinguishes parts from
- * devices.
+ * is the same in CUDA and in NVML regardless of CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, or else
+ * by its PCI address. For a part of a device (MIG), NVML expects the UUID with the prefix MIG-,
+ * while CUDA may report it with GPU-.
  */
 #include "plugin.h"
 
@@ -87,8 +87,8 @@ void nvml_close(struct cuda_runtime *runtime)
 /* ---- finding a device ----------------------------------------------------------------------- */
 
 /*
- * Returns NULL if NVML does not find the device. Writes the part's UUID to uuid_text if NVML finds
- * the part only by that UUID.
+ * Returns NULL if NVML does not find the device. Writes to uuid_text the UUID under which NVML
+ * finds the device or part, otherwise the identity's UUID.
  */
 static nvml_device_t find(const struct cuda_runtime *runtime,
                           const struct ds_accel_device_identity *identity, char *uuid_text,
@@ -142,7 +142,7 @@ static void add_part(const struct nvml_api *nvml, nvml_device_t *device,
             nvml->nvmlDeviceGetUUID(whole, identity->parent_uuid_text,
                                     sizeof(identity->parent_uuid_text));
         }
-        *device = whole; /* index and node describe the whole device */
+        *device = whole; /* the caller reads index and node, which only a whole device has */
     }
 }
 
@@ -211,7 +211,7 @@ int nvml_ask_fields(const struct nvml_api *nvml, nvml_device_t device, nvml_fiel
                     unsigned int count)
 {
     for (unsigned int i = 0; i < count; i++) {
-        fields[i].result = -1; /* a field that NVML does not write has no value */
+        fields[i].result = -1; /* stays if NVML does not write the field, which then has no value */
     }
     return nvml->nvmlDeviceGetFieldValues != NULL &&
            nvml->nvmlDeviceGetFieldValues(device, (int)count, fields) == NVML_SUCCESS;

@@ -154,7 +154,7 @@ struct nvml_api {
     nvml_result_t (*nvmlDeviceGetCurrPcieLinkWidth)(nvml_device_t device, unsigned int *width);
     nvml_result_t (*nvmlDeviceGetComputeRunningProcesses_v3)(nvml_device_t device,
                                                              unsigned int *count, void *processes);
-    /* Never called: the presence of these two functions shows the size of a process record. */
+    /* Never called: which of these two functions exist shows the size of a process record. */
     nvml_result_t (*nvmlDeviceGetConfComputeMemSizeInfo)(nvml_device_t device, void *info);
     nvml_result_t (*nvmlDeviceGetRunningProcessDetailList)(nvml_device_t device, void *list);
     nvml_result_t (*nvmlDeviceGetMigMode)(nvml_device_t device, unsigned int *current,

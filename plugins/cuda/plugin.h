@@ -42,8 +42,8 @@ struct cuda_device {
     const struct cuda_api *api;
     cu_context_t context;
     cu_device_t device;
-    uint32_t is_borrowed; /* the context belongs to the program */
-    uint32_t has_pools;
+    uint32_t is_borrowed;   /* the context belongs to the program */
+    uint32_t has_pools;     /* the device has memory pools, which mem_alloc_async uses */
     uint32_t has_vmem_rdma; /* cuMemCreate() accepts the flag for network cards */
     uint32_t has_dmabuf;
     int major;
@@ -77,8 +77,8 @@ static inline cu_pointer_t cuda_address(const void *pointer)
     } while (0)
 
 /*
- * Destroying functions return no status: the macro logs a failure, except on a lost device, where
- * every call fails.
+ * For destroying functions, which return no status: logs a failure of the call. On a lost device,
+ * where every call fails, nothing is logged.
  */
 #define CUDA_END(device, code, ...) \
     do { \
@@ -105,7 +105,7 @@ void cuda_driver_version(const struct cuda_runtime *runtime, char *text, size_t 
 /* nvml.c */
 void nvml_open(struct cuda_runtime *runtime);
 void nvml_close(struct cuda_runtime *runtime);
-/* Adds NVML's facts to a device that CUDA has reported. */
+/* Adds what NVML reports about a device to its identity, where CUDA's facts are already set. */
 void nvml_identify(const struct cuda_runtime *runtime, struct ds_accel_device_identity *identity);
 /* Returns true if NVML lists exactly this many devices and none of them is divided into parts. */
 int nvml_has_only(const struct cuda_runtime *runtime, uint32_t count);
@@ -269,8 +269,8 @@ static inline void cuda_unrelax(const struct cuda_api *api, int mode)
 }
 
 /*
- * Makes a call that the driver would reject during a capture of another stream, with the thread's
- * capture mode relaxed; code is a variable that receives the result.
+ * Makes the call with the thread's capture mode relaxed, for calls that the driver would otherwise
+ * reject while another stream captures. The variable code receives the call's result.
  */
 #define CUDA_RELAXED(api, code, call) \
     do { \

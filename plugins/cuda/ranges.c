@@ -15,7 +15,7 @@ struct cuda_range_name {
     struct cuda_range_name *next;
     struct cuda_range_name *categories; /* categories of a domain */
     nvtx_domain_t domain;
-    uint32_t category; /* category number, from 1 on */
+    uint32_t category; /* number of a category in its domain, from 1 on */
     char text[];
 };
 
@@ -81,8 +81,9 @@ static struct cuda_range_name *add_name(struct cuda_range_name **list, const cha
 }
 
 /*
- * Finds the domain with that name ("" is the default domain) and the category's number in the
- * domain. Caller holds the runtime's lock. -1: out of memory.
+ * Finds, or registers with NVTX, the domain with that name ("" is the default domain) and the
+ * category in that domain (NULL: number 0, no category). Returns 0, or -1 when out of memory.
+ * Caller holds the runtime's lock.
  */
 static int find_place(struct cuda_runtime *runtime, const char *domain, const char *category,
                       nvtx_domain_t *domain_out, uint32_t *category_out)

@@ -149,7 +149,7 @@ static uint64_t per_second(uint64_t from, uint64_t to, uint64_t elapsed_ns)
     return (uint64_t)((double)(to - from) * 1e9 / (double)elapsed_ns);
 }
 
-/* Caller holds the runtime's lock. */
+/* Computes new rates if enough time has passed since the last. Caller holds the runtime's lock. */
 static void note_traffic(struct cuda_traffic *traffic, uint64_t now_ns, uint64_t sent,
                          uint64_t received)
 {
@@ -172,8 +172,8 @@ static void note_traffic(struct cuda_traffic *traffic, uint64_t now_ns, uint64_t
 }
 
 /*
- * Reads counters and clock while holding the lock: a reading by another thread in between would
- * make the counters appear to decrease, or the interval appear too short.
+ * Holds the lock from reading the counters and the clock until they are stored. Otherwise another
+ * thread could store a later reading first: the counters would seem to decrease.
  */
 static void read_traffic(struct cuda_runtime *runtime, nvml_device_t device, uint32_t device_index,
                          struct ds_accel_telemetry *telemetry)
@@ -223,8 +223,8 @@ int32_t nvml_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 /* ---- processes ------------------------------------------------------------------------------ */
 
 /*
- * The driver reports pids of the host's PID namespace; a process outside this process's namespace
- * has no pid here.
+ * Returns the pid that the driver reports, or 0 if this process's /proc has no such process: the
+ * driver reports pids of the host's PID namespace, and this process may be in another namespace.
  */
 static int32_t visible_pid(unsigned int pid)
 {
@@ -245,7 +245,7 @@ static void fill_process(const nvml_process_t *from, struct ds_accel_process *pr
 
 #define FIRST_ROOM 64u
 #define PROCESS_LIMIT 65536u
-#define ROOM_TRIES 4 /* processes may start between counting and listing */
+#define ROOM_TRIES 4 /* attempts with a larger buffer, as more processes may start meanwhile */
 
 static int32_t fail_nvml(const struct nvml_api *nvml, nvml_result_t code, uint32_t device_index,
                          struct ds_accel_error *error)
@@ -265,9 +265,11 @@ static int32_t fail_nvml(const struct nvml_api *nvml, nvml_result_t code, uint32
 }
 
 /*
- * Early R535 drivers write records of 32 bytes, although every header declares 24: the record ends
- * with a member for memory protected by confidential computing. These drivers export the function
- * that was introduced with the member, but not yet the function's replacement.
+ * Early R535 drivers write process records of 32 bytes instead of the 24 that every header
+ * declares: their record has one more member, for memory protected by confidential computing.
+ * These drivers are recognized by two functions: they export
+ * nvmlDeviceGetConfComputeMemSizeInfo(), introduced with that member, but not
+ * nvmlDeviceGetRunningProcessDetailList(), which replaced the member.
  */
 #define LONG_RECORD_BYTES 32u
 
@@ -280,8 +282,9 @@ static size_t record_bytes(const struct nvml_api *nvml)
 }
 
 /*
- * Returns a malloc() buffer with all processes of the device, record_bytes() each, always large
- * enough for the longer records. On NULL, *code_out is NVML's code, or success when out of memory.
+ * Returns a buffer of malloc() with the records of all processes that use the device, each of
+ * record_bytes() bytes. The buffer has room for long records in any case. NULL: *code_out is NVML's
+ * code, or NVML_SUCCESS if malloc() failed.
  */
 static unsigned char *list_processes(const struct nvml_api *nvml, nvml_device_t device,
                                      unsigned int *count_out, nvml_result_t *code_out)

@@ -90,7 +90,7 @@ int32_t cuda_vmem_release(ds_accel_plugin_device_t *device, void *address, uint6
     return DS_ACCEL_OK;
 }
 
-/* The object that native points to. */
+/* Physical memory: the argument native of the functions below points to such a struct. */
 struct physical {
     uint64_t piece_bytes;
     uint64_t piece_count;
@@ -106,7 +106,7 @@ static void release(ds_accel_plugin_device_t *device, struct physical *memory)
     free(memory);
 }
 
-/* The minimum size that can be mapped, which is the size of a piece. */
+/* Writes the size of a piece: the minimum size of memory, or size_bytes for exportable memory. */
 static int32_t piece_size(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                           uint64_t *piece_bytes_out, struct ds_accel_error *error)
 {
@@ -143,8 +143,8 @@ static int32_t make_pieces(ds_accel_plugin_device_t *device, struct physical *me
 }
 
 /*
- * A request for more memory than the device has fails before the first piece is created, so that a
- * request that cannot succeed uses no memory of other programs on the device.
+ * Fails if the request exceeds the device's free memory. Checked before the first piece is created:
+ * a request that cannot succeed would otherwise take memory from other programs for a while.
  */
 static int32_t check_room(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                           struct ds_accel_error *error)

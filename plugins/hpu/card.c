@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A process uses Synapse once, and acquires a module once. Several instances of this plugin may
+ * A process can start Synapse only once, and acquire each module only once. Several instances may
  * exist at the same time, so this file counts their shared state: whether this plugin started
  * Synapse, and how many instances use a card. The card's record also contains the host memory that
  * the card can access, because a buffer that one instance has mapped is mapped for every other
@@ -145,8 +145,8 @@ static void forget_card(struct hpu_card *card)
 }
 
 /*
- * Releases a module. A card that Synapse does not release stays in the list, and the next
- * device_open uses it.
+ * Releases the module. If Synapse fails to, the card stays in the process's list, so that the next
+ * device_open uses it without acquiring the module again.
  */
 static void release(struct hpu_runtime *runtime, struct hpu_card *card)
 {

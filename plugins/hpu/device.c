@@ -19,8 +19,8 @@ static int get_attribute(struct hpu_runtime *runtime, uint32_t module, int32_t a
 }
 
 /*
- * Returns the generation for a PCI device id. Used if Synapse has no attributes by module, or the
- * device type is unknown.
+ * Returns the Gaudi generation (1, 2 or 3) for the PCI ID of a device; 0: not known. Used if
+ * Synapse cannot report a module's attributes, or reports an unknown device type.
  */
 static uint32_t generation_by_pci(struct hpu_runtime *runtime, const char *pci_address)
 {
@@ -52,9 +52,9 @@ static uint32_t generation_by_pci(struct hpu_runtime *runtime, const char *pci_a
 
 /*
  * Returns 1, 2 or 3 for Gaudi, Gaudi 2 or Gaudi 3; 0: another generation, or not known. Releases
- * number the device types differently: the public SynapseAI_Core counts Gaudi and Gaudi 2 from 0.
- * Those numbers are not used in the numbering that the plugin supports, so they cannot be mistaken
- * for another type.
+ * of Synapse number the device types differently: SynapseAI_Core has 0 for Gaudi and 1 for Gaudi 2.
+ * The plugin does not use these numbers. SYN_GAUDI, SYN_GAUDI2 and SYN_GAUDI3 differ from them, so
+ * it falls back to the PCI device id instead of mistaking the type.
  */
 static uint32_t find_generation(struct hpu_runtime *runtime, const struct hpu_module *module)
 {
@@ -200,7 +200,8 @@ int32_t hpu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel
 }
 
 /*
- * After a reset, every call on the card returns synDeviceReset, so any call can detect the reset.
+ * Queries the free memory only to learn the call's status: after the card was reset, every call
+ * returns synDeviceReset.
  */
 int32_t hpu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {

@@ -191,7 +191,7 @@ static void open_hlml(struct hpu_runtime *runtime, const struct ds_accel_host *h
         vendor_log(host, DS_ACCEL_LOG_INFO, "no telemetry: hlml_init(): %d", code);
         return;
     }
-    /* If HLML was initialized before, the code that initialized it also shuts it down. */
+    /* 1: HLML was initialized by other code of the process, which must also shut it down. */
     runtime->has_hlml = code == HLML_OK ? 2 : 1;
 }
 
@@ -214,8 +214,8 @@ static int open_synapse(struct hpu_runtime *runtime, struct vendor_problem *prob
         return -1;
     }
     /*
-     * There are two functions that create a stream; the function that is present shows the
-     * generation.
+     * Newer releases create streams with synStreamCreateGeneric(), older releases with
+     * synStreamCreate(): both symbols are optional, but one of them must exist.
      */
     if (runtime->syn.synStreamCreateGeneric == NULL && runtime->syn.synStreamCreate == NULL) {
         return vendor_problem_set(problem, DS_ACCEL_REASON_SYMBOL_MISSING,
@@ -267,10 +267,10 @@ static int count_devices(void *state, uint32_t *count_out, struct vendor_problem
 }
 
 /*
- * A module can be acquired by one process only. A probe that acquired it would block other
- * processes, so the plugin searches /proc for a process that has the module's node open. What /proc
- * shows depends on the user; if the holder is not visible, device_open fails with ERR_BUSY instead.
- * The calling program itself does not count as a holder.
+ * Reports DEVICE_BUSY if every module is acquired by another process. A probe that tried to acquire
+ * the modules would block other processes, so the plugin searches /proc for processes that have a
+ * module's node open; the calling program does not count. An unprivileged user does not see other
+ * users' open files: then the module counts as usable, and device_open fails with ERR_BUSY.
  */
 static int judge(void *state, uint32_t count, uint32_t *usable_out, char *variant,
                  struct vendor_problem *problem)
@@ -338,10 +338,7 @@ static int32_t backend_info(ds_accel_plugin_instance_t *instance,
         parse_version(version, info->driver_version);
     }
     version[0] = '\0';
-    /*
-     * The field is the driver's version. If the driver's file was not readable, Synapse's version
-     * is used instead.
-     */
+    /* If sysfs did not have the kernel driver's version, ask Synapse for it. */
     if (info->driver_version[0] == 0 && runtime->syn.synDriverGetVersion != NULL &&
         runtime->syn.synDriverGetVersion(version, (int)sizeof(version)) == SYN_SUCCESS) {
         version[sizeof(version) - 1] = '\0';

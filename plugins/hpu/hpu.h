@@ -36,7 +36,7 @@ struct hpu_runtime {
     struct vendor_lib library;
     struct synapse syn;
     struct hlml hlml;
-    uint32_t has_hlml;
+    uint32_t has_hlml;      /* 0: HLML is unusable; 2: close() must call hlml_shutdown() */
     uint32_t has_no_device; /* synInitialize() reported no device */
     uint32_t module_count;  /* number of visible modules, in the order of the instance's devices */
     struct hpu_module modules[HPU_MODULES];
@@ -46,7 +46,7 @@ struct hpu_runtime {
 
 /* Host memory that a card can access. */
 #define HPU_MAP_PINNED 1u     /* synHostMalloc() */
-#define HPU_MAP_REGISTERED 2u /* synHostMap() for the caller */
+#define HPU_MAP_REGISTERED 2u /* synHostMap() for mem_register */
 #define HPU_MAP_TEMPORARY 3u  /* synHostMap() for copies in flight */
 #define HPU_MAP_STAGING 4u    /* synHostMalloc() for one copy in flight */
 #define HPU_MAP_STUCK 5u      /* synHostUnmap() failed: the map is unusable and blocks its range */
@@ -56,10 +56,10 @@ struct hpu_map {
     uintptr_t base;
     uint64_t size_bytes;
     uint32_t kind;
-    uint32_t hold_count; /* copies in flight that use the map; only for the last two kinds */
+    uint32_t hold_count; /* copies in flight that use the map; only if temporary or staging */
 };
 
-/* A copy in flight. It needs its map until the event is reached. */
+/* A copy in flight. The map must stay until the event, recorded after the copy, is reached. */
 struct hpu_hold {
     struct hpu_hold *next;
     struct hpu_map *map;
@@ -91,8 +91,8 @@ int hpu_problem(struct hpu_runtime *runtime, syn_status code, const char *call,
 int hpu_process_begin(struct hpu_runtime *runtime, struct vendor_problem *problem);
 void hpu_process_end(struct hpu_runtime *runtime);
 /*
- * Acquires a module, or adds a user to the acquired module. Returns the vendor's status; *card_out
- * is set if it is 0.
+ * Acquires a module, or adds a user if this process has acquired it already. Returns Synapse's
+ * status; sets *card_out only if the status is SYN_SUCCESS.
  */
 syn_status hpu_card_get(struct hpu_runtime *runtime, uint32_t module, struct hpu_card **card_out);
 void hpu_card_put(struct hpu_runtime *runtime, struct hpu_card *card);
@@ -102,9 +102,9 @@ void hpu_card_put(struct hpu_runtime *runtime, struct hpu_card *card);
 /* Fills runtime->modules with the visible modules. Returns -1 with *problem set on failure. */
 int hpu_modules_list(struct hpu_runtime *runtime, uint32_t count, struct vendor_problem *problem);
 /*
- * Returns the number of processes that have the module's node open, as far as /proc shows, and the
- * first process's name. If only_others is true, the calling program (vendor_is_asking()) is not
- * counted.
+ * Returns the number of processes that have the module's node open, as far as /proc shows. Writes
+ * the pids of up to capacity such processes to pids, and the first one's name to first_name. If
+ * only_others is true, the calling program (vendor_is_asking()) is not counted.
  */
 uint32_t hpu_module_holders(const struct ds_accel_host *host, const struct hpu_module *module,
                             int only_others, int32_t *pids, uint32_t capacity, char *first_name,
@@ -150,13 +150,13 @@ static inline uint64_t hpu_address(const void *pointer)
 struct hpu_stream {
     syn_stream lanes[HPU_LANES]; /* one stream in all entries, or three streams */
     uint32_t lane_count;         /* 1 or 3 */
-    uint32_t last;  /* the lane used last; the end of its work is the end of the stream's work */
+    uint32_t last;  /* the lane used last: when its work is done, all work of the stream is done */
     syn_event turn; /* the event that orders lanes; used with three lanes */
 };
 
 /*
- * Returns the lane for a direction, ordered after the stream's earlier work. Caller holds
- * card->lock.
+ * Writes the Synapse stream of a lane to *native_out, after making it wait for the earlier work of
+ * the other lanes. Caller holds card->lock.
  */
 syn_status hpu_stream_turn(struct hpu_runtime *runtime, struct hpu_stream *stream, uint32_t lane,
                            syn_stream *native_out);
@@ -166,15 +166,16 @@ int32_t hpu_stream_wait(ds_accel_plugin_device_t *device, struct hpu_stream *str
 /* ---- host memory that a card can access (maps.c); the caller holds the card's lock ---------- */
 
 struct hpu_map *hpu_map_find(struct hpu_card *card, uintptr_t address);
-/* Returns how many of size_bytes from address on precede the next map; address is in no map. */
+/* Returns how many of the size_bytes from address on are in no map, up to the next map. The caller
+ * knows that address itself is in no map. */
 uint64_t hpu_map_gap(struct hpu_card *card, uintptr_t address, uint64_t size_bytes);
-/* Adds a record only: the caller maps the memory. Returns NULL when out of memory. */
+/* Adds only the record of a map: the caller maps the memory. Returns NULL when out of memory. */
 struct hpu_map *hpu_map_add(struct hpu_card *card, const void *base, uint64_t size_bytes,
                             uint32_t kind);
 void hpu_map_remove(struct hpu_card *card, struct hpu_map *map);
 /*
- * Unmaps or frees the memory that the plugin mapped, and removes the record. If unmapping fails,
- * the map becomes stuck.
+ * Unmaps the memory, or frees staging memory, and removes the record. If unmapping fails, the
+ * record stays as HPU_MAP_STUCK, and the function returns Synapse's status.
  */
 syn_status hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map);
 /* Keeps the map until the work currently queued on the stream is done. */
@@ -186,7 +187,8 @@ struct hpu_map *hpu_maps_clear(struct hpu_runtime *runtime, struct hpu_card *car
 /* Drops the maps of finished copies; if is_all is true, waits for all copies first. */
 void hpu_card_reap(struct hpu_runtime *runtime, struct hpu_card *card, int is_all);
 void hpu_card_forget(struct hpu_runtime *runtime, struct hpu_card *card);
-/* Called without the card's lock, before the plugin reports work as done. */
+/* Takes the card's lock itself, and drops the maps of finished copies. Must be called before the
+ * plugin reports work as done. */
 void hpu_maps_reap(ds_accel_plugin_device_t *device);
 
 /* ---- functions of the table ----------------------------------------------------------------- */

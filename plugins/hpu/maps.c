@@ -9,11 +9,12 @@
  *      any call that could report the copy as done -> reap: event reached? -> unmap
  *
  * The range belongs to the program, which may free it as soon as the plugin reports the copy as
- * done. A stale map would let a later buffer at that address use the former buffer's pages.
- * Therefore the plugin drops such maps before it reports completion, and a new copy reuses a map of
- * its range only while a copy in flight proves that the memory is still the same.
+ * done. A map that remained would let a later buffer at that address use the former buffer's pages.
+ * Therefore the plugin drops temporary maps before it reports completion, and a new copy reuses a
+ * temporary map only while an earlier copy that uses the map is in flight: until then the program
+ * may not free the memory.
  *
- * Callers of all functions hold the card's lock.
+ * Callers hold the card's lock, except callers of hpu_maps_reap(), which takes the lock itself.
  */
 #include "hpu.h"
 
@@ -72,7 +73,10 @@ syn_status hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, stru
     } else {
         code = runtime->syn.synHostUnmap(card->id, hpu_pointer(map->base));
     }
-    /* A lost device has no maps; staging memory that Synapse does not free is leaked. */
+    /*
+     * On a lost device the map is gone, so the record is removed too. Staging memory has no address
+     * of the program that could be blocked: if Synapse does not free it, it is leaked.
+     */
     if (code != SYN_SUCCESS && code != SYN_DEVICE_RESET && map->kind != HPU_MAP_STAGING) {
         map->kind = HPU_MAP_STUCK;
         return code;
@@ -115,9 +119,9 @@ static void give_spare(struct hpu_card *card, struct hpu_hold *hold)
 }
 
 /*
- * Keeps the map until the work currently queued on the stream is done. If no event can be recorded,
- * the function waits for the work; if the wait fails too, the map remains until the card is
- * released.
+ * Adds a hold to the map until the work that is queued on the stream now is done. If no event can
+ * be recorded, the function waits for the work and adds no hold; if the wait fails too, it counts a
+ * hold that nothing ends, so the map remains until the card is released.
  */
 void hpu_map_hold(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map,
                   syn_stream stream)
@@ -205,7 +209,7 @@ void hpu_card_forget(struct hpu_runtime *runtime, struct hpu_card *card)
     while (card->maps != NULL) {
         struct hpu_map *map = card->maps;
 
-        /* synDeviceRelease() releases the remaining maps. */
+        /* If the map cannot be dropped, only the record is: synDeviceRelease() releases the map. */
         if (map->kind == HPU_MAP_PINNED || hpu_map_drop(runtime, card, map) != SYN_SUCCESS) {
             hpu_map_remove(card, map);
         }

@@ -16,7 +16,7 @@ int32_t hpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **
     if (status != DS_ACCEL_OK) {
         return status;
     }
-    /* The ABI requires an alignment that no header of Synapse promises. */
+    /* The ABI requires an alignment, which Synapse's headers do not promise: check the address. */
     if (address % HPU_ALIGN_BYTES != 0 || address == 0) {
         runtime->syn.synDeviceFree(hpu_card(device)->id, address, 0);
         return plugin_fail(error, DS_ACCEL_ERR_DRIVER,
@@ -159,12 +159,12 @@ int32_t hpu_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
-/* A copy in progress. It is made in pieces, because maps begin and end within its range. */
+/* A copy that is being submitted, in pieces: each piece lies in one map. */
 struct copy {
     struct hpu_runtime *runtime;
     struct hpu_card *card;
     struct hpu_stream *stream;
-    const char *call; /* name of the function that failed */
+    const char *call; /* Synapse's function called last, for the error message */
     uint32_t lane;
     int32_t direction;
 };
@@ -185,8 +185,8 @@ static syn_status submit(struct copy *copy, uint64_t source, uint64_t size_bytes
 }
 
 /*
- * Memory that cannot be mapped, such as a read-only page, can still be the source of a copy: the
- * plugin copies it to memory allocated by Synapse.
+ * For a copy to the card from memory that cannot be mapped, such as a read-only page: copies the
+ * bytes to memory that Synapse allocates, from which the card can copy.
  */
 static syn_status stage(struct copy *copy, uintptr_t host, uint64_t size_bytes,
                         struct hpu_map **map_out)
@@ -233,9 +233,9 @@ static syn_status map_piece(struct copy *copy, uintptr_t host, uint64_t size_byt
 }
 
 /*
- * Returns the map that contains the next bytes, created if necessary, and the number of these
- * bytes. An existing temporary map is usable only if its copy is not done; a stuck map must be
- * removed first.
+ * Writes the map that contains the bytes from host on to *map_out, created if necessary, and
+ * reduces *size_bytes to the bytes in that map. Drops a temporary map first if its copies are done
+ * (maps.c says why), and a stuck map in any case; if that fails, returns Synapse's status.
  */
 static syn_status find_piece(struct copy *copy, uintptr_t host, uint64_t *size_bytes,
                              struct hpu_map **map_out)
@@ -300,7 +300,7 @@ static syn_status copy_host(struct copy *copy, uintptr_t host, uint64_t device_a
     return SYN_SUCCESS;
 }
 
-/* Synapse has no copy from host to host: the host copies after the stream's earlier work. */
+/* Synapse has no copy from host to host: waits for the stream's earlier work, then copies. */
 static int32_t copy_on_host(ds_accel_plugin_device_t *device, struct hpu_stream *stream,
                             void *destination, const void *source, uint64_t size_bytes,
                             struct ds_accel_error *error)
@@ -342,8 +342,8 @@ int32_t hpu_copy_async(ds_accel_plugin_device_t *device, void *native_stream, vo
 }
 
 /*
- * Synapse's fill functions have the stream as last argument. On older streams, fills use the lane
- * of copies within the card, because the headers do not say which lanes accept fills.
+ * Synapse's fill functions have the stream as last argument. With three lanes, fills use the lane
+ * of copies within the card; Synapse's headers do not say which kinds of streams accept fills.
  */
 int32_t hpu_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                        uint32_t pattern, uint32_t pattern_bytes, uint64_t count,

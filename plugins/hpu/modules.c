@@ -72,7 +72,8 @@ static void read_pci_address(const struct ds_accel_host *host, const char *class
     }
 }
 
-/* Reads one entry of a class: whether the device is this vendor's, and which card it is. */
+/* Reads one entry of a class. Returns 1 with *node filled if the device is a card of this vendor,
+ * otherwise 0. */
 static int read_node(const struct ds_accel_host *host, const char *class, const char *prefix,
                      const char *dev, const char *entry, struct node *node)
 {
@@ -125,7 +126,7 @@ static uint32_t scan_class(const struct ds_accel_host *host, const char *class, 
     return count;
 }
 
-/* Scans the newer class, or else the older class: a driver creates nodes in only one of them. */
+/* Scans the class accel of newer drivers, and if it has no card, habanalabs of older drivers. */
 static uint32_t scan_nodes(const struct ds_accel_host *host, struct node *found, uint32_t capacity)
 {
     uint32_t count = scan_class(host, "accel", "accel", "/dev/accel/", found, capacity);
@@ -173,7 +174,8 @@ static unsigned hlml_count(struct hpu_runtime *runtime)
     return count < HPU_MODULES ? count : HPU_MODULES;
 }
 
-/* Lists modules if Synapse lacks synDeviceGetModuleIDs: HLML's modules, or numbers from 0. */
+/* If Synapse lacks synDeviceGetModuleIDs(): lists the modules of HLML, or without HLML's list count
+ * modules, numbered from 0. */
 static void list_ids_otherwise(struct list *list, uint32_t count)
 {
     unsigned known = hlml_count(list->runtime);
@@ -226,8 +228,8 @@ static int bad_value(struct vendor_problem *problem, const char *variable, const
 }
 
 /*
- * Adds a module to the list. A number without a module is ignored; a repeated module is listed
- * once.
+ * Adds the module of one number of HABANA_VISIBLE_MODULES. Ignores a number that no module has and
+ * a repeated number. Returns 1 with the problem set if the token is not a number.
  */
 static int take_module(void *user_data, const char *token)
 {
@@ -244,7 +246,7 @@ static int take_module(void *user_data, const char *token)
     return 0;
 }
 
-/* Applies HLS_MODULE_ID, which launchers set to the one module of this rank. */
+/* Applies HLS_MODULE_ID, which launchers of distributed jobs set to the process's only module. */
 static int take_own_module(struct list *list)
 {
     const char *text = getenv(HPU_MODULE);

@@ -40,8 +40,8 @@ static void destroy_lanes(struct hpu_runtime *runtime, struct hpu_stream *stream
 }
 
 /*
- * For the older generation: creates one Synapse stream for each kind of work, and the event that
- * orders them.
+ * For older Synapse releases: creates a Synapse stream for each lane, and the event that orders the
+ * lanes.
  */
 static syn_status create_lanes(struct hpu_runtime *runtime, struct hpu_card *card,
                                struct hpu_stream *stream)
@@ -88,7 +88,8 @@ int32_t hpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
 }
 
 /*
- * Waits for all lanes: the lane used last is ordered after the others only if all calls succeeded.
+ * Waits for each lane. The lane used last would be enough if all calls that order it after the
+ * others had succeeded, which is not certain.
  */
 static syn_status wait_lanes(struct hpu_runtime *runtime, const struct hpu_stream *stream)
 {

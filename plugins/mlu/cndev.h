@@ -103,8 +103,9 @@ struct cndev_power {
 };
 
 /*
- * The first members of a struct that grew with the versions. The member for memory is a transfer
- * rate in the header of version 6 and a clock in older headers, so the plugin does not report it.
+ * cndevFrequencyInfo: its first members, and room for the members that newer versions add.
+ * memory_rate is a transfer rate in the header of version 6 and a clock in older headers, so the
+ * plugin does not report it.
  */
 struct cndev_frequency {
     int32_t version;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Cambricon's profiler ranges. CNPX is a header that fills a table of functions:
- * cnpxInitInternal(), exported by the process or by the library in CNPX_LIB_PATH, writes its
- * functions after the version. The order of the table is that of cnpx's header of version 5; later
- * versions only append.
+ * Cambricon's profiler ranges (CNPX). A library that the process has loaded, or the library in
+ * CNPX_LIB_PATH, exports cnpxInitInternal(). The caller passes a table that begins with state and
+ * version, and the function writes the addresses of the profiler's functions after these, in the
+ * order of version 5 of CNPX's header. Later versions only append functions.
  */
 #ifndef DS_ACCEL_PLUGINS_MLU_CNPX_H
 #define DS_ACCEL_PLUGINS_MLU_CNPX_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define CNPX_VERSION 5
-#define CNPX_BEGUN 1 /* the caller has begun to initialize the table */
+#define CNPX_BEGUN 1 /* state of a table that the caller passes to cnpxInitInternal() */
 
 struct cnpx_api {
     volatile uint32_t state;

@@ -51,7 +51,8 @@
 #define CNRT_ATTR_PCI_DEVICE 0x407
 #define CNRT_ATTR_PCI_DOMAIN 0x408
 
-/* The first members of cnrtDeviceProp_t; its third version continues with the UUID and more. */
+/* The first members of cnrtDeviceProp_t, of which only the third version has the UUID and what
+ * follows it. */
 struct cnrt_properties {
     char name[256];
     int middle[46];
@@ -134,7 +135,7 @@ struct cnrt_api {
     cnrt_code (*cnrtTaskTopoDestroy)(void *topo);                     /* (caller) */
 
     cnrt_code (*cnrtGetPeerAccessibility)(unsigned int *can, int device, int peer);
-    /* A handle is a pointer value, which another process maps. */
+    /* *handle is the handle itself: the bytes of this pointer are sent to the other process. */
     cnrt_code (*cnrtAcquireMemHandle)(void **handle, void *pointer);
     cnrt_code (*cnrtMapMemHandle)(void **pointer, void *handle, int flags);
     cnrt_code (*cnrtUnMapMemHandle)(void *pointer);

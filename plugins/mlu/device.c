@@ -86,7 +86,8 @@ static void identify_pci(const struct cnrt_api *cnrt, uint32_t index,
     }
 }
 
-/* Reads name and UUID from the third version of the properties; other versions are shorter. */
+/* Reads name, UUID and memory size from the third version of the properties: older versions lack
+ * UUID and size. */
 static void identify_properties(const struct cnrt_api *cnrt, uint32_t index,
                                 struct ds_accel_device_identity *identity)
 {
@@ -134,8 +135,8 @@ int32_t mlu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
         identity->total_memory_bytes = (uint64_t)megabytes << 20;
     }
     /*
-     * CNDev lists every card; without CNDev, the card's number follows from the variable that hides
-     * cards.
+     * vendor_index is the card's number in the machine. CNDev lists all cards, also hidden ones;
+     * without CNDev, the number is the one in MLU_VISIBLE_DEVICES.
      */
     card = mlu_card_at(runtime, identity->pci_address);
     if (card < 0) {
@@ -209,8 +210,8 @@ int32_t mlu_device_open(ds_accel_plugin_device_t *device, uint64_t native_contex
 }
 
 /*
- * Leaves the context open, which belongs to the process: cnrtDeviceReset() would destroy objects of
- * its other users.
+ * Does not close the device's context: other code of the process uses the same context, and
+ * cnrtDeviceReset() would destroy the objects of that code.
  */
 void mlu_device_close(ds_accel_plugin_device_t *device)
 {
@@ -223,7 +224,7 @@ int32_t mlu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel
                      device->index);
 }
 
-/* Reports the support of a data type as the runtime's attribute states it. */
+/* Writes the support of a data type that the device's attribute in CNRT reports. */
 static int32_t asked(ds_accel_plugin_device_t *device, int attribute, uint32_t *support_out,
                      struct ds_accel_error *error)
 {

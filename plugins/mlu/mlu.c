@@ -196,7 +196,7 @@ static const struct cnrt_error cnrt_errors[] = {
 };
 
 /*
- * For a code that is not in the table, the name is the runtime's own text, and the number is kept.
+ * For a code that is not in the table, the name is CNRT's text for the code.
  */
 static void mlu_describe(void *opaque, int64_t code, int32_t *status_out, const char **name_out)
 {
@@ -269,7 +269,7 @@ const struct vendor_backend vendor_backend = {
     .memory_handle_bytes = sizeof(void *),
     .event_handle_bytes = sizeof(struct cnrt_ipc_notifier),
     .allocation_align_bytes = 64,
-    /* CndevInit() is not undone, and the effect of a fork is not documented */
+    /* the plugin does not undo cndevInit(), and the effect of a fork is not documented */
     .probes_in_child = 1,
 
     .open = mlu_open,
@@ -313,8 +313,8 @@ const struct vendor_backend vendor_backend = {
     .copy_peer_async = mlu_copy_peer_async,
     .fill_async = mlu_fill_async,
     /*
-     * Memory is pinned for the process, not for a device; the vendor does not document that copies
-     * from other devices are as fast.
+     * PORTABLE holds, because CNRT pins memory for the process, not for one device. The vendor does
+     * not document whether copies by other devices are as fast.
      */
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
     .fill_widths = 1,

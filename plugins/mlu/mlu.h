@@ -22,7 +22,7 @@ struct mlu_runtime {
     const struct ds_accel_host *host;
     struct vendor_lib cnrt_lib;
     struct cnrt_api cnrt;
-    cnrt_copy_async copy_async; /* one of the table's copy functions, and its name */
+    cnrt_copy_async copy_async; /* the copy function chosen from cnrt; its name follows */
     const char *copy_async_name;
     struct vendor_lib cndev_lib;
     struct cndev_api cndev;
@@ -57,8 +57,8 @@ int32_t mlu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_inde
                       struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
                       struct ds_accel_error *error);
 /*
- * Returns the status, or ERR_DEVICE_LOST, also in *error, if the status is ERR_DRIVER and CNDev
- * reports the card as faulty.
+ * If the status is ERR_DRIVER and CNDev reports the card as faulty, returns ERR_DEVICE_LOST and
+ * stores that code in *error. Otherwise returns the status.
  */
 int32_t mlu_judge(ds_accel_plugin_device_t *device, int32_t status, struct ds_accel_error *error);
 int32_t mlu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error);

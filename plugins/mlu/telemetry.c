@@ -29,7 +29,7 @@ static const struct vendor_symbol cndev_symbols[] = {
     OPTIONAL(cndevGetProcessInfo),
 };
 
-/* The initialization of CNDev, which the whole process shares. */
+/* Whether this plugin has initialized CNDev in this process, for all its instances. */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t is_started;
 
@@ -47,7 +47,8 @@ static int start(const struct cndev_api *cndev)
 }
 
 /*
- * Zeroes a struct of a version that the library accepts, and sets its first member to the version.
+ * Zeroes a struct that is passed to CNDev, and sets its version member to the version that
+ * count_cards() found.
  */
 #define BEGIN_STRUCT(runtime, value) \
     do { \
@@ -55,7 +56,10 @@ static int start(const struct cndev_api *cndev)
         (value).version = (runtime)->cndev_version; \
     } while (0)
 
-/* Reads the number of cards, and finds the struct version that the library accepts. */
+/*
+ * Reads the number of cards, and stores in cndev_version which version of structs the library
+ * accepts: it tries the newer version first. Returns CNDev's code.
+ */
 static int count_cards(struct mlu_runtime *runtime, uint32_t *count_out)
 {
     static const int32_t versions[] = {CNDEV_VERSION_NEW, CNDEV_VERSION_OLD};
@@ -317,7 +321,10 @@ int32_t mlu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_inde
     return DS_ACCEL_OK;
 }
 
-/* Returns true if CNDev lists the card and reports it as faulty, which is a permanent state. */
+/*
+ * Returns true if CNDev lists the card and reports it as faulty. Then the device counts as lost
+ * from now on, even if CNDev reports otherwise later.
+ */
 static int is_in_trouble(ds_accel_plugin_device_t *device)
 {
     const struct mlu_runtime *runtime = MLU(device->instance);
@@ -358,7 +365,10 @@ int32_t mlu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_erro
 
 /* ---- ranges --------------------------------------------------------------------------------- */
 
-/* Finds cnpxInitInternal() in the process, or in the library in CNPX_LIB_PATH. */
+/*
+ * Looks for cnpxInitInternal() in the libraries that the process has loaded, then in the library
+ * that the variable CNPX_LIB_PATH names, and lets it fill the table of range functions.
+ */
 void mlu_ranges_open(struct mlu_runtime *runtime)
 {
     const char *const names[] = {secure_getenv("CNPX_LIB_PATH"), NULL};

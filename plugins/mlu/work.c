@@ -195,9 +195,9 @@ static uint32_t can_capture(const struct cnrt_api *cnrt)
 }
 
 /*
- * Captures always use the relaxed mode: CNRT has no thread-local mode, and its global mode makes
- * allocations fail while a queue captures, but a plugin's allocations must succeed (DSA-P106).
- * Synchronizing the captured queue itself breaks the capture in any mode.
+ * Ignores the requested mode: captures always use CNRT's relaxed mode. CNRT has no thread-local
+ * mode, and in its global mode allocations fail while a queue captures, which the ABI forbids
+ * (DSA-P106). As with the other modes, synchronizing the captured queue breaks the capture.
  */
 int32_t mlu_capture_begin(ds_accel_plugin_device_t *device, void *queue, uint32_t mode,
                           struct ds_accel_error *error)
@@ -230,7 +230,7 @@ int32_t mlu_capture_end(ds_accel_plugin_device_t *device, void *queue, void **na
     return status;
 }
 
-/* CNRT's status has the same values as the ABI's: no 0, yes 1, broken 2. */
+/* CNRT's capture status has the ABI's values: 0 not capturing, 1 capturing, 2 broken capture. */
 int32_t mlu_capture_status(ds_accel_plugin_device_t *device, void *queue, uint32_t *status_out,
                            struct ds_accel_error *error)
 {

@@ -4,9 +4,10 @@
  * The checks that every function of the table makes first, and simulated time.
  *
  * All checks of handles are in this file, so that a function consists of three steps: enter, check
- * the other arguments, do the work. A real plugin has no script, but checks here whether the device
- * is still present. After a device is lost, no call reaches the vendor's runtime until the device
- * is closed, since most runtimes hang.
+ * the other arguments, do the work. To enter also means to count the call for the script, the
+ * option fail, which can let the call fail. A real plugin has no script, but checks here whether
+ * the device is lost: after that no call may reach the vendor's runtime until the device is closed,
+ * since most runtimes hang.
  */
 #include "mock.h"
 
@@ -125,8 +126,8 @@ uint64_t mock_max_u64(uint64_t a, uint64_t b)
 }
 
 /*
- * Sleeps by CLOCK_MONOTONIC and not by the host's clock, because clock_nanosleep() needs the
- * former.
+ * when_ns is a time of CLOCK_MONOTONIC, since clock_nanosleep() cannot wait for a time of the
+ * host's clock_ns().
  */
 void mock_sleep_until(uint64_t when_ns)
 {

@@ -3,12 +3,12 @@
 /*
  * Captures: recording the work submitted to the queues of a capture, in the order of the calls.
  *
- * A queue that waits for an event of a capture joins the capture. Each queue in a capture stores
- * how many works of every other queue precede its next work. A recorded event copies these counts,
- * and a queue that waits for the event merges them into its own. The capture is complete if, at its
- * end, the counts of the queue that began it include all works; work that is not included would not
- * be ordered before work that follows a launch of the graph. Marks of events do not count as works,
- * because no queue has to wait for them.
+ * A work is one copy, fill or task. A queue that waits for an event of a capture joins the capture.
+ * Each queue in a capture stores, for every queue, how many of its works precede the next work. The
+ * record of an event copies these counts, and a queue that waits for the event raises its own
+ * counts to them. At the end of the capture, the counts of the queue that began it must include all
+ * works: otherwise work that follows a launch of the graph would not wait for all of the graph.
+ * Records of events are not counted, because no queue has to wait for them.
  *
  * All functions here run with instance->lock held.
  */
@@ -20,7 +20,7 @@ struct mock_capture {
     const struct mock_queue *origin; /* the queue that began the capture; compared, never
                                       * dereferenced */
     uint64_t id;
-    struct mock_known counts; /* works of each queue, in the order in which the queues joined */
+    struct mock_known counts; /* number of works of each queue; index: queue->place */
     struct mock_work_list works;
 };
 
@@ -183,7 +183,7 @@ void mock_capture_drop(struct mock_queue *queue)
         mock_capture_break(queue);
         mock_capture_end(queue, &works);
     } else {
-        leave(queue); /* its captured work must still be joined */
+        leave(queue); /* its work stays in the capture, and the origin must still wait for it */
     }
 }
 

@@ -71,7 +71,7 @@ static int start_device(ds_accel_plugin_device_t *device)
 {
     size_t guarded = offsetof(struct ds_accel_plugin_device, open_count);
 
-    /* Earlier members stay: they never change, and threads read them without the lock. */
+    /* Zero the members from open_count on; the others never change, and are read unlocked. */
     memset((char *)device + guarded, 0, sizeof(*device) - guarded);
     device->default_stream = mock_stream_make(device, NULL);
     if (device->default_stream == NULL) {
@@ -135,7 +135,7 @@ static void mock_device_close(ds_accel_plugin_device_t *device)
     }
     pthread_mutex_unlock(&device->instance->lock);
     mock_stream_destroy(default_stream);
-    /* On a lost device no memory can be freed, so leftover memory is not a leak. */
+    /* On a lost device mem_free fails, so memory that is left is not the program's defect. */
     if (left_count > 0 && !was_lost) {
         mock_log(device->instance->host, DS_ACCEL_LOG_WARN,
                  "device %u closed with %zu allocations left, %llu bytes of the device",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Events: handles around marks. A mark stores the time at which a queue finishes the work that was
- * queued before the event was recorded.
+ * Events: handles for marks, the simulated vendor's events. A mark stores the time at which a queue
+ * finishes the work that was queued before the event was recorded.
  */
 #include "mock.h"
 
@@ -42,8 +42,8 @@ void mock_mark_put(struct mock_mark *mark)
 }
 
 /*
- * Checks the flags of an event for several processes, which cannot have timing, as in vendors'
- * runtimes.
+ * Rejects the flag INTERPROCESS together with TIMING, as vendors' runtimes do, and without option
+ * ipc.
  */
 static int32_t check_interprocess(const ds_accel_plugin_device_t *device, uint32_t flags,
                                   struct ds_accel_error *error)
@@ -127,8 +127,8 @@ static int32_t mock_event_record(ds_accel_plugin_event_t *event, ds_accel_plugin
 }
 
 /*
- * The time at which the mark is done; 0 if the event was never recorded. ERR_STATE if the latest
- * record was captured and has not run since.
+ * Writes the time at which the mark is done, or 0 if the event was never recorded. Fails with
+ * ERR_STATE if the latest record was captured and the graph has not been launched since.
  */
 static int32_t mark_done_ns(const ds_accel_plugin_event_t *event, const char *slot,
                             uint64_t *done_ns_out, struct ds_accel_error *error)

@@ -27,7 +27,7 @@ static int32_t mock_telemetry_get(ds_accel_plugin_instance_t *instance, uint32_t
     pthread_mutex_unlock(&instance->lock);
 
     memset(&telemetry, 0, sizeof(telemetry));
-    /* All but FAN, so that tests have a value that is not valid. */
+    /* Without FAN, so that tests have a value that the plugin does not report. */
     telemetry.valid = DS_ACCEL_TELEMETRY_UTILIZATION | DS_ACCEL_TELEMETRY_MEMORY_UTILIZATION |
                       DS_ACCEL_TELEMETRY_TEMPERATURE | DS_ACCEL_TELEMETRY_POWER |
                       DS_ACCEL_TELEMETRY_POWER_LIMIT | DS_ACCEL_TELEMETRY_ENERGY |

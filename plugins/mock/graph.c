@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Graphs: a capture records the work of its streams in the order of the calls (capture.c), a graph
- * is that list of work, and a launch runs the list in the same order. That order satisfies all
- * waits for events of the capture. A call on a capturing stream whose result is only known when the
- * work runs (synchronize, query, allocation) breaks the capture; calls of other threads and streams
- * do not, so the three modes do not differ.
+ * is that list of work, and a launch runs the list in the same order. In that order each event of
+ * the capture is recorded before work that waits for it. A call on a capturing stream that a graph
+ * cannot contain (synchronize, query, allocation) breaks the capture. Such a call on another stream
+ * does not, in whichever thread, so the capture modes have no effect.
  */
 #include "mock.h"
 

@@ -3,10 +3,11 @@
 /*
  * Device, managed, pinned and registered memory.
  *
- * All kinds are host memory from the C library's heap, or with option ipc from memfds (share.c).
- * The kinds differ in the limit that applies and in the allowed uses. Pinned memory is not locked,
- * so that a test machine with a small RLIMIT_MEMLOCK runs the same tests; option pinned_limit_bytes
- * simulates that limit.
+ * Everything is host memory: device and managed memory come from the C library's heap, or with
+ * option ipc from memfds (share.c), pinned memory comes from the heap, and registered memory is the
+ * program's. The kinds differ in the limit that applies and in the allowed uses. Pinned memory is
+ * not locked, so that the tests also pass on a machine with a small RLIMIT_MEMLOCK; option
+ * pinned_limit_bytes simulates that limit.
  */
 #include "mock.h"
 
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 #define PINNED_ALIGN_BYTES 64u
-/* more than any host has: larger requests fail at once */
+/* larger requests fail without a call of the C library */
 #define MAX_PINNED_BYTES (UINT64_C(1) << 39)
 #define PINNED_FLAGS \
     (DS_ACCEL_PINNED_PORTABLE | DS_ACCEL_PINNED_MAPPED | DS_ACCEL_PINNED_WRITE_COMBINED | \
@@ -78,9 +79,9 @@ static void give_bytes(const struct mock_block *block)
 }
 
 /*
- * Allocates device memory; NULL when the device or the heap is full. The first check only avoids a
- * large request to the heap; the second check is decisive, because it is made under the lock under
- * which the block is inserted.
+ * Allocates device memory; NULL when the device or the heap is full. The first check of the
+ * device's free memory only avoids an allocation in vain. The second decides: it is made under the
+ * same lock as the insertion, so other threads cannot take the memory in between.
  */
 static void *take_device_memory(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                 uint64_t align_bytes, uint32_t kind)
@@ -124,7 +125,7 @@ static int32_t alloc_device_memory(ds_accel_plugin_device_t *device, uint64_t si
     int32_t status = mock_enter_device(device, slot, error);
 
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
-        /* A scripted failure is reported and counted like a real one. */
+        /* A failure that option fail requests is reported and counted like a real one. */
         return mock_usage_refuse(device, size_bytes, slot, error);
     }
     if (status < 0) {
@@ -170,8 +171,8 @@ static int is_device_memory(const struct mock_block *block)
 }
 
 /*
- * Removes the block from the register before freeing it, so that no address is in the register
- * twice.
+ * Removes the block from the register before freeing the memory: another thread's allocation may
+ * get the same address as soon as the memory is free.
  */
 static int32_t free_device_memory(ds_accel_plugin_device_t *device, void *pointer, const char *slot,
                                   struct ds_accel_error *error)
@@ -213,7 +214,7 @@ static int32_t mock_mem_free(ds_accel_plugin_device_t *device, void *pointer,
     return free_device_memory(device, pointer, "mem_free", error);
 }
 
-/* The address is valid at once; the waits only delay later work of the stream. */
+/* Allocates at once: waits delay only the stream's later work, not the validity of the address. */
 static int32_t mock_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t size_bytes,
                                     uint32_t flags, ds_accel_plugin_event_t *const *waits,
                                     uint32_t wait_count, void **pointer_out,
@@ -248,7 +249,7 @@ static int32_t mock_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t s
     return DS_ACCEL_OK;
 }
 
-/* Frees the memory at once, because earlier queued work has already moved its data. */
+/* Frees the memory at once: the mock moves data when work is queued, so no work needs it later. */
 static int32_t mock_mem_free_async(ds_accel_plugin_stream_t *stream, void *pointer,
                                    ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
                                    struct ds_accel_error *error)
@@ -482,7 +483,7 @@ static int32_t mock_mem_pointer_info(ds_accel_plugin_instance_t *instance,
     const struct mock_block *block;
     int32_t status = mock_enter(instance, "mem_pointer_info", error);
 
-    (void)device; /* an address in the process belongs to one device only */
+    (void)device; /* all devices' memory has different addresses: the address finds the block */
     if (status < 0) {
         return status;
     }
@@ -518,7 +519,7 @@ size_t mock_memory_release(ds_accel_plugin_device_t *device)
             continue;
         }
         if (block->source == MOCK_SOURCE_IMPORT || block->source == MOCK_SOURCE_DMABUF) {
-            /* Imported memory is not counted in this process. */
+            /* Imported memory was not added to this process's counters. */
         } else if (is_device_memory(block)) {
             mock_usage_give(device, block->size_bytes);
         } else {

@@ -13,8 +13,8 @@
  *     thread nor a context. Here it reads options; your probe dlopens the vendor's runtime and
  *     reads its device count. Distinguish causes that an operator would treat differently: no
  *     hardware, no driver, no permission, a missing library. Put the evidence in detail.
- *  3. All state belongs to the instance that init returns. Two instances in one process share
- *     nothing but the counter of allocation ids, which the ABI requires to be unique in the
+ *  3. All state belongs to the instance that init returns. Two instances in one process share only
+ *     the counter from which allocations get ids: the ABI requires ids that are unique in the
  *     process.
  *  4. Every function begins in call.c: is the handle valid, is its device still alive? Then come
  *     the other arguments, then the work. Outputs are written last, and only on success.
@@ -23,8 +23,8 @@
  *  6. Structs that cross the ABI are built on the stack, zeroed, and written with ds_accel_write(),
  *     so that they work with older and newer hosts too. Arrays go through ds_accel_write_element(),
  *     with the caller's stride.
- *  7. Handles are the plugin's, the objects inside them are the vendor's (struct mock_queue in
- *     struct ds_accel_plugin_stream). native_get and native_wrap are then a line each.
+ *  7. A handle is a struct of the plugin that contains or points to the vendor's object (struct
+ *     ds_accel_plugin_stream has a struct mock_queue). native_get and native_wrap are then simple.
  *  8. Calls into the host (log, config_get, trace) are made with no lock held.
  *
  * What not to copy: the single lock for everything, which a fast runtime makes unnecessary, and the
@@ -44,7 +44,7 @@
  *
  *   device_count        2            0 to 256; with 0 the probe reports "no device"
  *   memory_bytes        1073741824   size of each device; no memory is reserved for it
- *   available           true         or false, or error
+ *   available           true         result of the probe: true, false or error
  *   reason              no_device    a DS_ACCEL_REASON in lower case; driver_failed with error
  *   detail              (a text)     the evidence in the verdict, up to 255 bytes
  *   variant             (empty)      the variant in the verdict, up to 31 bytes
@@ -142,8 +142,8 @@ static int32_t mock_probe(const struct ds_accel_host *host, struct ds_accel_verd
 }
 
 /*
- * Finds the trace extension, an optional feature: the note requests it, and it is used if the host
- * has it.
+ * Returns the host's trace extension, or NULL: MOCK_FEATURES, in the plugin's ELF note, requests
+ * the extension, but a host need not have it.
  */
 static const struct ds_accel_ext_trace *find_trace(const struct ds_accel_host *host)
 {
@@ -157,7 +157,7 @@ static const struct ds_accel_ext_trace *find_trace(const struct ds_accel_host *h
     return trace != NULL && DS_ACCEL_HAS(trace, struct ds_accel_ext_trace, end) ? trace : NULL;
 }
 
-/* Reads the options, and returns the status with which a runtime would start. */
+/* Reads the options. Returns the status that the start of a real runtime would have. */
 static int32_t check_usable(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error)
 {
     struct mock_options *options = &instance->options;
@@ -209,7 +209,7 @@ static int32_t mock_init(const struct ds_accel_host *host,
                              "init: the process has used up its thread-specific keys");
         goto out_free_devices;
     }
-    /* With default attributes this call cannot fail on the C libraries of Linux. */
+    /* No check: with default attributes the C libraries of Linux always return 0. */
     pthread_mutex_init(&instance->lock, NULL);
     *instance_out = instance;
     return DS_ACCEL_OK;

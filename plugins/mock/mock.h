@@ -50,7 +50,7 @@ struct mock_work_list {
     size_t capacity;
 };
 
-/* The number of works in each queue of a capture that precede a work or mark. */
+/* For each queue of a capture, a number of its works (see capture.c). */
 struct mock_known {
     uint64_t *works;
     size_t count;
@@ -60,7 +60,7 @@ struct mock_known {
 struct mock_queue {
     uint64_t done_ns;             /* time at which all queued work is complete, CLOCK_MONOTONIC */
     uint32_t is_default;          /* the default queue rejects captures */
-    struct mock_capture *capture; /* NULL: none. Valid only after mock_capture_state() */
+    struct mock_capture *capture; /* NULL: none. mock_capture_state() clears it after the end */
     size_t place;                 /* index in the capture's list of queues */
     struct mock_known known;
 };
@@ -86,7 +86,7 @@ struct mock_mark {
 /* One part of the option fail: "mem_alloc:3+=no_memory". */
 struct mock_rule {
     const char *slot;
-    uint64_t first; /* the first call that fails, from 1 */
+    uint64_t first; /* number of the first call that fails; calls count from 1 */
     uint64_t last;  /* the last call that fails */
     uint64_t calls; /* number of calls so far */
     int32_t status;
@@ -133,8 +133,8 @@ int32_t mock_script_parse(const char *text, struct mock_script *script_out,
 /* Counts a call of the slot, and returns its scripted status, or DS_ACCEL_OK. */
 int32_t mock_script_count(struct mock_script *script, const char *slot);
 /*
- * Fills the error as for a failure of a vendor's runtime, with a vendor's code and text, and
- * returns status.
+ * Fills the error like that of a real plugin whose runtime failed, with an invented vendor's code
+ * and text. Returns status.
  */
 int32_t mock_vendor_fail(struct ds_accel_error *error, int32_t status, const char *slot,
                          const char *cause);
@@ -188,7 +188,7 @@ struct ds_accel_plugin_instance {
 };
 
 /*
- * A handle and the object it wraps; the handle owns the object unless native_wrap made the handle.
+ * A handle and its queue: own, or for a handle made by native_wrap the queue of the program.
  */
 struct ds_accel_plugin_stream {
     ds_accel_plugin_device_t *device;
@@ -211,8 +211,8 @@ static inline int32_t mock_null(struct ds_accel_error *error, const char *slot, 
 }
 
 /*
- * Checks that the handle is valid, its device is open and not lost, and the script lets the call
- * pass.
+ * Each function checks that the handle is not NULL and that its device, if it has one, is not lost.
+ * It also counts the call, and fails with the status that option fail requests for the call.
  */
 int32_t mock_enter(ds_accel_plugin_instance_t *instance, const char *slot,
                    struct ds_accel_error *error);
@@ -231,14 +231,14 @@ int32_t mock_check_peer(const ds_accel_plugin_device_t *device,
 __attribute__((format(printf, 3, 4))) void mock_log(const struct ds_accel_host *host,
                                                     uint32_t level, const char *format, ...);
 /*
- * Sleep until a time of CLOCK_MONOTONIC. what is the name of the wait in traces; the caller keeps
- * it valid.
+ * Both functions sleep until a time of CLOCK_MONOTONIC. mock_wait_until() also writes a trace with
+ * the name what, which must stay valid after the call.
  */
 void mock_sleep_until(uint64_t when_ns);
 void mock_wait_until(const ds_accel_plugin_instance_t *instance, const char *what,
                      uint64_t when_ns);
 /*
- * Waits until done_ns plus the configured latency of a wait. ERR_TIMEOUT if timeout_ns passes
+ * Waits until done_ns plus option sync_latency_ns; fails with ERR_TIMEOUT if timeout_ns expires
  * first.
  */
 int32_t mock_wait_for(const ds_accel_plugin_instance_t *instance, const char *slot,
@@ -294,8 +294,8 @@ void mock_usage_fill(struct ds_accel_plugin *table);
 size_t mock_memory_release(ds_accel_plugin_device_t *device);
 void mock_memory_fill(struct ds_accel_plugin *table);
 /*
- * Drop a reference to physical memory; release a device's mappings and reservations. Caller holds
- * instance->lock.
+ * mock_vmem_put() drops a reference to physical memory, mock_vmem_release() releases the device's
+ * mappings and reservations. Caller holds instance->lock.
  */
 void mock_vmem_put(ds_accel_plugin_vmem_t *vmem);
 void mock_vmem_release(ds_accel_plugin_device_t *device);
@@ -308,7 +308,7 @@ char *mock_reserve_aligned(uint64_t size_bytes, uint64_t align_bytes);
 /* Rejects addresses that the work must not access. */
 int32_t mock_work_check(const ds_accel_plugin_device_t *device, const struct mock_work *work,
                         const char *slot, struct ds_accel_error *error);
-/* Runs the work now. The work counts as complete at the queue's done_ns. */
+/* Moves the data or calls the task now; for waits and events the work is done at queue->done_ns. */
 void mock_work_run(ds_accel_plugin_stream_t *stream, const struct mock_work *work);
 /* Checks the work, then runs it, or if the stream is capturing, records it. */
 int32_t mock_work_submit(ds_accel_plugin_stream_t *stream, const struct mock_work *work,
@@ -327,7 +327,8 @@ void mock_work_list_release(struct mock_work_list *list);
 void mock_mark_put(struct mock_mark *mark);
 
 /*
- * capture.c. Caller holds instance->lock. Functions that return a text return NULL, or the error.
+ * capture.c. Caller holds instance->lock. Functions that return a const char * return NULL on
+ * success, otherwise the text of the error.
  */
 uint32_t mock_capture_state(struct mock_queue *queue); /* DS_ACCEL_CAPTURING_* */
 void mock_capture_break(const struct mock_queue *queue);
@@ -337,18 +338,18 @@ void mock_capture_drop(struct mock_queue *queue); /* the queue is being destroye
 /* 0, or -1: out of memory */
 int mock_capture_append(struct mock_queue *queue, const struct mock_work *work);
 /*
- * Makes the queue wait for a mark, if the mark or the queue is in a capture. The queue may join the
- * mark's capture.
+ * Makes the queue wait for a mark; called only if the mark or the queue is in a capture. A queue
+ * without a capture joins the mark's.
  */
 const char *mock_capture_wait(struct mock_queue *queue, const struct mock_mark *mark);
-/* Removes the mark from its capture. */
+/* Removes the mark from its capture, if any. */
 void mock_mark_uncapture(struct mock_mark *mark);
 /*
  * Makes the queue and its device busy for cost_ns, from start_ns or from the end of the queue's
  * current work, whichever is later. Caller holds instance->lock.
  */
 void mock_queue_advance(ds_accel_plugin_stream_t *stream, uint64_t start_ns, uint64_t cost_ns);
-/* Rejects a call that a capture cannot contain, and breaks the capture. */
+/* For calls that a capture cannot contain: if the stream captures, breaks the capture and fails. */
 int32_t mock_queue_not_capturing(ds_accel_plugin_stream_t *stream, const char *slot,
                                  struct ds_accel_error *error);
 /* Makes later work of the stream wait for the events. */
@@ -368,7 +369,7 @@ void mock_graph_fill(struct ds_accel_plugin *table);
 
 /* Creates a memfd of this size; -1 on failure. */
 int mock_file_create(uint64_t size_bytes);
-/* Withdraws the exports of a block. Caller holds instance->lock. */
+/* Makes the exported handles of a block invalid. Caller holds instance->lock. */
 void mock_share_forget(ds_accel_plugin_device_t *device, uint64_t block_id);
 /*
  * Shares the mark with other processes. Returns 0 or -1. The functions below ignore a mark that is

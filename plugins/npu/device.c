@@ -9,11 +9,11 @@
  * device's context, so the context exists until the device is closed. A call of the plugin
  *
  *  - on a thread with the device's context changes nothing;
- *  - on a thread with another context sets the device's context with aclrtSetCurrentContext() and
- *    restores the other context;
- *  - on a thread without a context sets the device and resets it. The thread keeps the context; a
- *    variable of the thread records that the program did not choose it, so that device_get_current
- *    still reports "none".
+ *  - on a thread with another context sets the device's context with aclrtSetCurrentContext(), and
+ *    afterwards restores the other context;
+ *  - on a thread without a context calls aclrtSetDevice(), and afterwards aclrtResetDevice(). The
+ *    thread keeps the context; left_behind, a variable of the thread, records that the program did
+ *    not choose it, so that device_get_current still reports "none".
  */
 #include "npu.h"
 

@@ -94,10 +94,11 @@ int32_t opencl_status_of(ds_accel_plugin_device_t *device, cl_event mark,
 /* ---- waits for events of another context ---------------------------------------------------- */
 
 /*
- * An event is valid only in its own context. A stream of another context waits for a user event,
- * which the runtime's callback completes when the mark is reached. The user event's status is
- * success even if the work before the mark failed (the mark's own stream reports that failure):
- * PoCL 3.1 terminates the process when a user event that a queue waits for is set to an error.
+ * An event is valid only in its own context. A stream of another context waits for a user event of
+ * its own context, which cross(), called by the runtime when the event is reached, completes. The
+ * user event's status is success even if the work before the event failed (the event's own stream
+ * reports that failure): PoCL 3.1 terminates the process when a user event that a queue waits for
+ * is set to an error.
  */
 struct bridge {
     int32_t (*set_status)(cl_event event,

@@ -308,7 +308,7 @@ int32_t sdaa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 
 /* -- ranges -- */
 
-/* Returns 0 if TCPX can be called; otherwise no profiler records ranges. */
+/* Returns 0 if TCPX can be called, else -1; ranges are then ignored. */
 static int open_tcpx(struct sdaa_sensors *sensors)
 {
     static const char *const none[] = {NULL};

@@ -411,7 +411,8 @@ int32_t xpu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Creates one context for all devices of a driver, so that they can access each other's memory. */
+/* Uses the program's context if there is one, else one context that the driver's open devices
+ * share, so that they can access each other's memory. */
 static int32_t get_context(ds_accel_plugin_device_t *device, struct xpu_state *state,
                            uint64_t native_context, struct ds_accel_error *error)
 {

@@ -11,8 +11,8 @@
 /* ---- allocations ---------------------------------------------------------------------------- */
 
 /*
- * Level Zero permits an allocation above the device's limit if the program requests it with a
- * descriptor of relaxed limits: the plugin does so.
+ * Level Zero permits an allocation above the device's limit only if the call has a relaxed-limits
+ * descriptor, so the plugin adds one to such allocations.
  */
 int32_t xpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                   struct ds_accel_error *error)

@@ -633,8 +633,8 @@ void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__b
                                struct ds_accel__change *changes);
 /* Make marks for the deferred blocks for which marks can now be made. The caller holds no lock. */
 void ds_accel__deferred_settle(struct ds_accel__allocator *allocator);
-/* Free a taken block in stream order: after the work of the streams that use it. The caller holds
- * no lock. */
+/* Free a taken block (DS_ACCEL__BLOCK_TAKEN) after the work of the streams that use it, and of the
+ * stream of arena freeing (NULL: none). The caller holds no lock. */
 int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__arena *freeing);
 /* Count a taken block, which no stream uses, as freed in the statistics, and keep its memory from
  * being reused yet. */
