@@ -132,7 +132,6 @@ struct cuda_shaped_api {
 enum cuda_shaped_meaning {
     CUDA_SHAPED_FAILURE,
     CUDA_SHAPED_NOT_READY,
-<<<<<<< HEAD
     CUDA_SHAPED_PEER_ENABLED,    /* peer access is enabled already */
     CUDA_SHAPED_PEER_NOT_ENABLED /* peer access is not enabled and cannot be disabled */
 };
@@ -140,26 +139,12 @@ enum cuda_shaped_meaning {
 /* A function's name in messages, if it differs from the symbol. */
 struct cuda_shaped_text {
     size_t offset; /* offset of the function, equal to the offset in its struct vendor_symbol */
-=======
-    CUDA_SHAPED_PEER_ENABLED,    /* peer_enable() found the access already enabled */
-    CUDA_SHAPED_PEER_NOT_ENABLED /* peer_disable() found no access to disable */
-};
-
-/* The name of a function in messages, if it differs from the function's symbol. */
-struct cuda_shaped_text {
-    size_t offset; /* offset of the function's pointer, as in struct vendor_symbol */
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
     const char *text;
 };
 
 struct cuda_shaped_vendor {
-<<<<<<< HEAD
     const struct vendor_symbol *symbols; /* symbols of struct cuda_shaped_api and of the vendor's
                                             other functions */
-=======
-    const struct vendor_symbol *symbols; /* functions of struct cuda_shaped_api, and those that
-                                            only this vendor has */
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
     size_t symbol_count;
     const struct cuda_shaped_text *texts;
     size_t text_count;
@@ -172,11 +157,7 @@ struct cuda_shaped {
     const struct cuda_shaped_vendor *vendor;
 };
 
-<<<<<<< HEAD
 /* Initializers of the elements of cuda_shaped_vendor.symbols and cuda_shaped_vendor.texts. */
-=======
-/* Elements of a cuda_shaped_vendor's lists: of symbols (two macros) and of texts. */
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
 #define CUDA_SHAPED_REQUIRED(symbol, call) \
     { \
         symbol, offsetof(struct cuda_shaped, api.call), 1, NULL \
@@ -196,7 +177,6 @@ int cuda_shaped_bind(void *runtime, const struct cuda_shaped_vendor *vendor,
                      const struct vendor_lib *lib, struct vendor_problem *problem);
 
 /*
-<<<<<<< HEAD
  * Return the code. If it is not 0, first clear the runtime's last error: the plugin reports the
  * failure itself, and a program that checks its own launches must not find the plugin's error.
  */
@@ -204,15 +184,6 @@ int cuda_shaped_code(const struct cuda_shaped *shaped, int code);
 /* Relax the thread's capture mode before a call that would break a capture of another stream.
  * Returns the previous mode, or -1 if the mode was not changed; cuda_shaped_restore() accepts
  * both. */
-=======
- * Returns the code, and after a failure calls last_error(), which clears the runtime's last error:
- * a program that checks the last error after its own kernel launch must not find the plugin's.
- */
-int cuda_shaped_code(const struct cuda_shaped *shaped, int code);
-/* Around a call that would break a capture of another stream: cuda_shaped_relax() relaxes the
- * thread's capture mode and returns the previous mode, or -1 if the mode did not change;
- * cuda_shaped_restore() sets the mode that the first function returned. */
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
 int cuda_shaped_relax(const struct cuda_shaped *shaped);
 void cuda_shaped_restore(const struct cuda_shaped *shaped, int mode);
 
@@ -281,20 +252,12 @@ int32_t cuda_shaped_copy_peer_async(ds_accel_plugin_device_t *device, void *nati
                                     ds_accel_plugin_device_t *destination_device, void *destination,
                                     ds_accel_plugin_device_t *source_device, const void *source,
                                     uint64_t size_bytes, struct ds_accel_error *error);
-<<<<<<< HEAD
 /* Fill with a pattern of one byte; pattern_bytes is 1. */
-=======
-/* Only for patterns of one byte. */
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
 int32_t cuda_shaped_fill_async(ds_accel_plugin_device_t *device, void *native_stream,
                                void *destination, uint32_t pattern, uint32_t pattern_bytes,
                                uint64_t count, struct ds_accel_error *error);
 
-<<<<<<< HEAD
 /* Create a stream; the runtime has no priorities, so priority is ignored. */
-=======
-/* Ignores the priority. */
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
 int32_t cuda_shaped_stream_create(ds_accel_plugin_device_t *device, uint32_t flags,
                                   int32_t priority, void **native_out,
                                   struct ds_accel_error *error);
@@ -325,11 +288,7 @@ int32_t cuda_shaped_ipc_event_export(ds_accel_plugin_device_t *device, void *nat
 int32_t cuda_shaped_ipc_event_open(ds_accel_plugin_device_t *device, const void *handle,
                                    void **native_out, struct ds_accel_error *error);
 
-<<<<<<< HEAD
 /* Capture modes and states have the same numbers in the runtime and in the ABI. */
-=======
-/* Capture modes and capture states have the same numbers in these runtimes and in the ABI. */
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
 int32_t cuda_shaped_capture_begin(ds_accel_plugin_device_t *device, void *native_stream,
                                   uint32_t mode, struct ds_accel_error *error);
 int32_t cuda_shaped_capture_end(ds_accel_plugin_device_t *device, void *native_stream,

@@ -11,7 +11,6 @@
 #include "plugin_util.h"
 
 /*
-<<<<<<< HEAD
  * Attribute of the functions in files that not every plugin links. The cpu plugin omits the search
  * for hardware, native objects, visible devices and shared memory. The frame calls these functions
  * only for backends that use them.
@@ -26,21 +25,6 @@ struct vendor_problem {
                              may be fine */
     int32_t status;       /* below 0: the status that probe and init return; no verdict */
     uint32_t is_complete; /* init's message is the detail without the name of the call */
-=======
- * Marks functions of files that not every plugin links: the symbol is weak, so it may be absent.
- * The cpu plugin has no search for hardware, native objects, visible devices or memory shared with
- * other processes. The frame calls such a function only if the backend's table uses the feature.
- */
-#define VENDOR_IF_LINKED __attribute__((weak))
-
-/* Why a backend cannot be used, in words that an operator understands. reason NONE: no problem. */
-struct vendor_problem {
-    uint32_t reason;      /* DS_ACCEL_REASON_* */
-    uint32_t is_error;    /* the verdict's state is ERROR, not UNAVAILABLE: the check itself failed,
-                             which does not show that the backend cannot be used */
-    int32_t status;       /* below 0: probe and init return it instead of a verdict */
-    uint32_t is_complete; /* the error message is the detail, without the prefix "init: " */
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
     int64_t vendor_code;  /* the runtime's code; 0 if the runtime was not called */
     char vendor_text[64]; /* the runtime's name for vendor_code */
     char detail[256];     /* one line: which file, library, symbol, variable, call */
@@ -49,19 +33,13 @@ struct vendor_problem {
 /* Fill *problem; returns -1, for `return vendor_problem_set(...)`. */
 __attribute__((format(printf, 3, 4))) int
 vendor_problem_set(struct vendor_problem *problem, uint32_t reason, const char *format, ...);
-<<<<<<< HEAD
 /* Fill *error from the problem and return the status that init returns. */
-=======
-/* Fills *error from the problem, and returns the status that init returns for it. call begins the
- * error message: "init". */
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
 int32_t vendor_problem_fail(const struct vendor_problem *problem, const char *call,
                             struct ds_accel_error *error);
 
 /* ---- search for hardware, without a library (vendor_presence.c) ----------------------------- */
 
 /*
-<<<<<<< HEAD
  * The PCI ids and device nodes by which a vendor's hardware is found. Lists end with NULL; a list
  * may also be NULL. A test compares this with pci and device_nodes in conf/ds-accel.json.
  */
@@ -72,18 +50,6 @@ struct vendor_pattern {
     const char *const
         *needed_nodes;             /* required nodes: this process must be able to use each node */
     const char *const *other_ways; /* nodes of which one usable node replaces needed_nodes */
-=======
- * How a vendor's hardware is recognized in sysfs and /dev. Lists end with NULL and may be NULL
- * themselves. A test checks that the values equal pci and device_nodes of conf/ds-accel.json.
- */
-struct vendor_pattern {
-    const char *hardware; /* the lines "pci ..." and "node ..." of DS_ACCEL_PLUGIN_HARDWARE(). A
-                             node in a directory that vendors share (/dev/dri, /dev/accel) is
-                             ignored if sysfs shows a vendor that no pci line has */
-    const char *const
-        *needed_nodes;             /* nodes of hardware: the process needs access to all of these */
-    const char *const *other_ways; /* nodes of hardware: access to one of these is enough */
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
     const char *driver;            /* name of the kernel driver: "nvidia" */
 };
 
@@ -100,21 +66,12 @@ void vendor_pattern_split(const struct vendor_pattern *pattern, struct vendor_fa
 
 /* The hardware found. */
 struct vendor_hardware {
-<<<<<<< HEAD
     uint32_t pci_count;         /* 0 if the nodes alone decided, and PCI devices were not counted */
     uint32_t node_count;        /* nodes that exist */
     uint32_t usable_node_count; /* nodes that this process can read and write */
     char first_pci[32];         /* "0000:65:00.0" */
     char refused_node[64];      /* the first unusable node, required nodes before others */
     char first_node[64];        /* a node of the first pattern that matches: "/dev/nvidiactl" */
-=======
-    uint32_t pci_count;         /* matching PCI devices; 0 if the nodes alone decide the result */
-    uint32_t node_count;        /* nodes that exist */
-    uint32_t usable_node_count; /* existing nodes that this process can read and write */
-    char first_pci[32];         /* "0000:65:00.0" */
-    char refused_node[64];      /* the first inaccessible node; one of needed_nodes, if any */
-    char first_node[64];        /* of the first pattern that matches a node: "/dev/nvidiactl" */
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
 };
 
 /*
@@ -147,11 +104,7 @@ struct vendor_symbol {
     const char *name; /* the exported name, with its suffix: "cuMemAlloc_v2" */
     size_t offset;    /* offset of the pointer in the table */
     uint32_t is_required;
-<<<<<<< HEAD
     const char *since; /* the version that introduced the function, for messages: "CUDA 11.2"; or
-=======
-    const char *since; /* for messages, the release with the first such function: "CUDA 11.2", or
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
                           NULL */
 };
 #define VENDOR_REQUIRED(table, symbol) \
@@ -170,40 +123,22 @@ struct vendor_lib {
 
 /*
  * Open the first of names (NULL-terminated; sonames, then absolute paths) that can be opened, with
-<<<<<<< HEAD
  * RTLD_NOW, RTLD_LOCAL, RTLD_NODELETE. The plugin's option option_key ("library"; NULL: no option)
  * replaces all names. Returns 0, or -1 with the reason LIBRARY_MISSING; the detail lists every name
  * and quotes the dynamic linker's first message that reports more than a missing file, such as a
  * missing dependency. The main library is the library with an option_key: on success its name is
  * stored in problem->detail, for the verdict. The caller opens optional libraries with a separate
  * problem.
-=======
- * RTLD_NOW, RTLD_LOCAL, RTLD_NODELETE. If the plugin's option option_key ("library"; NULL: none) is
- * set, its value replaces all names. Returns 0; -1: no name can be opened, LIBRARY_MISSING with all
- * names. If a library exists but cannot be loaded, for example without a dependency, the detail
- * also has the linker's message. With an option_key, success overwrites *problem: the detail is
- * then the name that was opened, for the verdict. So the caller passes a separate problem for an
- * optional library that has an option.
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
  */
 int vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
                     const char *option_key, const char *const *names,
                     struct vendor_problem *problem);
-<<<<<<< HEAD
 /* The library's file name, without the directory. */
 const char *vendor_lib_name(const struct vendor_lib *lib);
 /*
  * Look up symbols[count] and store their addresses in *table; the address of a missing symbol is
  * NULL. Returns 0, or -1 with the reason SYMBOL_MISSING if a required symbol is missing: the detail
  * contains the library's path and every missing required name.
-=======
-/* The name of the library's file, without the directory. */
-const char *vendor_lib_name(const struct vendor_lib *lib);
-/*
- * Look up symbols[count] in the library and store their addresses in *table; NULL for a symbol that
- * the library lacks. Returns 0; -1: a required symbol is missing, SYMBOL_MISSING with the library's
- * path and the names of all such symbols.
->>>>>>> c679342c6218c6a9e8f7c43ba544c74e5c29bbeb
  */
 int vendor_lib_bind(const struct vendor_lib *lib, const struct vendor_symbol *symbols, size_t count,
                     void *table, struct vendor_problem *problem);
