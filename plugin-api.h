@@ -204,7 +204,7 @@ typedef struct ds_accel_plugin_vmem
  */
 struct ds_accel_host {
     uint32_t struct_size;
-    uint16_t abi_major; /**< the generation of the entry that was called */
+    uint16_t abi_major; /**< ABI generation of the plugin's entry function that the host called */
     uint16_t abi_minor;
     uint64_t features;        /**< DS_ACCEL_FEATURE_* that this host supports */
     const char *host_version; /**< "0.1.0" */
@@ -1109,8 +1109,8 @@ struct ds_accel_plugin {
     /* -- data types -- */
 
     /**
-     * Report the support of a data type. *support_out: DS_ACCEL_DTYPE_STORES | COMPUTES | EMULATED;
-     * 0: unknown dtype.
+     * Report the support of a data type: *support_out is a combination of DS_ACCEL_DTYPE_STORES,
+     * COMPUTES and EMULATED; 0 if the device does not support the type or the type is unknown.
      */
     int32_t (*dtype_support)(ds_accel_plugin_device_t *device, uint32_t dtype,
                              uint32_t *support_out, struct ds_accel_error *error);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define FILL_BYTE 0x5a
-#define TASK_BYTES 64u /* bytes that launch/copy copies in negligible time */
+#define TASK_BYTES 64u /* size of the copy in case "launch/copy"; its transfer time is negligible */
 
 /* ---- allocation ----------------------------------------------------------------------------- */
 

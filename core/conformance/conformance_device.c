@@ -354,8 +354,8 @@ static void check_both_ends(struct ds_accel__run *run)
     }
 }
 
-/* Check that all functions that report the device's total memory report about the same number of
- * bytes. A total of 0 means not reported and is ignored. */
+/* Check that all functions that report the device's total memory agree approximately. A total of 0
+ * means "not reported" and is ignored. */
 static void check_totals(struct ds_accel__run *run)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};

@@ -21,7 +21,7 @@ struct pending {
     ds_accel_plugin_event_t *event;
     ds_accel_plugin_graph_exec_t *exec;
     char *source; /* the memory that is freed */
-    char *target; /* destination of the held work's copy from source */
+    char *target; /* the held work copies source to this memory */
     void *taken[TRIES];
 };
 

@@ -41,11 +41,13 @@ struct ds_accel {
     pthread_mutex_t topology_lock;
     struct ds_accel__log log;
     struct ds_accel__env env;
-    char *forced;         /* value of options.accelerator */
-    char *machine_root;   /* never NULL */
-    char *cache_dir;      /* directory from the options; NULL: chosen by environment and user */
-    pid_t asker;          /* in a helper: process ID of the program that it serves; 0: no helper */
-    bool asks_anew;       /* ignore verdicts that earlier processes stored: explain, list, doctor */
+    char *forced;       /* value of options.accelerator */
+    char *machine_root; /* never NULL */
+    char *cache_dir;    /* directory from the options; NULL: chosen by environment and user */
+    pid_t asker;        /* in a helper: process ID of the program that it serves; 0: no helper */
+    /* ignore the verdicts that earlier processes stored; set for the reports explain, list, doctor
+     * and bundle, and while a machine is recorded */
+    bool asks_anew;
     bool has_no_cache;    /* DS_ACCEL_OPTION_NO_CACHE is set */
     bool has_tried_store; /* tried to open the store during this evaluation */
     bool wants_helper;    /* start a helper early if nothing is stored */

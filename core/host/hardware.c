@@ -65,8 +65,8 @@ static void tell_absence(json_t *facts, struct ds_accel__finding *finding)
 }
 
 /*
- * Return the PCI bus or the first device node (its directory) that this process may not read; NULL
- * if there is none.
+ * Return the path of the PCI bus if this process may not read it, else the directory of the first
+ * device node to which this process is denied access; NULL if there is neither.
  */
 static const char *find_closed(const struct ds_accel__machine *machine, json_t *facts,
                                char *directory, size_t directory_size)

@@ -112,8 +112,8 @@ DS_ACCEL__PRIVATE char *ds_accel__probe_program(void);
 /*
  * Probe candidates that passed the gates before load: check the gates load, entry and probe of at
  * most probe.parallel candidates at a time. Sets gates, verdict and state of each, and reorders the
- * array. Candidates after an available one may be left without a verdict if all of them are
- * evaluated ahead of their turn.
+ * array. Once a candidate is available, the candidates after it may be left without a verdict, if
+ * each of those is only evaluated ahead of its turn.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__probe_all(ds_accel_t *context,
                                               struct ds_accel__candidate **candidates,

@@ -19,8 +19,8 @@ _Noreturn void ds_accel__child_run(const struct ds_accel__message *message,
                                    bool has_user_namespace);
 
 /*
- * The threads, processes, descriptors and timers that a plugin leaves in its process (DSA-P32):
- * probe_conduct.c.
+ * What a plugin leaves behind (DSA-P32): threads, child processes, descriptors and timers that
+ * remain in the process that probed it. See probe_conduct.c.
  */
 
 #define DS_ACCEL__DESCRIPTOR_LIMIT 1024

@@ -92,8 +92,8 @@ static int32_t end_call(struct ds_accel__call *call)
 }
 
 /*
- * The code below generates one function per slot. The return address of such a function is the call
- * site in the program, because the public calls are inline.
+ * The code below generates one function per slot. The public calls are inlined into the program, so
+ * the return address of a generated function is the call site in the program.
  */
 #define PUT_P(name) \
     { \

@@ -336,8 +336,8 @@ uint64_t ds_accel__device_flags(const struct ds_accel__object *object);
 
 /* ---- layer_reach.c -------------------------------------------------------------------------- */
 
-/* Whether an address is readable. A caller stores the result during one call, so that the system is
- * queried only once. */
+/* Whether an address is readable. The code that checks a call keeps the result until the end of the
+ * call, so that the system is queried only once. */
 enum ds_accel__reach {
     DS_ACCEL__REACH_UNKNOWN,
     DS_ACCEL__REACH_READABLE,
@@ -357,8 +357,8 @@ bool ds_accel__layer_is_readable(uint64_t address);
  * process ID. *path_out is a new text; NULL: no file. ERR_NO_MEMORY. */
 int32_t ds_accel__layer_path(ds_accel_t *context, enum ds_accel__variable variable,
                              const char *object, const char *usual, char **path_out);
-/* Open the file of races; returns a descriptor. -1: no file is configured, or it cannot be opened,
- * which is logged. */
+/* Open the file to which detected races are written; returns a descriptor. -1: no such file is
+ * configured, or it cannot be opened, which is logged. */
 int ds_accel__race_file_open(ds_accel_t *context);
 void ds_accel__race_file_add(int fd, const char *line, size_t length);
 

@@ -280,8 +280,8 @@ static void check_default_stream(struct ds_accel__call *call, uint32_t position)
     }
 }
 
-/* Refuse to end a capture if another thread began it: cuda and rocm refuse such a call, and the
- * capture continues. */
+/* Refuse to end a capture that another thread began, unless the capture's mode is relaxed: cuda and
+ * rocm refuse such a call, and the capture continues. */
 static void check_who_ends(struct ds_accel__call *call)
 {
     const struct ds_accel__object *stream;

@@ -136,8 +136,8 @@ void ds_accel__capture_access(struct ds_accel__race_object *race,
     ds_accel__capture_add(race->capture, &item);
 }
 
-/* Set component, time, clock and stream of an access by a thread of the host. The clock is
- * borrowed. */
+/* Set component, time and clock of an access by host code and, in a host task, also its stream. The
+ * clock is borrowed. False: the access cannot be recorded. */
 bool ds_accel__race_place_host(struct ds_accel__stack *stack, struct ds_accel__access *access)
 {
     struct ds_accel__race_thread *thread;

@@ -184,7 +184,7 @@ static int32_t add_answers(ds_accel_t *context, struct ds_accel__candidate *cand
     return DS_ACCEL_OK;
 }
 
-/* Probe a plugin that is probed only when it is chosen by name; the earlier probes skipped it. */
+/* If the plugin was skipped so far because it is only probed when chosen by name, probe it now. */
 static int32_t ask_the_rest(struct ds_accel__candidate *candidate)
 {
     bool is_left = candidate->state == DS_ACCEL_STATE_NOT_PROBED && candidate->is_demand_only &&

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Records as JSON the results of the plugin calls that reports make, and provides a plugin's table
- * that returns the recorded results. One description of each struct serves both directions. A
- * result contains the status of its call, and on failure the plugin's error message. A call that
- * was not recorded fails with a message that says so.
+ * Records as JSON the results of the plugin calls that reports make, and provides a table of plugin
+ * functions that return the recorded results. The same description of each struct is used for
+ * writing and reading. A result contains the status of its call, and on failure the plugin's error
+ * message. A call that was not recorded fails with a message that says so.
  */
 #include "base/fork.h"
 #include "base/json.h"

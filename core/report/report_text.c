@@ -735,7 +735,7 @@ static void write_finding(struct page *page, json_t *finding, int check)
     }
 }
 
-/* Write all backends without hardware on one line, because they are no problem. */
+/* Write all backends without hardware on one line, because missing hardware is not a problem. */
 static void write_absent(struct page *page, json_t *findings, int check)
 {
     struct ds_accel__text names = {0};

@@ -60,9 +60,9 @@ void ds_accel__capture_cancel(struct ds_accel__stream *stream);
  * the runtime began the capture. */
 uint32_t ds_accel__captures_begin(void);
 void ds_accel__captures_begun(struct ds_accel__stream *stream, uint32_t process, bool has_begun);
-/* Note that the stream's capture, if any, has ended. */
+/* Record that the stream's capture, if any, has ended. */
 void ds_accel__captures_end(struct ds_accel__stream *stream);
-/* Note that another library may capture on a stream of the device, until
+/* Record that another library may capture on a stream of the device, until
  * ds_accel__captures_forget(). */
 void ds_accel__captures_may_be_foreign(struct ds_accel__device *device);
 void ds_accel__captures_forget(struct ds_accel__device *device);

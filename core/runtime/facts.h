@@ -43,7 +43,7 @@ void ds_accel__lazy_drop(ds_accel_t *context);
 
 /* ---- report_info.c: the reports on one backend ---------------------------------------------- */
 
-/* The facts about a backend from its plugin's instance and the configuration. */
+/* A backend and its plugin's answers, from which, with the configuration, its facts are read. */
 struct ds_accel__facts {
     ds_accel_t *context;
     const char *name;

@@ -99,7 +99,7 @@ int32_t mlu_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void 
                                   ? CNRT_NOTIFIER_DEFAULT
                                   : CNRT_NOTIFIER_DISABLE_TIMING_ALL;
 
-    if ((flags & DS_ACCEL_EVENT_INTERPROCESS) != 0) { /* an interprocess notifier has no time */
+    if ((flags & DS_ACCEL_EVENT_INTERPROCESS) != 0) { /* interprocess notifiers cannot be timed */
         cnrt_flags = CNRT_NOTIFIER_INTERPROCESS | CNRT_NOTIFIER_DISABLE_TIMING_ALL;
     }
     return MLU_CHECK(device, MLU_CNRT(device)->cnrtNotifierCreateWithFlags(native_out, cnrt_flags),

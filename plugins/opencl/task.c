@@ -394,8 +394,8 @@ static void count_pending(struct opencl_worker *worker, int64_t change)
 }
 
 /*
- * On success, the callback owns the job. The job is freed later, by a thread that holds
- * stream->lock.
+ * Calls on_reached() with the job when the mark completes. On success, the job belongs to the
+ * worker, which lists it in worker->done after it ran; free_done() frees it later.
  */
 static int32_t set_callback(struct opencl_stream *stream, struct job *job, cl_event mark,
                             struct ds_accel_error *error)

@@ -209,7 +209,8 @@ static int is_asleep(const struct ds_accel_host *host, const char *pci_address)
     return power == DS_ACCEL_POWER_SUSPENDED || power == DS_ACCEL_POWER_OFF;
 }
 
-/* Appends the XGMI links to one other device; parts of one GPU have the same PCI address. */
+/* Appends the XGMI links to one other device; none if both are parts of one GPU, which have the
+ * same PCI address. */
 static void take_links_to(ds_accel_plugin_instance_t *instance, const char *own, uint32_t other,
                           struct ds_accel_link *links, uint32_t capacity, uint32_t *count)
 {

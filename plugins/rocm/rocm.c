@@ -416,10 +416,10 @@ static int is_uuid(void *user_data, const char *token)
 #define UUID_LENGTH 20
 
 /*
- * Returns true if the list contains a UUID before the device's position. HIP skips a device that
- * its list contains twice, even once as a number and once as a UUID, so positions after a UUID are
- * not reliable. If this function returns true, the caller writes the device's UUID instead: a
- * runtime that accepted a UUID in this list also accepts that of this device.
+ * Returns true if the device has a UUID, and the list contains a UUID at or before the device's
+ * position. HIP skips a device that the list contains twice, even if once as a number and once as a
+ * UUID, so positions after a UUID are not reliable. The caller then writes the device's UUID
+ * instead: a runtime that accepted one UUID in this list also accepts this device's UUID.
  */
 static int is_behind_uuid(const ds_accel_plugin_device_t *device, const char *list)
 {

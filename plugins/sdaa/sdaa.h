@@ -89,10 +89,10 @@ void sdaa_sensors_destroy(struct sdaa_sensors *sensors);
  * or TCML's count shows that nodes are cards.
  */
 uint32_t sdaa_devices_per_node(const struct sdaa *sdaa);
-/* Reads TCML's UUID of a device or, if *is_card_out is set, of its card. -1: not known. */
+/* Reads the UUID of a device or, if *is_card_out is set, of its card, from TCML. -1: not known. */
 int sdaa_sensors_uuid(const struct sdaa *sdaa, uint32_t vendor_index, char *text, size_t text_size,
                       int *is_card_out);
-/* Reads TCML's PCI address of a device or its card. -1: not known. */
+/* Reads the PCI address of a device, or of its card, from TCML. -1: not known. */
 int sdaa_sensors_pci(const struct sdaa *sdaa, uint32_t vendor_index, char *address,
                      size_t address_size, uint32_t *bus_out);
 int32_t sdaa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,

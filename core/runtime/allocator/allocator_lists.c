@@ -131,8 +131,8 @@ static struct ds_accel__block *find_from(struct ds_accel__block *root, uint64_t 
 
 /* ---- the lists ------------------------------------------------------------------------------ */
 
-/* Find the size class that contains a size: its power of two (level) and its part (sublevel). Sizes
- * above all classes belong to the last class. */
+/* Find the size class that contains a size: the power of two (level), and which of the equal parts
+ * of its range (sublevel). Sizes above all classes belong to the last class. */
 static void classify(uint64_t size_bytes, uint32_t *level_out, uint32_t *sublevel_out)
 {
     uint64_t units = size_bytes >> DS_ACCEL__UNIT_SHIFT;
