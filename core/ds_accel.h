@@ -92,10 +92,11 @@ typedef void (*ds_accel_log_sink_t)(void *user_data, uint32_t level, const char 
 
 #define DS_ACCEL_OPTION_NO_ENVIRONMENT 1u /**< ignore every DS_* environment variable */
 #define DS_ACCEL_OPTION_NO_USER_CONFIG 2u /**< skip $XDG_CONFIG_HOME/ds-accel */
-#define DS_ACCEL_OPTION_NO_CACHE 4u       /**< neither store verdicts nor use stored verdicts */
+#define DS_ACCEL_OPTION_NO_CACHE 4u       /**< without the cache of verdicts and configuration */
 
 /** Options of a context. Zero the struct, set struct_size, then set the members needed. All
- * pointers are borrowed. */
+ * pointers are borrowed until the call that receives the options returns; log_user_data is passed
+ * to log_sink as long as the context exists. */
 struct ds_accel_options {
     uint32_t struct_size;
     uint32_t flags; /**< DS_ACCEL_OPTION_* */
@@ -140,8 +141,9 @@ DS_ACCEL_EXPORT void ds_accel_destroy(ds_accel_t *context);
 /**
  * Make ds_accel_get() return @p context, like DeepSpeed's set_accelerator().
  *
- * @return DS_ACCEL_OK; ERR_INVALID NULL; ERR_STATE another context already is the default and was
- *         returned to a caller; the status of ds_accel_detect() if the context has not chosen yet
+ * @return DS_ACCEL_OK; ERR_INVALID NULL; ERR_STATE another context already is the default, set by
+ *         this function or made by ds_accel_get(); the status of ds_accel_detect(), which this
+ *         function calls first
  * @threads any
  * @owner  the library keeps it for the life of the process; do not destroy it
  */
@@ -152,8 +154,9 @@ DS_ACCEL_EXPORT int32_t ds_accel_set_default(ds_accel_t *context);
  * it like a plugin found first on the search path.
  *
  * @param[in] entry  as DS_ACCEL_PLUGIN() defines it; called now
- * @return DS_ACCEL_OK; ERR_ABI with the rule that the backend's table breaks; ERR_STATE after
- *         ds_accel_detect(), or as ds_accel_detect() returns it after fork()
+ * @return DS_ACCEL_OK; ERR_ABI with the rule that the backend's table breaks; ERR_STATE after a
+ *         successful ds_accel_detect(), for a context of a recorded machine, or as
+ *         ds_accel_detect() returns it after fork(); ERR_INVALID NULL; ERR_NO_MEMORY
  */
 DS_ACCEL_EXPORT int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry);
 
@@ -182,8 +185,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_detect(ds_accel_t *context);
  */
 DS_ACCEL_EXPORT int32_t ds_accel_check(ds_accel_t *context, const char *name);
 
-/** Return the name of the chosen accelerator, such as "cuda"; NULL for a NULL context or before
- * ds_accel_detect(). */
+/** Return the name of the chosen accelerator, such as "cuda"; NULL for a NULL context or before a
+ * successful ds_accel_detect(). */
 DS_ACCEL_EXPORT const char *ds_accel_name(const ds_accel_t *context);
 
 /** Return how the accelerator was chosen: "override", "config" or "auto detect"; NULL as for
@@ -230,8 +233,8 @@ struct ds_accel_candidate {
 DS_ACCEL_EXPORT uint32_t ds_accel_candidate_count(ds_accel_t *context);
 
 /** Return the candidate at a position of the detection order, from 0.
- * @return DS_ACCEL_OK; ERR_INVALID @p position is not below ds_accel_candidate_count(); ERR_STATE a
- * thread of the parent process was changing the context during fork() */
+ * @return DS_ACCEL_OK; ERR_INVALID NULL, or @p position is not below ds_accel_candidate_count();
+ * ERR_STATE a thread of the parent process was changing the context during fork(); ERR_NO_MEMORY */
 DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
                                                struct ds_accel_candidate *candidate_out);
 
@@ -276,10 +279,12 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
  * @param[in]  format    DS_ACCEL_FORMAT_* bits; 0 is plain text
  * @param[out] text_out  ends in a newline unless empty
  * @return DS_ACCEL_OK; ERR_NOT_FOUND @p name is not known; the status of ds_accel_detect() when the
- *         report needs the choice; ERR_NO_MEMORY. DETECT is written even if detection fails.
+ *         report needs the choice; ERR_NO_MEMORY. DETECT, EXPLAIN, DOCTOR and BUNDLE are written
+ *         even if detection fails; only DETECT then returns the status of ds_accel_detect().
  *         ERR_STATE DOCTOR found a problem; the report is written too. ERR_STATE with nothing
- *         written: as ds_accel_detect() returns it after fork(). ERR_UNSUPPORTED the report or its
- *         text needs libds_accel_tools.so, which is not loaded; nothing was detected
+ *         written: as ds_accel_detect() returns it after fork(). ERR_INVALID NULL, or MEMORY as
+ *         text. ERR_NOT_USABLE MEMORY of a recorded machine. ERR_UNSUPPORTED the report or its text
+ *         needs libds_accel_tools.so, which is not loaded; nothing was detected
  * @owner  caller; release with ds_accel_free_text()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name,
@@ -291,7 +296,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_report(ds_accel_t *context, uint32_t report, co
  * @param[in]  format    DS_ACCEL_FORMAT_*
  * @param[out] text_out  the verdict; written for ERR_CONFIG too
  * @return DS_ACCEL_OK; ERR_CONFIG problems were found; ERR_UNSUPPORTED text without
- *         libds_accel_tools.so; ERR_NO_MEMORY
+ *         libds_accel_tools.so; ERR_INVALID NULL, or invalid options; ERR_NO_MEMORY
  * @owner  caller; release with ds_accel_free_text()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_config_check(const struct ds_accel_options *options,
@@ -384,6 +389,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_current_device(ds_accel_t *context, uint32_t *d
 
 /**
  * Make a device the calling thread's current device, for this library and for the vendor's runtime.
+ * The call opens the device like ds_accel_device_get().
  *
  * @return DS_ACCEL_OK; ERR_INVALID index out of range; ERR_STATE; the status of
  *         ds_accel_device_open()
@@ -443,14 +449,17 @@ DS_ACCEL_EXPORT int32_t ds_accel_instance(ds_accel_t *context,
  *
  * @param[in] flags     DS_ACCEL_STREAM_*
  * @param[in] priority  within ds_accel_stream_priority_range(); lower numbers run first
- * @return DS_ACCEL_OK; ERR_INVALID; ERR_UNSUPPORTED the backend has no streams; ERR_NO_MEMORY
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_UNSUPPORTED the backend has no streams; ERR_NO_MEMORY; what
+ *         the plugin returns
  * @threads any   @owner caller; release with ds_accel_stream_destroy()
  * @source DeepSpeed Stream
  */
 DS_ACCEL_EXPORT int32_t ds_accel_stream_create(ds_accel_device_t *device, uint32_t flags,
                                                int32_t priority, ds_accel_stream_t **stream_out);
 
-/** Destroy a stream; its queued work still completes. NULL and the default stream are ignored. */
+/** Destroy a stream; its queued work still completes. NULL is ignored, as are streams that
+ * ds_accel_default_stream() and ds_accel_current_stream() returned but the program neither created
+ * nor wrapped. */
 DS_ACCEL_EXPORT void ds_accel_stream_destroy(ds_accel_stream_t *stream);
 
 /** Return the range of priorities.
@@ -487,7 +496,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_stream_wait_stream(ds_accel_stream_t *stream,
 /**
  * Wrap a stream of the vendor's own runtime (cudaStream_t, hipStream_t ...) in a handle of this
  * library.
- * @return DS_ACCEL_OK; ERR_UNSUPPORTED; ERR_INVALID
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED; ERR_INVALID; ERR_NO_MEMORY; what the plugin returns
  * @owner  @p native still belongs to the caller; ds_accel_stream_destroy() destroys only the handle
  */
 DS_ACCEL_EXPORT int32_t ds_accel_stream_wrap(ds_accel_device_t *device, uint64_t native,
@@ -553,7 +562,8 @@ DS_ACCEL_EXPORT void ds_accel_graph_destroy(ds_accel_graph_t *graph);
  * @param[in] pool  source of memory allocated during the capture; NULL: a private pool of the
  *                  graph. This memory is not used for anything else while the graph exists.
  * @param[in] mode  DS_ACCEL_CAPTURE_*
- * @return DS_ACCEL_OK; ERR_STATE the stream already captures, or the graph is being captured
+ * @return DS_ACCEL_OK; ERR_STATE the stream already captures, or the graph is being captured;
+ *         ERR_INVALID; what the plugin returns, such as ERR_UNSUPPORTED for a mode
  * @source DeepSpeed capture_to_graph()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph,
@@ -561,10 +571,10 @@ DS_ACCEL_EXPORT int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph,
                                                      ds_accel_pool_t *pool, uint32_t mode);
 
 /** End the capture.
- * @return DS_ACCEL_OK; ERR_STATE in three cases: no capture was begun, or the capture was broken
- * (the graph is then empty), or another thread began the capture in a mode other than RELAXED. In
- * the last case the capture may continue, as ds_accel_stream_is_capturing() reports, and the thread
- * that began it can end it */
+ * @return DS_ACCEL_OK; ERR_STATE in three cases: no capture was begun, or the capture was broken,
+ * perhaps by destroying its stream (the graph is then empty), or another thread began the capture
+ * in a mode other than RELAXED. In the last case the capture may continue, as
+ * ds_accel_stream_is_capturing() reports, and the thread that began it can end it */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph);
 
 /** Make the graph ready for replay; the first replay does so too. */
@@ -572,7 +582,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_graph_instantiate(ds_accel_graph_t *graph);
 
 /**
  * Queue the whole graph on a stream.
- * @return DS_ACCEL_OK; ERR_STATE nothing was captured
+ * @param[in] stream  NULL: the calling thread's current stream
+ * @return DS_ACCEL_OK; ERR_STATE nothing was captured; what the plugin returns
  * @source DeepSpeed replay_graph()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_replay(ds_accel_graph_t *graph, ds_accel_stream_t *stream);
@@ -595,6 +606,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_stream_is_capturing(ds_accel_stream_t *stream,
 DS_ACCEL_EXPORT int32_t ds_accel_graph_node_count(ds_accel_graph_t *graph, uint64_t *count_out);
 
 /** Return a description of the graph as text, in Graphviz format if the vendor supports it.
+ * @return DS_ACCEL_OK; ERR_STATE nothing was captured; ERR_UNSUPPORTED; ERR_NO_MEMORY
  * @owner caller; ds_accel_free_text() */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_dump(ds_accel_graph_t *graph, char **text_out);
 
@@ -607,7 +619,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_graph_dump(ds_accel_graph_t *graph, char **text
  * @param[in]  size_bytes   > 0; rounded up to 512 bytes
  * @param[out] pointer_out  512-byte aligned device address; contents undefined
  * @return DS_ACCEL_OK; ERR_INVALID size 0, or a stream of another device; ERR_NO_MEMORY after one
- *         retry with an empty cache, with the sizes in ds_accel_last_error(); ERR_DRIVER
+ *         retry with an empty cache, and the retries that a ds_accel_memory_failure_t requests,
+ *         with the sizes in ds_accel_last_error(); ERR_DRIVER
  * @threads any; takes the lock of the stream's arena in the allocator
  * @owner  caller; release with ds_accel_mem_free()
  * @source DeepSpeed accelerator/abstract_accelerator.py, memory API
@@ -638,8 +651,10 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_free(ds_accel_device_t *device, ds_accel_st
                                           void *pointer);
 
 /**
- * Record that another stream also uses the memory: the allocator reuses it only after the work
- * queued on that stream when the memory is freed.
+ * Record that another stream also uses memory of ds_accel_mem_alloc() or
+ * ds_accel_mem_alloc_pinned(): the memory is reused only after the work queued on that stream when
+ * the memory is freed.
+ * @param[in] stream  NULL: the calling thread's current stream
  * @source torch.Tensor.record_stream
  */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_record_stream(ds_accel_device_t *device, void *pointer,
@@ -684,7 +699,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_unregister(ds_accel_device_t *device, void 
 DS_ACCEL_EXPORT int32_t ds_accel_mem_pointer_info(ds_accel_t *context, const void *pointer,
                                                   struct ds_accel_pointer_info *info_out);
 
-/** Set *is_pinned_out to 1 if the host address is in page-locked memory, else to 0.
+/** Set *is_pinned_out to 1 if the host address is in page-locked memory, else to 0; also to 0 if
+ * the memory was returned to the pool by ds_accel_mem_free_pinned().
  * @source DeepSpeed is_pinned() */
 DS_ACCEL_EXPORT int32_t ds_accel_is_pinned(ds_accel_t *context, const void *pointer,
                                            uint32_t *is_pinned_out);
@@ -699,7 +715,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_is_pinned(ds_accel_t *context, const void *poin
 DS_ACCEL_EXPORT int32_t ds_accel_mem_copy(ds_accel_device_t *device, void *destination,
                                           const void *source, uint64_t size_bytes, uint32_t kind);
 
-/** Set every byte of memory to @p value, and wait for completion. */
+/** Set every byte of memory to @p value, after the work queued on the calling thread's current
+ * stream of the device, and wait for completion. */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_set(ds_accel_device_t *device, void *destination,
                                          uint8_t value, uint64_t size_bytes);
 
@@ -814,7 +831,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_set_failure_callback(ds_accel_device_t *
 /**
  * Record the latest allocations and frees of the device, for ds_accel_memory_snapshot().
  *
- * @param[in] flags        DS_ACCEL_HISTORY_*; OFF drops the recorded entries
+ * @param[in] flags        DS_ACCEL_HISTORY_*; OFF ends the recording. Every call drops the
+ *                         entries recorded so far
  * @param[in] max_entries  maximum number of entries; older entries are dropped
  * @return DS_ACCEL_OK; ERR_INVALID; ERR_NO_MEMORY
  */
@@ -983,7 +1001,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_rng_initial_seed(ds_accel_rng_t *rng, uint64_t 
  * @return also ERR_UNSUPPORTED a vendor's generator */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_position(ds_accel_rng_t *rng,
                                               struct ds_accel_rng_position *position_out);
-/** Move to a position in the seed's sequence, forwards or backwards, in constant time. */
+/** Move to a position in the seed's sequence, forwards or backwards, in constant time.
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_UNSUPPORTED a vendor's generator */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_set_position(ds_accel_rng_t *rng,
                                                   const struct ds_accel_rng_position *position);
 
@@ -1031,7 +1050,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_rng_normal(ds_accel_rng_t *rng, ds_accel_stream
 
 /** Fill device memory like ds_accel_rng_uniform(), with random bits: INT32 uses one word per
  * element, INT64 two words, INT16, INT8 and UINT8 the lowest bits of a word, BOOL the highest bit
- * of a word. */
+ * of a word.
+ * @return also ERR_UNSUPPORTED a vendor's generator */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_bits(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
                                           void *pointer, uint64_t count, uint32_t dtype);
 
@@ -1180,7 +1200,8 @@ DS_ACCEL_EXPORT void *ds_accel_tensor_data(const ds_accel_tensor_t *tensor);
  * @param[in] offset   distance of the view's first element from the first element of @p tensor, in
  *                     elements; may be negative
  * @param[in] strides  strides[ndim] in elements; NULL: contiguous
- * @return DS_ACCEL_OK; ERR_INVALID part of the view would be outside the memory
+ * @return DS_ACCEL_OK; ERR_INVALID part of the view would be outside the memory, or the shape is
+ *         invalid; ERR_NO_MEMORY
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_view(ds_accel_tensor_t *tensor, int64_t offset,
                                              uint32_t ndim, const int64_t *shape,
@@ -1196,7 +1217,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_reshape(ds_accel_tensor_t *tensor, uint3
                                                 ds_accel_tensor_t **tensor_out);
 
 /** Make a view of the elements start, start + step, ... of one dimension, up to but excluding stop.
- * @return ERR_INVALID unless 0 <= start <= stop <= size and step > 0 */
+ * @return ERR_INVALID unless @p dim is a dimension, 0 <= start <= stop <= size and step > 0 */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_slice(ds_accel_tensor_t *tensor, uint32_t dim,
                                               int64_t start, int64_t stop, int64_t step,
                                               ds_accel_tensor_t **tensor_out);
@@ -1218,8 +1239,9 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_transpose(ds_accel_tensor_t *tensor, uin
  *                    stream, unless it is NULL.
  * @return DS_ACCEL_OK; ERR_INVALID shapes, dtypes or contexts differ, the destination is read-only,
  *         or several of its elements share one address, or the memory ranges of the two tensors
- *         overlap; ERR_STATE the stream captures and one side is ordinary host memory;
- *         ERR_NO_MEMORY; ERR_DRIVER
+ *         overlap (if all their elements are at the same addresses, the call does nothing and
+ *         returns DS_ACCEL_OK); ERR_STATE the stream captures and one side is ordinary host
+ *         memory; ERR_NO_MEMORY; ERR_DRIVER
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_copy(ds_accel_tensor_t *destination,
                                              ds_accel_tensor_t *source, ds_accel_stream_t *stream);
@@ -1240,7 +1262,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_contiguous(ds_accel_tensor_t *tensor,
                                                    ds_accel_tensor_t **tensor_out);
 
 /**
- * Set every element, queued on @p stream.
+ * Set every element, queued on @p stream. For a tensor on the host, the call first waits for the
+ * stream, unless it is NULL, and the elements are set on return.
  * @param[in] value  one element of the tensor's dtype; for a complex dtype, both parts
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_fill(ds_accel_tensor_t *tensor, const void *value,
@@ -1248,7 +1271,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_fill(ds_accel_tensor_t *tensor, const vo
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_zero(ds_accel_tensor_t *tensor, ds_accel_stream_t *stream);
 
 /** Record that a stream uses the tensor's memory, like ds_accel_mem_record_stream(). Calls of this
- * library with a stream argument record that stream themselves. */
+ * library with a stream argument record that stream themselves. For memory that this library did
+ * not allocate and for ordinary host memory the call does nothing. */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_record_stream(ds_accel_tensor_t *tensor,
                                                       ds_accel_stream_t *stream);
 
@@ -1258,10 +1282,10 @@ DS_ACCEL_EXPORT int32_t ds_accel_on_accelerator(const ds_accel_tensor_t *tensor,
                                                 uint32_t *is_on_out);
 
 /**
- * Return the tensor in page-locked memory: a new reference if its memory is already page-locked and
- * has this alignment, else a contiguous copy.
+ * Return the tensor in page-locked memory of @p device: a new reference if its memory already is
+ * such memory and has this alignment, else a contiguous copy.
  * @param[in] align_bytes as ds_accel_mem_alloc_pinned()
- * @return also ERR_INVALID the tensor is on a device
+ * @return also ERR_INVALID the tensor is on a device, or the alignment is invalid
  * @source DeepSpeed pin_memory(tensor, align_bytes)
  */
 DS_ACCEL_EXPORT int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device,
@@ -1310,7 +1334,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_to_dlpack(ds_accel_tensor_t *tensor, uin
  *                          when the memory is no longer needed; after a failure the caller keeps it
  * @param[in] is_versioned  1: DLManagedTensorVersioned; 0: DLManagedTensor
  * @return DS_ACCEL_OK; ERR_INVALID an invalid shape, or a device of a backend that the context does
- *         not use; ERR_UNSUPPORTED an unsupported dtype; ERR_ABI an unknown version of DLPack
+ *         not use; ERR_UNSUPPORTED an unsupported dtype; ERR_ABI an unknown version of DLPack;
+ *         ERR_NO_MEMORY
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_from_dlpack(ds_accel_t *context, void *managed,
                                                     uint32_t is_versioned,
@@ -1478,8 +1503,9 @@ typedef void (*ds_accel_lazy_call_t)(void *user_data, int32_t status);
  * Call a function now if the accelerator is started, else as soon as it is started.
  *
  * Each function is called once, in registration order, with no lock held: by the thread whose
- * ds_accel_detect() succeeds, before ds_accel_detect() returns; a function registered during these
- * calls comes after them. After a failed detection the functions stay registered.
+ * ds_accel_detect() succeeds, before ds_accel_detect() returns, or, if the accelerator is started
+ * during the registration, by either thread. A function registered during these calls comes after
+ * them. After a failed detection the functions stay registered.
  *
  * @return DS_ACCEL_OK called, or registered; ERR_INVALID NULL; ERR_STATE this process inherited the
  *         accelerator by fork(), or a thread of its parent was changing the context during fork();
@@ -1518,8 +1544,8 @@ typedef struct ds_accel_timer ds_accel_timer_t;
 
 /**
  * Create a timer. It uses events of the device, or the host's clock if DS_ACCEL_FLAG_HOST_TIMERS is
- * set or the backend has no events. With the host's clock each mark waits for the stream's work,
- * unless the device is synchronous.
+ * set or the backend has no events that measure time. With the host's clock each mark waits for the
+ * stream's work, unless the device is synchronous.
  * @return DS_ACCEL_OK; ERR_INVALID; ERR_NO_MEMORY; ERR_DRIVER
  * @owner  caller; release with ds_accel_timer_destroy()
  */
@@ -1529,7 +1555,9 @@ DS_ACCEL_EXPORT void ds_accel_timer_destroy(ds_accel_timer_t *timer);
 /** Start the timer; an earlier measurement is dropped.
  * @param[in] stream NULL: the current stream */
 DS_ACCEL_EXPORT int32_t ds_accel_timer_start(ds_accel_timer_t *timer, ds_accel_stream_t *stream);
-/** Stop the timer. @return DS_ACCEL_OK; ERR_STATE the timer was not started; ERR_INVALID */
+/** Stop the timer.
+ * @param[in] stream NULL: the current stream
+ * @return DS_ACCEL_OK; ERR_STATE the timer was not started; ERR_INVALID; ERR_DRIVER */
 DS_ACCEL_EXPORT int32_t ds_accel_timer_stop(ds_accel_timer_t *timer, ds_accel_stream_t *stream);
 /**
  * Return the milliseconds between start and stop; waits until the second mark is reached.
@@ -1661,7 +1689,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_ipc_event_export(ds_accel_event_t *event, void 
 DS_ACCEL_EXPORT int32_t ds_accel_ipc_event_open(ds_accel_device_t *device, const void *handle,
                                                 uint32_t handle_bytes,
                                                 ds_accel_event_t **event_out);
-/** Export device memory as a dma-buf. @owner the caller closes *fd_out */
+/** Export device memory as a dma-buf; *offset_bytes_out is the offset of @p pointer in it.
+ * @owner the caller closes *fd_out */
 DS_ACCEL_EXPORT int32_t ds_accel_dmabuf_export(ds_accel_device_t *device, void *pointer,
                                                uint64_t size_bytes, int32_t *fd_out,
                                                uint64_t *offset_bytes_out);
@@ -1747,7 +1776,8 @@ struct ds_accel_event {
 DS_ACCEL_EXPORT extern ds_accel_t *ds_accel__default;
 DS_ACCEL_EXPORT ds_accel_t *ds_accel__get_first(void);
 DS_ACCEL_EXPORT int32_t ds_accel__fail(int32_t status, const struct ds_accel_error *error);
-/* Return ERR_INVALID; the error says which handle is NULL, destroyed or of another context. */
+/* Return ERR_INVALID; the error says which argument is NULL, or which handle is destroyed or of
+ * another context. */
 DS_ACCEL_EXPORT int32_t ds_accel__refuse(const char *call, const char *what, const void *handle);
 DS_ACCEL_EXPORT int32_t ds_accel__refuse_pair(const char *call, const ds_accel_event_t *event,
                                               const ds_accel_stream_t *stream);
@@ -1763,7 +1793,7 @@ DS_ACCEL_HOT ds_accel_t *ds_accel_get(void);
 /**
  * Return the plugin's table of functions, for calls that have no wrapper in this header. Every
  * function of the table can be called; a function on a device takes the handle that
- * ds_accel_device_handle() returns.
+ * ds_accel_device_handle() returns. @p device must not be NULL.
  * @owner borrowed; valid until the device is closed
  */
 DS_ACCEL_HOT const struct ds_accel_plugin *ds_accel_device_table(const ds_accel_device_t *device);

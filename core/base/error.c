@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Status names and the thread's last error. */
+/* Status names, the thread's last error, descriptions of plugins' errors, and findings. */
 #include "base/text.h"
 #include "base/trust.h"
 

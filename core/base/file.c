@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Reading whole files and directories, with size limits and without blocking on a pipe. */
+/* Reading whole files, up to a size limit and without blocking on a pipe; listing directories. */
 #include "base/file.h"
 #include "base/text.h"
 

@@ -18,8 +18,9 @@
 int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_out, size_t *size_out,
                             const char **cause_out);
 /*
- * List the names in a directory that pass the filter, sorted bytewise. If the directory does not
- * exist, the list is empty and the status is DS_ACCEL_OK.
+ * List the names in a directory that pass the filter, sorted bytewise, for
+ * ds_accel__names_free(). If the directory does not exist, the list is empty and the status is
+ * DS_ACCEL_OK. ERR_NO_MEMORY; other errors with the cause, as for ds_accel__file_read().
  */
 int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), char ***names_out,
                            size_t *count_out, const char **cause_out);

@@ -20,7 +20,7 @@ enum ds_accel__stub {
 
 /*
  * Fill every slot of the table with a stub. Kind UNSUPPORTED fills only the slots that are NULL.
- * Safe in a forked child.
+ * The stub of a slot that returns void does nothing. Safe in a forked child.
  */
 DS_ACCEL__PRIVATE void ds_accel__table_fill(struct ds_accel_plugin *table,
                                             enum ds_accel__stub kind);

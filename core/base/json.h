@@ -11,13 +11,15 @@
 
 struct ds_accel__text;
 
-/* A JSON string from text of any origin: NULL is "", bytes that are not UTF-8 become '?'. */
+/* A JSON string from text of any origin: NULL is ""; if the text is not UTF-8, each of its bytes
+ * from 0x80 on becomes '?'. Returns NULL if memory is exhausted. */
 json_t *ds_accel__json_text(const char *text);
 /* Set a member of the object. Takes ownership of value; a NULL value sets *failed to true. */
 void ds_accel__json_set(json_t *object, const char *key, json_t *value, bool *failed);
 /* Write a size with its unit: "20 MiB", "1.5 GiB", "512 B". */
 void ds_accel__size_text(uint64_t bytes, char *text, size_t text_size);
-/* Add text with XML's special characters escaped; control characters are replaced. */
+/* Add text with XML's special characters escaped, and unprintable characters except line ends and
+ * tabs replaced. */
 void ds_accel__xml_add(struct ds_accel__text *out, const char *text);
 /* The value of a numeric member; 0 if it is missing, negative or not an integer. */
 uint64_t ds_accel__json_size(const json_t *object, const char *key);

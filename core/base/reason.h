@@ -28,7 +28,7 @@ struct ds_accel__reason {
     const char *remedy;
 };
 
-/* The texts of a reason; all three are "" for NONE. */
+/* The texts of a reason; all three are "" for NONE and BROKEN_RULE. */
 DS_ACCEL__PRIVATE const struct ds_accel__reason *ds_accel__reason(enum ds_accel__reason_id id);
 /* The code of a reason, such as "no_device". */
 DS_ACCEL__PRIVATE const char *ds_accel__reason_code(enum ds_accel__reason_id id);

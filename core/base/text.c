@@ -304,7 +304,8 @@ void ds_accel__sanitize(char *text, size_t text_size)
             to += length;
         } else {
             /*
-             * A control character or line end becomes a space, an invisible character becomes '?'.
+             * A control character or line end becomes a space; an invisible character, and a byte
+             * that is not UTF-8, becomes '?'.
              */
             *to++ = code < 0xa0 || code == 0x2028 || code == 0x2029 ? ' ' : '?';
         }

@@ -62,8 +62,8 @@ char *ds_accel__text_take(struct ds_accel__text *text);
 void ds_accel__text_clear(struct ds_accel__text *text);
 
 /*
- * The name that differs least from `name`, among names with at most three typing errors; NULL if
- * there is no such name.
+ * The name with the smallest edit distance from `name`, to find typing errors. The distance is at
+ * most 1 for a `name` of up to 3 bytes, 2 for up to 11 bytes, else 3; NULL if no name is so near.
  */
 const char *ds_accel__nearest(const char *name, const char *const *names, size_t count);
 /* A new string of left, the character between, and right; NULL if memory is exhausted. */
@@ -90,7 +90,8 @@ size_t ds_accel__character(const char *text, uint32_t *code_out);
  */
 bool ds_accel__is_printable(const char *text);
 /*
- * True if the text is NUL-terminated within text_size, valid UTF-8 and free of control characters.
+ * True if the text is NUL-terminated within text_size, valid UTF-8 and free of ASCII control
+ * characters.
  */
 bool ds_accel__is_clean_text(const char *text, size_t text_size);
 /*
@@ -110,8 +111,9 @@ uint64_t ds_accel__hash_text(const char *text, uint64_t seed);
 
 typedef bool (*ds_accel__list_visit_t)(void *user_data, uint32_t first, uint32_t last);
 /*
- * Call visit for each range of a list such as "0-3,8,10-11". False if the text is not such a list,
- * or if visit returned false, which also ends the calls.
+ * Call visit for each range of a list such as "0-3,8,10-11", which may be empty and ends at a NUL
+ * or newline. False if visit returned false or a range is malformed, in descending order or not
+ * below DS_ACCEL__LIST_LIMIT; ranges after it are not visited.
  */
 bool ds_accel__list_parse(const char *text, ds_accel__list_visit_t visit, void *user_data);
 /* The count of numbers in the list; 0 if the list is empty or malformed. */
@@ -135,7 +137,8 @@ struct ds_accel__log {
     } topics[DS_ACCEL__LOG_TOPIC_MAX];
 };
 
-/* Parse log levels such as "warn,cuda=debug". Malformed items are skipped with a warning. */
+/* Parse log levels such as "warn,cuda=debug". Malformed items, and topics after the first
+ * DS_ACCEL__LOG_TOPIC_MAX, are skipped; the first eight of them are logged as warnings. */
 void ds_accel__log_set_levels(struct ds_accel__log *log, const char *levels);
 bool ds_accel__log_enabled(const struct ds_accel__log *log, const char *topic, uint32_t level);
 void ds_accel__log(const struct ds_accel__log *log, const char *topic, uint32_t level,

@@ -28,7 +28,7 @@ struct ds_accel__finding {
 uid_t ds_accel__trusted_user(void);
 /*
  * True if the process has more rights than its effective user: set-user-ID, set-group-ID and
- * file-capability programs.
+ * file-capability programs, and processes whose real, effective and saved user IDs differ.
  */
 bool ds_accel__has_raised_rights(void);
 
@@ -57,9 +57,9 @@ int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, in
 int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, struct stat *info_out,
                              struct ds_accel__finding *finding);
 /*
- * In a process with raised rights, reject a file that a user other than root could have changed. In
- * other processes do nothing, since the caller chose the file. path is absolute. ERR_NO_MEMORY;
- * ERR_LIMIT.
+ * In a process with raised rights, check a file that the caller chose: set the finding if a user
+ * other than root could have changed the file, or if it cannot be checked. In other processes do
+ * nothing. path is absolute. DS_ACCEL_OK, also with a finding; ERR_NO_MEMORY; ERR_LIMIT.
  */
 int32_t ds_accel__trust_if_raised(const char *path, struct ds_accel__finding *finding);
 /*
@@ -68,7 +68,8 @@ int32_t ds_accel__trust_if_raised(const char *path, struct ds_accel__finding *fi
  * with the finding as error message.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__trust_named_file(const char *path);
-/* Set the reason file_changed if the path no longer leads to the file that was checked. */
+/* Set the reason file_changed if the path no longer leads to the file that was checked, or if the
+ * file was written to since. */
 void ds_accel__trust_compare(const char *path, const struct stat *checked,
                              struct ds_accel__finding *finding);
 /* SHA-256 of an open file in lower-case hexadecimal digits; ERR_IO with the cause. */

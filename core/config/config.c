@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* The shipped files together need 100 KiB. */
+/* The limit of one file; the largest shipped file has about 100 KiB. */
 #define FILE_LIMIT_BYTES (1024 * 1024)
 
 const char *ds_accel__config_layer_name(enum ds_accel__config_layer layer)
@@ -326,7 +326,8 @@ static int32_t read_file(struct ds_accel__config *config, struct ds_accel__confi
     return ds_accel__config_parse(config, file);
 }
 
-/* True if a package declares the option, or if no package declares any option of this backend. */
+/* True if a package declares the option, or if no package declares any option of this backend. If
+ * false, names contains the declared options, up to limit. */
 static bool is_declared(const struct ds_accel__config *config, const char *backend, const char *key,
                         const char **names, size_t limit, size_t *count_out)
 {

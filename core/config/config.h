@@ -35,7 +35,7 @@ struct ds_accel__config_file {
     char *path;
     enum ds_accel__config_layer layer;
     bool is_ops;   /* contains only op builders, read on demand */
-    bool is_given; /* text was set before reading, from a recording */
+    bool is_given; /* text was set before reading, by the caller or from a recording */
     char *text;    /* NULL until read */
     size_t size_bytes;
     json_t *root; /* NULL until read */
@@ -168,7 +168,8 @@ int32_t ds_accel__config_check_tree(json_t *root, bool is_ops, ds_accel__problem
                                     void *user_data);
 /* Append "/" and the escaped key to a JSON pointer in a buffer. False if it does not fit. */
 bool ds_accel__pointer_append(char *pointer, size_t pointer_size, const char *key);
-/* Find the position of the value (or of its key) at a JSON pointer in a valid JSON text. */
+/* Find the position of the value (or of its key) at a JSON pointer in a valid JSON text. False,
+ * with line and column 1, if there is no such value. */
 bool ds_accel__config_locate(const char *text, size_t size_bytes, const char *pointer, bool is_key,
                              int *line_out, int *column_out);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The environment. Only this file reads it, and it contains the table of ds-accel's own variables.
+ * The environment: only this file reads settings from it. The file contains the table of ds-accel's
+ * own variables.
  * If the program runs with more rights than its caller (AT_SECURE), each of these variables is
  * treated as unset.
  */

@@ -53,8 +53,8 @@ const char *ds_accel__env_option(const struct ds_accel__env *env, const char *ba
  */
 bool ds_accel__env_option_name(const char *backend, const char *key, char *name, size_t name_size);
 /*
- * Describe the first invalid value and store its variable in *variable_out; NULL if all values are
- * valid.
+ * Check the values of DS_ACCEL_PROBE and DS_ACCEL_CACHE. Describe the first invalid value and store
+ * its variable in *variable_out; NULL if both are valid or unset.
  */
 const char *ds_accel__env_problem(const struct ds_accel__env *env,
                                   enum ds_accel__variable *variable_out);
@@ -65,7 +65,8 @@ DS_ACCEL__PRIVATE const char *ds_accel__env_job(const char *name);
 /* True if the name is a valid variable name: [A-Z_][A-Z0-9_]*. */
 DS_ACCEL__PRIVATE bool ds_accel__is_variable_name(const char *name);
 /*
- * True if configuration and plugins may set the variable: not LD_*, and not a variable of ds-accel.
+ * True if configuration and plugins may set the variable: the name is valid, not LD_*, and not a
+ * variable of ds-accel.
  */
 bool ds_accel__is_settable_variable(const char *name);
 /*
@@ -91,8 +92,8 @@ char *ds_accel__env_user_config_dir(void);
  */
 char *ds_accel__env_temporary_dir(void);
 /*
- * $XDG_RUNTIME_DIR as a new string; NULL if there is none or the program has raised rights
- * (AT_SECURE).
+ * $XDG_RUNTIME_DIR as a new string; NULL if it is unset or relative, in a program with raised
+ * rights (AT_SECURE), or if memory is exhausted.
  */
 char *ds_accel__env_runtime_dir(void);
 /* True if the name of this length is in the table of ds-accel's variables. */

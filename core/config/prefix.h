@@ -5,8 +5,10 @@
 #define DS_ACCEL_CONFIG_PREFIX_H
 
 /*
- * The directory of the library, or of the program that contains its objects. A new string, freed by
- * the caller; NULL if memory is exhausted.
+ * The directory of the library. In a program that contains the library's objects, the directory of
+ * the library beside the program, if there is one, else the directory set at build time (prefix.c).
+ * A new string, freed by the caller; NULL if memory is exhausted or the dynamic linker does not
+ * know the library's file.
  */
 char *ds_accel__library_dir(void);
 /* The paths set at build time, used if nothing is found relative to the library's directory. */

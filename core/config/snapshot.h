@@ -21,9 +21,9 @@ json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t i
 bool ds_accel__snapshot_is_early(const char *key);
 int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text);
 /*
- * A hash of the paths, inodes, sizes and times of the configuration's files, except files of op
- * builders; 0 if a file cannot be accessed. *settled_out is set to true if no file changed in the
- * last two seconds.
+ * A hash of the paths, layers, devices, inodes, sizes and times of the configuration's files,
+ * except files of op builders; 0 if a file cannot be accessed. *settled_out is set to true if no
+ * file changed in the last two seconds.
  */
 uint64_t ds_accel__snapshot_identify(const struct ds_accel__config *config, bool *settled_out);
 

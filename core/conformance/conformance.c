@@ -58,8 +58,8 @@ static int spawn_helper(struct ds_accel__suite *suite, int channel)
     const int descriptors[] = {suite->output, suite->output, channel, suite->page_fd};
     const char *containment = ds_accel__probe_containment(suite->context);
 
-    /* "outside" does not use a pid namespace, because processes that share device memory find
-     * each other by pid in /proc. */
+    /* Replace "auto" by the containment "outside", which uses no pid namespace: processes that
+     * share device memory find each other by pid in /proc. */
     if (strcmp(containment, "auto") == 0) {
         containment = "outside";
     }
@@ -300,7 +300,7 @@ enum ended {
 };
 
 /* Handle the messages of the process until it closes the channel (ENDED_ITSELF), a check exceeds
- * its time limit (ENDED_LATE) or a message is invalid (ENDED_GARBLED). */
+ * its time limit (ENDED_LATE) or a message is invalid, incomplete or too long (ENDED_GARBLED). */
 static enum ended listen_to(struct ds_accel__suite *suite)
 {
     char buffer[LINE_LIMIT_BYTES];
@@ -345,7 +345,8 @@ static enum ended listen_to(struct ds_accel__suite *suite)
 }
 
 /* Wait for the process and kill its process group; with is_killed, kill the process first. text
- * describes how the process terminated. True if it exited with code 0. */
+ * describes how the process terminated. True if it exited with code 0, or if waitpid() failed and
+ * the code is unknown. */
 static bool reap(struct ds_accel__suite *suite, bool is_killed, char *text, size_t text_size)
 {
     int status = 0;
@@ -380,7 +381,7 @@ static bool reap(struct ds_accel__suite *suite, bool is_killed, char *text, size
 }
 
 /* Run a process with a task until it exits. If it did not exit as expected, text describes how it
- * terminated. */
+ * terminated; otherwise text is "". On DS_ACCEL_OK the caller closes suite->output. */
 static int32_t run_helper(struct ds_accel__suite *suite, const char *task, size_t slot,
                           enum ended *ended_out, char *text, size_t text_size)
 {
@@ -451,10 +452,11 @@ static int stage_of(size_t slot)
 }
 
 /*
- * Handle a process that terminated or hung in a slot. The slot is no longer called if it has never
- * returned in any process, or if it failed to return too often; otherwise every check that calls
- * the slot would fail. If a stage needs the slot (stage_of()), checks of that stage are skipped,
- * too.
+ * Handle a process that terminated or hung in a slot. The slot is no longer called, so that not
+ * every check that calls it fails, in three cases: it failed to return too often; it has never
+ * returned, and the plugin was being started; it has never returned, and a trial call (try_slot())
+ * does not return either. If a stage needs the slot (stage_of()), checks of that stage and of later
+ * stages are skipped, too.
  */
 static int32_t judge_slot(struct ds_accel__suite *suite, size_t slot, enum ended ended,
                           bool was_starting)
@@ -493,7 +495,8 @@ static void note_returns(struct ds_accel__suite *suite)
 /*
  * Fail the check during which the process terminated, hung or sent an invalid message. The failure
  * is of DSA-P26 if the process terminated, unless the check itself tests that
- * (DS_ACCEL__CHECK_TRAP). Then determine which slot, step or stage later processes avoid.
+ * (DS_ACCEL__CHECK_TRAP); of the check's rule if it hung; of DSA-P28 if a message is invalid. Then
+ * determine which slot, step or stage later processes avoid.
  */
 static int32_t judge_end(struct ds_accel__suite *suite, enum ended ended, const char *how)
 {
@@ -534,7 +537,8 @@ static int32_t judge_end(struct ds_accel__suite *suite, enum ended ended, const 
 
 /*
  * Add the output that the process printed after its last check to that check's outcome. how: how
- * the process terminated abnormally, which fails the check; "": it exited normally.
+ * the process terminated abnormally, which fails the check; "": it exited normally, or the suite
+ * killed it.
  */
 static void judge_late_end(struct ds_accel__suite *suite, const char *how)
 {
@@ -696,10 +700,11 @@ static bool has_each(const struct ds_accel__suite *suite)
     return false;
 }
 
-/* Count the devices in a new process (the survey), and add a pass for each device after the
- * first. Add another pass with the environment variable that selects devices set to a value that
- * reverses their order, if the plugin has such a variable. If the plugin terminates the survey's
- * process, no pass is added: a check of the first pass has failed for that reason. */
+/* Count the devices in a new process (the survey), and add a pass for each device after the first.
+ * Add another pass with the environment variable that selects devices set to a value that reverses
+ * their order or shows only the last device, if the plugin has such a variable. If the plugin
+ * terminates the survey's process, no pass is added: a check of the first pass has failed for that
+ * reason. */
 static int32_t find_devices(struct ds_accel__suite *suite)
 {
     char text[128];
@@ -779,8 +784,8 @@ static int32_t check_content(const char *path, const char *name)
     return status;
 }
 
-/* Use the plugin file that the user specified. It need not be in a trusted directory, so that files
- * in a vendor's build tree can be checked. */
+/* Use the plugin file that the user specified. Unless the process has raised rights, the file need
+ * not be in a trusted directory, so that files in a vendor's build tree can be checked. */
 static int32_t take_file(struct ds_accel__suite *suite, const char *path)
 {
     const char *base = strrchr(path, '/');

@@ -76,7 +76,7 @@ struct ds_accel__run {
     ds_accel_plugin_instance_t *instance;
     uint32_t device_count;
     ds_accel_plugin_device_t *device;
-    ds_accel_plugin_stream_t *stream; /* NULL if the plugin has no streams */
+    ds_accel_plugin_stream_t *stream; /* NULL if no stream could be created */
     struct ds_accel_backend_info info;
     struct ds_accel_error error;  /* error of the latest call */
     unsigned char error_tail[64]; /* memory after error, for members of a newer host's struct */
@@ -86,7 +86,7 @@ struct ds_accel__run {
 struct ds_accel__check {
     uint32_t rule;
     const char *group;
-    const char *name; /* the expectation, as a sentence without a full stop */
+    const char *name; /* what the check tests, as a short phrase */
     enum ds_accel__stage stage;
     uint32_t flags; /* DS_ACCEL__CHECK_* */
     void (*run)(struct ds_accel__run *run);
@@ -226,10 +226,11 @@ bool ds_accel__has_slot(const struct ds_accel__run *run, size_t offset);
 /* Reset the run's error to what a host passes to a call (sizes set, codes zero, texts empty), and
  * return it. */
 struct ds_accel_error *ds_accel__fresh_error(struct ds_accel__run *run);
-/* Fail the check unless the slot returned the wanted status. */
+/* Fail the check unless the slot returned the wanted status. If that is an error but the run's
+ * error was not filled, fail with DSA-P15. */
 void ds_accel__want(struct ds_accel__run *run, int32_t wanted, const char *slot, int32_t status);
-/* Fail the check unless the slot returned an error. Any error is accepted, because the ABI does not
- * specify which. */
+/* Fail the check unless the slot returned an error, and filled the run's error (DSA-P15). Any error
+ * is accepted, because the ABI does not specify which. */
 void ds_accel__want_error(struct ds_accel__run *run, const char *slot, int32_t status);
 const char *ds_accel__status_text(int32_t status);
 
@@ -348,11 +349,12 @@ bool ds_accel__prepare(struct ds_accel__run *run, struct ds_accel__hold *gate, c
 
 /* ---- bringing the plugin up (conformance_start.c) ------------------------------------------- */
 
-/* Load the plugin and call its entry function, in a check of the stage FILE. False if the plugin
- * cannot be loaded; then why contains the reason. */
+/* Load the plugin and call its entry function, unless this process has done so. False if that
+ * fails; then why contains the reason. */
 bool ds_accel__run_load(struct ds_accel__run *run, char *why, size_t why_size);
 /* Bring the plugin up to the stage. False if that fails; then why contains the reason. If the
- * plugin cannot be loaded, the process exits. */
+ * plugin cannot be loaded or is not available, or has no device run->device_index, the process
+ * exits. */
 bool ds_accel__run_bring_up(struct ds_accel__run *run, enum ds_accel__stage stage, char *why,
                             size_t why_size);
 /* Report to the suite's caller that the plugin cannot be checked, and exit. */
@@ -401,8 +403,8 @@ void ds_accel__serve_peer(struct ds_accel__run *run);
  * value that hides all devices but the last. Both texts are "" if the backend has no such variable
  * (conformance_devices.c). */
 void ds_accel__say_devices(struct ds_accel__run *run);
-/* Write a description of a device, from everything that the plugin reports about it except its
- * index. */
+/* Write a description of a device that does not depend on its index: UUID, PCI address and the
+ * vendor's index. */
 void ds_accel__describe_device(struct ds_accel__run *run, uint32_t device_index, char *text,
                                size_t text_size);
 /* True if a text contains a sanitizer's report. Then *rule_out is the broken rule (0: the check's
@@ -420,7 +422,8 @@ void ds_accel__want_no_conduct(void *user_data, enum ds_accel__reason_id reason,
 void ds_accel__want_silence(const struct ds_accel__run *run);
 /* Record which file stdin is. */
 void ds_accel__note_stdin(void);
-/* The number of threads and descriptors of this process. */
+/* The number of threads and of descriptors of this process, each plus a constant: they serve only
+ * for comparison. */
 size_t ds_accel__count_threads(void);
 size_t ds_accel__count_descriptors(void);
 
@@ -434,10 +437,10 @@ struct ds_accel__tour_stop {
 };
 typedef void (*ds_accel__tour_t)(struct ds_accel__run *run, const struct ds_accel__tour_stop *stop,
                                  int32_t status, void *user_data);
-/* Make the tour's calls of all slots that the plugin has. visit, unless NULL, is called after
- * each. */
+/* Make the tour's calls of all slots that the plugin has, except slots that must no longer be
+ * called and, without run->stream, calls that need it. visit, unless NULL, is called after each. */
 void ds_accel__tour(struct ds_accel__run *run, ds_accel__tour_t visit, void *user_data);
-/* Make the tour's call of one slot. False if the tour has no call of the slot. */
+/* Make the tour's call of one slot. False if the tour has no call of the slot or would omit it. */
 bool ds_accel__tour_stop(struct ds_accel__run *run, size_t slot);
 
 /* Stops of the tour that make several calls (conformance_visits.c). */
@@ -460,8 +463,8 @@ struct ds_accel__refusal {
 typedef void (*ds_accel__refusal_t)(struct ds_accel__run *run,
                                     const struct ds_accel__refusal *refusal, int32_t status,
                                     bool is_touched, void *user_data);
-/* Make every call that must be rejected and whose slot the plugin has. visit is called after
- * each. */
+/* Make every call that must be rejected and whose slot the plugin has, except calls that terminated
+ * an earlier process or that need a missing run->stream. visit is called after each. */
 void ds_accel__refuse_all(struct ds_accel__run *run, ds_accel__refusal_t visit, void *user_data);
 
 /* The main function of ds-accel-probe --conformance, which runs the checks. */

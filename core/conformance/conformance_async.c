@@ -115,7 +115,8 @@ static int32_t copy_peer(struct ds_accel__run *run, void *user_data)
 /* ---- waiting -------------------------------------------------------------------------------- */
 
 /* Check that a wait for held work times out, with timeouts of 0, of 1 ns (below the resolution
- * of a runtime) and of TIMEOUT_NS. False if the check was skipped. */
+ * of a runtime) and of TIMEOUT_NS, the last of them not too early. False if the check was
+ * skipped. */
 static bool check_deadlines(struct ds_accel__run *run, struct held *held, const char *slot,
                             ds_accel__call_t wait)
 {
@@ -484,8 +485,8 @@ static void check_queued(struct ds_accel__run *run)
     give_memory(run, &held);
 }
 
-/* Check the launch of a graph of one host task, which depends only on earlier work of the
- * stream. */
+/* Check the launch of a graph of one fill, which must be queued after the held work instead of
+ * waiting for it. */
 static void check_launch(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = ds_accel__stream(run);

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Conformance checks: rules for every call. The checks use two collections of calls: the refusals,
- * which are calls that must be rejected, with outputs filled with a pattern; and the tour, a valid
- * call of each slot.
+ * which are calls that must be rejected, with outputs filled with a pattern; and the tour, valid
+ * calls of the slots that need only a device and its objects.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -134,8 +134,8 @@ REFUSAL(open_nothing, void *, ipc_memory_open, run->device, no_handle,
 REFUSAL(open_no_event, ds_accel_plugin_event_t *, ipc_event_open, run->device, no_handle,
         run->info.event_handle_bytes, &out)
 
-/* A pointer that is not the device's. On a device that uses host memory directly, every address may
- * be valid. */
+/* Request the device address of memory that is not the device's. On a device that uses host memory
+ * directly, every address may be valid, so the call is not made and counts as rejected. */
 static int32_t foreign_pointer(struct ds_accel__run *run, bool *is_touched_out)
 {
     void *out;
@@ -261,7 +261,7 @@ static const struct {
     {{"an unknown variable", SLOT(visible_devices_value), false}, other_variable},
 };
 
-/* True for slots that cannot be called without a stream. */
+/* True for slots whose refusals need the run's stream. */
 static bool needs_stream(size_t slot)
 {
     return slot == SLOT(mem_alloc_async) || slot == SLOT(mem_copy_async) ||

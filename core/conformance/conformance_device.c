@@ -52,7 +52,8 @@ static void check_flags(struct ds_accel__run *run)
     }
 }
 
-/* Check that for each slot that creates an object, the slot that destroys it exists. */
+/* Check that of two slots that belong together, such as stream_create and stream_destroy, the
+ * plugin has both or neither. */
 static void check_pairs(struct ds_accel__run *run)
 {
     static const size_t pairs[][2] = {
@@ -163,8 +164,9 @@ static void check_index_status(struct ds_accel__run *run)
 
 #define NODES_LIMIT 4096u /* more NUMA nodes than the kernel supports */
 
-/* Fail if a field that the device marks as valid in identity->valid has a value that the ABI
- * does not define. */
+/* Fail if a member of the identity has a value that the ABI does not define or that no device can
+ * have. The NUMA node, the UUID and the parent are checked only if identity->valid has their
+ * bits. */
 static void want_plausible(struct ds_accel__run *run,
                            const struct ds_accel_device_identity *identity)
 {
@@ -354,8 +356,8 @@ static void check_both_ends(struct ds_accel__run *run)
     }
 }
 
-/* Check that all functions that report the device's total memory agree approximately. A total of 0
- * means "not reported" and is ignored. */
+/* Check that all functions that report the device's total memory agree within a factor of 128. A
+ * total of 0 means "not reported" and is ignored, as is mem_info's total with a limit. */
 static void check_totals(struct ds_accel__run *run)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
@@ -451,7 +453,7 @@ static void check_set_current(struct ds_accel__run *run)
            run->device_index, index);
 }
 
-/* Set the current device of another thread. */
+/* Make a device the current device of the calling thread, which is not the check's thread. */
 static int32_t set_in_thread(struct ds_accel__run *run, void *user_data)
 {
     return CALL(run, device_set_current, user_data);
@@ -478,7 +480,7 @@ static void check_current_of_thread(struct ds_accel__run *run)
     run->table.device_close(other);
 }
 
-/* Set the current stream of another thread. */
+/* Make a stream the current stream of the calling thread, which is not the check's thread. */
 static int32_t set_stream_in_thread(struct ds_accel__run *run, void *user_data)
 {
     return CALL(run, stream_set_current, user_data);

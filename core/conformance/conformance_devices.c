@@ -67,7 +67,7 @@ struct others {
     uint32_t count;
 };
 
-/* Open the other devices. If there is none, skip the check and return false. */
+/* Open up to OTHERS_LIMIT other devices. If there is none, skip the check and return false. */
 static bool open_others(struct ds_accel__run *run, struct others *others)
 {
     others->count = 0;

@@ -62,7 +62,8 @@ static void check_export(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* Check that writes to exported memory and to the imported memory are visible on the other side. */
+/* Check that imported memory has the contents of the exported memory, and that a write to it
+ * changes the exported memory, also after the import was released. */
 static void check_import(struct ds_accel__run *run)
 {
     char *memory = take_pages(run);
@@ -93,8 +94,8 @@ static void check_import(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* Check that releasing imported memory does not close an unrelated descriptor that reuses the
- * number. */
+/* Check that releasing imported memory does not close the descriptor from which it was imported,
+ * which the caller owns. */
 static void check_release(struct ds_accel__run *run)
 {
     char *memory = take_pages(run);

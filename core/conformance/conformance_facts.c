@@ -224,7 +224,8 @@ static void check_visible(struct ds_accel__run *run)
            again);
 }
 
-/* Check that visible_devices_value returns OK or ERR_UNSUPPORTED for each variable of the list. */
+/* Check each variable of the list: its name is valid, and visible_devices_value returns OK or
+ * ERR_UNSUPPORTED for it. */
 static void check_variables(struct ds_accel__run *run)
 {
     const uint32_t index = 0;
@@ -270,9 +271,10 @@ static void want_shown(struct ds_accel__run *run, const char *variable, const ui
     }
 }
 
-/* Check the values of the variable that select all devices in reverse order, and the last device
- * alone. If the variable cannot reorder devices, check the value for all devices in the original
- * order instead of the first value. */
+/* Check the values of the first listed variable that select all devices (at most
+ * DS_ACCEL__PEER_DEVICES) in reverse order and, if there are several devices, the last device
+ * alone. If the variable cannot reorder devices, check the original order instead of the reverse
+ * order. */
 static void check_shown(struct ds_accel__run *run)
 {
     uint32_t count = run->device_count < DS_ACCEL__PEER_DEVICES ? run->device_count
@@ -346,8 +348,8 @@ static void check_spread(struct ds_accel__run *run)
 
 #define NORMALS 4096u
 
-/* Check the mean and deviation of normal numbers. A tolerance of ten times the expected error
- * allows for any generator. */
+/* Check the mean and deviation of normal numbers, and that no memory after them is written. A
+ * tolerance of at least ten times the expected error allows for any generator. */
 static void check_normal(struct ds_accel__run *run)
 {
     const double mean = 10;

@@ -88,7 +88,8 @@ static bool is_same_text(const char *before, const char *after, size_t size)
     return before[0] == '\0' || strncmp(before, after, size) == 0;
 }
 
-/* True if no value that was known before the device was opened has changed. */
+/* True if every member that was valid before the device was opened is still valid, and the UUID,
+ * PCI address, node path, architecture and name that were known have not changed. */
 static bool is_same_device(const struct ds_accel_device_identity *before,
                            const struct ds_accel_device_identity *after)
 {
@@ -102,8 +103,8 @@ static bool is_same_device(const struct ds_accel_device_identity *before,
            is_same_text(before->name, after->name, sizeof(before->name));
 }
 
-/* Check that functions that need no open device return the same results before and after a device
- * is opened. */
+/* Check that backend_info and device_identity, which need no open device, return the same results
+ * before and after a device is opened. */
 static void check_opening(struct ds_accel__run *run)
 {
     ds_accel_plugin_instance_t *instance = ds_accel__run_init(run, run->host);

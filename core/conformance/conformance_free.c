@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Conformance checks: memory, graphs and events that are released while held work uses them. The
- * releasing call may wait for the work, as in most runtimes; in that case the gate is opened. If
- * the call does not wait, the memory must not be reused before the gate is opened.
+ * Conformance checks: memory, graphs and events that are released, and events that are recorded
+ * again, while work that uses them is held by a gate (conformance_gate.c). The releasing call may
+ * wait for the work, as in most runtimes: the gate is opened after DS_ACCEL__GRACE_NS. If the call
+ * does not wait, the memory must not be reused before the gate is opened.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -20,8 +21,8 @@ struct pending {
     ds_accel_plugin_stream_t *other;
     ds_accel_plugin_event_t *event;
     ds_accel_plugin_graph_exec_t *exec;
-    char *source; /* the memory that is freed */
-    char *target; /* the held work copies source to this memory */
+    char *source; /* the held work reads this memory; the checks of memory free it */
+    char *target; /* the held work copies source, or a graph fills a value, to this memory */
     void *taken[TRIES];
 };
 
@@ -132,8 +133,9 @@ static int32_t wait_other(struct ds_accel__run *run, void *user_data)
     return CALL(run, stream_synchronize, pending->other, UINT64_MAX);
 }
 
-/* Open the gate, but first wait for DS_ACCEL__GRACE_NS, so that work on the other stream that
- * wrongly does not wait for the gate runs before it. */
+/* Open the gate. If there is an other stream, first wait for its work for at most
+ * DS_ACCEL__GRACE_NS, so that work that wrongly does not wait for the gate runs before the gate is
+ * opened. */
 static void open_gate(struct ds_accel__run *run, struct pending *pending)
 {
     struct ds_accel__caller caller;
@@ -159,8 +161,9 @@ static void want_target(struct ds_accel__run *run, struct pending *pending, cons
     free(bytes);
 }
 
-/* Queue work after the gate by queue(), release an object that the work uses by let_go(), open
- * the gate, and check the results of the work. False if the check was skipped. */
+/* Queue work after the gate by queue(). Call let_go() on another thread: it releases, reuses or
+ * records again an object that the work uses. Then open the gate, and check the results of the
+ * work. False if the check was skipped; let_go() was not called. */
 static bool check_held(struct ds_accel__run *run, struct pending *pending, const char *slot,
                        ds_accel__call_t queue, ds_accel__call_t let_go)
 {

@@ -243,8 +243,8 @@ static void check_broken(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* Check a second graph_capture_begin() on a stream that is already capturing. The first capture
- * may continue or become invalid; in both cases graph_capture_end() must end it. */
+/* Check that a second graph_capture_begin() on a stream that is already capturing fails. The first
+ * capture may continue or become invalid; in both cases one graph_capture_end() must end it. */
 static void check_begun_twice(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = begin(run);
@@ -257,8 +257,8 @@ static void check_begun_twice(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
-/* Check that an event recorded before a capture can be queried during the capture, in every
- * mode. */
+/* Check that an event recorded before a capture can be queried and waited for during the capture,
+ * in every supported mode, without breaking the capture. */
 static void check_asked(struct ds_accel__run *run)
 {
     ds_accel_plugin_event_t *event = ds_accel__event(run, 0);

@@ -13,10 +13,10 @@
 
 #define GROUP "left"
 #define ROUNDS 8
-/* A check runs WINDOWS windows of ROUNDS rounds each; growth in every window but the first is a
- * leak. If memory grew in all of them, up to MOST_WINDOWS windows run, because growth may also come
- * from the C library: on a busy machine, threads of earlier rounds exit late, and it maps a limited
- * number of further heaps and stacks for the next rounds. */
+/* A check runs WINDOWS windows of ROUNDS rounds each. Memory that grows in every window but the
+ * first is a leak. While it has grown in all of these windows, up to MOST_WINDOWS windows run,
+ * because growth may also come from the C library: on a busy machine, threads of earlier rounds
+ * exit late, and it maps a limited number of further heaps and stacks for the next rounds. */
 #define WINDOWS 4
 #define MOST_WINDOWS 12
 /* Growth of the heap per round that counts as a leak of the plugin: about the size of a handle
@@ -42,8 +42,8 @@ static size_t heap_bytes(void)
 #endif
 }
 
-/* The number of mapped pages of the process. 0 if unknown, or if the heap is a sanitizer's, which
- * does not return freed memory. */
+/* The number of mapped pages of the process. 0 if unknown, or if the size of the heap is unknown:
+ * the heap may be a sanitizer's, which does not return freed memory. */
 static size_t mapped_pages(void)
 {
     FILE *file = heap_bytes() > 0 ? fopen("/proc/self/statm", "re") : NULL;
@@ -77,8 +77,10 @@ static bool has_no_growth(const struct ds_accel__run *run, enum ds_accel__reason
     return after < before + rounds || ds_accel__conduct_is_tolerated(run->candidate, reason);
 }
 
-/* Call round() repeatedly, and fail if the process's objects grow by at least one per round. The
- * first window is not counted, because objects that are created only once appear in it. */
+/* Call round() repeatedly. Fail if the process's threads or descriptors grow by at least one per
+ * round, or if in every window the heap grows by LEAK_BYTES per round or the mapped memory by one
+ * page per round. The first window is not counted, because objects that are created only once
+ * appear in it. */
 static void want_no_growth(struct ds_accel__run *run, const char *what,
                            void (*round)(struct ds_accel__run *run))
 {

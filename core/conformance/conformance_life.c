@@ -61,8 +61,8 @@ static void check_required(struct ds_accel__run *run)
     }
 }
 
-/* Check that loading the plugin and calling its entry has no side effects. The process has not
- * loaded the plugin before. */
+/* Check that loading the plugin and calling its entry leaves no threads, open descriptors or child
+ * processes. The process has not loaded the plugin before. */
 static void check_entry_is_pure(struct ds_accel__run *run)
 {
     size_t threads = ds_accel__count_threads();
@@ -227,7 +227,8 @@ static void check_probe_leaves_nothing(struct ds_accel__run *run)
 }
 
 /* Make the calls that lint makes: probe the plugin, and start it without opening a device
- * (probe_child.c, rehearse()). */
+ * (probe_child.c, rehearse()). Call look() after the probe and after shutdown, and store the state
+ * before init in *left. Skip the check after the probe if the plugin is not available. */
 static void rehearse(struct ds_accel__run *run, struct ds_accel__left *left,
                      void (*look)(struct ds_accel__run *run))
 {

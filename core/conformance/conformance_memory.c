@@ -37,7 +37,8 @@ static void check_alignment(struct ds_accel__run *run)
     }
 }
 
-/* Check sizes that no device has. Some of them overflow to small sizes if they are rounded up. */
+/* Check that size 0 and sizes that no device has are refused. Some of these sizes overflow to small
+ * sizes if they are rounded up. */
 static void check_sizes(struct ds_accel__run *run)
 {
     static const uint64_t impossible[] = {
@@ -191,7 +192,8 @@ static void check_limit_of_all(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, mem_set_limit, run->device, 0);
 }
 
-/* Check that mem_info reports the limit, and the memory that is available within it. */
+/* Check that mem_info reports the limit and no more available memory than the limit, and no longer
+ * reports a limit that was lifted. */
 static void check_limit_is_told(struct ds_accel__run *run)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
@@ -318,7 +320,8 @@ static const size_t sizes[] = {1, 3, 4, 63, 64, 65, 4095, 4097};
 static const size_t offsets[] = {0, 1, 7};
 #define AREA 8192u
 
-/* Copy size bytes at an offset, and check the copied bytes and their neighbours. */
+/* Copy size bytes to the device at an offset, within the device and back, and check the copied
+ * bytes and their neighbours. */
 static void check_one_copy(struct ds_accel__run *run, unsigned char *area, size_t size,
                            size_t offset)
 {
@@ -380,7 +383,8 @@ static void check_other_kinds(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* Check queued copies whose kind (DS_ACCEL_COPY_*) a device need not support. */
+/* Check queued copies of the kinds HOST_TO_HOST and, if the backend has unified addresses,
+ * INFER. */
 static void check_queued_kinds(struct ds_accel__run *run)
 {
     static unsigned char from[5000], to[sizeof(from)];
@@ -661,8 +665,8 @@ static void check_pointer(struct ds_accel__run *run)
            "a variable of the program is reported as device memory");
 }
 
-/* Fail unless mem_pointer_info() reports the kind for the first and last byte of memory that
- * belongs to no device. */
+/* Fail unless mem_pointer_info() reports the first and last byte of pinned or managed memory with
+ * this kind and in one allocation of at least `size` bytes that begins at the pointer. */
 static void want_known(struct ds_accel__run *run, const char *slot, const char *pointer,
                        uint64_t size, uint32_t kind)
 {
@@ -738,7 +742,8 @@ static void check_stream_ordered(struct ds_accel__run *run)
     ds_accel__want(run, DS_ACCEL_OK, "mem_alloc_async", status);
     WANT(run, DS_ACCEL_OK, mem_free_async, run->stream, pointer, NULL, 0);
     for (int i = 0; i < 2; i++) {
-        /* The second allocation waits for the event that marks the free of the first. */
+        /* In the second round, the allocation waits for the event that the first round recorded
+         * before its free. */
         WANT(run, DS_ACCEL_OK, mem_alloc_async, run->stream, sizeof(bytes), 0, &event, 1, &pointer);
         EXPECT(run, pointer != NULL, "mem_alloc_async: DS_ACCEL_OK without memory");
         WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, pointer, bytes, sizeof(bytes),

@@ -16,7 +16,8 @@ static uint64_t native_of(struct ds_accel__run *run, uint32_t kind, const void *
     return native;
 }
 
-/* Check that two streams have different vendor handles. */
+/* Check that two streams have different vendor handles, if native_get returns handles of
+ * streams. */
 static void check_apart(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *streams[2] = {ds_accel__stream(run), ds_accel__stream(run)};
@@ -70,7 +71,8 @@ static void check_wrapped(struct ds_accel__run *run)
            "the stream has another handle once its wrapper was destroyed");
 }
 
-/* Check a second handle of an event: recording one handle records the other. */
+/* Check a second handle of a recorded event: it has the same vendor handle and can be waited for,
+ * and destroying it does not destroy the event. */
 static void check_wrapped_event(struct ds_accel__run *run)
 {
     ds_accel_plugin_event_t *event = ds_accel__event(run, 0);

@@ -124,7 +124,7 @@ static char *bounded(const char *bytes, size_t size)
     return ds_accel__text_take(&text);
 }
 
-/* Append output to the outcome's output. If out of memory, the output is dropped. */
+/* Append output to the outcome's output. If out of memory, the new output is dropped. */
 static void add_output(struct ds_accel__outcome *outcome, const char *bytes, size_t size)
 {
     char *more = bounded(bytes, size);

@@ -161,7 +161,8 @@ static int spawn_peer(int channel, pid_t *pid_out)
     return error;
 }
 
-/* Spawn the process with the variable set, then restore this process's variable. */
+/* Spawn the other process. If variable is not NULL, set it for that process, then restore this
+ * process's value. Returns 0 or an error number. */
 static int spawn_with(const char *variable, const char *value, int channel, pid_t *pid_out)
 {
     const char *before = variable != NULL ? getenv(variable) : NULL;

@@ -168,7 +168,7 @@ static json_t *counts_tree(const size_t *counts, bool *failed)
 json_t *ds_accel__suite_tree(const char *only, const struct ds_accel__suite *suite,
                              size_t *failed_count_out)
 {
-    size_t counts[3] = {0, 0, 0}; /* number of outcomes, indexed by weight() */
+    size_t counts[3] = {0, 0, 0}; /* number of checks by combined outcome, indexed by weight() */
     bool failed = false;
     json_t *tree = json_object();
     json_t *checks = json_array();

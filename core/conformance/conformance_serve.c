@@ -33,7 +33,8 @@ static struct ds_accel__guard guard;
 
 /* ---- reading the request -------------------------------------------------------------------- */
 
-/* Read the request: a line with the path and a line of JSON. NULL if the channel is closed. */
+/* Read the request: a line with the path and a line of JSON. NULL if the channel is closed or
+ * fails, or if out of memory. */
 static char *read_request(void)
 {
     char *text = malloc(REQUEST_LIMIT_BYTES);
@@ -59,7 +60,8 @@ static char *read_request(void)
     return text;
 }
 
-/* Make a context whose configuration has only the settings of one plugin, from the request. */
+/* Make a context whose configuration has only the settings of one plugin, from the request. NULL:
+ * out of memory. */
 static ds_accel_t *make_context(json_t *request, const char *name)
 {
     const char *root = json_string_value(json_object_get(request, "root"));
@@ -123,7 +125,8 @@ static void run_check(struct ds_accel__run *run, const struct ds_accel__check *c
     check->run(run);
 }
 
-/* In a process with LeakSanitizer, look for memory that the check leaked. */
+/* In a process with LeakSanitizer: if the check leaked memory, report a failure of DSA-P30 and
+ * exit. */
 static void look_for_leaks(const struct ds_accel__run *run)
 {
     int (*check_leaks)(void);
@@ -185,8 +188,8 @@ static void run_from(struct ds_accel__run *run, size_t first, const char *only, 
 /* The main function of a process that ds_accel__run_peer() started. */
 static _Noreturn void run_as_peer(struct ds_accel__run *run)
 {
-    /* The device is opened only if needed: it may serve only one process, and the suite's process
-     * has it open. */
+    /* Without a handle to open, the peer works even if the device cannot be opened: it may serve
+     * only one process, and the suite's process has it open. */
     bool needs_device = json_object_get(run->request, "handle") != NULL ||
                         json_object_get(run->request, "event_handle") != NULL;
     char why[256];
@@ -199,8 +202,9 @@ static _Noreturn void run_as_peer(struct ds_accel__run *run)
     _exit(0);
 }
 
-/* Run the task of the request: serve as a peer, report the devices (survey), make one call of a
- * slot (trial), or run the checks. Does nothing if the plugin cannot be brought up for the task. */
+/* Run the task of the request and exit: serve as a peer, report the devices (survey), make one call
+ * of a slot (trial), or run the checks. A survey or trial reports no result if the plugin cannot be
+ * brought up for it. */
 static _Noreturn void run_task(struct ds_accel__run *run, const char *only)
 {
     const char *task = json_string_value(json_object_get(run->request, "task"));

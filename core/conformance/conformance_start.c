@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Brings the plugin up as far as a check needs: load, entry, probe, init and device_open, each once
- * per process. Exits if the plugin cannot be checked.
+ * Brings the plugin up as far as a check needs: load, entry, probe, init and device_open. What has
+ * succeeded is not repeated in the process. Exits if the plugin cannot be checked.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -53,7 +53,8 @@ _Noreturn void ds_accel__run_give_up(const char *why)
     _exit(0);
 }
 
-/* Probe the plugin; exit if the machine does not have the accelerator. */
+/* Probe the plugin. If the probe fails or the plugin is not available, report the plugin as
+ * unusable and exit. */
 static void probe(struct ds_accel__run *run)
 {
     struct ds_accel_error *error = ds_accel__fresh_error(run);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define GROUP "stream"
-#define BYTES 4099u /* size of fills and copies; not a multiple of a power of two */
+#define BYTES 4099u /* size of copies; an odd number */
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
@@ -52,7 +52,8 @@ static void check_order(struct ds_accel__run *run)
 
     ds_accel__pattern(first, BYTES, 1);
     ds_accel__pattern(second, BYTES, 2);
-    /* Each copy overwrites memory that the copy before it read or wrote. */
+    /* The second copy reads what the first writes, and the third overwrites what the second
+     * reads. */
     WANT(run, DS_ACCEL_OK, mem_copy_async, stream, a, first, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE);
     WANT(run, DS_ACCEL_OK, mem_copy_async, stream, b, a, BYTES, DS_ACCEL_COPY_DEVICE_TO_DEVICE);
     WANT(run, DS_ACCEL_OK, mem_copy_async, stream, a, second, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE);

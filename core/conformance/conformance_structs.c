@@ -3,7 +3,7 @@
 /*
  * Conformance checks: structs of older and newer versions, and arrays. Every slot that fills a
  * struct is called with the struct sizes of hosts older and newer than the plugin, and every slot
- * that fills an array is called with elements larger than the plugin's.
+ * that fills an array is called with elements larger and smaller than the plugin's.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"
@@ -52,8 +52,8 @@ static const struct {
     {SLOT(telemetry_get), sizeof(struct ds_accel_telemetry), ask_telemetry},
 };
 
-/* Call a slot with a struct of this size, and fail if the bytes after it or its size field
- * change. */
+/* Call a slot with a struct of this size. Fail if the bytes after the struct or its size field
+ * change, or if the status is positive. */
 static void check_size(struct ds_accel__run *run, size_t position, uint32_t size)
 {
     const char *slot = ds_accel__slot_name(structs[position].slot);
@@ -187,9 +187,9 @@ static bool is_answered(struct ds_accel__run *run, size_t position)
                DS_ACCEL_ERR_UNSUPPORTED;
 }
 
-/* Fill `capacity` elements of bytes[] with the value `before` and the rest with CANARY. Then
- * call the slot at a position of arrays[] with bytes as its array. Returns the count that the slot
- * reported. */
+/* Fill `capacity` elements of bytes[] with the value `before`, set their size fields to the stride,
+ * and fill the rest with CANARY. Then call the slot at a position of arrays[] with bytes as its
+ * array, or with NULL if the capacity is 0. Returns the count that the slot reported. */
 static uint32_t fill(struct ds_accel__run *run, size_t position, uint32_t stride_bytes,
                      uint32_t capacity, unsigned char before, unsigned char *bytes)
 {
@@ -314,7 +314,8 @@ static void look_at_stop(struct ds_accel__run *run, const struct ds_accel__tour_
     want_error_kept(run, ds_accel__slot_name(stop->slot));
 }
 
-/* Check the error struct of this host and of a newer host. */
+/* Check that no call, refused or made by the tour, changes the size of the error struct or writes
+ * past it, with the struct of this host and with the larger struct of a newer host. */
 static void check_error(struct ds_accel__run *run)
 {
     memset(run->error_tail, CANARY, sizeof(run->error_tail));

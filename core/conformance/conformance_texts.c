@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: texts that a plugin writes into a caller's fields. */
+/* Conformance checks: texts that a plugin writes into a caller's fields or returns as pointers. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 

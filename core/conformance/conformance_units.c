@@ -165,7 +165,7 @@ static void check_bandwidth(struct ds_accel__run *run)
 
 /*
  * A size that is large compared to the process's other device memory, but a small part of the
- * device's total; 0 if the device has too little memory.
+ * device's total: at most 8 MiB; 0 if the device has too little memory.
  */
 static uint64_t some_size(struct ds_accel__run *run)
 {

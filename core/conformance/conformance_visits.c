@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Stops of the tour (conformance_calls.c) that make several calls. All objects are released even if
- * a call fails. Each function returns the status of the first call that failed.
+ * a call fails. Each function returns the status of the first call that failed, or DS_ACCEL_OK.
  */
 #include "conformance/conformance.h"
 

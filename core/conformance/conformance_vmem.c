@@ -7,8 +7,8 @@
 #define GROUP "vmem"
 #define BYTES 4000u /* number of bytes checked in a mapping, less than a page */
 
-/* Return the granularity of virtual memory. If the device does not support virtual memory, skip
- * the check and return 0. */
+/* Return the minimum granularity of virtual memory. If the device does not support virtual memory,
+ * skip the check and return 0. */
 static uint64_t granularity(struct ds_accel__run *run)
 {
     uint64_t minimum = 0;
