@@ -6,8 +6,9 @@
  * libds_accel_tools.so, which is linked in addition to libds_accel.so of the same release.
  *
  * In a program linked with this library, ds_accel_report() also makes the reports doctor, cache,
- * quarantine, topo, bundle, recording and memory, and the text and the picture of every report; and
- * ds_accel_create() also makes contexts over a recorded machine (ds_accel_options.machine_file).
+ * quarantine, topo, bundle, recording and memory, the text of every report, and the pictures of
+ * topo and memory; and ds_accel_create() also makes contexts over a recorded machine
+ * (ds_accel_options.machine_file).
  * The flags of `pkg-config --libs ds-accel-tools` keep the linker from dropping the library if the
  * program calls none of its functions. The program may also load the library with dlopen() before
  * the calls that need it; the library stays loaded.
@@ -26,19 +27,21 @@ extern "C" {
 /* ---- stored verdicts ------------------------------------------------------------------------ */
 
 /**
- * Delete this user's stored verdicts. Strikes (recorded crashes and hangs of plugins) are not
- * deleted, and a context continues to use the verdicts that it has read already.
+ * Delete this user's stored verdicts and stored configuration. Strikes (recorded crashes and hangs
+ * of plugins) are not deleted, and a context continues to use the verdicts that it has read
+ * already.
  *
  * @return DS_ACCEL_OK, also if there is no cache directory and so nothing to delete; ERR_IO the
- *         directory or its file can't be written; ERR_BUSY another process has been probing plugins
- *         for too long; ERR_STATE the context uses no cache, or only reads it, or the process
- *         was forked (see ds_accel_detect()); ERR_INVALID context is NULL; ERR_NO_MEMORY
+ *         directory must not be used, or it or its file can't be written; ERR_BUSY another process
+ *         has been probing plugins for too long, or is stopped while it probes; ERR_STATE the
+ *         context uses no cache, or only reads it, or the process was forked (see
+ *         ds_accel_detect()); ERR_INVALID context is NULL; ERR_NO_MEMORY
  * @threads any; waits for other processes that probe plugins
  */
 DS_ACCEL_EXPORT int32_t ds_accel_cache_clear(ds_accel_t *context);
 
 /**
- * Delete strikes, so that the plugins are probed again.
+ * Delete strikes, and the verdicts of plugins with strikes, so that these plugins are probed again.
  *
  * @param[in] name  the backend whose strikes are deleted; NULL for all backends
  * @return as ds_accel_cache_clear(); ERR_NOT_FOUND no plugin of that name has strikes
@@ -50,14 +53,16 @@ DS_ACCEL_EXPORT int32_t ds_accel_quarantine_clear(ds_accel_t *context, const cha
 
 /**
  * Check a plugin file against the numbered rules of plugin-abi.md. Runs the plugin's code, in
- * a helper process unless "probe.mode" of the configuration is "in-process".
+ * a helper process unless "probe.mode" of the configuration is "in-process". A file that no host
+ * would load is not run, and the rules that need its code are skipped.
  *
  * @param[in]  options   options of the context that the plugin is probed in; NULL for the defaults
  * @param[in]  path      the plugin file (.so)
  * @param[out] text_out  the result of each rule; written for ERR_ABI too
  * @return DS_ACCEL_OK; ERR_ABI a rule is broken; ERR_IO the file can't be read, or no helper can be
  *         started; ERR_NOT_USABLE the program has raised privileges and the file is not owned by
- *         root; ERR_LIMIT; ERR_NO_MEMORY
+ *         root, or the machine is a recorded one; ERR_INVALID path or text_out is NULL; an error of
+ *         ds_accel_create(), such as ERR_CONFIG; ERR_LIMIT; ERR_NO_MEMORY
  * @owner  caller; release with ds_accel_free_text()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path,
@@ -82,9 +87,10 @@ DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, co
  * @param[in]  format        DS_ACCEL_FORMAT_*
  * @param[out] text_out      the result of each check; written for ERR_ABI too
  * @return DS_ACCEL_OK no check failed; ERR_ABI a check failed; ERR_NOT_USABLE the accelerator
- *         cannot be used, with the reason; ERR_NOT_FOUND no plugin of that name; ERR_INVALID
- *         @p only is neither a check nor a group; ERR_IO the file can't be read, or no helper
- *         can be started; ERR_CONFIG; ERR_LIMIT; ERR_NO_MEMORY
+ *         cannot be used, with the reason, or the machine is a recorded one; ERR_NOT_FOUND no
+ *         plugin of that name; ERR_INVALID @p only is neither a rule with checks nor a group, the
+ *         file's name is not ds_accel_<name>.so, or text_out is NULL; ERR_IO the file can't be
+ *         read, or no helper can be started; ERR_CONFIG; ERR_LIMIT; ERR_NO_MEMORY
  * @threads any
  * @owner  caller; release with ds_accel_free_text()
  */

@@ -2,9 +2,11 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Loads and starts a plugin in the caller's process: the chosen plugin, or one that the program
- * requested by name. By default no other file brings a plugin's code into this process: plugins are
- * probed in helper processes, which also rehearse the start (start.c). During the start a
- * breadcrumb stays on disk, so that a later process detects that this process crashed.
+ * requested by name. By default no other file brings a plugin's code into this process, except the
+ * code of cpu if no helper process can be started for it (evaluate.c): plugins are probed in helper
+ * processes, which also rehearse the start (start.c). During the start a breadcrumb stays on disk,
+ * if the store of verdicts can be written, so that a later process detects that this process
+ * crashed.
  */
 #include "host/activate.h"
 #include "base/fork.h"
@@ -35,7 +37,7 @@ int32_t ds_accel__candidate_fail_inherited(const struct ds_accel__candidate *can
 
 /*
  * Load a plugin that was chosen, or requested by name, into the caller's process. The candidate's
- * state changes only on failure.
+ * state and stage change only if the plugin is rejected (ERR_ABI).
  */
 static int32_t load_to_start(struct ds_accel__candidate *candidate)
 {

@@ -12,15 +12,16 @@
 struct ds_accel__candidate;
 
 /*
- * Load and start the candidate's plugin, and count its devices. On failure the status is negative
- * and the candidate's state contains the reason. Caller holds context->lock.
+ * Load and start the candidate's plugin, and count its devices. On failure return an error; if the
+ * plugin could not be loaded or started, the candidate's state and reason are set. ERR_STATE leaves
+ * them unchanged: the runtime was inherited through fork(). Caller holds context->lock.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
                                                        ds_accel_plugin_instance_t **instance_out,
                                                        uint32_t *count_out);
 /*
  * Return the ID of the process that started the plugin's runtime, if this process was forked from
- * it after that; 0 if no runtime was inherited.
+ * it after that; 0 if no runtime was inherited, or if the runtime survives a fork.
  */
 pid_t ds_accel__candidate_inherited_from(const struct ds_accel__candidate *candidate);
 /*

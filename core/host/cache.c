@@ -2,10 +2,11 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The store of records (verdicts and strikes of plugins), which are found by key, in one file per
- * user and machine. The file is read as a whole, and replaced by a new file on every write. An
- * unreadable file is treated as absent, which only costs time. The store interprets only the key of
- * a record; the caller that opens the store decides which records are useful, and specifies the
- * file to remove first when the disk is full.
+ * user and machine. The file is read as a whole, and replaced by a new file on every write (on a
+ * full disk, records may be removed in place). An unreadable or invalid file is treated as absent,
+ * which only costs time. The store interprets only the key of a record; the caller that opens the
+ * store decides which records are useful, and specifies the file to remove first when the disk is
+ * full.
  *
  * Time stamps are of CLOCK_BOOTTIME, so that a jump of the wall clock changes nothing. A verdict
  * with a stamp in the future counts as expired.
@@ -176,8 +177,8 @@ static bool write_table(const struct ds_accel__cache *cache, const struct ds_acc
 }
 
 /*
- * Remove the file of records, because no record is left. Works on a full disk. True if there is no
- * file any more.
+ * Remove the file of records, or an empty directory in its place, because no record is left. Works
+ * on a full disk. True if there is no file any more.
  */
 static bool remove_table(const struct ds_accel__cache *cache)
 {

@@ -35,11 +35,11 @@ struct ds_accel__cache_place {
 };
 
 struct ds_accel__cache {
-    bool is_open; /* true only while plugins are evaluated */
+    bool is_open; /* the directory is open; only during an evaluation or a report */
     bool is_writable;
     bool is_dirty;
-    bool has_no_directory; /* no directory is configured, or the directory does not exist yet */
-    bool is_refused;       /* the directory exists but must not be used */
+    bool has_no_directory; /* no directory may be used, or the directory does not exist yet */
+    bool is_refused;       /* the directory must not be used, or cannot be opened or created */
     bool is_locked;    /* locked by this process; false if another process held the lock too long */
     bool is_passed_by; /* the lock was not free, and was not waited for: nothing is stored */
     bool has_warned;   /* a warning about the file was logged */
@@ -49,10 +49,10 @@ struct ds_accel__cache {
     bool (*is_useful)(const struct ds_accel__record *record, uint64_t now_ms);
     const char *spare;
     int directory_fd;
-    int lock_fd;     /* -1: no attempt to lock yet */
+    int lock_fd;     /* -1: the lock file is not open */
     int stopped_pid; /* stopped process that holds the lock and is not waited for; 0: none */
     char *directory;
-    char problem[512]; /* why the store cannot be used or written; "" if it can be */
+    char problem[512]; /* why the store cannot be used or written; "": it can, or mode is "ro" */
     uint64_t machine;
     uint64_t begin_ms; /* time at which the store was opened */
     struct ds_accel__cache_table table;
@@ -68,9 +68,10 @@ int32_t ds_accel__cache_open(struct ds_accel__cache *cache,
 int32_t ds_accel__cache_read(struct ds_accel__cache *cache);
 /*
  * Lock the store, which a process does while it probes plugins. Wait at most limit_ms, and not for
- * a stopped process; then continue without the lock. In any case read the records again, because
- * other processes may have changed them. With limit_ms 0, results are stored only if the lock is
- * free.
+ * a stopped process; then continue without the lock. With or without the lock, read the records
+ * again, because other processes may have changed them. With limit_ms 0, results are stored only if
+ * the lock is free. Does nothing if the store is not open, not writable, or was locked already. If
+ * the lock file cannot be opened, the store becomes read-only and nothing is read. ERR_NO_MEMORY.
  */
 int32_t ds_accel__cache_lock(struct ds_accel__cache *cache, uint64_t limit_ms);
 void ds_accel__cache_unlock(struct ds_accel__cache *cache);
@@ -103,8 +104,8 @@ void ds_accel__cache_write_file(struct ds_accel__cache *cache, const char *name,
 
 /*
  * Functions of config_cache.c. take uses the stored merged configuration if it is valid for the
- * configuration files that were found; keep stores the merged configuration; forget removes the
- * stored one. ERR_NO_MEMORY.
+ * configuration files that were found; keep stores the merged configuration if the store can be
+ * written and the files are complete and valid; forget removes the stored one. ERR_NO_MEMORY.
  */
 int32_t ds_accel__snapshot_take(ds_accel_t *context);
 int32_t ds_accel__snapshot_keep(ds_accel_t *context);

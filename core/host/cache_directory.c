@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Finds the directory of the store, which no other user may write to and no other machine may
- * access: the session's runtime directory; for root /var/cache; else a private directory in the
- * temporary directory, where any user may have created a directory of that name before.
+ * Finds the directory of the store, which no other user may write to: the directory that program or
+ * environment specify; else one in the session's runtime directory; else for root one in
+ * /var/cache (CACHEDIR of the build); else a private directory in the temporary directory, where
+ * any user may have created a directory of that name before. Other machines may not share the
+ * temporary directory; the other directories are not checked for that.
  */
 #include "base/text.h"
 #include "base/trust.h"
@@ -78,7 +80,10 @@ static char *choose_directory(const char *given, bool *is_private_out)
     return geteuid() == 0 ? strdup(ds_accel__built_for.cache_dir) : find_private_dir();
 }
 
-/* True if several machines can mount the file system at once, by its f_type (statfs(2)). */
+/*
+ * True if several machines can mount the file system at once, by its f_type (statfs(2)), or if
+ * statfs() fails.
+ */
 static bool is_shared(int fd)
 {
     static const uint32_t types[] = {
@@ -198,8 +203,8 @@ static void say_owner(const char *path, const struct stat *info, bool is_private
 }
 
 /*
- * Explain why open(), which follows no link, failed. Return the errno, or EPERM for a directory of
- * another user.
+ * Explain why mkdir() or open(), which follows no link, failed with error. Return error, or EPERM
+ * for a directory that this user may not open.
  */
 static int explain_open(const char *path, bool is_private, int error, char *problem,
                         size_t problem_size)

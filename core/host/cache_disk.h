@@ -13,9 +13,9 @@ struct ds_accel__text;
 
 /*
  * Find the directory of the store: given, or if that is NULL, chosen by user and environment.
- * *directory_out is a new string, even if the call fails: "" if there is no directory, NULL if
- * memory is exhausted. *is_private_out is true if the directory is inside a directory that users
- * share. problem explains why the directory must not be used (for example because its path is
+ * *directory_out is a new string, "" if there is no directory; if the call fails, a new string or
+ * NULL. *is_private_out is true if the directory is inside a directory that users share. problem
+ * explains why the directory must not be used (for example because its path is
  * relative, and so depends on the working directory), or is "". ERR_NO_MEMORY.
  */
 int32_t ds_accel__cache_directory_find(const char *given, char **directory_out,
@@ -41,17 +41,19 @@ int32_t ds_accel__cache_file_read(int directory_fd, const char *name, size_t lim
 /* Write a file under another name and rename it. False with errno on failure. */
 bool ds_accel__cache_file_write(int directory, const char *name, const struct ds_accel__text *text);
 /*
- * Overwrite the bytes of an existing file, which needs no disk space. A half-written file is
- * invalid and is created again later.
+ * Overwrite the bytes of an existing file, which needs no disk space. False on failure, or if the
+ * file is smaller than text or not a file of this user. A half-written file is invalid and is
+ * created again later.
  */
 bool ds_accel__cache_file_overwrite(int directory, const char *name,
                                     const struct ds_accel__text *text);
 
 /*
  * Lock fd, the lock file of the store, which a process locks while it probes plugins. True on
- * success. False after limit_ms, because the holder may hang; earlier if the holder is stopped,
- * because it then makes no progress: *stopped_out is its process ID, otherwise 0. The holder must
- * be seen stopped twice, because a new holder may not have written its process ID yet.
+ * success. False if flock() fails; after limit_ms, because the holder may hang; earlier if the
+ * holder is stopped, because it then makes no progress: *stopped_out is its process ID, otherwise
+ * 0. The holder must be seen stopped twice, because a new holder may not have written its process
+ * ID yet.
  */
 bool ds_accel__cache_lock_within(int fd, uint64_t limit_ms, pid_t *stopped_out);
 

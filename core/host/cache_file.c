@@ -3,7 +3,7 @@
 /*
  * Reads and writes whole files of the store. A file is read only if it belongs to this user and no
  * other user may write to it; it is written under another name and renamed, so that a reader sees
- * the old file or the new one.
+ * the old file or the new one. Only ds_accel__cache_file_overwrite() writes a file in place.
  */
 #include "base/file.h"
 #include "base/text.h"
@@ -20,7 +20,7 @@
 
 /*
  * Read the whole file into a new buffer; *size is the file's size before the read. If the file has
- * become shorter, *size is reduced, and the parser rejects the data.
+ * become shorter, or a read fails, *size is reduced, and the parser rejects the data.
  */
 static int32_t read_data(int fd, size_t *size, char **data_out)
 {

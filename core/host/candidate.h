@@ -85,7 +85,7 @@ struct ds_accel__detail {
 /* The result of starting the plugin (start.c), in this process or in a rehearsal by a helper. */
 struct ds_accel__start {
     uint32_t is_done;         /* 0: not tried yet */
-    uint32_t is_inconclusive; /* the plugin was busy: a later attempt may succeed */
+    uint32_t is_inconclusive; /* a device was busy or memory exhausted: try again later */
     int32_t status;
     uint32_t device_count;
     struct ds_accel_backend_info info; /* zeroed: the plugin reported none */
@@ -97,12 +97,12 @@ struct ds_accel__candidate {
     char *path;                 /* "" for a registered candidate */
     enum ds_accel__phase phase; /* changed by ds_accel__candidate_enter() */
     enum ds_accel__wish wish;
-    bool is_ahead; /* evaluated before its turn; the results are discarded if it never comes */
+    bool is_ahead; /* evaluated before its turn; results are discarded if its turn never comes */
     bool is_registered;
     bool is_demand_only;
     bool has_look;          /* the hardware was examined during this evaluation */
     bool has_table;         /* the plugin is loaded in this process, or registered */
-    bool has_conduct;       /* the probe reported conduct (DSA-P28, P32), tolerated or not */
+    bool has_conduct;       /* the probe found a reason of the gate conduct, tolerated or not */
     const json_t *recorded; /* results from a recording; NULL: a plugin of this machine */
     uint32_t state;         /* DS_ACCEL_STATE_* */
     enum ds_accel__reason_id reason;
@@ -112,7 +112,7 @@ struct ds_accel__candidate {
     uint64_t elapsed_us;
     uint64_t hardware;               /* fingerprint of the hardware */
     bool has_hardware;               /* a device or node that the configuration lists exists */
-    uint32_t hardware_count;         /* number of devices on the PCI bus */
+    uint32_t hardware_count;         /* number of its devices on the PCI bus */
     uint32_t strikes;                /* number of recent crashes and hangs */
     struct ds_accel__finding *power; /* finding of the gate power; NULL without devices */
     struct stat file;                /* metadata at the check; zeroed: not checked */
@@ -142,8 +142,9 @@ struct ds_accel__candidate {
 
 /*
  * Copy a plugin's table (theirs) to the host's copy (ours): the slots that both versions of the
- * table have. Other slots become stubs. Reads no byte past the plugin's struct_size. finding is set
- * if the table has a defect. DSA-H3, DSA-H4.
+ * table have. All other slots, and slots that are NULL, become stubs. Reads no byte past the
+ * plugin's struct_size. finding is set if the table has a defect; if its size is the defect, ours
+ * is only zeroed. DSA-H3, DSA-H4.
  */
 DS_ACCEL__PRIVATE void ds_accel__table_import(const struct ds_accel_plugin *theirs,
                                               const char *name, struct ds_accel_plugin *ours,
@@ -159,7 +160,8 @@ DS_ACCEL__PRIVATE void ds_accel__candidate_destroy(struct ds_accel__candidate *c
 DS_ACCEL__PRIVATE void ds_accel__candidate_watch(struct ds_accel__candidate *candidate);
 /*
  * Call the plugin's shutdown, unless instance is NULL because init returned none. In a forked child
- * of the process that started the plugin, shutdown is not called.
+ * of the process that started the plugin, shutdown is not called. In any case end the fork watch
+ * and remove the layers.
  */
 DS_ACCEL__PRIVATE void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
                                                 ds_accel_plugin_instance_t *instance);
@@ -190,7 +192,10 @@ DS_ACCEL__PRIVATE void ds_accel__candidate_enter(struct ds_accel__candidate *can
 DS_ACCEL__PRIVATE bool ds_accel__candidate_has_verdict(const struct ds_accel__candidate *candidate);
 /* True if the verdict may be stored for later processes. */
 bool ds_accel__candidate_is_lasting(const struct ds_accel__candidate *candidate);
-/* Record that a gate failed: result, evidence, state, reason, detail and stage at once. */
+/*
+ * Record that a gate failed: result, evidence, state, reason, detail and stage at once. A candidate
+ * without a verdict enters the phase JUDGED.
+ */
 DS_ACCEL__PRIVATE void ds_accel__candidate_fail(struct ds_accel__candidate *candidate,
                                                 enum ds_accel__gate gate, uint32_t state,
                                                 const struct ds_accel__finding *finding);
@@ -227,7 +232,10 @@ int32_t ds_accel__gates_walk(struct ds_accel__candidate *candidate, enum ds_acce
                              bool *passed_out);
 /* Check the gates on the candidate's file, which is opened once for all of them. */
 int32_t ds_accel__gates_walk_file(struct ds_accel__candidate *candidate, bool *passed_out);
-/* Apply trust.mode to the SHA-256 of a candidate's file. */
+/*
+ * Compare the SHA-256 of a candidate's file with trust.sha256 of the configuration. finding is set
+ * if the hash differs or none is configured; with trust.mode "warn", a warning is logged instead.
+ */
 DS_ACCEL__PRIVATE void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate,
                                                       const char *hex,
                                                       struct ds_accel__finding *finding);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * ds_accel_check(): determines the verdict of every candidate, or of the candidates with one name,
- * but chooses none. Candidates are evaluated in batches as wide as probe.parallel allows.
+ * ds_accel_check(): determines the verdict of every candidate that is not demand-only, or of the
+ * candidates with one name, but chooses none. Candidates are evaluated in batches as wide as
+ * probe.parallel allows.
  */
 #include "host/context.h"
 
@@ -38,8 +39,8 @@ static int32_t evaluate_batch(ds_accel_t *context, struct batch *batch)
 }
 
 /*
- * Add a candidate to the batch, and evaluate a full batch. A demand-only candidate is added only if
- * it was requested by name.
+ * Check a candidate's file, add the candidate to the batch if the file passed, and evaluate a full
+ * batch. A demand-only candidate is added only if it was requested by name.
  */
 static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
                                bool is_named, bool may_wake, struct batch *batch)

@@ -3,15 +3,15 @@
 /*
  * Ensures that no process that a plugin starts outlives the plugin's probe. A supervisor, which
  * never runs a plugin's code, has one child for each plugin (probe_serve.c). After a child has
- * exited, the supervisor kills the processes that the child left: those that left their group or
- * session, that were started with CLONE_PARENT, or that fork faster than they can be listed. There
- * are three kinds of containment, each weaker than the previous one:
+ * exited, the supervisor kills all processes that the child left, even those that left their group
+ * or session, that were started with CLONE_PARENT, or that fork faster than they can be listed.
+ * There are three kinds of containment, each weaker than the previous one:
  *
  *   namespace  The supervisor is process 1 of a pid namespace. One kill(-1) reaches all of its
  *              processes, no process escapes, none can signal the supervisor, and the kernel kills
  *              all of them when the supervisor exits. Needs CAP_SYS_ADMIN, or a user namespace, in
- *              which a user maps to itself alone. Linux refuses it in a chroot and where it was
- *              disabled.
+ *              which a user maps to itself alone. Linux refuses a user namespace in a chroot and
+ *              where it was disabled.
  *   cgroup     The child is in a cgroup (version 2) below the supervisor's, and cgroup.kill kills
  *              all processes in it. Needs write access to the supervisor's cgroup.
  *   tree       The supervisor is a subreaper, so every orphan becomes its child. It stops all
@@ -250,9 +250,9 @@ static bool fork_supervisor(struct ds_accel__contained *contained)
 }
 
 /*
- * Enter a user namespace and a pid namespace. Called in a child process, because a failure between
- * the steps leaves a process that can only exit: the IDs are mapped in a second step. On success,
- * writes a byte to ready_fd and returns true, in the supervisor.
+ * Enter a user namespace and a pid namespace, write a byte to ready_fd, and fork the supervisor, in
+ * which the function returns true. On failure, exit. Called in a child process, because a failure
+ * between the steps leaves a process that can only exit: the IDs are mapped in a second step.
  */
 static bool enter_user_namespace(struct ds_accel__contained *contained, int ready_fd)
 {
@@ -273,8 +273,8 @@ static bool enter_user_namespace(struct ds_accel__contained *contained, int read
 
 /*
  * Contain by a user namespace. Not for root: a user namespace would remove rights that device nodes
- * may require. Not for a process with two different user IDs, because only one of them can be
- * mapped.
+ * may require. Not for a process with two different user or group IDs, because only one of them can
+ * be mapped.
  */
 static bool contain_by_user_namespace(struct ds_accel__contained *contained)
 {

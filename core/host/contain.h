@@ -25,14 +25,14 @@ enum ds_accel__containment {
     DS_ACCEL__CONTAIN_COUNT
 };
 
-/* The name of a containment: "auto", "namespace", "cgroup", "tree" or "outside". */
+/* The name of a containment: "auto", "namespace", "cgroup", "tree" or "outside"; else "?". */
 DS_ACCEL__PRIVATE const char *ds_accel__containment_name(uint32_t containment);
 /* The containment with this name; DS_ACCEL__CONTAIN_AUTO for NULL or an unknown name. */
 enum ds_accel__containment ds_accel__containment_of(const char *name);
 
 /*
- * Number of descriptors that only the working process keeps open, numbered from 0: standard input,
- * output and error, and two channels.
+ * Number of descriptors for the work of ds-accel-probe, numbered from 0: standard input, output and
+ * error, and two channels. A process that only waits for another one closes its copies.
  */
 #define DS_ACCEL__CONTAIN_DESCRIPTORS 5
 
@@ -48,11 +48,10 @@ struct ds_accel__contained {
 
 /*
  * Make this process the supervisor of the processes that plugins start, with the wanted containment
- * or the strongest one available. The supervisor contains no plugin's code, and plugins do not see
- * it. With a namespace the supervisor is a child, which returns from this function, while the
- * process itself waits until the child exits. False with errno if the wanted containment is not
- * available. caller is the parent process; when it exits, everything that was started here is
- * killed.
+ * or the strongest one available. The supervisor runs no plugin's code. With a namespace the
+ * supervisor is a child, which returns from this function, while the process itself waits until the
+ * child exits. False with errno if the wanted containment is not available, or memory is exhausted.
+ * caller is the parent process; when it exits, everything that was started here is killed.
  */
 bool ds_accel__contain(struct ds_accel__contained *contained, enum ds_accel__containment wanted,
                        pid_t caller);
@@ -63,11 +62,11 @@ bool ds_accel__contain(struct ds_accel__contained *contained, enum ds_accel__con
 void ds_accel__contain_join(const struct ds_accel__contained *contained, pid_t supervisor);
 /*
  * Kill every process that the child left. Called in the supervisor after the child was reaped. True
- * if there was any such process. *gone_out is false if a process does not exit.
+ * if there was any such process. *gone_out is false if a process does not exit within a second.
  */
 bool ds_accel__contain_clear(const struct ds_accel__contained *contained, pid_t child,
                              bool *gone_out);
-/* Remove the cgroup. Called before the supervisor exits. */
+/* Remove the cgroup, if there is one. Called before the supervisor exits. */
 void ds_accel__contain_leave(const struct ds_accel__contained *contained);
 /*
  * Run work() in a contained child of this process, and return its result, in that child; return 1

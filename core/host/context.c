@@ -29,7 +29,7 @@
 
 ds_accel_t *ds_accel__default;
 
-/* Guards the creation of the default context. */
+/* Held while the default context is created or set. */
 static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
 
 const char *ds_accel_version(void)

@@ -45,8 +45,8 @@ struct ds_accel {
     char *machine_root; /* never NULL */
     char *cache_dir;    /* directory from the options; NULL: chosen by environment and user */
     pid_t asker;        /* in a helper: process ID of the program that it serves; 0: no helper */
-    /* ignore the verdicts that earlier processes stored; set for the reports explain, list, doctor
-     * and bundle, and while a machine is recorded */
+    /* ignore the verdicts that earlier processes stored; set by the reports explain, list, doctor
+     * and bundle, and by the recording of a machine, and never reset */
     bool asks_anew;
     bool has_no_cache;    /* DS_ACCEL_OPTION_NO_CACHE is set */
     bool has_tried_store; /* tried to open the store during this evaluation */
@@ -69,14 +69,14 @@ struct ds_accel {
     const char *set_method;
     /* The candidate that was chosen, even if it was not started here (the command detect). */
     struct ds_accel__candidate *chosen;
-    bool only_chooses;    /* detection starts no plugin */
+    bool only_chooses;    /* detection starts no plugin whose start a helper has rehearsed */
     uint32_t containment; /* kind used by the last helper; 0: no helper was needed */
     size_t turn;          /* position of the candidate being evaluated */
     void (*meanwhile)(ds_accel_t *context); /* called while a helper works; NULL: nothing */
     struct ds_accel__prober *prober;        /* helper processes during an evaluation; probe.c */
     void (*on_stage)(ds_accel_t *context,
                      enum ds_accel__gate gate); /* in a helper, before the plugin's code runs */
-    uint32_t device_count;                      /* number of devices of selected */
+    uint32_t device_count;                      /* number of devices of chosen */
     uint64_t id;                                /* unique in the process */
     /*
      * Guards the opening and closing of devices, and devices: an array of device_count elements,
@@ -127,10 +127,13 @@ static inline struct ds_accel__cache_place ds_accel__cache_place(const ds_accel_
  * ds-accel's own environment variables. NULL if memory is exhausted.
  */
 DS_ACCEL__PRIVATE ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env);
-/* Free a context to which no handle and no tensor refers. */
+/*
+ * Free a context to which no handle and no tensor refers. A context whose change was interrupted by
+ * fork() is not freed in the child.
+ */
 void ds_accel__context_end(ds_accel_t *context);
 /*
- * Check that a call may change the context. ERR_INVALID for NULL; ERR_STATE in a forked child, if a
+ * Check that a call may use the context. ERR_INVALID for NULL; ERR_STATE in a forked child, if a
  * thread of the parent was changing the context during fork().
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__context_check(const ds_accel_t *context);
@@ -177,8 +180,8 @@ enum ds_accel__setting {
 };
 
 /*
- * Return the value that the program set instead of a backend's fact; NULL if it set none. Caller
- * holds context->lock.
+ * Return the value that the program set instead of a fact of the started backend; NULL if it set
+ * none, or for any other backend. Caller holds context->lock.
  */
 const char *ds_accel__setting(const ds_accel_t *context, const char *backend, const char *key);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Breadcrumbs: while a plugin is loaded into the caller's process, a locked file next to the
- * verdicts contains the plugin's name and path. If the process dies during the load, the file
- * stays, unlocked; the next process that evaluates plugins counts a strike and removes the file
- * (docs/decisions/0014).
+ * Breadcrumbs: while a plugin is loaded and started in the caller's process, a locked file next to
+ * the verdicts contains the plugin's name and path. If the process dies during the load or start,
+ * the file stays, unlocked; the next process that evaluates plugins counts a strike and removes the
+ * file (docs/decisions/0014).
  */
 #include "host/crumb.h"
 #include "base/clock.h"
@@ -198,9 +198,10 @@ static bool is_orphan(const char *name)
 }
 
 /*
- * Record a strike for the breadcrumbs, and remove them. Caller holds the store's lock, so that only
- * one of the processes that see a breadcrumb counts it. The strikes are stored before the
- * breadcrumbs are removed, so that a process that no longer finds a breadcrumb reads its strike.
+ * Record strikes for the breadcrumbs of dead processes, and remove these breadcrumbs. Caller holds
+ * the store's lock, so that only one of the processes that see a breadcrumb counts it. The strikes
+ * are stored before the breadcrumbs are removed, so that a process that no longer finds a
+ * breadcrumb reads its strike. If the strikes cannot be stored, the breadcrumbs stay.
  */
 static int32_t count_crumbs(struct ds_accel__cache *cache, char **names, size_t count)
 {

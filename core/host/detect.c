@@ -113,8 +113,8 @@ static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *ca
         if (context->registry.candidates[i]->is_ahead) {
             ds_accel__candidate_forget(context->registry.candidates[i]);
             /*
-             * Its file is checked again later, which sets this again. Until then a set
-             * is_demand_only would exclude the candidate from evaluation ahead of its turn.
+             * A later check of the candidate's file sets is_demand_only again. Until then, the
+             * value true would exclude the candidate from evaluation ahead of its turn.
              */
             context->registry.candidates[i]->is_demand_only = false;
         }

@@ -12,8 +12,9 @@
 struct ds_accel__candidate;
 
 /*
- * Find the first available candidate in the list "defers_to" of a candidate; NULL if there is none.
- * Evaluates the candidates of the list up to the one found.
+ * Find the first candidate in the list "defers_to" of a candidate's variant that is available and
+ * not demand-only; NULL if there is none. Evaluates the candidates of the list up to the one found.
+ * ERR_NO_MEMORY.
  */
 int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *candidate,
                               struct ds_accel__candidate **to_out);

@@ -203,7 +203,8 @@ static bool reject_inherited(struct ds_accel__candidate *candidate)
 }
 
 /*
- * Check the gates before the gate load. *is_open_out is true if the candidate still needs a probe.
+ * Check the gates before the gate hardware, then look up a stored verdict. *is_open_out is true if
+ * the candidate passed and none is stored, so that it still needs the gate hardware and a probe.
  */
 static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_out)
 {
@@ -278,8 +279,9 @@ static bool is_worth_waiting(struct ds_accel__candidate **open, size_t count)
 }
 
 /*
- * Probe the candidates without a valid verdict. First wait for another process that is probing
- * plugins, because it may store a verdict that this process needs.
+ * Check the gate hardware of the candidates, probe those that still have no verdict, and store the
+ * verdicts. Before the probe, lock the store, and wait for another process that is probing plugins
+ * if it may store a verdict that this process needs.
  */
 static int32_t probe_open(ds_accel_t *context, struct ds_accel__candidate **open, size_t count)
 {

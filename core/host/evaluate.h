@@ -22,8 +22,8 @@ DS_ACCEL__PRIVATE void ds_accel__evaluation_end(ds_accel_t *context);
 DS_ACCEL__PRIVATE int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate,
                                                          bool *passed_out);
 /*
- * Evaluate candidates: check the gates of each candidate that has no verdict yet. ERR_NO_MEMORY,
- * else DS_ACCEL_OK regardless of the verdicts.
+ * Evaluate candidates: check the gates of each candidate that has no verdict yet. ERR_NO_MEMORY;
+ * ERR_INTERNAL if poll() fails; else DS_ACCEL_OK regardless of the verdicts.
  */
 int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
                                       size_t count);
@@ -35,7 +35,7 @@ DS_ACCEL__PRIVATE int32_t ds_accel__candidate_evaluate(struct ds_accel__candidat
 int32_t ds_accel__candidate_evaluate_named(struct ds_accel__candidate *candidate);
 /* Return the candidate to the phase FOUND. A plugin that is loaded in this process stays loaded. */
 void ds_accel__candidate_forget(struct ds_accel__candidate *candidate);
-/* True if the candidate's devices are asleep and its evaluation would wake them. */
+/* True if the candidate failed at the gate power: a probe would wake its sleeping devices. */
 bool ds_accel__candidate_is_asleep(const struct ds_accel__candidate *candidate);
 /*
  * Like ds_accel_check(), but wakes no device unless may_wake is true, even for a single name

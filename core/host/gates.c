@@ -60,7 +60,10 @@ static void keep_note(struct ds_accel__candidate *candidate, const struct ds_acc
         elf->hardware != NULL ? ds_accel__candidate_keep(candidate, elf->hardware) : NULL;
 }
 
-/* Compare a file's SHA-256 with trust.sha256 of the configuration. A mismatch is set in finding. */
+/*
+ * Compare a file's SHA-256 with trust.sha256 of the configuration. finding is set if it differs, or
+ * if the configuration has none for this backend.
+ */
 static void compare_hash(const struct ds_accel__candidate *candidate, const char *hex,
                          struct ds_accel__finding *finding)
 {

@@ -590,7 +590,10 @@ static bool has_name(char **entries, const char *entry)
     return false;
 }
 
-/* Return a copy of the name of the first variable that is not in before; NULL if there is none. */
+/*
+ * Return a copy of the name of the first variable that is not in before; NULL if there is none, or
+ * if memory is exhausted.
+ */
 static char *find_new_variable(char **before)
 {
     for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {

@@ -45,8 +45,8 @@ struct ds_accel__guard_rights {
 
 struct ds_accel__guard {
     /*
-     * The process has one thread and exists only for the plugin, so state that no lock guards is
-     * read, too.
+     * The process has one thread and exists only for the plugin, so supplementary groups,
+     * capabilities, seccomp filters, namespaces and attributes of prctl() are compared, too.
      */
     bool is_alone;
     bool has_affinity;
@@ -81,8 +81,9 @@ typedef void (*ds_accel__conduct_t)(void *user_data, enum ds_accel__reason_id re
 
 /*
  * Record the state of this process that a plugin must not change (DSA-P28), before the plugin's
- * code runs. Call ds_accel__guard_restore() afterwards; otherwise a descriptor stays open. If
- * memory is exhausted here, the environment cannot be restored.
+ * code runs. Call ds_accel__guard_restore() afterwards; otherwise a descriptor stays open, and the
+ * copy of the environment is not freed. If memory is exhausted here, the environment cannot be
+ * restored.
  */
 DS_ACCEL__PRIVATE void ds_accel__guard_take(struct ds_accel__guard *guard);
 /*

@@ -39,7 +39,7 @@ static void read_namespaces(uint64_t *inodes)
     }
 }
 
-/* Hash a line of /proc/self/status; returns seed if there is no such line. */
+/* Hash a line of status, the text of /proc/thread-self/status; seed if there is no such line. */
 static uint64_t hash_line(const char *status, const char *key, uint64_t seed)
 {
     const char *line = strstr(status, key);

@@ -12,8 +12,9 @@ struct ds_accel__candidate;
 
 /*
  * Check the gate hardware for a candidate that was not probed yet. The gate fails, with the verdict
- * that there is no device, if the machine has none of the hardware that the note lists.
- * ERR_NO_MEMORY.
+ * that there is no device, if the machine has none of the hardware that the note or the
+ * configuration lists, and this process may search for it. The gate is skipped without a note that
+ * this host can read, or if the backend's option "presence" is set and not "on". ERR_NO_MEMORY.
  */
 int32_t ds_accel__hardware_check(struct ds_accel__candidate *candidate);
 /*

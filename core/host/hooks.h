@@ -25,7 +25,7 @@ struct ds_accel__runtime_hooks {
     void (*ended)(ds_accel_t *context, bool is_torn);
 };
 
-extern const struct ds_accel__runtime_hooks *ds_accel__runtime_hooks; /* runtime/device.c */
+extern const struct ds_accel__runtime_hooks *ds_accel__runtime_hooks; /* set by runtime/device.c */
 
 /*
  * A recorded machine that replaces this machine: a source of files and verdicts. The context
@@ -38,8 +38,8 @@ struct ds_accel__source {
     /* Create the candidates. */
     int32_t (*scan)(ds_accel_t *context);
     /*
-     * Functions that replace the check of a plugin's file, the check of quarantine, the probe and
-     * the start.
+     * Functions that replace the check of a plugin's file, the check of quarantine, the probe, the
+     * start, and the measurement of the time that an evaluation takes.
      */
     int32_t (*check_file)(struct ds_accel__candidate *candidate, bool *passed_out);
     void (*quarantine)(struct ds_accel__candidate *candidate, bool *passed_out);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The host table for plugins: logging, options, clock, the machine. This file calls no later part
- * of the library ("room" in docs/architecture.md).
+ * The host table for plugins: logging, options, clock, and the extensions topology, trace and
+ * asker. This file calls later parts of the library ("rooms" in docs/architecture.md) only through
+ * hooks.
  */
 #include "base/clock.h"
 #include "base/text.h"
@@ -44,8 +45,8 @@ static int32_t host_log_enabled(const struct ds_accel_host *abi, uint32_t level,
 }
 
 /*
- * Copy a text to value if it fits completely. In any case *needed_out is set to the size of the
- * text, including its NUL.
+ * Copy a text to value if it fits completely; else return ERR_LIMIT. In any case *needed_out,
+ * unless needed_out is NULL, is set to the size of the text, including its NUL.
  */
 static int32_t give_text(const char *text, size_t length, char *value, uint32_t value_size,
                          uint32_t *needed_out)

@@ -3,9 +3,10 @@
 /*
  * The key of a plugin's record: a hash of everything on which a verdict can depend. The base is
  * common to all plugins of a process: machine, boot, user and version, configuration, environment,
- * the dynamic linker's cache, and the process's groups. The other inputs are the plugin's: its
- * current file, its devices, and the variables that its configuration lists. When any of these
- * changes, the key changes, so that the old record is not found and the plugin is probed again.
+ * the dynamic linker's cache, and the process's groups. The other inputs are the plugin's: its path
+ * and current file, its devices, and the variables that its configuration lists or that begin with
+ * its name. When any of these changes, the key changes, so that the old record is not found and the
+ * plugin is probed again.
  */
 #include "host/key.h"
 #include "base/text.h"
@@ -110,7 +111,10 @@ static uint64_t hash_env_of_backend(const char *name, json_t *facts)
     return sum;
 }
 
-/* Return a hash of the metadata that changes when a file is replaced or written. */
+/*
+ * Return a hash of the metadata that changes when a file is replaced or written; seed + 1 if there
+ * is no such file.
+ */
 static uint64_t hash_identity(const char *path, uint64_t seed)
 {
     struct stat info;

@@ -21,8 +21,8 @@ struct ds_accel__stream;
 struct ds_accel__work;
 
 /*
- * The layers' functions that the library calls. The inline functions below call them, and their
- * comments describe them.
+ * The layers' functions that the library calls, through the inline functions below. The comments of
+ * the inline functions describe the layers' functions, too.
  */
 struct ds_accel__layer_hooks {
     int32_t (*install)(struct ds_accel__candidate *candidate);
@@ -59,9 +59,9 @@ static inline bool ds_accel__has_layers(void)
 }
 
 /*
- * Install the layers that environment and configuration specify over the table of a plugin that is
- * about to be started. Without layers, do nothing. ERR_NO_MEMORY. A layer that cannot work is
- * skipped with a warning.
+ * Install the layers that the environment, or else the configuration, specifies over the table of a
+ * plugin that is about to be started. Without layers, do nothing. ERR_NO_MEMORY. A layer that
+ * cannot work is skipped with a warning.
  */
 static inline int32_t ds_accel__layers_install(struct ds_accel__candidate *candidate)
 {

@@ -130,8 +130,9 @@ static int32_t start_ltdl(void)
 }
 
 /*
- * Set finding to the cause of a failed dlopen(), which is searched for in the text of dlerror().
- * glibc does not translate the parts of the text that are searched for.
+ * Set finding to the cause of a failed dlopen(), which is searched for in the text of dlerror(); if
+ * the cause is exhausted memory, return ERR_NO_MEMORY instead. glibc does not translate the parts
+ * of the text that are searched for.
  */
 static int32_t explain(const char *error, struct ds_accel__finding *finding)
 {

@@ -13,13 +13,13 @@ enum ds_accel__message_kind {
     /* Messages from the helper. Each comment lists the payload. */
     DS_ACCEL__MESSAGE_HELLO = 1,   /* struct ds_accel__probe_hello; text: its version */
     DS_ACCEL__MESSAGE_STAGE = 2,   /* uint32_t: the gate whose code is starting */
-    DS_ACCEL__MESSAGE_LOG = 3,     /* uint32_t: level; text: line */
-    DS_ACCEL__MESSAGE_RESULT = 5,  /* struct ds_accel__probe_result; texts: reason, evidence ... */
+    DS_ACCEL__MESSAGE_LOG = 3,     /* uint32_t: level; texts: topic, line */
+    DS_ACCEL__MESSAGE_RESULT = 5,  /* struct ds_accel__probe_result; texts: reason, detail ... */
     DS_ACCEL__MESSAGE_CONDUCT = 6, /* texts: reason, detail */
     DS_ACCEL__MESSAGE_EXIT = 7,    /* the plugin called exit() */
     DS_ACCEL__MESSAGE_RULE = 8,    /* uint32_t: rule, result; text: detail */
     DS_ACCEL__MESSAGE_END = 9,     /* probing of the candidate is finished */
-    DS_ACCEL__MESSAGE_SIGNAL = 10, /* int32_t: a signal that will kill the child */
+    DS_ACCEL__MESSAGE_SIGNAL = 10, /* int32_t: fatal signal, si_code; uint64_t: its address */
     /*
      * Payload: struct ds_accel__probe_ended. The supervisor, not its child, sends ENDED and HELLO.
      */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Errors and warnings if detection failed or fell back to cpu. The text describes the best rejected
- * candidate: its name, reason and remedy.
+ * Errors and warnings if detection failed or fell back to cpu. The text describes the candidate
+ * that was forced, with reason and remedy, or the best of the rejected candidates, with its reason.
  */
 #include "host/outcome.h"
 #include "base/text.h"
@@ -13,8 +13,8 @@
 #include <string.h>
 
 /*
- * Collect the names that exist: first those of the plugins that were found, then those of the
- * configured backends. Returns their number.
+ * Collect at most limit names that exist: first those of the plugins that were found, which are
+ * also added to the text plugins, then those of the configured backends. Returns their number.
  */
 static size_t collect_names(const ds_accel_t *context, const char **names, size_t limit,
                             struct ds_accel__text *plugins)
@@ -107,7 +107,8 @@ static bool is_rejected(const struct ds_accel__candidate *candidate, bool with_d
 
 /*
  * Find the first candidate rejected for a reason other than no_device; else the first candidate
- * rejected with no_device; else the first candidate disabled by "allow" or "deny".
+ * rejected with no_device; else, if with_disabled is true, the first candidate disabled by "allow"
+ * or "deny"; else NULL.
  */
 static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context,
                                                        bool with_disabled)
@@ -133,8 +134,8 @@ static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context
 }
 
 /*
- * List the candidates that have no device on this machine, as in "xpu, npu or cuda". Returns 0 if
- * memory is exhausted.
+ * List the candidates that have no device on this machine, as in "xpu, npu or cuda". Returns their
+ * number; 0 if memory is exhausted.
  */
 static size_t list_absent(const ds_accel_t *context, struct ds_accel__text *names)
 {

@@ -65,8 +65,8 @@ static void fill_polled(const struct ds_accel__helper *helper, struct pollfd *po
 }
 
 /*
- * Return how many milliseconds poll() may wait: until the first deadline of a helper, but at most
- * 1000; -1 if no candidate is being probed.
+ * Return how many milliseconds poll() may wait: until the first deadline of a helper, or until
+ * is_quick() becomes false for one, but at most 1000; -1 if no candidate is being probed.
  */
 static int time_left(const struct ds_accel__prober *prober)
 {
@@ -296,7 +296,7 @@ static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates,
             return status;
         }
         if (left < 0) {
-            continue; /* no helper could be started for the last candidate */
+            continue; /* no helper could be started for one candidate: try the next */
         }
         status = wait_and_attend(context, left);
     }

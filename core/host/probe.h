@@ -84,12 +84,12 @@ struct ds_accel__probe_result {
 };
 
 /*
- * Sent when the process that probed a plugin, and all processes that it left, have exited, or when
- * one of them does not exit (is_stuck).
+ * Sent when the process that probed a plugin, and all processes that it left, have exited; when one
+ * of them does not exit (is_stuck); or when no process could be forked (error).
  */
 struct ds_accel__probe_ended {
     uint32_t number; /* number of the ASK */
-    int32_t error;   /* errno if no process could be forked */
+    int32_t error;   /* errno if no process could be forked; 0 otherwise */
     int32_t code;    /* si_code of siginfo_t */
     int32_t status;
     uint32_t was_stopped; /* stopped because of a STOP */
@@ -110,10 +110,10 @@ DS_ACCEL__PRIVATE char *ds_accel__probe_program(void);
 #define DS_ACCEL__PROBE_EXIT_FAILED 98 /* its exit code for a failure not caused by the plugin */
 
 /*
- * Probe candidates that passed the gates before load: check the gates load, entry and probe of at
- * most probe.parallel candidates at a time. Sets gates, verdict and state of each, and reorders the
- * array. Once a candidate is available, the candidates after it may be left without a verdict, if
- * each of those is only evaluated ahead of its turn.
+ * Probe candidates that passed the gates before load, at most probe.parallel at a time: check the
+ * gates load, entry and probe, and, in a helper, start and conduct. Sets gates, verdict and state
+ * of each, and reorders the array. Once a candidate is available, the candidates after it may be
+ * left without a verdict, if each of those is only evaluated ahead of its turn.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__probe_all(ds_accel_t *context,
                                               struct ds_accel__candidate **candidates,

@@ -3,8 +3,8 @@
 /*
  * The process that probes one plugin, a child of the supervisor (probe_serve.c): load, entry and
  * probe, and, if the plugin is available, a rehearsal of its start: init, the number of its
- * devices, shutdown, with no device opened. Each stage is reported before it begins, so that the
- * library knows the stage in which this process exited, hung or failed.
+ * devices, shutdown, with no device opened. Each stage after load, the first, is reported before it
+ * begins, so that the library knows the stage in which this process exited, hung or failed.
  *
  * A plugin may do anything here: close or write to the descriptors, install handlers, leave threads
  * and children. Every message is therefore sealed (message.c), and a signal handler on its own

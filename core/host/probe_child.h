@@ -10,8 +10,9 @@
 struct ds_accel__message;
 
 /*
- * Prepare the state that children inherit: log sink, signal handlers and the guard's record. Called
- * once in the supervisor.
+ * Prepare the state that children inherit: log sink, report of stages, handlers of signals and of
+ * exit(), and the guard's record; also make the supervisor a subreaper. Called once in the
+ * supervisor.
  */
 void ds_accel__child_prepare(ds_accel_t *context);
 /* Execute an ASK, and exit. Called in a child. */

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GRACE_TRIES 40 /* milliseconds */
+#define GRACE_TRIES 40 /* number of tries, one per millisecond */
 
 static void wait_a_moment(void)
 {
@@ -126,8 +126,8 @@ static void describe_descriptor(int fd, bool is_new, char *text, size_t size)
 }
 
 /*
- * True if a descriptor was opened or closed since before was recorded. text describes the first
- * such descriptor.
+ * True if a descriptor below DS_ACCEL__DESCRIPTOR_LIMIT was opened or closed since before was
+ * recorded. text describes the first such descriptor.
  */
 static bool compare_descriptors(const struct ds_accel__left *before, char *text, size_t size)
 {

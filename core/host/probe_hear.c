@@ -277,8 +277,8 @@ bool ds_accel__helper_take_supervisor_message(const ds_accel_t *context,
 }
 
 /*
- * Evaluate the complete messages in the reader. False if a message is invalid, and so not from the
- * process at the other end.
+ * Evaluate the complete messages in the reader. False if a message is invalid, and so was not sent
+ * by the code of ds-accel-probe.
  */
 static bool take_messages(ds_accel_t *context, struct ds_accel__helper *helper,
                           struct ds_accel__message_reader *reader)
@@ -604,7 +604,10 @@ static void pass_before(struct ds_accel__candidate *candidate, uint32_t stage)
     }
 }
 
-/* Reject a candidate that sent no valid result. */
+/*
+ * Set the state of a candidate that sent no valid result: timed out, crashed, or, if the helper is
+ * the cause, error.
+ */
 static void fail_candidate(struct ds_accel__helper *helper, struct ds_accel__finding *finding)
 {
     struct ds_accel__candidate *candidate = helper->candidate;
