@@ -3,10 +3,11 @@
 /*
  * Helper processes for probe.c: this file starts them with a socket and a pipe, sends them
  * candidates, and stops them. The calling program may have its own threads, children and SIGCHLD
- * handler. This file therefore waits for and signals only processes that it started, by pidfd,
- * since a process ID may be reused as soon as other code has reaped the process. A helper that even
- * SIGKILL does not terminate (a driver's call that never returns) is abandoned and recorded, and a
- * later call reaps it.
+ * handler. This file therefore waits for and signals only processes that it started: by pidfd if
+ * the kernel has pidfds, since a process ID may be reused as soon as other code has reaped the
+ * process. A helper that does not exit after SIGKILL (a driver's call never returns), or that a
+ * tracer has not reaped, is abandoned. If there is space, its pidfd is recorded, so that a later
+ * call can reap it.
  */
 #include "base/clock.h"
 #include "base/fork.h"
@@ -54,15 +55,15 @@ void ds_accel__probe_close(int *fd)
     *fd = -1;
 }
 
-/* Guards abandoned[]: helpers that did not exit, to be reaped later. */
+/* Guards abandoned[]: helpers that could not be reaped, and are reaped by a later call. */
 static pthread_mutex_t abandoned_lock = PTHREAD_MUTEX_INITIALIZER;
 static int abandoned[ABANDONED_LIMIT]; /* pidfds; 0: unused entry */
 
 /* ---- starting a helper ---------------------------------------------------------------------- */
 
 /*
- * Return the path of libexec/ds-accel/ds-accel-probe below the prefix of the library, or else below
- * the prefix set at build time.
+ * Return the path of libexec/ds-accel/ds-accel-probe below the prefix of the library. If that path
+ * is not executable, but the path set at build time is, return the latter. NULL: out of memory.
  */
 char *ds_accel__probe_program(void)
 {
@@ -103,8 +104,8 @@ int32_t ds_accel__prober_make(ds_accel_t *context)
 }
 
 /*
- * Close both ends of a channel: ends[0] is this process's nonblocking end, ends[1] the other
- * process's.
+ * Close both ends of a pipe or socket pair: ends[0] is this process's nonblocking end, ends[1] the
+ * other process's end.
  */
 static void close_ends(int *ends)
 {
@@ -168,7 +169,7 @@ static bool open_pipe(int *ends)
     return pipe2(ends, O_CLOEXEC) == 0 && prepare_ends(ends);
 }
 
-/* Add /dev/null as stdin. If it is missing, use a directory, which cannot be read either. */
+/* Add /dev/null as stdin. If it is not readable, use a directory, which has no data to read. */
 static int add_stdin(posix_spawn_file_actions_t *actions)
 {
     return access("/dev/null", R_OK) == 0
@@ -230,7 +231,7 @@ int ds_accel__helper_spawn(pid_t *pid_out, const char *program, const char *cont
     return error;
 }
 
-/* Append a struct, or a text including its NUL. */
+/* Append bytes to a payload or message. For a text, size_bytes includes its NUL. */
 static void put(struct ds_accel__text *text, const void *data, size_t size_bytes)
 {
     ds_accel__text_add_bytes(text, data, size_bytes);
@@ -255,7 +256,11 @@ static ssize_t send_passing(int channel, const void *data, size_t size_bytes, co
     return sendmsg(channel, &message, MSG_NOSIGNAL);
 }
 
-/* Send a message. passed: descriptors to pass with the message, or NULL. */
+/*
+ * Send a message. passed: descriptors to pass with the message, or NULL. Fails only with
+ * ERR_NO_MEMORY. If the helper does not read the message in time, set is_deaf; if the helper has
+ * exited, return OK, because its exit is detected elsewhere.
+ */
 static int32_t send_message(struct ds_accel__helper *helper, uint16_t kind,
                             const struct ds_accel__text *text, const int *passed)
 {
@@ -284,7 +289,7 @@ static int32_t send_message(struct ds_accel__helper *helper, uint16_t kind,
         } else if (errno == EAGAIN) {
             struct pollfd wait = {.fd = helper->channel, .events = POLLOUT};
 
-            /* The supervisor reads requests while no plugin runs, so one second is ample. */
+            /* The supervisor itself runs no plugin's code, so one second is ample. */
             if (poll(&wait, 1, 1000) == 0) {
                 helper->is_deaf = true;
                 break;
@@ -469,7 +474,7 @@ bool ds_accel__helper_wait(const struct ds_accel__helper *helper, uint64_t limit
 enum reaped {
     REAPED,
     REAPED_BY_OTHERS,
-    NOT_REAPED /* its tracer must wait for it first, which may never happen */
+    NOT_REAPED /* it has not exited, or its tracer, which must wait for it first, has not waited */
 };
 
 /* Reap a helper that has exited. info receives its exit status if it is known. */
@@ -541,10 +546,12 @@ static void clear_helper(struct ds_accel__helper *helper)
 }
 
 /*
- * True if the helper can be killed at once. A helper without a candidate has no children, but one
- * with a cgroup must still remove the cgroup. With a namespace, the process outside must reap the
- * process inside: if it were killed, process 1 would inherit that process, and in a container the
- * caller may be process 1.
+ * True if the helper can be killed at once, because it has nothing to clean up. It must have
+ * reported its containment, must have no candidate, and thus no children, and must have reported no
+ * process that does not exit. A helper with a cgroup must remove the cgroup. A helper with a
+ * namespace consists of a process outside and a child inside, which the former must reap: if the
+ * process outside were killed, process 1 would inherit the child, and in a container the caller may
+ * be process 1. A caller that is a subreaper would inherit everything that the helper leaves.
  */
 static bool has_nothing_to_end(const struct ds_accel__helper *helper)
 {
@@ -560,8 +567,9 @@ static bool has_nothing_to_end(const struct ds_accel__helper *helper)
 /*
  * Begin to stop a helper. When its channel ends, the helper kills the processes that it started,
  * and exits. SIGKILL would prevent that, and the next subreaper, which may be the caller, would
- * inherit the helper's children. shutdown() is needed because a forked child of the caller may have
- * the channel open, too, so close() would not end it.
+ * inherit the helper's children: only a helper that has nothing to clean up is killed at once.
+ * shutdown() is needed because a forked child of the caller may have the channel open, too, so that
+ * close() would not end it.
  */
 void ds_accel__helper_dismiss(struct ds_accel__helper *helper)
 {
@@ -607,8 +615,8 @@ bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, 
 /* ---- requests ------------------------------------------------------------------------------- */
 
 /*
- * Return the options that a plugin can read through its host, as JSON: the "options" of its backend
- * in the configuration.
+ * Return the options that a plugin can read through its host as JSON text: a configuration that has
+ * only the "options" of the plugin's backend. "": there are no options. NULL: out of memory.
  */
 static char *dump_options(const struct ds_accel__candidate *candidate)
 {
@@ -639,8 +647,8 @@ static uint32_t log_level(const struct ds_accel__candidate *candidate)
 
 /*
  * Open a separate channel and separate pipes for each process that probes, so that what one process
- * does to them (shut down, make nonblocking, leave data) does not affect the next process. Returns
- * an errno.
+ * does to them (shut down, make nonblocking, leave data) does not affect the next process. passed
+ * receives the ends of that process. Returns 0 or an errno.
  */
 static int open_answers(struct ds_accel__helper *helper, int *passed)
 {
@@ -697,8 +705,8 @@ static int32_t send_ask(struct ds_accel__helper *helper,
 }
 
 /*
- * True if the helper has exited. Called between two candidates, because a process that the previous
- * candidate left may have killed the helper.
+ * True if the helper has exited; always false if the kernel has no pidfds. Called between two
+ * candidates, because a process that the previous candidate left may have killed the helper.
  */
 static bool is_dead(const struct ds_accel__helper *helper)
 {
@@ -725,7 +733,9 @@ static uint64_t timeout_ns(const ds_accel_t *context)
 }
 
 /*
- * Reset the state of the previous candidate. The messages of each candidate have their own token.
+ * Set the helper's state for a new candidate: reset the results of the previous candidate, set the
+ * deadline, and create the token of the candidate's messages. False with errno: the token could not
+ * be created.
  */
 static bool begin(ds_accel_t *context, struct ds_accel__helper *helper,
                   struct ds_accel__candidate *candidate)
@@ -754,8 +764,8 @@ static bool begin(ds_accel_t *context, struct ds_accel__helper *helper,
 }
 
 /*
- * True if this process can open count more descriptors. A new descriptor has the lowest free
- * number, so its number shows how many are left.
+ * Estimate whether this process can open count more descriptors. A new descriptor has the lowest
+ * free number, so at most the numbers from there to the limit are left.
  */
 static bool has_descriptors(unsigned count)
 {

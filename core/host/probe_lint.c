@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Checks the rules of docs/plugin-abi.md that need the plugin's code, in the process that runs it:
- * ds-accel-probe (probe_serve.c), for lint.c. Each result is sent at once, because the check of the
- * next rule may crash the process.
+ * for lint.c a child of ds-accel-probe, or the calling process if the configuration turns helpers
+ * off. Each result is reported at once, because the check of the next rule may crash the process.
  */
 #include "base/trust.h"
 #include "host/context.h"
@@ -83,7 +83,10 @@ static int32_t check_load(struct run *run)
     return status;
 }
 
-/* Check that the plugin's note and table agree in everything that both contain. */
+/*
+ * Check that the plugin's note and table agree in vendor, version, features and the table's size.
+ * ds_accel__table_import() has compared their names.
+ */
 static void compare_note(const struct run *run, const struct ds_accel_plugin *table,
                          struct ds_accel__finding *finding)
 {

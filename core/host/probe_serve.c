@@ -38,7 +38,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define REQUEST_LIMIT_BYTES (2 * 1024 * 1024u) /* limit for the options of one backend */
+#define REQUEST_LIMIT_BYTES (2 * 1024 * 1024u) /* limit of a request, including its options */
 #define TERM_GRACE_NS 200000000ull             /* time from SIGTERM to SIGKILL */
 #define KILL_GRACE_NS 1000000000ull /* time from SIGKILL until the process is reported as stuck */
 
@@ -120,7 +120,7 @@ static void take_passed(struct msghdr *message)
     }
 }
 
-/* Read the available bytes. False if the library has closed its end or sent an invalid request. */
+/* Read the available bytes. False if the library has closed its end or memory is exhausted. */
 static bool read_some(void)
 {
     union {
@@ -156,7 +156,7 @@ static enum ds_accel__message_result next_message(struct ds_accel__message *mess
     return ds_accel__message_next(&server.reader, message);
 }
 
-/* Wait for a message. False if no further message can arrive. */
+/* Wait for a message. False if no further message can arrive, or a message is invalid. */
 static bool read_message(struct ds_accel__message *message)
 {
     for (;;) {
@@ -218,7 +218,10 @@ static void stop(struct child *child, bool is_asked_first)
     wait_until_ended(child, KILL_GRACE_NS);
 }
 
-/* Handle only STOP while a child runs. Store any other request for later. */
+/*
+ * Handle STOP while a child runs. Any other request is stored for later, and no further request is
+ * read until the child has exited.
+ */
 static void hear(struct child *child)
 {
     if (!read_some()) {

@@ -114,14 +114,16 @@ DS_ACCEL__PRIVATE bool ds_accel__helper_raise(int *fd);
 /*
  * Start ds-accel-probe in its own process group, with an empty stdin, and with count descriptors
  * (all moved by ds_accel__helper_raise()) as stdout and the following numbers. It inherits no other
- * descriptor. argument: NULL, or "--conformance". Returns an errno.
+ * descriptor. containment: name of the containment. argument: NULL, or "--conformance". Returns 0
+ * or an errno.
  */
 DS_ACCEL__PRIVATE int ds_accel__helper_spawn(pid_t *pid_out, const char *program,
                                              const char *containment, const char *argument,
                                              const int *descriptors, int count);
 /*
- * Set finding to the reason why a helper could not be started, or why a process could not be
- * forked. ERR_NO_MEMORY.
+ * Set finding to the reason why a helper could not be started, why its channels could not be
+ * opened, or why it could not fork. error is the errno. ENOMEM: fail with ERR_NO_MEMORY, without a
+ * finding.
  */
 int32_t ds_accel__helper_judge_start(const char *program, int error,
                                      struct ds_accel__finding *finding);
@@ -130,11 +132,14 @@ DS_ACCEL__PRIVATE const char *ds_accel__probe_containment(const ds_accel_t *cont
 
 int32_t ds_accel__prober_make(ds_accel_t *context);
 /*
- * Start a helper that is not running, without a candidate. A failure is ignored: the helper is then
- * still not running.
+ * Start a helper that is not running, without a candidate, unless few descriptors are left. A
+ * failure is ignored: the helper is then still not running.
  */
 void ds_accel__helper_begin(ds_accel_t *context, struct ds_accel__helper *helper);
-/* Send a helper its next candidate. Start the helper first if it is not running. */
+/*
+ * Send a helper its next candidate. Start the helper first if it is not running. If the helper
+ * cannot be started or does not read the request, the candidate fails at gate load. ERR_NO_MEMORY.
+ */
 int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helper,
                              struct ds_accel__candidate *candidate);
 /*
@@ -148,7 +153,8 @@ void ds_accel__helper_dismiss(struct ds_accel__helper *helper);
 bool ds_accel__helper_wait(const struct ds_accel__helper *helper, uint64_t limit_ns);
 /*
  * Stop a helper with its whole process group, and reap it. False if its exit status is unknown,
- * because other code of the program reaped it or because SIGKILL did not terminate it.
+ * because other code of the program reaped it, because SIGKILL did not terminate it, or because a
+ * debugger has not reaped it.
  */
 bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, siginfo_t *info);
 /* Reap abandoned helpers that have exited. */
@@ -168,11 +174,12 @@ enum ds_accel__heard ds_accel__helper_take_message(ds_accel_t *context,
 bool ds_accel__helper_take_supervisor_message(const ds_accel_t *context,
                                               struct ds_accel__helper *helper,
                                               const struct ds_accel__message *message);
-/* Record the plugin's conduct in the candidate's gate conduct. */
+/* If the candidate is AVAILABLE, record the plugin's conduct in the candidate's gate conduct. */
 void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper);
 /*
  * Judge the result of the process that probed the candidate, or, without a result, how the process
- * terminated. Called after the process has exited.
+ * terminated. Called after the process has exited. If a pid namespace may be the cause of a
+ * negative result, send the candidate to a new helper without a namespace instead.
  */
 int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *helper);
 /*

@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Serialization of records. A file is a header and, for each record, its size, its members in their
- * in-memory format and its texts, each terminated by NUL. A file is accepted only if it is complete
- * (checksum) and from this boot, machine, user and version, and if each member of each record is
- * within its range.
+ * in-memory format, its texts, each terminated by NUL, and padding to a multiple of 8 bytes. A file
+ * is accepted only if it is complete (checksum) and from this boot, machine, user and version, and
+ * if its records contain only gate results, states, reasons, names and device counts that are
+ * valid.
  */
 #include "host/record.h"
 #include "base/text.h"

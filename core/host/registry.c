@@ -52,7 +52,7 @@ void ds_accel__registry_clear(struct ds_accel__registry *registry)
 }
 
 struct rank {
-    size_t position; /* index of the name in detection_order; larger if the name is not listed */
+    size_t position; /* rank of the name: rank_of() */
     /* Position on the search path: a shadowed candidate sorts after the one that shadows it. */
     size_t found;
     struct ds_accel__candidate *candidate;

@@ -77,7 +77,10 @@ static int32_t add_plugin(struct scan *scan, const char *dir, const char *file)
     return ds_accel__registry_add(registry, candidate);
 }
 
-/* Set *is_new_out to false if the directory has been scanned already, under any path. */
+/*
+ * Set *is_new_out to false if the directory has been scanned already, under any path. Otherwise set
+ * it to true, and record the directory as scanned.
+ */
 static int32_t is_new_dir(struct scan *scan, const struct stat *info, bool *is_new_out)
 {
     struct seen_dir *seen;

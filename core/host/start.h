@@ -13,7 +13,8 @@ struct ds_accel__candidate;
 
 /*
  * Call init and device_count, and set candidate->start to the result. text describes a failure.
- * Caller holds the plugin lock.
+ * *instance_out is NULL only if init failed: if device_count failed, the caller must shut the
+ * instance down. Caller holds the plugin lock.
  */
 void ds_accel__start_instance(struct ds_accel__candidate *candidate,
                               ds_accel_plugin_instance_t **instance_out, char *text, size_t size);

@@ -49,7 +49,7 @@ void ds_accel__record_forgive(struct ds_accel__record *record)
  * recorded strike that follows from a breadcrumb, the file that a process leaves if it dies while
  * loading the plugin: the breadcrumb does not show whether the plugin or a signal from outside
  * killed the process. Users and schedulers rarely kill a process twice within a short time, so the
- * recorded strike is replaced if the new strike is more than LOADS_APART_MS later. Strikes that
+ * recorded strike is replaced if the two strikes are more than LOADS_APART_MS apart. Strikes that
  * have reached the limit stay, so that each quarantine is longer than the previous one.
  */
 static bool is_replaced(const struct ds_accel__record *record, uint64_t at_ms)

@@ -21,8 +21,8 @@ DS_ACCEL__PRIVATE void ds_accel__record_forgive(struct ds_accel__record *record)
 /* True if the record has strikes that are still valid. */
 bool ds_accel__strikes_last(const struct ds_accel__record *record, uint64_t now_ms);
 /*
- * True if a strike that a process detects now counts. asks_anew: the process is a report (explain,
- * list, doctor).
+ * True if a strike that a process detects now counts. asks_anew: the process makes a report that
+ * ignores stored verdicts (explain, list, doctor, bundle), or records the machine.
  */
 bool ds_accel__strike_counts(const struct ds_accel__record *record, bool asks_anew);
 /*

@@ -231,8 +231,9 @@ static void fill_verdict(const struct ds_accel__candidate *candidate,
 }
 
 /*
- * Add or find the candidate's record, to change it. The store is locked first, which reads the
- * records of other processes again. NULL: nothing can be stored.
+ * Add or find the candidate's record, to change it. The store is locked first, if it is not locked
+ * yet, which reads the records of other processes again. NULL: *status is a failure, the store is
+ * not open or not writable, or the candidate has no key.
  */
 static struct ds_accel__record *change(struct ds_accel__candidate *candidate, int32_t *status)
 {

@@ -385,7 +385,8 @@ static bool has_layer(const struct ds_accel__stack *stack, const char *name)
     return false;
 }
 
-/* Register a block that an allocator handed out. The caller holds the layers' lock. */
+/* Register a block that an allocator handed out, and mark the allocations that contain it as
+ * divided. The caller holds the layers' lock. */
 static void keep_block(const struct ds_accel__object *device, uint64_t space, const void *pointer,
                        uint64_t size_bytes, const void *site, struct ds_accel__range **spare)
 {
@@ -424,8 +425,9 @@ static void end_block(uint64_t space, const void *pointer, const void *site)
     }
 }
 
-/* Find the objects of a device and a stream. False: a handle is not live, or the stream belongs to
- * another accelerator. The caller holds the layers' lock. */
+/* Find the objects of a device and a stream; for the stream NULL, *stream_out is NULL. False: a
+ * handle is not live, or the stream belongs to another accelerator. The caller holds the layers'
+ * lock. */
 static bool find_pair(const void *device, const void *stream,
                       const struct ds_accel__object **device_out,
                       struct ds_accel__object **stream_out)
@@ -626,7 +628,8 @@ void ds_accel__hook_host_block(ds_accel_plugin_device_t *device, void *pointer, 
 
 /* ---- functions for programs ----------------------------------------------------------------- */
 
-/* Return the stack of the chosen accelerator; ERR_STATE if it has none. */
+/* Return the stack of the chosen accelerator. ERR_STATE: no accelerator is chosen, or it has no
+ * layers. ERR_INVALID: context or out is NULL. */
 static int32_t get_stack(const ds_accel_t *context, const void *out,
                          struct ds_accel__stack **stack_out)
 {

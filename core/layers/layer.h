@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Declarations shared by the files of the layers. Layers are between device.c and the registry of
- * plugins.
+ * Declarations shared by the files of the layers. Layers (validate, race, leak, trace) check or
+ * record the calls that the library and the program make to a plugin.
  *
  * A started accelerator with layers has a *stack*. Each slot of its table refers to a small
  * function, generated from slots.def. The function records slot, arguments and call site in a
  * *call*, passes the call to each layer, calls the plugin, and passes the result to each layer. A
- * layer can refuse a call. Layers do not depend on each other, so that they can be in any order.
+ * layer can refuse a call. Layers can be in any order. Layer validate uses data of layer race, and
+ * therefore adds layer race to the stack.
  */
 #ifndef DS_ACCEL_LAYERS_LAYER_H
 #define DS_ACCEL_LAYERS_LAYER_H
@@ -91,13 +92,13 @@ union ds_accel__argument {
 
 struct ds_accel__call;
 struct ds_accel__stack;
-struct ds_accel__clock;         /* layer_race.c */
-struct ds_accel__race_object;   /* layer_race.c: data of one object */
-struct ds_accel__race_findings; /* layer_race.c: findings of one stack */
+struct ds_accel__clock;         /* race.h */
+struct ds_accel__race_object;   /* race.h: data of one object */
+struct ds_accel__race_findings; /* race_memory.c: findings of one stack */
 struct ds_accel__trace_file;    /* layer_trace.c */
 struct ds_accel__task_mark;     /* layer_rules.c */
-struct ds_accel__race_task;     /* layer_race.c */
-struct ds_accel__launch;        /* layer_race.c */
+struct ds_accel__race_task;     /* race.h */
+struct ds_accel__launch;        /* race.h */
 
 /* The functions of one layer. Every function may be NULL. */
 struct ds_accel__layer_ops {
@@ -147,10 +148,10 @@ struct ds_accel__object {
     const void *instance;
     const void *device; /* handle of the object's device; NULL for an instance */
     const void *site;   /* call site that made the object */
-    uint64_t number;    /* number within the stack, for messages such as "stream 3" */
+    uint64_t number;    /* unique number in the process, for messages such as "stream 3" */
     uint32_t opens;     /* number of openings of a device */
     uint32_t flags;     /* the flags that it was created with */
-    bool is_lent;       /* a default or current stream, which the caller must not destroy */
+    bool is_lent;       /* a default stream, which the caller must not destroy */
     bool is_default;
     bool is_created; /* of a stream: destroying this handle destroys the vendor's stream */
     bool is_ours;    /* of a stream: the library itself also has a handle, and queries the stream */
@@ -222,16 +223,16 @@ struct ds_accel__call {
         uint64_t cells[DS_ACCEL__ARGUMENTS][3];
         unsigned char *copies[DS_ACCEL__ARGUMENTS]; /* copies of structs */
         bool is_redirected;
-        void *task; /* the layer's wrapper of a host task; NULL: none */
+        void *task; /* mark of a host task, freed if the call fails; NULL: none, or captured */
     } validate;
     struct {
         /* of a call that waits: the clock of the awaited object when the call began */
         struct ds_accel__clock *clock;
         /* wrapper of a host task; after the call the plugin may have run and freed it */
         void *task;
-        /* accesses of a host task of the library; NULL: not known */
+        /* accesses of a host task of the library; NULL: the call queues no such task */
         const struct ds_accel__work *work;
-        struct ds_accel__launch *launch; /* launch of a graph; NULL: the graph is not known */
+        struct ds_accel__launch *launch; /* launch of a graph; NULL: none, or not followed */
         /* the task belongs to a capture, and is kept after its run */
         bool is_captured;
     } race;
@@ -293,8 +294,8 @@ void ds_accel__ranges_visit(enum ds_accel__register in,
  * range. */
 uint64_t ds_accel__range_newest(enum ds_accel__register in, uint64_t space, uint64_t begin,
                                 uint64_t size_bytes);
-/* Register a handle; return its new object, or the existing object if the handle is already
- * registered. */
+/* Register a handle; return its new object, which is call->spare_object, or the existing object if
+ * the handle is already registered. NULL: the handle is new, and call->spare_object is NULL. */
 struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint32_t kind,
                                               const void *handle, const void *device);
 /* Remove an object from the registry, which records the call site (site) for
@@ -306,7 +307,8 @@ void ds_accel__ranges_end(const struct ds_accel__stack *stack, const void *insta
                           const void *device);
 /* Make space for the ranges that calls in progress may add. False: out of memory. */
 bool ds_accel__ranges_make_room(enum ds_accel__register in);
-/* Add *range, using *spare, which becomes NULL. Older ranges that it overlaps are removed. */
+/* Add *range, using *spare, which becomes NULL. Older ranges that it overlaps are removed. If
+ * *spare is NULL or memory is exhausted, do nothing. */
 void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__range *range,
                          struct ds_accel__range **spare);
 void ds_accel__range_end(enum ds_accel__register in, const struct ds_accel__range *range,
@@ -318,8 +320,9 @@ void ds_accel__stack_add(struct ds_accel__stack *stack);
 /* Remove the stack from the list. The caller holds the layers' lock. */
 void ds_accel__stack_remove(const struct ds_accel__stack *stack);
 /*
- * Set the call's stack and instance. The stack is NULL if the call's handle is unknown, unless the
- * process has exactly one stack.
+ * Set the call's stack and instance, from the call's first handle or, for a call without a handle
+ * (init), its host table. The stack is NULL if these are unknown, unless the process has exactly
+ * one stack.
  */
 void ds_accel__stack_find(struct ds_accel__call *call);
 /* Return a stack with the race detector; NULL: there is none. The caller holds the layers' lock. */
@@ -331,7 +334,8 @@ struct ds_accel__stack *ds_accel__layer_any_stack(void);
 bool ds_accel__is_one_space(const struct ds_accel__stack *stack);
 /* Return the address space of a device's memory. */
 uint64_t ds_accel__space_of(const struct ds_accel__object *device);
-/* Return the flags of an object's device, for which layer_track.c queried the plugin. */
+/* Return the flags of an object's device, for which layer_track.c queried the plugin; if they are
+ * not known, the backend's flags. */
 uint64_t ds_accel__device_flags(const struct ds_accel__object *object);
 
 /* ---- layer_reach.c -------------------------------------------------------------------------- */
@@ -366,8 +370,9 @@ void ds_accel__race_file_add(int fd, const char *line, size_t length);
 void ds_accel__layer_registry_open(void);
 void ds_accel__layer_site_open(void);
 /* layer_track.c: update the registry for a call. The first function allocates memory for new
- * entries (false: out of memory; the plugin must not be called); the second removes the objects
- * that the call destroys; the third adds the results of the call. The caller holds no lock. */
+ * entries (false: out of memory; the plugin must not be called); the second removes the objects and
+ * memory that the call destroys; the third adds the results of the call, or restores the memory if
+ * the call failed. The caller holds no lock. */
 bool ds_accel__track_reserve(struct ds_accel__call *call);
 void ds_accel__track_before(struct ds_accel__call *call);
 void ds_accel__track_after(struct ds_accel__call *call);
@@ -382,7 +387,8 @@ bool ds_accel__race_captures(const struct ds_accel__object *stream);
 /* Update the race data of a stream or event whose native handle has just become known: objects with
  * the same native handle share their race data. */
 void ds_accel__race_native(struct ds_accel__object *object);
-/* Give the object its own race data, not shared with other handles. */
+/* If the object shares its race data with other handles, release it, so that ds_accel__race_of()
+ * makes new data for the object. */
 void ds_accel__race_part(struct ds_accel__object *object);
 
 /* layer_rules.c: check the rules of layer validate that concern several calls. The caller holds no
@@ -413,21 +419,22 @@ const struct ds_accel__work *ds_accel__work_take(void);
 /* race_object.c: release the race data of an object that is being removed. The caller holds the
  * layers' lock. */
 void ds_accel__race_object_end(struct ds_accel__object *object);
-/* race_memory.c: return the report of a stack's races as a new text, and their total number. */
+/* race_memory.c: return the report of a stack's races as a new text (NULL: out of memory), and
+ * their total number. */
 char *ds_accel__race_text(struct ds_accel__stack *stack);
 uint64_t ds_accel__race_total(struct ds_accel__stack *stack);
 /* Log the races found since the last call, and add them to the file of races. stack NULL: do
  * nothing. The caller holds no lock. */
 void ds_accel__race_tell(struct ds_accel__stack *stack);
-/* layer_race.c: record an access. True: the access races, and validate.races is "fail". The caller
- * holds the layers' lock. */
+/* layer_race.c: record an access. True: the access is not recorded, because it races and
+ * validate.races is "fail". The caller holds the layers' lock. */
 bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel__object *stream,
                          const void *pointer, uint64_t size_bytes, uint32_t access,
                          const void *site, enum ds_accel__reach *reach);
 void ds_accel__race_block(const struct ds_accel__object *device, struct ds_accel__object *stream,
                           const void *pointer, uint64_t size_bytes, const void *site);
 /* layer_leak.c: return a new text that lists the live objects of an instance and device (NULL: of
- * all); "" if nothing is live. */
+ * all); "" if nothing is live; NULL: out of memory. */
 char *ds_accel__leak_text(const struct ds_accel__stack *stack, const void *instance,
                           const void *device);
 /* layer_trace.c: begin and end a span of the plugin. */

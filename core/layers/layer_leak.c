@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Reports objects that are still live when their device is closed or the accelerator is shut down.
- * The report has one line for each kind of object and each call site that made such objects, with
- * their number and total size.
+ * The report has one line for each device, kind of object (or memory) and call site that made such
+ * objects, with their number and total size.
  */
 #include "base/text.h"
 #include "host/context.h"

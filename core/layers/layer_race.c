@@ -80,8 +80,8 @@ static race_clock_t *event_clock(const void *handle)
                : NULL;
 }
 
-/* Return the clock that a waiting call waits for: the clock of the awaited object at the start of
- * the call. */
+/* Return a new reference to the clock that a waiting call waits for: the clock of the awaited
+ * object at the start of the call. NULL: the call does not wait, or no clock is known. */
 static race_clock_t *awaited(const struct ds_accel__call *call)
 {
     const void *handle = DS_ACCEL__POINTER(call, 0);
@@ -114,10 +114,11 @@ static race_clock_t *awaited(const struct ds_accel__call *call)
     }
 }
 
-/* Record a free, which is a write by the thread or stream that frees, and then forget the accesses
- * to the memory. The accesses to memory that is only unregistered are kept. True: the free races
- * and is refused, because validate.races is "fail". A free by an allocator is never refused,
- * because the memory would then have no owner. */
+/* Check a free, which counts as a write by the thread or stream that frees, for races with earlier
+ * accesses, and then forget the accesses to the memory. The accesses to memory that is only
+ * unregistered are kept; a free within a capture is not checked. True: the free races and is
+ * refused, because validate.races is "fail". A free of memory that an allocator divides into blocks
+ * is never refused, because the memory would then have no owner. */
 static bool free_memory(const struct ds_accel__call *call)
 {
     struct ds_accel__access access = {.stack = call->stack, .slot = call->slot, .site = call->site};
@@ -467,7 +468,8 @@ static struct ds_accel__launch *place_launch(const struct ds_accel__call *call)
     return launch;
 }
 
-/* Record a launch on a capturing stream: the graph's contents become a part of the capture. */
+/* If the stream captures, record the launch: the graph's accesses and host tasks become a part of
+ * the capture. Do nothing for other streams. */
 static void capture_launch(const struct ds_accel__call *call)
 {
     struct ds_accel__object *stream =
@@ -507,7 +509,8 @@ static void capture_launch(const struct ds_accel__call *call)
     }
 }
 
-/* Record the accesses of a launch that succeeded. */
+/* Record the accesses of a launch that succeeded, and set the clocks of the events that the graph
+ * records. */
 static void follow_launch(const struct ds_accel__call *call)
 {
     const struct ds_accel__launch *launch = call->race.launch;
@@ -651,8 +654,8 @@ static void race_before(struct ds_accel__call *call)
     }
 }
 
-/* Update the clocks after a call that succeeded in the plugin. The caller holds the layers'
- * lock. */
+/* Update the clocks, and record the accesses, of a call that succeeded in the plugin. The caller
+ * holds the layers' lock. */
 static void follow(struct ds_accel__call *call)
 {
     switch (call->slot) {
@@ -785,7 +788,8 @@ const struct ds_accel__layer_ops ds_accel__layer_race = {
 
 /* ---- functions called by other layers ------------------------------------------------------- */
 
-/* Record an access. True: the access races, and is refused. */
+/* Record an access. True: the access is refused and not recorded, because it races and
+ * validate.races is "fail". */
 static bool note(const struct ds_accel__access *access)
 {
     if (access->stack->fails_on_races && ds_accel__access_check(access) != NULL) {

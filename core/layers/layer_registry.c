@@ -112,7 +112,8 @@ const void *ds_accel__object_grave(uint32_t kind, const void *handle)
     return NULL;
 }
 
-/* Return the new object, or the existing object if the handle is already registered. */
+/* Return the new object, which is call->spare_object, or the existing object if the handle is
+ * already registered. NULL: the handle is new, and call->spare_object is NULL. */
 struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint32_t kind,
                                               const void *handle, const void *device)
 {
@@ -264,7 +265,8 @@ bool ds_accel__ranges_make_room(enum ds_accel__register in)
     return true;
 }
 
-/* Add *range, using *spare, which becomes NULL. Older ranges that it overlaps are removed. */
+/* Add *range, using *spare, which becomes NULL. Older ranges that it overlaps are removed. If
+ * *spare is NULL or memory is exhausted, do nothing. */
 void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__range *range,
                          struct ds_accel__range **spare)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Rules of layer validate that concern several calls: calls that break an active capture, launches
- * of a graph whose memory was freed after the capture, and calls from contexts in which no call is
- * allowed.
+ * Rules of layer validate that concern several calls or objects: calls that break an active
+ * capture, launches of a graph whose memory was freed after the capture, calls with handles of two
+ * devices, and calls from host tasks, which may not make calls.
  *
  * A host task is marked while it runs, on the thread that runs it. A captured task runs with every
  * launch, and no call reports its last run, so that its mark is kept until the layers are removed.

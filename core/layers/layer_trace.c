@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The trace. It has one span per call, the plugin's own spans (DS_ACCEL_EXT_TRACE) and the profiler
- * ranges of the program, in the Trace Event format, which browsers' viewers open.
+ * The trace. It has one span per call, the plugin's own spans (DS_ACCEL_EXT_TRACE) and, instead of
+ * the calls that push and pop them, the profiler ranges of the program, in the Trace Event format,
+ * which browsers' viewers open.
  *
  * The file uses the array form of the format, whose closing bracket may be missing. Each line is a
  * complete event, and lines are never split between writes, so that viewers can also open the file
@@ -35,7 +36,7 @@ struct ds_accel__trace_file {
     char *path;
     uint32_t users;
     pid_t pid;
-    int fd; /* -1: writing failed, and no more events are written */
+    int fd; /* -1: no more events are written: writing failed, or the process is exiting */
     uint64_t written_ns;
     size_t size_bytes; /* size of the file */
     size_t buffered;
@@ -285,7 +286,8 @@ static uint64_t number_of(uint32_t kind, const void *handle)
     return number;
 }
 
-/* Add an argument if it is useful to readers: sizes, kinds, the stream, and addresses of memory. */
+/* Add an argument if it is useful to readers: handles, numbers such as sizes and kinds, and
+ * addresses of memory. */
 static void add_argument(struct line *line, const struct ds_accel__call *call, uint32_t position)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];

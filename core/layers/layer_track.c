@@ -78,8 +78,8 @@ void ds_accel__objects_end(const struct ds_accel__stack *stack, const void *inst
 
 /* ---- updating the registry ------------------------------------------------------------------ */
 
-/* Return the device handle of a call; NULL for calls on an instance. The caller holds the layers'
- * lock. */
+/* Return the device handle of a call; NULL for a call on an instance or on a handle that is not
+ * live. The caller holds the layers' lock. */
 static const void *device_of(const struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
@@ -124,8 +124,8 @@ static void keep_range(struct ds_accel__call *call, enum ds_accel__register in, 
     ds_accel__range_add(in, &range, &call->spare_range);
 }
 
-/* Query the plugin for the size of memory of another process or of the vendor. The caller holds no
- * lock. */
+/* Query the plugin for the number of bytes from pointer to the end of its allocation, which belongs
+ * to another process or to the vendor; 0: not known. The caller holds no lock. */
 static uint64_t ask_size(const struct ds_accel__call *call, const void *pointer)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
@@ -249,8 +249,8 @@ static void note_native(const struct ds_accel__call *call)
     }
 }
 
-/* Return the vendor's handle of an event that was recorded; 0: not known, or not needed. The caller
- * holds the layers' lock. */
+/* Return the vendor's handle that an event had before this call recorded it; 0: the handle is not
+ * known, or the call recorded no event. The caller holds the layers' lock. */
 static uint64_t recorded_native(const struct ds_accel__call *call, const void **device_out)
 {
     const struct ds_accel__object *event =

@@ -4,13 +4,15 @@
  * Layer validate checks the caller and the plugin. It checks the arguments of the caller, so that
  * plugins need not: by the meaning of each argument in slots.def, and by checks for single slots in
  * this file. An invalid call is rejected with a status and a message, and does not reach the
- * plugin. To check the plugin, outputs point to memory of this library while the plugin runs,
- * between guard bytes that the plugin must not write; they are copied to the caller only after
- * DS_ACCEL_OK. A rule that the plugin breaks is logged with its number (docs/plugin-abi.md).
+ * plugin. To check the plugin, outputs point to memory of this library while the plugin runs, next
+ * to guard bytes that the plugin must not write; they are copied to the caller only after
+ * DS_ACCEL_OK (a needed capacity also after ERR_LIMIT). A rule that the plugin breaks is logged
+ * with its number (docs/plugin-abi.md).
  *
- * The layer knows the device memory that was allocated through the table. If a device works on the
- * process's own memory (DS_ACCEL_FLAG_HOST_ACCESSIBLE with DS_ACCEL_FLAG_UNIFIED_ADDRESSES), an
- * address outside every known allocation may still be valid, but recently freed memory is not.
+ * The registers of address ranges contain the device memory that was allocated, mapped or imported
+ * through the table. If a device works on the process's own memory (DS_ACCEL_FLAG_HOST_ACCESSIBLE
+ * with DS_ACCEL_FLAG_UNIFIED_ADDRESSES), an address outside every known allocation may still be
+ * valid, but recently freed memory is not.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -64,7 +66,8 @@ static void reject(struct ds_accel__call *call, const char *why)
 
 /* ---- handles -------------------------------------------------------------------------------- */
 
-/* Check that a handle is live and of this kind. False: the call was refused. */
+/* Check that a handle is live, of this kind, and of the call's instance. False: the call was
+ * refused. */
 static bool check_handle(struct ds_accel__call *call, uint32_t kind, const void *handle,
                          const char *name)
 {
@@ -99,7 +102,8 @@ static bool check_handle(struct ds_accel__call *call, uint32_t kind, const void 
     return !call->is_refused;
 }
 
-/* Return a copy of those members of an object that the checks for single slots read. */
+/* Return a copy of an object, with the flags of its device; all members are 0 if the handle is not
+ * live. */
 static struct ds_accel__object look(uint32_t kind, const void *handle)
 {
     struct ds_accel__object copy = {0};
@@ -330,7 +334,8 @@ static bool is_host_range(const struct ds_accel__range *range,
             (device->device_flags & DS_ACCEL_FLAG_UNIFIED_ADDRESSES) == 0);
 }
 
-/* Return a copy of the object of the call's device. The caller holds the layers' lock. */
+/* Return a copy of the object of the call's device; all members are 0 if there is none. The caller
+ * holds the layers' lock. */
 static struct ds_accel__object device_of(const struct ds_accel__call *call)
 {
     struct ds_accel__object copy = {0};
@@ -407,8 +412,9 @@ static const char *end_of(const struct ds_accel__range *grave)
     return grave->slot == DS_ACCEL__SLOT_mem_register ? "was unregistered" : "was freed";
 }
 
-/* Return what is wrong with memory that a device is to use, or NULL. For freed memory *grave_out is
- * the freed range. The caller holds the layers' lock. */
+/* Return what is wrong with memory that a device is to use, or NULL. is_own: the memory must belong
+ * to this device. For freed memory *grave_out is the freed range. The caller holds the layers'
+ * lock. */
 static const char *judge_device_memory(const struct ds_accel__object *device, uint64_t address,
                                        uint64_t size_bytes, bool is_own,
                                        struct ds_accel__range *grave_out)
@@ -560,7 +566,8 @@ bool ds_accel__validate_work(const struct ds_accel__stack *stack, const struct d
 }
 
 /* Check memory that a call uses. device NULL: the host uses the memory. is_own: the memory must
- * belong to this device; false: it is enough that the device can access it. */
+ * belong to this device or, for the host, must not be device memory; false: it is enough that the
+ * device or the host can access it. */
 static void check_memory(struct ds_accel__call *call, const struct ds_accel__object *device,
                          uint64_t address, uint64_t size_bytes, bool is_own, const char *name)
 {

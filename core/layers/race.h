@@ -64,12 +64,13 @@ struct ds_accel__capture {
 };
 
 struct ds_accel__race_object {
-    uint32_t references; /* more than 1 if several handles of one vendor stream share the struct */
+    uint32_t references; /* > 1: several handles of one vendor stream or event share the struct */
     uint32_t component;  /* component of a stream */
     /* clock of a stream, event or executable graph; of a device: joined clocks of its destroyed
      * streams */
     race_clock_t *clock;
-    /* of a stream or event: the capture that it is in; of a graph: its contents */
+    /* of a stream: the capture that it is in; of an event: the capture that recorded it; of a graph
+     * or executable graph: its contents */
     struct ds_accel__capture *capture;
     /* clocks within the capture; of a stream: its clock; of an event: the recorded clock */
     race_clock_t *in_capture;
@@ -154,15 +155,16 @@ bool ds_accel__access_is_before(const struct ds_accel__access *a, const struct d
 const struct ds_accel__access *ds_accel__access_check(const struct ds_accel__access *by);
 void ds_accel__access_keep(struct ds_accel__access *access);
 void ds_accel__access_forget(uint64_t space, uint64_t begin, uint64_t end);
-/* Forget the accesses of a stack's streams to host memory that the library's own streams no longer
- * use. */
+/* Forget the accesses to host memory that a stack's streams no longer use. Accesses on streams of
+ * other stacks, and on streams of which the library has no handle, are kept. */
 void ds_accel__access_forget_idle(const struct ds_accel__stack *stack, uint64_t begin,
                                   uint64_t end);
 /* Return a stack whose stream has a kept access to this host memory; NULL: there is none. */
 struct ds_accel__stack *ds_accel__access_stack(uint64_t begin, uint64_t end);
 /* Forget accesses that no later access can race with. */
 void ds_accel__access_prune(void);
-/* Record a race as a finding, once for each pair of call sites. */
+/* Record a race as a finding, once for each pair of call sites. After 1000 findings, or if memory
+ * is exhausted, races are only counted. */
 void ds_accel__race_find(const struct ds_accel__access *first,
                          const struct ds_accel__access *second);
 int32_t ds_accel__race_findings_open(struct ds_accel__stack *stack);
@@ -172,7 +174,8 @@ bool ds_accel__race_findings_close(struct ds_accel__stack *stack);
 
 /* ---- race_object.c -------------------------------------------------------------------------- */
 
-/* Return the object's race data, made on first use. NULL: the detector is blind. */
+/* Return the object's race data, made on first use. NULL: object is NULL, or memory is exhausted,
+ * so that the detector is blind. */
 struct ds_accel__race_object *ds_accel__race_of(struct ds_accel__object *object);
 struct ds_accel__race_object *ds_accel__race_of_handle(uint32_t kind, const void *handle);
 void ds_accel__capture_put(struct ds_accel__capture *capture);
@@ -193,24 +196,26 @@ void ds_accel__capture_access(struct ds_accel__race_object *race,
  * now. */
 void ds_accel__race_reach(const struct ds_accel__object *stream, struct ds_accel__race_object *race,
                           const struct ds_accel__race_thread *thread);
-/* Update the thread's clock after a call that queued work returned. */
+/* Update the clocks after a call that queued work returned: with DS_ACCEL_FLAG_SYNCHRONIZED the
+ * work has finished, so join the stream's clock into the thread's clock. Then call
+ * ds_accel__race_leave(). */
 void ds_accel__race_return(const struct ds_accel__object *stream,
                            const struct ds_accel__race_object *race,
                            struct ds_accel__race_thread *thread);
 void ds_accel__race_access(const struct ds_accel__access *pattern);
-/* Set component, time, clock and stream of an access by a thread of the host. The clock is
- * borrowed. False: the access cannot be recorded. */
+/* Set component, time and clock of an access by host code and, in a host task, also its stream. The
+ * clock is borrowed. False: the access cannot be recorded. */
 bool ds_accel__race_place_host(struct ds_accel__stack *stack, struct ds_accel__access *access);
-/* Set component, time, clock and stream of an access on a stream. *captured_out: the access is part
- * of a capture. False: the access cannot be recorded. */
+/* Set component, time, clock and stream of an access on a stream. The clock is borrowed.
+ * *captured_out: the access is part of a capture. False: the access cannot be recorded. */
 bool ds_accel__race_place_stream(struct ds_accel__object *stream,
                                  struct ds_accel__race_thread *thread,
                                  struct ds_accel__access *access, bool *captured_out);
 /* Return the address space of an address in a call on a device: the host's space for host memory,
  * else the device's space. */
 uint64_t ds_accel__race_space(const struct ds_accel__object *device, uint64_t address);
-/* Return the address space of an address that host code uses: the device's space only if the host
- * cannot read the address. */
+/* Return the address space of an address that host code uses: the device's space only if an
+ * allocation of the device contains the address and the host cannot read it. */
 uint64_t ds_accel__race_host_space(const struct ds_accel__object *device, uint64_t address,
                                    enum ds_accel__reach *reach);
 const struct ds_accel__object *ds_accel__race_device_of(const void *handle);
@@ -228,7 +233,7 @@ void ds_accel__extent_span(const struct ds_accel__extent *extent, uint64_t *begi
  * capturing stream, to whose capture the accesses are added; else NULL. */
 void ds_accel__work_access(const struct ds_accel__work *work, struct ds_accel__access *access,
                            struct ds_accel__race_object *captured);
-/* Whether the accesses of the work would race. */
+/* Whether the accesses of the work would race. Each race is recorded as a finding. */
 bool ds_accel__work_check(const struct ds_accel__work *work, struct ds_accel__access *access);
 
 /* ---- race_touch.c --------------------------------------------------------------------------- */
@@ -236,9 +241,9 @@ bool ds_accel__work_check(const struct ds_accel__work *work, struct ds_accel__ac
 /* Record the accesses of a call that succeeded. */
 void ds_accel__race_touch(const struct ds_accel__call *call);
 /*
- * Whether the call would race, for validate.races "fail". The check changes no clock: it computes
- * the clock that the call would have, and uses UINT64_MAX, which no clock contains, as the call's
- * time.
+ * Whether the call would race, for validate.races "fail". Each race is recorded as a finding. The
+ * check advances no component's time: it computes the clock that the call would have, and uses
+ * UINT64_MAX, which no clock contains, as the call's time.
  */
 bool ds_accel__race_would(const struct ds_accel__call *call);
 

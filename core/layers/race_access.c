@@ -46,7 +46,9 @@ void ds_accel__race_reach(const struct ds_accel__object *stream, struct ds_accel
     }
 }
 
-/* Update the thread's clock after a call that queued work returned. */
+/* Update the clocks after a call that queued work returned: with DS_ACCEL_FLAG_SYNCHRONIZED the
+ * work has finished, so join the stream's clock into the thread's clock. Then call
+ * ds_accel__race_leave(). */
 void ds_accel__race_return(const struct ds_accel__object *stream,
                            const struct ds_accel__race_object *race,
                            struct ds_accel__race_thread *thread)

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The accesses that the race detector keeps, by address, and the races found among them.
- * layer_race.c defines a race, and explains how long accesses are kept. The layers' lock guards all
- * data.
+ * layer_race.c defines a race, and explains how long accesses are kept; if there are too many
+ * nevertheless, all are forgotten. The layers' lock guards all data.
  */
 #include "base/text.h"
 #include "host/context.h"
@@ -82,7 +82,8 @@ static bool is_same_pair(const struct finding *finding, const struct ds_accel__a
            (finding->first.site == second->site && finding->second.site == first->site);
 }
 
-/* Record a race as a finding, once for each pair of call sites. */
+/* Record a race as a finding, once for each pair of call sites. After FINDING_LIMIT findings, or if
+ * memory is exhausted, races are only counted. */
 void ds_accel__race_find(const struct ds_accel__access *first,
                          const struct ds_accel__access *second)
 {
@@ -308,7 +309,8 @@ static void split_stretch(size_t position, uint64_t at)
     }
 }
 
-/* Forget accesses that no later access can race with. */
+/* Forget accesses that no later access can race with and, if by is not NULL, accesses that the new
+ * access by replaces. */
 static void prune(struct stretch *stretch, const struct ds_accel__access *by)
 {
     uint32_t kept = 0;

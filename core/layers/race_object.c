@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The race detector's data of an object. The data is created on first use, shared by all handles of
- * one vendor stream, and freed with the last of these handles. The layers' lock guards all data.
+ * one vendor stream or event, and freed with the last of these handles. The layers' lock guards all
+ * data.
  */
 #include "layers/layer.h"
 #include "layers/race.h"

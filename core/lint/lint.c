@@ -4,7 +4,7 @@
  * Checks a plugin file against the numbered rules of docs/plugin-abi.md that can be checked without
  * a device; plugin vendors run it. A rule that depends on a broken rule is skipped, so that one
  * mistake is reported once. Rules that need the plugin's code are checked in a helper process
- * (probe_lint.c), because that code may crash.
+ * (probe_lint.c), because that code may crash, unless the configuration turns helpers off.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -123,8 +123,8 @@ static void check_name(struct lint *lint)
     judge(lint, 1, "the file is named ds_accel_<name>.so", true, &finding);
 }
 
-/* Check the ELF file and its note. A note whose name differs from the file name breaks P4, not
- * P3. */
+/* Check the ELF file and its note. A note whose name differs from the file name breaks P4, and a
+ * note that requires an unknown feature breaks P12; neither breaks P3. */
 static int32_t check_file(struct lint *lint)
 {
     struct ds_accel__finding elf = {0};
@@ -135,8 +135,9 @@ static int32_t check_file(struct lint *lint)
     int32_t status;
     int fd;
 
-    /* The owner of the file and its directories is not checked, so that files in a vendor's build
-     * tree can be linted. */
+    /* The owner of the file and its directories is not checked here, so that files in a vendor's
+     * build tree can be linted: ds_accel__trust_named_file() checks it in a process with raised
+     * rights. */
     fd = open(lint->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return ds_accel__error(DS_ACCEL_ERR_IO, "%s: %s", lint->path, strerror(errno));

@@ -163,8 +163,8 @@ static int32_t read_reclaimable(const struct ds_accel__machine *machine, const s
 }
 
 /*
- * Write the path of a group's file, such as "/sys/fs/cgroup/a/b/memory.max". A longer path loses
- * its beginning.
+ * Write the path of a group's file, such as "/sys/fs/cgroup/a/b/memory.max". If the path does not
+ * fit, its beginning is replaced by "...".
  */
 static void name_source(char *source, size_t source_size, const struct group *group,
                         const char *path, const char *file)

@@ -56,7 +56,7 @@
 #define HEAD_BYTES 4096u            /* first read: headers and usually the notes */
 #define HEADER_LIMIT 4096u          /* maximum number of program headers */
 #define NAME_LIMIT_BYTES 1024u      /* maximum length of a symbol's or library's name */
-#define NAMES_LIMIT_BYTES 4096u     /* a plugin has one export and links few libraries */
+#define NAMES_LIMIT_BYTES 4096u     /* limit of a list: exports, libraries or run paths */
 #define SYMBOL_LIMIT (1024u * 1024) /* maximum number of symbols */
 #define NOTE_HEAD_BYTES 8u          /* part of a note's descriptor common to all ABI generations */
 #define NOTE_BUDGET_BYTES (256 * 1024u)      /* total of a file's note segments */
@@ -65,7 +65,7 @@
 #define DYNAMIC_LIMIT_BYTES (64 * 1024u)     /* about 4000 entries; a plugin has about 30 */
 #define LIST_LIMIT_BYTES (64 * 1024u)        /* limit of one list of directories */
 #define NAME_BUDGET_BYTES (256 * 1024u)      /* total of library names and lists of directories */
-#define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* of thread-local data, per thread */
+#define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* limit of thread-local data, per thread */
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* far larger than any plugin */
 
 int ds_accel__unknown_feature(uint64_t required_features)
@@ -81,8 +81,8 @@ static bool is_within(const struct ds_accel__elf *elf, uint64_t offset, uint64_t
 }
 
 /*
- * Read a part of the file into a new block. NULL if memory is exhausted or the file has become
- * shorter.
+ * Read a part of the file into a new block. NULL if memory is exhausted, which sets
+ * is_short_of_memory, if the file has become shorter, or if the read failed.
  */
 static const void *read_part(struct ds_accel__elf *elf, uint64_t offset, uint64_t size)
 {
@@ -113,9 +113,9 @@ static const void *read_part(struct ds_accel__elf *elf, uint64_t offset, uint64_
 }
 
 /*
- * Return the bytes at [offset, offset + size), or NULL if the file is shorter. They are copied
- * unless the file is mapped: a process with a mapping is killed by SIGBUS if it reads past the new
- * end of a file that another process truncated.
+ * Return the bytes at [offset, offset + size). NULL if the file is shorter or read_part() fails.
+ * The bytes are copied unless the file is mapped: a process with a mapping is killed by SIGBUS if
+ * it reads past the new end of a file that another process truncated.
  */
 static const void *bytes_at(struct ds_accel__elf *elf, uint64_t offset, uint64_t size)
 {
@@ -189,7 +189,7 @@ static void check_header(struct ds_accel__elf *elf, struct ds_accel__finding *fi
 }
 
 /* Check that every segment is within the file: otherwise SIGBUS would kill the process that loads
- * the file. */
+ * the file. Also limit the size of thread-local data. */
 static void check_segments(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
     ElfW(Ehdr) header;
@@ -495,7 +495,8 @@ struct dynamic_tables {
     uint64_t strings, strings_size, symbols, hash, gnu_hash;
 };
 
-/* Return a text of the string table, or "" if it is not terminated there. */
+/* Return a text of the string table, or "" if it has no NUL within the table and the length
+ * limit. */
 static const char *string_at(struct ds_accel__elf *elf, const struct dynamic_tables *tables,
                              uint64_t offset)
 {

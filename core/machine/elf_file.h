@@ -40,14 +40,16 @@ struct ds_accel__elf {
 };
 
 /*
- * Read and check an open file. The caller still owns fd. finding->reason is set if the file is not
- * a shared object for this machine.
+ * Read and check an open file. The caller still owns fd. finding->reason is set if the file cannot
+ * be read, or is not an undamaged shared object for this machine. elf is then already closed, as
+ * after a failure: ERR_NO_MEMORY, or ERR_LIMIT if no descriptor is available.
  */
 int32_t ds_accel__elf_open(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding);
 void ds_accel__elf_close(struct ds_accel__elf *elf);
 /*
- * Check the ABI note against this host's ABI, and its name against the backend's name from the file
- * name.
+ * Check the ABI note against this host's ABI, its name against the backend's name from the file
+ * name, and the hardware note. If elf->is_short_of_memory is set afterwards, the finding is
+ * invalid.
  */
 void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
                               struct ds_accel__finding *finding);
@@ -62,8 +64,8 @@ struct ds_accel__elf_harm {
 };
 
 /*
- * Read the entries that the dynamic linker uses. If elf->is_short_of_memory is set, the findings
- * are invalid.
+ * Find the harm, from the program headers and from the dynamic section as the dynamic linker reads
+ * it. If elf->is_short_of_memory is set afterwards, the findings are invalid.
  */
 void ds_accel__elf_read_harm(struct ds_accel__elf *elf, struct ds_accel__elf_harm *harm);
 /* Set *finding to the first finding of harm that has a reason. A file with such a finding is not
@@ -112,9 +114,9 @@ int32_t ds_accel__linker_open(const struct ds_accel__machine *machine,
 void ds_accel__linker_close(struct ds_accel__linker *linker);
 /*
  * Find the file of a library by soname or absolute path, without loading it. The search is that of
- * the object that needs the library: dynamic contains its run path, object its file; both may be
- * NULL. *path_out is a new string that includes the root directory, NULL if there is no such
- * library.
+ * the object that needs the library: dynamic contains its run path, object its file. If dynamic is
+ * NULL, object is not used. *path_out is a new string that includes the root directory, NULL if
+ * there is no such library.
  */
 int32_t ds_accel__linker_find(const struct ds_accel__linker *linker, const char *name,
                               const struct ds_accel__elf_dynamic *dynamic, const char *object,

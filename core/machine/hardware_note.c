@@ -69,8 +69,9 @@ static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
 }
 
 /*
- * Check all lines and add them to facts, unless facts is NULL. *is_known_out is set to true if this
- * host supports the kinds of all lines.
+ * Check all lines and add them to facts, unless facts is NULL. *is_known_out is set to true if the
+ * note is not empty and this host supports the kinds of all lines. A line of LINE_LIMIT bytes or
+ * more counts as a line of an unknown kind.
  */
 static int32_t take_lines(const char *note, json_t *facts, bool *is_known_out,
                           struct ds_accel__finding *finding)

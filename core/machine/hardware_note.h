@@ -15,7 +15,7 @@ struct ds_accel__finding;
 int32_t ds_accel__hardware_check_note(const char *note, struct ds_accel__finding *finding);
 /*
  * Convert the note to a new object with the keys of the configuration. NULL if the note is empty or
- * has a line of a kind that this host does not support. ERR_NO_MEMORY.
+ * has a line that is invalid or of a kind that this host does not support. ERR_NO_MEMORY.
  */
 int32_t ds_accel__hardware_read_note(const char *note, json_t **facts_out);
 /*

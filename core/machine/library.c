@@ -117,7 +117,7 @@ static void try_directory(struct search *search, const char *directory, size_t l
 
 /*
  * Search LD_LIBRARY_PATH. ld.so treats an empty item as the current directory; here it is skipped,
- * because no library should be found there.
+ * because no library should be found there. Below a root, relative items are skipped too.
  */
 static void try_list(struct search *search, const char *list)
 {

@@ -3,8 +3,8 @@
 /*
  * Access to the machine for all readers: files, directories, links and device nodes below a root,
  * or those of a recording, which stores them by path. A reader uses the same path in both cases, so
- * a recording need not resolve links. While a recorder is set, everything that is read is also
- * stored in it, so that the recording contains what any reader has read.
+ * a recording need not resolve links. While a recorder is set, everything that is read, except
+ * files in /etc, is also stored in it, so that the recording contains what any reader has read.
  */
 #include "machine/machine.h"
 #include "base/file.h"

@@ -41,12 +41,12 @@ int32_t ds_accel__machine_line(const struct ds_accel__machine *machine, const ch
 /* List the names in a directory, sorted; no names if there is no such directory. */
 int32_t ds_accel__machine_list(const struct ds_accel__machine *machine, const char *path,
                                char ***names_out, size_t *count_out);
-/* Read the target of a symbolic link; false if there is no such link. */
+/* Read the target of a symbolic link; false if there is no such link or the target does not fit. */
 bool ds_accel__machine_link(const struct ds_accel__machine *machine, const char *path, char *target,
                             size_t target_size);
 /*
  * True if this process is denied access (mode as for access()) to the file or to a directory on its
- * path. False if the file is absent.
+ * path. False if the file is absent, and always false for a recording.
  */
 bool ds_accel__machine_is_closed(const struct ds_accel__machine *machine, const char *path,
                                  int mode);

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Finds the PCI devices and device nodes of a backend, by the facts of the configuration, before
- * any of them is opened. It reads only files of sysfs whose contents the kernel has in memory
- * (vendor, class, power/runtime_status): reading a device's config space or opening its node would
- * wake the device.
+ * any of them is opened. It reads only /proc/bus/pci/devices and files of sysfs whose contents the
+ * kernel has in memory (vendor, class, power/runtime_status): reading a device's config space or
+ * opening its node would wake the device.
  */
 #include "machine/presence.h"
 #include "base/file.h"
@@ -332,7 +332,8 @@ static bool has_node(const struct ds_accel__presence *presence, const char *path
     return false;
 }
 
-/* Add the node at a path to the presence. An absent path or a directory is skipped. */
+/* Add the node at a path to the presence. Skip an absent path, a directory, a node of another
+ * vendor, and a node that has been added already. */
 static int32_t check_node(const struct ds_accel__survey *survey, const char *path, json_t *pci,
                           struct ds_accel__presence *presence)
 {

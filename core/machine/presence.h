@@ -15,8 +15,8 @@ struct ds_accel__survey_device;
 struct ds_accel__survey_directory;
 struct ds_accel__survey_slot;
 
-/* Size of an address such as "0000:01:00.0" in this header's structs. presence.c reads all their
- * data without waking the hardware. */
+/* Size of a PCI address such as "0000:01:00.0". The structs below contain only data that presence.c
+ * reads without waking the hardware. */
 #define DS_ACCEL__PCI_ADDRESS_SIZE 32
 
 struct ds_accel__pci_device {
@@ -76,13 +76,14 @@ void ds_accel__presence_clear(struct ds_accel__presence *presence);
 /* True if at least one device was found and all devices are suspended. */
 bool ds_accel__presence_is_asleep(const struct ds_accel__presence *presence);
 /*
- * Return a hash that changes with every node, its owner, mode and usability, with every device, and
- * when the devices fall asleep or wake up.
+ * Return a hash that changes with the set of nodes, with a node's owner, mode, device number,
+ * change time and usability, with the set of devices, and when the last awake device falls asleep
+ * or the first device wakes up.
  */
 uint64_t ds_accel__presence_fingerprint(const struct ds_accel__presence *presence);
 /*
- * Check the gate power: set the reason "asleep" with the sleeping devices, or no reason with the
- * devices that are awake.
+ * Check the gate power: set the reason "asleep", with the sleeping devices as detail, or no reason,
+ * with the devices that are awake. The detail lists only the first devices.
  */
 void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
                                     struct ds_accel__finding *finding);

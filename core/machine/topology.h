@@ -24,13 +24,13 @@ struct ds_accel__topology {
 };
 
 /*
- * The memory that control groups leave to this process. limit_bytes is the smallest limit, 0 if
- * there is no limit.
+ * The memory that control groups leave to this process. Without a limit, limit_bytes is 0 and
+ * left_bytes is UINT64_MAX.
  */
 struct ds_accel__cgroup_limit {
-    uint64_t limit_bytes;
-    uint64_t left_bytes; /* smallest remainder of all groups, even of those with larger limits */
-    char source[512];    /* path of the file that sets limit_bytes */
+    uint64_t limit_bytes; /* smallest limit of all groups */
+    uint64_t left_bytes;  /* smallest remainder of all groups, even of those with larger limits */
+    char source[512];     /* path of the file that sets limit_bytes */
 };
 
 int32_t ds_accel__topology_read(const struct ds_accel__machine *machine,

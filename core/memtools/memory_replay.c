@@ -8,8 +8,9 @@
  * A trace begins in the middle of a process: blocks that it frees without having allocated them,
  * and blocks that are live at its end without an allocation in it, existed before the trace; they
  * are allocated first. An allocation whose failure was recorded is replayed too; if it succeeds
- * now, it is freed at once, because its lifetime is unknown. The device has as much memory as it
- * had at the first recorded failure; without a failure its memory is unlimited.
+ * now, it is freed at once, because its lifetime is unknown. Unless the settings contain
+ * capacity_bytes, the device has as much memory as it had at the first recorded failure; without a
+ * failure its memory is unlimited.
  */
 #include "memtools/memory_replay.h"
 #include "base/json.h"
@@ -215,7 +216,8 @@ static int32_t make_variant(const struct variant *recorded, const char *text,
     return status;
 }
 
-/* Read the recorded settings; a setting whose recorded value is invalid gets its default. */
+/* Read the recorded settings; a setting whose recorded value is missing or invalid gets its
+ * default. */
 static void make_recorded(json_t *tree, uint64_t capacity_bytes, struct variant *variant)
 {
     const json_t *given = json_object_get(tree, "allocator_settings");
@@ -338,7 +340,7 @@ static bool add_rest(struct script *script, const json_t *segment)
 }
 
 /* The device's capacity, computed as reserved memory plus free memory at the first recorded
- * failure. */
+ * failure; UNLIMITED_BYTES if no failure was recorded or the recorded sizes are impossible. */
 static uint64_t find_capacity(const json_t *trace, uint64_t reserved_at_end)
 {
     int64_t reserved = reserved_at_end <= UNLIMITED_BYTES ? (int64_t)reserved_at_end : -1;
@@ -448,8 +450,8 @@ static bool keep_stat(void *user_data, const char *key, int64_t value)
     return true;
 }
 
-/* Run one operation. If the device is out of memory, the failure is counted and the run continues;
- * if the host is, the run stops. */
+/* Run one operation. An allocation that fails with ERR_NO_MEMORY is counted, and the run continues.
+ * A free of a block whose allocation failed does nothing. */
 static int32_t run_operation(struct run *run, const struct operation *operation)
 {
     struct ds_accel__arena **arena = &run->arenas[operation->stream];

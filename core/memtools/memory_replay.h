@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Layer 5: replays a recorded history of allocations with other settings. */
+/* Replay of a recorded history of allocations with other settings: memory_replay.c and
+ * replay_device.c. */
 #ifndef DS_ACCEL_MEMTOOLS_MEMORY_REPLAY_H
 #define DS_ACCEL_MEMTOOLS_MEMORY_REPLAY_H
 
@@ -58,8 +59,8 @@ ds_accel_plugin_stream_t *ds_accel__replay_device_stream(struct ds_accel__replay
 /*
  * memory_replay.c: replay a snapshot's longest trace with the recorded settings, and then with each
  * text of settings in tries ("key=value,..."); try_count 0: with built-in alternatives. Returns the
- * tree of the report. Fails with ERR_INVALID if the snapshot has no trace or a text of tries is
- * invalid, or with ERR_NO_MEMORY.
+ * tree of the report. Fails with ERR_INVALID if the longest trace is empty, a text of tries is
+ * invalid or try_count is above 64, or with ERR_NO_MEMORY.
  */
 int32_t ds_accel__memory_replay(json_t *tree, const char *const *tries, uint32_t try_count,
                                 json_t **report_out);

@@ -116,7 +116,7 @@ struct piece {
     struct ds_accel__replay_device *device;
     uint64_t size_bytes;
     uint64_t mapped_count;
-    bool has_owner; /* vmem_destroy() has not been called */
+    bool has_owner; /* neither vmem_destroy() nor mem_free() has been called */
 };
 
 static struct ds_accel__replay_device *device_of(ds_accel_plugin_device_t *handle)
@@ -313,7 +313,7 @@ static int32_t make_piece(struct ds_accel__replay_device *device, uint64_t size_
     return DS_ACCEL_OK;
 }
 
-/* Free a piece that has neither an owner nor a mapping. */
+/* Free the piece if it has neither an owner nor a mapping. */
 static void drop_piece(struct piece *piece)
 {
     if (!piece->has_owner && piece->mapped_count == 0) {

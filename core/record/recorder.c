@@ -49,8 +49,8 @@ static void append(json_t *array, json_t *value, bool *failed)
 
 /* ---- plugins -------------------------------------------------------------------------------- */
 
-/* Compute the SHA-256 of the plugin's file. If the file can't be read, hex is "", which no list of
- * allowed hashes contains. */
+/* Compute the SHA-256 of the plugin's file. If the file can't be read, or the plugin did not pass
+ * the gate note, hex is "", which no list of allowed hashes contains. */
 static void hash_plugin(const struct ds_accel__candidate *candidate, char hex[65])
 {
     const char *cause;
@@ -152,7 +152,8 @@ static json_t *start_tree(const struct ds_accel__candidate *candidate, int32_t s
     return tree;
 }
 
-/* Start the plugin, and add the findings of the start and the results of its calls. */
+/* If the plugin is available, start it unless it is running already, and add the findings of the
+ * start and the results of its calls. Otherwise add null for both. */
 static int32_t add_answers(ds_accel_t *context, struct ds_accel__candidate *candidate, json_t *tree,
                            bool *failed)
 {
@@ -249,8 +250,8 @@ static const char *text_at(const json_t *array, size_t i, const char *key)
     return text != NULL ? text : "";
 }
 
-/* The environment variables listed in the configuration and in the plugins' environment rules, with
- * their values. */
+/* DS_ACCELERATOR and the environment variables listed in the configuration and in the plugins'
+ * environment rules, with their values. */
 static json_t *environment_tree(const ds_accel_t *context, const json_t *plugins, bool *failed)
 {
     json_t *backends = ds_accel__config_get(&context->config, "backends", NULL);

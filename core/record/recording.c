@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Reads a recorded machine. The file is checked as a whole before any of it is used, so that later
- * code can trust its shape; a file that is truncated, written by a newer version or of another kind
- * is rejected with its name and the error.
+ * code can trust its shape; a file that is truncated, of another format or of another kind is
+ * rejected with its name and the error.
  *
  * The recorded findings about a plugin's file, quarantine and process are reused unchanged;
  * decisions that depend on the configuration (lists, hashes, order, override, demand) are made
@@ -381,7 +381,7 @@ static int32_t check_plugin(struct check *check, const json_t *plugin)
     return DS_ACCEL_OK;
 }
 
-/* Reject a file of another kind or version, before its shape is checked. */
+/* Reject a file of another kind or format, before its shape is checked. */
 static int32_t check_kind(const struct check *check, const json_t *root)
 {
     if (!json_is_object(root) || strcmp(get_text(root, "kind"), DS_ACCEL__RECORDING_KIND) != 0) {
@@ -512,7 +512,8 @@ static int32_t add_files(ds_accel_t *context, const char *explicit_file)
                                            DS_ACCEL__CONFIG_LAYER_EXPLICIT, NULL);
 }
 
-/* Use the recorded value of DS_ACCELERATOR, unless this process sets the variable. */
+/* Use the recorded value of DS_ACCELERATOR, unless the variable is set in this process or this
+ * context ignores the environment. */
 static int32_t take_environment(ds_accel_t *context)
 {
     char **accelerator = &context->env.values[DS_ACCEL__VARIABLE_ACCELERATOR];

@@ -22,7 +22,7 @@ struct ds_accel__finding;
 #define DS_ACCEL__RECORDING_FORMAT 1
 
 /* Read and validate a recording. Fails with ERR_INVALID, whose message has the file and the error,
- * or ERR_IO. */
+ * ERR_IO or ERR_NO_MEMORY. */
 int32_t ds_accel__recording_read(const char *path, json_t **root_out);
 int32_t ds_accel__recording_parse(const char *path, const char *text, size_t size_bytes,
                                   json_t **root_out);
