@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Records as JSON the results of the plugin calls that reports make, and provides a table of plugin
- * functions that return the recorded results. The same description of each struct is used for
- * writing and reading. A result contains the status of its call, and on failure the plugin's error
- * message. A call that was not recorded fails with a message that says so.
+ * Records as JSON the results of the plugin calls that reports make, except telemetry, and provides
+ * a table of plugin functions that return the recorded results. The same description of each struct
+ * is used for writing and reading. A recorded result contains the status of its call, and on
+ * failure the plugin's error. A recorded list (names, rules, builders, links) contains only its
+ * entries; it is empty if the call failed. Reading a missing result fails with ERR_NOT_FOUND and a
+ * message that says so; a missing list of rules or builders is returned as an empty list. All other
+ * functions of the table fail with ERR_UNSUPPORTED.
  */
 #include "base/fork.h"
 #include "base/json.h"
@@ -16,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_LIMIT 64u /* maximum number of names, rules, builders or links that reports request */
+#define LIST_LIMIT 64u /* maximum number of recorded entries of one list */
 #define DEVICE_LIMIT 256u
 
 enum field_kind {
@@ -462,7 +465,8 @@ static int32_t not_recorded(struct ds_accel_error *error, const char *what)
 }
 
 /* Return the recorded status of a call. On success, fill data with the recorded fields; on failure,
- * fill error. */
+ * fill error. ERR_NOT_FOUND: the call was not recorded. what: the name of the call, for the
+ * error. */
 static int32_t give(const json_t *answer, const char *what, const struct field *fields, void *data,
                     struct ds_accel_error *error)
 {

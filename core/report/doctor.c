@@ -3,8 +3,9 @@
 /*
  * Reports what prevents the use of this machine's accelerators, and how to remove it. A finding is
  * a problem if it prevents the use of an accelerator whose plugin is installed, a warning if it may
- * cause failures later, and info if it only explains a difference from other machines. The doctor
- * neither opens nor wakes a device, and loads no vendor library: it reads files only.
+ * cause failures later, info if it only explains a difference from other machines, and ok if a
+ * check found nothing wrong. The doctor neither opens nor wakes a device, and loads no vendor
+ * library: it reads files only.
  */
 #include "base/file.h"
 #include "base/json.h"
@@ -244,8 +245,9 @@ static bool is_one_of(enum ds_accel__reason_id reason, const enum ds_accel__reas
     return false;
 }
 
-/* The severity of the reason for which a plugin is unusable. Without the plugin's hardware, most
- * reasons are INFO. */
+/* The severity of the reason for which a plugin is unusable. A missing permission, a wrong driver
+ * version or a wrong option is always a PROBLEM, a sleeping device always INFO. Every other reason
+ * is INFO if the hardware is absent, and less severe if the hardware is not known to be present. */
 static enum severity judge_no(enum ds_accel__reason_id reason, enum hardware hardware)
 {
     static const enum ds_accel__reason_id always[] = {
@@ -303,7 +305,8 @@ static void add_quarantine(struct doctor *doctor, const struct ds_accel__candida
     }
 }
 
-/* Report a valid plugin file that was built for another version than the host's. */
+/* Report a valid plugin file that was built for another minor ABI version than this host's, or that
+ * comes from another release of ds-accel. */
 static void check_age(struct doctor *doctor, const struct ds_accel__candidate *candidate)
 {
     int major;
@@ -363,7 +366,8 @@ static void check_plugin(struct doctor *doctor, const struct ds_accel__candidate
 
 /* ---- libraries ------------------------------------------------------------------------------ */
 
-#define OBJECT_LIMIT 512u /* libraries that one object links, directly or indirectly */
+/* maximum number of files read to check one object: the object itself and its libraries */
+#define OBJECT_LIMIT 512u
 
 struct visit {
     struct doctor *doctor;
@@ -388,7 +392,8 @@ static bool is_new_name(struct visit *visit, const char *name)
     return true;
 }
 
-/* Queue an object for reading. Takes ownership of path. */
+/* Queue an object for reading. Takes ownership of path; path NULL: out of memory. An object beyond
+ * OBJECT_LIMIT is ignored. */
 static int32_t push_object(struct visit *visit, char *path)
 {
     char **paths;
@@ -429,7 +434,8 @@ static int32_t find_needed(struct visit *visit, const char *name, const char *ob
     return DS_ACCEL_OK;
 }
 
-/* Visit the libraries that one object links. */
+/* Find the libraries that one object links: queue each library that exists for reading, and report
+ * each that is missing. */
 static int32_t visit_object(struct visit *visit, const char *object)
 {
     struct ds_accel__elf_dynamic dynamic;
@@ -461,7 +467,8 @@ static int32_t visit_object(struct visit *visit, const char *object)
     return visit->seen.failed ? ds_accel__no_memory() : status;
 }
 
-/* Check all libraries that an object links, directly or indirectly. True if none is missing. */
+/* Check all libraries that an object links, directly or indirectly, and report each that is
+ * missing. True: no library is missing. False also if out of memory. */
 static bool check_needed(struct doctor *doctor, const struct ds_accel__linker *linker,
                          enum severity severity, const char *check, const char *object)
 {
@@ -476,8 +483,8 @@ static bool check_needed(struct doctor *doctor, const struct ds_accel__linker *l
     return is_done(doctor, status) && !visit.is_missing;
 }
 
-/* Check the libraries that the plugins link. Plugins are looked up on the running machine, not
- * below the configured root. */
+/* Check the libraries that the plugin files link. These libraries are looked up on the running
+ * machine, not below the configured root, because the plugins run there. */
 static void check_dependencies(struct doctor *doctor)
 {
     struct ds_accel__linker linker;
@@ -503,8 +510,9 @@ static void check_dependencies(struct doctor *doctor)
     ds_accel__linker_close(&linker);
 }
 
-/* Report a backend's library if it is missing, that is, if no file with any of its possible names
- * is found. The finding shows the first name. */
+/* Check a backend's library, of which names lists the possible file names, and the libraries that
+ * it links. The library is missing if no file with any of these names is found; the finding shows
+ * the first name. */
 static void check_libraries(struct doctor *doctor, const struct ds_accel__linker *linker,
                             const char *backend, json_t *names, enum severity severity)
 {
@@ -541,8 +549,8 @@ static void check_libraries(struct doctor *doctor, const struct ds_accel__linker
 /* ---- device nodes --------------------------------------------------------------------------- */
 
 /* Write the name of a user or group id as /etc/passwd or /etc/group lists it, or else the number.
- * No name service is queried, because it may be remote and belongs to another machine than a
- * recorded one. */
+ * No name service is queried, because it may be remote, and because it describes this machine, not
+ * a recorded one. */
 static void name_id(struct doctor *doctor, const char *file, unsigned id, char *name,
                     size_t name_size)
 {
@@ -590,8 +598,9 @@ static void check_node(struct doctor *doctor, const char *backend,
         (unsigned)(node->info.mode & 07777), owner, group, backend);
 }
 
-/* Report missing nodes whose pattern has no number, such as /dev/kfd: such a node must exist if any
- * other node of the backend exists. */
+/* Report missing nodes whose pattern has no wildcard, such as /dev/kfd: such a node must exist if
+ * any other node of the backend exists. Nothing is reported if the backend was found by its
+ * other_device_nodes. */
 static void check_fixed_nodes(struct doctor *doctor, const char *backend, json_t *patterns,
                               const struct ds_accel__presence *presence)
 {
@@ -749,7 +758,8 @@ static void check_memlock(struct doctor *doctor, const char *status_text)
     }
 }
 
-/* Report if this process may use only some of the machine's CPUs or NUMA nodes. */
+/* Report whether this process may use all of the machine's CPUs or NUMA nodes, or only some, and
+ * the control group file that restricts it. Report nothing if a count is unknown. */
 static void check_set(struct doctor *doctor, const char *check, const char *what, const char *list,
                       uint32_t count, const char *file)
 {
@@ -799,8 +809,8 @@ static void check_sets(struct doctor *doctor, const char *status_text)
     check_set(doctor, "numa", "NUMA nodes with memory", list, node_count, "cpuset.mems");
 }
 
-/* Warn if at most a tenth of the memory limit is left, because jobs are then likely to be
- * killed. */
+/* Report the memory limit of this process's control group. Warn if less than a tenth of the limit
+ * is left, because jobs are then likely to be killed. */
 static void check_memory(struct doctor *doctor)
 {
     struct ds_accel__cgroup_limit limit;

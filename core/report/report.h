@@ -15,15 +15,17 @@
 struct ds_accel__candidate;
 struct ds_accel__text;
 
-/* The report topo. names are separated by commas; NULL selects all available accelerators. The
- * caller has probed every plugin. */
+/* The report topo. names are separated by commas; NULL selects all available accelerators (cpu only
+ * if no other accelerator has a device), for which the caller has probed every plugin. The caller
+ * holds context->lock. */
 int32_t ds_accel__report_topo(ds_accel_t *context, const char *names, json_t **tree_out);
 /* Make a recording of the machine as a tree. Caller does not hold context->lock. record/recorder.c
  * sets this pointer. */
 extern int32_t (*ds_accel__report_recording)(ds_accel_t *context, json_t **tree_out);
-/* report_bundle.c: every report in one tree. Caller holds context->lock. */
+/* report_bundle.c: the reports about backends, machine and configuration in one tree. Caller holds
+ * context->lock. */
 int32_t ds_accel__report_bundle(ds_accel_t *context, uint32_t format, json_t **tree_out);
-json_t *ds_accel__who_tree(void); /* names of host and user, for recordings; NULL: out of memory */
+json_t *ds_accel__who_tree(void); /* host, home directory and users; NULL: out of memory */
 void ds_accel__topo_write(struct ds_accel__text *out, json_t *tree, bool has_colour);
 int32_t ds_accel__topo_svg(json_t *tree, struct ds_accel__text *out);
 

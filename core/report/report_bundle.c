@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The support bundle: every report in one tree, for remote support. Text that identifies the user
- * or the machine (names of host and user, the home directory, network addresses) is replaced in
- * each report, unless the user asks for the unredacted bundle.
+ * The support bundle: the reports about backends, machine and configuration in one tree, for remote
+ * support. Text that identifies the user or the machine (names of host and user, home directories,
+ * network addresses) is replaced in each report, unless the user asks for the unredacted bundle.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -62,7 +62,7 @@ static void add_word(struct words *words, const char *text, const char *in_place
     larger[words->count++] = word;
 }
 
-/* Add a home directory, without a trailing slash. */
+/* Add a home directory, without a trailing slash. /root and relative paths are left out. */
 static void add_home(struct words *words, const char *home)
 {
     char directory[256];
@@ -141,8 +141,8 @@ static bool is_word_byte(char byte)
     return isalnum((unsigned char)byte) || byte == '_';
 }
 
-/* If a listed word begins at this position and is not part of a longer word, return its length;
- * else 0. */
+/* If a listed word begins at this position and is not part of a longer word, return its length and
+ * set *in_place_out to its replacement; else return 0. */
 static size_t match_word(const struct words *words, const char *text, const char *at,
                          const char **in_place_out)
 {
@@ -170,7 +170,7 @@ static size_t match_home(const char *at)
 }
 
 /* Add the user name of each home directory in a text to words, so that the name is replaced
- * everywhere in a recording, not only in paths. */
+ * everywhere in the bundle, not only in paths. */
 static void add_homes_of_text(struct words *words, const char *text)
 {
     for (const char *at = strstr(text, "/home/"); at != NULL; at = strstr(at + 6, "/home/")) {
@@ -228,7 +228,7 @@ static size_t match_ip4(const char *at)
 }
 
 /* The length of a MAC or IPv6 address ("52:54:00:12:34:56", "fe80::5054:ff:fe12:3456"); 0: none. A
- * PCI address does not match, because it has two colons and a dot. */
+ * PCI address does not match, because it has only two colons, which are not adjacent. */
 static size_t match_hardware(const char *at)
 {
     size_t length = strspn(at, "0123456789abcdefABCDEF:");
@@ -296,7 +296,8 @@ static size_t match(const struct words *words, const char *text, const char *at,
     return length != 0 ? length : match_address(text, at, in_place_out);
 }
 
-/* Return a copy of a text in which listed words and addresses are replaced; NULL: out of memory. */
+/* Return a copy of a text in which listed words, home directories and addresses are replaced; NULL:
+ * out of memory. */
 static char *redact_text(const struct words *words, const char *text)
 {
     struct ds_accel__text out = {0};
@@ -395,10 +396,10 @@ static int32_t redact_tree(const struct words *words, const char *key, json_t **
 }
 
 /*
- * Redact a report about a recorded machine: names of the recorded host and user, and in the report
- * config_env, which lists the environment of this process, also the names in now. If the version
- * that made the recording stored no names of host and user, only user names found in home
- * directories are redacted.
+ * Redact a bundle about a recorded machine: the names of the recorded host and user, and in its
+ * report config_env, which lists the environment of this process, also the names in now. If the
+ * version that made the recording stored no names of host and user, the only names that are
+ * redacted are user names found in paths below /home.
  */
 static int32_t redact_recorded(const ds_accel_t *context, const json_t *now, json_t **tree)
 {
@@ -435,7 +436,7 @@ static int32_t redact_report(const ds_accel_t *context, json_t **tree)
     return status;
 }
 
-/* ---- the bundle ----------------------------------------------------------------------------- */
+/* ---- the machine ---------------------------------------------------------------------------- */
 
 static json_t *machine_tree(const ds_accel_t *context)
 {

@@ -146,7 +146,8 @@ int32_t ds_accel__report_cache(ds_accel_t *context, json_t **tree_out)
 
 /* ---- quarantine list ------------------------------------------------------------------------ */
 
-/* The local time that is left_ms from now, in ISO 8601 with the zone's offset. */
+/* The local time that is left_ms from now, in ISO 8601 with the zone's offset; null if it cannot be
+ * formatted. */
 static json_t *time_tree(uint64_t left_ms)
 {
     time_t until = time(NULL) + (time_t)(left_ms / 1000);
@@ -207,8 +208,9 @@ int32_t ds_accel__report_quarantine(ds_accel_t *context, json_t **tree_out)
 
 /* ---- clearing ------------------------------------------------------------------------------- */
 
-/* Open the cache to change it. *is_absent_out is true if there is no cache directory, and so
- * nothing to delete. */
+/* Open and lock the cache to change it. *is_absent_out is true if there is no cache directory, and
+ * so nothing to delete. Fails if the cache is not usable, is read-only, or is locked by another
+ * process. The caller calls end() in every case. */
 static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
 {
     const struct ds_accel__cache *cache = &context->cache;
@@ -248,8 +250,8 @@ static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
                                  cache->directory);
 }
 
-/* Write the changed cache now. Unlike in other callers of ds_accel__verdicts_store(), a failed
- * write is an error. */
+/* Write the changed cache now, unless status is already an error. Unlike in other callers of
+ * ds_accel__verdicts_store(), a failed write is an error. */
 static int32_t end_change(ds_accel_t *context, int32_t status)
 {
     if (status >= 0) {
@@ -289,8 +291,8 @@ int32_t ds_accel_cache_clear(ds_accel_t *context)
     return status;
 }
 
-/* Delete the strikes of a backend's plugins, and the verdicts of these plugins, so that they are
- * probed again. Returns the number of plugins. */
+/* Delete the strikes of a backend's plugins (name NULL: of all plugins), and the verdicts of these
+ * plugins, so that they are probed again. Returns the number of plugins that had strikes. */
 static size_t forgive(struct ds_accel__cache_table *table, const char *name)
 {
     uint64_t now_ms = ds_accel__boot_ms();

@@ -154,10 +154,10 @@ struct bar {
     struct ds_accel__text *out;
     double x, y;
     double units_per_byte;
-    uint64_t left; /* bytes of the device's total that are not drawn yet */
+    uint64_t left; /* rest of the part that is drawn now: memory in use, or available memory */
 };
 
-/* Draw a part of a device's memory; its length is limited to the rest of the bar. */
+/* Draw a part of a device's memory, of at most bar->left bytes; nothing if that is 0. */
 static void draw_part(struct bar *bar, const char *classes, uint64_t bytes, const char *what)
 {
     double width;

@@ -116,7 +116,7 @@ static void write_list(struct page *page, json_t *tree)
     }
 }
 
-/* The width of the longest gate name that is shown. */
+/* The width of the longest gate name that is shown, but at least 6. */
 static int gate_width(const struct page *page, json_t *gates)
 {
     int width = 6;
@@ -132,7 +132,7 @@ static int gate_width(const struct page *page, json_t *gates)
     return width;
 }
 
-/* Write the plugin's output, line by line. */
+/* Write the plugin's output, line by line; without -v only its first OUTPUT_LINES lines. */
 static void add_output(struct page *page, json_t *lines)
 {
     size_t count = json_array_size(lines);
@@ -240,7 +240,8 @@ static void add_bytes(struct page *page, json_t *value)
     ds_accel__text_add(&page->text, unit == 0 ? "%.0f %s" : "%.1f %s", amount, units[unit]);
 }
 
-/* Write a value of any type on one line; null is written as "unknown". */
+/* Write a string, a boolean, an integer or an array of strings on one line; any other value, such
+ * as null, is written as "unknown". */
 static void add_value(struct page *page, json_t *value)
 {
     if (json_is_string(value)) {
@@ -509,7 +510,8 @@ static void write_lint(struct page *page, json_t *tree)
 
 #define SHOWN_LINES 4 /* output lines shown without -v for a check that did not fail */
 
-/* Write the plugin's output during a check, line by line. */
+/* Write the plugin's output during a check. A line that is repeated is written once, with the
+ * number of times. is_whole false: write at most SHOWN_LINES lines. */
 static void write_output(struct page *page, json_t *lines, bool is_whole)
 {
     size_t shown = 0;
@@ -821,8 +823,8 @@ static bool sanitize_tree(json_t *value)
     return true;
 }
 
-/* Sanitize the names of the configuration's values. The values themselves are shown as escaped
- * JSON. */
+/* Sanitize the keys and origins of the configuration's values, and the list of files. The values
+ * themselves are shown as escaped JSON. False: out of memory. */
 static bool sanitize_config(json_t *tree)
 {
     json_t *values = json_object_get(tree, "values");
@@ -838,7 +840,7 @@ static bool sanitize_config(json_t *tree)
     return sanitize_tree(json_object_get(tree, "files"));
 }
 
-/* Split a text into an array of lines; NULL: out of memory. */
+/* Split a text into an array of its lines, without empty lines; NULL: out of memory. */
 static json_t *split_lines(const char *text)
 {
     json_t *lines = json_array();
@@ -856,7 +858,7 @@ static json_t *split_lines(const char *text)
 }
 
 /* Split outputs of several lines into arrays, because sanitizing would replace line ends with
- * blanks. */
+ * blanks. False: out of memory. */
 static bool split_outputs(json_t *entries)
 {
     for (size_t i = 0; i < json_array_size(entries); i++) {
@@ -871,7 +873,7 @@ static bool split_outputs(json_t *entries)
 }
 
 /* Make the texts of a report safe for a terminal. The report env needs no preparation, because its
- * lines are escaped when they are written. */
+ * lines are escaped when they are written. False: out of memory. */
 static bool prepare(uint32_t report, json_t *tree)
 {
     if (report == DS_ACCEL_REPORT_ENV) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The report topo: devices, network interfaces and NUMA nodes, and the closeness of any two of
- * them.
+ * The report topo: devices, network interfaces and NUMA nodes, and the closeness of any two devices
+ * or network interfaces.
  *
  * A plugin describes a device without opening it: PCI address, NUMA node, links to others. sysfs
  * shows how close two PCI functions are: the link below /sys/bus/pci/devices contains every bridge
@@ -149,7 +149,7 @@ static int32_t read_numa(const struct ds_accel__machine *machine, const char *ad
 }
 
 /* Find the position of a vertex: its PCI path, and its NUMA node if the plugin did not report it.
- * If the machine has one node, that is the vertex's node. */
+ * If sysfs has no NUMA node either, and the machine has only one, that is the vertex's node. */
 static void place(struct topo *topo, struct vertex *vertex)
 {
     const struct ds_accel__machine *machine = &topo->context->machine;
@@ -324,8 +324,9 @@ static int32_t add_accelerator(struct topo *topo, const char *name, json_t *acce
     return DS_ACCEL_OK;
 }
 
-/* Add the available accelerators. cpu is added only if there is no other accelerator, because its
- * devices are the NUMA nodes, which the report contains already. */
+/* Add the available accelerators except cpu; if with_cpu is true, add only cpu. The caller adds cpu
+ * only if no other accelerator has a device, because the devices of cpu are the NUMA nodes, which
+ * the report contains already. */
 static int32_t add_available(struct topo *topo, bool with_cpu, json_t *accelerators,
                              json_t *devices)
 {
@@ -369,7 +370,7 @@ static int32_t add_accelerators(struct topo *topo, const char *names, json_t *ac
 /* ---- network interfaces --------------------------------------------------------------------- */
 
 /* Find the PCI address of a network interface: in its own sysfs link, in its device's link, or in
- * the device's uevent file. */
+ * the device's uevent file; "" if there is none. */
 static int32_t find_nic_address(const struct ds_accel__machine *machine, const char *class,
                                 const char *name, char *address, size_t size)
 {
@@ -542,7 +543,7 @@ static void add_vertex(struct topo *topo, json_t *tree)
 }
 
 /* Are a and b on the same board? Their addresses differ at most in the function, or they are
- * partitions of one device. */
+ * partitions of one device, or one is a partition of the other. */
 static bool is_same_device(const struct vertex *a, const struct vertex *b)
 {
     size_t length = strcspn(a->address, ".");
@@ -604,7 +605,8 @@ static bool leads_to(const json_t *link, const struct vertex *from, const struct
     return to->address[0] != '\0' && strcmp(get_text(link, "peer_pci_address"), to->address) == 0;
 }
 
-/* Does the link lead to something that is not a device of this report, such as an NVLink switch? */
+/* Does the link lead to something that is neither a device nor a network interface of this report,
+ * such as an NVLink switch? */
 static bool leads_nowhere(const struct topo *topo, const json_t *link)
 {
     const char *address = get_text(link, "peer_pci_address");
@@ -620,7 +622,7 @@ static bool leads_nowhere(const struct topo *topo, const json_t *link)
     return true;
 }
 
-/* Does the device `to` have a link of the same kind to the same peer address? */
+/* Does the device `to` have an active link of the same kind to the same peer address? */
 static bool is_shared(const json_t *link, const struct vertex *to)
 {
     const json_t *links = json_object_get(to->tree, "links");
@@ -667,8 +669,9 @@ static void count_link(struct bundle *bundles, size_t *bundle_count, const json_
     }
 }
 
-/* The active links between two vertices, grouped by kind. Network interfaces report no links, so
- * the links of the other vertex are used. */
+/* The active links between two vertices, grouped by kind. A link is direct, or both vertices have a
+ * link to the same peer outside the report, such as a switch. Network interfaces report no links,
+ * so the links of the other vertex are used. */
 static json_t *links_between(struct topo *topo, const struct vertex *a, const struct vertex *b)
 {
     bool is_turned = json_array_size(json_object_get(a->tree, "links")) == 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The report topo as text: a matrix of how close each two vertices are, and a picture of the
- * matrix. Both show the link between two devices, if there is one, and otherwise the closest part
- * of the machine that both are attached to.
+ * The report topo as text, with a matrix of how close each two vertices (devices and network
+ * interfaces) are, and as a picture of the matrix. Both show the link between two vertices, if
+ * there is one other than PCI, and otherwise the closest part of the machine that both are attached
+ * to.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -394,7 +395,7 @@ static void draw_cells(struct ds_accel__text *out, const struct matrix *matrix)
 }
 
 /* Draw a box with the vertices of a node, or if node is NULL with the vertices whose node is
- * unknown. Returns the y coordinate of the box's end. */
+ * unknown. Returns the y coordinate of the next box: y itself if no box was drawn. */
 static double draw_node(struct ds_accel__text *out, const struct matrix *matrix, const json_t *node,
                         double y)
 {

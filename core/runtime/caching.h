@@ -20,15 +20,18 @@ enum ds_accel__pinned_place {
     DS_ACCEL__PINNED_FREE /* freed and kept in the pool */
 };
 
-/* Record that another stream uses memory of the pool. ERR_NOT_FOUND, without an error text: the
- * memory does not belong to the pool. */
+/* Record that another stream uses a block of the device's pool. pointer: the start of the block.
+ * ERR_NOT_FOUND, without an error text: no block of the pool begins there. ERR_INVALID: the block
+ * was freed. ERR_NO_MEMORY. */
 int32_t ds_accel__pinned_record(struct ds_accel__device *device, const void *pointer,
                                 struct ds_accel__stream *stream);
-/* Whether an address belongs to a pool. base: start of the allocation that contains the address;
- * NULL: the address is itself the start. */
+/* Whether an address belongs to a pool of the context's devices. base: start of the allocation that
+ * contains the address; NULL: the start is unknown, and this function looks for the block that
+ * contains the address. */
 enum ds_accel__pinned_place ds_accel__pinned_find(ds_accel_t *context, const void *base,
                                                   const void *address);
-/* Return all pinned memory to the runtime, including blocks still in use. */
+/* Return all pinned memory to the runtime, including blocks still in use, and destroy the pool. If
+ * a block may be in use, first wait for the device's work. */
 void ds_accel__pinned_close(struct ds_accel__device *device);
 /* pinned_uses.c: note that a device was opened (attach) or is about to be closed (detach); while
  * the device is open, its streams may use memory of the pool of any device. */
@@ -90,14 +93,14 @@ enum ds_accel__allocator_mode {
  * values. */
 struct ds_accel__allocator_options {
     enum ds_accel__allocator_mode mode;
-    uint32_t roundup_power2_divisions; /* 0: sizes are rounded to 512 bytes only */
+    uint32_t roundup_power2_divisions; /* 0, 1: sizes are rounded to 512 bytes only */
     uint64_t small_limit_bytes;        /* requests up to this size are served from small segments */
     uint64_t small_segment_bytes;
     uint64_t medium_limit_bytes; /* requests below this size are served from medium segments */
     uint64_t medium_segment_bytes;
-    /* each larger request gets its own segment, whose size is a multiple of this */
+    /* the size of a new segment for a larger request is a multiple of this */
     uint64_t large_step_bytes;
-    uint64_t max_split_bytes; /* blocks of this size and larger are never split; 0: no limit */
+    uint64_t max_split_bytes; /* large blocks of at least this size are not split; 0: no limit */
     /* garbage collection starts at this fraction of the limit; 0: never */
     double gc_threshold;
     bool growable_segments;
@@ -110,12 +113,12 @@ struct ds_accel__allocator_options {
 
 DS_ACCEL__PRIVATE void ds_accel__allocator_defaults(struct ds_accel__allocator_options *options);
 /* Parse a text such as "debug" or "growable_segments=true,limit_bytes=8GiB" and set the options in
- * it. ERR_CONFIG: the text is not valid. */
+ * it. ERR_CONFIG: the text is not valid, and no option changes. */
 int32_t ds_accel__allocator_parse_options(const char *text,
                                           struct ds_accel__allocator_options *options);
 const char *ds_accel__allocator_mode_name(enum ds_accel__allocator_mode mode);
-/* Read the options from the configuration and the environment. ERR_CONFIG: the variable can't be
- * parsed. */
+/* Read the options from the configuration and the environment. ERR_CONFIG: the variable
+ * DS_ACCEL_ALLOCATOR can't be parsed. */
 int32_t ds_accel__allocator_read_options(ds_accel_t *context,
                                          struct ds_accel__allocator_options *options);
 
@@ -159,8 +162,9 @@ void ds_accel__private_get(struct ds_accel__allocator *allocator, struct ds_acce
 /* Release a reference. Releasing the last reference makes the pool's memory available to all
  * streams. NULL is ignored. */
 void ds_accel__private_put(struct ds_accel__allocator *allocator, struct ds_accel__private *pool);
-/* Begin or end this thread's allocations from the pool. ERR_STATE: the thread already uses a pool,
- * or does not use this one. */
+/* Begin or end this thread's allocations from the pool. ERR_STATE: at the beginning, the thread
+ * already uses a pool of the device, or pools on 8 other devices; at the end, the thread does not
+ * use this pool. */
 int32_t ds_accel__private_use(struct ds_accel__allocator *allocator, struct ds_accel__private *pool,
                               bool is_begun);
 /* Note that a capture begins on the stream; its allocations come from the pool. False: the stream
@@ -169,7 +173,9 @@ bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
                                        struct ds_accel__private *pool);
 bool ds_accel__allocator_is_capturing(struct ds_accel__arena *arena);
 void ds_accel__allocator_capture_end(struct ds_accel__arena *arena);
-/* flags: DS_ACCEL__HISTORY_*; 0 drops the recorded entries. */
+/* Begin a new history with space for max_entries entries, without the entries recorded so far.
+ * flags: DS_ACCEL__HISTORY_*; 0: record nothing. ERR_INVALID: unknown flags, or too many
+ * entries. */
 int32_t ds_accel__allocator_record_history(struct ds_accel__allocator *allocator, uint32_t flags,
                                            uint64_t max_entries);
 /* Add the allocator's segments, trace and statistics to the arrays of a snapshot tree. Fails only
@@ -186,13 +192,15 @@ DS_ACCEL__PRIVATE void ds_accel__allocator_visit_stats(struct ds_accel__allocato
                                                        void *user_data);
 /* Set peaks to the current values. which: DS_ACCEL_PEAK_* */
 void ds_accel__allocator_reset_peaks(struct ds_accel__allocator *allocator, uint32_t which);
-/* Return cached memory to the driver until at most keep_bytes are reserved. ERR_INVALID: debug mode
- * found memory that was written after it was freed. */
+/* Return cached memory to the driver until at most keep_bytes are reserved; first wait for pending
+ * blocks. While a stream captures, nothing is returned. ERR_INVALID: debug mode found memory that
+ * was written after it was freed. */
 int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
 /* Return the cached bytes, and the size of the largest free piece. */
 void ds_accel__allocator_free_space(struct ds_accel__allocator *allocator, uint64_t *free_bytes_out,
                                     uint64_t *largest_bytes_out);
-/* Find the live block that contains an address; return its start and its requested size. */
+/* Find the live block that contains an address; return its start and its requested size. False:
+ * there is none. */
 bool ds_accel__allocator_find(struct ds_accel__allocator *allocator, const void *pointer,
                               uint64_t *address_out, uint64_t *size_bytes_out);
 /* Return the bytes available from the device's free memory (device_bytes) and from releasable
@@ -202,8 +210,8 @@ uint64_t ds_accel__allocator_available(struct ds_accel__allocator *allocator,
 void ds_accel__allocator_set_limit(struct ds_accel__allocator *allocator, uint64_t limit_bytes);
 void ds_accel__allocator_set_callback(struct ds_accel__allocator *allocator,
                                       ds_accel_memory_failure_t callback, void *user_data);
-/* Verify all blocks of all arenas, for tests. problem is set to "" or to a description of the first
- * defect. */
+/* Verify the blocks and the statistics of all arenas, for tests. problem is set to "" or to a
+ * description of the first defect. */
 void ds_accel__allocator_verify(struct ds_accel__allocator *allocator, char *problem,
                                 size_t problem_size);
 

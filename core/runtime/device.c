@@ -74,8 +74,8 @@ static int32_t start(struct ds_accel__device *device)
     return DS_ACCEL_OK;
 }
 
-/* Release all memory of the device. This comes before the device's streams are destroyed, so they
- * have no memory left then. */
+/* Destroy the device's allocator and release its memory. The caller then destroys the device's
+ * streams, which have no memory left. */
 static void stop_memory(struct ds_accel__device *device)
 {
     struct ds_accel__allocator *allocator = device->allocator;
@@ -283,7 +283,8 @@ void ds_accel__device_release(struct ds_accel__device *device)
     }
 }
 
-/* Closing a device that is already closed, or that a forked child inherited, has no effect. */
+/* Closing a device that is already closed, or that a forked child inherited, has no effect. The
+ * same applies if only ds_accel_device_get() has opened the device. */
 void ds_accel_device_close(ds_accel_device_t *device)
 {
     struct ds_accel__device *ours = (struct ds_accel__device *)device;

@@ -134,7 +134,8 @@ static const struct {
     {"opencl", kDLOpenCL, kDLCPU},  {"mps", kDLMetal, kDLCPU},
 };
 
-/* Return the DLDeviceType of the backend's device memory, and of its pinned memory. */
+/* Return the DLDeviceType of the backend's device memory, and of its pinned memory. For a backend
+ * that is not listed, device memory is kDLCPU if the host can access it, else kDLExtDev. */
 static void find_types(const char *name, bool is_host_accessible, int32_t *device_type_out,
                        int32_t *pinned_type_out)
 {

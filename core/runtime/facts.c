@@ -281,7 +281,7 @@ int32_t ds_accel_op_builder_dir(ds_accel_t *context, char *dir, size_t dir_size)
 }
 
 /* Find whether the backend of that name, which is not the chosen one, is available: *available_out
- * is 1 or 0. */
+ * is 1 or 0. Fails if the name is not known. */
 static int32_t find_state(ds_accel_t *context, const char *name, uint32_t *available_out)
 {
     const struct ds_accel__candidate *candidate;

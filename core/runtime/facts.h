@@ -35,7 +35,8 @@ void ds_accel__known_clear(ds_accel_t *context);
 /* Copy text to name; ERR_INVALID if it does not fit. call: name of the public function for the
  * error, such as "compile_backend". */
 int32_t ds_accel__name_write(const char *text, char *name, size_t name_size, const char *call);
-/* Make the deferred calls of lazy.c if the accelerator is started. The caller holds no lock. */
+/* Make the deferred calls of lazy.c, unless another thread is making them. The accelerator is
+ * started. The caller holds no lock. */
 void ds_accel__lazy_run(ds_accel_t *context);
 /* Call the functions that are still deferred with status ERR_STATE, because the context is being
  * destroyed. */
@@ -43,7 +44,8 @@ void ds_accel__lazy_drop(ds_accel_t *context);
 
 /* ---- report_info.c: the reports on one backend ---------------------------------------------- */
 
-/* A backend and its plugin's answers, from which, with the configuration, its facts are read. */
+/* A backend, and what its plugin reported. The backend's facts are read from this and from the
+ * configuration. */
 struct ds_accel__facts {
     ds_accel_t *context;
     const char *name;
@@ -54,7 +56,7 @@ struct ds_accel__facts {
 
 /* Return a fact from the first source that has it: the program's setting, the operator's
  * configuration, the plugin (plugin_value, whose reference is taken), the package's configuration.
- * NULL only if out of memory. The caller holds context->lock. */
+ * JSON null if no source has it; NULL only if out of memory. The caller holds context->lock. */
 json_t *ds_accel__fact(const struct ds_accel__facts *facts, const char *key, json_t *plugin_value);
 void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, const char *name,
                           const struct ds_accel__candidate *candidate,

@@ -29,7 +29,7 @@ static struct ds_accel__graph *check(ds_accel_graph_t *graph, const char *call)
 }
 
 /* Return the status for a call for which check() returned NULL: ERR_INVALID if the graph is NULL or
- * destroyed; ERR_STATE in a forked child. */
+ * destroyed; ERR_STATE in a forked child or in a host task. */
 static int32_t refused(const ds_accel_graph_t *graph)
 {
     return ds_accel__handle_is_live(graph) ? DS_ACCEL_ERR_STATE : DS_ACCEL_ERR_INVALID;
@@ -292,7 +292,8 @@ int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph, ds_accel_stream_t 
     return status;
 }
 
-/* End the capture. The caller holds graph->lock. */
+/* End the capture. If the runtime does not end it, the graph stays in capture. The caller holds
+ * graph->lock. */
 static int32_t end_capture(struct ds_accel__graph *graph)
 {
     struct ds_accel__device *device = graph->child.device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Handles that programs hold: devices, streams, events, graphs, pools, generators, tensors.
+ * Handles that programs hold: devices, streams, events, graphs, pools, timers, generators, tensors.
  *
  * A program that uses a destroyed handle must get an error, not a crash, without extra cost in the
  * inline calls. The memory of a destroyed handle is therefore never returned to the heap: its table
@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAITING 256u /* number of destroyed handles that must exist before the oldest is reused */
+/* the oldest destroyed handle of a kind is reused only if more than this number exist */
+#define WAITING 256u
 
 /* Header before each handle. */
 struct entry {
@@ -75,7 +76,8 @@ void *ds_accel__child_handle(const struct ds_accel__child *child)
     return (char *)child - kinds[child->kind].child_offset;
 }
 
-/* Return the oldest destroyed handle if it may be reused, else NULL. */
+/* Remove the oldest destroyed handle of the kind from its list and return it; NULL: it may not be
+ * reused yet. The caller holds the lock. */
 static struct entry *take_waiting(enum ds_accel__handle_kind kind)
 {
     struct entry *entry = lists[kind].first;

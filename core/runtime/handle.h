@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Handles of devices, streams, events, graphs, memory: handle.c. */
+/* Handles of devices, streams, events, graphs, pools, timers, generators and tensors: handle.c. */
 #ifndef DS_ACCEL_RUNTIME_HANDLE_H
 #define DS_ACCEL_RUNTIME_HANDLE_H
 
@@ -50,9 +50,10 @@ struct ds_accel__stream {
     /* the device's default stream, or the vendor's current stream; the program never destroys it */
     bool is_borrowed;
     bool is_wrapped; /* wraps the program's native stream, which outlives this handle */
-    /* ID of the process in which captures.c counts this stream; 0: not counted; atomic */
+    /* value of captures.process (captures.c) when this stream's capture was counted; 0: not
+     * counted; atomic */
     uint32_t counted;
-    /* the stream's memory; NULL until its first allocation; atomic */
+    /* the stream's memory; NULL until the stream first uses the allocator; atomic */
     struct ds_accel__arena *arena;
 };
 
@@ -99,7 +100,8 @@ struct ds_accel__timer {
 struct ds_accel__staging {
     void *memory;   /* NULL: not yet allocated */
     bool is_pinned; /* false: the device has no pinned memory, and the block is on the heap */
-    /* reached when the last copy from this block is complete; NULL: no copy is pending */
+    /* reached when the last copy from this block is complete; NULL: not created yet, or the runtime
+     * has no events */
     ds_accel_event_t *event;
 };
 
@@ -113,7 +115,7 @@ struct ds_accel__rng {
     uint64_t block;
     uint32_t word;
     struct ds_accel__staging staging[2];
-    uint32_t turn; /* index of the next staging block */
+    uint32_t turn; /* counts the uses of staging blocks, which alternate */
 };
 
 /* The memory that tensors share. */
@@ -151,7 +153,7 @@ struct ds_accel__device {
     uint32_t index;
     uint32_t open_count; /* number of openings; guarded by context->device_lock */
     bool has_reference;  /* the context opened the device itself: ds_accel_device_get() */
-    /* whether the host can write the device's memory: 1 yes, 2 no, 0 unknown; atomic */
+    /* whether host code may access the device's memory: 1 yes, 2 no, 0 unknown; atomic */
     uint8_t host_access;
     /* number of tensor storages that also keep the device open; guarded by context->device_lock */
     uint64_t storage_count;
@@ -159,21 +161,23 @@ struct ds_accel__device {
         *default_stream; /* NULL until its first use; always read and written atomically */
     /* NULL until its first use; set under context->device_lock; atomic */
     struct ds_accel__rng *default_rng;
-    struct ds_accel__allocator *allocator; /* NULL until the first allocation; atomic */
-    /* Guards the list of children. Created at the first opening, and kept as long as the handle's
-     * memory. */
+    struct ds_accel__allocator *allocator; /* NULL until its first use; atomic */
+    /* Guards the list of children, the creation of allocator and pinned, and the members below that
+     * refer to it. Initialized when the device is opened, destroyed when it is closed. */
     pthread_mutex_t lock;
     struct ds_accel__child *children;
     /* created on first use, with lock held; NULL: no pinned memory yet */
     struct ds_accel__pinned *pinned;
     /* link in the list of open devices of all contexts; guarded by open_lock in pinned_uses.c */
     struct ds_accel__device *next_open;
-    bool has_ended_work; /* a stream was destroyed with work left; guarded by lock */
+    /* a stream that is not wrapped was destroyed with work left; guarded by lock */
+    bool has_ended_work;
     /* ends of the work of wrapped streams whose handles were destroyed; guarded by lock */
     struct ds_accel__pinned_end *ends;
-    /* ID of the process in which captures.c counts this device; 0: not counted; atomic. A device is
-     * counted if another library has a stream of the device, or if this library wraps a stream that
-     * belongs to the program: the other library or the program may then begin a capture. */
+    /* Value of captures.process (captures.c) when this device was counted; 0: not counted; atomic.
+     * A device is counted if another library has a stream of the device, or if this library wraps a
+     * stream that belongs to the program: the other library or the program may then begin a
+     * capture. */
     uint32_t may_capture;
 };
 
@@ -235,7 +239,8 @@ bool ds_accel__device_pointer_info(struct ds_accel__device *device, const void *
 /* Keep the device open and its context alive until ds_accel__device_release(). */
 void ds_accel__device_hold(struct ds_accel__device *device);
 void ds_accel__device_release(struct ds_accel__device *device);
-/* Close the devices that the context itself opened. */
+/* Close all open devices of the context, however often they were opened, except those that a tensor
+ * storage keeps open. In a forked child, inherited devices are not closed. */
 void ds_accel__devices_close(ds_accel_t *context);
 void ds_accel__stream_destroy(struct ds_accel__stream *stream);
 void ds_accel__event_destroy(struct ds_accel__event *event);

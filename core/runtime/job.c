@@ -165,7 +165,8 @@ static int32_t join(const char *variable, const uint32_t *indices, uint32_t coun
     return text->failed ? ds_accel__no_memory() : DS_ACCEL_OK;
 }
 
-/* Get a variable's new value from the plugin: first the size of the value, then the value. */
+/* Get a variable's new value from the plugin: first the size of the value, then the value. If the
+ * plugin cannot make the value, use join(). */
 static int32_t ask(const ds_accel_t *context, const char *variable, const uint32_t *indices,
                    uint32_t count, struct ds_accel__text *text)
 {
@@ -271,7 +272,8 @@ int32_t ds_accel_apply_visible_devices(ds_accel_t *context, const uint32_t *indi
 
 /* ---- work-arounds --------------------------------------------------------------------------- */
 
-/* Apply the changes listed in the env report. */
+/* Apply the changes that the env report marks as applied, until one fails. *applied_out:
+ * incremented for each change. */
 static int32_t apply(json_t *variables, uint32_t *applied_out)
 {
     for (size_t i = 0; i < json_array_size(variables); i++) {

@@ -24,7 +24,7 @@ struct ds_accel__lazy {
 };
 
 /* Begin a change of the list. A child forked before change_end() inherits an inconsistent list,
- * which is_changing shows. The caller holds lazy.lock. */
+ * which is_changing shows. The caller holds lazy.lock, or destroys the context. */
 static void change_begin(ds_accel_t *context)
 {
     ds_accel__context_change_begin(context);
@@ -37,7 +37,8 @@ static void change_end(ds_accel_t *context)
     ds_accel__context_change_end(context);
 }
 
-/* Take the first call of the list. The caller holds lazy.lock. */
+/* Remove the first call from the list and return it; NULL: the list is empty. The caller holds
+ * lazy.lock, or destroys the context. */
 static struct ds_accel__lazy *take_first(ds_accel_t *context)
 {
     struct ds_accel__lazy *first = context->lazy.first;
@@ -145,8 +146,8 @@ int32_t ds_accel_lazy_call(ds_accel_t *context, ds_accel_lazy_call_t call, void 
     if (!add(context, lazy)) {
         make(lazy, DS_ACCEL_OK);
     } else if (candidate != NULL) {
-        /* the accelerator was started meanwhile, and perhaps no ds_accel_detect() follows that
-         * makes the calls */
+        /* the accelerator is started already, and perhaps no ds_accel_detect() follows that makes
+         * the calls */
         ds_accel__lazy_run(context);
     }
     return DS_ACCEL_OK;

@@ -102,8 +102,9 @@ static inline struct ds_accel__arena *quick_arena(const ds_accel_device_t *devic
     return __atomic_load_n(&queue->arena, __ATOMIC_ACQUIRE);
 }
 
-/* Find the arena for any arguments: create it if it does not exist; fail, with the error set, for a
- * handle that is not live. */
+/* Find the arena for any arguments: create it if it does not exist. Fails, with the error set, if a
+ * handle is not live, the stream is not a stream of the device, a parent process started the
+ * accelerator, or a host task makes the call. */
 static int32_t find_arena(ds_accel_device_t *device, ds_accel_stream_t *stream, const char *call,
                           struct ds_accel__arena **arena_out)
 {

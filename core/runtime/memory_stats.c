@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Return the allocator of a device; fails, with the error set, if the device handle is not live. */
+/* Return the allocator of a device; fails, with the error set, if the device handle is not live or
+ * this process may not use the device. */
 static int32_t find(ds_accel_device_t *device, const char *call,
                     struct ds_accel__allocator **allocator_out)
 {
@@ -304,7 +305,8 @@ int32_t ds_accel_memory_record_history(ds_accel_device_t *device, uint32_t flags
     return status < 0 ? status : ds_accel__allocator_record_history(allocator, flags, max_entries);
 }
 
-/* Add one device's snapshot to the tree's arrays. */
+/* Add one device's snapshot to the tree's arrays, and set the tree's allocator_settings. Does
+ * nothing if the device has no allocator. */
 static int32_t add_snapshot(const struct ds_accel__device *device, json_t *tree)
 {
     struct ds_accel__allocator *allocator = __atomic_load_n(&device->allocator, __ATOMIC_ACQUIRE);

@@ -14,8 +14,8 @@
  *
  * The advice prefers growable segments, because they need no additional memory. Segments that are
  * free as a whole have already been released. A garbage collection threshold only releases such
- * segments earlier, so it would not have helped. Free blocks of other streams and pools do not help
- * this request.
+ * segments earlier, so it would not have helped. Free blocks of other pools do not help this
+ * request.
  */
 #include "runtime/oom.h"
 #include "base/json.h"

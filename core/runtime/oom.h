@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sums over all segments. */
+/* Sums over one or more segments. */
 struct ds_accel__memory_sums {
     uint64_t reserved_bytes;
     uint64_t allocated_bytes;
@@ -28,11 +28,11 @@ unsigned ds_accel__fragmentation_percent(const struct ds_accel__memory_sums *sum
  * memory to the driver. */
 struct ds_accel__oom_facts {
     const char *device;       /* "cuda:1" */
-    uint64_t asked_bytes;     /* the request after rounding */
+    uint64_t asked_bytes;     /* size of the request */
     uint64_t allocated_bytes; /* bytes in live allocations */
     uint64_t pending_bytes;   /* bytes freed, but still used by a stream */
     uint64_t reserved_bytes;  /* obtained from the driver: allocated, pending and free bytes */
-    /* free bytes of other streams or pools, which the request cannot use */
+    /* free bytes of other pools, which the request cannot use */
     uint64_t elsewhere_bytes;
     uint64_t largest_free_bytes; /* the largest block that the requester could use */
     uint64_t limit_bytes;        /* limit set for the allocator; 0: none */

@@ -20,7 +20,8 @@
      DS_ACCEL_PINNED_HUGE_PAGES)
 #define FIRST_CHECKPOINT_BYTES (UINT64_C(32) << 30)
 
-/* The memory returned to a caller, and the totals including this allocation. */
+/* The memory returned to a caller, and how many bytes and calls the program has requested so far,
+ * including this allocation. */
 struct grant {
     void *pointer;
     uint64_t total_bytes;
@@ -63,8 +64,8 @@ static void format_size(uint64_t size_bytes, char *text, size_t text_size)
     }
 }
 
-/* Whether the total has reached a new checkpoint. The first checkpoint is 32 GiB, and each further
- * checkpoint is twice the previous one. */
+/* Whether the sum of all requests has reached a new checkpoint. The first checkpoint is 32 GiB, and
+ * each further checkpoint is twice the previous one. */
 static bool crosses_checkpoint(uint64_t before, uint64_t after)
 {
     return after >= FIRST_CHECKPOINT_BYTES &&
@@ -72,8 +73,9 @@ static bool crosses_checkpoint(uint64_t before, uint64_t after)
                                                    __builtin_clzll(after / FIRST_CHECKPOINT_BYTES));
 }
 
-/* Log the request and the total of pinned memory, as DeepSpeed's tracker of pinned memory does. The
- * caller holds no lock. */
+/* Log the request, and the sum of all requests so far, which frees do not reduce, as DeepSpeed's
+ * tracker of pinned memory does. The level is info at a checkpoint, else debug. The caller holds no
+ * lock. */
 static void account(const struct ds_accel__pinned *pool, uint64_t size_bytes,
                     const struct grant *grant)
 {
@@ -149,7 +151,8 @@ static bool empty(struct ds_accel__pinned *pool)
 }
 
 /* Allocate from the runtime with the rounded size. If a limit is reached or memory is exhausted,
- * empty the pool and retry once with exactly the requested size. */
+ * empty the pool and retry once with exactly the requested size, unless no block was released and
+ * that size was tried already. */
 static int32_t allocate(struct ds_accel__pinned *pool, uint64_t size_bytes, uint64_t align_bytes,
                         uint32_t flags, struct grant *grant)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The pool of pinned memory: interface between pinned_pool.c, which implements the pool, and
- * pinned.c, which uses it. */
+/* The pool of pinned memory: interface of pinned_pool.c, pinned_uses.c and pinned_figures.c, which
+ * implement the pool, for pinned.c and pinned_stats.c, which use it. */
 #ifndef DS_ACCEL_RUNTIME_PINNED_H
 #define DS_ACCEL_RUNTIME_PINNED_H
 
@@ -26,7 +26,8 @@ enum ds_accel__pinned_state {
 struct ds_accel__pinned_use {
     /* the stream's device; closing the device deletes this entry */
     struct ds_accel__device *device;
-    /* NULL: the entry is for all streams of the device that were destroyed with work left */
+    /* NULL: the entry is for destroyed streams of the device: for the ends up to number end, or, if
+     * end is 0, for all streams destroyed with work left */
     struct ds_accel__stream *stream;
     uint64_t stream_id;
     /* number of the latest ds_accel__pinned_end of the device to wait for; 0: none */
@@ -55,8 +56,8 @@ struct ds_accel__pinned_block {
     struct ds_accel__pinned_use *uses;
     uint32_t use_count;
     uint32_t use_capacity;
-    /* memory ran out while a use was recorded: the block is reusable only once the device has been
-     * idle */
+    /* memory ran out while a use was recorded: the block is reusable only once the pool's device
+     * has been idle */
     bool needs_idle;
 };
 
@@ -117,7 +118,7 @@ struct ds_accel__pinned *ds_accel__pinned_pool(struct ds_accel__device *device);
 
 /* Return the size to which a request is rounded; needs no lock. */
 uint64_t ds_accel__pinned_class(uint64_t size_bytes);
-/* Return the block, in any state, that starts at pointer; NULL: none. */
+/* Return the pool's block, in any state, that starts at pointer; NULL: none. */
 struct ds_accel__pinned_block *ds_accel__pinned_block(const struct ds_accel__pinned *pool,
                                                       const void *pointer);
 /* Add a block allocated by the runtime. */
@@ -130,8 +131,8 @@ struct ds_accel__pinned_block *ds_accel__pinned_take(struct ds_accel__pinned *po
  * releases. */
 struct ds_accel__pinned_block *ds_accel__pinned_put(struct ds_accel__pinned *pool,
                                                     struct ds_accel__pinned_block *block);
-/* Take ready blocks out of the pool until it keeps at most kept_bytes. Returns them as a list,
- * which the caller releases. */
+/* Take ready blocks out of the pool until it keeps at most kept_bytes, waiting blocks included, or
+ * has no ready block left. Returns them as a list, which the caller releases. */
 struct ds_accel__pinned_block *ds_accel__pinned_surplus(struct ds_accel__pinned *pool,
                                                         uint64_t kept_bytes);
 /* ---- pinned_uses.c: the caller holds the pool's lock ----------------------------------------- */
@@ -142,7 +143,8 @@ int32_t ds_accel__pinned_use(struct ds_accel__pinned_block *block, struct ds_acc
 void ds_accel__pinned_mark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
 /* Whether all marked work is complete; reached marks are not queried again. */
 bool ds_accel__pinned_is_done(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
-/* Move the events of a block to the spare events, because they will not be queried any more. */
+/* Remove all uses of a block. Their events become spare, or are destroyed if they belong to
+ * another device than the pool. */
 void ds_accel__pinned_unmark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
 
 /* Return a list of blocks to the runtime. The caller does not hold the lock. True if the list was

@@ -8,10 +8,10 @@
  * it for the next request of its size, flags and alignment.
  *
  * Sizes. There are eight size classes between a power of two and the next, in whole pages, so that
- * at most an eighth of a block is unused. A size beyond any address space is passed to the runtime
- * unrounded, and fails there. When the kernel's limit is reached, the pool is emptied and the
- * runtime is called once more with exactly the caller's size, so that an error message contains the
- * caller's size.
+ * at most an eighth of a block of more than eight pages is unused. A size beyond any address space
+ * is passed to the runtime unrounded, and fails there. When the kernel's limit is reached, the pool
+ * is emptied and the runtime is called once more with exactly the caller's size, so that an error
+ * message contains the caller's size.
  *
  * Reuse. The host may access a block as soon as it is allocated, and no stream orders the host's
  * accesses. A block is therefore reused, or returned to the runtime, only after all work that
@@ -176,7 +176,8 @@ static void poll_waiting(struct ds_accel__pinned *pool)
     }
 }
 
-/* Remove a ready block that fits from its list and return it; NULL: none fits. */
+/* Remove a ready block of exactly this size and these flags, with this alignment, from its list and
+ * return it; NULL: there is none. */
 static struct ds_accel__pinned_block *take_ready(struct ds_accel__pinned *pool, uint64_t size_bytes,
                                                  uint64_t align_bytes, uint32_t flags)
 {
@@ -195,8 +196,8 @@ static struct ds_accel__pinned_block *take_ready(struct ds_accel__pinned *pool, 
     return NULL;
 }
 
-/* Take ready blocks out of the pool until it keeps at most kept_bytes; returns them as a list,
- * which the caller releases. */
+/* Take ready blocks out of the pool until it keeps at most kept_bytes, waiting blocks included, or
+ * has no ready block left; returns them as a list, which the caller releases. */
 static struct ds_accel__pinned_block *take_surplus(struct ds_accel__pinned *pool,
                                                    uint64_t kept_bytes)
 {
@@ -218,7 +219,8 @@ static struct ds_accel__pinned_block *take_surplus(struct ds_accel__pinned *pool
     return surplus;
 }
 
-/* Return a list of blocks to the runtime. True if the list was not empty. */
+/* Return a list of blocks to the runtime, and free their structs. A block that the runtime does not
+ * accept is only logged. True if the list was not empty. */
 bool ds_accel__pinned_release(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *surplus)
 {
     const struct ds_accel_device *device = &pool->device->abi;
@@ -247,7 +249,7 @@ bool ds_accel__pinned_release(struct ds_accel__pinned *pool, struct ds_accel__pi
 }
 
 /* Take a ready block of the request's size class, or a block of exactly the requested size, which
- * was allocated unrounded because a limit did not allow the rounded size. */
+ * was allocated unrounded because a limit did not allow the rounded size. NULL: there is none. */
 static struct ds_accel__pinned_block *take_fitting(struct ds_accel__pinned *pool,
                                                    uint64_t size_bytes, uint64_t align_bytes,
                                                    uint32_t flags)
@@ -358,7 +360,8 @@ struct ds_accel__pinned *ds_accel__pinned_pool(struct ds_accel__device *device)
     return pool;
 }
 
-/* Release all blocks, including live blocks, because the device is being closed. */
+/* Release all blocks, including live blocks, because the device is being closed. If a block may be
+ * in use, first wait for the device's work. */
 void ds_accel__pinned_close(struct ds_accel__device *device)
 {
     struct ds_accel__pinned *pool = device->pinned;

@@ -140,8 +140,8 @@ static bool are_reached(struct ds_accel__device *device, uint64_t number)
     return are;
 }
 
-/* Whether a query shows that the device is idle. False without a query if may_ask is false, which
- * means that a capture is in progress that a query would break. */
+/* Whether a query shows that the device is idle; if so, clear has_ended_work. False without a query
+ * if may_ask is false, which means that a capture is in progress that a query would break. */
 static bool is_idle(struct ds_accel__device *device, bool may_ask)
 {
     if (!may_ask || !are_reached(device, UINT64_MAX) || has_capture(device) ||

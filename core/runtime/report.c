@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The reports detect, list, explain and config as JSON trees. report/report_text.c makes the text
- * of a report from the same tree, so that both forms always agree.
+ * The reports detect, list, explain, config, config_env and config_check as JSON trees.
+ * report/report_text.c makes the text of a report from the same tree, so that both forms always
+ * agree.
  */
 #include "runtime/report.h"
 #include "base/json.h"
@@ -412,8 +413,9 @@ static json_t *report_config_check(const struct ds_accel__config *config,
     return finish(tree, failed);
 }
 
-/* Write the report on the check of a configuration, and clear config. Returns status, which is the
- * result of the check, unless the report cannot be written. */
+/* Write the report on the check of a configuration, and clear config. status: the result of the
+ * check; if it is an error other than ERR_CONFIG, no report is written. Returns status, unless the
+ * report cannot be written. */
 static int32_t write_check(struct ds_accel__config *config, int32_t status,
                            enum ds_accel__config_layer first, uint32_t format, char **text_out)
 {
@@ -573,8 +575,8 @@ static bool is_topo_of_all(ds_accel_t *context, uint32_t report, const char *nam
     return report == DS_ACCEL_REPORT_TOPO && name == NULL && !is_forced(context);
 }
 
-/* Whether the report needs open devices; other reports use the results of the probe in the helper
- * process. */
+/* Whether the report calls functions of plugins, so that ds_accel_detect() starts the chosen plugin
+ * in this process; other reports use the results of the probe in the helper process. */
 static bool opens_devices(uint32_t report)
 {
     return report == DS_ACCEL_REPORT_INFO || report == DS_ACCEL_REPORT_MEMORY ||

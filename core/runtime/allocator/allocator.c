@@ -9,18 +9,19 @@
  *   block     a part of a segment: owned by the program, free, or pending until other streams are
  *             done
  *
- * This file is the whole fast path, which serves a request for the size that was freed last on the
- * stream, and the free of such a block. The fast path takes one lock, which no other stream
- * contends for, and writes no cache line that another stream writes. It calls no function outside
- * this file, except the slow paths for requests that it does not serve.
+ * This file is the whole fast path. It serves the free of a block while the arena's free memory is
+ * as it was right after the block's allocation, and a request for the size that was freed last in
+ * this way. The fast path takes one lock, which no other stream contends for, and writes no cache
+ * line that another stream writes. It calls no function outside this file, except the slow paths
+ * for requests that it does not serve.
  *
  *   allocator_alloc.c     slow path of allocating      allocator_free.c      slow path of freeing
- *   allocator_pending.c   freed, but still used        allocator_marks.c     stream order
+ *   allocator_pending.c   freed blocks still in use    allocator_marks.c     stream order
  *   allocator_lists.c     free blocks of an arena      allocator_index.c     address to block
- *   allocator_stats.c     statistics, exact peaks      allocator_segments.c  from and to the driver
- *   allocator_arena.c     arenas, and the whole        allocator_private.c   private pools
+ *   allocator_stats.c     statistics, exact peaks      allocator_segments.c  the driver's memory
+ *   allocator_arena.c     arenas, create, destroy      allocator_private.c   private pools
  *   allocator_pool.c      threads' pools, captures     allocator_oom.c       texts of failures
- *   allocator_history.c   what happened, snapshots     allocator_debug.c     the mode that checks
+ *   allocator_history.c   history, snapshots           allocator_debug.c     debug mode
  *   allocator_settings.c  settings                     allocator_lock.c      an arena's lock
  *
  * Stream order: a free is a point in the stream that the caller passes. The stream on which the
@@ -30,9 +31,9 @@
  * stream that takes a block of another arena also waits for a mark of that arena's stream.
  *
  * The choice of a free block, and when the driver is called and for how much, follow torch's rules,
- * so that a program needs no more memory here than with torch. This allocator adds only steps for
- * requests that would fail in torch: it reuses memory of destroyed streams and pools, and, after
- * all other steps failed, parts of other streams' memory.
+ * so that a program needs no more memory here than with torch. This allocator adds two steps:
+ * before it calls the driver, it reuses memory of destroyed streams and pools, and for a request
+ * that would fail in torch, it reuses parts of other streams' memory.
  */
 #include "runtime/allocator/allocator.h"
 
@@ -88,7 +89,8 @@ apply(struct ds_accel__figures *figures, uint32_t kind, struct differences by, b
     return true;
 }
 
-/* Return how allocating an undone block again changes the statistics of split free memory. */
+/* Return how allocating an undone block again changes the statistics of split free memory: count
+ * and bytes. Freeing the block makes the opposite change. */
 static inline __attribute__((always_inline)) pair_t split_of(const struct ds_accel__block *block)
 {
     int64_t size = (int64_t)block->size_bytes;

@@ -3,11 +3,11 @@
 /*
  * Declarations shared by the files of the caching allocator; allocator.c explains its structure.
  *
- * Locks are taken in this order: first the allocator's lock; then arena locks; last one of the leaf
- * locks (index, marks, history). A thread that holds the allocator's lock may take several arena
- * locks; a thread that does not hold it takes at most one. No thread waits for a lock while it
- * holds a lock that comes later in this order. No thread requests memory from the driver while it
- * holds any of these locks.
+ * Locks are taken in this order: the lock of debug mode's quarantine; grow_lock; the allocator's
+ * lock; arena locks; one of the leaf locks (index, marks, history). A thread that holds the
+ * allocator's lock may take several arena locks; a thread that does not hold it takes at most one.
+ * No thread waits for a lock while it holds a lock that comes later in this order. While a thread
+ * allocates memory from the driver or maps memory, it holds none of these locks except grow_lock.
  */
 #ifndef DS_ACCEL_RUNTIME_ALLOCATOR_ALLOCATOR_H
 #define DS_ACCEL_RUNTIME_ALLOCATOR_ALLOCATOR_H
@@ -64,7 +64,7 @@ enum {
 };
 #define DS_ACCEL__ALL DS_ACCEL__KIND_COUNT /* small and large segments together */
 
-/* Statistics that every allocation and every free changes; their eight values fill one vector. */
+/* Statistics that an allocation or a free may change. Their eight values fill one cache line. */
 enum ds_accel__lane {
     DS_ACCEL__LANE_ALLOCATION,
     DS_ACCEL__LANE_ACTIVE,
@@ -137,9 +137,9 @@ enum ds_accel__origin {
 /* Reason why a pending block has no marks yet. */
 enum ds_accel__deferred {
     DS_ACCEL__DEFERRED_NOT,
-    /* marks are made after a capture has ended, or when a stream can be queried again */
+    /* marks are made at the end of a capture or at the next trim, if that is possible then */
     DS_ACCEL__DEFERRED_MARKS,
-    DS_ACCEL__DEFERRED_HELD /* the block is in quarantine */
+    DS_ACCEL__DEFERRED_HELD /* the block is in quarantine, or is never reused */
 };
 
 struct ds_accel__arena;
@@ -153,8 +153,8 @@ struct ds_accel__waits {
     struct ds_accel__mark *marks[];
 };
 
-/* Arenas of the streams that use a live block, except the stream that the block was allocated
- * on. */
+/* Arenas of the streams that use a live or deferred block, in addition to the arenas home and
+ * user. */
 struct ds_accel__uses {
     uint32_t count;
     uint32_t capacity;
@@ -275,8 +275,8 @@ struct ds_accel__mark {
     struct ds_accel__mark *next; /* link in the list of spare marks */
     ds_accel_plugin_event_t *event;
     uint64_t arena_id; /* arena whose stream recorded it */
-    /* order among the arena's marks: a mark with a greater number was not recorded before a mark
-     * with a smaller number */
+    /* order in which the arena's marks were recorded; the numbers of two marks that two threads
+     * recorded at the same time may be exchanged */
     uint64_t order;
     uint32_t reference_count;
 };
@@ -322,7 +322,7 @@ struct ds_accel__quarantine;
 #define DS_ACCEL__SPECIAL_POOLS 2u
 #define DS_ACCEL__SPECIAL_MODE 4u
 #define DS_ACCEL__SPECIAL_LAYERS 8u
-#define DS_ACCEL__SPECIAL_GARBAGE 16u /* garbage collection is on, which counts every request */
+#define DS_ACCEL__SPECIAL_GARBAGE 16u /* garbage collection is on, which counts requests */
 
 struct ds_accel__allocator {
     /* Peaks, and totals of arenas that no longer exist; guarded by lock (below). */
@@ -344,8 +344,9 @@ struct ds_accel__allocator {
     bool is_synchronized;   /* the device is synchronous, so that no stream order has to be kept */
     bool has_events;
 
-    /* Outermost lock. Its holder grows or shrinks a segment, so that only one segment changes at a
-     * time. No capture begins while a segment shrinks, or while debug mode reads memory back. */
+    /* Its holder grows a segment, or returns memory to the driver, so that only one segment changes
+     * at a time. No capture begins while a thread returns memory, or while debug mode reads memory
+     * back. */
     pthread_mutex_t grow_lock;
     pthread_mutex_t lock; /* guards all members below, except those of the leaf locks */
     struct ds_accel__arena *arenas;
@@ -355,7 +356,7 @@ struct ds_accel__allocator {
     uint64_t last_arena_id;
     uint64_t asked_bytes; /* bytes of the requests to the driver that have not yet returned */
     uint64_t clock;       /* counts frees that made a segment idle; atomic */
-    /* Number of large requests to the common pools while garbage collection is on; atomic. */
+    /* Number of large requests to the common pool while garbage collection is on; atomic. */
     uint64_t request_count;
     uint64_t limit_bytes; /* limit for reserved bytes; UINT64_MAX: no limit */
     uint32_t arena_count;
@@ -452,14 +453,15 @@ struct ds_accel__block *ds_accel__block_release(struct ds_accel__arena *arena,
 void ds_accel__block_unlink(struct ds_accel__arena *arena, struct ds_accel__block *block,
                             struct ds_accel__change *changes);
 /* Take a free block with space for fit_bytes at that alignment out of its list, and cut it to size;
- * NULL: there is no such block. */
+ * NULL: there is no such block, or memory for a struct ran out. */
 struct ds_accel__block *ds_accel__block_take(struct ds_accel__arena *arena, uint32_t kind,
                                              uint64_t fit_bytes, uint64_t align_bytes,
                                              struct ds_accel__change *changes);
 /*
- * Cut a taken block so that it begins aligned and is no larger than needed. The remainders are put
- * into the free lists; if waits is not NULL they become pending with these waits instead. NULL: out
- * of memory for a struct; the whole block is free or pending again.
+ * Cut a taken block so that it begins aligned. The part after fit_bytes is cut off too, if it is
+ * large enough for a separate block and memory for a struct suffices. The remainders are put into
+ * the free lists; if waits is not NULL they become pending with these waits instead. NULL: out of
+ * memory for the struct of an aligned block; the whole block is free or pending again.
  */
 struct ds_accel__block *ds_accel__block_cut(struct ds_accel__arena *arena,
                                             struct ds_accel__block *block, uint64_t fit_bytes,
@@ -548,12 +550,15 @@ void ds_accel__figures_retire(struct ds_accel__arena *arena);
 
 /* ---- allocator_marks.c ---------------------------------------------------------------------- */
 
-/* Record a mark at the current end of the arena's stream. *mark_out is NULL if the stream has no
- * work to wait for, or if the call waited for the work. The caller holds the allocator's lock, so
- * that the stream is not destroyed. */
+/* Record a mark at the current end of the arena's stream. If the stream was destroyed, return the
+ * mark of the end of its work. *mark_out is NULL if there is nothing to wait for: the device is
+ * synchronous, the destroyed stream has no mark, or no event could be recorded and the call waited
+ * on the host instead. The caller holds the allocator's lock, so that the stream is not
+ * destroyed. */
 int32_t ds_accel__mark_record(struct ds_accel__arena *arena, struct ds_accel__mark **mark_out);
 void ds_accel__mark_put(struct ds_accel__allocator *allocator, struct ds_accel__mark *mark);
-/* Make the arena's stream wait for the mark, on the device. mark NULL: do nothing. */
+/* Make the arena's stream wait for the mark, on the device. If the stream cannot wait, wait on the
+ * host. Does nothing if mark is NULL or a mark of the same stream. */
 int32_t ds_accel__mark_wait(struct ds_accel__arena *arena, struct ds_accel__mark *mark);
 int32_t ds_accel__mark_synchronize(struct ds_accel__allocator *allocator,
                                    struct ds_accel__mark *mark);
@@ -567,8 +572,9 @@ bool ds_accel__waits_are_done(struct ds_accel__allocator *allocator, struct ds_a
                               struct ds_accel__busy *busy);
 int32_t ds_accel__waits_synchronize(struct ds_accel__allocator *allocator,
                                     struct ds_accel__waits *waits);
-/* Make marks for all streams that use the block, except the stream of its home arena. *waits_out is
- * NULL if no mark is needed. */
+/* Make marks for all streams that use the block, and for the stream of arena freeing (NULL: none),
+ * except the stream of the block's home arena. *waits_out is NULL if no mark is needed. If memory
+ * for the marks is exhausted, wait on the host instead. The caller holds the allocator's lock. */
 int32_t ds_accel__waits_make(struct ds_accel__block *block, struct ds_accel__arena *freeing,
                              struct ds_accel__waits **waits_out);
 int32_t ds_accel__uses_add(struct ds_accel__block *block, struct ds_accel__arena *arena);
@@ -580,21 +586,24 @@ void ds_accel__marks_destroy(struct ds_accel__allocator *allocator);
 /*
  * Add a segment to the arena, or grow one of its segments, and return a taken block of the segment,
  * cut to size. The caller holds no lock; on success the function returns with the arena's lock
- * held. ERR_NO_MEMORY also if the limit would be exceeded.
+ * held. NOT_READY: the arena has new memory, but memory for a block's struct ran out. ERR_NO_MEMORY
+ * also if the limit would be exceeded.
  */
 int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
                                  uint64_t align_bytes, bool may_grow,
                                  struct ds_accel__change *changes,
                                  struct ds_accel__block **block_out);
 /* Move a free segment with space for fit_bytes to this arena from an arena whose stream or pool was
- * destroyed. On the device, the stream of this arena waits for the work of the other arena. The
+ * destroyed. On the device, the stream of this arena waits for the work of the other arena. False:
+ * no segment was moved. An arena of a capturing stream or of a private pool gets no segment. The
  * caller holds no lock. */
 bool ds_accel__segment_steal(struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
                              uint64_t align_bytes);
 /*
- * Release segments that are free as a whole to the driver, the longest idle first, until at most
- * keep_bytes are reserved or at least enough_bytes were released. Returns the number of released
- * bytes. The caller holds no lock.
+ * Release segments that are free as a whole to the driver, the longest idle first, and then unmap
+ * free pages of growable segments, until at most keep_bytes are reserved or at least enough_bytes
+ * were released. Returns the number of released bytes; 0 while a stream captures. The caller holds
+ * no lock.
  */
 uint64_t ds_accel__segments_release(struct ds_accel__allocator *allocator, uint64_t keep_bytes,
                                     uint64_t enough_bytes);
@@ -609,17 +618,19 @@ bool ds_accel__segments_release_oversize(struct ds_accel__arena *arena, uint64_t
  * those that became free at or before the average request number (idle_request). Repeat this until
  * enough_bytes are released or no such segment is left. The caller holds no lock. */
 void ds_accel__segments_collect(struct ds_accel__allocator *allocator, uint64_t enough_bytes);
-/* Free the pending blocks of all arenas whose marks are reached. The caller holds no lock. */
+/* Free the pending blocks whose marks are reached, in all arenas except those of capturing streams
+ * and of private pools in use. The caller holds no lock. */
 void ds_accel__pending_settle(struct ds_accel__allocator *allocator);
 /* If more than keep_bytes are reserved, wait for the pending blocks that prevent free memory from
- * merging, or a segment from being released. Does nothing while a stream captures. The caller holds
- * no lock. */
+ * merging, or a segment or a page from being released, and free them. Does nothing while a stream
+ * captures. The caller holds no lock. */
 void ds_accel__pending_finish(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
-/* Return an unused segment, which is in no arena, to the driver. The caller holds no lock. */
+/* Return an unused segment, which is in no arena, to the driver. The caller holds no lock except
+ * grow_lock. */
 int32_t ds_accel__segment_destroy(struct ds_accel__allocator *allocator,
                                   struct ds_accel__segment *segment);
-/* Remove the segment and its only block, which is taken, from the arena. The caller holds the
- * arena's lock. */
+/* Remove the segment from the arena's list of segments, but not its blocks from other lists of the
+ * arena. The caller holds the arena's lock, or destroys the allocator. */
 void ds_accel__segment_unlink(struct ds_accel__arena *arena, struct ds_accel__segment *segment);
 /* Return how many bytes ds_accel__segments_release() could release. The caller holds the
  * allocator's lock and all arena locks. */
@@ -640,8 +651,8 @@ int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__
  * being reused yet. */
 void ds_accel__free_to_hold(struct ds_accel__block *block);
 /*
- * Defer freeing a taken block until marks can be recorded, that is, until a capture has ended or
- * the streams can be queried again. The caller holds no lock.
+ * Defer freeing a taken block until marks can be recorded: ds_accel__deferred_settle() tries again
+ * at the end of each capture and at each trim. The caller holds no lock.
  */
 void ds_accel__block_defer(struct ds_accel__block *block, struct ds_accel__arena *freeing);
 /* Forget the other streams that use the block: from now on it counts as used only by the stream of
@@ -669,8 +680,10 @@ int32_t ds_accel__debug_init(struct ds_accel__allocator *allocator);
 void ds_accel__debug_destroy(struct ds_accel__allocator *allocator);
 /* Fill the memory and the red zone of a block that becomes live. */
 void ds_accel__debug_allocated(struct ds_accel__block *block);
-/* Check a taken block and put it into quarantine. The caller holds no lock. ERR_INVALID: memory was
- * overwritten; the block is freed even then. */
+/* Check a taken block and put it into quarantine. If the streams that use the block cannot be
+ * waited for, free it unchecked, in stream order. The caller holds no lock. ERR_INVALID: memory of
+ * this block, or of a block that left the quarantine, was overwritten; the block is freed even
+ * then. ERR_NO_MEMORY: the block will not be reused. */
 int32_t ds_accel__debug_free(struct ds_accel__block *block, struct ds_accel__arena *freeing);
 /* Release blocks from quarantine until at most keep_bytes are in it. ERR_INVALID: a block was
  * overwritten. */
@@ -678,8 +691,9 @@ int32_t ds_accel__debug_flush(struct ds_accel__allocator *allocator, uint64_t ke
 
 /* ---- allocator_arena.c ---------------------------------------------------------------------- */
 
-/* Make an arena for a stream, in the common pool (owner NULL) or in a private pool. The caller
- * holds the allocator's lock. NULL: out of memory. */
+/* Make an arena for a stream, in the common pool (owner NULL) or in a private pool. common: the
+ * stream's arena in the common pool; NULL: make that arena. The caller holds the allocator's lock.
+ * NULL: out of memory. */
 struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocator,
                                              ds_accel_plugin_stream_t *stream,
                                              const struct ds_accel__arena *common,
@@ -694,8 +708,8 @@ void ds_accel__private_shrink(struct ds_accel__allocator *allocator,
 /* ---- allocator_pool.c ----------------------------------------------------------------------- */
 
 /* Return the arena for an allocation on the stream of this common arena: in the pool of the
- * stream's capture, in the thread's pool or in the common pool. The arena serves no other stream
- * until ds_accel__arena_leave(). */
+ * stream's capture, in the thread's pool or in the common pool. NULL: out of memory. The arena
+ * serves no other stream until ds_accel__arena_leave(). */
 struct ds_accel__arena *ds_accel__arena_choose(struct ds_accel__arena *common);
 void ds_accel__arena_leave(const struct ds_accel__arena *common, struct ds_accel__arena *arena);
 

@@ -126,7 +126,7 @@ static void give(const struct request *request, struct ds_accel__block *block,
 }
 
 /* Take a free block of the requesting arena, or else a pending block. Pending blocks whose marks
- * are reached become free first. NULL: no block fits. */
+ * are reached become free first. NULL: no block fits, or memory for a struct ran out. */
 static struct ds_accel__block *take_own(const struct request *request)
 {
     struct ds_accel__arena *arena = request->arena;
@@ -167,8 +167,8 @@ static int32_t obtain(const struct request *request, bool may_grow,
     return status;
 }
 
-/* Take a free or pending block of the given kind from the arena victim. NULL: no block fits. The
- * caller holds the allocator's lock and all arena locks. */
+/* Take a free or pending block of the given kind from the arena victim. NULL: no block fits, or
+ * memory for a struct ran out. The caller holds the allocator's lock and all arena locks. */
 static struct ds_accel__block *take_from(const struct request *request,
                                          struct ds_accel__arena *victim, uint32_t kind,
                                          struct ds_accel__change *changes)
@@ -202,10 +202,11 @@ static void put_back(struct ds_accel__arena *victim, struct ds_accel__block *blo
 }
 
 /*
- * Take a block of either kind (small or large) from any arena: first use of the other kind in the
- * requesting arena, and of other arenas at all. Arenas of capturing streams and of private pools
- * neither provide nor receive such blocks. After this step only the program's callback remains. A
- * block taken from another arena still belongs to that arena: freeing the block returns it there.
+ * Take a block of either kind (small or large) from any arena. All earlier steps use only blocks of
+ * the request's kind in the requesting arena, and segments of destroyed streams and pools. Arenas
+ * of capturing streams and of private pools neither provide nor receive such blocks. After this
+ * step only the program's callback remains. A block taken from another arena still belongs to that
+ * arena: freeing the block returns it there.
  */
 static struct ds_accel__block *take_anywhere(const struct request *request)
 {
@@ -255,8 +256,8 @@ static struct ds_accel__block *take_anywhere(const struct request *request)
     return block;
 }
 
-/* If the reserved memory exceeds the fraction gc_threshold of the limit, release segments that have
- * been idle for long. */
+/* In mode "caching", if the reserved memory exceeds the fraction gc_threshold of the limit, release
+ * segments that have been idle for long. */
 static void collect_garbage(const struct request *request)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -276,9 +277,9 @@ static void collect_garbage(const struct request *request)
     }
 }
 
-/* Count a large request: the age of an idle segment is the number of large requests since it became
- * free. Pending blocks whose marks are reached become free first: if this makes their segments
- * idle, the age of these segments begins with this request. */
+/* Count a large request to the common pool: the age of an idle segment is the number of these
+ * requests since the segment became free. Pending blocks whose marks are reached become free first:
+ * if this makes their segments idle, the age of these segments begins with this request. */
 static void count_request(const struct request *request)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -289,7 +290,8 @@ static void count_request(const struct request *request)
     }
 }
 
-/* Try the arena's own memory, then segments of destroyed streams and pools, then the driver. */
+/* Try the arena's own memory, then segments of destroyed streams and pools, then, after garbage
+ * collection, the driver. In mode "off", try only the driver. */
 static int32_t try_all(const struct request *request, struct ds_accel__block **block_out)
 {
     bool is_caching = request->arena->allocator->options.mode != DS_ACCEL__ALLOCATOR_OFF;
@@ -312,7 +314,8 @@ static int32_t try_all(const struct request *request, struct ds_accel__block **b
 
 /* Release memory and try again. As in torch, first release the blocks that are not split because of
  * max_split_bytes, then all cached memory; the latter is counted in retry_count. If that does not
- * help, take free or pending memory of any arena. */
+ * help, allocate a separate segment where segments are growable, and at last take free or pending
+ * memory of any arena. While a stream captures, only this last step is possible. */
 static int32_t try_harder(const struct request *request, struct ds_accel__block **block_out)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;

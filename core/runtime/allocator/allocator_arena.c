@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Arenas, and operations on a whole allocator: trim, limit, inspect, verify, create and destroy. An
- * arena is created with its stream. After the stream was destroyed and the arena's memory was
- * released, the arena is reused for another stream.
+ * Arenas, and operations on a whole allocator: trim, limit, inspect, create and destroy. An arena
+ * is created when its stream first uses the common pool or a private pool. After the stream or the
+ * pool was destroyed and the arena's memory was released, the arena is reused for another stream.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -40,8 +40,8 @@ static bool is_over(const struct ds_accel__arena *arena)
            __atomic_load_n(&arena->use_count, __ATOMIC_RELAXED) == 0;
 }
 
-/* Make the arenas of destroyed streams that have no memory left available for reuse. The caller
- * holds the allocator's lock. */
+/* Move the arenas of destroyed streams and pools that have no memory left to the list of spare
+ * arenas. The caller holds the allocator's lock. */
 static void collect_arenas(struct ds_accel__allocator *allocator)
 {
     struct ds_accel__arena **place = &allocator->arenas;
@@ -131,8 +131,9 @@ void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena)
 
     pthread_mutex_lock(&allocator->lock);
     if (arena->is_capturing || ds_accel__mark_record(arena, &mark) < 0) {
-        /* Without a mark nothing waits for the stream's work: destroying the stream waits for it,
-         * if the runtime can wait. */
+        /* The stream captures, or no event can be recorded and a wait for the stream failed.
+         * Without a mark, a later user of the arena's memory does not wait for the stream's
+         * work. */
         mark = NULL;
     }
     for (struct ds_accel__arena *each = allocator->arenas; each != NULL; each = each->next) {
@@ -249,7 +250,7 @@ uint64_t ds_accel__allocator_available(struct ds_accel__allocator *allocator, ui
     return (device_bytes < room ? device_bytes : room) + idle;
 }
 
-/* Read the backend's capabilities. */
+/* Read the capabilities of the backend and of the device. */
 static void learn(struct ds_accel__allocator *allocator)
 {
     const struct ds_accel_plugin *table = allocator->table;

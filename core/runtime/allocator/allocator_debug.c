@@ -7,9 +7,9 @@
  * stays in a quarantine of limited size, and is checked when it leaves the quarantine.
  *
  * A check requires that the streams are idle, so a call may wait in this mode that does not wait in
- * the other modes. Memory of capturing streams is neither filled nor checked, because both
- * operations would become part of the graph. Memory of backends that cannot fill or copy is not
- * filled or checked either.
+ * the other modes. Memory of capturing streams is not filled, because the fill would become part of
+ * the graph. While any stream captures, nothing is checked, because waiting or reading would break
+ * the capture. Memory of backends that cannot fill or copy is not filled or checked either.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -77,8 +77,8 @@ static bool finish(struct ds_accel__arena *arena)
     return is_done;
 }
 
-/* Return the offset of the first byte that differs from value; size_bytes if no byte differs, or if
- * the memory can't be read. */
+/* Return the offset of the first byte that differs from value; size_bytes if no byte differs, if
+ * the memory can't be read, or if out of host memory. */
 static uint64_t compare(const struct ds_accel__allocator *allocator, uint64_t address,
                         uint64_t size_bytes, unsigned char value)
 {

@@ -4,8 +4,9 @@
  * The history of memory operations, and snapshots of the current memory.
  *
  * The history is a ring of the latest entries. Each distinct call stack is stored once, as
- * addresses; the names of the functions are looked up only when a snapshot is made. The layout of a
- * snapshot is that of PyTorch, so that memory viewers for PyTorch can read it.
+ * addresses; the names of the functions are looked up only when a snapshot or an error message is
+ * made. The layout of a snapshot is that of PyTorch, so that memory viewers for PyTorch can read
+ * it.
  */
 #include "base/clock.h"
 #include "base/json.h"
@@ -58,7 +59,8 @@ static const char *const action_names[] = {"alloc",         "free_requested", "f
 
 /* ---- recording ------------------------------------------------------------------------------ */
 
-/* Make space for one more stack, by doubling the array. The caller holds history->lock. */
+/* Make space for one more stack: double the array if it is full. False: out of memory, or
+ * STACK_LIMIT is reached. The caller holds history->lock. */
 static bool grow_stacks(struct ds_accel__history *history)
 {
     uint32_t capacity = history->stack_capacity == 0 ? 64 : history->stack_capacity * 2;
@@ -166,8 +168,8 @@ void ds_accel__history_destroy(struct ds_accel__allocator *allocator)
     }
 }
 
-/* Create the history; the struct stays until the allocator is destroyed. The caller holds the
- * allocator's lock. */
+/* Return the history, created on first use; NULL: out of memory. The struct stays until the
+ * allocator is destroyed. The caller holds the allocator's lock. */
 static struct ds_accel__history *make_history(struct ds_accel__allocator *allocator)
 {
     if (allocator->history == NULL) {
@@ -228,7 +230,9 @@ static json_t *integer(uint64_t value)
     return json_integer((json_int_t)value);
 }
 
-/* Make the tree of one frame: function, file and line as far as the dynamic linker reports them. */
+/* Make the tree of one frame. Its name is the function's name, or the offset in the object file if
+ * the dynamic linker does not report a function; its filename is the object file. Its line is 0,
+ * because the dynamic linker does not report lines. */
 static json_t *frame_tree(void *address)
 {
     Dl_info info = {0};

@@ -5,12 +5,13 @@
  * free learns from the block which arena's lock it must take, so it searches for the block without
  * a lock. This is correct because:
  *
- *  - The entry of a live block does not move within its table, and a thread that holds the pointer
- *    received it after the entry was written: its search finds the entry.
- *  - Tables and blocks are never freed before the allocator, so a late search reads old contents,
- *    not foreign memory. The caller checks the result under the arena's lock.
- *  - A search that finds nothing is repeated with the lock. This happens only for an invalid
- *    address, or while another thread rewrites a table in place.
+ * - Unless a table is rewritten in place, the entry of a live block does not move within its table.
+ * A thread that holds the pointer received it after the entry was written: its search finds the
+ * entry. - Tables and blocks are never freed before the allocator, so a late search reads old
+ * contents, not foreign memory. The caller checks the result under the arena's lock. - A search
+ * that finds nothing is repeated with the lock. This happens only for an invalid address, while
+ * another thread rewrites a table in place, or if the block's entry is more than 15 places after
+ * the place that its hash selects.
  *
  * Rewriting the table in place removes tombstones of removed entries; a table that is too full is
  * replaced by a table of twice the size. All tables together are therefore smaller than twice the

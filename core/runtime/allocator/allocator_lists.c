@@ -454,7 +454,8 @@ static bool is_suitable(const struct ds_accel__arena *arena, const struct ds_acc
     return fit_bytes >= limit && block->size_bytes - fit_bytes < options->medium_segment_bytes;
 }
 
-/* Return the tree of the next class that is not empty, beginning with the given class. */
+/* Find the next class that is not empty, beginning with the given class. Return its tree, and its
+ * position in *level and *sublevel; NULL: there is none. */
 static struct ds_accel__block *next_class(const struct ds_accel__lists *lists, uint32_t *level,
                                           uint32_t *sublevel)
 {
@@ -478,7 +479,8 @@ static struct ds_accel__block *next_class(const struct ds_accel__lists *lists, u
     return lists->roots[*level][*sublevel];
 }
 
-/* Return the first block at or after this size and address, ordered by size, then by address. */
+/* Return the first block at or after this size and address, ordered by size, then by address; NULL:
+ * there is none. */
 static struct ds_accel__block *find_next(const struct ds_accel__lists *lists, uint64_t size_bytes,
                                          uint64_t address)
 {
@@ -518,9 +520,9 @@ static uint64_t reach_of(const struct ds_accel__block *block)
                 : 0);
 }
 
-/* Return the free block to use for a request; NULL: none. Among blocks of growable segments, the
- * block that can reach the smallest size by growing is chosen, so a block with much unmapped memory
- * after it is used last. */
+/* Return the free block to use for a request; NULL: none. The first block that fits is chosen, but
+ * while it is in a growable segment and the next block that fits can grow to a smaller size, the
+ * search goes on with that block. So a block with much unmapped memory after it is used late. */
 static struct ds_accel__block *search(const struct ds_accel__arena *arena, uint32_t kind,
                                       uint64_t fit_bytes, uint64_t align_bytes)
 {

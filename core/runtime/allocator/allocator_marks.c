@@ -9,7 +9,7 @@
  * may reuse for another stream. An arena whose stream was destroyed has one mark for the end of the
  * stream's work, which is used instead of new marks. The allocator records no marks and queues no
  * waits on a capturing stream, because they would become part of the graph. Blocks that need a mark
- * are deferred until the capture has ended.
+ * of a capturing stream are deferred until the capture has ended.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -25,8 +25,8 @@ static int32_t finish(int32_t status, const struct ds_accel_error *error)
 
 /* ---- waiting on the host -------------------------------------------------------------------- */
 
-/* Wait on the host for all work of the arena's stream. If the runtime has no function to wait,
- * return DS_ACCEL_OK. */
+/* Wait on the host for all work of the arena's stream, or of the device if the runtime cannot wait
+ * for one stream. If the runtime has no function to wait, return DS_ACCEL_OK. */
 static int32_t synchronize(struct ds_accel__arena *arena)
 {
     struct ds_accel__allocator *allocator = arena->allocator;

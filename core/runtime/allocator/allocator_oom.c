@@ -12,8 +12,8 @@
 #include <stdio.h>
 
 /* Add the sizes of an arena to the facts. Free memory counts as elsewhere_bytes if the arena's pool
- * is not the pool of asker, the requesting arena. The caller holds the allocator's lock and all
- * arena locks. */
+ * is not the pool of asker, the requesting arena; otherwise only the largest free block is noted.
+ * The caller holds the allocator's lock and all arena locks. */
 static void read_arena(const struct ds_accel__arena *arena, const struct ds_accel__arena *asker,
                        struct ds_accel__oom_facts *facts)
 {

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Blocks that were freed while other streams may still use them. Such a block is *pending* until
- * the marks of these streams are reached. While no marks can be made, because a stream captures or
- * a query failed, the block is also *deferred*. A block in quarantine (allocator_debug.c) is
- * deferred too.
+ * the marks of these streams are reached. While no marks can be made, because a stream captures, or
+ * because no event can be recorded and a wait for the stream failed, the block is also *deferred*.
+ * A block in quarantine (allocator_debug.c) is deferred too.
  */
 #include "runtime/allocator/allocator.h"
 

@@ -133,7 +133,9 @@ void ds_accel__arena_leave(const struct ds_accel__arena *common, struct ds_accel
     }
 }
 
-/* Set or clear the capture pool of a stream's arenas. The caller holds the allocator's lock. */
+/* Set the pool that the stream's capture allocates from, and mark all arenas of the stream as
+ * capturing; pool NULL: clear both. arena: the stream's arena in the common pool. The caller holds
+ * the allocator's lock. */
 static void set_capturing(struct ds_accel__arena *arena, struct ds_accel__private *pool)
 {
     struct ds_accel__allocator *allocator = arena->allocator;

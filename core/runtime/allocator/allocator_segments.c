@@ -12,7 +12,7 @@
  * without memory is a block too, in the state "unmapped". A request that no free block can serve
  * maps memory at the lowest unmapped block that is large enough together with the free blocks
  * beside it. A release unmaps the pages that are entirely within a free block, anywhere in the
- * segment. Only the holder of grow_lock creates or changes unmapped blocks, so this thread may read
+ * segment. Only the holder of grow_lock creates or changes unmapped blocks, so the holder may read
  * them without the arena's lock.
  */
 #include "base/text.h"
@@ -126,7 +126,8 @@ static uint64_t page_size(const struct ds_accel__allocator *allocator, uint32_t 
 }
 
 /* Make a growable segment: reserve a range of addresses, without memory, as long as the device's
- * total memory plus an eighth. NULL: the range cannot be reserved. */
+ * total memory plus an eighth. NULL: the range cannot be reserved, the device's memory size is
+ * unknown, or out of memory. */
 static struct ds_accel__segment *reserve(struct ds_accel__allocator *allocator, uint32_t kind)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
@@ -252,7 +253,7 @@ static int32_t allocate(struct ds_accel__allocator *allocator, uint32_t kind, ui
 }
 
 /* Add the first block of a segment: it covers the whole segment and is in state TAKEN. NULL: out of
- * memory. The caller holds the locks of the allocator and of the arena. */
+ * memory. The caller holds the arena's lock. */
 static struct ds_accel__block *append(struct ds_accel__arena *arena,
                                       struct ds_accel__segment *segment, uint64_t address,
                                       uint64_t size_bytes)
@@ -377,7 +378,8 @@ static bool find_gap(const struct ds_accel__arena *arena, uint32_t kind, uint64_
     return gap->block != NULL;
 }
 
-/* Add a growable segment, entirely unmapped, to the arena. */
+/* Add a growable segment, entirely unmapped, to the arena. False: no range can be reserved, or out
+ * of memory. The caller holds grow_lock. */
 static bool add_range(struct ds_accel__arena *arena, uint32_t kind)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -420,8 +422,9 @@ static void drop_unmapped(struct ds_accel__arena *arena, struct ds_accel__segmen
 }
 
 /*
- * Merge a gap that has just been mapped with the free blocks beside it. The caller holds only
- * grow_lock; on success the function returns with the arena's lock held too.
+ * Merge a gap that has just been mapped with the free blocks beside it. ERR_NO_MEMORY: the gap's
+ * block does not change, and the caller unmaps the memory. The caller holds only grow_lock; on
+ * success the function returns with the arena's lock held too.
  */
 static int32_t adopt(struct ds_accel__arena *arena, const struct gap *gap,
                      struct ds_accel__change *changes, struct ds_accel__block **block_out)
@@ -461,7 +464,8 @@ static int32_t adopt(struct ds_accel__arena *arena, const struct gap *gap,
 }
 
 /* Map memory into the gap and merge it with the free blocks beside it into one larger free block.
- * The caller holds grow_lock; on success the function returns with the arena's lock held too. */
+ * On failure, a segment without any memory is released. The caller holds grow_lock; on success the
+ * function returns with the arena's lock held too. */
 static int32_t grow(struct ds_accel__arena *arena, const struct gap *gap,
                     struct ds_accel__change *changes, struct ds_accel__block **block_out)
 {
@@ -502,7 +506,8 @@ static struct ds_accel__block *take_grown(struct ds_accel__arena *arena,
     return ds_accel__block_cut(arena, block, fit_bytes, align_bytes, NULL, changes);
 }
 
-/* Serve a request by growing a segment. ERR_UNSUPPORTED: no range can be reserved. */
+/* Serve a request by growing a segment. On success the function returns with the arena's lock held.
+ * ERR_UNSUPPORTED: no range can be reserved, or a new range is too small. */
 static int32_t obtain_grown(struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
                             uint64_t align_bytes, struct ds_accel__change *changes,
                             struct ds_accel__block **block_out)
@@ -556,8 +561,7 @@ int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, u
     if (status == DS_ACCEL_ERR_UNSUPPORTED) {
         status = obtain_plain(arena, kind, fit_bytes, align_bytes, changes, block_out);
     }
-    /* the arena got memory, but another thread took it, or a block's struct could not be
-     * allocated */
+    /* the arena has the new memory, but memory for a block's struct ran out */
     if (status >= 0 && *block_out == NULL) {
         ds_accel__figures_finish(arena, changes, NULL, DS_ACCEL__BLOCK_FREE);
         memset(changes, 0, DS_ACCEL__KIND_COUNT * sizeof(*changes));
@@ -568,8 +572,8 @@ int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, u
 
 /* ---- returning memory to the driver --------------------------------------------------------- */
 
-/* Whether the arena's cached memory may be released, or moved to another arena: no stream captures
- * into the arena, and its private pool, if any, was destroyed. The caller holds the allocator's
+/* Whether the arena's cached memory may be released, or moved to another arena: the arena's stream
+ * does not capture, and its private pool, if any, was destroyed. The caller holds the allocator's
  * lock and all arena locks. */
 static bool is_open(const struct ds_accel__arena *arena)
 {
@@ -582,8 +586,8 @@ static bool is_idle(const struct ds_accel__segment *segment)
            segment->first == segment->last && segment->first->state == DS_ACCEL__BLOCK_FREE;
 }
 
-/* Move undone blocks, and pending blocks whose marks are reached, to the free lists. The caller
- * holds the allocator's lock and all arena locks. */
+/* Move undone blocks, and pending blocks whose marks are reached, to the free lists, in the arenas
+ * that is_open() accepts. The caller holds the allocator's lock and all arena locks. */
 static void settle_all(struct ds_accel__allocator *allocator)
 {
     struct ds_accel__busy busy;
@@ -601,8 +605,9 @@ static void settle_all(struct ds_accel__allocator *allocator)
     }
 }
 
-/* If more than *keep_bytes are reserved, return the segment that has been idle the longest; else
- * NULL. The caller holds the allocator's lock and all arena locks. */
+/* If more than *keep_bytes are reserved, return the segment that has been idle the longest; NULL:
+ * at most *keep_bytes are reserved, or no segment is idle. The caller holds the allocator's lock
+ * and all arena locks. */
 static struct ds_accel__segment *find_oldest(struct ds_accel__allocator *allocator,
                                              const void *keep_bytes)
 {
@@ -864,9 +869,9 @@ static uint64_t release_found(struct ds_accel__allocator *allocator, find_idle_t
     return size_bytes;
 }
 
-/* Prepare a release: move all memory that is no longer used to the free lists. False: a stream
- * captures, and no memory may be released, because the driver's free function may wait for the
- * device and break the capture. The caller holds grow_lock. */
+/* Prepare a release: move memory that is no longer used to the free lists (settle_all()). False: a
+ * stream captures, and no memory may be released, because the driver's free function may wait for
+ * the device and break the capture. The caller holds grow_lock. */
 static bool begin_release(struct ds_accel__allocator *allocator)
 {
     bool is_captured;
@@ -1084,8 +1089,8 @@ static struct ds_accel__segment *find_garbage(struct ds_accel__allocator *alloca
     return NULL;
 }
 
-/* Compute the average request number at which garbage segments became free; false: there are no
- * such segments. The caller holds no lock. */
+/* Compute the average request number at which the segments that is_garbage() accepts became free;
+ * false: there are no such segments. The caller holds grow_lock. */
 static bool average_request(struct ds_accel__allocator *allocator, double *since_out)
 {
     double sum = 0;

@@ -444,8 +444,8 @@ static void add_block(const struct ds_accel__block *block, struct ds_accel__lane
     lanes->lane[DS_ACCEL__LANE_OVERSIZE] += is_live && block->is_oversize;
 }
 
-/* Compare the arena's statistics with sums over its blocks. False: they differ, or a value exceeds
- * its limit; problem describes the difference. */
+/* Compare the arena's statistics with sums over its blocks. False: they differ, a value exceeds its
+ * limit, or the blocks of a segment do not follow each other; problem describes the defect. */
 static bool figures_agree(const struct ds_accel__arena *arena, char *problem, size_t problem_size)
 {
     struct ds_accel__lanes found[DS_ACCEL__KIND_COUNT + 1];
