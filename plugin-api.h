@@ -14,8 +14,8 @@
  *    other side's struct_size (ds_accel_write() does this); members that the filling side does not
  *    know stay zero, and zero means "not known" unless the comment on the member says otherwise.
  *  - A function returns 0 (DS_ACCEL_OK), a negative error or a positive "not yet". A function
- *    writes its outputs only when it returns DS_ACCEL_OK. `error` is never NULL; fill it before
- *    returning a negative code.
+ *    writes its outputs only when it returns DS_ACCEL_OK; only needed_out is also written with
+ *    ERR_LIMIT. `error` is never NULL; fill it before returning a negative code.
  *  - A function that the plugin lacks is NULL in the table. The host calls its own stub instead,
  *    which returns DS_ACCEL_ERR_UNSUPPORTED, so neither side tests for NULL.
  *  - Strings are UTF-8. The plugin creates and frees handles. Neither side frees memory that the
@@ -399,8 +399,9 @@ struct ds_accel_backend_info {
 #define DS_ACCEL_IDENTITY_PARTITION 16u
 
 /**
- * The identity of a device, read without opening or waking the device. Integers and uuid hold a
- * value only if their bit in `valid` is set; zero is a value.
+ * The identity of a device, read without opening or waking the device. vendor_index, numa_node,
+ * parent_index, uuid and the numbers of a partition hold a value only if their bit in `valid` is
+ * set; zero is a value of these members.
  */
 struct ds_accel_device_identity {
     uint32_t struct_size;
@@ -464,7 +465,10 @@ struct ds_accel_memory_info {
 #define DS_ACCEL_STATS_COUNTS 4u    /**< alloc_count, free_count, out_of_memory_count */
 #define DS_ACCEL_STATS_RETRIES 8u   /**< alloc_retry_count */
 
-/** Running totals since the device was opened; peaks since the last reset. */
+/**
+ * Bytes at the time of the call, their peaks since the last reset, and counts since the device was
+ * opened.
+ */
 struct ds_accel_memory_stats {
     uint32_t struct_size;
     uint32_t valid;           /**< DS_ACCEL_STATS_*: the members that are known; zero is a value */
@@ -1203,7 +1207,10 @@ struct ds_accel_plugin {
     int32_t (*ipc_event_open)(ds_accel_plugin_device_t *device, const void *handle,
                               uint32_t handle_bytes, ds_accel_plugin_event_t **event_out,
                               struct ds_accel_error *error);
-    /** Export device memory as a dma-buf. The caller closes *fd_out. */
+    /**
+     * Export device memory as a dma-buf. The caller closes *fd_out. *offset_bytes_out is the offset
+     * of @p pointer in the dma-buf.
+     */
     int32_t (*dmabuf_export)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                              uint32_t flags, int32_t *fd_out, uint64_t *offset_bytes_out,
                              struct ds_accel_error *error);
@@ -1287,8 +1294,8 @@ struct ds_accel_plugin {
     /**
      * Return the vendor's handle, borrowed, as an integer wide enough for a pointer. @p kind
      * (DS_ACCEL_NATIVE_*) selects the type of @p object: ds_accel_plugin_device_t * (also for
-     * CONTEXT), stream, event or a device address. *offset_bytes_out is the address's offset in a
-     * MEMORY object, else 0.
+     * CONTEXT), a stream, event, graph or executable graph of this plugin, or, for MEMORY, a device
+     * address. *offset_bytes_out is the address's offset in a MEMORY object, else 0.
      */
     int32_t (*native_get)(ds_accel_plugin_device_t *device, uint32_t kind,
                           const DS_ACCEL_OBJECT_ *object, uint64_t *native_out,
@@ -1457,7 +1464,10 @@ struct ds_accel_note {
  */
 DS_ACCEL_INLINE void ds_accel_write(void *destination, const void *source, uint32_t source_size);
 
-/** Do the same for element @p position of an array whose elements are @p stride_bytes apart. */
+/**
+ * Do the same for element @p position of an array whose elements are @p stride_bytes apart. The
+ * element's struct_size becomes @p stride_bytes. With a stride below 4 bytes nothing is written.
+ */
 DS_ACCEL_INLINE void ds_accel_write_element(void *array, uint32_t stride_bytes, uint32_t position,
                                             const void *source, uint32_t source_size);
 

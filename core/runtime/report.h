@@ -22,7 +22,7 @@ struct ds_accel__report_tools {
     char *(*write)(uint32_t report, json_t *tree, uint32_t format);
 };
 
-/* Set by report/report_tools.c. */
+/* Set by report/report_tools.c; NULL while libds_accel_tools.so is not loaded. */
 DS_ACCEL__PRIVATE extern const struct ds_accel__report_tools *ds_accel__report_tools;
 
 /* Reports that have their own public functions instead of ds_accel_report(). */
@@ -35,7 +35,8 @@ DS_ACCEL__PRIVATE extern const struct ds_accel__report_tools *ds_accel__report_t
 DS_ACCEL__PRIVATE int32_t ds_accel__report_tree(ds_accel_t *context, uint32_t report,
                                                 const char *name, uint32_t format,
                                                 json_t **tree_out);
-/* Write a tree as JSON or text; the call takes the reference to the tree. */
+/* Write a tree as JSON, or, with libds_accel_tools.so, as text or as a picture. The call takes the
+ * reference to the tree, also on failure; a tree that is NULL is reported as ERR_NO_MEMORY. */
 DS_ACCEL__PRIVATE int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format,
                                                  char **text_out);
 

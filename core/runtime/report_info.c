@@ -32,14 +32,15 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
         memset(&facts->info, 0, sizeof(facts->info));
     }
     if (instance == NULL && candidate != NULL && candidate->start.is_done != 0) {
-        facts->info = candidate->start.info; /* reported by the probe in the helper process */
+        facts->info = candidate->start.info; /* reported at an earlier start of the plugin */
     }
     ds_accel__sanitize(facts->info.communication_backend,
                        sizeof(facts->info.communication_backend));
     ds_accel__sanitize(facts->info.compile_backend, sizeof(facts->info.compile_backend));
 }
 
-/* Return the plugin's functions, or NULL if the backend is not available. */
+/* Return the plugin's functions, or NULL if the plugin has no instance, because the backend is not
+ * available or could not be started. */
 static const struct ds_accel_plugin *table_of(const struct ds_accel__facts *facts)
 {
     return facts->candidate != NULL && facts->instance != NULL ? &facts->candidate->table : NULL;
@@ -77,8 +78,8 @@ static json_t *number_or_null(bool known, uint64_t value)
     return known ? json_integer((json_int_t)value) : json_null();
 }
 
-/* Return the most specific total that is known: for this process, else of the open device, else of
- * the device's identity. */
+/* Return the device's total memory from the first call that reported it: mem_info (what this
+ * process can allocate), device_info, device_identity. Returns JSON's null if none did. */
 static json_t *total_memory(const struct ds_accel_memory_info *memory,
                             const struct ds_accel_device_info *info,
                             const struct ds_accel_device_identity *identity)
@@ -130,8 +131,8 @@ static json_t *partition_tree(const struct ds_accel_device_identity *identity, b
     return tree;
 }
 
-/* Add the device's identifiers, so that users can find it in any tool, its power state and its
- * partition. */
+/* Add the identifiers by which users find the device in other tools, its architecture, its power
+ * state and its partition. */
 static void set_identity(json_t *tree, const struct ds_accel_device_identity *identity,
                          bool *failed)
 {
@@ -234,7 +235,7 @@ static const struct {
 };
 
 /* Return the dtypes that device 0 computes with, as one bit for each element of listed_dtypes; -1
- * if the plugin cannot report them. */
+ * if the plugin has no instance, cannot open device 0, or cannot report them. */
 static int computed_dtypes(const struct ds_accel__facts *facts)
 {
     const struct ds_accel_plugin *table = table_of(facts);
@@ -298,7 +299,8 @@ static bool has_text(json_t *array, const char *text)
     return false;
 }
 
-/* Return the names from the configuration, followed by the names that the plugin adds. */
+/* Return the names from the configuration, followed by those names of the plugin (at most 64) that
+ * are not among them. */
 static json_t *names_tree(const struct ds_accel__facts *facts, const char *key, uint32_t which,
                           bool *failed)
 {
@@ -322,7 +324,7 @@ static json_t *names_tree(const struct ds_accel__facts *facts, const char *key, 
     return array;
 }
 
-/* Whether a plugin's text is not NULL, not too long and without control characters. */
+/* Whether a plugin's text is not NULL, shorter than limit bytes and without control characters. */
 static bool is_plain(const char *text, size_t limit)
 {
     size_t length = text != NULL ? strnlen(text, limit) : limit;
@@ -412,9 +414,9 @@ static bool is_usable(const struct ds_accel__candidate *candidate)
                                  candidate->state == DS_ACCEL_STATE_SELECTED);
 }
 
-/* Return an instance of a backend for queries: its running instance, or else a temporary instance,
- * which the caller stops (*started_out is true). NULL: the backend is not available, or cannot be
- * started. */
+/* Return an instance of a backend for queries, and its number of devices: its running instance, or
+ * else a temporary instance, which the caller stops (*started_out is true). NULL: the backend is
+ * not available, or cannot be started. */
 static ds_accel_plugin_instance_t *borrow_instance(const ds_accel_t *context,
                                                    struct ds_accel__candidate *candidate,
                                                    uint32_t *count_out, bool *started_out)

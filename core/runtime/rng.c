@@ -48,7 +48,8 @@ static bool is_vendors(const struct ds_accel__rng *rng)
 
 /* ---- creation and destruction --------------------------------------------------------------- */
 
-/* Set the seed. The caller holds rng->lock, or no other thread can use the generator yet. */
+/* Set the seed, and return to the start of its sequence. The caller holds rng->lock, or no other
+ * thread can use the generator yet. */
 static int32_t reseed(struct ds_accel__rng *rng, uint64_t seed)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -361,7 +362,8 @@ static uint64_t checksum(const unsigned char *state)
     return ds_accel__hash(state, STATE_PHILOX_BYTES - 8, 0);
 }
 
-/* Query the size of the state of the vendor's generator. The caller holds rng->lock. */
+/* Compute the size of a state of the vendor's generator: STATE_HEAD_BYTES and the vendor's bytes.
+ * The caller holds rng->lock. */
 static int32_t vendor_state_size(struct ds_accel__rng *rng, uint64_t *size_out)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -376,8 +378,8 @@ static int32_t vendor_state_size(struct ds_accel__rng *rng, uint64_t *size_out)
     return finish(status, &error);
 }
 
-/* Write the generator's state to the array state, which is large enough. The caller holds
- * rng->lock. */
+/* Write the generator's state to the array state. size_bytes: the size that vendor_state_size()
+ * computed; not used for Philox, whose state has STATE_PHILOX_BYTES. The caller holds rng->lock. */
 static int32_t write_state(struct ds_accel__rng *rng, unsigned char *state, uint64_t size_bytes)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};

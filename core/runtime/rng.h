@@ -46,7 +46,8 @@ void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t fi
                             void *out);
 void ds_accel__rng_destroy(struct ds_accel__rng *rng);
 /* Return the private part of a generator; NULL, with the error set, if the generator is NULL,
- * destroyed, or inherited from a parent process. */
+ * destroyed, or inherited from a parent process, or if a host task makes the call and layer
+ * validate forbids it. */
 struct ds_accel__rng *ds_accel__rng_check(ds_accel_rng_t *rng, const char *call);
 /* Return the status for a call for which ds_accel__rng_check() returned NULL. */
 int32_t ds_accel__rng_refused(const ds_accel_rng_t *rng);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Seeds and states of the default generators of a context's devices, selected by device index.
- * Access to the generator of a device opens the device.
+ * Seeds and states of the default generators of a context's devices. A device is selected by its
+ * index, or is the calling thread's current device. Access to its generator opens the device;
+ * ds_accel_manual_seed_all() opens none, and stores the seed for generators that are made later.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -10,8 +11,8 @@
 #include "host/registry.h"
 #include "runtime/handle.h"
 
-/* Return the default generator of a device; device_index -1: the calling thread's current
- * device. */
+/* Open a device and store its default generator in *rng_out; device_index -1: the calling thread's
+ * current device. */
 static int32_t find_default(ds_accel_t *context, int32_t device_index, ds_accel_rng_t **rng_out)
 {
     uint32_t index = (uint32_t)device_index;

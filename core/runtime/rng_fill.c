@@ -3,9 +3,11 @@
 /*
  * Writing random numbers to device memory.
  *
- * If the host may access device memory, a host task in the stream writes the numbers. Otherwise the
- * calling thread writes them to one of two blocks of pinned memory and queues a copy to the device;
- * a block is rewritten only when the event recorded after its last copy is reached.
+ * A vendor's generator writes its numbers itself. The library's own numbers are written by a host
+ * task in the stream if the host may access device memory. Otherwise the calling thread writes them
+ * to one of two blocks of pinned memory and queues a copy to the device; a block is rewritten only
+ * when the event recorded after its last copy is reached. Without host tasks or events, the calling
+ * thread waits for the stream; without pinned memory, the blocks are ordinary memory.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -48,7 +50,8 @@ static void run_fill(void *user_data, int32_t status)
     free(fill);
 }
 
-/* Let a host task write the numbers. */
+/* Let a host task write the numbers. If the backend has no host tasks, wait for the stream and
+ * write them on this thread. */
 static int32_t deliver_in_place(struct ds_accel__stream *stream, const struct fill *fill)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -125,8 +128,8 @@ static int32_t deliver_piece(struct ds_accel__staging *staging, struct ds_accel_
         status = staging->event != NULL ? ds_accel_event_record(staging->event, &stream->abi)
                                         : ds_accel__stream_wait(stream);
     }
-    /* If the copy has no event and the wait failed, the copy may still read the block: leak the
-     * block instead of rewriting it. */
+    /* After a failure the copy may be queued without an event after it. If the wait for the stream
+     * fails too, the copy may still read the block: leak the block instead of rewriting it. */
     if (status < 0 &&
         stream->abi.table->stream_synchronize(stream->abi.handle, UINT64_MAX, &error) < 0) {
         staging->memory = NULL;
@@ -157,7 +160,8 @@ static int32_t deliver_through_staging(struct ds_accel__rng *rng, struct ds_acce
     return status;
 }
 
-/* Fill the memory with the vendor's generator. The caller holds rng->lock. */
+/* Fill the memory with the vendor's generator. ERR_UNSUPPORTED for raw bits. The caller holds
+ * rng->lock. */
 static int32_t deliver_by_vendor(struct ds_accel__rng *rng, struct ds_accel__stream *stream,
                                  const struct fill *fill, double first, double second,
                                  const char *call)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Settings of the program that override a fact: communication and compile backend. */
+/* Settings of the program that override a fact: communication and compile backend. Also the version
+ * of the communication backend, which the program cannot set. */
 #include "base/text.h"
 #include "config/config.h"
 #include "host/context.h"
@@ -78,7 +79,8 @@ static int32_t refuse(const ds_accel_t *context, json_t *list, const char *own_n
     return DS_ACCEL_ERR_INVALID;
 }
 
-/* Check the name against the list of valid names and store it. The caller holds context->lock. */
+/* Check that the name is own_name or in the configured list of valid names, and store it; NULL
+ * removes the program's setting. The caller holds context->lock. */
 static int32_t set_locked(ds_accel_t *context, enum ds_accel__setting setting, const char *own_name,
                           const char *name)
 {

@@ -71,7 +71,8 @@ int32_t ds_accel_profiler_stop(ds_accel_t *context)
 
 /* ---- telemetry and links -------------------------------------------------------------------- */
 
-/* Return the plugin's functions for a query about a device, which need not be open. */
+/* Check the output pointer and the index of a query about a device, which need not be open, and
+ * return the plugin's functions and instance. */
 static int32_t get_table(ds_accel_t *context, uint32_t device_index, const char *call,
                          const void *out, const struct ds_accel_plugin **table_out,
                          ds_accel_plugin_instance_t **instance_out)

@@ -75,7 +75,8 @@ static struct ds_accel__stream *keep_default(struct ds_accel__device *device,
     return kept;
 }
 
-/* Return the default stream. Its handle is created on first use, not when the device is opened. */
+/* Store the device's default stream in *stream_out. Its handle is created on first use, not when
+ * the device is opened. */
 static int32_t get_default(struct ds_accel__device *device, struct ds_accel__stream **stream_out)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -352,8 +353,8 @@ static struct choice *find_choice(uint64_t device_id)
     return NULL;
 }
 
-/* Return the entry for the device: the existing entry, else the entry of a closed device, else a
- * new entry. NULL: out of memory. */
+/* Return the calling thread's entry for the device: the existing entry, else a new entry. Entries
+ * of closed devices are not reused. NULL: out of memory. */
 static struct choice *take_choice(uint64_t device_id)
 {
     struct choice *choice = find_choice(device_id);
@@ -378,7 +379,8 @@ static struct choice *take_choice(uint64_t device_id)
     return &larger->items[count];
 }
 
-/* Find or make the handle of the stream that the vendor's runtime reports as current. */
+/* Find the handle of the stream that the vendor's runtime reports as current, or make a borrowed
+ * handle for it. */
 static int32_t find_theirs(struct ds_accel__device *device, ds_accel_plugin_stream_t *handle,
                            struct ds_accel__stream **stream_out)
 {

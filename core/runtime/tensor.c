@@ -162,7 +162,8 @@ void *ds_accel__tensor_data(const struct ds_accel__tensor *tensor)
 
 /* ---- storages ------------------------------------------------------------------------------- */
 
-/* Free memory allocated by this library. */
+/* Free memory allocated by this library. In a forked child, device and pinned memory is not freed,
+ * because the parent process allocated it. */
 static void free_memory(const struct ds_accel__storage *storage)
 {
     struct ds_accel__device *device = storage->device;
@@ -396,7 +397,9 @@ int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint3
     return DS_ACCEL_OK;
 }
 
-/* Find the place of the memory from the runtime's description of its address. */
+/* Find the place of the memory from the runtime's description of its address: PINNED if the runtime
+ * reports pinned memory, otherwise DEVICE. ERR_INVALID: it is memory of another device, or the
+ * runtime does not know the address and the host cannot access the device's memory. */
 static int32_t find_place(struct ds_accel__device *device, const void *data, uint32_t *place_out)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
@@ -574,7 +577,7 @@ static struct ds_accel__tensor layout_of(const struct ds_accel__tensor *tensor)
     return layout;
 }
 
-/* Make a view with a checked layout. */
+/* Make a view of the tensor's storage with a layout that the caller has checked. */
 static int32_t finish_view(const struct ds_accel__tensor *tensor,
                            const struct ds_accel__tensor *layout, ds_accel_tensor_t **tensor_out)
 {
@@ -645,7 +648,8 @@ int32_t ds_accel_tensor_view(ds_accel_tensor_t *tensor, int64_t offset, uint32_t
 }
 
 /* Replace a size of -1 in shape by the size that follows from the other sizes and the tensor's
- * number of elements. */
+ * number of elements. ERR_INVALID: two sizes are negative, or the shape has another number of
+ * elements than the tensor. */
 static int32_t infer_size(const struct ds_accel__tensor *tensor, uint32_t ndim, int64_t *shape)
 {
     uint32_t inferred = ndim;
@@ -673,8 +677,9 @@ static int32_t infer_size(const struct ds_accel__tensor *tensor, uint32_t ndim, 
     return DS_ACCEL_OK;
 }
 
-/* Multiply with wrap-around: strides of foreign memory can have any value, and a product that
- * wrapped around fails the later range check. */
+/* Multiply with wrap-around, because signed overflow is undefined: a dimension of size 1 may have
+ * any stride. The other strides are limited by find_extent(), so a product wraps around only where
+ * find_strides() rejects the shape or where it is the stride of a dimension of size 1. */
 static int64_t multiply(int64_t left, int64_t right)
 {
     return (int64_t)((uint64_t)left * (uint64_t)right);

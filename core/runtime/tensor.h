@@ -20,18 +20,19 @@ struct ds_accel__tensor *ds_accel__tensor_check(const ds_accel_tensor_t *tensor,
 bool ds_accel__tensor_is_contiguous(const struct ds_accel__tensor *tensor);
 void *ds_accel__tensor_data(const struct ds_accel__tensor *tensor);
 /* Compute the offsets of the first byte of all elements and of the first byte after them, relative
- * to the first element. False: the offsets overflow. */
+ * to the first element; both are 0 for a tensor without elements. False: the offsets overflow. */
 bool ds_accel__tensor_extent(const struct ds_accel__tensor *tensor, int64_t *low_out,
                              int64_t *high_out);
-/* Make a contiguous tensor in the given place. device: NULL for place HOST. stream: the first
- * stream that uses the memory; NULL: the current stream. align_bytes: as for
- * ds_accel_mem_alloc_pinned(). */
+/* Make a contiguous tensor in the given place. device: NULL for place HOST. stream, used for place
+ * DEVICE: the first stream that uses the memory; NULL: the current stream. align_bytes, used for
+ * place PINNED: as for ds_accel_mem_alloc_pinned(). */
 int32_t ds_accel__tensor_create(uint32_t place, struct ds_accel__device *device,
                                 ds_accel_stream_t *stream, uint32_t dtype, uint32_t ndim,
                                 const int64_t *shape, uint64_t align_bytes,
                                 struct ds_accel__tensor **tensor_out);
-/* Make a contiguous copy of a tensor in the given place, with the parameters of
- * ds_accel__tensor_create(). */
+/* Make a contiguous copy of a tensor in the given place. place, device and align_bytes: as for
+ * ds_accel__tensor_create(). stream: the stream on which the copy is queued, of either tensor's
+ * device; NULL: a current stream. */
 int32_t ds_accel__tensor_copy_to(struct ds_accel__tensor *tensor, uint32_t place,
                                  struct ds_accel__device *device, uint64_t align_bytes,
                                  ds_accel_stream_t *stream, ds_accel_tensor_t **tensor_out);

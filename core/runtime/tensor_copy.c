@@ -5,8 +5,9 @@
  *
  * A plan turns shapes and strides into runs of bytes that are contiguous on both sides: dimensions
  * of size 1 are dropped, the others are sorted by the destination's strides, and adjacent
- * contiguous dimensions are merged. As a result most copies are a single run. Several runs in
- * host-accessible memory become one host task; otherwise each run is a queued copy.
+ * contiguous dimensions are merged. As a result most copies are a single run. If neither side is
+ * device memory, the calling thread processes the runs at once. Several runs in host-accessible
+ * memory become one host task; otherwise each run is a queued copy or fill.
  *
  * A host task and its plan can be used only once, while a captured copy may be replayed; in a
  * capture every run is therefore queued separately. A copy from or to ordinary host memory waits
@@ -190,7 +191,8 @@ static struct ds_accel__work work_of(const struct plan *plan,
     return work;
 }
 
-/* Queue all runs as one host task. */
+/* Queue all runs as one host task. If the backend has no host tasks, wait for the stream and
+ * process the runs on this thread. */
 static int32_t queue_task(struct ds_accel__stream *stream, const struct plan *plan,
                           const struct ds_accel__work *work)
 {
@@ -253,8 +255,9 @@ static int32_t queue_fill(void *user_data, void *destination, const void *source
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Whether several elements share one address. Such a tensor cannot be the destination of a copy or
- * fill. */
+/* Whether several elements share one address because a stride is 0. Such a tensor cannot be the
+ * destination of a copy or fill. Elements that overlap because of other strides are not
+ * detected. */
 static bool repeats_elements(const struct ds_accel__tensor *tensor)
 {
     for (uint32_t i = 0; i < tensor->ndim; i++) {
@@ -368,7 +371,8 @@ static int32_t try_record(struct ds_accel__tensor *tensor, struct ds_accel__stre
 
 /* Record that the stream uses the tensor's memory: the memory is not reused before the stream has
  * finished its work, even if the tensor is released. If the use cannot be recorded, wait for the
- * stream, because the work is already queued. */
+ * stream, because the work is already queued. Nothing is recorded for NULL, for ordinary host
+ * memory, and for memory that this library did not allocate. */
 static int32_t record(struct ds_accel__tensor *tensor, struct ds_accel__stream *stream)
 {
     return try_record(tensor, stream) < 0 ? ds_accel__stream_wait(stream) : DS_ACCEL_OK;
@@ -379,7 +383,8 @@ static bool is_unpinned(const struct ds_accel__tensor *tensor)
     return tensor != NULL && tensor->storage->place == DS_ACCEL_PLACE_HOST;
 }
 
-/* Queue the plan; at least one side is device memory. source NULL: a fill. */
+/* Queue the plan; at least one side is device memory. source NULL: a fill. If a side is ordinary
+ * host memory, wait for completion, and fail with ERR_STATE if the stream captures. */
 static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel__tensor *source,
                           struct ds_accel__stream *stream, const struct plan *plan)
 {
@@ -428,8 +433,8 @@ static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel_
     return status < 0 ? status : recorded[0] < 0 ? recorded[0] : recorded[1];
 }
 
-/* Return the device responsible for host memory: the device that pinned the memory, or the stream's
- * device. */
+/* Return the device to which the race detector assigns a host access: the device that pinned the
+ * destination or the source, else the stream's device. NULL: there is none. */
 static struct ds_accel__device *find_device(const struct ds_accel__tensor *destination,
                                             const struct ds_accel__tensor *source,
                                             const struct ds_accel__stream *stream)
@@ -442,7 +447,8 @@ static struct ds_accel__device *find_device(const struct ds_accel__tensor *desti
     return device == NULL && stream != NULL ? stream->child.device : device;
 }
 
-/* Run a plan without device memory; source NULL: a fill. */
+/* Run a plan without device memory on this thread, after all work of the stream if one is given.
+ * source NULL: a fill. */
 static int32_t run_at_once(ds_accel_stream_t *stream, struct plan *plan,
                            const struct ds_accel__tensor *destination,
                            const struct ds_accel__tensor *source)
@@ -476,7 +482,8 @@ static int32_t copy(struct ds_accel__tensor *destination, struct ds_accel__tenso
     return status < 0 ? status : queue_plan(destination, source, queue, &plan);
 }
 
-/* Fail if the tensor is on a device that this process cannot use, because it is a forked child. */
+/* Fail if a device owns or pinned the tensor's memory, and ds_accel__device_fork_check() fails for
+ * that device. */
 static int32_t fork_check(const struct ds_accel__tensor *tensor)
 {
     const struct ds_accel__device *device = tensor->storage->device;
@@ -702,7 +709,9 @@ static int32_t fill_by_copies(struct ds_accel__tensor *tensor, const struct plan
     return status < 0 ? status : record(tensor, stream);
 }
 
-/* Queue a fill of device memory. */
+/* Queue a fill of device memory. Devices repeat patterns of at most 4 bytes: a longer pattern is
+ * written by the host, or copied from struct row, which waits for completion, and fails with
+ * ERR_STATE if the stream captures. */
 static int32_t queue_pattern(struct ds_accel__tensor *tensor, struct ds_accel__stream *stream,
                              const struct plan *plan)
 {

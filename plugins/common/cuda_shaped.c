@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The shared verbs; each calls one function of the runtime. cuda_shaped.h lists the runtimes. */
+/* The shared verbs; most call one function of the runtime. cuda_shaped.h lists the runtimes. */
 #include "cuda_shaped.h"
 
 static const struct cuda_shaped *shaped_of(const ds_accel_plugin_device_t *device)
@@ -59,7 +59,8 @@ __attribute__((format(printf, 6, 7))) static int32_t fail(ds_accel_plugin_instan
                         call_arguments);
 }
 
-/* CALL(device, stream_query(native)) calls the runtime's stream_query and returns its code. */
+/* CALL(device, stream_query(native)) calls the runtime's stream_query and returns its code. If the
+   code is not 0, the runtime's last error is cleared. */
 #define CALL(device, call) cuda_shaped_code(shaped_of(device), shaped_of(device)->api.call)
 
 /* Convert the code that a function returned to a status; code is evaluated twice. */
@@ -78,8 +79,9 @@ static int means(const ds_accel_plugin_device_t *device, int code, enum cuda_sha
 /* ---- calls during a capture ----------------------------------------------------------------- */
 
 /*
- * Allocating, freeing or registering memory breaks a global-mode capture of any thread. The verbs
- * relax this thread's capture mode during such calls, as PyTorch's allocators do.
+ * Allocating, freeing or registering memory, and querying or waiting for an event, breaks a
+ * global-mode capture of any thread. The verbs relax this thread's capture mode during such calls,
+ * as PyTorch's allocators do.
  */
 int cuda_shaped_relax(const struct cuda_shaped *shaped)
 {

@@ -6,7 +6,7 @@
  * Each plugin defines one `const struct vendor_backend vendor_backend`: the operations of its
  * runtime, one function per operation (verb). The order of arguments and the numbers of constants
  * are the same in all plugins, those of plugin-api.h. The frame (vendor_*.c) does everything else:
- * it checks arguments and flags, and implements handles, the register of addresses, usage figures
+ * it checks arguments and flags, and implements handles, the register of addresses, usage counters
  * and limits, alignment, timeouts, events that were never recorded or were recorded in a capture,
  * fills of every width, structs of older and newer hosts, native handles and visible devices. So
  * each rule of docs/plugin-abi.md is implemented once for all vendors, and a backend consists of
@@ -54,7 +54,8 @@ struct ds_accel_plugin_device {
     uint64_t native_context;          /* CUcontext, cl_context; 0: the runtime has none */
     void *state;                      /* owned by the backend, from device_open to device_close */
     ds_accel_plugin_stream_t *default_stream;
-    atomic_uint is_lost;        /* a call returned ERR_DEVICE_LOST; never cleared */
+    atomic_uint is_lost;        /* a call returned ERR_DEVICE_LOST; cleared only when the device is
+                                   started again */
     struct vendor_usage *usage; /* usage counters and limits (vendor_usage.c) */
     void *frame;                /* owned by the frame: struct vendor_device */
 };
@@ -104,7 +105,8 @@ struct ds_accel_plugin_vmem {
 /*
  * DS_ACCEL_OK for the vendor's success code. Otherwise fills *error with the code, the vendor's
  * name for the code and "CALL(ARGUMENTS): NAME (CODE)", marks a lost device, and returns the status
- * from the backend's describe(). device may be NULL.
+ * from the backend's describe(). A status that is no failure, such as NOT_READY, is returned
+ * without that. device may be NULL.
  *
  * Backends wrap vendor_check() in macros with the same order of arguments, where NAME is the
  * backend's: NAME_CHECK(device, code, error, format, ...) evaluates to the status, NAME_TRY(device,
@@ -159,12 +161,15 @@ VENDOR_IF_LINKED const char *vendor_visible_is_hiding(const struct vendor_visibl
                                                       uint32_t count, char *text, size_t text_size);
 /*
  * Split the value of a variable at commas: calls take with each trimmed token until take returns
- * non-zero. Returns -1 if the variable is unset, otherwise the last result of take (0: no tokens).
+ * non-zero. An empty last token is skipped, so an empty value has no tokens. Returns -1 if the
+ * variable is unset, otherwise the last result of take, or 0 if there are no tokens.
  */
 int vendor_visible_each(const char *variable, int (*take)(void *user_data, const char *token),
                         void *user_data);
 /* Copy the name of a device from the variable's value, whose names are in the order of the
-   instance's devices. Returns 0; 1: the value has too few names; -1: the variable is unset. */
+   instance's devices. A repeated name counts once, unless the instance has more devices than the
+   value has different names. Returns 0; 1: the value has too few names; -1: the variable is
+   unset. */
 int vendor_visible_name(const ds_accel_plugin_device_t *device, const char *variable, char *name,
                         size_t name_size);
 /* Like vendor_visible_name(), but the name is the device's index if variable is NULL or unset.
@@ -206,7 +211,7 @@ struct vendor_backend {
      * The backend tracks facts that the frame tracks for other backends: whether an event was
      * recorded, and whether in a capture; on which stream a capture must end; which objects a graph
      * keeps alive. For such a backend the frame checks none of them, and lets graphs be launched on
-     * streams of any device.
+     * streams of any device of the instance (with mixes_instances: of any instance).
      */
     uint32_t tracks_captures;
     /* If not 0, the frame allocates a stream's handle with this many zeroed bytes for the native
@@ -237,8 +242,9 @@ struct vendor_backend {
     /* Count visible devices. If there are none, the function succeeds with 0, and the frame decides
      * between the reasons HIDDEN and NO_DEVICE. */
     int (*count)(void *runtime, uint32_t *count_out, struct vendor_problem *problem);
-    /* Optional, called by probe: report a device that cannot be used (DEVICE_TOO_OLD, DEVICE_BUSY).
-     * usable_out: the number of usable devices. variant: the 32 bytes of the member of struct
+    /* Optional, called by probe: fail with a reason such as DEVICE_TOO_OLD or DEVICE_BUSY if the
+     * devices cannot be used. usable_out: the number of usable devices, which the frame does not
+     * use: the verdict has the number of count(). variant: the 32 bytes of the member of struct
      * ds_accel_verdict, "" before the call. */
     int (*judge)(void *runtime, uint32_t count, uint32_t *usable_out, char *variant,
                  struct vendor_problem *problem);
@@ -329,7 +335,8 @@ struct vendor_backend {
                             struct ds_accel_error *error); /* DS_ACCEL_OK or NOT_READY */
     int32_t (*stream_wait_event)(ds_accel_plugin_device_t *device, void *native, void *native_event,
                                  struct ds_accel_error *error);
-    /* Runs call(argument) once on a thread of the runtime. */
+    /* Runs call(argument) on a thread of the runtime: once, or, if it is captured, once for each
+     * launch of the graph. */
     int32_t (*stream_host_task)(ds_accel_plugin_device_t *device, void *native,
                                 void (*call)(void *argument), void *argument,
                                 struct ds_accel_error *error);
@@ -346,15 +353,17 @@ struct vendor_backend {
     void (*event_destroy)(ds_accel_plugin_device_t *device, void *native);
     int32_t (*event_record)(ds_accel_plugin_device_t *device, void *native, void *native_stream,
                             struct ds_accel_error *error);
+    /* DS_ACCEL_OK or NOT_READY. Not called for an event of which the frame knows that it was never
+     * recorded. */
     int32_t (*event_query)(ds_accel_plugin_device_t *device, void *native,
-                           struct ds_accel_error *error); /* OK or NOT_READY; only called for a
-                                                             recorded event */
+                           struct ds_accel_error *error);
     int32_t (*event_synchronize)(ds_accel_plugin_device_t *device, void *native,
                                  struct ds_accel_error *error);
     int32_t (*event_elapsed_ms)(ds_accel_plugin_device_t *device, void *start, void *end,
                                 double *elapsed_ms_out, struct ds_accel_error *error);
 
-    /* -- memory: sizes > 0; kinds, patterns and sizes are consistent -- */
+    /* -- memory: sizes > 0, except that a backend with tracks_captures receives empty copies and
+     * fills too; kinds, patterns and sizes are consistent -- */
 
     /* Optional: reject sizes that can never be allocated, before they count against a limit. */
     int32_t (*check_size)(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *slot,
@@ -396,8 +405,9 @@ struct vendor_backend {
                              struct ds_accel_error *error); /* freed by free() */
     int32_t (*host_device_pointer)(ds_accel_plugin_device_t *device, void *host_pointer,
                                    void **device_pointer_out, struct ds_accel_error *error);
-    /* Optional: a copy that is complete on return. Without it the frame uses copy_async on a stream
-     * that it keeps for such copies. */
+    /* Optional: a copy that is complete on return. Without it the frame uses copy_async() and
+     * stream_synchronize() on a stream that it keeps for such copies, or, without stream_create(),
+     * on the default stream. */
     int32_t (*copy)(ds_accel_plugin_device_t *device, void *destination, const void *source,
                     uint64_t size_bytes, uint32_t kind, struct ds_accel_error *error);
     /* kind: DS_ACCEL_COPY_*, HOST_TO_HOST included; INFER only with UNIFIED_ADDRESSES. */
@@ -544,7 +554,8 @@ struct vendor_backend {
 
     uint64_t (*native_handle)(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
     /* kind STREAM or EVENT: return the backend's native value for the program's own handle. A
-     * backend without this function uses the handle itself. */
+     * backend without this function uses the handle itself. native_unwrap(), which is optional too,
+     * is called when the wrapper is destroyed, also for kind MEMORY. */
     int32_t (*native_wrap)(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t handle,
                            void **native_out, struct ds_accel_error *error);
     void (*native_unwrap)(ds_accel_plugin_device_t *device, uint32_t kind, void *native);

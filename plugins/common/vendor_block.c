@@ -24,7 +24,7 @@ struct vendor_register {
     struct vendor_use *uses;
 };
 
-/* The ABI requires ids that are unique in the process, so all instances share this counter. */
+/* The ABI requires ids that are unique in the plugin, so all instances share this counter. */
 static atomic_uint_fast64_t next_block_id = 1;
 
 /* Overlapping ranges compare equal. */
@@ -283,8 +283,9 @@ static int keeps_addresses(const struct vendor_block *block)
     return block->source == VENDOR_SOURCE_REGISTERED || block->source == VENDOR_SOURCE_MAPPED;
 }
 
-/* If registered ranges have their own space: does the block, which is registered or mapped, overlap
-   a block of the other space? Only allocated memory may. The caller holds the register's lock. */
+/* If registered ranges have their own space: is the block registered or mapped, and does it overlap
+   a block of the other space? Only allocated memory may overlap a registered range. The caller
+   holds the register's lock. */
 static int is_taken(const struct vendor_register *blocks, const struct vendor_block *block)
 {
     uint32_t other = block->space == REGISTERED_SPACE ? 0 : registered_space();
@@ -317,8 +318,8 @@ int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
                        "%s: a part of %p with %llu bytes is known already", slot, base, size_bytes);
 }
 
-/* Find the device's usable block that starts at the pointer, or NULL. The caller holds the
-   register's lock. */
+/* Find the device's usable block that starts at the pointer and has one of the sources (a set of
+   1 << source), or NULL. The caller holds the register's lock. */
 static struct vendor_block *find_start(const struct vendor_register *blocks, uint32_t space,
                                        const ds_accel_plugin_device_t *device, const void *pointer,
                                        uint32_t sources)

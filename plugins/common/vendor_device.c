@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Devices: identity, opening and closing, the current device, health, peers, data types. */
+/* Devices: identity, opening and closing, the current device, waiting, health, peers, data
+   types. */
 #include "vendor_frame.h"
 
 /* ---- the frames ----------------------------------------------------------------------------- */
@@ -152,8 +153,9 @@ static int is_to_stop(const ds_accel_plugin_device_t *device)
 }
 
 /* Wait until the tasks up to the given opening have run. Tasks of destroyed streams are
-   included. Tasks that the runtime does not call are run here with an error, unless the device was
-   opened again. The device is draining. */
+   included. First the device completes its work. Then tasks that the runtime did not call are run
+   here with an error. But if the work succeeded and the device was opened again, the function
+   returns without that: the runtime will call the tasks. The device is draining. */
 static void finish_tasks(ds_accel_plugin_device_t *device, unsigned opening)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -211,7 +213,8 @@ static void stop_device(ds_accel_plugin_device_t *device)
     }
 }
 
-/* Does the device have work or host tasks left? The caller holds instance->lock. */
+/* Does the device have work left (backends with device_wait()) or host tasks left (other backends)?
+   The caller holds instance->lock. */
 static int has_work(ds_accel_plugin_device_t *device)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -221,7 +224,7 @@ static int has_work(ds_accel_plugin_device_t *device)
                : vendor_tasks_are_left(device);
 }
 
-/* Wait for the device's work. The caller holds instance->lock; the wait releases it. */
+/* Wait for what has_work() reports. The caller holds instance->lock; the wait releases it. */
 static void drain(ds_accel_plugin_device_t *device)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -240,8 +243,8 @@ static void drain(ds_accel_plugin_device_t *device)
     pthread_cond_broadcast(&frame->drained);
 }
 
-/* Return once the device has stopped, or a host task has opened it again. The caller holds
-   instance->lock. */
+/* Return once the device has stopped, or has been opened again during the wait. The caller holds
+   instance->lock, which a wait releases. */
 static void stop_if_closed(ds_accel_plugin_device_t *device)
 {
     struct vendor_device *frame = device->frame;
@@ -259,7 +262,9 @@ static void stop_if_closed(ds_accel_plugin_device_t *device)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Fill the facts that are equal for every backend. The caller holds instance->lock. */
+/* Prepare the backend's device_open(): identify the device if this was not done, fill the facts
+   that the frame knows, and reset the lost mark, the usage counters and the priorities. The caller
+   holds instance->lock. */
 static int32_t prepare(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     struct vendor_device *frame = device->frame;
@@ -329,7 +334,8 @@ static int32_t start_device(ds_accel_plugin_device_t *device, uint64_t native_co
 /*
  * Before an opening, stop a device that is started but no longer open. The stop is skipped if it
  * needs a wait, because a task of the device may wait for this thread, unless the device is lost or
- * the context differs: then the stop is required. The caller holds instance->lock.
+ * the context differs: then the stop is required. On a thread that runs a host task nothing is
+ * stopped, because the stop would wait for that task. The caller holds instance->lock.
  */
 static void refresh(ds_accel_plugin_device_t *device, uint64_t native_context)
 {
@@ -419,8 +425,9 @@ static void vendor_device_close(ds_accel_plugin_device_t *device)
     pthread_mutex_unlock(&device->instance->lock);
 }
 
-/* Drain one device that must stop and has work. Returns 0 if there is no such device. The caller
-   holds instance->lock. */
+/* Drain one device that must stop and has work. Returns 0 if there is no such device. If the
+   backend has a device_stop(), devices that the program left open count as closed. The caller holds
+   instance->lock. */
 static int drain_any(ds_accel_plugin_instance_t *instance)
 {
     for (uint32_t i = 0; i < instance->device_count; i++) {

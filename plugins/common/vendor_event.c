@@ -6,7 +6,8 @@
  * events.
  *
  * An event that is shared between processes, or that the program made itself, may be recorded by
- * calls that the frame does not see. For such events the runtime is always queried.
+ * calls that the frame does not see. For such an event the runtime is queried even if the frame
+ * never recorded the event.
  */
 #include "vendor_frame.h"
 
@@ -33,8 +34,9 @@ void vendor_event_handle_destroy(ds_accel_plugin_event_t *event)
     free(event);
 }
 
-/* Read the state of the event. It is one atomic word, because a lock would cost as much as a query
-   of some runtimes. */
+/* Return VENDOR_EVENT_*: RECORDED if the backend tracks captures, or if the event may have been
+   recorded by calls that the frame does not see. The state is one atomic word, because a lock would
+   cost as much as a query of some runtimes. */
 uint32_t vendor_event_state(ds_accel_plugin_event_t *event)
 {
     uint32_t state;
@@ -271,7 +273,7 @@ static int32_t ask_unsigned(const ds_accel_plugin_event_t *start,
         status = ask_elapsed(end, start, &back_ms, error);
     }
     if (is_one_stream) {
-        *elapsed_ms_out = forth_ms - back_ms; /* the event was created without timing */
+        *elapsed_ms_out = forth_ms - back_ms; /* one of them is 0: it was not queried */
     } else {
         *elapsed_ms_out = forth_ms <= back_ms ? forth_ms : 0 - back_ms;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Facts that need no open device (sensors, processes, links), and profiler ranges. */
+/* Facts that need no open device (sensors, processes, links, environment rules), and profiler
+ * ranges. */
 #include "vendor_frame.h"
 
 #include <assert.h>
@@ -41,7 +42,7 @@ struct array_source {
 };
 
 /* Fill the caller's array. The backend's elements have the size in this build's header, and the
-   caller's elements have the size in their struct_size. */
+   caller's elements have stride_bytes. At most ELEMENT_LIMIT elements are filled. */
 static int32_t fill_array(const struct array_source *source, ds_accel_plugin_instance_t *instance,
                           uint32_t device_index, void *elements, uint32_t stride_bytes,
                           uint32_t capacity, uint32_t *count_out, struct ds_accel_error *error)
@@ -140,8 +141,8 @@ static int32_t vendor_env_rules_get(ds_accel_plugin_instance_t *instance,
 
 /*
  * Ranges that this thread has open, by instance and domain. Most vendors' libraries do not report
- * that no range is open, or report it only to an attached tool. Ranges beyond the capacity of this
- * table are not counted.
+ * that no range is open, or report it only to an attached tool. Ranges for which this table has no
+ * free entry are counted in uncounted, for all instances and domains together.
  */
 static _Thread_local struct {
     const ds_accel_plugin_instance_t *instance; /* NULL: a free entry */
@@ -189,7 +190,8 @@ static void count_push(const ds_accel_plugin_instance_t *instance, const char *d
     open_ranges[place].depth++;
 }
 
-/* Count the end of a range. Returns 0 if no range of the domain is open. */
+/* Count the end of a range: of the domain, or else of the ranges in uncounted. Returns 0 if both
+   have no open range. */
 static int count_pop(const ds_accel_plugin_instance_t *instance, const char *domain)
 {
     size_t place = find_ranges(instance, hash_domain(domain));

@@ -34,7 +34,7 @@ static inline int vendor_is_lost(ds_accel_plugin_device_t *device)
 
 /* vendor_check_device(), vendor_check_stream() and vendor_check_event() return DS_ACCEL_OK if the
  * handle is not NULL and its device is not lost. For a lost device the frame calls the runtime only
- * to free and destroy, since most runtimes hang in other calls. */
+ * to free, to destroy and to end a capture, since most runtimes hang in other calls. */
 static inline int32_t vendor_check_device(ds_accel_plugin_device_t *device, const char *slot,
                                           struct ds_accel_error *error)
 {
@@ -100,7 +100,8 @@ static inline void vendor_end(ds_accel_plugin_device_t *device, uint64_t saved)
             vendor_end(device, vendor_saved_); \
         } \
     } while (0)
-/* VENDOR_CALL for a stream, event or graph: most runtimes need no current device for these. */
+/* VENDOR_CALL for a stream, event or graph. It enters the device only if the backend sets
+ * enters_for_streams, because most runtimes need no current device for these calls. */
 #define VENDOR_WORK(device, error, status, call) \
     do { \
         if (vendor_backend.enters_for_streams) { \
@@ -142,8 +143,9 @@ struct vendor_device {
                                           the runtime or of a task */
     struct vendor_task *pending;       /* host tasks queued in the runtime */
     struct vendor_task *running;       /* host tasks that the runtime is calling */
-    struct vendor_task *abandoned;     /* tasks that the frame ran itself after a loss; they stay
-                                          allocated, as the runtime may still call them */
+    struct vendor_task *abandoned;     /* tasks that the frame runs itself, after a loss or at the
+                                          close; they stay allocated until the device is stopped,
+                                          as the runtime may still call them */
     struct vendor_keep *captures;      /* keeps (see below) of captures in progress */
     struct vendor_keep *orphans;       /* keeps of captured tasks whose capture is unknown */
     int32_t least_priority;
@@ -198,7 +200,7 @@ struct vendor_block {
     ds_accel_plugin_device_t *device;
     void *start; /* the runtime's pointer; base may be above it, for alignment */
     uint64_t start_size_bytes;
-    uint64_t id;                   /* unique in the process */
+    uint64_t id;                   /* unique in the plugin */
     uint32_t is_async;             /* allocated by mem_alloc_async */
     uint32_t open_count;           /* imports only: openings that are not closed */
     unsigned char *handle;         /* imports only: the vendor's IPC handle */
@@ -215,8 +217,8 @@ void vendor_register_lock(struct vendor_register *blocks);
 void vendor_register_unlock(struct vendor_register *blocks);
 /* Returns the number of the address space that holds memory of this kind. 0 is the space of host
  * memory; with DS_ACCEL_FLAG_UNIFIED_ADDRESSES it also contains device memory, otherwise each
- * device has a space of its own. Registered memory is in a further space if the backend sets
- * allocates_in_registered. */
+ * device has a space of its own. If the backend sets allocates_in_registered, registered memory is
+ * in a further space, which this function does not return. */
 uint32_t vendor_block_space(const ds_accel_plugin_device_t *device, uint32_t kind);
 /*
  * For the functions below, up to vendor_block_any(), the caller holds the register's lock.
@@ -227,8 +229,8 @@ uint32_t vendor_block_space(const ds_accel_plugin_device_t *device, uint32_t kin
  */
 struct vendor_block *vendor_block_find(const struct vendor_register *blocks, uint32_t space,
                                        const void *address);
-/* The usable block that contains a program's address: device memory first, then host memory. device
- * may be NULL. */
+/* The usable block that contains a program's address: device memory first (unless device is NULL),
+ * then host memory, then registered memory. NULL: there is none. */
 struct vendor_block *vendor_block_look_up(const struct vendor_register *blocks,
                                           const ds_accel_plugin_device_t *device,
                                           const void *address);
@@ -259,7 +261,8 @@ void vendor_block_remove(struct vendor_register *blocks, struct vendor_block *bl
 struct vendor_block *vendor_block_any(const struct vendor_register *blocks,
                                       const ds_accel_plugin_device_t *device);
 
-/* Allocate a block with an id, its other members zero; NULL: out of memory. */
+/* Allocate a block with the given members, a new id and the space of its memory; the other members
+ * are zero. NULL: out of memory. */
 struct vendor_block *vendor_block_create(ds_accel_plugin_device_t *device,
                                          enum vendor_source source, uint32_t kind);
 void vendor_block_destroy(struct vendor_block *block);
@@ -291,9 +294,11 @@ int vendor_block_exists(ds_accel_plugin_device_t *device, const void *pointer, u
 /* Take a usable block that the caller has found; the caller holds the register's lock. */
 void vendor_block_take_found(struct vendor_register *blocks, struct vendor_block *block);
 void vendor_block_confirm(struct vendor_block *block);
-/* Undo vendor_block_take(), because the runtime failed to free the memory. */
+/* Undo vendor_block_take(), because the runtime failed to free the memory. If the block cannot be
+ * inserted again, the call logs that and destroys it. */
 void vendor_block_put_back(struct vendor_block *block);
-/* Remove a taken block from the register, if it is still there, and destroy it. */
+/* Remove a taken block, or a block that was not confirmed, from the register if it is still there,
+ * and destroy it. NULL is ignored. */
 void vendor_block_end(struct vendor_block *block);
 
 /* ---- usage counters (vendor_usage.c) -------------------------------------------------------- */
@@ -353,11 +358,12 @@ int32_t vendor_stream_wait(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns
 /* Make the stream wait for an event, as stream_wait_event does. */
 int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
                                const char *slot, struct ds_accel_error *error);
-/* Returns DS_ACCEL_OK if all streams of the device are idle, including destroyed streams whose work
- * still runs, otherwise NOT_READY. Streams that capture are ignored. */
+/* Returns DS_ACCEL_OK if all streams of the device are idle, destroyed streams included, or if the
+ * backend has no stream_query(). Returns NOT_READY, or an error, of the first stream that is not
+ * idle. Streams that capture are ignored. */
 int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
-/* Destroy the native streams of destroyed handles whose work is complete; during a capture, does
- * nothing. */
+/* Destroy the native streams of destroyed handles whose work is complete; a call queries at most 16
+ * busy streams. Does nothing during a capture, or if the backend sets ends_streams_late. */
 void vendor_streams_reap(ds_accel_plugin_device_t *device);
 void vendor_streams_destroy(ds_accel_plugin_device_t *device);
 
@@ -405,7 +411,8 @@ void vendor_keep_get(struct vendor_keep *keep);
 void vendor_keep_put(struct vendor_keep *keep);
 int vendor_keep_is_empty(struct vendor_keep *keep);
 /* Called when a capture of the stream begins (open) and ends (close). vendor_keep_close() returns
- * the keep with the objects of the captured work; the caller owns the reference. */
+ * the keep with the objects of the captured work, whose reference the caller owns; NULL if
+ * graph_capture_begin did not begin the capture. */
 int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, const char *slot,
                          struct ds_accel_error *error);
 struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream);
@@ -439,7 +446,8 @@ int32_t vendor_memory_free(struct vendor_block *block, struct ds_accel_error *er
 /* Like vendor_memory_free(), but if the runtime fails, the block is destroyed too: the memory is
  * leaked. */
 void vendor_memory_forget(struct vendor_block *block);
-/* Free the remaining blocks of a device; returns their number. */
+/* Free the remaining blocks of a device; returns their number, and adds their sizes, without those
+ * of pinned and registered memory, to *bytes_out. */
 uint32_t vendor_memory_free_all(ds_accel_plugin_device_t *device, uint64_t *bytes_out);
 VENDOR_IF_LINKED void
 vendor_share_withdraw(struct vendor_block *block); /* only for blocks with exports */

@@ -5,8 +5,8 @@
  * a keep (vendor_task.c), to which the graph, its instances and its launches hold references.
  *
  * Some runtimes launch the graph itself and have no graph_instantiate(). There a graph can have one
- * instance, which shares the runtime's object with the graph. The object is destroyed when both the
- * instance and the graph are destroyed.
+ * instance at a time, which shares the runtime's object with the graph. The object is destroyed
+ * when both the instance and the graph are destroyed.
  */
 #include "vendor_frame.h"
 
@@ -15,7 +15,7 @@
 /* The frame's state of a graph (graph->frame) and of an instance (exec->frame). */
 struct vendor_graph {
     struct vendor_keep *keep;
-    struct shared_native *shared;
+    struct shared_native *shared; /* NULL in an instance that has its own runtime object */
 };
 
 struct shared_native {
@@ -52,8 +52,7 @@ static int32_t vendor_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint
         return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the default stream can't capture", slot);
     }
     status = vendor_stream_is_capturing(stream, &is_capturing, error);
-    if (status == DS_ACCEL_OK && is_capturing) { /* it began a capture, or joined
-                                                    one */
+    if (status == DS_ACCEL_OK && is_capturing) { /* the stream began or joined a capture */
         status = plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the stream captures already", slot);
     }
     if (status < 0) {
@@ -279,7 +278,9 @@ static int32_t vendor_graph_instantiate(ds_accel_plugin_graph_t *graph, uint32_t
 
 /* ---- instances ------------------------------------------------------------------------------ */
 
-/* Wait for the device if no host task can report that the launches are complete. */
+/* Wait for the instance's launches before its keep is released. With host tasks no wait is needed:
+   each launch holds the keep until a host task reports its end. A keep without objects needs no
+   wait either, and a lost device runs no launch. */
 static void wait_for_launches(ds_accel_plugin_device_t *device, struct vendor_keep *keep)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -321,7 +322,8 @@ static int goes_with(const ds_accel_plugin_graph_exec_t *exec,
 }
 
 /* Launch the instance. Its keep is held until the launch is complete; if the launch is captured,
-   the graph that contains the launch holds the keep. */
+   the graph that contains the launch holds the keep. In a runtime without host tasks the instance
+   alone holds the keep: see wait_for_launches(). */
 static int32_t launch(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_stream_t *stream,
                       uint32_t is_capturing, struct ds_accel_error *error)
 {

@@ -60,7 +60,8 @@ int32_t vendor_problem_fail(const struct vendor_problem *problem, const char *ca
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Store the option's text in *name; returns 1 if it is set, 0 if not, -1 on a problem. */
+/* Store the option's text in *name. Returns 1; 0: key is NULL, or the option is unset or empty; -1:
+   the text is too long, and *problem is filled. */
 static int read_option(const struct ds_accel_host *host, const char *key, char *name,
                        size_t name_size, struct vendor_problem *problem)
 {

@@ -30,10 +30,12 @@ struct vendor_problem {
     char detail[256];     /* one line: which file, library, symbol, variable, call */
 };
 
-/* Fill *problem; returns -1, for `return vendor_problem_set(...)`. */
+/* Fill *problem with the reason and the detail: is_error is set for DRIVER_FAILED and BAD_OPTION,
+ * the other members are 0. Returns -1, for `return vendor_problem_set(...)`. */
 __attribute__((format(printf, 3, 4))) int
 vendor_problem_set(struct vendor_problem *problem, uint32_t reason, const char *format, ...);
-/* Fill *error from the problem and return the status that init returns. */
+/* Fill *error from the problem and return the status that init returns: problem->status, or if that
+ * is 0 the status that corresponds to the reason. */
 int32_t vendor_problem_fail(const struct vendor_problem *problem, const char *call,
                             struct ds_accel_error *error);
 
@@ -70,22 +72,23 @@ struct vendor_hardware {
     uint32_t node_count;        /* nodes that exist */
     uint32_t usable_node_count; /* nodes that this process can read and write */
     char first_pci[32];         /* "0000:65:00.0" */
-    char refused_node[64];      /* the first unusable node, required nodes before others */
+    char refused_node[64];      /* the first unusable node of a required pattern, else of a pattern
+                                   without a usable node */
     char first_node[64];        /* a node of the first pattern that matches: "/dev/nvidiactl" */
 };
 
 /*
  * Search for the hardware below host->machine_root. Returns 0 if this process may use a device, or
- * -1 with the reason NO_DEVICE, NO_DRIVER (a PCI device without its node) or NO_PERMISSION. With
- * the option presence = off it returns 0 without a search, because some runtimes need no local
- * device.
+ * -1 with the reason NO_DEVICE, NO_DRIVER (a PCI device without its node, or a needed node is
+ * missing), NO_PERMISSION or BAD_OPTION. With the option presence = off it returns 0 without a
+ * search, because some runtimes need no local device; so it does for a pattern without hardware.
  */
 VENDOR_IF_LINKED int vendor_presence_check(const struct ds_accel_host *host,
                                            const struct vendor_pattern *pattern,
                                            struct vendor_hardware *hardware_out,
                                            struct vendor_problem *problem);
-/* Read the first line of a file below machine_root, without its newline. Returns -1 if the file
- * cannot be read. */
+/* Read the first line of a file below machine_root, without its newline and shortened to line_size.
+ * Returns -1 if the file is empty or cannot be read. */
 int vendor_read_line(const struct ds_accel_host *host, const char *path, char *line,
                      size_t line_size);
 /* NUMA node (-1: unknown) and power state of a PCI device ("0000:65:00.0"), from sysfs. */
@@ -124,11 +127,11 @@ struct vendor_lib {
 /*
  * Open the first of names (NULL-terminated; sonames, then absolute paths) that can be opened, with
  * RTLD_NOW, RTLD_LOCAL, RTLD_NODELETE. The plugin's option option_key ("library"; NULL: no option)
- * replaces all names. Returns 0, or -1 with the reason LIBRARY_MISSING; the detail lists every name
- * and quotes the dynamic linker's first message that reports more than a missing file, such as a
- * missing dependency. The main library is the library with an option_key: on success its name is
- * stored in problem->detail, for the verdict. The caller opens optional libraries with a separate
- * problem.
+ * replaces all names. Returns 0, or -1 with the reason BAD_OPTION (the option's text is too long)
+ * or LIBRARY_MISSING; the detail then lists the names and quotes the dynamic linker's first message
+ * that reports more than a missing file, such as a missing dependency. The main library is the
+ * library with an option_key: on success its name is stored in problem->detail, for the verdict.
+ * The caller opens optional libraries with a separate problem.
  */
 int vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
                     const char *option_key, const char *const *names,

@@ -3,11 +3,12 @@
 /*
  * Completion of snapshots of the caching allocator. The input is copied into a tree that has every
  * key, in the schema's order, and whose sums are correct: the blocks of a segment fill it without a
- * gap, segments do not overlap, the sizes of a segment are the sums of its blocks. Users of such a
- * tree need no further checks.
+ * gap, segments do not overlap, and total, allocated and active size of a segment are the sums of
+ * its blocks. (Its requested size is copied as it is.) Users of such a tree need no further checks.
  *
  * Keys that torch's snapshots lack are filled in; unknown keys, which newer writers add, are left
- * out. A known key must have a valid value.
+ * out, except in stats and allocator_settings, which are copied whole. A known key must have a
+ * valid value.
  */
 #include "base/json.h"
 #include "base/text.h"
@@ -154,7 +155,8 @@ static const char *get_text(struct reader *reader, json_t *object, const char *k
     return json_string_value(value);
 }
 
-/* Return a member that is an array; NULL: it is missing, which is a failure if is_required. */
+/* Return a member that is an array. NULL: it is missing, which is a failure if is_required, or it
+ * is no array, which is always a failure. */
 static json_t *get_array(struct reader *reader, json_t *object, const char *key, bool is_required)
 {
     json_t *value = json_object_get(object, key);
@@ -243,8 +245,8 @@ static json_t *read_frames(struct reader *reader, json_t *object)
 static const char *const state_names[] = {"inactive", "active_pending_free", "active_allocated",
                                           "active_awaiting_free"};
 
-/* Return the first entry of a block's member history, which torch's first snapshot format has;
- * NULL: none. */
+/* Return the first entry of a block's member history, which torch's first snapshot format has.
+ * NULL: there is none, or it is no object, which is a failure. */
 static json_t *first_history(struct reader *reader, json_t *block)
 {
     json_t *history = get_array(reader, block, "history", false);
@@ -357,7 +359,8 @@ static json_t *read_blocks(struct reader *reader, json_t *segment, json_int_t ad
     return copy;
 }
 
-/* Read a size that must equal the sum over the blocks. */
+/* Read a size, which must equal the sum over the blocks if it is present, and return the sum as a
+ * JSON number. */
 static json_t *read_sum(struct reader *reader, json_t *segment, const char *key, json_int_t sum)
 {
     json_int_t given = get_size(reader, segment, key, 0, sum);

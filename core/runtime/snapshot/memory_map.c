@@ -2,11 +2,12 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Snapshots as SVG. Each segment is a row. All rows have the same scale, so that areas are
- * proportional to sizes. In a row each block is a rectangle, coloured by its stream and shaded by
- * its state. Adjacent blocks that are too narrow to be visible are drawn as one rectangle. If there
- * are very many segments, only the largest are drawn, so that the picture stays small for any
- * snapshot. Below the rows, each device with a trace has a chart of the allocated and reserved
- * bytes over time.
+ * proportional to sizes. In a row each block is a rectangle: grey if it is free, otherwise in the
+ * colour of the segment's stream, which is paler for a block that is freed but still in use.
+ * Adjacent blocks that are too narrow to be visible are drawn as one rectangle. Only the ROW_LIMIT
+ * largest segments are drawn, so that the picture stays small for any snapshot. Below the rows,
+ * each device with a trace (at most TIMELINE_LIMIT devices) has a chart of the allocated and
+ * reserved bytes over time.
  *
  * A trace may begin at any time in the life of a process. The state before the trace is computed
  * from the final state, which the segments show, minus all changes of the trace.
@@ -93,8 +94,8 @@ static int compare_places(const void *a, const void *b)
     return difference < 0 ? -1 : difference > 0;
 }
 
-/* Return the colour of a stream. The first few streams that the function sees get different
- * colours. */
+/* Return the colour of a stream. The first STREAM_COLOURS - 1 streams that the function sees get
+ * different colours; all further streams share the last colour. */
 static size_t colour_of(struct map *map, json_int_t stream)
 {
     for (size_t i = 0; i < map->stream_count; i++) {
@@ -335,7 +336,7 @@ static void change(struct level *level, double bytes, size_t column)
     }
 }
 
-/* Return how an event changes the allocated and the reserved bytes. */
+/* Return how an event changes the allocated and the reserved bytes: by its size, or not at all. */
 static void weigh(const json_t *event, double *allocated_out, double *reserved_out)
 {
     const char *action = json_string_value(json_object_get(event, "action"));
@@ -357,8 +358,8 @@ static void weigh(const json_t *event, double *allocated_out, double *reserved_o
     }
 }
 
-/* Return the column of an event: from its time if the events have increasing times, else from its
- * position. */
+/* Return the column of an event: from its time if the last event is later than the first, else from
+ * its position in the trace. */
 static size_t column_of(const json_t *trace, size_t position)
 {
     size_t count = json_array_size(trace);
@@ -375,7 +376,8 @@ static size_t column_of(const json_t *trace, size_t position)
 }
 
 /* Compute both levels over the trace. The first pass begins at 0: the difference between its result
- * and the final state is the state before the trace. The second pass begins with that state. */
+ * and the final state is the state before the trace. The second pass begins with that state, or
+ * with a higher one if a level would otherwise fall below 0. */
 static void follow(const json_t *trace, const struct ds_accel__memory_sums *end,
                    struct level *allocated, struct level *reserved)
 {

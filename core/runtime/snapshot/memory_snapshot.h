@@ -39,15 +39,15 @@ DS_ACCEL__PRIVATE int32_t ds_accel__memory_snapshot_complete(
     json_t *tree, const struct ds_accel__snapshot_text *from, json_t **tree_out);
 /*
  * Write a complete tree in a DS_ACCEL_SNAPSHOT_* format. A NUL, which is not counted in the size,
- * follows the data; ds_accel_free_text() releases the data. ERR_INVALID no such format;
- * ERR_NO_MEMORY.
+ * follows the data; ds_accel_free_data() releases the data. ERR_INVALID: no such format. ERR_LIMIT:
+ * a pickle would be nested too deeply (see ds_accel__pickle_write()). ERR_NO_MEMORY.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__memory_snapshot_write(json_t *tree, uint32_t format,
                                                           void **data_out, size_t *size_bytes_out);
 
 /*
  * memory_pickle.c: write any JSON value as a Python pickle whose loading calls no functions.
- * ERR_LIMIT: the value is nested deeper than 64 levels. ERR_NO_MEMORY.
+ * ERR_LIMIT: the value is nested deeper than 64 levels, or a text has 4 GiB. ERR_NO_MEMORY.
  */
 int32_t ds_accel__pickle_write(json_t *tree, struct ds_accel__text *out);
 

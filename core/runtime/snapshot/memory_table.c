@@ -55,8 +55,9 @@ void ds_accel__memory_sum(const json_t *segment, struct ds_accel__memory_sums *s
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* Return the mark of a cell. '#': all allocated. '.': all free. '~': more bytes pending than
- * allocated. '+': all other cases. */
+/* Return the mark of a cell, the first of these that applies. '.': all free. '~': more bytes
+ * pending than allocated. '+': more than 1 % free. '#': otherwise, with at most half of the
+ * bytes pending. */
 static char cell_mark(const double parts[3])
 {
     if (parts[DS_ACCEL__PIECE_ALLOCATED] + parts[DS_ACCEL__PIECE_PENDING] == 0) {
