@@ -6,7 +6,7 @@
  *      find the hardware -> open the library -> count the devices
  *
  * Probe then also checks whether the devices can be used. Probe converts the problem to a verdict,
- * and init converts it to an error.
+ * or to an error if the problem has a status; init always converts it to an error.
  */
 #include "vendor_frame.h"
 
@@ -50,7 +50,8 @@ static void tell_nodes(const struct vendor_hardware *hardware, struct vendor_pro
 }
 
 /* Run the steps. On success, which is 0, *runtime_out is open and has *count_out > 0 devices, and
-   library contains the library's name. */
+   library contains the library's name, or "the library" if open() reported no name. On failure the
+   result is -1, and *problem contains the cause. */
 static int start(const struct ds_accel_host *host, void **runtime_out, uint32_t *count_out,
                  char *library, size_t library_size, struct vendor_problem *problem)
 {
@@ -99,7 +100,8 @@ static void answer_problem(struct ds_accel_verdict *answer, const struct vendor_
     memcpy(answer->detail, problem->detail, sizeof(answer->detail));
 }
 
-/* Write what was found to answer->detail: "libcuda.so.1, driver 12.4, 2 devices". */
+/* Write what was found to answer->detail, such as "libcuda.so.1, driver 12.4, 2 devices"; a backend
+   with an evidence() writes the text itself. */
 static void tell_evidence(const struct ds_accel_host *host, void *runtime, const char *library,
                           struct ds_accel_verdict *answer)
 {
@@ -168,7 +170,7 @@ static int64_t now_ms(void)
 }
 
 /* Read size_bytes, or fewer up to the end of file or the time limit. Signals that interrupt poll()
-   or read() do not stop it. */
+   or read() do not stop it. Returns the number of bytes read. */
 static size_t read_until(int channel, void *bytes, size_t size_bytes, int64_t limit_ms)
 {
     struct pollfd waiting = {.fd = channel, .events = POLLIN};
@@ -205,7 +207,9 @@ static void tell_end(int status, int is_late, struct vendor_problem *problem)
     }
 }
 
-/* Read the child's verdict, or make a verdict of the way in which the child terminated. */
+/* Read the child's verdict and wait until the child exits. If the verdict does not arrive
+   completely, make one that reports how the child terminated; a child that exceeds CHILD_LIMIT_MS
+   is killed. */
 static void read_answer(int channel, pid_t child, struct ds_accel_verdict *answer)
 {
     int64_t limit_ms = now_ms() + CHILD_LIMIT_MS;
@@ -244,8 +248,9 @@ static void write_answer(int channel, const struct ds_accel_verdict *answer)
 }
 
 /*
- * Prepare the child. The kernel kills it when the parent's thread that waits for it exits. The
- * program's handlers for crashes (which may write a report or jump) must not run in the child.
+ * Prepare the child. The kernel kills it when the parent's thread that waits for it exits; if the
+ * parent has exited already, the child exits here. The program's handlers for crashes (which may
+ * write a report or jump) must not run in the child.
  */
 static void leave_program(pid_t parent)
 {
@@ -287,13 +292,14 @@ int vendor_is_asking(int32_t pid)
            (asking.program != 0 && (pid == asking.program || pid == asking.process));
 }
 
-/* The process whose init started the library. */
+/* The process that last called init, which may have started the library; 0 before. */
 static atomic_int started_in;
 
 /*
  * Most runtimes cannot be stopped once they have started, and cannot be used after a fork.
- * Therefore probe starts the runtime in a child process, unless this process has started it
- * already. This process itself searches for the hardware: without hardware no child is needed.
+ * Therefore probe starts the runtime in a child process, unless this process may have started it
+ * already or no child can be made. This process itself searches for the hardware: without hardware
+ * no child is needed.
  */
 static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
 {

@@ -3,10 +3,12 @@
 /*
  * Device, managed, pinned and registered memory.
  *
- * For an alignment above allocation_align_bytes the frame allocates a larger range and returns an
- * aligned address inside; the block stores the start of the allocation. Memory is removed from the
- * register before it is freed, so that the register never contains memory that the runtime has
- * already freed. If the runtime fails to free the memory, the block is put back.
+ * For an alignment that the backend's allocator does not provide, the frame allocates a larger
+ * range and returns an aligned address inside; the block stores the start of the allocation. Memory
+ * whose address the runtime chose is removed from the register before it is freed, so that the
+ * register never contains memory that the runtime has already freed. Registered memory and mappings
+ * stay in the register until the runtime has released them. If the runtime fails to free the
+ * memory, the block is put back.
  */
 #include "vendor_frame.h"
 
@@ -94,8 +96,8 @@ static int32_t give_to_runtime(const struct vendor_block *block, struct ds_accel
     return status;
 }
 
-/* Allocate the memory of a block that is not in the register yet. Its bytes are reserved in the
-   device's usage. */
+/* Allocate the memory of a block that is not in the register yet. The caller has reserved its bytes
+   in the device's usage. */
 static int32_t fill_block(const struct request *request, struct vendor_block *block,
                           struct ds_accel_error *error)
 {
@@ -248,7 +250,8 @@ int32_t vendor_memory_wait(ds_accel_plugin_device_t *device, const char *slot,
 }
 
 /* Wait for the device's work if the runtime frees memory without waiting for the work that uses it.
-   While a stream captures, query each stream instead; a capturing stream has no work. */
+   While a stream captures, or if the backend has no device_synchronize(), query each stream
+   instead; a capturing stream has no work. Returns at once for a lost device. */
 static void wait_for_users(ds_accel_plugin_device_t *device)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -271,7 +274,8 @@ static int is_pinned(const struct vendor_block *block)
     return block->source == VENDOR_SOURCE_PINNED || block->source == VENDOR_SOURCE_REGISTERED;
 }
 
-/* Release the block. If the runtime fails, put the block back, unless forgets is set. */
+/* Free, unregister, unmap or close the block's memory, and destroy the block. If the runtime fails,
+   put the block back, unless forgets is set or the device is lost. */
 static int32_t free_block(struct vendor_block *block, int forgets, struct ds_accel_error *error)
 {
     ds_accel_plugin_device_t *device = block->device;
@@ -416,7 +420,8 @@ static void close_openings(struct vendor_block *block)
 }
 
 /* Free the blocks that remain when the device is closed, in any order: a mapping holds a reference
-   to its memory, and address reservations are released later. */
+   to its memory, and address reservations are released later. Returns the number of blocks, and
+   adds their bytes to *bytes_out, except those of pinned and registered memory. */
 uint32_t vendor_memory_free_all(ds_accel_plugin_device_t *device, uint64_t *bytes_out)
 {
     struct vendor_register *blocks = device->instance->blocks;
@@ -585,8 +590,8 @@ static int32_t vendor_mem_free_async(ds_accel_plugin_stream_t *stream, void *poi
 
 /* ---- pinned memory -------------------------------------------------------------------------- */
 
-/* If the process has a limit for locked memory, report the limit instead of the runtime's text. The
-   status is unchanged. */
+/* If status is ERR_LIMIT and the process has a limit for locked memory, write the limit to the
+   error's message; vendor_code and vendor_text stay. Returns status. */
 static int32_t tell_limit(int32_t status, uint64_t size_bytes, const char *slot,
                           struct ds_accel_error *error)
 {
@@ -618,8 +623,9 @@ static int32_t tell_limit(int32_t status, uint64_t size_bytes, const char *slot,
     return status;
 }
 
-/* Check the flags. Hints that the runtime does not support are dropped, because they are only
-   hints. */
+/* Check the flags. WRITE_COMBINED and HUGE_PAGES are only hints: they are dropped if the runtime
+   does not support them. Any other unsupported flag fails with UNSUPPORTED, an unknown flag with
+   INVALID. */
 static int32_t check_pinned_flags(uint32_t *flags, const char *slot, struct ds_accel_error *error)
 {
     const uint32_t hints = DS_ACCEL_PINNED_WRITE_COMBINED | DS_ACCEL_PINNED_HUGE_PAGES;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The search for hardware without a library: PCI devices in sysfs, and device nodes, both below
- * machine_root.
+ * The search for hardware without a library: PCI devices in sysfs, and device nodes. All paths are
+ * below host->machine_root, which is "" for the running machine, or the directory of a recorded
+ * machine.
  *
  * The search reads only files that the kernel serves from memory. It checks the access to a node
  * but does not open it, because opening may wake the device. The failures need different fixes and
@@ -54,7 +55,8 @@ int vendor_read_line(const struct ds_accel_host *host, const char *path, char *l
 
 /* ---- the patterns --------------------------------------------------------------------------- */
 
-/* If the line begins with the word, append the rest of the line to the list. */
+/* If the line begins with the word, append the rest of the line to the list, unless the list is
+   full. */
 static void take_fact(char *line, const char *word, const char **list)
 {
     size_t length = strlen(word);
@@ -119,9 +121,9 @@ static int is_ours(const struct ds_accel_host *host, const char *address, const 
 }
 
 /*
- * Can the machine have a PCI device of these vendors? A file of /proc has one line per device,
- * "BBDD<tab>VVVVDDDD...". If no line has one of the vendors, hundreds of sysfs files need not be
- * read. If the file does not exist, the result is 1 and sysfs must be read.
+ * Can the machine have a PCI device of these vendors? /proc/bus/pci/devices has one line per
+ * device, "BBDD<tab>VVVVDDDD...". If no line has one of the vendors, hundreds of sysfs files need
+ * not be read. If the file does not exist or is empty, the result is 1 and sysfs must be read.
  */
 static int may_be_there(const struct ds_accel_host *host, const char *const *pci)
 {
@@ -214,7 +216,7 @@ uint64_t vendor_pci_lane_bytes_per_s(uint32_t generation)
 /* ---- device nodes --------------------------------------------------------------------------- */
 
 /* The class in sysfs of nodes in /dev/dri and /dev/accel, which several vendors share; NULL for
-   other nodes. The class leads to the vendor of a node in sysfs. */
+   other nodes. /sys/class/CLASS/NODE/device/vendor contains the vendor of a node. */
 static const char *class_of(const char *path)
 {
     return strncmp(path, "/dev/dri/", 9) == 0      ? "drm"
@@ -236,7 +238,8 @@ static int is_of_other_vendor(const struct ds_accel_host *host, const char *path
     return vendor_read_line(host, file, vendor, sizeof(vendor)) == 0 && !is_of(pci, vendor, NULL);
 }
 
-/* The nodes that match one pattern. */
+/* The nodes that match one pattern. first and refused are the paths that sort first: of all nodes,
+   and of the nodes without permission. refused may also be an unreadable directory. */
 struct node_search {
     uint32_t count;
     uint32_t usable_count;
@@ -331,8 +334,8 @@ void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_patte
 
 /* ---- the result ----------------------------------------------------------------------------- */
 
-/* Read the option "presence". Returns 1 to check the hardware, 0 to skip the check, or -1 with
-   *problem filled. */
+/* Read the option "presence". Returns 1 (on, or not set) to check the hardware, 0 (off) to skip the
+   check, or -1 with *problem filled. */
 static int read_option(const struct ds_accel_host *host, struct vendor_problem *problem)
 {
     char text[32] = "";
@@ -364,9 +367,10 @@ static int is_in(const char *const *list, const char *text)
     return 0;
 }
 
-/* Search the nodes of all patterns. Each pattern that matches nodes needs at least one usable node.
-   An unusable node is stored in found->refused_node, a required node before others. *absent_out
-   is a required pattern that matches no node, or NULL. */
+/* Search the nodes of all patterns. *absent_out is a required pattern (needed_nodes) that matches
+   no node, or NULL. found->refused_node is a node without permission that matches a required
+   pattern, otherwise one that matches a pattern without usable nodes, otherwise "". If a pattern of
+   other_ways has a usable node, *absent_out is NULL and refused_node is "". */
 static void find_nodes(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                        const struct vendor_facts *facts, struct vendor_hardware *found,
                        const char **absent_out)
@@ -458,7 +462,8 @@ static int tell_driver(const struct ds_accel_host *host, const struct vendor_pat
 }
 
 /* Report that required nodes or all devices are missing. For no device, the text equals the text of
-   core/host/hardware.c, which hosts with the plugin's hardware note use. */
+   core/host/hardware.c, which searches the hardware before it loads a plugin that lists its
+   hardware in an ELF note. */
 static int tell_absence(const struct ds_accel_host *host, const struct vendor_pattern *pattern,
                         const struct vendor_facts *facts, const struct vendor_hardware *found,
                         const char *absent, struct vendor_problem *problem)

@@ -3,10 +3,10 @@
 /*
  * Sharing between processes.
  *
- * A vendor's handle identifies a whole allocation. A handle of this project consists of a header,
- * which contains the offset, and the vendor's bytes:
+ * A vendor's handle identifies a whole allocation. A handle of this project consists of this header
+ * and, after it, the vendor's handle:
  *
- *      "dsah" | bytes of the vendor's handle | size of the allocation | offset of the pointer | pid
+ *      "dsah" | length of vendor's handle | size of the allocation | offset of the pointer | pid
  *
  * If the vendor's runtime requires that handles are withdrawn, the block stores its handles, so
  * that freeing the memory withdraws them.
@@ -50,7 +50,8 @@ static int32_t check_handle(const void *handle, uint32_t handle_bytes, uint32_t 
     return DS_ACCEL_OK;
 }
 
-/* Read the header of a handle. Fails if this project did not make the handle. */
+/* Read the header of a handle. Fails with ERR_INVALID if the length or the header is not that of a
+   handle of this backend. */
 static int32_t read_head(const void *handle, uint32_t handle_bytes, const char *slot,
                          struct handle_head *head_out, struct ds_accel_error *error)
 {
@@ -88,8 +89,9 @@ void vendor_share_withdraw(struct vendor_block *block)
     }
 }
 
-/* Copy the block that contains the whole range and is the device's own memory. Returns 0 if there
-   is no such block. */
+/* Copy the block that contains the whole range, has one of the sources (a set of 1 << source) and
+   is device memory, not managed memory, of this device. Returns 1, or 0 if there is no such
+   block. */
 static int find_own(ds_accel_plugin_device_t *device, const void *pointer, uint64_t size_bytes,
                     uint32_t sources, struct vendor_block *block_out)
 {
@@ -198,7 +200,8 @@ static int32_t vendor_ipc_memory_export(ds_accel_plugin_device_t *device, void *
     return status;
 }
 
-/* Remove the handle's entry from its block and return it. The caller holds the register's lock. */
+/* Remove the handle's entry from its block and return it, or NULL if no block of the device has it.
+   The caller holds the register's lock. */
 static struct vendor_export *take_export(ds_accel_plugin_device_t *device, const void *handle)
 {
     for (struct vendor_block *block = vendor_block_any(device->instance->blocks, device);

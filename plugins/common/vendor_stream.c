@@ -4,10 +4,10 @@
  * Streams: handles of the vendor's streams, and each device's list of streams, which waits with a
  * deadline query.
  *
- * A stream that is destroyed while it has work is put on the device's list of destroyed streams.
- * Waits for the device include this list. When such a stream is idle, the next call that creates or
- * destroys a stream or waits for the device destroys the vendor's stream; closing the device does,
- * too.
+ * A stream that is destroyed while it has work, or while any stream captures, is put on the
+ * device's list of destroyed streams. Waits for the device include this list. When such a stream is
+ * idle and no stream captures, the next call that creates or destroys a stream or waits for the
+ * device destroys the vendor's stream; closing the device does, too.
  */
 #include "vendor_frame.h"
 
@@ -234,7 +234,8 @@ static int is_busy(ds_accel_plugin_stream_t *stream)
 /*
  * Does the stream have work left? During a capture the stream counts as busy, because a query could
  * break the capture. The program's own (wrapped) streams never count as busy, because the program
- * waits for them.
+ * waits for them. The result is also 0 if the device is lost, if the backend cannot query streams,
+ * and if the backend's stream_destroy() itself accepts busy streams (ends_streams_late).
  */
 static int is_at_work(ds_accel_plugin_stream_t *stream)
 {
@@ -258,8 +259,8 @@ static void keep_ended(struct vendor_device *frame, ds_accel_plugin_stream_t *st
     *link = stream;
 }
 
-/* Move a destroyed stream to the list *done of idle streams. The caller holds
-   vendor_device.lock. */
+/* Move a destroyed stream from the device's list to the list *done, whose streams the caller
+   destroys. The caller holds vendor_device.lock. */
 static void take_ended(ds_accel_plugin_stream_t **link, ds_accel_plugin_stream_t **done)
 {
     ds_accel_plugin_stream_t *stream = *link;
@@ -273,7 +274,9 @@ static void take_ended(ds_accel_plugin_stream_t **link, ds_accel_plugin_stream_t
 /*
  * Query destroyed streams, the oldest first, and stop after most streams that still have work.
  * Streams that have no work, or failed, are moved to *done. A stream that is part of a capture is
- * not queried and counts as a stream with work. The caller holds frame->lock.
+ * not queried; it stays in the list and counts towards most. Returns a failure of a stream,
+ * otherwise NOT_READY if a queried stream has work, otherwise DS_ACCEL_OK. The caller holds
+ * frame->lock.
  */
 static int32_t query_ended(struct vendor_device *frame, uint32_t most,
                            ds_accel_plugin_stream_t **done, struct ds_accel_error *error)
@@ -301,7 +304,7 @@ static int32_t query_ended(struct vendor_device *frame, uint32_t most,
     return result;
 }
 
-#define REAP_LIMIT 16u /* busy streams queried when a stream is created or destroyed */
+#define REAP_LIMIT 16u /* limit of busy streams queried when a stream is created or destroyed */
 
 void vendor_streams_reap(ds_accel_plugin_device_t *device)
 {
@@ -440,8 +443,9 @@ static int32_t vendor_stream_priority_range(ds_accel_plugin_device_t *device, in
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Is the stream capturing? While no stream captures, which is the usual case, this reads only a
-   counter. A backend that tracks captures also reports streams in captures of other instances. */
+/* Is the stream capturing? While no stream of the instance captures, which is the usual case, this
+   reads only a counter, except for a wrapped stream and in a backend that tracks captures: such a
+   backend also reports streams in captures of other instances. */
 int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *is_capturing_out,
                                    struct ds_accel_error *error)
 {
@@ -484,8 +488,8 @@ int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_e
 
         result = vendor_stream_is_capturing(stream, &is_capturing, error);
         if (result == DS_ACCEL_ERR_STATE) {
-            result = DS_ACCEL_OK; /* skip the default stream while a stream that waits for
-                                     it captures */
+            result = DS_ACCEL_OK; /* the default stream cannot be queried while a stream that waits
+                                     for it captures: skip it */
         } else if (result == DS_ACCEL_OK && !is_capturing) {
             result = query(stream, error);
         }
@@ -563,8 +567,10 @@ static int32_t vendor_stream_query(ds_accel_plugin_stream_t *stream, struct ds_a
 
 /*
  * Make the stream wait for the event. An event that was never recorded counts as reached, and the
- * runtime is not called. An event that was recorded in a capture is a dependency within the
- * capture: when no stream captures any more, no stream can wait for the event.
+ * runtime is not called, unless only the runtime knows whether the event was recorded: a wrapped or
+ * interprocess event, or any event of a backend that tracks captures. An event that was recorded in
+ * a capture is a dependency within the capture: the call fails with ERR_STATE if no stream of the
+ * instance captures any more, and for the default stream, which cannot join a capture.
  */
 int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
                                const char *slot, struct ds_accel_error *error)

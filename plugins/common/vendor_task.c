@@ -13,8 +13,9 @@
  *                            -> abandoned: runs with the error, kept until the device closes
  *      captured:  in the keep of the capture -> runs with each launch, freed with the keep
  *
- * When a device is lost, waits for it fail at once, possibly while another thread runs a task. Such
- * a wait first waits for the task, because the program may free memory of the task afterwards.
+ * When a device is lost, the runtime's waits fail at once, possibly while another thread runs a
+ * task. The frame then waits for that task before it returns the error, because the program may
+ * free memory of the task afterwards.
  *
  * A keep is a reference-counted list of tasks. The capture, then the graph, each instance of the
  * graph and each launch in flight hold a reference; an instance may be destroyed while its launch
@@ -30,7 +31,8 @@ struct vendor_task {
     struct vendor_task *chain; /* list of the tasks that vendor_tasks_abandon() calls */
     ds_accel_plugin_device_t *device;
     const ds_accel_plugin_stream_t *stream; /* stream of the task; compared, never dereferenced */
-    ds_accel_host_task_t call;              /* NULL: the task only owns memory */
+    ds_accel_host_task_t call;              /* NULL: the task only owns a reference to a keep
+                                               (held) */
     void *user_data;
     void *memory;             /* freed with the task */
     struct vendor_keep *held; /* reference released with the task */
@@ -172,8 +174,8 @@ struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream)
 /*
  * Put the task into the keep of the capture that records the stream. A stream that joined another
  * stream's capture through an event has no keep of its own: it uses the keep of the device's only
- * capture. If the device has several captures, the right capture is unknown, and the task is kept
- * until the device is closed.
+ * capture. If the device has several captures or none, the right capture is unknown, and the task
+ * is kept until the device is closed. Returns 0, or -1 if out of memory.
  */
 static int keep_task(ds_accel_plugin_stream_t *stream, struct vendor_task *task)
 {
@@ -448,7 +450,8 @@ int32_t vendor_task_submit(ds_accel_plugin_stream_t *stream, ds_accel_host_task_
         free_task(task);
         return status;
     }
-    return DS_ACCEL_OK; /* queued; or rejected, but abandoned earlier, so that it runs */
+    return DS_ACCEL_OK; /* queued; or the runtime rejected the task after another thread had
+                           abandoned it, which runs it */
 }
 
 /* ---- holding memory that queued work uses --------------------------------------------------- */
@@ -480,8 +483,8 @@ static int32_t wait_and_free(ds_accel_plugin_stream_t *stream, struct vendor_tas
     return status;
 }
 
-/* Queue the task after the work on the stream that uses the task's memory. Takes ownership of the
-   task. */
+/* Queue the task after the work on the stream that uses the task's memory. If the runtime has no
+   host tasks or rejects the task, wait for the stream instead. Takes ownership of the task. */
 static int32_t hold_behind(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
                            struct ds_accel_error *error)
 {
@@ -545,7 +548,8 @@ int32_t vendor_keep_until_passed(struct vendor_keep *keep, ds_accel_plugin_strea
     if (status == DS_ACCEL_OK) {
         vendor_keep_put(keep);
     }
-    return status; /* without a task to release the keep, the keep is never freed */
+    return status; /* if the wait failed, no task exists that could release the keep, which is never
+                      freed */
 }
 
 int32_t vendor_keep_in_capture(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,

@@ -142,8 +142,9 @@ static int take_name(void *user_data, const char *token)
 }
 
 /* A runtime that finds a device's name twice in the list skips the second name, ignores the rest of
-   the list, or shows no device. In each case the first names number the devices. A list with fewer
-   distinct names than devices has repeated names. */
+   the list, or shows no device. In each case the distinct names, in list order, are the names of
+   the devices. If the runtime shows more devices than the list has distinct names, repeated names
+   count as further devices. */
 int vendor_visible_name(const ds_accel_plugin_device_t *device, const char *variable, char *name,
                         size_t name_size)
 {

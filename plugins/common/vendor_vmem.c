@@ -4,7 +4,8 @@
  * Virtual memory. A mapping is a block in the register of addresses and holds a reference to its
  * physical memory: the program may destroy the memory while it is mapped, and the last unmapping
  * then releases it. The frame counts these references because not every runtime does. Ranges for
- * unmapping and access consist of whole mappings, which are passed to the runtime one at a time.
+ * unmapping and access consist of whole mappings. They are unmapped one at a time; an access is set
+ * for the whole range in one call of the runtime.
  */
 #include "vendor_frame.h"
 
@@ -371,8 +372,9 @@ static struct vendor_block *taken_mapping(const ds_accel_plugin_device_t *device
     return block;
 }
 
-/* Unmap the claimed mappings. After a failure the rest of the range stays mapped. A failure is
-   ignored if the device is lost. */
+/* Unmap the claimed mappings. After a failure the rest of the range stays mapped, unless the
+   mapping's device is lost: then the other mappings are unmapped too. Returns the last failure, or
+   DS_ACCEL_OK. */
 static int32_t unmap_taken(const ds_accel_plugin_device_t *device, const char *position,
                            const char *end, struct ds_accel_error *error)
 {
@@ -488,7 +490,8 @@ static int32_t set_access(ds_accel_plugin_device_t *accessor, void *address, uin
     return status;
 }
 
-/* Set the access to mappings. Before access is removed, wait for queued work that may need it. */
+/* Set the access to mappings. Before write access or all access is removed, the backend's
+   memory_wait(), if it has one, waits for queued work that may need the access. */
 static int32_t vendor_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address,
                                       uint64_t size_bytes, uint32_t access,
                                       struct ds_accel_error *error)

@@ -4,8 +4,9 @@
  * Copies and fills.
  *
  * If the backend has no function for mem_copy(), the frame queues the copy on a stream of its own
- * and waits for it. A stream of the program could have other work, or be capturing. The frame
- * reuses these streams; their number is the largest number of threads that copied at the same time.
+ * (on the default stream if the backend cannot create streams) and waits for it. A stream of the
+ * program could have other work, or be capturing. The frame reuses these streams; their number is
+ * the largest number of threads that copied at the same time.
  *
  * Runtimes differ in the pattern widths that they can fill with. A pattern of equal halves is
  * reduced to a shorter pattern; a short pattern is widened if size and address allow it. Otherwise
@@ -254,8 +255,8 @@ static void shorten(struct element *element)
     }
 }
 
-/* Widen the element to a width that the runtime supports and that fits the size and the address.
-   Returns 0, or -1 if there is no such width. */
+/* Shorten the element as far as possible, then widen it to a width that the runtime supports and
+   that fits the size and the address. Returns 0, or -1 if there is no such width. */
 static int choose(struct element *element, const void *destination, uint64_t size_bytes)
 {
     shorten(element);

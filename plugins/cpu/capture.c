@@ -162,8 +162,8 @@ static struct cpu_work_list end_capture(struct cpu_capture *capture)
     return list;
 }
 
-/* Work of a stream that had joined remains in the capture, which can therefore only end if the work
-   was joined back. */
+/* If the stream is the origin, the capture ends and its work is dropped. Work of another stream
+   remains in the capture, which can therefore only end if that work was joined back. */
 void cpu_capture_leave(struct cpu_stream *stream)
 {
     struct cpu_work_list list = {0};

@@ -45,8 +45,8 @@
 #define CPU_CCL_MISSING 1u
 #define CPU_CCL_PRESENT 2u
 
-/* Read option async. Any value except true and false fails with ERR_INVALID and a message that
-   quotes the value. */
+/* Read option async, which is false by default. Any value except true and false fails with
+   ERR_INVALID and a message that quotes the value. */
 static int32_t read_async(const struct ds_accel_host *host, uint32_t *is_async_out,
                           struct ds_accel_error *error)
 {
@@ -303,8 +303,8 @@ const struct vendor_backend vendor_backend = {
     .graph_dump = cpu_graph_dump,
 };
 
-/* Remove the slots for vendor objects and for environment variables that hide devices: the cpu
-   backend has neither. */
+/* Remove the slots for extensions, for vendor objects and for environment variables that hide
+   devices: the cpu backend has none of these. */
 static void fill_table(struct ds_accel_plugin *table)
 {
     vendor_fill(table);

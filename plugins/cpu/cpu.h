@@ -69,8 +69,8 @@ struct cpu_resident {
     uint64_t peak_bytes; /* largest size since the process started */
 };
 
-/* Find the nodes and the device count. A LOCAL_SIZE that is not a number is ignored without a
-   message; cpu_machine_warn() logs it. */
+/* Find the nodes and the device count. A LOCAL_SIZE that is not a positive number, or is too large,
+   is ignored or limited without a message; cpu_machine_warn() logs it. */
 int32_t cpu_machine_scan(const struct ds_accel_host *host, struct cpu_machine *machine_out,
                          struct ds_accel_error *error);
 void cpu_machine_warn(const struct cpu_machine *machine);
@@ -346,7 +346,7 @@ uint64_t cpu_deadline_ns(uint64_t timeout_ns);
 /* Start counting forks and return the current count, before the first worker is started; return 0
    or an errno. */
 int cpu_fork_watch(uint32_t *fork_count_out);
-/* Fail with ERR_STATE in a forked child, because it has no worker threads. */
+/* With option async, fail with ERR_STATE in a forked child, because it has no worker threads. */
 int32_t cpu_fork_check(const struct cpu_runtime *cpu, const char *call,
                        struct ds_accel_error *error);
 
@@ -381,7 +381,7 @@ int32_t cpu_queue_wait(struct cpu_queue *queue, uint64_t timeout_ns, const char 
 int32_t cpu_queues_wait(struct cpu_runtime *cpu, const struct cpu_device *device,
                         uint64_t timeout_ns, const char *call, struct ds_accel_error *error);
 /* Release the stream's reference when the stream is destroyed. The worker exits after the remaining
-   work; this call does not wait for it. */
+   work; this call does not wait for that work. In a forked child the call does nothing. */
 void cpu_queue_close(struct cpu_queue *queue);
 /* Join all workers of a device after they have done their work. */
 void cpu_queues_end(struct cpu_device *device);
@@ -475,8 +475,9 @@ uint32_t cpu_capture_state(struct cpu_stream *stream);
 /* Add work to the capture of a capturing stream, and return its index in *node_out. */
 int32_t cpu_capture_append(struct cpu_stream *stream, const struct cpu_work *work, const char *call,
                            size_t *node_out, struct ds_accel_error *error);
-/* Make the stream's later work depend on a node. A stream that is not capturing joins the
-   capture. */
+/* Make the stream's later work depend on a node. A stream that is not capturing joins the capture.
+   For a stream whose own capture is another one or is broken, the call fails with ERR_STATE and
+   breaks both captures. */
 int32_t cpu_capture_wait(struct cpu_stream *stream, struct cpu_capture *capture, size_t node,
                          const char *call, struct ds_accel_error *error);
 void cpu_capture_break(struct cpu_stream *stream, const char *why);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs. The list of a capture becomes a program, which is immutable. A graph, its execs and its
- * queued launches hold counted references to the program. A graph or an exec may therefore be
- * destroyed, or an exec be updated to another program, while a launch is still queued.
+ * Graphs. The list of a capture becomes a program, which is immutable. A graph, its executable
+ * instances (execs) and its queued launches hold counted references to the program. A graph or an
+ * exec may therefore be destroyed, or an exec be updated to another program, while a launch is
+ * still queued.
  *
- * A launch runs the program from front to back as one piece of work of the stream to which it was
- * queued. The streams on which the work was captured play no part: the order of the calls satisfies
- * all edges. A queued launch has one mark for each event that the program records; the mark becomes
- * the event's latest recording when the launch is queued. One more mark is for the completion
- * of the launch; the next launch of the same exec waits for it.
+ * A launch runs the program from front to back: on the calling thread without option async,
+ * otherwise as one piece of work in the queue of the stream on which it is launched. The streams on
+ * which the work was captured play no part: the order of the calls satisfies all edges. A queued
+ * launch has one mark for each event that the program records; the mark becomes the event's latest
+ * recording when the launch is queued. One more mark is for the completion of the launch; the next
+ * launch of the same exec waits for it.
  */
 #include "cpu.h"
 

@@ -5,10 +5,11 @@
  * files under the host's machine_root, so that a recorded machine looks like a real one.
  *
  * The device count is the launcher's LOCAL_SIZE (ranks on this machine) if it is set, else the
- * number of NUMA nodes that have CPUs. Nodes without CPUs have only memory (HBM in flat mode) and
- * are not devices. Kernel nodes with the same CPUs are one node that numa=fake has split. Devices
- * are spread over the nodes evenly: with n devices and m nodes, device i is on node i*m/n. Two
- * devices on four nodes are on nodes 0 and 2; four devices on two nodes are two per node.
+ * number of NUMA nodes that have CPUs; at least 1 and at most CPU_MAX_DEVICES. Nodes without CPUs
+ * have only memory (HBM in flat mode) and are not devices. Kernel nodes with the same CPUs are one
+ * node that numa=fake has split. Devices are spread over the nodes evenly: with n devices and m
+ * nodes, device i is on node i*m/n. Two devices on four nodes are on nodes 0 and 2; four devices on
+ * two nodes are two per node.
  */
 #include "cpu.h"
 

@@ -199,7 +199,8 @@ int32_t cpu_free_in_order(ds_accel_plugin_device_t *device, void *native_stream,
 
 /* ---- pinned memory -------------------------------------------------------------------------- */
 
-/* Report that mlock() failed. The frame adds the limit's name to an error DS_ACCEL_ERR_LIMIT. */
+/* Report that mlock() failed: ERR_LIMIT for ENOMEM, EPERM and EAGAIN, otherwise ERR_INVALID. For
+   ERR_LIMIT the frame writes RLIMIT_MEMLOCK and its value to the message. */
 static int32_t fail_lock(uint64_t size_bytes, int cause, const char *call,
                          struct ds_accel_error *error)
 {

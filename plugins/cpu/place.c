@@ -22,8 +22,8 @@ int cpu_place_matters(const struct cpu_machine *machine)
     return machine->node_count > 1 && machine->host->machine_root[0] == '\0';
 }
 
-/* A failed mbind(), which containers often forbid, is only logged, because memory on another node
-   works too. */
+/* A failed mbind(), which containers often forbid, is logged once and not reported, because memory
+   on another node works too. */
 void cpu_place_pages(const struct cpu_device *device, void *pages, uint64_t size_bytes)
 {
     const unsigned bits = 8 * sizeof(unsigned long);

@@ -6,7 +6,7 @@
  * A queue consists of a list of work and one thread, the worker, that does the work from front to
  * back. The first work starts the worker, so that an unused stream has no thread. The worker exits
  * when its stream has been destroyed and the remaining work is done; destroying the stream does not
- * wait for the worker. A queue can therefore outlive its stream: the device keeps a list of its
+ * wait for that work. A queue can therefore outlive its stream: the device keeps a list of its
  * queues, joins the workers that have exited whenever a stream is destroyed, and joins all workers
  * when the device is closed.
  *
@@ -51,7 +51,7 @@ struct cpu_queue {
     atomic_uint references;    /* one for the stream, one for the device, one for each mark */
     struct cpu_device *device; /* valid until the worker is joined */
     struct cpu_queue *next;    /* in the device's list; guarded by cpu->lock */
-    uint32_t number;           /* of this queue on the device, from 0 */
+    uint32_t number;           /* number of this queue on the device, from 0 */
 
     pthread_mutex_t lock;    /* guards the following members */
     pthread_cond_t wake;     /* signals the worker: new work, or the stream was destroyed */
@@ -398,7 +398,8 @@ static struct cpu_item *pop(struct cpu_queue *queue)
     return item;
 }
 
-/* Mark the calling thread as a worker of the queue's device, and set its name. */
+/* Mark the calling thread as a worker, make the queue's device its current device, and set its
+   name. */
 static void introduce_worker(const struct cpu_queue *queue)
 {
     const uintptr_t current = CPU_CURRENT_WORKER | (queue->device->index + 1);

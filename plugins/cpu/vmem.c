@@ -179,7 +179,7 @@ int32_t cpu_vmem_unreserve(ds_accel_plugin_device_t *device, void *address, uint
         munmap(reservation->base, (size_t)reservation->size_bytes);
     }
     pthread_mutex_unlock(&state->cpu->lock);
-    if (is_mapped) { /* by another thread, after the frame's check */
+    if (is_mapped) { /* another thread mapped memory after the frame's check */
         return plugin_fail(error, DS_ACCEL_ERR_BUSY,
                            "vmem_release: in %p with %llu bytes something is still mapped", address,
                            (unsigned long long)size_bytes);
@@ -272,8 +272,9 @@ void cpu_vmem_destroy(ds_accel_plugin_device_t *device, void *native)
 /* ---- mappings ------------------------------------------------------------------------------- */
 
 /* Map part of a file at reserved addresses; return 0, an errno of mmap(), or -1 if the addresses
-   are not reserved. MAP_FIXED replaces any mapping at the addresses, so that cpu->lock is held from
-   the check of the reservation to the end of mmap(). */
+   are not reserved or the reservation's device is being closed. MAP_FIXED replaces any mapping at
+   the addresses, so that cpu->lock is held from the check of the reservation to the end of
+   mmap(). */
 static int map_reserved(struct cpu_runtime *cpu, void *address, uint64_t size_bytes, int fd,
                         uint64_t offset_bytes)
 {

@@ -12,7 +12,8 @@
  *   nvml.c    NVML, and its devices       sensors.c telemetry     links.c   PCI Express, NVLink
  *
  * The plugin uses each device's primary context, which libcudart and therefore every framework uses
- * too, and makes it current only for the length of a call.
+ * too, or the context that the program passes to device_open_native(). It makes the context current
+ * only for the length of a call, except in device_set_current().
  */
 #include "plugin.h"
 
@@ -299,7 +300,8 @@ static int cuda_count(void *opened, uint32_t *count_out, struct vendor_problem *
     return 0;
 }
 
-/* Counts as usable the devices whose compute mode allows contexts: any mode but PROHIBITED. */
+/* Counts as usable the devices whose compute mode allows contexts: any mode but PROHIBITED. Reports
+   DEVICE_BUSY if no device is usable. */
 static int cuda_judge(void *opened, uint32_t count, uint32_t *usable_out, char *variant,
                       struct vendor_problem *problem)
 {
@@ -405,8 +407,8 @@ static void cuda_describe(void *opened, int64_t code, int32_t *status_out, const
 
 /*
  * Returns the major compute capability of the thread's current device, or of the first device if
- * the thread has no current device, as the accelerator interface requires. The function does not
- * use the instance's devices: a probe has no instance.
+ * the thread has no current device, as DeepSpeed's accelerator interface requires; 0 if the driver
+ * does not report it. The function does not use the instance's devices: a probe has no instance.
  */
 static int current_major(const struct cuda_api *api)
 {

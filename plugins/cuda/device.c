@@ -296,8 +296,8 @@ int32_t cuda_device_health(ds_accel_plugin_device_t *device, struct ds_accel_err
 /* ---- data types ----------------------------------------------------------------------------- */
 
 /*
- * Pascal computes fp16 at a fraction of its fp32 speed: report fp16 only to programs that request
- * it.
+ * Pascal computes fp16 at a fraction of its fp32 speed: on Pascal, report fp16 only to programs
+ * that request it with DS_ALLOW_DEPRECATED_FP16=1.
  */
 static int computes_fp16(int major)
 {
@@ -376,9 +376,10 @@ static int look_at_token(void *user_data, const char *token)
  * Writes the text that selects the device in a child's CUDA_VISIBLE_DEVICES. If the variable is set
  * in this process and contains only numbers, the text is the device's number in it: the child has
  * the same CUDA_DEVICE_ORDER, so the number means the same device. If the variable is unset, the
- * text is the device's index, but only if the driver has the same number for the device: the driver
- * also counts devices that are divided or unusable, which the plugin does not list. Otherwise, and
- * for a part of a device, which has no number, the text is the UUID.
+ * text is the device's index, but, if the device has a UUID, only if the driver has the same number
+ * for the device: the driver also counts devices that are divided or unusable, which the plugin
+ * does not list. Otherwise, and for a part of a device, which has no number, the text is the UUID.
+ * Returns 0, or -1 if neither a number nor a UUID selects the device.
  */
 int cuda_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size)

@@ -10,7 +10,7 @@
  *
  * NVML reports the state of a link in a field (since Hopper) and through a call (on older devices):
  * the link is up if either source reports it as up. NVML reports the speed in fields too, per link
- * or for all links. No source reports the number of lanes.
+ * or for all links. No source reports the number of lanes of an NVLink.
  */
 #include "plugin.h"
 
@@ -70,8 +70,8 @@ struct nvlinks {
 };
 
 /*
- * Converts NVML's version numbers, which mean 1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0 and 6.0; 0: not
- * known.
+ * Returns the generation of an NVLink; 0: not known. NVML's version numbers from 1 to 8 mean 1.0,
+ * 2.0, 2.2, 3.0, 3.1, 4.0, 5.0 and 6.0, of which the whole part is the generation.
  */
 static uint32_t generation_of(const struct nvml_api *nvml, const struct nvlinks *all,
                               unsigned int number)

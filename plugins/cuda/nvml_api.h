@@ -5,9 +5,9 @@
  * and fields from nvml.h of 11.0 to 13.3), and NVTX's C exports. NVML ignores CUDA_VISIBLE_DEVICES:
  * the plugin finds NVML's devices by UUID or PCI address, never by number.
  *
- * The functions about MIG instances (nvmlDeviceGetGpuInstanceId and the two functions next to it)
- * follow nvml.h and were not tested on a device; they are optional, and the plugin uses them only
- * for names.
+ * The functions about MIG instances (nvmlDeviceGetGpuInstanceId and the functions before and after
+ * it) follow nvml.h and were not tested on a device; they are optional, and the plugin uses them
+ * only for a part's identity.
  */
 #ifndef DS_ACCEL_PLUGINS_CUDA_NVML_API_H
 #define DS_ACCEL_PLUGINS_CUDA_NVML_API_H

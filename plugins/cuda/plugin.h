@@ -164,7 +164,8 @@ int32_t cuda_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uin
 int cuda_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size);
 
-/* The functions below are used only in cuda.c's table; this header declares them for all files. */
+/* The functions of cuda.c's table. CUDA_VERB(name, ...) declares cuda_name(), which returns a
+   status and has the error as last parameter. */
 #define CUDA_VERB(name, ...) int32_t cuda_##name(__VA_ARGS__, struct ds_accel_error *error)
 typedef ds_accel_plugin_device_t cuda_handle_t;
 

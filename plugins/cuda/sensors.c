@@ -245,7 +245,7 @@ static void fill_process(const nvml_process_t *from, struct ds_accel_process *pr
 
 #define FIRST_ROOM 64u
 #define PROCESS_LIMIT 65536u
-#define ROOM_TRIES 4 /* attempts with a larger buffer, as more processes may start meanwhile */
+#define ROOM_TRIES 4 /* attempts, each with a larger buffer: processes may start meanwhile */
 
 static int32_t fail_nvml(const struct nvml_api *nvml, nvml_result_t code, uint32_t device_index,
                          struct ds_accel_error *error)

@@ -229,7 +229,7 @@ int32_t cuda_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
     return DS_ACCEL_OK;
 }
 
-/* Unmaps a range of several mappings with one call, as NVIDIA's sample vectorAddMMAP does. */
+/* Unmaps a range of several pieces with one call, as NVIDIA's sample vectorAddMMAP does. */
 int32_t cuda_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         struct ds_accel_error *error)
 {

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * A process can start Synapse only once, and acquire each module only once. Several instances may
- * exist at the same time, so this file counts their shared state: whether this plugin started
- * Synapse, and how many instances use a card. The card's record also contains the host memory that
- * the card can access, because a buffer that one instance has mapped is mapped for every other
- * instance too.
+ * exist at the same time, so this file stores the state that they share: whether this plugin
+ * started Synapse, how many instances are open, and how many instances use a card. The card's
+ * record also contains the host memory that the card can access, because a buffer that one instance
+ * has mapped is mapped for every other instance too.
  */
 #include "hpu.h"
 

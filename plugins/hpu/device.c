@@ -282,7 +282,7 @@ static void read_power(const struct hlml *hlml, hlml_card card,
 
 /*
  * Reads temperatures in degrees Celsius and clocks in megahertz; the units come from the same
- * sources.
+ * sources as in read_power().
  */
 static void read_state(const struct hlml *hlml, hlml_card card,
                        struct ds_accel_telemetry *telemetry)
@@ -326,8 +326,8 @@ int32_t hpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 }
 
 /*
- * Lists the processes that have the device node open, from /proc: HLML does not list them, and no
- * source reports the memory that each process uses.
+ * Lists the processes that have the device node open, at most 64, from /proc: HLML does not list
+ * them, and no source reports the memory that each process uses.
  */
 int32_t hpu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                       struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,

@@ -10,8 +10,8 @@
  *
  *  - A module (identified by its number in the box) is acquired as a whole by one process.
  *    Counting, identity and telemetry therefore use attributes by module id, HLML and sysfs; only
- *    device_open acquires the module. A module that another process has acquired is DEVICE_BUSY;
- *    the error contains the holder that /proc shows for the module's node.
+ *    device_open acquires the module. If other processes have acquired all modules, probe reports
+ *    DEVICE_BUSY and the process that, according to /proc, has the node of a module open.
  *  - There is no current device: device_get_current and device_set_current stay empty, and the host
  *    keeps the current device.
  *  - The card reads and writes only host memory that is mapped for the card (maps.c).
@@ -23,10 +23,10 @@
  *    empty. `graph_supported` in the configuration is true for hpu because it describes the
  *    framework.
  *  - There is a profiler (synProfilerStart), but it has no ranges.
- *  - The interface's constructor enables deterministic algorithms. This is a switch of PyTorch for
- *    its own kernels, without a variable or a call of Synapse: a program in C has nothing to set,
- *    and copies and fills are always deterministic.
- *  - The runtime itself orders dependent work and limits the work in flight: the interface's
+ *  - The constructor of DeepSpeed's accelerator class for hpu enables deterministic algorithms.
+ *    This is a switch of PyTorch for its own kernels, without a variable or a call of Synapse: a
+ *    program in C has nothing to set, and copies and fills are always deterministic.
+ *  - The runtime itself orders dependent work and limits the work in flight: DeepSpeed's
  *    resolves_data_dependency and handles_memory_backpressure, both true.
  */
 #include "hpu.h"
@@ -306,7 +306,8 @@ static int judge(void *state, uint32_t count, uint32_t *usable_out, char *varian
     return 0;
 }
 
-/* Parses "1.19.0-561" and similar texts, up to the first part that is not a number. */
+/* Parses "1.19.0-561" and similar texts: at most three numbers, up to the first part that is not a
+   number. */
 static void parse_version(const char *text, uint32_t version[4])
 {
     for (int i = 0; i < 3; i++) {

@@ -25,7 +25,7 @@
 /* The facts about a module that can be read without acquiring it. */
 struct hpu_module {
     uint32_t id;
-    hlml_card hlml;       /* NULL: HLML is absent, or does not know the module */
+    hlml_card hlml;       /* NULL: HLML is absent, or does not list the module */
     char pci_address[32]; /* "" not known */
     char node[64];        /* "/dev/accel/accel0"; "" not known */
 };
@@ -36,7 +36,8 @@ struct hpu_runtime {
     struct vendor_lib library;
     struct synapse syn;
     struct hlml hlml;
-    uint32_t has_hlml;      /* 0: HLML is unusable; 2: close() must call hlml_shutdown() */
+    uint32_t has_hlml;      /* 0: HLML is unusable; 1: usable, initialized by other code of the
+                               process; 2: usable, and close() must call hlml_shutdown() */
     uint32_t has_no_device; /* synInitialize() reported no device */
     uint32_t module_count;  /* number of visible modules, in the order of the instance's devices */
     struct hpu_module modules[HPU_MODULES];
@@ -85,8 +86,8 @@ struct hpu_card {
 int hpu_problem(struct hpu_runtime *runtime, syn_status code, const char *call,
                 struct vendor_problem *problem);
 /*
- * Starts Synapse for this process unless it is already started. Returns -1 with *problem set on
- * failure.
+ * Starts Synapse for this process unless it is already started. Returns 0, also if Synapse finds no
+ * device (runtime->has_no_device is 1 then), or -1 with *problem set on failure.
  */
 int hpu_process_begin(struct hpu_runtime *runtime, struct vendor_problem *problem);
 void hpu_process_end(struct hpu_runtime *runtime);
@@ -174,14 +175,16 @@ struct hpu_map *hpu_map_add(struct hpu_card *card, const void *base, uint64_t si
                             uint32_t kind);
 void hpu_map_remove(struct hpu_card *card, struct hpu_map *map);
 /*
- * Unmaps the memory, or frees staging memory, and removes the record. If unmapping fails, the
- * record stays as HPU_MAP_STUCK, and the function returns Synapse's status.
+ * Unmaps the memory, or frees staging memory, and removes the record. If unmapping fails on a
+ * device that is not lost, the record stays as HPU_MAP_STUCK, and the function returns Synapse's
+ * status.
  */
 syn_status hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map);
 /* Keeps the map until the work currently queued on the stream is done. */
 void hpu_map_hold(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map,
                   syn_stream stream);
-/* Waits until the range has no temporary map. Returns the first map of another kind, or NULL. */
+/* Drops the temporary maps of the range, after waiting for their copies, and tries to drop stuck
+   maps. Returns the first map that remains in the range, or NULL. */
 struct hpu_map *hpu_maps_clear(struct hpu_runtime *runtime, struct hpu_card *card,
                                uintptr_t address, uint64_t size_bytes);
 /* Drops the maps of finished copies; if is_all is true, waits for all copies first. */

@@ -87,7 +87,7 @@ syn_status hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, stru
 
 /* ---- copies in flight ----------------------------------------------------------------------- */
 
-/* Returns a hold with an event: a reused hold, or a new one. */
+/* Writes a hold with an event to *hold_out: a spare hold of the card, or a new hold. */
 static syn_status take_hold(struct hpu_runtime *runtime, struct hpu_card *card,
                             struct hpu_hold **hold_out)
 {
@@ -225,7 +225,8 @@ void hpu_card_forget(struct hpu_runtime *runtime, struct hpu_card *card)
 
 /* ---- ranges without temporary maps ---------------------------------------------------------- */
 
-/* Waits until the range has no temporary map. Returns the first map of another kind, or NULL. */
+/* Drops the temporary maps of the range, after waiting for their copies, and tries to drop stuck
+   maps. Returns the first map that remains in the range, or NULL. */
 struct hpu_map *hpu_maps_clear(struct hpu_runtime *runtime, struct hpu_card *card,
                                uintptr_t address, uint64_t size_bytes)
 {

@@ -208,7 +208,8 @@ static syn_status stage(struct copy *copy, uintptr_t host, uint64_t size_bytes,
     return SYN_SUCCESS;
 }
 
-/* Makes a temporary map of the range, which must not be mapped yet. */
+/* Makes a temporary map of the range, which must not be mapped yet. If a range that is copied to
+   the card cannot be mapped, *map_out is a map of staging memory instead. */
 static syn_status map_piece(struct copy *copy, uintptr_t host, uint64_t size_bytes,
                             struct hpu_map **map_out)
 {

@@ -238,8 +238,8 @@ int32_t hpu_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void
 /* ---- native handles ------------------------------------------------------------------------- */
 
 /*
- * With three lanes, returns HPU_LANE_WITHIN, the lane that can also compute. A program that submits
- * work to this lane must order it with the other lanes.
+ * With three lanes, returns the Synapse stream of HPU_LANE_WITHIN. A program that submits work to
+ * this stream must order the work with the other lanes.
  */
 uint64_t hpu_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {

@@ -7,7 +7,7 @@
  *
  * The order of arguments differs from CUDA's: a copy has the stream first, followed by source, size
  * and destination. Device addresses are integers, and elapsed time is in nanoseconds. There is no
- * current device, so each call has a device argument.
+ * current device, so calls have a device, a stream or an event as argument.
  */
 #ifndef DS_ACCEL_PLUGINS_HPU_SYNAPSE_H
 #define DS_ACCEL_PLUGINS_HPU_SYNAPSE_H

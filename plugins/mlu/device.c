@@ -59,7 +59,8 @@ static uint32_t attribute_of(const struct cnrt_api *cnrt, uint32_t index, int at
 
 /* ---- identity ------------------------------------------------------------------------------- */
 
-/* Returns the device's number in MLU_VISIBLE_DEVICES; without the variable, the device's index. */
+/* Returns the device's number in MLU_VISIBLE_DEVICES; if the variable is not set or has no number
+   for the device, the device's index. */
 static uint32_t number_of(const ds_accel_plugin_device_t *device)
 {
     char name[64];

@@ -5,8 +5,8 @@
  *
  * CNRT has no functions that initialize or finalize it. A thread's device is 0 until the thread
  * sets another device, and setting a device creates its context, which the process keeps. The
- * plugin initializes CNDev once in a process and does not finalize it: its manual does not say that
- * initializations are counted, and another part of the program may use it.
+ * plugin initializes CNDev once in a process and does not finalize it: CNDev's manual does not say
+ * that initializations are counted, and another part of the program may use CNDev.
  */
 #include "mlu.h"
 
@@ -313,8 +313,8 @@ const struct vendor_backend vendor_backend = {
     .copy_peer_async = mlu_copy_peer_async,
     .fill_async = mlu_fill_async,
     /*
-     * PORTABLE holds, because CNRT pins memory for the process, not for one device. The vendor does
-     * not document whether copies by other devices are as fast.
+     * PORTABLE is supported, because CNRT pins memory for the process, not for one device. The
+     * vendor does not document whether copies by other devices are as fast.
      */
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
     .fill_widths = 1,

@@ -367,7 +367,8 @@ int32_t mlu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_erro
 
 /*
  * Looks for cnpxInitInternal() in the libraries that the process has loaded, then in the library
- * that the variable CNPX_LIB_PATH names, and lets it fill the table of range functions.
+ * whose path is in the variable CNPX_LIB_PATH, and calls the function to fill the table of range
+ * functions.
  */
 void mlu_ranges_open(struct mlu_runtime *runtime)
 {

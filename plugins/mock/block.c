@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The register of addresses: device memory, pinned and registered host memory, mapped ranges.
+ * The register of addresses: device memory, pinned and registered host memory, mapped ranges,
+ * memory imported from other processes.
  *
  * The register lets the mock reject wrong addresses: a pointer that is freed twice, or that comes
  * from another allocator, causes ERR_INVALID instead of a crash. Blocks are sorted by address and

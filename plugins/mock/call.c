@@ -5,7 +5,7 @@
  *
  * All checks of handles are in this file, so that a function consists of three steps: enter, check
  * the other arguments, do the work. To enter also means to count the call for the script, the
- * option fail, which can let the call fail. A real plugin has no script, but checks here whether
+ * option fail, which can make the call fail. A real plugin has no script, but checks here whether
  * the device is lost: after that no call may reach the vendor's runtime until the device is closed,
  * since most runtimes hang.
  */

@@ -4,8 +4,9 @@
  * Graphs: a capture records the work of its streams in the order of the calls (capture.c), a graph
  * is that list of work, and a launch runs the list in the same order. In that order each event of
  * the capture is recorded before work that waits for it. A call on a capturing stream that a graph
- * cannot contain (synchronize, query, allocation) breaks the capture. Such a call on another stream
- * does not, in whichever thread, so the capture modes have no effect.
+ * cannot contain (synchronize, query, stream-ordered allocation and freeing, launch of a graph)
+ * breaks the capture. Such a call on another stream does not, in whichever thread, so the capture
+ * modes have no effect.
  */
 #include "mock.h"
 

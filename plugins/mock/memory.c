@@ -79,9 +79,10 @@ static void give_bytes(const struct mock_block *block)
 }
 
 /*
- * Allocates device memory; NULL when the device or the heap is full. The first check of the
- * device's free memory only avoids an allocation in vain. The second decides: it is made under the
- * same lock as the insertion, so other threads cannot take the memory in between.
+ * Allocates device memory; NULL when the device or the heap is full, or size_bytes exceeds option
+ * max_allocation_bytes. The first check of the device's free memory only avoids an allocation that
+ * would have to be undone. The second check decides: it is made under the same lock as the
+ * insertion, so other threads cannot take the memory in between.
  */
 static void *take_device_memory(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                 uint64_t align_bytes, uint32_t kind)
@@ -268,7 +269,8 @@ static int32_t mock_mem_free_async(ds_accel_plugin_stream_t *stream, void *point
 
 /* ---- host memory ---------------------------------------------------------------------------- */
 
-/* Adds host memory to the register, if it fits within the limit. */
+/* Adds host memory to the register. Fails with ERR_LIMIT if it exceeds option pinned_limit_bytes,
+   and with ERR_INVALID if it overlaps a block. */
 static int32_t add_host_memory(ds_accel_plugin_instance_t *instance, const struct mock_block *block,
                                const char *slot, struct ds_accel_error *error)
 {

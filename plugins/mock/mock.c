@@ -157,7 +157,8 @@ static const struct ds_accel_ext_trace *find_trace(const struct ds_accel_host *h
     return trace != NULL && DS_ACCEL_HAS(trace, struct ds_accel_ext_trace, end) ? trace : NULL;
 }
 
-/* Reads the options. Returns the status that the start of a real runtime would have. */
+/* Reads the options. Returns the status with which init fails because of an option, or
+   DS_ACCEL_OK. */
 static int32_t check_usable(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error)
 {
     struct mock_options *options = &instance->options;

@@ -212,7 +212,8 @@ static inline int32_t mock_null(struct ds_accel_error *error, const char *slot, 
 
 /*
  * Each function checks that the handle is not NULL and that its device, if it has one, is not lost.
- * It also counts the call, and fails with the status that option fail requests for the call.
+ * It also counts the call, and fails with the status that option fail requests for the call; the
+ * status ERR_DEVICE_LOST makes the device lost if it is open.
  */
 int32_t mock_enter(ds_accel_plugin_instance_t *instance, const char *slot,
                    struct ds_accel_error *error);
@@ -238,8 +239,8 @@ void mock_sleep_until(uint64_t when_ns);
 void mock_wait_until(const ds_accel_plugin_instance_t *instance, const char *what,
                      uint64_t when_ns);
 /*
- * Waits until done_ns plus option sync_latency_ns; fails with ERR_TIMEOUT if timeout_ns expires
- * first.
+ * Waits until done_ns, and then for option sync_latency_ns; fails with ERR_TIMEOUT if timeout_ns
+ * expires first.
  */
 int32_t mock_wait_for(const ds_accel_plugin_instance_t *instance, const char *slot,
                       uint64_t done_ns, uint64_t timeout_ns, struct ds_accel_error *error);
@@ -290,7 +291,8 @@ void mock_usage_fill(struct ds_accel_plugin *table);
 
 /* ---- memory.c, vmem.c ----------------------------------------------------------------------- */
 
-/* Frees the device's remaining blocks, and returns their number. Caller holds instance->lock. */
+/* Frees the device's remaining blocks except mappings, and returns their number. Caller holds
+   instance->lock. */
 size_t mock_memory_release(ds_accel_plugin_device_t *device);
 void mock_memory_fill(struct ds_accel_plugin *table);
 /*
@@ -339,7 +341,7 @@ void mock_capture_drop(struct mock_queue *queue); /* the queue is being destroye
 int mock_capture_append(struct mock_queue *queue, const struct mock_work *work);
 /*
  * Makes the queue wait for a mark; called only if the mark or the queue is in a capture. A queue
- * without a capture joins the mark's.
+ * that is not in a capture joins the capture of the mark.
  */
 const char *mock_capture_wait(struct mock_queue *queue, const struct mock_mark *mark);
 /* Removes the mark from its capture, if any. */
@@ -352,7 +354,8 @@ void mock_queue_advance(ds_accel_plugin_stream_t *stream, uint64_t start_ns, uin
 /* For calls that a capture cannot contain: if the stream captures, breaks the capture and fails. */
 int32_t mock_queue_not_capturing(ds_accel_plugin_stream_t *stream, const char *slot,
                                  struct ds_accel_error *error);
-/* Makes later work of the stream wait for the events. */
+/* Makes later work of the stream wait for the events. If the stream captures, breaks the capture
+   and fails. */
 int32_t mock_queue_wait_marks(ds_accel_plugin_stream_t *stream,
                               ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
                               const char *slot, struct ds_accel_error *error);

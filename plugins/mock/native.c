@@ -3,8 +3,9 @@
 /*
  * Native handles: the objects inside the plugin's handles. The native handle of a stream is its
  * queue, and that of an event is its mark, so a second handle that wraps it refers to the same
- * object, and destroying one handle does not affect the other. A program that wraps an object must
- * keep the vendor's object alive; in the mock, that object is a member of the first handle.
+ * object, and destroying the second handle does not affect the first. A program that wraps an
+ * object must keep the vendor's object alive; in the mock, destroying the first handle frees the
+ * object.
  */
 #include "mock.h"
 

@@ -3,8 +3,8 @@
 /*
  * The options, read once by probe and once by each init.
  *
- * The error for a malformed option names the option, its value and the expected values. Using the
- * default instead would mislead an operator who expects the setting to have an effect.
+ * The error for a malformed option contains the option, its value and the expected values. Using
+ * the default instead would mislead an operator who expects the setting to have an effect.
  */
 #include "mock.h"
 
@@ -165,7 +165,8 @@ static int32_t read_switch(const struct ds_accel_host *host, const char *key, co
 #define MOCK_AVAILABLE "true" /* default of the option available */
 #endif
 
-/* Reads the options available, reason and detail, which determine what probe reports. */
+/* Reads the options available and reason, which determine the verdict that probe reports and the
+   status with which init fails. */
 static int32_t read_state(const struct ds_accel_host *host, struct mock_options *options,
                           struct ds_accel_error *error)
 {

@@ -7,8 +7,9 @@
  *     rule   = slot [ ":" N [ "+" ] ] "=" STATUS
  *
  * slot is the name of a function of the table, N the number of the call that fails, counted from 1
- * in each instance; without N every call fails, with "N+" the N-th and all after it. STATUS is a
- * status of the ABI in lower case, without its prefix: "mem_alloc:3=no_memory,init=driver".
+ * in each instance (each probe is call 1); without N every call fails, with "N+" the N-th and all
+ * after it. STATUS is a status of the ABI in lower case, without its prefix:
+ * "mem_alloc:3=no_memory,init=driver".
  */
 #include "mock.h"
 

@@ -9,7 +9,7 @@
  * opens /proc/PID/fd/N, which the kernel permits to the same user, and checks that the file is the
  * same. A handle whose object was unexported or freed, or whose process has exited, is therefore
  * rejected, even if the pid or number was reused. The memfd exists as long as any process has it
- * open.
+ * open or mapped.
  *
  * Exporting memory makes a separate descriptor for each handle, which unexport and mem_free close.
  * A dma-buf is simulated by another descriptor of the memfd.
@@ -300,8 +300,8 @@ void mock_share_forget(ds_accel_plugin_device_t *device, uint64_t block_id)
 /* ---- memory: import ------------------------------------------------------------------------- */
 
 /*
- * Adds a mapping of imported memory to the register of addresses. The imported memory begins at
- * base plus offset_bytes.
+ * Adds a mapping of imported memory to the register of addresses; if that fails, unmaps the memory.
+ * The program's pointer to the memory is base plus offset_bytes.
  */
 static int32_t enter_import(ds_accel_plugin_device_t *device, char *base, uint64_t size_bytes,
                             uint64_t offset_bytes, uint32_t source, const char *slot,

@@ -7,8 +7,9 @@
  *
  * A mapping is a block in the register of addresses, so that copies and mem_pointer_info see it
  * like any other device memory. The block has a reference to its physical memory, whose handle may
- * be destroyed while it is mapped; the memory is freed with its last mapping. All devices share one
- * address space, so the last call of set_access determines the access to a range, for any device.
+ * be destroyed while it is mapped; the memory is then freed with its last mapping. All devices
+ * share one address space, so the last call of set_access determines the access to a range, for any
+ * device.
  */
 #include "mock.h"
 
