@@ -42,8 +42,8 @@ static _Noreturn void work(int report_fd, pid_t parent, struct tool *tool, int a
     exit(code);
 }
 
-/* Pid of the child. Signals to this process are forwarded to it, so that it can remove its
- * temporary files before it exits. */
+/* Pid of the child. SIGINT, SIGTERM, SIGHUP and SIGQUIT to this process are forwarded to the child,
+ * so that it can remove its temporary files before it exits. */
 static volatile sig_atomic_t worker;
 static volatile sig_atomic_t forwarded; /* the last forwarded signal; 0: none */
 
@@ -108,7 +108,8 @@ static bool read_code(int report_fd, unsigned char *code)
 /*
  * Wait until the child reports its exit code or terminates. End of file on the pipe is not
  * sufficient, because a process that the plugin started may keep the pipe open. A child that does
- * not terminate after a forwarded signal is killed.
+ * not terminate after a forwarded signal is killed. Returns true, with *code set, if the child
+ * reported its exit code.
  */
 static bool await_report(pid_t child, int report_fd, unsigned char *code)
 {

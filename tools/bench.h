@@ -10,7 +10,7 @@
 
 #define BENCH_MAX_SIZES 32
 #define BENCH_MAX_SAMPLES 1000
-/* number of bytes of each operation in rows that have no size of their own */
+/* size of the memory that rows without a size use */
 #define BENCH_SMALL_BYTES 4096u
 #define BENCH_GRAPH_NODES 32u
 
@@ -40,14 +40,14 @@ enum bench_place {
 
 struct bench;
 
-/* A kind of measurement; a row is a case at one size. */
+/* A kind of measurement. A row is a case, at one size if the case has sizes. */
 struct bench_case {
     const char *group;
     const char *name;
     bool sized; /* has one row for each size */
     enum bench_unit unit;
-    /* once() only queues work. A sample then includes the wait for its completion, and is timed by
-     * device events if the device has them. */
+    /* once() only queues work. A sample is then timed by device events if the device has them;
+     * otherwise it includes the wait for the completion of the work. */
     bool queued;
     enum bench_place destination, source; /* memory of a transfer */
     uint32_t kind;                        /* DS_ACCEL_COPY_* */
@@ -122,7 +122,8 @@ void bench_places_release(struct bench *bench);
 
 /* ---- bench_measure.c ------------------------------------------------------------------------ */
 
-/* Wait for the stream; BENCH_INTERRUPTED if a signal is received meanwhile. */
+/* Wait for the stream. Returns DS_ACCEL_ERR_TIMEOUT if a signal was received before it or
+ * meanwhile. */
 int32_t bench_wait(struct bench *bench);
 
 /* Measure a row: prepare, check, calibrate, take samples, finish. Returns BENCH_INTERRUPTED after a
@@ -131,14 +132,15 @@ int32_t bench_measure(struct bench *bench, struct bench_row *row);
 
 /* ---- bench_progress.c: the bar, and Ctrl-C -------------------------------------------------- */
 
-/* Record SIGINT, SIGTERM and SIGHUP from now on; a second signal kills the process. */
+/* Record SIGINT, SIGTERM and SIGHUP from now on, unless they are ignored; the same signal kills the
+ * process when it is received again. */
 void bench_signals_catch(void);
 /* The recorded signal; 0 if there is none. */
 int bench_signal(void);
 /* Restore the signal handlers, and raise the recorded signal, if there is one. */
 void bench_signals_release(void);
 
-/* Show a progress bar on stderr, if stderr is a terminal and the bar is wanted. */
+/* Enable the progress bar on stderr if it is wanted, and stderr is a terminal that can show it. */
 void bench_progress_begin(bool wanted);
 void bench_progress_show(size_t done, size_t total, const struct bench_row *row);
 void bench_progress_end(void);

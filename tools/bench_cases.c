@@ -123,7 +123,7 @@ static void make_on_device(struct bench *bench, enum bench_place place)
     }
 }
 
-/* Write pseudo-random bytes, which do not repeat within a word or a page. */
+/* Write pseudo-random bytes, so that all words, and so all pages, differ. */
 static void write_pattern(unsigned char *memory, uint64_t size_bytes)
 {
     uint64_t state = UINT64_C(0x9e3779b97f4a7c15);

@@ -3,8 +3,8 @@
 /*
  * Measures one row. A sample is the duration of a number of consecutive operations, which is so
  * large that the cost of reading the clock is negligible. Calibration finds that number by trials,
- * which also warm up caches and the device. Samples are taken until the row's time is spent, and at
- * least three.
+ * which also warm up caches and the device. Samples are taken until the row's time is spent, at
+ * least three and at most BENCH_MAX_SAMPLES.
  *
  * Queued operations are timed on the device, between two events of one stream, if the backend
  * supports that. Otherwise they are timed on the host, including the wait for their completion,
@@ -195,8 +195,8 @@ static int32_t take_samples(struct bench *bench, struct bench_row *row)
     return status;
 }
 
-/* The state of a row. Errors that mean that a feature or enough memory is missing skip the row;
- * other errors are failures. */
+/* The state of a row. Errors that mean that a feature, memory, another resource or a permission is
+ * missing skip the row; other errors are failures. */
 static enum bench_state state_of(int32_t status)
 {
     switch (status) {

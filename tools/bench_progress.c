@@ -4,7 +4,7 @@
  * The progress bar on stderr, and the handling of Ctrl-C. The bar is one line that is overwritten,
  * at most once for each row, and removed before other output. A signal is only recorded: the
  * measuring code polls for it, releases its resources, removes the bar and raises the signal again.
- * A second signal takes effect at once.
+ * The same signal, received again, takes effect at once.
  */
 #include "bench.h"
 

@@ -12,8 +12,8 @@
 #define FILES_MOST 64
 #define TEXT_LIMIT_BYTES (1024u * 1024) /* same limit as for a configuration file */
 
-/* True for inputs that can be read only once: "-" (stdin), and the pipe that a shell creates for
- * <(COMMAND). */
+/* True for inputs that can be read only once: "-" (stdin), a pipe, such as the shell creates for
+ * <(COMMAND), and a character device. */
 static bool is_stream(const char *path)
 {
     struct stat info;
@@ -22,7 +22,8 @@ static bool is_stream(const char *path)
            (stat(path, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode)));
 }
 
-/* Read all input into a new text. On failure, prints a message and returns NULL. */
+/* Read all input into a new text. On failure, or if the input has more than 1 MiB or a NUL byte,
+ * prints a message and returns NULL. */
 static char *read_stream(const char *path)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");

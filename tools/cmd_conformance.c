@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parse a device: a whole number from 0 to 65535, or "all". */
+/* Parse a device: a whole number from 0 to 65535, or "all", which leaves *device_out unchanged.
+ * False: the text is neither. */
 static bool read_device(const char *text, uint32_t *device_out)
 {
     char *end;

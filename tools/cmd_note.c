@@ -102,7 +102,8 @@ static bool take_features(const char *list, uint64_t *bits)
     }
 }
 
-/* Add a line to the second note, which lists hardware. */
+/* Add a line to the second note, which lists hardware. False if the line does not begin with "pci "
+ * or "node /", or take_text() rejects it. */
 static bool take_hardware(const char *line, char *hardware)
 {
     size_t used = strlen(hardware);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The command line: finds the command, parses the common options, and runs the command. */
+/* The command line: finds the command, parses all options, and runs the command. */
 #include "tool.h"
 
 #include <errno.h>
@@ -264,7 +264,8 @@ static int print_help(const struct tool_command *command)
 
 /* ---- parsing -------------------------------------------------------------------------------- */
 
-/* Add a value of an option that may be given several times. */
+/* Add a value of an option that may be given several times. Returns -1, or the exit code if there
+ * are too many values. */
 static int take_another(const struct tool *tool, const char *option, const char **values,
                         size_t *count)
 {
@@ -342,8 +343,9 @@ static int take_common_option(struct tool *tool, int option)
     }
 }
 
-/* Handle an option that only some commands have. The command is not known yet; check_options()
- * checks it later. */
+/* Handle an option that only some commands have. The command may not be known yet, so
+ * check_options() checks later whether it has the option. Returns -1 to continue, or the exit
+ * code. */
 static int take_own_option(struct tool *tool, int option)
 {
     switch (option) {
@@ -486,7 +488,7 @@ static const struct tool_command *find_command(const char *name)
 }
 
 /* Redirect descriptor 1 to stderr, so that output of plugins does not mix with the command's
- * output. If stderr is closed, nothing is redirected. */
+ * output. If stderr is closed, or descriptor 1 cannot be duplicated, nothing is redirected. */
 static void keep_answer_clean(void)
 {
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);

@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 struct line {
-    const char *gate; /* the line begins the section of this check; NULL: a reason */
+    const char *gate; /* the line begins the section of this check ("": reasons of no check);
+                       * NULL: a reason */
     const char *code_or_what;
     const char *meaning, *remedy;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Writes a file completely or not at all: data is written to a temporary file in the same
- * directory, which then replaces the file. */
+ * directory, which then replaces the file. Only a pipe, a terminal or another special file is
+ * written directly. */
 #include "tool.h"
 
 #include <errno.h>

@@ -38,7 +38,7 @@ struct tool {
     const char *memory_map;   /* info: a snapshot file; "": given without a file; NULL: not given */
     const char *record;       /* report; NULL: not given */
     bool no_redact;           /* report */
-    const char *output;       /* bench, memory, report; NULL: stdout */
+    const char *output;       /* bench, memory, note, report; NULL: stdout */
     const char *device;       /* bench, conformance; NULL: not given, as for the next members */
     const char *group, *rule; /* conformance */
     const char *time;         /* bench */
@@ -65,8 +65,9 @@ extern const struct tool_command cmd_bench, cmd_cache, cmd_config, cmd_conforman
     cmd_doctor, cmd_env, cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine,
     cmd_topo, cmd_report, cmd_note;
 
-/* Run the command in a child process, and return its exit code. If the child crashes, report how it
- * terminated. */
+/* Run the command in a child process, and return its exit code. If the child crashes or exits
+ * early, report how it terminated; if a signal such as SIGINT terminated it, this process
+ * terminates by the same signal. */
 int tool_run_apart(struct tool *tool, int argument_count, char **arguments);
 /* The exit code for a status of the library. */
 int tool_exit_code(int32_t status);
@@ -89,8 +90,8 @@ bool tool_is_terminal(const struct tool *tool);
 /* Write the command's own text to the file of --output, or else to stdout. Returns code, or the
  * exit code for a failed write. */
 int tool_answer(const struct tool *tool, const char *text, size_t size_bytes, int code);
-/* Write a file completely. On failure, prints an error, leaves an existing file unchanged and
- * returns false. */
+/* Write a file completely. On failure, prints an error, leaves an existing regular file unchanged
+ * and returns false. */
 bool tool_save(const char *path, const char *data, size_t size_bytes);
 uint32_t tool_format(const struct tool *tool);
 /* Create a context, write one report of it, and release the context. Returns the exit code. */

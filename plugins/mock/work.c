@@ -4,7 +4,8 @@
  * Work of a queue: copies, fills, host tasks and records of events.
  *
  * The thread that queues work runs it at once, so that work runs in the order of the calls and no
- * other thread is needed. Only the completion time is simulated: each piece of work completes at
+ * other thread is needed. Captured work is stored in the graph, and runs on the thread that
+ * launches the graph. Only the completion time is simulated: each piece of work completes at
  *
  *     max(now, completion of the queue's earlier work, events it waits for) + latency + bytes/rate
  *
@@ -12,7 +13,8 @@
  * assume; a host task, too, has run when stream_host_task returns.
  *
  * Addresses are checked at the call, and again when a graph that contains the work is launched. The
- * checks reject every address at which the access would fault on a real device.
+ * checks reject every address at which a real device would fault, except an invalid host address:
+ * memory that is not in the plugin's register counts as host memory.
  */
 #include "mock.h"
 
@@ -70,8 +72,8 @@ static const char *check_end(const ds_accel_plugin_instance_t *instance, const s
 
         if (block == NULL) {
             /*
-             * Memory that is not in the register belongs to the host, unless the range began in a
-             * registered block.
+             * Memory that is not in the plugin's register belongs to the host, unless the range
+             * began in a registered block.
              */
             if (end->place == ON_DEVICE) {
                 return "is not, or not in whole, live device memory";
@@ -218,8 +220,8 @@ void mock_work_run(ds_accel_plugin_stream_t *stream, const struct mock_work *wor
 }
 
 /*
- * Returns the stream's DS_ACCEL_CAPTURING_* state. If the stream is capturing, records the work in
- * the graph and sets *result_out to 0, or to -1 if recording fails.
+ * Returns the stream's DS_ACCEL_CAPTURING_* state. If the stream is capturing, adds the work to the
+ * capture, and sets *result_out to -1 if there is no memory for it. Otherwise *result_out is 0.
  */
 static uint32_t capture(ds_accel_plugin_stream_t *stream, const struct mock_work *work,
                         int *result_out)

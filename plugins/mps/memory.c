@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Host and GPU share memory: every buffer has shared storage, and a device address is the address
- * of the buffer's contents. The GPU executes copies between buffers (offsets and sizes in multiples
- * of four bytes, as macOS requires) and fills with one byte; the host does all other work, in
- * stream order.
+ * of the buffer's contents. The GPU executes asynchronous copies between buffers (of kind
+ * DEVICE_TO_DEVICE or INFER) and fills with one byte, if offsets and sizes are multiples of four
+ * bytes, as macOS requires. The host does all other work: a thread of the stream in stream order,
+ * and mem_copy in the calling thread.
  */
 #include "mps.h"
 
@@ -15,8 +16,8 @@
 /* ---- the buffers of a device ---------------------------------------------------------------- */
 
 /*
- * Returns the index of the first buffer that begins after address. Here and below, the caller holds
- * state->lock.
+ * Returns the index of the first buffer that begins after address. The caller of this function, of
+ * find_buffer() and of add_buffer() holds state->lock.
  */
 static size_t find_place(const struct mps_device *state, uintptr_t address)
 {
@@ -314,7 +315,11 @@ static void encode_blit(struct mps_runtime *runtime, objc_id buffer, void *argum
     mps_send(runtime, encoder, runtime->sel.endEncoding);
 }
 
-/* Finds the buffer's object and the offset in the buffer; returns 0 if the GPU cannot use them. */
+/*
+ * Finds the buffer that contains the range, and returns its object and the offset in it. Returns 1;
+ * 0: no buffer contains the range, or the GPU cannot use this offset or size. Caller holds
+ * state->lock.
+ */
 static int find_blit_end(struct mps_device *state, const void *pointer, uint64_t size_bytes,
                          objc_id *object_out, uint64_t *offset_out)
 {

@@ -3,7 +3,7 @@
 /*
  * The mps plugin: Apple's Metal, through the Objective-C runtime. It is part of the product only on
  * Darwin; on other systems it is compiled only for its test, with the simulated libobjc and Metal
- * of tests/sim/mps. It was never run on a Mac.
+ * of tests/sim/mps. The plugin was never run on a Mac.
  *
  * The flags have the values of DeepSpeed's mps accelerator: host timers, no fp16, no bf16, one
  * device (the system's default device). Metal has no variable that hides devices, no peers, no
@@ -58,7 +58,8 @@ static int open_libraries(struct mps_runtime *runtime, struct vendor_problem *pr
 }
 
 /*
- * Checks that the device supports all selectors that the plugin uses; newer selectors are not used.
+ * Checks that the device responds to four of the selectors that the plugin uses; a macOS that lacks
+ * one of them is too old. Returns 0, also if there is no device, or -1 with *problem set.
  */
 static int check_device(struct mps_runtime *runtime, struct vendor_problem *problem)
 {
@@ -127,7 +128,10 @@ static int count_devices(void *state, uint32_t *count_out, struct vendor_problem
     return 0;
 }
 
-/* MTLCommandBufferError; the numbers were not verified on a Mac. */
+/*
+ * Codes of MTLCommandBufferError, by number; the numbers were not verified on a Mac. Any other code
+ * is reported as ERR_DRIVER, without a name.
+ */
 static const struct {
     const char *name;
     int32_t status;

@@ -5,7 +5,7 @@
  *
  *      mps.c       opening, device properties, the backend's table of functions (vendor.h)
  *      send.c      one function for each signature of the Objective-C methods in use
- *      queue.c     streams (a command queue, and a thread for host work), events
+ *      queue.c     streams (a command queue, and a thread for host work), events, handles
  *      memory.c    buffers, copies, fills
  */
 #ifndef DS_ACCEL_PLUGINS_MPS_MPS_H
@@ -14,7 +14,7 @@
 #include "objc.h"
 #include "vendor.h"
 
-/* The plugin's runtime, created by open(). */
+/* The plugin's runtime, created by open_runtime() in mps.c. */
 struct mps_runtime {
     const struct ds_accel_host *host;
     struct vendor_lib objc_library;
@@ -36,7 +36,7 @@ struct mps_buffer {
 /* The state of an open device. */
 struct mps_device {
     pthread_rwlock_t copying;   /* read-locked while the host copies for a stream */
-    atomic_uint is_lost;        /* the host no longer copies, because the memory may be freed */
+    atomic_uint is_lost;        /* 1: the device is lost; the host copies no more */
     pthread_mutex_t lock;       /* guards the list of buffers */
     struct mps_buffer *buffers; /* [buffer_count], sorted by base */
     size_t buffer_count;
@@ -46,10 +46,13 @@ struct mps_device {
 /* Host work at a position in a stream. */
 struct mps_task {
     struct mps_task *next;
-    uint64_t turn;    /* the task may run when the stream has reached this number */
+    uint64_t turn;    /* the task runs when the stream has reached this number */
     objc_id boundary; /* the command buffer that signals the number; retained */
     void (*call)(void *argument);
-    /* Called instead of call if the stream failed; NULL: call is called then, too. */
+    /*
+     * Called instead of call if the stream failed or the device is lost; NULL: call is called in
+     * any case.
+     */
     void (*drop)(void *argument);
     void *argument;
 };
@@ -63,8 +66,8 @@ struct mps_stream {
     pthread_mutex_t lock; /* guards last and all members below; held during commits */
     pthread_cond_t changed;
     /*
-     * Shared event that the GPU sets to the next task's number. Both shared events, reached and
-     * done, are created with the first task.
+     * Shared event that the GPU sets to a task's number when the stream reaches the task. Both
+     * shared events, reached and done, are created with the first task.
      */
     objc_id reached;
     objc_id done; /* shared event that the host sets to the last finished task's number */
@@ -79,7 +82,7 @@ struct mps_stream {
 struct mps_event {
     objc_id mark; /* a shared event */
     uint64_t value;
-    objc_id buffer; /* the command buffer that signals the event; retained for its times */
+    objc_id buffer; /* the command buffer that signals mark; retained for its status and times */
 };
 
 static inline struct mps_runtime *mps_runtime(const ds_accel_plugin_device_t *device)
@@ -109,16 +112,19 @@ int mps_responds(const struct mps_runtime *runtime, objc_id object, objc_sel sel
 /* ---- queue.c -------------------------------------------------------------------------------- */
 
 /*
- * Commits a new command buffer, which encode() fills with work. Returns ERR_DRIVER if the command
- * buffer cannot be created. Caller holds the stream's lock.
+ * Commits a new command buffer, which encode() fills with work (NULL: no work), and stores it in
+ * stream->last. Returns ERR_DRIVER if the command buffer cannot be created, or the status of a
+ * command buffer that has already failed; stream->last is then unchanged. Caller holds
+ * stream->lock.
  */
 int32_t mps_commit(struct mps_stream *stream,
                    void (*encode)(struct mps_runtime *runtime, objc_id buffer, void *argument),
                    void *argument, struct ds_accel_error *error);
 
 /*
- * Queues call(argument) for the host. If the stream fails first, drop(argument) is called instead,
- * unless drop is NULL: after a failure a copy must not run, because its memory may be freed.
+ * Queues call(argument) for the host. If the stream fails first, or the device is lost,
+ * drop(argument) is called instead, unless drop is NULL: after a failure a copy must not run,
+ * because its memory may be freed. If this function fails, neither is called.
  */
 int32_t mps_stream_work(struct mps_stream *stream, void (*call)(void *argument),
                         void (*drop)(void *argument), void *argument, struct ds_accel_error *error);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Metal from C: the few functions of the Objective-C runtime that find a method, and one typed
- * function for each method signature in use. A method is an ordinary function (receiver, selector,
- * arguments...) that class_getMethodImplementation() returns, so the plugin needs neither
- * objc_msgSend() with its architecture-specific calling convention nor an Objective-C compiler.
+ * Metal from C: the functions of the Objective-C runtime that the plugin uses, and the names of the
+ * methods. A method is an ordinary function (receiver, selector, arguments...) that
+ * class_getMethodImplementation() returns, and send.c calls it through a pointer of its exact type,
+ * so the plugin needs neither objc_msgSend() with its architecture-specific calling convention nor
+ * an Objective-C compiler.
  *
  * Selectors and signatures come from Apple's documents and from the code of ggml and nvtop; numbers
  * (storage modes, states) were not verified on a Mac.
@@ -47,7 +48,10 @@ struct metal {
     objc_id (*MTLCreateSystemDefaultDevice)(void);
 };
 
-/* Names of selectors; each colon is written as an underscore. */
+/*
+ * Selectors. In a member's name an underscore stands for a colon; two long names are shortened,
+ * newBufferWithBytesNoCopy_ and copyFromBuffer_.
+ */
 #define MPS_SELECTORS(X) \
     X(name, "name") \
     X(UTF8String, "UTF8String") \

@@ -4,8 +4,8 @@
  * A stream is a command queue, which executes its command buffers in order. When the command buffer
  * that was committed last is complete, all work is complete.
  *
- * Memory is shared, so the host does much of the work: copies from and to memory of the program,
- * fills with patterns, host tasks. A thread of the stream does this work in stream order:
+ * Memory is shared, so the host does much of the work: copies and fills that the GPU cannot execute
+ * (see memory.c), and host tasks. A thread of the stream does this work in stream order:
  *
  *      queue:   ... | signal n on "reached", wait for n on "done" | ...
  *      thread:        waits for "reached", does the work, sets "done"
@@ -45,7 +45,10 @@ static void stop_copies(struct mps_device *state)
     pthread_rwlock_unlock(&state->copying);
 }
 
-/* Returns the failure of the command buffer as a status. */
+/*
+ * Returns DS_ACCEL_OK, or the status of a command buffer that has failed. If the device is lost,
+ * stops host copies.
+ */
 static int32_t check_buffer(ds_accel_plugin_device_t *device, struct mps_runtime *runtime,
                             objc_id buffer, const char *call, struct ds_accel_error *error)
 {
@@ -173,7 +176,10 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* The thread blocks all signals of the program. */
+/*
+ * Starts the stream's thread, in which all signals are blocked. Returns the result of
+ * pthread_create().
+ */
 static int start_thread(struct mps_stream *stream)
 {
     sigset_t all;
@@ -187,7 +193,10 @@ static int start_thread(struct mps_stream *stream)
     return result;
 }
 
-/* Creates the stream's events and its thread. Called with the first task. */
+/*
+ * Creates the stream's two shared events and its thread, if they do not exist yet. Called for each
+ * task; caller holds stream->lock.
+ */
 static int32_t start_worker(struct mps_stream *stream, struct ds_accel_error *error)
 {
     struct mps_runtime *runtime = stream->runtime;
@@ -251,7 +260,7 @@ int32_t mps_stream_work(struct mps_stream *stream, void (*call)(void *argument),
     return status;
 }
 
-/* A host task is called exactly once, even if the stream failed. */
+/* A host task that was queued is called exactly once, even if the stream fails. */
 int32_t mps_stream_host_task(ds_accel_plugin_device_t *device, void *native,
                              void (*call)(void *argument), void *argument,
                              struct ds_accel_error *error)
@@ -319,7 +328,8 @@ static objc_id take_last(struct mps_stream *stream)
 
 /*
  * If the program owns the queue, removes the command buffer seen from stream->last, so that the
- * next call commits a new one: seen does not cover work that the program has committed later.
+ * next take_last() commits a new one: seen does not cover work that the program has committed
+ * later.
  */
 static void forget_last(struct mps_stream *stream, objc_id seen)
 {

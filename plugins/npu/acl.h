@@ -83,7 +83,7 @@ struct acl_ipc_event {
     char reserved[64]; /* the struct is passed by value */
 };
 
-/* aclrtPhysicalMemProp; each of its two types has only the value 0 so far. */
+/* aclrtPhysicalMemProp; handle_type and allocation_type have only the value 0 so far. */
 struct acl_physical {
     int handle_type;
     int allocation_type;

@@ -3,9 +3,9 @@
 /*
  * The part of Huawei's device management library, libdcmi.so, that the plugin uses:
  * dcmi_interface_api.h. The library numbers cards, and chips on a card; dcmi_get_device_logic_id()
- * returns ACL's number of the device before ASCEND_RT_VISIBLE_DEVICES is applied. Memory is in MB,
- * clocks in MHz, power in tenths of a watt and temperature in degrees Celsius, according to the
- * header's comments and its callers.
+ * returns ACL's number of the device before ASCEND_RT_VISIBLE_DEVICES is applied. Memory is in MB
+ * (that of a process in bytes), clocks in MHz, power in tenths of a watt and temperature in degrees
+ * Celsius, according to the header's comments and its callers.
  */
 #ifndef DS_ACCEL_PLUGINS_NPU_DCMI_H
 #define DS_ACCEL_PLUGINS_NPU_DCMI_H
@@ -60,8 +60,9 @@ static_assert(offsetof(struct dcmi_pcie, domain) == 16, "dcmi_pcie_info_all");
 static_assert(sizeof(struct dcmi_process) == 2 * sizeof(long), "dcmi_proc_mem_info");
 
 /*
- * Functions return 0 on success. Members have the names of the exported functions; all are
- * optional.
+ * Functions return 0 on success. Members have the names of the exported functions. Without one of
+ * the first four, the plugin does not use the library; the others are NULL if the library lacks
+ * them.
  */
 struct dcmi_api {
     int (*dcmi_init)(void);

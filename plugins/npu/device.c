@@ -4,20 +4,22 @@
  * Devices and the contexts of threads.
  *
  * aclrtSetDevice() creates the device's primary context, or increments the context's user count,
- * and makes it the calling thread's context; aclrtResetDevice() only decrements the count. No call
- * removes a thread's context. While the plugin has a device open, it holds one count of the
- * device's context, so the context exists until the device is closed. A call of the plugin
+ * and makes it the calling thread's context; aclrtResetDevice() decrements the count, and destroys
+ * the context with the last count. No call removes a thread's context. While the plugin has
+ * a device open, it holds one count of the device's context, so the context exists until the device
+ * is closed. A call of the plugin
  *
  *  - on a thread with the device's context changes nothing;
  *  - on a thread with another context sets the device's context with aclrtSetCurrentContext(), and
  *    afterwards restores the other context;
- *  - on a thread without a context calls aclrtSetDevice(), and afterwards aclrtResetDevice(). The
- *    thread keeps the context; left_behind, a variable of the thread, records that the program did
- *    not choose it, so that device_get_current still reports "none".
+ *  - on a thread without a context, or with a context that an earlier call of the plugin left
+ *    there, calls aclrtSetDevice(), and afterwards aclrtResetDevice(). The thread keeps the
+ *    context; left_behind, a variable of the thread, records that the program did not choose it, so
+ *    that device_get_current still reports "none".
  */
 #include "npu.h"
 
-#define SAVED_NOTHING 0u /* the thread had no context */
+#define SAVED_NOTHING 0u /* the thread had no context, or only one that left_behind describes */
 #define SAVED_OURS 1u
 
 /* Returns the thread's context; NULL: none. */
@@ -124,7 +126,10 @@ int32_t npu_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error 
 
 /* ---- identity ------------------------------------------------------------------------------- */
 
-/* Returns ACL's number of a visible device before ASCEND_RT_VISIBLE_DEVICES is applied. */
+/*
+ * Returns ACL's number of a visible device before ASCEND_RT_VISIBLE_DEVICES is applied; if it
+ * cannot be determined, the device's index.
+ */
 static uint32_t logic_of(const ds_accel_plugin_device_t *device)
 {
     const struct npu_runtime *runtime = NPU(device->instance);
@@ -186,8 +191,8 @@ static void identify_pci(const struct npu_runtime *runtime,
 /*
  * Returns the driver's number of a device, which is also in the name of its node. Despite its name,
  * aclrtGetPhyDevIdByLogicDevId() expects user, the number after ASCEND_RT_VISIBLE_DEVICES is
- * applied; newer CANN has the same function under a better name. Without either function the
- * function returns logic, which differs from the driver's number in containers.
+ * applied; newer CANN has the same function under a better name. If both functions are missing or
+ * fail, the result is logic, which differs from the driver's number in containers.
  */
 static int32_t physical_of(const struct acl_api *acl, int32_t user, uint32_t logic)
 {
@@ -247,10 +252,11 @@ int npu_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *to
  * ACL stores peer access for a device, regardless of which code opened the device, and does not
  * document what it returns when access is enabled or disabled twice, nor how aclrtResetDevice()
  * affects access. The plugin therefore records access for the process, by device index: it never
- * enables access twice, and when the last open device is closed, no access remains enabled.
+ * enables access twice, and disables a device's access when the device is closed for the last time.
  */
 static struct {
-    pthread_mutex_t lock; /* guards the members below; held also during calls of ACL */
+    pthread_mutex_t lock; /* guards the members below; held also during calls of ACL that change
+                           * access */
     uint32_t open_count[NPU_MAX_DEVICES];
     uint64_t reached[NPU_MAX_DEVICES]; /* one bit for each peer whose memory is accessible */
 } access = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -331,7 +337,10 @@ static uint64_t attribute_of(const struct acl_api *acl, uint32_t user, int attri
     return (uint64_t)value;
 }
 
-/* Finds out which memory the device has; ACL returns the size of that memory. */
+/*
+ * Finds out whether the device has HBM or, if not, DDR, and stores the kind and its total size. The
+ * device's context is current in this thread.
+ */
 static int32_t find_memory(ds_accel_plugin_device_t *device, struct npu_device *state,
                            struct ds_accel_error *error)
 {
@@ -609,7 +618,7 @@ int32_t npu_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_devic
     return status;
 }
 
-/* Holds access.lock, so that no other thread disables access during the copy. */
+/* Holds access.lock, so that no other thread disables access before the copy is queued. */
 int32_t npu_copy_peer_async(ds_accel_plugin_device_t *device, void *stream,
                             ds_accel_plugin_device_t *destination_device, void *destination,
                             ds_accel_plugin_device_t *source_device, const void *source,

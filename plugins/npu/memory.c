@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Memory. The functions for copies and fills have an argument for the destination's capacity; the
- * plugin passes the size of the copy, which the frame has checked.
+ * plugin passes the size of the copy, which the frame (plugins/common) has checked.
  *
  * Some CANN releases reject aclrtMemcpyAsync() of host memory that ACL did not allocate; with these
  * releases the plugin waits for the queued work and copies synchronously, which other releases do
@@ -70,15 +70,16 @@ int32_t npu_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
                      pointer);
 }
 
-/* Returns the first page of a range. */
+/* Returns the address of the page that contains the pointer. */
 static void *page_of(const void *pointer)
 {
     return (void *)((uintptr_t)pointer & ~(uintptr_t)(HOST_PAGE - 1));
 }
 
 /*
- * Returns true for Linux 5.10 and earlier, where the registration of memory that is not already
- * page-locked "causes exceptions".
+ * Returns true for Linux 5.10 and earlier, where, according to CANN's manual, the registration of
+ * memory that is not already page-locked "causes exceptions". Returns false if the version cannot
+ * be read.
  */
 static int is_old_kernel(const struct ds_accel_host *host)
 {

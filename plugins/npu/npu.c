@@ -84,9 +84,10 @@ static const struct vendor_symbol acl_symbols[] = {
 #define PLACE_COUNT 7
 
 /*
- * names[0] is the soname; it is followed by the file's path in each directory where CANN installs
- * itself. A library that is opened by its path still needs the driver's libraries on
- * LD_LIBRARY_PATH: the linker's own message reports that.
+ * names[0] is the soname; it is followed by the file's path in the directories of ASCEND_HOME_PATH
+ * and ASCEND_TOOLKIT_HOME, if they are set, and in each directory where CANN installs itself. A
+ * library that is opened by its path still needs the driver's libraries on LD_LIBRARY_PATH: the
+ * linker's own message reports that.
  */
 struct places {
     char text[PLACE_COUNT][256];
@@ -472,7 +473,7 @@ const struct vendor_backend vendor_backend = {
     .export_prefixes = (const char *const[]){"ASCEND", "HCCL", "LD_LIBRARY", "PATH", NULL},
     .memory_handle_bytes = ACL_IPC_KEY_BYTES,
     .event_handle_bytes = sizeof(struct acl_ipc_event),
-    .captures_no_ipc_events = 1, /* the manual says so for ACL_EVENT_IPC */
+    .captures_no_ipc_events = 1, /* according to CANN's manual, for events of ACL_EVENT_IPC */
     .allocation_align_bytes = 64,
     .probes_in_child = 1, /* aclInit() cannot be undone and repeated */
 

@@ -25,7 +25,7 @@ struct npu_runtime {
     struct vendor_lib dcmi_lib;
     struct dcmi_api dcmi;
     struct npu_chip chips[NPU_MAX_DEVICES];
-    uint32_t chip_count; /* 0: libdcmi.so is not installed, or its calls fail */
+    uint32_t chip_count; /* 0: libdcmi.so is not installed, its calls fail, or it lists no chip */
     /*
      * Functions of libms_tools_ext.so; NULL without the library. A range has a number, which is
      * passed to end the range.
@@ -48,7 +48,10 @@ struct npu_device {
 #define NPU_ACL(device) (&NPU((device)->instance)->acl)
 #define NPU_STATE(device) ((struct npu_device *)(device)->state)
 
-/* Calls vendor_check() for a call on a device. */
+/*
+ * Returns the status for the code of an ACL call on a device; the arguments after error describe
+ * the call.
+ */
 #define NPU_CHECK(device, code, error, ...) \
     vendor_check((device)->instance, (device), (code), (error), __VA_ARGS__)
 
@@ -102,7 +105,8 @@ int32_t npu_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_devic
 /* memory.c */
 /*
  * For calls that a capture of another stream makes fail: npu_relax() relaxes the thread's capture
- * mode and returns the previous mode, or -1; the caller passes the result to npu_restore().
+ * mode and returns the previous mode, or -1 if the mode cannot be changed; the caller passes the
+ * result to npu_restore().
  */
 int npu_relax(const struct acl_api *acl);
 void npu_restore(const struct acl_api *acl, int mode);

@@ -7,7 +7,10 @@
  */
 #include "npu.h"
 
-/* Reads the value of the line "KEY=VALUE" in a file; -1 if the file has no such line. */
+/*
+ * Reads the value of the first line "KEY=VALUE" in a file. Returns 0, or -1 if the file cannot be
+ * opened or has no such line.
+ */
 static int read_value(const char *path, const char *key, char *value, size_t value_size)
 {
     FILE *file = fopen(path, "re");
@@ -29,7 +32,10 @@ static int read_value(const char *path, const char *key, char *value, size_t val
     return result;
 }
 
-/* Parses "8.0.RC1" as 8.0.0: parsing stops at the first part that is not a number. */
+/*
+ * Parses at most three parts, and stops at the first part that is not a number: "8.0.RC1" is 8.0.0.
+ * The other parts of version remain unchanged.
+ */
 static void parse(const char *text, uint32_t version[4])
 {
     for (uint32_t i = 0; i < 3 && isdigit((unsigned char)*text); i++) {

@@ -25,7 +25,10 @@ void npu_stream_destroy(ds_accel_plugin_device_t *device, void *stream)
     NPU_ACL(device)->aclrtDestroyStream(stream);
 }
 
-/* Work with lower numbers runs first, in ACL as in the ABI. */
+/*
+ * Streams with lower numbers run first, in ACL as in the ABI. If ACL lacks priorities, the range is
+ * 0 to 0.
+ */
 int32_t npu_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *least_out,
                                   int32_t *greatest_out, struct ds_accel_error *error)
 {

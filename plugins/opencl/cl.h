@@ -19,7 +19,8 @@ typedef struct opencl_mem_handle *cl_mem;
 typedef struct opencl_event_handle *cl_event;
 
 /*
- * Error codes of the specification and the loader; opencl_describe() has the names of the others.
+ * The error codes that the plugin itself uses; the table errors[] in runtime.c lists all known
+ * codes.
  */
 #define CL_SUCCESS 0
 #define CL_DEVICE_NOT_FOUND (-1)
@@ -166,7 +167,7 @@ struct cl_calls {
     int32_t (*clSetEventCallback)(cl_event event, int32_t state,
                                   void (*notify)(cl_event event, int32_t status, void *user_data),
                                   void *user_data);
-    /* The following functions exist since 2.0. */
+    /* The following functions exist since 2.0, as does clCreateCommandQueueWithProperties(). */
     void *(*clSVMAlloc)(cl_context context, uint64_t flags, size_t size, uint32_t align);
     void (*clSVMFree)(cl_context context, void *pointer);
     int32_t (*clEnqueueSVMMemcpy)(cl_queue queue, uint32_t is_blocking, void *destination,

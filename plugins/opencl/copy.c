@@ -2,12 +2,12 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Copies and fills. The plugin determines from each address whether it is in a buffer, and rejects
- * a copy whose requested kind does not agree, because a runtime would treat a pointer into a buffer
- * as host memory and crash. Source and destination determine the call:
+ * a copy whose requested kind does not agree with the addresses, because a runtime would treat a
+ * pointer into a buffer as host memory and crash. Source and destination determine the call:
  *
  *      from \ to      buffer                  host               shared virtual memory
  *      buffer         clEnqueueCopyBuffer     clEnqueueRead      clEnqueueRead
- *      host           clEnqueueWrite          a task             clEnqueueSVMMemcpy
+ *      host           clEnqueueWrite          a host task        clEnqueueSVMMemcpy
  *      shared         clEnqueueWrite          clEnqueueSVMMemcpy clEnqueueSVMMemcpy
  *
  * Shared memory is fine-grained here, so it is accepted where a copy kind requires host memory.

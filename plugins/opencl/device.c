@@ -12,7 +12,7 @@
 
 /* ---- device queries ------------------------------------------------------------------------- */
 
-/* Returns 0 if the runtime does not support the query. */
+/* The next three functions return the value of a query, or 0 if the query fails. */
 static uint64_t ask_u64(const struct opencl_runtime *runtime, cl_device device, uint32_t name)
 {
     uint64_t value = 0;
@@ -134,7 +134,7 @@ int32_t opencl_identify(ds_accel_plugin_device_t *device, struct ds_accel_device
 
 /* ---- the backend ---------------------------------------------------------------------------- */
 
-/* Reads the numbers at the start of the text: "535.183.01", "3.1+debian". */
+/* Reads up to three numbers at the start of the text: "535.183.01", "3.1+debian". */
 static void read_version(const char *text, uint32_t version[4])
 {
     unsigned parts[3] = {0, 0, 0};
@@ -220,7 +220,7 @@ static void read_facts(struct opencl_device *state)
         (ask_u64(runtime, id, CL_DEVICE_SVM_CAPABILITIES) & CL_SVM_FINE_GRAIN_BUFFER) != 0;
 }
 
-/* Uses the program's own context, which must contain this device. */
+/* Uses and retains the program's own context, which must contain this device. */
 static int32_t take_context(ds_accel_plugin_device_t *device, cl_context context,
                             struct ds_accel_error *error)
 {
@@ -426,7 +426,8 @@ int32_t opencl_device_health(ds_accel_plugin_device_t *device, struct ds_accel_e
 
 /*
  * OpenCL C computes with integers and float on every device, and with half and double where the
- * device reports them. It has no types for the other formats, which the device only stores.
+ * device reports them. It has no types for bfloat16 and the 8-bit floats, which the device only
+ * stores. Any other type is not supported.
  */
 int32_t opencl_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
                              uint32_t *support_out, struct ds_accel_error *error)

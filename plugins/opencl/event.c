@@ -6,8 +6,8 @@
  * reference to that marker, so that another thread may record the event again in the meantime.
  *
  * Event times come from the device: the end of the marker, in nanoseconds of the device's clock.
- * All queues of the plugin have profiling enabled, which costs a runtime little. A queue of the
- * program may have profiling disabled; in that case its events have no time.
+ * All queues that the plugin creates for streams have profiling enabled, which costs a runtime
+ * little. A queue of the program may have profiling disabled; in that case its events have no time.
  */
 #include "opencl.h"
 
@@ -134,8 +134,8 @@ int32_t opencl_event_synchronize(ds_accel_plugin_device_t *device, void *native,
 }
 
 /*
- * Returns the time when the event was reached, on the device's clock. The caller has checked that
- * the event is complete.
+ * Returns in *end_ns_out the time when the event was reached, on the device's clock. The frame
+ * (plugins/common) has checked that the event is complete.
  */
 static int32_t end_of(ds_accel_plugin_device_t *device, struct opencl_event *event,
                       uint64_t *end_ns_out, struct ds_accel_error *error)

@@ -6,8 +6,9 @@
  * The plugin does not use OpenCL's cl_khr_command_buffer: it is provisional, with signatures that
  * change between revisions under the same name; it cannot record copies from or to host memory,
  * callbacks or events; and it saves the cost of launching many kernels, but this plugin launches no
- * kernels. A capture is therefore a list of the stream's calls, and a launch makes the calls again:
- * every call on a stream can be captured, with every runtime since OpenCL 1.2.
+ * kernels. A capture is therefore a list of calls that queue work on its streams, and a launch
+ * makes the calls again: copies, fills and host tasks can be captured, with every runtime since
+ * OpenCL 1.2.
  *
  * A capture begins on one stream. Another stream joins when it waits for an event that was recorded
  * in the capture. All work of these streams goes into one list in the order of the calls, which is
@@ -44,7 +45,7 @@ struct opencl_capture {
 
     pthread_mutex_t lock;  /* guards the members below; acquired after a stream's lock */
     uint32_t state;        /* DS_ACCEL_CAPTURING_*; NO: the capture has ended */
-    const char *broken_by; /* the call that broke the capture, such as "stream_synchronize" */
+    const char *broken_by; /* the cause, such as "stream_synchronize"; NULL: not broken */
     struct list *list;
     struct row *rows; /* the first row is origin's */
     size_t row_count;
@@ -53,7 +54,7 @@ struct opencl_capture {
 struct exec {
     pthread_mutex_t lock; /* guards the members below; held during a launch */
     struct list *list;
-    cl_event last; /* a mark after the latest launch; NULL: never launched */
+    cl_event last; /* a mark after the latest launch outside captures; NULL: none */
 };
 
 /* ---- lists ---------------------------------------------------------------------------------- */
@@ -220,7 +221,11 @@ static void break_capture(struct opencl_capture *capture, const char *why)
     pthread_mutex_unlock(&capture->lock);
 }
 
-/* Ends the capture; returns its list, or NULL if the capture is broken. */
+/*
+ * Ends the capture. Returns its list, which the caller releases with put_list(); or NULL, with the
+ * cause in *broken_by_out, if the capture was broken or its first stream has not waited for all
+ * work.
+ */
 static struct list *end_capture(struct opencl_capture *capture, const char **broken_by_out)
 {
     struct list *list;
@@ -403,8 +408,9 @@ int32_t opencl_stream_host_task(ds_accel_plugin_device_t *device, void *native,
 /* ---- the capture of a stream ---------------------------------------------------------------- */
 
 /*
- * The capture modes determine which calls of other threads break a capture. Here only a wait for
- * the captured stream itself breaks it, so all modes have the same effect and mode is ignored.
+ * The capture modes determine which calls of other threads break a capture. Here only calls on
+ * streams and events of the capture, such as a wait for one of its streams, break it. All modes
+ * therefore have the same effect, and mode is ignored.
  */
 int32_t opencl_capture_begin(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
                              struct ds_accel_error *error)

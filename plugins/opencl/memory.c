@@ -9,12 +9,12 @@
  * a buffer with CL_MEM_USE_HOST_PTR that stays mapped: no kernel uses these buffers, so the host
  * may keep the mapping indefinitely, and copies use memory that the runtime has locked.
  *
- * OpenCL reports the device's total memory but not its free memory, and most runtimes allocate
- * memory at its first use. The plugin therefore counts this instance's allocations, and rejects an
- * allocation that would exceed CL_DEVICE_GLOBAL_MEM_SIZE before the runtime accepts it. A runtime
- * frees an object when the commands that use it are done, so the plugin waits only before it frees
- * shared memory, which the runtime frees immediately, and host memory, which commands use by its
- * address.
+ * OpenCL reports the device's total memory but, without an extension of AMD, not its free memory,
+ * and most runtimes allocate memory at its first use. The plugin therefore counts this instance's
+ * allocations, and rejects an allocation that would exceed CL_DEVICE_GLOBAL_MEM_SIZE before the
+ * runtime accepts it. A runtime frees an object when the commands that use it are done, so the
+ * plugin waits only before it frees shared memory, which the runtime frees immediately, and host
+ * memory, which commands use by its address.
  */
 #include "opencl.h"
 
@@ -128,8 +128,9 @@ int32_t opencl_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void
 }
 
 /*
- * If freeing fails, the caller keeps the memory and may try again; on a lost device, the memory is
- * freed anyway.
+ * Waits for the device first, because clSVMFree() does not. If the wait fails, returns its status,
+ * and the memory remains allocated, so that the caller may try again; on a lost device, it is freed
+ * anyway.
  */
 static int32_t free_managed(ds_accel_plugin_device_t *device, void *pointer,
                             struct ds_accel_error *error)
@@ -173,7 +174,9 @@ int32_t opencl_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_a
 
 /* ---- host memory ---------------------------------------------------------------------------- */
 
-/* Maps the whole object permanently and adds it to the list; on failure, releases the object. */
+/*
+ * Maps the whole object permanently and adds it to runtime->host; on failure, releases the object.
+ */
 static int32_t map(ds_accel_plugin_device_t *device, uint32_t kind, cl_mem memory,
                    uint64_t size_bytes, void **pointer_out, struct ds_accel_error *error)
 {
@@ -207,8 +210,8 @@ static int32_t map(ds_accel_plugin_device_t *device, uint32_t kind, cl_mem memor
 }
 
 /*
- * Removes the memory from the list and releases its object. Failures of the runtime's calls are
- * only logged.
+ * Removes the memory from runtime->host and releases its object. Returns ERR_INVALID if there is no
+ * such memory; failures of the runtime's calls are only logged.
  */
 static int32_t unmap(ds_accel_plugin_device_t *device, void *pointer, const char *call,
                      struct ds_accel_error *error)

@@ -6,8 +6,8 @@
  * library and uses no OpenCL header.
  *
  * The table lacks the functions that OpenCL does not have: virtual memory, peer access, sharing
- * between processes, sensors, ranges. There is no query for free memory; the plugin counts its own
- * allocations.
+ * between processes, sensors, ranges. The specification has no query for free memory; the plugin
+ * counts its own allocations.
  */
 #include "opencl.h"
 

@@ -11,7 +11,7 @@
  *   copy.c      copies and fills
  *   stream.c    queues
  *   task.c      host work in a queue: host tasks, copies between contexts
- *   event.c     marks
+ *   event.c     events
  *   graph.c     captures and their replay
  *   opencl.c    the backend's table of functions
  */
@@ -50,12 +50,18 @@ struct opencl_map {
 int opencl_map_init(struct opencl_map *map);
 void opencl_map_destroy(struct opencl_map *map);
 int opencl_map_insert(struct opencl_map *map, const struct opencl_range *range);
-/* Finds the range that contains the address. Returns 0, or -1 if there is none. */
+/* Copies the range that contains the address to *range_out. Returns 0, or -1 if there is none. */
 int opencl_map_find(struct opencl_map *map, const void *address, struct opencl_range *range_out);
-/* Removes the device's range that begins at base. Returns 0, or -1 if there is none. */
+/*
+ * Removes the device's range that begins at base and copies it to *range_out. Returns 0, or -1 if
+ * there is none.
+ */
 int opencl_map_take(struct opencl_map *map, const void *base,
                     const ds_accel_plugin_device_t *device, struct opencl_range *range_out);
-/* Reserves unique addresses for an object; the addresses cannot be accessed. */
+/*
+ * Reserves unique addresses for an object; the addresses cannot be accessed. Returns NULL if that
+ * fails.
+ */
 void *opencl_reserve(uint64_t size_bytes);
 void opencl_unreserve(void *address, uint64_t size_bytes);
 
@@ -82,7 +88,7 @@ struct opencl_runtime {
     struct opencl_found *devices;
     uint32_t device_count;
     uint32_t was_counted;
-    struct opencl_map memory; /* device addresses of all devices */
+    struct opencl_map memory; /* buffers and shared memory of all devices */
     struct opencl_map host;   /* pinned and registered memory */
 };
 
@@ -114,7 +120,7 @@ struct opencl_device {
     struct opencl_runtime *runtime;
     const struct opencl_found *found;
     cl_context context;
-    cl_queue service; /* for maps, unmaps and synchronous copies */
+    cl_queue service; /* for maps, unmaps and copies between devices */
     uint64_t total_bytes;
     uint64_t max_allocation_bytes;
     atomic_ullong used_bytes; /* part of total_bytes that this instance has allocated */
@@ -191,7 +197,7 @@ struct opencl_stream {
     struct opencl_capture *capture; /* NULL: none */
     size_t row;                     /* the stream's row in the capture */
     cl_event mark;                  /* the marker of the latest query; NULL: none */
-    uint64_t marked;                /* number of the last work before the mark */
+    uint64_t marked;                /* number of the mark, see next_place */
     struct opencl_worker *worker;   /* NULL before the first task */
 };
 
@@ -217,19 +223,23 @@ void opencl_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void 
  */
 void opencl_touch(struct opencl_stream *stream);
 /*
- * Returns the status of a call that queued work on the stream; flushes the queue on success. Caller
- * holds stream->lock.
+ * Returns the status of a call that queued work on the stream, and assigns a new number to the
+ * work. If the call succeeded, flushes the queue; if two flushes fail, finishes the queue and
+ * returns the failure. Caller holds stream->lock.
  */
 int32_t opencl_queued(struct opencl_stream *stream, int32_t code, const char *call,
                       struct ds_accel_error *error);
-/* Queues and flushes a marker after all work of the stream. Caller holds stream->lock. */
+/*
+ * Queues and flushes a marker after all work of the stream, and returns its event, which the caller
+ * releases. Caller holds stream->lock.
+ */
 int32_t opencl_mark(struct opencl_stream *stream, cl_event *mark_out, struct ds_accel_error *error);
 /*
  * Makes later work of the stream wait for a mark of this or another context. Caller holds
  * stream->lock.
  */
 int32_t opencl_wait_for(struct opencl_stream *stream, cl_event mark, struct ds_accel_error *error);
-/* Returns DS_ACCEL_OK, NOT_READY or the failure of the event's command. */
+/* Returns DS_ACCEL_OK, NOT_READY, or the failure of the event's command or of the query. */
 int32_t opencl_status_of(ds_accel_plugin_device_t *device, cl_event mark,
                          struct ds_accel_error *error);
 
@@ -247,17 +257,20 @@ int32_t opencl_memmove_queue(struct opencl_stream *stream, void *destination, co
 int32_t opencl_peer_queue(struct opencl_stream *stream, void *destination, const void *source,
                           uint64_t size_bytes, struct ds_accel_error *error);
 /*
- * Returns the first failure of a task of the stream since the last call, with *error set, or
- * DS_ACCEL_OK.
+ * Returns the first failure of a copy through host memory in the stream since the last call, with
+ * *error set, or DS_ACCEL_OK. Acquires stream->lock.
  */
 int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_error *error);
 /*
- * Waits for the stream's tasks. If is_idle is true, the caller has finished the queue, and the
- * function waits until every task has run. If it is false, no further task starts, and the function
- * waits only for a task that is running.
+ * Waits for the stream's tasks; worker may be NULL. If is_idle is true, the caller has finished the
+ * queue, and the function waits until every task has run. If it is false, no further task starts,
+ * and the function waits only for a task that is running.
  */
 void opencl_worker_drain(struct opencl_worker *worker, uint32_t is_idle);
-/* Called when the stream is destroyed; otherwise like opencl_worker_drain(). */
+/*
+ * Called when the stream is destroyed: does what opencl_worker_drain() does, ends the thread
+ * (later, if is_idle is false) and releases the worker.
+ */
 void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle);
 
 /* ---- events (event.c) ----------------------------------------------------------------------- */
@@ -265,7 +278,7 @@ void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle);
 struct opencl_event {
     struct opencl_runtime *runtime;
     pthread_mutex_t lock; /* guards the members below */
-    cl_event mark;        /* NULL: never recorded */
+    cl_event mark;        /* NULL: never recorded, or in a capture */
     /* The capture that contains the recording, instead of a mark; NULL: none */
     struct opencl_capture *capture;
     size_t row; /* the event's row in the capture */
@@ -285,13 +298,16 @@ int32_t opencl_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, v
 
 /*
  * Returns the event's mark, retained, or NULL if there is none. Unless capture_out is NULL, also
- * returns the capture that contains the recording instead. Both are read together, because another
- * thread may record the event.
+ * returns the capture that contains the recording instead, with a reference (NULL: none), and the
+ * row there. Both are read together, because another thread may record the event.
  */
 int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event *event,
                           cl_event *mark_out, struct opencl_capture **capture_out, size_t *row_out,
                           struct ds_accel_error *error);
-/* Replaces the event's mark with another mark or with a position in a capture. */
+/*
+ * Replaces the event's mark with another mark, whose reference passes to the event, or with a row
+ * of a capture, or with nothing if both are NULL.
+ */
 void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_capture *capture,
                       size_t row);
 
@@ -320,7 +336,7 @@ int32_t opencl_copy_queue(struct opencl_stream *stream, const struct opencl_node
 #define OPENCL_NODE_FILL 3u
 #define OPENCL_NODE_TASK 4u
 
-/* One call on a stream: stored by a capture, or executed immediately. */
+/* One call on a stream: stored by a capture, or queued immediately. */
 struct opencl_node {
     uint32_t kind;      /* OPENCL_NODE_* */
     uint32_t copy_kind; /* DS_ACCEL_COPY_* */
@@ -333,21 +349,25 @@ struct opencl_node {
     void *argument;
 };
 
-/* Executes the call, or stores it if the stream is capturing. Acquires stream->lock. */
+/* Queues the call's work, or stores the call if the stream is capturing. Acquires stream->lock. */
 int32_t opencl_submit(struct opencl_stream *stream, const struct opencl_node *node,
                       struct ds_accel_error *error);
-/* Fails and breaks the capture if the stream is capturing. Caller holds stream->lock. */
+/*
+ * If the stream is capturing, breaks the capture and returns ERR_STATE; otherwise returns
+ * DS_ACCEL_OK. Caller holds stream->lock.
+ */
 int32_t opencl_capture_refuse(struct opencl_stream *stream, const char *call,
                               struct ds_accel_error *error);
 /*
- * Makes the stream wait for a mark of a capture; a stream that is not in the capture joins it.
- * Caller holds stream->lock.
+ * Makes the stream wait for a mark of a capture; a stream that is not capturing joins the capture.
+ * Fails if the capture has ended, or if the stream is in another capture: both captures are then
+ * broken. Caller holds stream->lock.
  */
 int32_t opencl_capture_join(struct opencl_stream *stream, struct opencl_capture *capture,
                             size_t row, struct ds_accel_error *error);
 /*
- * Returns a new mark for an event at the position of the capturing stream. Caller holds
- * stream->lock.
+ * Adds a row for an event at the capturing stream's current position, and returns its index in
+ * *row_out. Caller holds stream->lock.
  */
 int32_t opencl_capture_mark(const struct opencl_stream *stream, size_t *row_out,
                             struct ds_accel_error *error);
@@ -355,9 +375,12 @@ int32_t opencl_capture_mark(const struct opencl_stream *stream, size_t *row_out,
  * Returns the stream's capture; NULL if there is none, or it has ended. Caller holds stream->lock.
  */
 struct opencl_capture *opencl_capture_of(struct opencl_stream *stream);
-/* Returns ERR_STATE if the capture is broken. */
+/* Returns ERR_STATE if the capture is broken, otherwise DS_ACCEL_OK. */
 int32_t opencl_capture_check(struct opencl_capture *capture, struct ds_accel_error *error);
-/* Removes a stream that is being destroyed from its capture. */
+/*
+ * Removes a stream that is being destroyed from its capture; ends the capture if it began on this
+ * stream.
+ */
 void opencl_capture_leave(struct opencl_stream *stream);
 struct opencl_capture *opencl_capture_get(struct opencl_capture *capture);
 void opencl_capture_put(struct opencl_capture *capture);

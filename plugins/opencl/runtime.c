@@ -115,7 +115,10 @@ static uint64_t type_of(const char *name)
     return 0;
 }
 
-/* Parses a list of device types, such as "gpu,cpu". */
+/*
+ * Parses the option device_type, a list such as "gpu,cpu"; if it is not set, the types are GPU and
+ * accelerator.
+ */
 static int read_types(const struct ds_accel_host *host, uint64_t *types_out,
                       struct vendor_problem *problem)
 {
@@ -298,7 +301,10 @@ void opencl_close(void *opened)
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-/* Removes blanks around a text: some device names have them. A text may be very long. */
+/*
+ * Removes blanks around a text: some device names have them. A text may be very long, so it is
+ * moved only once.
+ */
 static void trim(char *text)
 {
     size_t start = strspn(text, " \t");
@@ -363,7 +369,7 @@ struct walk {
     char names[128];         /* names of all platforms */
     char other[128];         /* name of the first device of another type */
     uint64_t other_type;
-    int32_t code; /* error code of the first platform that failed */
+    int32_t code; /* error code of the first call that failed */
     char failed[160];
 };
 
@@ -504,9 +510,10 @@ static int find_devices(struct opencl_runtime *runtime, struct vendor_problem *p
 
 /*
  * Runtimes include compilers, and compilers handle signals: PoCL's LLVM replaces the program's
- * handlers of SIGHUP, SIGTERM and a dozen other signals. The plugin restores all handlers,
- * including that of SIGFPE, for which PoCL has its own handler: without PoCL's handler, a kernel
- * that divides integers by zero, which OpenCL leaves undefined, terminates the process.
+ * handlers of SIGHUP, SIGTERM and a dozen other signals. After the first enumeration of devices,
+ * the plugin restores all handlers, including that of SIGFPE, for which PoCL has its own handler:
+ * without PoCL's handler, a kernel that divides integers by zero, which OpenCL leaves undefined,
+ * terminates the process.
  */
 struct handlers {
     struct sigaction actions[NSIG];
@@ -535,8 +542,8 @@ static void restore_handlers(const struct handlers *handlers)
 }
 
 /*
- * Returns true if all platforms need serialized calls; a runtime with threads of its own does not
- * work with serialized calls.
+ * Returns true if the platforms of all selected devices need serialized calls, as Oclgrind does; a
+ * runtime with threads of its own does not work with serialized calls.
  */
 static int is_serial(const struct opencl_runtime *runtime)
 {
@@ -553,8 +560,8 @@ static int is_serial(const struct opencl_runtime *runtime)
 }
 
 /*
- * PoCL sets this variable for its own use. The plugin removes it, because every child of the
- * program would inherit it.
+ * PoCL sets this variable for its own use. Unless the program had set it, the plugin removes it,
+ * because every child of the program would inherit it.
  */
 #define POCL_VARIABLE "HWLOC_PLUGINS_PATH"
 

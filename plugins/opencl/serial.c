@@ -135,7 +135,7 @@ CODE(clEnqueueSVMMemFill,
       uint32_t wait_count, const cl_event *waits, cl_event *event_out),
      (queue, destination, pattern, pattern_size, size, wait_count, waits, event_out))
 /*
- * This runtime does not invoke the callback for an event that is already complete, so the function
+ * oclgrind does not invoke the callback for an event that is already complete, so the function
  * invokes it.
  */
 static int32_t serial_clSetEventCallback(cl_event event, int32_t state,

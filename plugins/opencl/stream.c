@@ -316,7 +316,10 @@ int32_t opencl_stream_synchronize(ds_accel_plugin_device_t *device, void *native
     return opencl_worker_failure(stream, error);
 }
 
-/* Queues a new mark, which the stream keeps, and returns the mark's status. */
+/*
+ * Queues a new mark, which the stream keeps, and returns the mark's status. In a queue that the
+ * program uses too, waits up to FRESH_NS for the mark. Caller holds stream->lock.
+ */
 static int32_t ask_anew(struct opencl_stream *stream, struct ds_accel_error *error)
 {
     uint64_t end_ns = atomic_load(&stream->is_shared) ? plugin_now_ns() + FRESH_NS : 0;
@@ -420,7 +423,7 @@ uint64_t opencl_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, v
         pthread_mutex_unlock(&event->lock);
         return (uint64_t)(uintptr_t)mark;
     }
-    return 0; /* a captured event has no native handle: captures are lists of the plugin */
+    return 0; /* a graph has no native handle: it is a list of this plugin */
 }
 
 static int32_t check_queue(ds_accel_plugin_device_t *device, cl_queue queue,

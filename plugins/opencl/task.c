@@ -15,7 +15,7 @@
  *
  * gate is a user event. The marker is flushed before the barrier is queued, because oclgrind
  * executes a whole queue within clFlush(): with the barrier in the queue it would wait forever, as
- * the callback that opens the gate runs later.
+ * the callback, without which the task never runs and the gate stays closed, is invoked only later.
  *
  * A task must run exactly once if queuing it succeeded, and never if queuing failed; but once the
  * callback is set, the task runs even if the later calls fail. If one of them fails, the plugin
@@ -51,7 +51,8 @@ struct job {
     void *destination;
     const void *source;
     uint64_t size_bytes;
-    struct opencl_range to; /* its member memory is retained; NULL there means host memory */
+    struct opencl_range to; /* its member memory is retained; NULL there means host or shared
+                             * memory */
     struct opencl_range from;
 };
 
@@ -176,7 +177,8 @@ static void keep_failure(struct opencl_worker *worker, int32_t code)
 
 /*
  * Frees finished jobs. Called by threads that call the runtime anyway, because the worker calls the
- * runtime only to open a gate.
+ * runtime only for copies and to open a gate; the worker calls it itself only at its end, if no
+ * other thread will.
  */
 static void free_done(struct opencl_worker *worker)
 {
@@ -512,8 +514,8 @@ int32_t opencl_memmove_queue(struct opencl_stream *stream, void *destination, co
 }
 
 /*
- * Finds the copy's memory and retains it, because the program may free the memory before the worker
- * starts the copy, which the runtime does not know of.
+ * Finds one end of a copy between devices in the list of memory. Retains a buffer, because the
+ * program may free it before the worker starts the copy, which the runtime does not know of.
  */
 static int32_t find_peer(struct opencl_stream *stream, const char *name, const void *address,
                          uint64_t size_bytes, struct opencl_range *range,

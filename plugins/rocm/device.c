@@ -242,8 +242,9 @@ int32_t rocm_device_open(ds_accel_plugin_device_t *device, uint64_t native_conte
 }
 
 /*
- * Returns true if "gfx90a:sramecc+:xnack-" matches one of "908 90a 94? 95? 11?? 12??", without the
- * features.
+ * Returns true if the architecture, such as "gfx90a:sramecc+:xnack-", matches one of the patterns,
+ * such as "908 90a 94? 95? 11?? 12??", where ? is any character. "gfx" and the features, from the
+ * first colon, are not compared.
  */
 static int is_architecture(const char *architecture, const char *patterns)
 {
@@ -266,9 +267,9 @@ static int is_architecture(const char *architecture, const char *patterns)
 }
 
 /*
- * The architecture's name decides: matrix units support bfloat16 on gfx908 and later, gfx11 and
- * gfx12; other devices convert bfloat16 to float. gfx940 to gfx942 compute with AMD's own 8-bit
- * floats, gfx950 and gfx12 with the OCP formats.
+ * The architecture's name decides: matrix units support bfloat16 on gfx908, gfx90a, gfx94x, gfx95x,
+ * gfx11 and gfx12; other devices convert bfloat16 to float. gfx940 to gfx942 compute with AMD's own
+ * 8-bit floats, gfx950 and gfx12 with the OCP formats.
  */
 int32_t rocm_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint32_t *support_out,
                            struct ds_accel_error *error)

@@ -173,7 +173,10 @@ struct hip_api {
     hip_error_t (*hipDeviceGetDefaultMemPool)(hip_pool_t *pool, int device);
     hip_error_t (*hipMemPoolTrimTo)(hip_pool_t pool, size_t keep);
 
-    /* The following functions are optional. */
+    /*
+     * The following eight functions, for virtual memory, are optional; symbols[] in rocm.c marks
+     * the other optional functions.
+     */
     hip_error_t (*hipMemGetAllocationGranularity)(size_t *granularity,
                                                   const struct hip_allocation *how, int which);
     hip_error_t (*hipMemAddressReserve)(void **address, size_t size, size_t align, void *hint,

@@ -4,7 +4,7 @@
  * Links of a device: its PCI Express link, read from sysfs, and its XGMI links to other visible
  * devices, read from rocm_smi or amd_smi. The link type that these libraries report is the type of
  * the path between two devices: PCI Express means a path over bridges and perhaps processors, not a
- * direct link. The plugin does not report such a path; the library itself determines its length
+ * direct link. The plugin does not report such a path; the ds-accel library determines its length
  * from sysfs.
  *
  * An XGMI path may lead over a third device as well. The number of hops does not show this (it is 1
@@ -27,7 +27,11 @@ struct way {
     uint64_t bytes_per_s; /* bandwidth of each link; 0: not known */
 };
 
-/* A bandwidth that no link can have is treated as not known. */
+/*
+ * Returns most / least links of the bandwidth least each, if that is a whole number up to
+ * LINKS_MAX; otherwise one link of the bandwidth most. If most is 0 or above MB_PER_S_MAX, the
+ * bandwidth is not known.
+ */
 static struct way make_way(uint64_t least_mb_per_s, uint64_t most_mb_per_s)
 {
     struct way way = {1, 0};
@@ -122,7 +126,10 @@ static void find_outermost(const struct ds_accel_host *host, const char *pci_add
     }
 }
 
-/* Parses "16.0 GT/s PCIe", or "16 GT/s" of kernels before 5.7. */
+/*
+ * Returns the PCI Express generation of the link, 1 to 6; 0: not known. Parses "16.0 GT/s PCIe", or
+ * "16 GT/s" of kernels before 5.7.
+ */
 static uint32_t read_generation(const struct ds_accel_host *host, const char *directory)
 {
     static const char *const rates[] = {"2.5", "5", "8", "16", "32", "64"};
@@ -199,8 +206,8 @@ static struct way find_way(struct rocm_sensors *sensors, const char *from, const
 }
 
 /*
- * Returns true if the device is suspended. The link of such a device is not read, because that may
- * wake the device.
+ * Returns true if the device is suspended or powered off. The link of such a device is not read,
+ * because that may wake the device.
  */
 static int is_asleep(const struct ds_accel_host *host, const char *pci_address)
 {
@@ -210,7 +217,7 @@ static int is_asleep(const struct ds_accel_host *host, const char *pci_address)
 }
 
 /* Appends the XGMI links to one other device; none if both are parts of one GPU, which have the
- * same PCI address. */
+ * same PCI address, or if the other device is suspended or off. */
 static void take_links_to(ds_accel_plugin_instance_t *instance, const char *own, uint32_t other,
                           struct ds_accel_link *links, uint32_t capacity, uint32_t *count)
 {

@@ -60,8 +60,8 @@ static int32_t check_pools(ds_accel_plugin_device_t *device, const char *call,
 }
 
 /*
- * Releases unused memory of the device's pool. If the device has no pool, there is nothing to
- * release, and the call succeeds.
+ * Releases unused memory of the device's pool. If the device has no pool, or the runtime lacks the
+ * functions, nothing is released, and the call succeeds.
  */
 int32_t rocm_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                   struct ds_accel_error *error)

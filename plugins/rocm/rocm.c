@@ -4,7 +4,7 @@
  * The rocm plugin: AMD's GPUs through HIP, libamdhip64.
  *
  *   hip.h       HIP's functions, numbers and layouts that the plugin uses
- *   device.c    error codes, count, identity, properties, peers
+ *   device.c    error codes, identity, properties, data types
  *   stream.c    streams' priorities and host tasks, updates of graphs
  *   memory.c    managed and pooled memory, fills, sharing
  *   vmem.c      reserve, create, map
@@ -412,14 +412,17 @@ static int is_uuid(void *user_data, const char *token)
     return 0;
 }
 
-/* length of "GPU-" and 16 digits; a device without a UUID has a shorter text */
+/*
+ * length of "GPU-" and 16 digits; other forms of write_uuid() and an absent UUID have other lengths
+ */
 #define UUID_LENGTH 20
 
 /*
- * Returns true if the device has a UUID, and the list contains a UUID at or before the device's
- * position. HIP skips a device that the list contains twice, even if once as a number and once as a
- * UUID, so positions after a UUID are not reliable. The caller then writes the device's UUID
- * instead: a runtime that accepted one UUID in this list also accepts this device's UUID.
+ * Returns true if the device has a UUID of UUID_LENGTH characters, and the list contains a UUID at
+ * or before the device's position. HIP skips a device that the list contains twice, even if once as
+ * a number and once as a UUID, so positions after a UUID are not reliable. The caller then writes
+ * the device's UUID instead: a runtime that accepted one UUID in this list also accepts this
+ * device's UUID.
  */
 static int is_behind_uuid(const ds_accel_plugin_device_t *device, const char *list)
 {
@@ -431,8 +434,9 @@ static int is_behind_uuid(const ds_accel_plugin_device_t *device, const char *li
 
 /*
  * Writes the device's entry in the variable that selects devices, or the device's index if no such
- * variable is set. ROCR_VISIBLE_DEVICES can select the device only if no HIP list is set, because a
- * HIP list uses the numbers that result from ROCR_VISIBLE_DEVICES.
+ * variable is set. Argument which: 0 for the list of HIP, 1 for ROCR_VISIBLE_DEVICES. Returns 0, or
+ * -1 if the variable cannot select the device. ROCR_VISIBLE_DEVICES can select the device only if
+ * no HIP list is set, because a HIP list uses the numbers that result from ROCR_VISIBLE_DEVICES.
  */
 int rocm_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size)

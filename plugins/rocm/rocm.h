@@ -6,10 +6,10 @@
 
 #include "hip.h"
 
-struct rocm_sensors; /* telemetry and ranges, opened at first use */
+struct rocm_sensors; /* telemetry and ranges; their libraries are opened at first use */
 struct rocm_note;    /* record of a reserved or mapped address range (vmem.c) */
 
-/* The plugin's runtime; each instance has its own, created by open(). */
+/* The plugin's runtime; each instance has its own, created by rocm_open(). */
 struct rocm {
     struct cuda_shaped shaped;
     struct hip_api hip;
@@ -50,7 +50,10 @@ void rocm_topology_node(const struct ds_accel_host *host, const char *pci_addres
 /* -- device.c -- */
 
 void rocm_describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out);
-/* Writes the architecture with its features, such as "gfx90a:sramecc+:xnack-". */
+/*
+ * Writes the architecture with its features, such as "gfx90a:sramecc+:xnack-". Returns 0, or -1 if
+ * HIP does not report it.
+ */
 int rocm_architecture(const struct rocm *rocm, uint32_t index, char *text, size_t text_size);
 int32_t rocm_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
                       struct ds_accel_error *error);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Sensors and ranges. The libraries are opened at first use: rocm_smi, or amd_smi if rocm_smi is
- * not installed. Values that neither library reports are read from the driver's files in sysfs.
- * Reading a value neither wakes a device nor creates a context; a suspended device is not read at
- * all.
+ * Sensors and ranges. The libraries are opened at first use: rocm_smi, or amd_smi if rocm_smi
+ * cannot be opened and initialized. Values that the opened library does not report, or all values
+ * without a library, are read from the driver's files in sysfs. Reading a value neither wakes a
+ * device nor creates a context; a suspended device is not read at all.
  *
  * rsmi_init() prints to stderr if /sys/class/drm does not exist, as in some containers: in that
- * case the plugin does not call it.
+ * case the plugin opens neither library.
  */
 #include "sensors.h"
 
@@ -223,7 +223,7 @@ static void take_energy(struct ds_accel_telemetry *telemetry, uint64_t count, fl
 
 /*
  * Converts a PCI address to rocm_smi's number, domain << 32 | bus << 8 | device << 3 | function;
- * newer releases add a partition in bits 28 to 31.
+ * newer releases add a partition in bits 28 to 31. Returns UINT64_MAX for any other text.
  */
 static uint64_t rsmi_address(const char *pci_address)
 {
@@ -367,7 +367,7 @@ void *rocm_find_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address)
 
 /*
  * Converts a temperature: documented in thousandths of a degree, but some releases report whole
- * degrees.
+ * degrees, so a value up to 1000 counts as degrees.
  */
 static int64_t amdsmi_millidegrees(int64_t temperature)
 {
@@ -535,8 +535,8 @@ int32_t rocm_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 /* -- ranges -- */
 
 /*
- * Returns 0 if roctx can be called. If roctx is not installed, ranges have no effect, as without a
- * profiler.
+ * Returns 0 if roctx can be called, else -1. If roctx is not installed, ranges have no effect, as
+ * without a profiler.
  */
 static int open_roctx(struct rocm_sensors *sensors)
 {
@@ -566,7 +566,7 @@ int32_t rocm_range_push(ds_accel_plugin_instance_t *instance, const char *messag
 {
     struct rocm_sensors *sensors = ((struct rocm *)instance->runtime)->sensors;
 
-    /* roctx has neither domains nor categories, so the plugin does not set RANGE_DOMAINS */
+    /* roctx has neither domains nor categories, so the flag RANGE_DOMAINS is not set */
     (void)domain;
     (void)category;
     if (open_roctx(sensors) != 0) {

@@ -3,8 +3,9 @@
 /*
  * The part of librocm_smi64 (rocm_smi/rocm_smi.h, 5.2 to 6.x), libamd_smi (amd_smi/amdsmi.h, 6.1)
  * and roctx (roctracer and rocprofiler-sdk) that the plugin uses: only calls whose results are
- * plain numbers, because the structs of both libraries change between releases. For that reason the
- * plugin reads clocks from sysfs, not from rocm_smi.
+ * plain numbers, because the structs of both libraries change between releases; of one struct, that
+ * of amdsmi_get_gpu_activity(), it reads the first two members. For that reason the plugin reads
+ * clocks from sysfs, not from rocm_smi.
  */
 #ifndef DS_ACCEL_PLUGINS_ROCM_SENSORS_H
 #define DS_ACCEL_PLUGINS_ROCM_SENSORS_H
@@ -76,8 +77,8 @@ struct amdsmi_api {
     int (*amdsmi_get_processor_handles)(void *socket, uint32_t *count, void **processors);
     /*
      * Fields of the 64-bit address, from the lowest bit: function 3 bits, device 5, bus 8, domain
-     * 48. The order is not verified on a device; if it is wrong, no device matches, and there are
-     * no sensors.
+     * 48. The order is not verified on a device; if it is wrong, no device matches, and all values
+     * come from sysfs.
      */
     int (*amdsmi_get_gpu_device_bdf)(void *processor, uint64_t *address);
     int (*amdsmi_get_gpu_activity)(void *processor, struct amdsmi_activity *activity);
@@ -122,7 +123,7 @@ struct rocm_sensors {
 
 /* -- sensors.c; the caller holds the lock of struct rocm_sensors -- */
 
-/* Opens the libraries at the first call; returns the library that is used. */
+/* Opens the libraries at the first call; returns the library that is used, or SOURCE_NONE. */
 enum rocm_source rocm_sensors_source(struct rocm_sensors *sensors);
 /*
  * Find the device at a PCI address. rocm_find_rsmi() writes rocm_smi's number of the device and

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Streams with priorities; host functions before hipLaunchHostFunc(); updates of graphs. */
+/*
+ * Streams with priorities; host tasks, also with releases that lack hipLaunchHostFunc(); updates
+ * and node counts of graphs.
+ */
 #include "rocm.h"
 
 int32_t rocm_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,

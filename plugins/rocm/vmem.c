@@ -19,8 +19,9 @@ int rocm_has_vmem(const struct hip_api *hip)
 }
 
 /*
- * The device's flag is set only if all functions are present and the runtime uses the layout of
- * 6.0.
+ * Returns ERR_UNSUPPORTED if the instance's flag is not set, because a function is missing or the
+ * runtime is older than 6.0, or the device's flag is not set, because the device has no virtual
+ * memory.
  */
 static int32_t check_vmem(const ds_accel_plugin_device_t *device, const char *slot,
                           struct ds_accel_error *error)
@@ -49,7 +50,7 @@ static struct hip_allocation describe(const ds_accel_plugin_device_t *device)
 /*
  * The plugin reports the recommended granularity as the minimum, and uses it as the size of a
  * piece: HIP's minimum may be one page, and a handle for each page would be too many. A
- * recommendation of a single page is ignored.
+ * recommendation below PIECE_BYTES_MIN is raised to it.
  */
 #define PIECE_BYTES_MIN ((size_t)2 << 20)
 
@@ -92,9 +93,9 @@ int32_t rocm_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
 /* -- records of reserved and mapped addresses -- */
 
 /*
- * A record in one of struct rocm's two lists, reserved and half_unmapped. The plugin checks
- * addresses against these records, because 6.x runtimes crash on an address that they did not
- * return.
+ * A record in one of struct rocm's two lists, reserved and half_unmapped. The plugin releases only
+ * addresses in reserved, because 6.x runtimes crash on an address that they did not return. In
+ * half_unmapped, bytes is the number of bytes that are unmapped already.
  */
 struct rocm_note {
     struct rocm_note *next;
@@ -267,8 +268,9 @@ static int32_t make_pieces(ds_accel_plugin_device_t *device, struct physical *me
 }
 
 /*
- * A request for more memory than the device has fails before the first piece is created, so that a
- * request that cannot succeed does not temporarily occupy memory that other programs need.
+ * Checks the size and returns the size of a piece. A request for more memory than is free fails
+ * before the first piece is created, so that a request that cannot succeed does not temporarily
+ * occupy memory that other programs need.
  */
 static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                           uint64_t *piece_bytes_out, struct ds_accel_error *error)
@@ -330,7 +332,10 @@ int32_t rocm_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
 
 /* -- mappings -- */
 
-/* Stops at the first piece that fails; adds the size of the unmapped pieces to *gone_bytes. */
+/*
+ * Unmaps the pieces from address + *gone_bytes on, and adds their size to *gone_bytes. Stops at the
+ * first piece that fails, and returns its code.
+ */
 static hip_error_t unmap_pieces(ds_accel_plugin_device_t *device, char *address,
                                 uint64_t size_bytes, uint64_t piece_bytes, uint64_t *gone_bytes)
 {

@@ -12,10 +12,11 @@
  * stream, because the meaning of the NULL handle is not documented (sdaaStreamPerThread is 2, so
  * not every handle is an address).
  *
- * A card contains four devices, each with its own node. A device is therefore reported as a
- * partition, whose parent UUID is the UUID of the card. The runtime reports the bus of a card, but
- * neither domain nor slot; TCML reports all of them. Without TCML, the plugin assumes the address
- * 0000:BUS:00.0.
+ * A card contains four devices; sensors.c determines whether a node belongs to a card or to a
+ * device. A device is reported as a partition; a UUID that TCML reports for the card becomes its
+ * parent UUID. The runtime reports the bus of a card, but neither domain nor slot; TCML reports all
+ * of them. Without TCML, the plugin assumes the address 0000:BUS:00.0 if sysfs has a device of the
+ * vendor there.
  *
  * Two generations of the runtime export the same names. In the first generation, streams and events
  * are ints and errors have other numbers; the plugin rejects that generation, which it recognizes
@@ -344,8 +345,8 @@ static void guess_address(const struct ds_accel_host *host, int bus,
 }
 
 /*
- * Uses TCML's address only if it has the bus that the runtime reports, so that both describe the
- * same card.
+ * Uses TCML's address if it has the bus that the runtime reports, so that both describe the same
+ * card; otherwise guesses the address.
  */
 static void find_address(ds_accel_plugin_device_t *device, int bus,
                          struct ds_accel_device_identity *identity)

@@ -59,7 +59,7 @@ struct sdaa_api {
     sdaa_error_t (*sdaaMallocHost)(void **pointer, size_t size); /* has no flags argument */
 };
 
-/* The plugin's runtime, created by open(). */
+/* The plugin's runtime, created by sdaa_open(). */
 struct sdaa {
     struct cuda_shaped shaped;
     struct sdaa_api api;
@@ -92,7 +92,7 @@ uint32_t sdaa_devices_per_node(const struct sdaa *sdaa);
 /* Reads the UUID of a device or, if *is_card_out is set, of its card, from TCML. -1: not known. */
 int sdaa_sensors_uuid(const struct sdaa *sdaa, uint32_t vendor_index, char *text, size_t text_size,
                       int *is_card_out);
-/* Reads the PCI address of a device, or of its card, from TCML. -1: not known. */
+/* Reads the PCI address of a device, or of its card, from TCML, and its bus. -1: not known. */
 int sdaa_sensors_pci(const struct sdaa *sdaa, uint32_t vendor_index, char *address,
                      size_t address_size, uint32_t *bus_out);
 int32_t sdaa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,

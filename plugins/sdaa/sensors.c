@@ -169,8 +169,8 @@ uint32_t sdaa_devices_per_node(const struct sdaa *sdaa)
 }
 
 /*
- * Finds TCML's number for a device; returns -1 if the number cannot be determined. Caller holds the
- * lock of the sensors.
+ * Finds TCML's number for a device, or for its card if *is_card_out is set; returns -1 if the
+ * number cannot be determined. Caller holds the lock of the sensors.
  */
 static int tcml_index(const struct sdaa *sdaa, uint32_t vendor_index, uint32_t *index_out,
                       int *is_card_out)

@@ -3,8 +3,8 @@
 /*
  * Telemetry through BRML, according to brml.h; ranges through BRTX, according to code that calls
  * it. The file name of BRTX's library is not known: the plugin uses BRTX if the program has already
- * loaded it, or option brtx_library contains its path. BRML ignores all variables, so the plugin
- * finds a device by its PCI address.
+ * loaded it, or option brtx_library contains its path. BRML ignores the variable that hides
+ * devices, so the plugin finds a device by its PCI address.
  */
 #include "supa.h"
 
@@ -243,7 +243,7 @@ int32_t supa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 
 /* -- ranges -- */
 
-/* Returns 0 if BRTX can be called; otherwise no profiler records ranges. */
+/* Returns 0 if BRTX can be called, else -1: no profiler records ranges then. */
 static int open_brtx(struct supa_sensors *sensors)
 {
     static const char *const none[] = {NULL};

@@ -241,8 +241,8 @@ static const struct {
 };
 
 /*
- * Returns the runtime's name of the code; if the runtime has no names, CUDA's name if the numbers
- * are confirmed, else the runtime's text.
+ * Returns the runtime's name of the code. If the runtime has no names: CUDA's name if the numbers
+ * are confirmed and the table has the code, else the runtime's text, else "error".
  */
 static const char *supa_error_name(const struct supa *supa, supa_error_t code)
 {
@@ -574,8 +574,8 @@ static int32_t supa_device_open(ds_accel_plugin_device_t *device, uint64_t nativ
 }
 
 /*
- * Reports the types that DeepSpeed's accelerator lists; the other types can be stored, and nothing
- * else is known about them.
+ * The device computes with the types that DeepSpeed's accelerator lists (float32, float16,
+ * bfloat16); the other types can be stored, and nothing else is known about them.
  */
 static int32_t supa_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
                                   uint32_t *support_out, struct ds_accel_error *error)

@@ -9,7 +9,8 @@
  * states. Not verified in 2.x: each function marked "analogy", whose name and arguments are CUDA's
  * with another prefix. The plugin uses these only if an operator has compared them with the SDK's
  * headers and confirms them with the option numbering = cuda. Errors are recognized by their names,
- * so their numbers are not needed.
+ * so their numbers are not needed, unless a 2.x runtime has no names: the option then confirms the
+ * numbers too.
  *
  * Not used: IPC handles, which are passed by value and whose size is not known; attributes, whose
  * numbers are not known; suDeviceProp, which differs from CUDA's struct.
@@ -37,7 +38,7 @@ struct supa_api {
     supa_error_t (*profiler_stop)(void);
 };
 
-/* The plugin's runtime, created by open(). */
+/* The plugin's runtime, created by supa_open(). */
 struct supa {
     struct cuda_shaped shaped;
     struct supa_api api;

@@ -77,8 +77,9 @@ static int compare_entries(const void *a, const void *b)
 }
 
 /*
- * Finds the entries of the mask for the device at this position among the devices that the mask
- * selects; -1: the mask selects fewer devices.
+ * Finds the device at this position among the devices that the mask selects. Returns its number in
+ * *root_out, and its entries of the mask, such as "0.0,0.1", in token. -1: the mask selects fewer
+ * devices, or token is too small.
  */
 static int mask_at(const struct mask *mask, uint32_t position, uint32_t *root_out, char *token,
                    size_t token_size)
@@ -227,7 +228,7 @@ static ze_result describe_unit(const struct xpu_runtime *runtime, struct xpu_uni
     return ZE_SUCCESS;
 }
 
-/* Appends the GPUs of one driver. */
+/* Appends the GPUs of one driver to runtime->units. */
 static int add_driver(struct xpu_runtime *runtime, struct xpu_driver *driver,
                       struct vendor_problem *problem)
 {
@@ -261,7 +262,10 @@ static int add_driver(struct xpu_runtime *runtime, struct xpu_driver *driver,
     return 0;
 }
 
-/* Marks tiles and numbers the tiles of each card, which are consecutive in the list. */
+/*
+ * Marks the tiles. A tile's number is the driver's number of the subdevice, or else its position
+ * among the devices at the same PCI address.
+ */
 static void find_tiles(struct xpu_runtime *runtime)
 {
     for (uint32_t i = 0; i < runtime->unit_count; i++) {

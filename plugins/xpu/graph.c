@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Graphs, through the extension of specification 1.17, whose functions the driver returns by name.
- * If one of them is missing, or the loader lacks zeCommandListAppendHostFunction (1.17), the plugin
- * does not support graphs. Signatures are those of ze_api.h v1.32. Not verified on hardware: no
- * tested driver provides the functions.
+ * If one of the seven required functions is missing, or the loader lacks
+ * zeCommandListAppendHostFunction (1.17), the plugin does not support graphs. Signatures are those
+ * of ze_api.h v1.32. Not verified on hardware: no tested driver provides the functions.
  *
  * Level Zero itself orders the launches of one executable graph, on any streams. It requires a
  * graph to outlive its executable graphs, so the plugin counts references. Level Zero rejects
@@ -253,7 +253,10 @@ int32_t xpu_graph_instantiate(ds_accel_plugin_device_t *device, void *native, vo
     return DS_ACCEL_OK;
 }
 
-/* The caller has waited until the device has finished the graph's work. */
+/*
+ * Waits until the last launch has signalled its mark, and destroys the executable graph. The graph
+ * itself is destroyed with its last reference.
+ */
 void xpu_graph_exec_destroy(ds_accel_plugin_device_t *device, void *exec)
 {
     struct xpu_state *state = xpu_state(device);

@@ -13,10 +13,11 @@
  *                      process.
  *
  * The plugin's handle therefore contains the process id in addition to the driver's handle. If the
- * driver's handle contains that process id too, the plugin opens it unchanged. Otherwise, or if the
- * driver fails, the plugin copies the descriptor from the process with pidfd_getfd(), which the
- * kernel permits between processes of a user that may trace each other (see
- * kernel.yama.ptrace_scope), and writes it into the handle.
+ * driver's handle contains that process id too, or this process created the handle, the plugin
+ * opens it unchanged. Otherwise, or if the driver fails to open a handle of another process, the
+ * plugin copies the descriptor from the process with pidfd_getfd(), which the kernel permits
+ * between processes of a user that may trace each other (see kernel.yama.ptrace_scope), and writes
+ * it into the handle.
  *
  * zeMemGetIpcHandleFromFileDescriptorExp() is of no use here: since April 2023 it succeeds only for
  * handles that its own process has exported.
@@ -85,7 +86,10 @@ int32_t xpu_ipc_memory_unexport(ds_accel_plugin_device_t *device, const void *ha
                      error, "zeMemPutIpcHandle");
 }
 
-/* Copies a descriptor of another process into this process; returns -1 with errno set. */
+/*
+ * Copies a descriptor of another process into this process, and returns the copy; -1: failure, with
+ * errno set.
+ */
 static int take_descriptor(uint32_t pid, int32_t fd)
 {
     int process = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);

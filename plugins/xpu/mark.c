@@ -9,7 +9,7 @@
  *      record ─ take a mark, let the stream signal it, put the previous mark
  *      wait   ─ the stream waits for the mark, then signals a second mark
  *      put    ─ a mark without references is retired, and reused once it is signalled and all
- *               streams that wait for it have passed, which two queries check
+ *               streams that wait for it have passed: their second marks are signalled too
  *
  * A signalled mark needs no wait, and most marks are signalled before a stream waits. Marks in a
  * graph are signalled at each launch, after a reset in the graph, and are not reused.
@@ -74,7 +74,10 @@ static int reclaim(struct xpu_state *state, struct xpu_mark *mark)
     return reset(state, mark);
 }
 
-/* Checks the oldest few retired marks; unfinished marks are moved to the end of the list. */
+/*
+ * Checks the oldest RECLAIM_LOOKS retired marks: finished marks become free, unfinished marks are
+ * moved to the end of the list.
+ */
 static void reclaim_some(struct xpu_state *state)
 {
     for (uint32_t i = 0; i < RECLAIM_LOOKS && state->retired != NULL; i++) {
@@ -229,7 +232,7 @@ void xpu_event_destroy(ds_accel_plugin_device_t *device, void *native)
     free(event);
 }
 
-/* Returns the event's mark with a new reference, or NULL. */
+/* Returns the event's mark with a new reference; NULL: never recorded. */
 static struct xpu_mark *get_mark(struct xpu_event *event)
 {
     struct xpu_mark *mark;
@@ -245,7 +248,8 @@ static struct xpu_mark *get_mark(struct xpu_event *event)
 
 /*
  * Appends a barrier with a signal instead of a plain signal: only commands have timestamps, and in
- * an unordered list only a barrier is ordered after all earlier work.
+ * an unordered list only a barrier is ordered after all earlier work. In a capture, a reset
+ * precedes the barrier. Caller holds stream->lock.
  */
 static ze_result append_signal(struct xpu_stream *stream, struct xpu_mark *mark)
 {
@@ -342,7 +346,8 @@ static ze_result read_ticks(struct xpu_event *event, uint64_t *ticks_out)
 }
 
 /*
- * The timestamp counter has fewer than 64 bits and wraps around, on some devices every few minutes.
+ * The timestamp counter may have fewer than 64 bits and wraps around, on some devices every few
+ * minutes, so the difference is masked to its bits.
  */
 int32_t xpu_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
                              double *elapsed_ms_out, struct ds_accel_error *error)

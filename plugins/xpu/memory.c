@@ -110,8 +110,8 @@ int32_t xpu_host_device_pointer(ds_accel_plugin_device_t *device, void *host_poi
 }
 
 /*
- * Core Level Zero does not report free memory. Without Sysman, free memory is the total less this
- * process's use.
+ * Core Level Zero does not report free memory. Without Sysman, free memory is the total less the
+ * memory that xpu_alloc() allocated on this open device.
  */
 int32_t xpu_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, uint64_t *total_out,
                         struct ds_accel_error *error)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A stream is an in-order immediate command list with a lock, because two threads may not use a
- * list at the same time. A driver before 1.7 has no in-order lists: the plugin appends a barrier
- * before each command. A loader before 1.6 cannot wait for a list: the plugin signals an event
- * after the list's work, and keeps the event as the stream's tail until more work is queued.
+ * A stream is an in-order immediate command list with a lock, because two threads may not append
+ * commands to a list at the same time. A driver before 1.7 has no in-order lists: the plugin
+ * appends a barrier before each command. A loader before 1.6 cannot wait for a list: the plugin
+ * signals an event after the list's work, and keeps the event as the stream's tail until more work
+ * is queued.
  *
  * A list must not be destroyed while it has work. A stream that is destroyed with work in flight
  * remains in the device's list of streams; a later call that finds the work finished frees it.
@@ -102,7 +103,10 @@ static uint32_t needs_no_wait(struct xpu_stream *stream, ze_result *result_out)
     return is_capturing || is_empty;
 }
 
-/* Waits at most timeout_ns; *result_out is the runtime's result: SUCCESS, NOT_READY or an error. */
+/*
+ * Waits at most timeout_ns; *result_out is the runtime's result: SUCCESS, NOT_READY or an error.
+ * Returns an error status only if a mark cannot be queued.
+ */
 static int32_t wait(ds_accel_plugin_device_t *device, struct xpu_stream *stream,
                     uint64_t timeout_ns, ze_result *result_out, struct ds_accel_error *error)
 {
@@ -307,7 +311,10 @@ void xpu_stream_destroy(ds_accel_plugin_device_t *device, void *native)
     xpu_streams_reap(state, 0);
 }
 
-/* Work with a lower number runs first. Level Zero's own values are 0 normal, 1 low, 2 high. */
+/*
+ * Work of a stream with a lower priority number runs first. Level Zero's own values are 0 normal, 1
+ * low, 2 high.
+ */
 int32_t xpu_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *least_out,
                                   int32_t *greatest_out, struct ds_accel_error *error)
 {
@@ -441,7 +448,10 @@ static void *run_tasks(void *argument)
     return NULL;
 }
 
-/* Caller holds stream->lock. The thread blocks all signals of the program. */
+/*
+ * Starts the stream's thread, in which all signals are blocked, if it does not run yet. Returns 0,
+ * or -1 if that fails. Caller holds stream->lock.
+ */
 static int start_thread(struct xpu_stream *stream)
 {
     sigset_t all;
@@ -661,7 +671,10 @@ int32_t xpu_fill_async(ds_accel_plugin_device_t *device, void *native_stream, vo
 
 /* ---- native handles ------------------------------------------------------------------------- */
 
-/* An event of the plugin uses several Level Zero events in turn, so it has no native handle. */
+/*
+ * Returns 0 for objects without a native handle: an event of the plugin uses several Level Zero
+ * events in turn, and the handle of an executable graph is not made available.
+ */
 uint64_t xpu_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {
     (void)device;
@@ -698,8 +711,9 @@ int32_t xpu_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_
 }
 
 /*
- * The list belongs to the program, which may destroy it before its work is done: the plugin waits
- * now.
+ * If the stream has run host tasks, waits for the list's work, because a task that is still queued
+ * needs the stream's thread. Otherwise does not wait: the program owns the list, and waits for its
+ * work before it destroys the list.
  */
 void xpu_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {

@@ -113,7 +113,10 @@ static void match_driver(struct xpu_runtime *runtime, zes_driver_t driver)
     free(devices);
 }
 
-/* Returns 0 if the plugin started Sysman with zesInit(). */
+/*
+ * Starts Sysman with zesInit(), and stores its device in each matching unit. Returns 0, or -1 if
+ * the loader lacks the functions or a call fails.
+ */
 static int start_sysman(struct xpu_runtime *runtime)
 {
     const struct zes_api *zes = &runtime->zes;
@@ -166,7 +169,7 @@ static zes_device_t sysman_of(struct xpu_runtime *runtime, const struct xpu_unit
 
 /* ---- modules -------------------------------------------------------------------------------- */
 
-/* Lists at most XPU_MODULES modules of one kind. */
+/* Lists at most XPU_MODULES modules of one kind, and returns their number; 0 after a failure. */
 static uint32_t list_modules(zes_enumerate enumerate, zes_device_t device, zes_sensor_t *modules)
 {
     uint32_t count = 0;
@@ -419,7 +422,10 @@ int32_t xpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 
 #define ROOM_TRIES 4 /* processes may start between counting and listing */
 
-/* *found_out is a malloc() array of all processes of the device; NULL if there are none. */
+/*
+ * Lists all processes of the device. The caller frees *found_out, also after a failure; it is NULL
+ * if there are none.
+ */
 static ze_result list_processes(const struct zes_api *zes, zes_device_t device,
                                 struct zes_process **found_out, uint32_t *count_out)
 {

@@ -5,8 +5,8 @@
  * backend's table.
  *
  * Whether a function exists depends on the age of the loader and of the driver: an absent symbol
- * and ZE_RESULT_ERROR_UNSUPPORTED_FEATURE mean the same. The plugin requires the functions of the
- * loader 1.8 of Debian 12.
+ * and ZE_RESULT_ERROR_UNSUPPORTED_FEATURE mean the same. The plugin requires only functions that
+ * the loader 1.8 of Debian 12 has.
  */
 #include "xpu.h"
 

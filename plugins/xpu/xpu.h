@@ -5,7 +5,7 @@
  *
  *      way.c     how programs use the device: through IPEX or the driver
  *      xpu.c     libraries, symbols, errors, the table
- *      device.c  drivers, devices, identity, contexts, virtual memory's page sizes
+ *      device.c  drivers, devices, identity, contexts, data types, peer access
  *      mark.c    events that are signalled once, and when they may be reused
  *      stream.c  immediate lists, host tasks, copies and fills, native handles
  *      graph.c   captures and graphs
@@ -76,7 +76,7 @@ struct xpu_runtime {
     struct itt_api itt;
     uint32_t has_itt;
     struct xpu_way way;
-    pthread_mutex_t lock; /* guards contexts, Sysman and samples */
+    pthread_mutex_t lock; /* guards shared contexts, the start of Sysman, and samples */
     uint32_t has_sysman;  /* the lookup of Sysman is done */
     struct xpu_driver drivers[XPU_DRIVERS];
     uint32_t driver_count;
@@ -125,11 +125,11 @@ struct xpu_state {
     uint64_t tick_bits;
     double tick_ns;
     uint64_t total_bytes;
-    /* Allocated by this process; used if Sysman does not report free memory */
+    /* Allocated by xpu_alloc() on this device; used if Sysman does not report free memory */
     atomic_ullong used_bytes;
     atomic_uint next_queue;
     atomic_uint capture_count;
-    pthread_mutex_t lock;      /* guards all members below */
+    pthread_mutex_t lock;      /* guards all members below, and references of marks */
     struct xpu_pool *pools[2]; /* indexed by is_timed */
     struct xpu_mark *free[2];
     struct xpu_mark *retired, **retired_end;
@@ -153,14 +153,17 @@ struct xpu_stream {
     uint32_t is_wrapped;
     /* Destroyed, but not freed until its work is done; guarded by state->lock */
     uint32_t is_destroyed;
-    /* Number of threads that synchronize the device with the stream; guarded by state->lock */
+    /* Number of threads in xpu_device_synchronize() that use the stream; guarded by state->lock */
     uint32_t pins;
-    pthread_mutex_t lock; /* held while a list is used */
-    /* The capture is broken: the stream was waited for, or waited for another capture */
+    pthread_mutex_t lock; /* held while commands are appended to the list */
+    /*
+     * The capture is broken: the stream was waited for, or waited for an event of another capture
+     */
     uint32_t is_broken;
-    uint32_t has_commands; /* for an unordered list: the next command needs a barrier */
+    uint32_t has_commands; /* the stream has work to wait for; in an unordered list, the next
+                            * command needs a barrier */
     struct xpu_mark *tail; /* follows all work; NULL: none, or work was queued after it */
-    /* Host tasks, which a thread of this stream runs. */
+    /* Host tasks, which a thread of this stream runs; task_lock guards is_ending and the list. */
     pthread_mutex_t task_lock;
     pthread_cond_t task_cond;
     pthread_t thread;

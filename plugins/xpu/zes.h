@@ -177,8 +177,8 @@ typedef ze_result (*zes_enumerate)(zes_device_t device, uint32_t *count, zes_sen
 
 struct zes_api {
     /*
-     * Available since loader 1.12; older loaders accept a ze_device_handle_t instead, if
-     * ZES_ENABLE_SYSMAN was 1 at zeInit().
+     * These three functions are available since loader 1.12; older loaders accept a
+     * ze_device_handle_t instead, if ZES_ENABLE_SYSMAN was 1 at zeInit().
      */
     ze_result (*zesInit)(uint32_t flags);
     ze_result (*zesDriverGet)(uint32_t *count, zes_driver_t *drivers);
