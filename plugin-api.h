@@ -40,7 +40,9 @@ extern "C" {
  * ABI generation: part of the entry symbol's name and of the ELF note. The host must support it.
  */
 #define DS_ACCEL_ABI_MAJOR 1
-/** Informative: counts the additions within the generation; hosts never compare it. */
+/** Informative: counts the additions within the generation. No host accepts or rejects a plugin by
+ * it; doctor reports a difference, and conformance checks allow a newer plugin what this header
+ * does not have. */
 #define DS_ACCEL_ABI_MINOR 1
 
 /** Bytes of @p type through its member @p last: the smallest struct_size that includes @p last. */

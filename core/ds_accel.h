@@ -1306,7 +1306,8 @@ enum {
 #define DS_ACCEL_DLPACK_DEFAULT_STREAM (+DS_ACCEL_DLPACK_DEFAULT_STREAM)
 
 /**
- * Export the tensor to another library as a DLPack structure, without a copy.
+ * Export the tensor to another library as a DLPack structure: its own memory, or with
+ * DS_ACCEL_DLPACK_COPY a copy.
  *
  * Device types: kDLCUDA, kDLROCM, kDLOneAPI, kDLOpenCL and kDLMetal for the corresponding backends;
  * kDLCUDAHost and kDLROCMHost for pinned memory of the first two; kDLCPU for host memory and for
@@ -1320,7 +1321,8 @@ enum {
  * @param[out] managed_out  DLManagedTensor * or DLManagedTensorVersioned *; holds a reference until
  *                          its deleter is called, once, on any thread
  * @return DS_ACCEL_OK; ERR_UNSUPPORTED DLPack has no such dtype, or, without
- *         DS_ACCEL_DLPACK_VERSIONED, no read-only tensors; ERR_INVALID; ERR_NO_MEMORY
+ *         DS_ACCEL_DLPACK_VERSIONED, no read-only tensors; ERR_STATE the device may not be used
+ *         after fork(); ERR_INVALID; ERR_NO_MEMORY; the status of the wait for the queued work
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_to_dlpack(ds_accel_tensor_t *tensor, uint32_t flags,
                                                   int64_t consumer, void **managed_out);
@@ -1611,9 +1613,10 @@ DS_ACCEL_EXPORT int32_t ds_accel_apply_visible_devices(ds_accel_t *context, cons
                                                        uint32_t count);
 
 /**
- * Change this process's environment as `ds-accel env` prints: apply the backend's documented
- * work-arounds by their rules if-unset, always and unset. Call it before ds_accel_detect(), so that
- * the runtime starts with the changes.
+ * Change this process's environment as `ds-accel env` prints: apply the variables that the
+ * configuration and the plugin list for the backend. Rule if-unset keeps a variable that is set,
+ * always replaces it, unset removes it. Call it before ds_accel_detect(), so that the runtime
+ * starts with the changes. If it fails, some variables may have changed.
  *
  * @param[in]  name         a backend; NULL: the chosen one
  * @param[out] applied_out  number of variables that were set or removed; may be NULL
@@ -1820,7 +1823,8 @@ DS_ACCEL_HOT int32_t ds_accel_device_health(ds_accel_device_t *device);
 DS_ACCEL_HOT int32_t ds_accel_device_info(ds_accel_device_t *device,
                                           struct ds_accel_device_info *info_out);
 
-/** Return the device's total memory, its available memory, and the memory that this process uses.
+/** Return the device's total memory, its available memory, the memory that this process uses, and a
+ * limit with its source.
  * @param[out] info_out as in ds_accel_device_info() */
 DS_ACCEL_HOT int32_t ds_accel_device_memory(ds_accel_device_t *device,
                                             struct ds_accel_memory_info *info_out);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Measures one row. A sample is the duration of a number of consecutive operations, which is so
- * large that the cost of reading the clock is negligible. Calibration finds that number by trials,
- * which also warm up caches and the device. Samples are taken until the row's time is spent, at
- * least three and at most BENCH_MAX_SAMPLES.
+ * Measures one row. A sample is the duration of N consecutive operations. N is large enough that
+ * reading the clock costs little; for queued operations it is at most MAX_QUEUED. Calibration finds
+ * N by trials, which also warm up caches and the device. Samples are taken until the row's time is
+ * spent, at least three and at most BENCH_MAX_SAMPLES.
  *
  * Queued operations are timed on the device, between two events of one stream, if the backend
- * supports that. Otherwise they are timed on the host, including the wait for their completion,
- * like operations that return when they are complete.
+ * supports that and the device's clock advances. Otherwise they are timed on the host, including
+ * the wait for their completion, like operations that return when they are complete.
  */
 #include "bench.h"
 

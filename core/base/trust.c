@@ -574,7 +574,8 @@ static bool stat_beside(struct ds_accel__trust *trust, const char *path, struct 
 }
 
 /*
- * Remember the file's directory. If memory is exhausted, the path of the next file is walked again.
+ * Remember the file's directory, if its path had no links. If it had, or if memory is exhausted,
+ * the path of the next file is walked again.
  */
 static void keep_last(struct ds_accel__trust *trust, const struct walk *walk, const char *path)
 {

@@ -53,7 +53,7 @@ struct ds_accel__config_problem {
  * that detection reads; the other values are parsed from this data when they are needed.
  */
 struct ds_accel__config_later {
-    char *data; /* the stored text (snapshot.c) */
+    char *data; /* the stored snapshot, whose format snapshot.c describes */
     size_t size_bytes;
     json_t *whole; /* the whole configuration; NULL: not parsed yet */
 };
@@ -74,7 +74,8 @@ struct ds_accel__config {
     char unread[256]; /* the user's directory and why it was skipped; "" if it was read */
 };
 
-/* Sizes, including NUL, of names that programs receive: a setting, a directory of op builders. */
+/* Sizes, including NUL, of two texts in public structs: the value of a setting, and the name of a
+ * directory of op builders. */
 #define DS_ACCEL__SETTING_SIZE 32
 #define DS_ACCEL__OP_BUILDER_DIR_SIZE 64
 

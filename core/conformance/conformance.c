@@ -494,9 +494,9 @@ static void note_returns(struct ds_accel__suite *suite)
 
 /*
  * Fail the check during which the process terminated, hung or sent an invalid message. The failure
- * is of DSA-P26 if the process terminated, unless the check itself tests that
- * (DS_ACCEL__CHECK_TRAP); of the check's rule if it hung; of DSA-P28 if a message is invalid. Then
- * determine which slot, step or stage later processes avoid.
+ * is of the check's rule if it hung, of DSA-P28 if a message is invalid, else of DSA-P26; a check
+ * with DS_ACCEL__CHECK_TRAP that had begun uses its own rule for a crash too. Then determine which
+ * slot, step or stage later processes avoid.
  */
 static int32_t judge_end(struct ds_accel__suite *suite, enum ended ended, const char *how)
 {

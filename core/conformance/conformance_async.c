@@ -184,7 +184,7 @@ static void check_ends(struct ds_accel__run *run, struct held *held)
     }
 }
 
-/* Check that waits for completed work succeed with a timeout of zero. */
+/* Check that waits for completed work succeed, also with a timeout of zero. */
 static void check_done(struct ds_accel__run *run, const struct held *held)
 {
     WANT(run, DS_ACCEL_OK, stream_synchronize, held->stream, 0);

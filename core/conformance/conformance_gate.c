@@ -125,7 +125,7 @@ static void hold(void *user_data, int32_t status)
     (void)status;
     pthread_mutex_lock(&gate->lock);
     gate->has_begun = true;
-    gate->is_within = is_calling; /* if true, do not wait: this call must return first */
+    gate->is_within = is_calling; /* true: the plugin's call runs this task, and must return */
     pthread_cond_broadcast(&gate->changed);
     while (!gate->is_open && !is_calling) {
         pthread_cond_wait(&gate->changed, &gate->lock);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define GROUP "peers"
-#define BYTES ((2u << 20) + 3001u) /* larger than the staging buffers of runtimes */
+#define BYTES ((4u << 20) + 3001u) /* larger than what ROCm stages at a time (4 MiB), and odd */
 #define PIECE 4096u
 
 static ds_accel_plugin_device_t *open_peer(struct ds_accel__run *run)

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Conformance checks: values have the units that their names state. A wrong unit changes a value by
- * a factor of 1000 or more; the bounds here are about a factor of 100 away from the values of
- * existing hardware.
+ * a factor of 1000 or more; the bounds here are wide enough for existing hardware, and narrow
+ * enough to detect such a factor.
  */
 #include "base/text.h"
 #include "conformance/conformance.h"

@@ -207,7 +207,7 @@ void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum 
                                     const char *evidence);
 /* Reset to the state before the gate load: not probed. */
 void ds_accel__candidate_unask(struct ds_accel__candidate *candidate);
-/* Set state, reason and detail outside of the gates: selected, deferred, not needed ... */
+/* Set state, reason and detail, and no gate. detail becomes NULL if memory is exhausted. */
 DS_ACCEL__PRIVATE void ds_accel__candidate_set(struct ds_accel__candidate *candidate,
                                                uint32_t state, enum ds_accel__reason_id reason,
                                                const char *format, ...)

@@ -274,7 +274,7 @@ static bool enter_user_namespace(struct ds_accel__contained *contained, int read
 /*
  * Contain by a user namespace. Not for root: a user namespace would remove rights that device nodes
  * may require. Not for a process with two different user or group IDs, because only one of them can
- * be mapped.
+ * be mapped. Returns true only in the supervisor; false, with errno set, if it was not possible.
  */
 static bool contain_by_user_namespace(struct ds_accel__contained *contained)
 {

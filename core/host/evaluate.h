@@ -38,8 +38,8 @@ void ds_accel__candidate_forget(struct ds_accel__candidate *candidate);
 /* True if the candidate failed at the gate power: a probe would wake its sleeping devices. */
 bool ds_accel__candidate_is_asleep(const struct ds_accel__candidate *candidate);
 /*
- * Like ds_accel_check(), but wakes no device unless may_wake is true, even for a single name
- * (check.c).
+ * Like ds_accel_check(), which wakes sleeping devices only for a single name. If may_wake is false,
+ * it does not wake them for a single name either (check.c).
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake);
 

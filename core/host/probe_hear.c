@@ -489,8 +489,8 @@ static void find_lost(const struct ds_accel__helper *helper, bool was_reaped, co
 }
 
 /*
- * Set finding to the way in which the process that probed terminated without END, or to the error
- * because of which no process was forked.
+ * Set finding to the way in which the process that probed terminated before it sent message END, or
+ * to the error because of which no process was forked.
  */
 static void judge_end(const struct ds_accel__helper *helper, struct ds_accel__finding *finding)
 {

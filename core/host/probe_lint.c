@@ -58,7 +58,7 @@ static int32_t read_note(struct run *run, struct ds_accel__finding *finding)
     status = ds_accel__elf_open(fd, &elf, finding);
     close(fd);
     if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
-        /* Discarded: the caller has already checked the note. */
+        /* Discarded: lint.c has already judged the note. */
         struct ds_accel__finding note = {0};
 
         ds_accel__elf_check_note(&elf, run->candidate->name, &note);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Helper processes: declarations that probe.c, probe_helper.c and probe_hear.c share. */
+/* Helper processes: declarations that the files probe*.c share; conformance.c uses some of them. */
 #ifndef DS_ACCEL_HOST_PROBER_H
 #define DS_ACCEL_HOST_PROBER_H
 
@@ -69,7 +69,7 @@ struct ds_accel__helper {
     size_t logged_bytes;
     bool has_result;
     bool has_end;    /* END was received */
-    bool has_ended;  /* the process has exited: see ended */
+    bool has_ended;  /* ENDED was received: the process that probes has exited; see ended */
     bool is_stopped; /* a STOP was sent */
     bool is_hung;    /* the deadline has passed */
     bool called_exit;

@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#define STRIKES_LAST_MS (48 * 3600000u) /* validity of a strike if no other follows */
-#define STRIKE_LIMIT 2u                 /* number of strikes from which the plugin is quarantined */
+#define STRIKES_LAST_MS (48 * 3600000u)  /* validity of a strike if no other follows */
+#define STRIKE_LIMIT 2u                  /* a plugin with this many strikes is quarantined */
 #define LOADS_APART_MS (10 * 60 * 1000u) /* see is_replaced() */
 #define REPORTS_APART_MS \
     (60 * 1000u) /* see ds_accel__strike_counts(); equal to the validity of a bad verdict */
@@ -79,9 +79,9 @@ void ds_accel__strike_add(struct ds_accel__record *record, enum ds_accel__reason
 }
 
 /*
- * True if a strike that this process detects now counts. Reports probe plugins regardless of stored
- * verdicts, so the same crash is seen again by each report: a report's strike does not count if the
- * recorded strike is less than REPORTS_APART_MS old.
+ * True if a strike that this process detects now counts. A process that asks anew (for a report, or
+ * to record the machine) probes plugins regardless of stored verdicts, so it sees the same crash
+ * each time: its strike does not count if the recorded strike is less than REPORTS_APART_MS old.
  */
 bool ds_accel__strike_counts(const struct ds_accel__record *record, bool asks_anew)
 {

@@ -56,7 +56,7 @@ enum ds_accel__meaning {
     DS_ACCEL__TEXT,     /* not NULL */
     DS_ACCEL__MEMORY,   /* not NULL */
     DS_ACCEL__FUNCTION, /* not NULL */
-    DS_ACCEL__ANY,      /* a pointer that may be NULL, or that the slot's own check checks */
+    DS_ACCEL__ANY,      /* a pointer that may be NULL, or that the slot checks itself */
     DS_ACCEL__INDEX,    /* index of a device */
     DS_ACCEL__SIZE,     /* > 0 */
     DS_ACCEL__ALIGN,    /* 0 or a power of two */
@@ -167,7 +167,8 @@ struct ds_accel__object {
     struct ds_accel__race_object *race; /* NULL: none */
 };
 
-/* One live range of addresses. */
+/* One range of addresses: a live one in a register, or a copy of one that was freed
+ * (ds_accel__range_grave(), call->removed). */
 struct ds_accel__range {
     uint64_t space; /* address space: 0 is that of the process, any other is that of one device */
     uint64_t begin;

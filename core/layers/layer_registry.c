@@ -158,7 +158,8 @@ void ds_accel__object_remove(struct ds_accel__object *object, const void *site)
 
 /* ---- ranges: the caller holds the layers' lock ---------------------------------------------- */
 
-/* Return the position of the first range that begins after the address. */
+/* Return the position of the first range after (space, address) in the array's order; the array's
+ * length if there is none. */
 static size_t position_behind(const struct ranges *ranges, uint64_t space, uint64_t address)
 {
     size_t low = 0;

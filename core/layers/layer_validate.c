@@ -269,7 +269,9 @@ static bool is_process_memory(const struct ds_accel__object *device)
     return (device->device_flags & both) == both;
 }
 
-/* Return what is wrong with a part of an allocation, or NULL. The caller holds the layers' lock. */
+/* Return what is wrong with the size_bytes from address, which lies in range: they belong to
+ * another instance, or go past the range's end. NULL: nothing, or the range's size is not known.
+ * The caller holds the layers' lock. */
 static const char *judge_found(const struct ds_accel__object *device, uint64_t space,
                                const struct ds_accel__range *range, uint64_t address,
                                uint64_t size_bytes)

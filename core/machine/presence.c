@@ -236,8 +236,8 @@ static bool is_one_of(json_t *facts, const char *vendor)
 }
 
 /*
- * True if the kernel's list contains a device of these vendors (at this address unless address is
- * NULL), or if there is no list.
+ * True if the kernel's list contains a device of these vendors, or if there is no list. Unless
+ * address is NULL, the device must have its bus and function, in any domain.
  */
 static bool has_slot(const struct ds_accel__survey *survey, json_t *facts, const char *address)
 {

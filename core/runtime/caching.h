@@ -123,8 +123,8 @@ int32_t ds_accel__allocator_read_options(ds_accel_t *context,
                                          struct ds_accel__allocator_options *options);
 
 /*
- * An allocator over a backend's table of functions. It needs no other part of the library, so that
- * it can also run over a simulated table. Callers refer to a stream by its arena.
+ * An allocator over a backend's table of functions. It needs no context and no public device, so
+ * that it can also run over a simulated table. Callers refer to a stream by its arena.
  */
 struct ds_accel__allocator;
 struct ds_accel__arena;

@@ -30,8 +30,8 @@ DS_ACCEL__PRIVATE extern const struct ds_accel__report_tools *ds_accel__report_t
 #define DS_ACCEL__REPORT_LINT 101u
 #define DS_ACCEL__REPORT_CONFORMANCE 102u
 
-/* Make the tree of any report except RECORDING. The caller has already run the detection or the
- * probes that the report needs, and holds context->lock. */
+/* Make the tree of a report of ds_accel_report() (DS_ACCEL_REPORT_*), except RECORDING. The caller
+ * has already run the detection or the probes that the report needs, and holds context->lock. */
 DS_ACCEL__PRIVATE int32_t ds_accel__report_tree(ds_accel_t *context, uint32_t report,
                                                 const char *name, uint32_t format,
                                                 json_t **tree_out);

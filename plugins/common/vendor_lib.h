@@ -43,7 +43,8 @@ int32_t vendor_problem_fail(const struct vendor_problem *problem, const char *ca
 
 /*
  * The PCI ids and device nodes by which a vendor's hardware is found. Lists end with NULL; a list
- * may also be NULL. A test compares this with pci and device_nodes in conf/ds-accel.json.
+ * may also be NULL. A test compares this with pci, device_nodes and
+ * other_device_nodes in conf/ds-accel.json.
  */
 struct vendor_pattern {
     const char *hardware; /* the text of DS_ACCEL_PLUGIN_HARDWARE(). A node in a directory that

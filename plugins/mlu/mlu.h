@@ -30,7 +30,7 @@ struct mlu_runtime {
     uint32_t card_count; /* 0: libcndev.so is not installed, or its calls fail */
     int32_t cndev_version;
     struct vendor_lib cnpx_lib;
-    struct cnpx_api cnpx; /* range_push is NULL if there are no ranges */
+    struct cnpx_api cnpx; /* profiler ranges; range_push is NULL without them */
 };
 
 #define MLU(instance) ((struct mlu_runtime *)(instance)->runtime)

@@ -269,8 +269,8 @@ static int32_t mock_mem_free_async(ds_accel_plugin_stream_t *stream, void *point
 
 /* ---- host memory ---------------------------------------------------------------------------- */
 
-/* Adds host memory to the register. Fails with ERR_LIMIT if it exceeds option pinned_limit_bytes,
-   and with ERR_INVALID if it overlaps a block. */
+/* Adds host memory to the register. Fails with ERR_LIMIT if the sum would exceed option
+   pinned_limit_bytes, with ERR_INVALID if the memory overlaps a block, or with ERR_NO_MEMORY. */
 static int32_t add_host_memory(ds_accel_plugin_instance_t *instance, const struct mock_block *block,
                                const char *slot, struct ds_accel_error *error)
 {

@@ -67,7 +67,7 @@ struct opencl_worker {
     pthread_cond_t changed;
     struct job *first;
     struct job *last;
-    struct job *done;       /* freed by the next call that queues a task, or with the worker */
+    struct job *done;       /* freed by the next call that queues a job, or with the worker */
     uint64_t pending_count; /* callbacks that have not run, and jobs that are not finished */
     uint32_t is_stopping;
     uint32_t is_running;  /* a job is running now */

@@ -173,7 +173,7 @@ void xpu_way_find(const struct ds_accel_host *host, struct xpu_way *way_out)
     look_everywhere(host, &ipex);
     look_everywhere(host, &ccl);
     way_out->has_oneccl = ccl.is_found;
-    /* "2.6.0+cpu" was built without XPU, and reports no XPU version. */
+    /* A version such as "2.6.0+cpu" is that of a build without XPU. */
     if (!ipex.is_found || strstr(ipex.version, "+cpu") != NULL) {
         snprintf(way_out->variant, sizeof(way_out->variant), "driver");
         return;

@@ -329,7 +329,8 @@ struct ds_accel__allocator {
     struct ds_accel__lanes peak[DS_ACCEL__KIND_COUNT + 1];
     struct ds_accel__lanes retired[DS_ACCEL__KIND_COUNT];
 
-    /* Read by every call, written rarely. */
+    /* Constant once the allocator is in use, except special, which is atomic, and index, which has
+     * a lock of its own. */
     const struct ds_accel_plugin *table;
     ds_accel_plugin_device_t *device;
     ds_accel_device_t *handle; /* passed to the failure callback; NULL without a real device */
@@ -435,8 +436,9 @@ static inline bool ds_accel__block_counts_as_split(const struct ds_accel__block 
     return ds_accel__block_is_split(block) && block->segment->reserved_bytes == 0;
 }
 
-/* Give the arena a new stamp, because its free memory has changed: no earlier allocation can be
- * undone any more. */
+/* Give the arena a new stamp, because its free memory has changed: earlier allocations cannot be
+ * undone now. If the change is itself an allocation, undoing it restores the previous stamp, and
+ * with it the possibility to undo the allocation before it. */
 static inline void ds_accel__arena_renew(struct ds_accel__arena *arena)
 {
     /* skips 0, which means "no stamp" */
