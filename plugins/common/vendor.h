@@ -197,10 +197,16 @@ struct vendor_backend {
                                         ones */
     uint32_t captures_no_ipc_events; /* a capture can neither record nor wait for INTERPROCESS
                                         events */
+    uint32_t captures_no_launches;   /* no graph can be launched on a stream that captures */
+    uint32_t captures_end_by_thread; /* if another thread than the one that began a capture ends it,
+                                        the capture is lost, unless its mode is relaxed */
     uint32_t times_are_unsigned;     /* if start was reached after end, event_elapsed_ms() returns a
                                         huge number instead of a negative one */
     uint32_t frees_wait;             /* the frame need not wait for the device's work before free(),
                                         free_pinned() and host_unregister() */
+    /* device_synchronize() and device_mark() break every capture on the device, of any mode and of
+     * any thread: while this process captures, the frame queries streams instead. */
+    uint32_t device_wait_breaks_captures;
     /* open() leaves descriptors or threads that close() cannot end, or the library does not survive
      * a fork: probe runs in a child process of its own. */
     uint32_t probes_in_child;
@@ -301,6 +307,11 @@ struct vendor_backend {
     /* Waits without a timeout; the frame implements timeouts with queries of the device's
      * streams. */
     int32_t (*device_synchronize)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+    /* Optional, with device_wait_breaks_captures: record the event behind all work of the device,
+     * and do not wait. With it, no capture can begin between the frame's look at the captures and
+     * the call that breaks them. ERR_UNSUPPORTED: this runtime has no such function. */
+    int32_t (*device_mark)(ds_accel_plugin_device_t *device, void *native_event,
+                           struct ds_accel_error *error);
     int32_t (*device_health)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
     /*
      * Optional: these three wait with any timeout, including 0 and UINT64_MAX, and return

@@ -134,6 +134,60 @@ static int32_t vendor_device_identity(ds_accel_plugin_instance_t *instance, uint
     return DS_ACCEL_OK;
 }
 
+/* ---- waiting for all work ------------------------------------------------------------------- */
+
+static int32_t ask_streams(void *subject, struct ds_accel_error *error)
+{
+    return vendor_streams_query(subject, error);
+}
+
+/* Record an event behind all work of the device, unless this process captures, and wait for it.
+   Return NOT_READY if it captures, ERR_UNSUPPORTED if the runtime cannot record such an event. */
+static int32_t wait_by_mark(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    struct vendor_device *frame = device->frame;
+    int32_t status = DS_ACCEL_OK;
+
+    vendor_captures_lock();
+    if (vendor_capture_count() != 0) {
+        status = DS_ACCEL_NOT_READY;
+    } else if (frame->mark == NULL) {
+        VENDOR_CALL(device, error, status,
+                    vendor_backend.event_create(device, 0, &frame->mark, error));
+    }
+    if (status == DS_ACCEL_OK) {
+        VENDOR_CALL(device, error, status, vendor_backend.device_mark(device, frame->mark, error));
+    }
+    vendor_captures_unlock();
+    if (status == DS_ACCEL_OK) {
+        VENDOR_WORK(device, error, status,
+                    vendor_backend.event_synchronize(device, frame->mark, error));
+    }
+    return status;
+}
+
+/*
+ * Wait for all work of the device, including work of streams that the program made without the
+ * plugin. If that would break captures of this process, wait for the plugin's streams one by one;
+ * streams that capture have no work.
+ */
+static int32_t wait_for_all(ds_accel_plugin_device_t *device, const char *slot,
+                            struct ds_accel_error *error)
+{
+    int32_t status = vendor_backend.device_mark != NULL ? wait_by_mark(device, error)
+                     : vendor_backend.device_wait_breaks_captures && vendor_capture_count() != 0
+                         ? DS_ACCEL_NOT_READY
+                         : DS_ACCEL_ERR_UNSUPPORTED;
+
+    if (status == DS_ACCEL_NOT_READY) {
+        return vendor_poll(ask_streams, device, UINT64_MAX, slot, error);
+    }
+    if (status == DS_ACCEL_ERR_UNSUPPORTED) {
+        VENDOR_CALL(device, error, status, vendor_backend.device_synchronize(device, error));
+    }
+    return status;
+}
+
 /* ---- stopping ------------------------------------------------------------------------------- */
 
 /*
@@ -164,7 +218,7 @@ static void finish_tasks(ds_accel_plugin_device_t *device, unsigned opening)
 
     if (status == DS_ACCEL_OK && vendor_tasks_are_pending(device) &&
         vendor_backend.device_synchronize != NULL) {
-        VENDOR_CALL(device, &error, status, vendor_backend.device_synchronize(device, &error));
+        status = wait_for_all(device, "device_close", &error);
     }
     if (status == DS_ACCEL_OK) {
         pthread_mutex_lock(&device->instance->lock);
@@ -188,6 +242,7 @@ static uint32_t left_level(void)
    that lock. */
 static void stop_device(ds_accel_plugin_device_t *device)
 {
+    struct vendor_device *frame = device->frame;
     int was_lost;
     uint64_t left_bytes = 0;
     uint32_t left;
@@ -195,6 +250,10 @@ static void stop_device(ds_accel_plugin_device_t *device)
     vendor_copiers_destroy(device);
     vendor_streams_destroy(device);
     vendor_stream_close_default(device);
+    if (frame->mark != NULL) {
+        VENDOR_DESTROY(device, vendor_backend.event_destroy(device, frame->mark));
+        frame->mark = NULL;
+    }
     if (vendor_backend.device_stop != NULL) {
         vendor_backend.device_stop(device);
     }
@@ -204,7 +263,7 @@ static void stop_device(ds_accel_plugin_device_t *device)
     vendor_tasks_destroy(device);
     device->native_context = 0;
     device->state = NULL;
-    ((struct vendor_device *)device->frame)->is_started = 0;
+    frame->is_started = 0;
     /* The program could not free the memory of a lost device, so no leak is reported. */
     if (left > 0 && !was_lost) {
         vendor_log(device->instance->host, left_level(),
@@ -508,11 +567,6 @@ static int32_t vendor_device_set_current(ds_accel_plugin_device_t *device,
 
 /* ---- waiting and health --------------------------------------------------------------------- */
 
-static int32_t ask_streams(void *subject, struct ds_accel_error *error)
-{
-    return vendor_streams_query(subject, error);
-}
-
 static int32_t vendor_device_synchronize(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
                                          struct ds_accel_error *error)
 {
@@ -530,7 +584,7 @@ static int32_t vendor_device_synchronize(ds_accel_plugin_device_t *device, uint6
         return status;
     }
     if (timeout_ns == UINT64_MAX && vendor_backend.device_synchronize != NULL) {
-        VENDOR_CALL(device, error, status, vendor_backend.device_synchronize(device, error));
+        status = wait_for_all(device, "device_synchronize", error);
         vendor_streams_reap(device);
     } else {
         status = vendor_poll(ask_streams, device, timeout_ns, "device_synchronize", error);

@@ -142,12 +142,14 @@ struct vendor_device {
     pthread_mutex_t task_lock;         /* guards the next five members; never held during a call of
                                           the runtime or of a task */
     struct vendor_task *pending;       /* host tasks queued in the runtime */
-    struct vendor_task *running;       /* host tasks that the runtime is calling */
+    struct vendor_task *running;       /* of those that were pending, the ones that run now */
     struct vendor_task *abandoned;     /* tasks that the frame runs itself, after a loss or at the
                                           close; they stay allocated until the device is stopped,
                                           as the runtime may still call them */
     struct vendor_keep *captures;      /* keeps (see below) of captures in progress */
     struct vendor_keep *orphans;       /* keeps of captured tasks whose capture is unknown */
+    void *mark; /* native event of device_mark(), made when it is first needed, with the captures
+                   locked; NULL: none */
     int32_t least_priority;
     int32_t greatest_priority;
     uint32_t is_identified;
@@ -337,6 +339,8 @@ struct vendor_keep {
     ds_accel_plugin_device_t *device;
     pthread_mutex_t lock; /* guards items */
     struct vendor_task *items;
+    pthread_t thread; /* of a capture: the thread that began it, and its mode */
+    uint32_t mode;
 };
 
 ds_accel_plugin_stream_t *vendor_stream_handle_create(ds_accel_plugin_device_t *device,
@@ -413,8 +417,13 @@ int vendor_keep_is_empty(struct vendor_keep *keep);
 /* Called when a capture of the stream begins (open) and ends (close). vendor_keep_close() returns
  * the keep with the objects of the captured work, whose reference the caller owns; NULL if
  * graph_capture_begin did not begin the capture. */
-int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, const char *slot,
+int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, uint32_t mode, const char *slot,
                          struct ds_accel_error *error);
+/* The number of streams that capture now, counted over all instances of this process. No capture
+ * begins while the lock is held. */
+unsigned vendor_capture_count(void);
+void vendor_captures_lock(void);
+void vendor_captures_unlock(void);
 struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream);
 /* For the launch of a graph on a stream that captures: the graph being captured takes a reference
  * to keep, the keep of the launched graph. */

@@ -35,6 +35,22 @@ static void put_shared(ds_accel_plugin_device_t *device, struct shared_native *s
 
 /* ---- capture -------------------------------------------------------------------------------- */
 
+static int32_t begin_capture(ds_accel_plugin_stream_t *stream, uint32_t mode, const char *slot,
+                             struct ds_accel_error *error)
+{
+    int32_t status = vendor_keep_open(stream, mode, slot, error);
+
+    if (status < 0) {
+        return status;
+    }
+    VENDOR_WORK(stream->device, error, status,
+                vendor_backend.capture_begin(stream->device, stream->native, mode, error));
+    if (status < 0) {
+        vendor_keep_put(vendor_keep_close(stream));
+    }
+    return status;
+}
+
 static int32_t vendor_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint32_t mode,
                                           struct ds_accel_error *error)
 {
@@ -58,15 +74,9 @@ static int32_t vendor_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint
     if (status < 0) {
         return status;
     }
-    status = vendor_keep_open(stream, slot, error);
-    if (status < 0) {
-        return status;
-    }
-    VENDOR_WORK(stream->device, error, status,
-                vendor_backend.capture_begin(stream->device, stream->native, mode, error));
-    if (status < 0) {
-        vendor_keep_put(vendor_keep_close(stream));
-    }
+    vendor_captures_lock();
+    status = begin_capture(stream, mode, slot, error);
+    vendor_captures_unlock();
     return status;
 }
 
@@ -100,8 +110,7 @@ static void free_unmade(ds_accel_plugin_graph_t *graph)
     free(graph);
 }
 
-/* Does the stream still capture? In CUDA, only the thread that began a capture can end it, unless
-   its mode is relaxed. */
+/* Does the stream still capture, although ending its capture failed? */
 static int still_captures(ds_accel_plugin_stream_t *stream)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -142,6 +151,14 @@ static int32_t end_capture(ds_accel_plugin_stream_t *stream, ds_accel_plugin_gra
     return DS_ACCEL_OK;
 }
 
+/* Some runtimes lose a capture that the wrong thread tries to end: refuse before the call, so that
+   the right thread can still end it. */
+static int is_wrong_thread(const struct vendor_keep *keep)
+{
+    return vendor_backend.captures_end_by_thread && keep != NULL &&
+           keep->mode != DS_ACCEL_CAPTURE_RELAXED && !pthread_equal(keep->thread, pthread_self());
+}
+
 static int32_t vendor_graph_capture_end(ds_accel_plugin_stream_t *stream,
                                         ds_accel_plugin_graph_t **graph_out,
                                         struct ds_accel_error *error)
@@ -157,6 +174,11 @@ static int32_t vendor_graph_capture_end(ds_accel_plugin_stream_t *stream,
     state = stream->frame;
     if (state->capture == NULL && !stream->is_wrapped && !vendor_backend.tracks_captures) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the stream does not capture", slot);
+    }
+    if (is_wrong_thread(state->capture)) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "%s: another thread began this capture, and its mode is not relaxed",
+                           slot);
     }
     graph = make_graph(stream->device);
     if (graph == NULL) {
@@ -364,6 +386,11 @@ static int32_t vendor_graph_launch(ds_accel_plugin_graph_exec_t *exec,
                            "%s: the graph is NULL or of another device", slot);
     }
     status = vendor_stream_is_capturing(stream, &is_capturing, error);
+    if (status == DS_ACCEL_OK && is_capturing && vendor_backend.captures_no_launches) {
+        status = plugin_fail(error, DS_ACCEL_ERR_STATE,
+                             "%s: the stream captures, and a graph can't contain another's launch",
+                             slot);
+    }
     return status < 0 ? status : launch(exec, stream, is_capturing, error);
 }
 

@@ -481,6 +481,7 @@ int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_e
         return DS_ACCEL_OK;
     }
     pthread_mutex_lock(&frame->lock);
+    vendor_captures_lock(); /* no stream begins to capture between the check and the query */
     for (ds_accel_plugin_stream_t *stream = frame->streams;
          stream != NULL && result == DS_ACCEL_OK;) {
         const struct vendor_stream *state = stream->frame;
@@ -498,6 +499,7 @@ int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_e
     if (result == DS_ACCEL_OK) {
         result = query_ended(frame, UINT32_MAX, &done, error);
     }
+    vendor_captures_unlock();
     pthread_mutex_unlock(&frame->lock);
     end_streams(done);
     return result;
@@ -607,6 +609,9 @@ int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin
     VENDOR_WORK(
         stream->device, error, status,
         vendor_backend.stream_wait_event(stream->device, stream->native, event->native, error));
+    if (status == DS_ACCEL_ERR_INVALID && state == VENDOR_EVENT_CAPTURED) {
+        status = DS_ACCEL_ERR_STATE; /* some runtimes no longer know the event after its capture */
+    }
     return status;
 }
 

@@ -129,7 +129,26 @@ int vendor_keep_is_empty(struct vendor_keep *keep)
     return answer;
 }
 
-int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, const char *slot,
+static atomic_uint capture_count;
+
+static pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER; /* held while a capture begins */
+
+unsigned vendor_capture_count(void)
+{
+    return atomic_load_explicit(&capture_count, memory_order_relaxed);
+}
+
+void vendor_captures_lock(void)
+{
+    pthread_mutex_lock(&capture_lock);
+}
+
+void vendor_captures_unlock(void)
+{
+    pthread_mutex_unlock(&capture_lock);
+}
+
+int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, uint32_t mode, const char *slot,
                          struct ds_accel_error *error)
 {
     struct vendor_device *frame = stream->device->frame;
@@ -140,12 +159,15 @@ int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, const char *slot,
     if (keep == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory", slot);
     }
+    keep->thread = pthread_self();
+    keep->mode = mode;
     pthread_mutex_lock(&frame->task_lock);
     keep->next = frame->captures;
     frame->captures = keep;
     pthread_mutex_unlock(&frame->task_lock);
     state->capture = keep;
     atomic_fetch_add(&stream->device->instance->capture_count, 1);
+    atomic_fetch_add(&capture_count, 1);
     return DS_ACCEL_OK;
 }
 
@@ -161,6 +183,7 @@ struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream)
     }
     assert(atomic_load(&stream->device->instance->capture_count) > 0);
     atomic_fetch_sub(&stream->device->instance->capture_count, 1);
+    atomic_fetch_sub(&capture_count, 1);
     state->capture = NULL;
     pthread_mutex_lock(&frame->task_lock);
     for (link = &frame->captures; *link != keep; link = &(*link)->next) {

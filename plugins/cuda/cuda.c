@@ -24,7 +24,7 @@
 
 static const char *const library_names[] = {
     "libcuda.so.1", "libcuda.so",
-    "/usr/lib/wsl/lib/libcuda.so.1", /* the Windows driver, which WSL mounts here; not verified */
+    "/usr/lib/wsl/lib/libcuda.so.1", /* the Windows driver's, mounted by WSL; not tested */
     NULL};
 
 #define NEEDED(symbol) VENDOR_REQUIRED(struct cuda_api, symbol)
@@ -49,6 +49,7 @@ static const struct vendor_symbol symbols[] = {
     NEEDED(cuCtxPopCurrent_v2),
     NEEDED(cuCtxGetDevice),
     NEEDED(cuCtxSynchronize),
+    SINCE(cuCtxRecordEvent, "CUDA 12.5"),
     NEEDED(cuCtxGetStreamPriorityRange),
     NEEDED(cuMemGetInfo_v2),
     NEEDED(cuMemAlloc_v2),
@@ -510,6 +511,10 @@ const struct vendor_backend vendor_backend = {
     .memory_handle_bytes = sizeof(cu_ipc_handle_t),
     .event_handle_bytes = sizeof(cu_ipc_handle_t),
     .allocation_align_bytes = 256,
+    .captures_no_ipc_events = 1,
+    .captures_no_launches = 1,
+    .captures_end_by_thread = 1,
+    .device_wait_breaks_captures = 1,
     .frees_wait = 1,
     .probes_in_child = 1, /* cuInit() cannot be undone, nor repeated in a forked child */
     .open = cuda_open,
@@ -528,6 +533,7 @@ const struct vendor_backend vendor_backend = {
     .get_current = cuda_get_current,
     .set_current = cuda_set_current,
     .device_synchronize = cuda_device_synchronize,
+    .device_mark = cuda_device_mark,
     .device_health = cuda_device_health,
     .stream_create = cuda_stream_create,
     .stream_destroy = cuda_stream_destroy,

@@ -166,6 +166,7 @@ struct cuda_api {
     cu_result_t (*cuCtxPopCurrent_v2)(cu_context_t *context);
     cu_result_t (*cuCtxGetDevice)(cu_device_t *device);
     cu_result_t (*cuCtxSynchronize)(void);
+    cu_result_t (*cuCtxRecordEvent)(cu_context_t context, cu_event_t event);
     cu_result_t (*cuCtxGetStreamPriorityRange)(int *least, int *greatest);
 
     cu_result_t (*cuMemGetInfo_v2)(size_t *free_bytes, size_t *total_bytes);

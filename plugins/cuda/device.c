@@ -279,6 +279,21 @@ int32_t cuda_device_synchronize(ds_accel_plugin_device_t *device, struct ds_acce
     return DS_ACCEL_OK;
 }
 
+int32_t cuda_device_mark(ds_accel_plugin_device_t *device, void *native_event,
+                         struct ds_accel_error *error)
+{
+    const struct cuda_device *state = device->state;
+    const struct cuda_api *api = cuda_api_of(device);
+
+    if (api->cuCtxRecordEvent == NULL) {
+        return vendor_unsupported(error, "device_synchronize",
+                                  "libcuda.so.1 has no cuCtxRecordEvent (CUDA 12.5)");
+    }
+    CUDA_TRY(device, api->cuCtxRecordEvent(state->context, native_event), error,
+             "cuCtxRecordEvent(device %u)", device->index);
+    return DS_ACCEL_OK;
+}
+
 /*
  * Queries the free memory only to learn the call's code: after an error that makes the context
  * unusable, every call in the context returns that error.

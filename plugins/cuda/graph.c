@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Captures and graphs. */
+/* Captures and graphs. Executable graphs are made and destroyed with the thread's capture mode
+ * relaxed: otherwise these calls break the captures of other streams. */
 #include "plugin.h"
 
 #include <sys/mman.h>
@@ -73,17 +74,23 @@ void cuda_graph_destroy(ds_accel_plugin_device_t *device, void *native)
 int32_t cuda_graph_instantiate(ds_accel_plugin_device_t *device, void *native, void **exec_out,
                                struct ds_accel_error *error)
 {
+    const struct cuda_api *api = cuda_api_of(device);
     cu_graph_exec_t exec = NULL;
+    cu_result_t code;
 
-    CUDA_TRY(device, cuda_api_of(device)->cuGraphInstantiateWithFlags(&exec, native, 0), error,
-             "cuGraphInstantiateWithFlags(%p)", native);
+    CUDA_RELAXED(api, code, api->cuGraphInstantiateWithFlags(&exec, native, 0));
+    CUDA_TRY(device, code, error, "cuGraphInstantiateWithFlags(%p)", native);
     *exec_out = exec;
     return DS_ACCEL_OK;
 }
 
 void cuda_graph_exec_destroy(ds_accel_plugin_device_t *device, void *exec)
 {
-    CUDA_END(device, cuda_api_of(device)->cuGraphExecDestroy(exec), "cuGraphExecDestroy(%p)", exec);
+    const struct cuda_api *api = cuda_api_of(device);
+    cu_result_t code;
+
+    CUDA_RELAXED(api, code, api->cuGraphExecDestroy(exec));
+    CUDA_END(device, code, "cuGraphExecDestroy(%p)", exec);
 }
 
 int32_t cuda_graph_launch(ds_accel_plugin_device_t *device, void *exec, void *native_stream,

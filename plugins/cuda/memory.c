@@ -3,10 +3,10 @@
 /*
  * Allocations, copies and fills.
  *
- * While a stream is captured in mode global or thread-local, the driver rejects calls that allocate
- * or free memory, in all threads or in the capturing thread. These calls of the plugin are no part
- * of the captured work, so the plugin makes them with the thread's capture mode relaxed, in which
- * the driver accepts them.
+ * While a stream is captured in mode global or thread-local, the driver rejects calls that
+ * allocate, free or trim memory, in all threads or in the capturing thread, and breaks the capture.
+ * These calls of the plugin are no part of the captured work, so the plugin makes them with the
+ * thread's capture mode relaxed, in which the driver accepts them.
  */
 #include "plugin.h"
 
@@ -82,15 +82,16 @@ static int32_t check_pools(const ds_accel_plugin_device_t *device, const char *s
 int32_t cuda_alloc_async(ds_accel_plugin_device_t *device, void *native_stream, uint64_t size_bytes,
                          void **pointer_out, struct ds_accel_error *error)
 {
+    const struct cuda_api *api = cuda_api_of(device);
     cu_pointer_t pointer = 0;
+    cu_result_t code;
     int32_t status = check_pools(device, "mem_alloc_async", error);
 
     if (status < 0) {
         return status;
     }
-    CUDA_TRY(device,
-             cuda_api_of(device)->cuMemAllocAsync(&pointer, (size_t)size_bytes, native_stream),
-             error, "cuMemAllocAsync(%llu bytes, stream %p, device %u)",
+    CUDA_RELAXED(api, code, api->cuMemAllocAsync(&pointer, (size_t)size_bytes, native_stream));
+    CUDA_TRY(device, code, error, "cuMemAllocAsync(%llu bytes, stream %p, device %u)",
              (unsigned long long)size_bytes, native_stream, device->index);
     *pointer_out = (void *)(uintptr_t)pointer;
     return DS_ACCEL_OK;
@@ -99,13 +100,15 @@ int32_t cuda_alloc_async(ds_accel_plugin_device_t *device, void *native_stream, 
 int32_t cuda_free_async(ds_accel_plugin_device_t *device, void *native_stream, void *pointer,
                         struct ds_accel_error *error)
 {
+    const struct cuda_api *api = cuda_api_of(device);
+    cu_result_t code;
     int32_t status = check_pools(device, "mem_free_async", error);
 
     if (status < 0) {
         return status;
     }
-    CUDA_TRY(device, cuda_api_of(device)->cuMemFreeAsync(cuda_address(pointer), native_stream),
-             error, "cuMemFreeAsync(%p, stream %p)", pointer, native_stream);
+    CUDA_RELAXED(api, code, api->cuMemFreeAsync(cuda_address(pointer), native_stream));
+    CUDA_TRY(device, code, error, "cuMemFreeAsync(%p, stream %p)", pointer, native_stream);
     return DS_ACCEL_OK;
 }
 
@@ -119,16 +122,17 @@ int32_t cuda_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
     const struct cuda_device *state = device->state;
     const struct cuda_api *api = state->api;
     cu_pool_t pool = NULL;
+    cu_result_t code;
 
     if (!state->has_pools || api->cuDeviceGetMemPool == NULL || api->cuMemPoolTrimTo == NULL) {
         return DS_ACCEL_OK;
     }
     CUDA_TRY(device, api->cuDeviceGetMemPool(&pool, state->device), error,
              "cuDeviceGetMemPool(device %u)", device->index);
-    CUDA_TRY(device,
-             api->cuMemPoolTrimTo(pool, keep_bytes > SIZE_MAX ? SIZE_MAX : (size_t)keep_bytes),
-             error, "cuMemPoolTrimTo(%llu bytes, device %u)", (unsigned long long)keep_bytes,
-             device->index);
+    CUDA_RELAXED(api, code,
+                 api->cuMemPoolTrimTo(pool, keep_bytes > SIZE_MAX ? SIZE_MAX : (size_t)keep_bytes));
+    CUDA_TRY(device, code, error, "cuMemPoolTrimTo(%llu bytes, device %u)",
+             (unsigned long long)keep_bytes, device->index);
     return DS_ACCEL_OK;
 }
 

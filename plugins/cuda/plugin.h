@@ -158,6 +158,8 @@ int32_t cuda_get_current(ds_accel_plugin_instance_t *instance, uint32_t *index_o
                          struct ds_accel_error *error);
 int32_t cuda_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 int32_t cuda_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+int32_t cuda_device_mark(ds_accel_plugin_device_t *device, void *native_event,
+                         struct ds_accel_error *error);
 int32_t cuda_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 int32_t cuda_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint32_t *support_out,
                            struct ds_accel_error *error);

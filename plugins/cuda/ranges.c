@@ -178,7 +178,7 @@ static int32_t call_in(ds_accel_plugin_device_t *device, cu_result_t (*call)(voi
     if (status < 0) {
         return status;
     }
-    code = call();
+    CUDA_RELAXED(cuda_api_of(device), code, call());
     cuda_leave(device, saved);
     CUDA_TRY(device, code, error, "%s(device %u)", name, device->index);
     return DS_ACCEL_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Streams and events. */
+/* Streams and events. The driver breaks a capture of another stream for a query or a wait, unless
+ * the thread's capture mode is relaxed: so the plugin relaxes it for these calls. */
 #include "plugin.h"
 
 int32_t cuda_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
@@ -49,16 +50,21 @@ int32_t cuda_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *le
 int32_t cuda_stream_synchronize(ds_accel_plugin_device_t *device, void *native,
                                 struct ds_accel_error *error)
 {
-    CUDA_TRY(device, cuda_api_of(device)->cuStreamSynchronize(native), error,
-             "cuStreamSynchronize(%p)", native);
+    const struct cuda_api *api = cuda_api_of(device);
+    cu_result_t code;
+
+    CUDA_RELAXED(api, code, api->cuStreamSynchronize(native));
+    CUDA_TRY(device, code, error, "cuStreamSynchronize(%p)", native);
     return DS_ACCEL_OK;
 }
 
 int32_t cuda_stream_query(ds_accel_plugin_device_t *device, void *native,
                           struct ds_accel_error *error)
 {
-    cu_result_t code = cuda_api_of(device)->cuStreamQuery(native);
+    const struct cuda_api *api = cuda_api_of(device);
+    cu_result_t code;
 
+    CUDA_RELAXED(api, code, api->cuStreamQuery(native));
     if (code == CU_NOT_READY) {
         return DS_ACCEL_NOT_READY;
     }
@@ -89,7 +95,7 @@ int32_t cuda_stream_host_task(ds_accel_plugin_device_t *device, void *native,
     return DS_ACCEL_OK;
 }
 
-/* ---- events: queries and waits do not break a capture --------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------- */
 
 int32_t cuda_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
                           struct ds_accel_error *error)

@@ -473,6 +473,7 @@ const struct vendor_backend vendor_backend = {
     .export_prefixes = (const char *const[]){"ASCEND", "HCCL", "LD_LIBRARY", "PATH", NULL},
     .memory_handle_bytes = ACL_IPC_KEY_BYTES,
     .event_handle_bytes = sizeof(struct acl_ipc_event),
+    .device_wait_breaks_captures = 1,
     .captures_no_ipc_events = 1, /* according to CANN's manual, for events of ACL_EVENT_IPC */
     .allocation_align_bytes = 64,
     .probes_in_child = 1, /* aclInit() cannot be undone and repeated */

@@ -470,6 +470,7 @@ const struct vendor_backend vendor_backend = {
     .memory_handle_bytes = sizeof(struct hip_ipc_memory),
     .event_handle_bytes = sizeof(struct cuda_shaped_ipc),
     .allocation_align_bytes = 256,
+    .device_wait_breaks_captures = 1,
     .frees_wait = 1,
     .probes_in_child = 1,
     .open = rocm_open,

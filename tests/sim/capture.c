@@ -154,6 +154,33 @@ void sim_capture_forbid(uint32_t physical)
     sim_unlocked();
 }
 
+bool sim_capture_break_all(uint32_t physical)
+{
+    bool is_any = false;
+
+    sim_locked();
+    for (struct sim_captured *capture = captures; capture != NULL; capture = capture->next) {
+        if (capture->origin->physical == physical) {
+            capture->is_broken = true;
+            is_any = true;
+        }
+    }
+    sim_unlocked();
+    return is_any;
+}
+
+void sim_capture_break_blocking(uint32_t physical)
+{
+    sim_locked();
+    for (struct sim_stream *stream = sim_streams(); stream != NULL; stream = stream->next) {
+        if (stream->capture != NULL && stream->physical == physical &&
+            (stream->flags & SIM_STREAM_NON_BLOCKING) == 0) {
+            stream->capture->is_broken = true;
+        }
+    }
+    sim_unlocked();
+}
+
 void sim_capture_break(struct sim_stream *stream)
 {
     sim_locked();
@@ -295,6 +322,29 @@ static struct sim_captured *capture_of(const struct sim_mark *mark)
     return capture;
 }
 
+bool sim_event_is_in_a_capture(const struct sim_event *event)
+{
+    bool is_in;
+
+    sim_locked();
+    is_in = event->mark != NULL && event->mark->is_captured && capture_of(event->mark) != NULL;
+    sim_unlocked();
+    return is_in;
+}
+
+bool sim_event_break_capture(struct sim_event *event)
+{
+    struct sim_captured *capture;
+
+    sim_locked();
+    capture = event->mark != NULL && event->mark->is_captured ? capture_of(event->mark) : NULL;
+    if (capture != NULL) {
+        capture->is_broken = true;
+    }
+    sim_unlocked();
+    return capture != NULL;
+}
+
 int sim_capture_wait(struct sim_stream *stream, struct sim_event *event)
 {
     struct sim_mark *mark = event->mark;
@@ -333,6 +383,16 @@ int sim_capture_wait(struct sim_stream *stream, struct sim_event *event)
     }
     add_heads(stream, mark->nodes, mark->node_count);
     return 0;
+}
+
+void sim_capture_part(struct sim_stream *stream)
+{
+    sim_locked();
+    if (stream->capture != NULL && stream->capture->origin != stream) {
+        stream->capture = NULL;
+        stream->head_count = 0;
+    }
+    sim_unlocked();
 }
 
 /* A stream is destroyed: a capture that it joined is broken, a capture that it began is ended. */

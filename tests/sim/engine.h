@@ -90,6 +90,8 @@ int64_t sim_enter(const char *call);
 void sim_shut_down(void);
 /* The code for "*:N" without "=CODE": the shim sets it before its first call. */
 extern int64_t sim_failure;
+/* Host tasks run one at a time, even those of different streams; set by the shim. */
+extern bool sim_tasks_in_turn;
 /* Reports the caller's error, with the name of the call, and aborts. */
 __attribute__((format(printf, 1, 2), noreturn)) void sim_misuse(const char *format, ...);
 /* Lost devices: their works fail, and their calls return the shim's code for a lost device. */
@@ -226,10 +228,16 @@ uint32_t sim_event_physical(const struct sim_event *event);
 int sim_event_record(struct sim_event *event, struct sim_stream *stream);
 int sim_event_reset(struct sim_event *event);
 int sim_event_signal(struct sim_event *event, struct sim_stream *stream); /* NULL: signals now */
+/* Records the event behind the work of all streams of its device, none of which captures. */
+void sim_event_record_all(struct sim_event *event);
 int sim_stream_wait_event(struct sim_stream *stream, struct sim_event *event);
 bool sim_event_is_recorded(const struct sim_event *event);
 bool sim_event_is_captured(const struct sim_event *event); /* true: its mark is in a capture */
-int sim_event_query(struct sim_event *event);              /* 0: reached, 1: not yet, -1: lost */
+/* Returns true if its mark is in a capture that has not ended. */
+bool sim_event_is_in_a_capture(const struct sim_event *event);
+/* Breaks the capture that its mark is in; returns false if there is none, or it has ended. */
+bool sim_event_break_capture(struct sim_event *event);
+int sim_event_query(struct sim_event *event); /* 0: reached, 1: not yet, -1: lost */
 int sim_event_synchronize(struct sim_event *event, uint64_t timeout_ns);
 uint64_t sim_event_time_ns(const struct sim_event *event); /* when the mark was reached */
 /* Sharing of events between processes. */
@@ -260,6 +268,15 @@ enum sim_capture sim_capture_status(const struct sim_stream *stream);
  */
 void sim_capture_forbid(uint32_t physical);
 void sim_capture_break(struct sim_stream *stream);
+/* Breaks every capture of the device; returns true if there was one. */
+bool sim_capture_break_all(uint32_t physical);
+/* Breaks the captures of the device's streams that the default stream waits for. */
+void sim_capture_break_blocking(uint32_t physical);
+/*
+ * A stream that joined a capture leaves it, and the capture continues. What the stream captured
+ * must still be joined.
+ */
+void sim_capture_part(struct sim_stream *stream);
 /* Returns true if a stream of this thread captures in a mode that forbids unsafe calls. */
 bool sim_capture_is_strict(void);
 /* Returns true if this thread itself has such a capture, regardless of other threads. */

@@ -184,6 +184,33 @@ int sim_event_record(struct sim_event *event, struct sim_stream *stream)
     return status;
 }
 
+/* A stream of its own waits for a mark on every other stream, and then reaches the event's mark. */
+void sim_event_record_all(struct sim_event *event)
+{
+    struct sim_stream *last = sim_stream_create(event->physical, SIM_STREAM_NON_BLOCKING, 0);
+    struct sim_mark *mark;
+
+    sim_locked();
+    for (struct sim_stream *stream = sim_streams(); stream != NULL; stream = stream->next) {
+        if (stream != last && stream->physical == event->physical) {
+            mark = sim_mark_create();
+            if (sim_stream_put(stream, &(struct sim_action){.kind = SIM_WORK_RECORD,
+                                                            .mark = sim_mark_get(mark)}) != 0) {
+                sim_mark_reach(mark, true);
+            }
+            sim_stream_put(last, &(struct sim_action){.kind = SIM_WORK_WAIT, .mark = mark});
+        }
+    }
+    mark = sim_mark_create();
+    if (sim_stream_put(
+            last, &(struct sim_action){.kind = SIM_WORK_RECORD, .mark = sim_mark_get(mark)}) != 0) {
+        sim_mark_reach(mark, true);
+    }
+    set_mark(event, mark);
+    sim_unlocked();
+    sim_stream_destroy(last);
+}
+
 int sim_event_reset(struct sim_event *event)
 {
     sim_locked();

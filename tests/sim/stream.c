@@ -180,6 +180,21 @@ static bool move_bytes(const struct sim_stream *stream, const struct sim_action 
     return !loses;
 }
 
+bool sim_tasks_in_turn;
+
+static void run_task(const struct sim_action *action)
+{
+    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+    if (sim_tasks_in_turn) {
+        pthread_mutex_lock(&turn);
+    }
+    action->task(action->argument);
+    if (sim_tasks_in_turn) {
+        pthread_mutex_unlock(&turn);
+    }
+}
+
 bool sim_action_run(struct sim_stream *stream, const struct sim_action *action)
 {
     bool moves = action->kind == SIM_WORK_COPY || action->kind == SIM_WORK_FILL;
@@ -207,7 +222,7 @@ bool sim_action_run(struct sim_stream *stream, const struct sim_action *action)
         sim_device_lose(stream->physical);
         is_ok = false;
     } else {
-        action->task(action->argument);
+        run_task(action);
     }
     return is_ok;
 }

@@ -128,6 +128,14 @@ else
     echo "test_alike: opencl: not tested: PoCL is not here, or a sanitizer is"
 fi
 
+# ---- calls beside a capture, which break it in no mode and from no thread ------------------------
+
+for backend in cuda rocm npu mlu supa xpu; do
+    run env DS_ACCEL_SUPA_NUMBERING=cuda timeout 60 "$source/tests/sim/ds-accel-sim" "$backend" \
+        "$build/sim/drive" "$build/lib/ds-accel/ds_accel_$backend.so" beside
+    is "calls beside a capture on $backend" "0 " "$code $(printf '%s' "$out" | grep -v '^beside:')"
+done
+
 # ---- misuse that would break the runtime, rejected by layer validate -----------------------------
 
 compile misused

@@ -235,6 +235,22 @@ hasnt() {
     esac
 }
 
+# -- captures --
+
+# The simulated driver does what a GPU's driver did while a stream captured: captures.txt is the
+# record, captures.c says how it was made. Lines that are not simulated are left out.
+run "$CC" -std=gnu11 -Wall -Wextra -Werror ${SAN:+"-fsanitize=$SAN"} -o "$dir/captures" \
+    "$here/cuda/captures.c" -lpthread -ldl
+is "captures.c compiles" "0 " "$code $err"
+grep -v "^not simulated" "$here/cuda/captures.txt" >"$dir/captures.wanted"
+"$sim" cuda "$dir/captures" libcuda.so.1 2>&1 | grep -v "^not simulated" >"$dir/captures.given" || true
+is "calls beside a capture" "" "$(diff "$dir/captures.wanted" "$dir/captures.given" 2>&1)"
+
+driven "$sim" cuda timeout 60 "$drive" "$plugin" raced
+is "captures that begin while a thread waits for the device" "0 " "$code $out$err"
+driven "$sim" cuda timeout 60 "$drive" "$plugin" ended
+is "a capture that another thread tries to end goes on" "0 " "$code $out$err"
+
 # told SCENARIO MACHINE VARIABLE...: runs the scenario on the machine, like driven.
 told() {
     scenario=$1

@@ -362,9 +362,12 @@ static bool layered_device(unsigned thread)
     return right;
 }
 
+/* Half of the threads open the second device, if there is one. */
 static bool open_devices(unsigned thread)
 {
-    bool right = true;
+    uint32_t count = 0;
+    bool right = ds_accel_device_count(shared, &count) >= 0;
+    uint32_t index = count > 1 ? thread % 2 : 0;
 
     for (int round = 0; round < ROUNDS; round++) {
         struct ds_accel_device_info info = {.struct_size = sizeof(info)};
@@ -372,7 +375,7 @@ static bool open_devices(unsigned thread)
         ds_accel_device_t *device;
         uint32_t current;
 
-        right = right && ds_accel_device_open(shared, thread % 2, &device) >= 0 &&
+        right = right && ds_accel_device_open(shared, index, &device) >= 0 &&
                 ds_accel_device_info(device, &info) >= 0 &&
                 ds_accel_device_memory(device, &memory) >= 0 &&
                 ds_accel_current_device(shared, &current) >= 0;

@@ -91,6 +91,7 @@ enum {
     SYSTEM_DRIVER_MISMATCH = 803,
     STREAM_CAPTURE_UNSUPPORTED = 900,
     STREAM_CAPTURE_INVALIDATED = 901,
+    STREAM_CAPTURE_MERGE = 902,
     STREAM_CAPTURE_UNMATCHED = 903,
     STREAM_CAPTURE_UNJOINED = 904,
     STREAM_CAPTURE_ISOLATION = 905,
@@ -266,6 +267,7 @@ CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx);
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
 CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags);
 CUresult cuEventDestroy_v2(CUevent hEvent);
+CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent);
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream);
 CUresult cuEventQuery(CUevent hEvent);
 CUresult cuEventSynchronize(CUevent hEvent);

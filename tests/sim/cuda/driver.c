@@ -197,7 +197,7 @@ CUresult cuda_implicit(CUcontext context, CUstream stream)
     if (!cuda_is_implicit(context, stream)) {
         return OK;
     }
-    sim_capture_forbid(context->physical);
+    sim_capture_break_blocking(context->physical);
     return STREAM_CAPTURE_IMPLICIT;
 }
 
@@ -418,6 +418,7 @@ static void forked(void)
 __attribute__((constructor)) static void load(void)
 {
     sim_failure = UNKNOWN;
+    sim_tasks_in_turn = true; /* the driver has one thread for them in each context */
     pthread_atfork(NULL, NULL, forked);
 }
 
@@ -784,14 +785,13 @@ SIM_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
     return OK;
 }
 
+/* In every mode, and from every thread, the call breaks the captures of the context. */
 SIM_EXPORT CUresult cuCtxSynchronize(void)
 {
     CUcontext context;
-    CUresult code;
 
     ENTER_CONTEXT(context);
-    code = cuda_forbidden(context);
-    REQUIRE(code == OK, code);
+    REQUIRE(!sim_capture_break_all(context->physical), STREAM_CAPTURE_UNSUPPORTED);
     return sim_device_synchronize(context->physical) == 0 ? OK : cuda_lost_code();
 }
 
@@ -854,7 +854,7 @@ SIM_EXPORT CUresult cuProfilerStart(void)
     CUcontext context;
 
     ENTER_CONTEXT(context);
-    return OK;
+    return cuda_forbidden(context);
 }
 
 SIM_EXPORT CUresult cuProfilerStop(void)
@@ -862,7 +862,7 @@ SIM_EXPORT CUresult cuProfilerStop(void)
     CUcontext context;
 
     ENTER_CONTEXT(context);
-    return OK;
+    return cuda_forbidden(context);
 }
 
 SIM_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)

@@ -182,6 +182,7 @@ SIM_EXPORT CUresult cuMemHostUnregister(void *p)
     REQUIRE(p != NULL, INVALID_VALUE);
     REQUIRE(sim_find(p, &block) && block.kind == SIM_REGISTERED && block.address == p,
             HOST_MEMORY_NOT_REGISTERED);
+    REQUIRE(cuda_forbidden(context) == OK, STREAM_CAPTURE_UNSUPPORTED);
     sim_device_synchronize(block.physical);
     sim_unregister(p);
     return code;
@@ -548,6 +549,8 @@ static CUresult allocate_async(CUcontext context, CUdeviceptr *dptr, size_t size
         sim_capture_break(stream); /* memory nodes are not simulated */
         return NOT_SUPPORTED;
     }
+    code = cuda_forbidden(context);
+    REQUIRE(code == OK, code);
     pointer = sim_alloc(physical_of(pool), size, 512, SIM_DEVICE, 1);
     if (pointer == NULL && sim_stream_synchronize(stream, UINT64_MAX) == 0) {
         pointer = sim_alloc(physical_of(pool), size, 512, SIM_DEVICE, 1);
@@ -598,11 +601,10 @@ SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     REQUIRE(dptr != 0, code);
     REQUIRE(sim_handle_is(address_of(dptr), "pool-allocation"), INVALID_VALUE);
     stream = cuda_stream(hStream, context, __func__);
-    if (sim_capture_status(stream) != SIM_CAPTURE_NONE) {
-        sim_capture_break(stream);
-        return NOT_SUPPORTED;
-    }
+    /* A graph frees only memory that it allocated. */
+    REQUIRE(sim_capture_status(stream) == SIM_CAPTURE_NONE, INVALID_VALUE);
     REQUIRE(cuda_implicit(context, hStream) == OK, STREAM_CAPTURE_IMPLICIT);
+    REQUIRE(cuda_forbidden(context) == OK, STREAM_CAPTURE_UNSUPPORTED);
     sim_handle_remove(address_of(dptr), "pool-allocation", __func__);
     sim_submit_step(stream, free_step, address_of(dptr));
     return code;
@@ -644,7 +646,7 @@ SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
     (void)minBytesToKeep; /* the pool keeps no memory */
     ENTER();
     check_pool(pool, __func__);
-    return OK;
+    return cuda_forbidden(cuda_context_of(physical_of(pool)));
 }
 
 SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attr, void *value)

@@ -95,7 +95,7 @@ SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
     REQUIRE(pHandle != NULL && sim_find(address_of(dptr), &block), INVALID_VALUE);
     /* Neither a pool's memory nor managed memory has this kind of handle. */
     REQUIRE(block.kind == SIM_DEVICE && block.flags == 0 && block.import_count == 0, INVALID_VALUE);
-    return sim_export(block.address, pHandle->reserved) ? OK : OPERATING_SYSTEM;
+    return sim_export(block.address, pHandle->reserved) ? OK : INVALID_VALUE; /* mapped memory */
 }
 
 SIM_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
@@ -145,6 +145,7 @@ SIM_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle hand
 
     ENTER_CONTEXT(context);
     REQUIRE(phEvent != NULL, INVALID_VALUE);
+    REQUIRE(!sim_export_is_ours(handle.reserved), INVALID_CONTEXT);
     event = sim_event_import(context->physical, handle.reserved);
     REQUIRE(event != NULL, INVALID_HANDLE);
     sim_handle_add(event, "event");
@@ -237,8 +238,8 @@ SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 {
     ENTER();
     sim_handle_check(address_of(handle), "memory-handle", __func__);
-    REQUIRE(flags == 0 && offset == 0 && size % GRANULARITY == 0 && ptr % GRANULARITY == 0,
-            INVALID_VALUE);
+    REQUIRE(offset == 0, NOT_SUPPORTED);
+    REQUIRE(flags == 0 && size % GRANULARITY == 0 && ptr % GRANULARITY == 0, INVALID_VALUE);
     return sim_map(address_of(ptr), size, address_of(handle), offset) ? OK : INVALID_VALUE;
 }
 

@@ -47,12 +47,14 @@ SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
     REQUIRE(hStream != NULL && hStream != STREAM_LEGACY && hStream != STREAM_PER_THREAD,
             INVALID_HANDLE);
     sim_handle_remove(hStream, "stream", __func__);
+    sim_capture_part((struct sim_stream *)hStream);
     sim_stream_destroy((struct sim_stream *)hStream);
     return code;
 }
 
-/* Checks that a stream may be waited for. A capturing stream cannot be queried; a query breaks the
- * capture. */
+/* Checks that a stream may be waited for. A capturing stream cannot be queried: a query breaks the
+ * capture. So does the query of another stream, unless the thread's mode or the capture's allows
+ * it. */
 static CUresult check_waitable(CUcontext context, CUstream handle, struct sim_stream *stream)
 {
     enum sim_capture status = sim_capture_status(stream);
@@ -62,7 +64,8 @@ static CUresult check_waitable(CUcontext context, CUstream handle, struct sim_st
         return status == SIM_CAPTURE_BROKEN ? STREAM_CAPTURE_INVALIDATED
                                             : STREAM_CAPTURE_UNSUPPORTED;
     }
-    return cuda_implicit(context, handle);
+    return cuda_is_implicit(context, handle) ? cuda_implicit(context, handle)
+                                             : cuda_forbidden(context);
 }
 
 SIM_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
@@ -108,15 +111,20 @@ SIM_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned
     code = cuda_implicit(context, hStream);
     REQUIRE(code == OK, code);
     captures = sim_capture_status(stream) != SIM_CAPTURE_NONE;
+    if (captures && (sim_event_flags(event) & EVENT_INTERPROCESS) != 0) {
+        sim_capture_break(stream);
+        return STREAM_CAPTURE_UNSUPPORTED;
+    }
     if (sim_stream_wait_event(stream, event) == 0) {
         return OK;
     }
     if (sim_is_lost(sim_stream_physical(stream))) {
         return cuda_lost_code();
     }
-    return !captures                      ? CAPTURED_EVENT
-           : sim_event_is_captured(event) ? STREAM_CAPTURE_INVALIDATED
-                                          : STREAM_CAPTURE_ISOLATION;
+    return !sim_event_is_captured(event)       ? STREAM_CAPTURE_ISOLATION
+           : !sim_event_is_in_a_capture(event) ? INVALID_VALUE /* its capture has ended */
+           : captures                          ? STREAM_CAPTURE_MERGE
+                                               : CAPTURED_EVENT;
 }
 
 SIM_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
@@ -195,14 +203,33 @@ SIM_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
     REQUIRE(sim_event_physical(event) == sim_stream_physical(stream), INVALID_HANDLE);
     code = cuda_implicit(context, hStream);
     REQUIRE(code == OK, code);
+    REQUIRE(sim_capture_status(stream) == SIM_CAPTURE_NONE ||
+                (sim_event_flags(event) & EVENT_INTERPROCESS) == 0,
+            STREAM_CAPTURE_UNSUPPORTED);
     return cuda_submitted(stream, sim_event_record(event, stream));
 }
 
-/* Checks that an event may be queried: an event recorded in a capture may not, and in a capture a
- * query is unsafe. */
-static CUresult check_askable(CUcontext context, const struct sim_event *event)
+/* Like cuCtxSynchronize(), breaks every capture of the context. */
+SIM_EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
-    return sim_event_is_captured(event) ? CAPTURED_EVENT : cuda_forbidden(context);
+    struct sim_event *event = (struct sim_event *)hEvent;
+    CUcontext context;
+
+    ENTER_CONTEXT(context);
+    sim_handle_check(hEvent, "event", __func__);
+    REQUIRE(hCtx == NULL || hCtx->physical == sim_event_physical(event), INVALID_HANDLE);
+    REQUIRE(!sim_capture_break_all(sim_event_physical(event)), STREAM_CAPTURE_UNSUPPORTED);
+    REQUIRE(!sim_is_lost(sim_event_physical(event)), cuda_lost_code());
+    sim_event_record_all(event);
+    return OK;
+}
+
+/* Checks that an event may be queried: an event recorded in a capture may not, and the query breaks
+ * the capture; in a capture a query is unsafe. */
+static CUresult check_askable(CUcontext context, struct sim_event *event)
+{
+    REQUIRE(!sim_event_break_capture(event), CAPTURED_EVENT);
+    return sim_event_is_captured(event) ? INVALID_VALUE : cuda_forbidden(context);
 }
 
 SIM_EXPORT CUresult cuEventQuery(CUevent hEvent)
@@ -240,7 +267,8 @@ static CUresult check_timed(struct sim_event *event, const char *call)
     sim_handle_check(event, "event", call);
     REQUIRE((sim_event_flags(event) & EVENT_DISABLE_TIMING) == 0 && sim_event_is_recorded(event),
             INVALID_HANDLE);
-    REQUIRE(!sim_event_is_captured(event), CAPTURED_EVENT);
+    REQUIRE(!sim_event_is_captured(event),
+            sim_event_is_in_a_capture(event) ? CAPTURED_EVENT : INVALID_VALUE);
     state = sim_event_query(event);
     return state == 0 ? OK : state > 0 ? NOT_READY : cuda_lost_code();
 }
@@ -350,6 +378,7 @@ SIM_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
     struct sim_stream *stream;
     struct sim_graph *graph;
     enum sim_capture status;
+    bool is_mine;
     CUcontext context;
     CUresult code;
 
@@ -358,9 +387,15 @@ SIM_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
     stream = cuda_stream(hStream, context, __func__);
     status = sim_capture_status(stream);
     REQUIRE(status != SIM_CAPTURE_NONE, ILLEGAL_STATE);
-    REQUIRE(sim_capture_is_mine(stream), STREAM_CAPTURE_WRONG_THREAD);
-    graph = sim_capture_end(stream);
     *phGraph = NULL;
+    is_mine = sim_capture_is_mine(stream);
+    graph = sim_capture_end(stream);
+    if (!is_mine) { /* the capture is over nonetheless */
+        if (graph != NULL) {
+            sim_graph_destroy(graph);
+        }
+        return STREAM_CAPTURE_WRONG_THREAD;
+    }
     if (graph == NULL) {
         return status == SIM_CAPTURE_BROKEN ? STREAM_CAPTURE_INVALIDATED : STREAM_CAPTURE_UNJOINED;
     }
@@ -444,10 +479,13 @@ SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgrap
 {
     struct sim_graph *instance;
     CUcontext context;
+    CUresult code;
 
     ENTER_CONTEXT(context);
     sim_handle_check(hGraph, "graph", __func__);
     REQUIRE(phGraphExec != NULL && flags <= 15, INVALID_VALUE);
+    code = cuda_forbidden(context);
+    REQUIRE(code == OK, code);
     instance = sim_graph_copy(hGraph->graph);
     sim_handle_add(instance, "graph-exec");
     *phGraphExec = (CUgraphExec)instance;
@@ -456,9 +494,11 @@ SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgrap
 
 SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
+    CUcontext context;
     CUresult code;
 
-    REQUIRE(cuda_enter_release(__func__, NULL, &code), code);
+    REQUIRE(cuda_enter_release(__func__, &context, &code), code);
+    REQUIRE(cuda_forbidden(context) == OK, STREAM_CAPTURE_UNSUPPORTED);
     sim_handle_remove(hGraphExec, "graph-exec", __func__);
     sim_graph_destroy((struct sim_graph *)hGraphExec);
     return code;
@@ -485,6 +525,10 @@ SIM_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
     stream = cuda_stream(hStream, context, __func__);
     code = cuda_implicit(context, hStream);
     REQUIRE(code == OK, code);
+    if (sim_capture_status(stream) != SIM_CAPTURE_NONE) {
+        sim_capture_break(stream);
+        return STREAM_CAPTURE_UNSUPPORTED;
+    }
     return cuda_submitted(stream, sim_graph_launch((struct sim_graph *)hGraphExec, stream));
 }
 

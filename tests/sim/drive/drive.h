@@ -127,6 +127,8 @@ void drive_captured(struct run *run);
 void drive_current(struct run *run);
 void drive_opened(struct run *run);
 void drive_capturing(struct run *run);
+void drive_beside(struct run *run);
+void drive_raced(struct run *run);
 void drive_vmem(struct run *run);
 void drive_aligned(struct run *run);
 void drive_released(struct run *run);

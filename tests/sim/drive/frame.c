@@ -333,7 +333,8 @@ static ds_accel_plugin_graph_t *capture_task(struct run *run, atomic_int *counte
 
 /*
  * Overwrites freed memory with other objects of any small size, and with tasks that use another
- * counter.
+ * counter. The tasks are only queued: a runtime may run host tasks one at a time, so that they
+ * would wait for a task that is held.
  */
 static void reuse_heap(struct run *run, atomic_int *counter)
 {
@@ -357,7 +358,6 @@ static void reuse_heap(struct run *run, atomic_int *counter)
     for (int i = 0; i < 32; i++) {
         CALL(run, stream_host_task, run->two, count, counter);
     }
-    CALL(run, stream_synchronize, run->two, UINT64_MAX);
 }
 
 static void launch_destroyed(struct run *run)
@@ -379,6 +379,7 @@ static void launch_destroyed(struct run *run)
     reuse_heap(run, &others);
     atomic_store(&held.is_over, 1);
     CALL(run, stream_synchronize, run->one, UINT64_MAX);
+    CALL(run, stream_synchronize, run->two, UINT64_MAX);
     drive_want(run, counter == 1 && others == 32, "a task of a launch whose graph is destroyed");
 }
 
@@ -403,6 +404,7 @@ static void launch_updated(struct run *run)
         reuse_heap(run, &others);
         CALL(run, graph_launch, exec, run->one);
         CALL(run, stream_synchronize, run->one, UINT64_MAX);
+        CALL(run, stream_synchronize, run->two, UINT64_MAX);
         drive_want(run, counters[0] == 0 && counters[1] == 1 && others == 32,
                    "the task of the graph that an instance was updated to");
     }

@@ -62,6 +62,9 @@ static const struct scenario scenarios[] = {
     {"vmem", "", drive_vmem, 0, "map two pieces of memory the other way round, and copy over"},
     {"aligned", "", drive_aligned, 0, "addresses at a multiple of 64 GiB"},
     {"released", "", drive_released, 0, "a range of addresses, and others that are not reserved"},
+    /* beside.c */
+    {"beside", "", drive_beside, 0, "every call that a capture of another stream allows"},
+    {"raced", "", drive_raced, 0, "captures begin while another thread waits for the device"},
     /* threads.c */
     {"waited", "", drive_waited, 0,
      "streams come and go while another thread waits for the device"},
