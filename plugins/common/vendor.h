@@ -416,6 +416,10 @@ struct vendor_backend {
                              struct ds_accel_error *error); /* freed by free() */
     int32_t (*host_device_pointer)(ds_accel_plugin_device_t *device, void *host_pointer,
                                    void **device_pointer_out, struct ds_accel_error *error);
+    /* Optional: describe memory that the program allocated without the plugin; *info stays as it is
+     * if the runtime does not know the address. Called without enter(). */
+    void (*pointer_info)(ds_accel_plugin_instance_t *instance, const void *pointer,
+                         struct ds_accel_pointer_info *info);
     /* Optional: a copy that is complete on return. Without it the frame uses copy_async() and
      * stream_synchronize() on a stream that it keeps for such copies, or, without stream_create(),
      * on the default stream. */

@@ -878,6 +878,9 @@ static int32_t vendor_mem_pointer_info(ds_accel_plugin_instance_t *instance,
         info.allocation_id = block->id;
     }
     vendor_register_unlock(instance->blocks);
+    if (block == NULL && pointer != NULL && vendor_backend.pointer_info != NULL) {
+        vendor_backend.pointer_info(instance, pointer, &info);
+    }
     ds_accel_write(info_out, &info, sizeof(info));
     return DS_ACCEL_OK;
 }

@@ -124,6 +124,16 @@ enum {
     CU_ATTRIBUTE_DMA_BUF = 124
 };
 
+/* CUpointer_attribute */
+enum {
+    CU_POINTER_MEMORY_TYPE = 2,
+    CU_POINTER_IS_MANAGED = 8,
+    CU_POINTER_DEVICE_ORDINAL = 9,
+    CU_POINTER_RANGE_START = 11,
+    CU_POINTER_RANGE_SIZE = 12
+};
+#define CU_MEMORY_HOST 1 /* CUmemorytype */
+
 #define CU_COMPUTE_MODE_PROHIBITED 2
 #define CU_STREAM_NON_BLOCKING 1u
 #define CU_EVENT_BLOCKING_SYNC 1u
@@ -178,6 +188,7 @@ struct cuda_api {
                                                 unsigned int flags);
     cu_result_t (*cuMemHostRegister_v2)(void *pointer, size_t bytes, unsigned int flags);
     cu_result_t (*cuMemHostUnregister)(void *pointer);
+    cu_result_t (*cuPointerGetAttribute)(void *value, int attribute, cu_pointer_t pointer);
     cu_result_t (*cuMemAllocManaged)(cu_pointer_t *pointer, size_t bytes, unsigned int flags);
     cu_result_t (*cuMemcpyHtoDAsync_v2)(cu_pointer_t destination, const void *source, size_t bytes,
                                         cu_stream_t stream);

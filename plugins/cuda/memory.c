@@ -206,6 +206,36 @@ int32_t cuda_host_device_pointer(ds_accel_plugin_device_t *device, void *host_po
     return DS_ACCEL_OK;
 }
 
+/* ---- memory of others ----------------------------------------------------------------------- */
+
+void cuda_pointer_info(ds_accel_plugin_instance_t *instance, const void *pointer,
+                       struct ds_accel_pointer_info *info)
+{
+    const struct cuda_runtime *runtime = instance->runtime;
+    const struct cuda_api *api = &runtime->api;
+    cu_pointer_t address = cuda_address(pointer);
+    unsigned int type = 0;
+    unsigned int is_managed = 0;
+    int ordinal = -1;
+    cu_pointer_t start = 0;
+    size_t size = 0;
+
+    if (api->cuPointerGetAttribute == NULL ||
+        api->cuPointerGetAttribute(&type, CU_POINTER_MEMORY_TYPE, address) != CU_SUCCESS) {
+        return;
+    }
+    api->cuPointerGetAttribute(&is_managed, CU_POINTER_IS_MANAGED, address);
+    api->cuPointerGetAttribute(&ordinal, CU_POINTER_DEVICE_ORDINAL, address);
+    api->cuPointerGetAttribute(&start, CU_POINTER_RANGE_START, address);
+    api->cuPointerGetAttribute(&size, CU_POINTER_RANGE_SIZE, address);
+    info->kind = is_managed != 0          ? DS_ACCEL_POINTER_MANAGED
+                 : type == CU_MEMORY_HOST ? DS_ACCEL_POINTER_PINNED
+                                          : DS_ACCEL_POINTER_DEVICE;
+    info->device_index = ordinal < (int)instance->device_count ? ordinal : -1;
+    info->base_address = start;
+    info->size_bytes = size;
+}
+
 /* ---- copies and fills ----------------------------------------------------------------------- */
 
 /*

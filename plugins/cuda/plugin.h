@@ -198,6 +198,8 @@ CUDA_VERB(host_unregister, cuda_handle_t *device, void *pointer);
 CUDA_VERB(alloc_managed, cuda_handle_t *device, uint64_t size_bytes, void **pointer_out);
 CUDA_VERB(host_device_pointer, cuda_handle_t *device, void *host_pointer,
           void **device_pointer_out);
+void cuda_pointer_info(ds_accel_plugin_instance_t *instance, const void *pointer,
+                       struct ds_accel_pointer_info *info);
 CUDA_VERB(copy_async, cuda_handle_t *device, void *native_stream, void *destination,
           const void *source, uint64_t size_bytes, uint32_t kind);
 CUDA_VERB(copy_peer_async, cuda_handle_t *device, void *native_stream,

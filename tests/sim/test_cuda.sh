@@ -251,6 +251,20 @@ is "captures that begin while a thread waits for the device" "0 " "$code $out$er
 driven "$sim" cuda timeout 60 "$drive" "$plugin" ended
 is "a capture that another thread tries to end goes on" "0 " "$code $out$err"
 
+# -- memory that the program allocated from the driver --
+
+run "$CC" -std=c11 -Wall -Wextra -Werror ${SAN:+"-fsanitize=$SAN"} -o "$dir/foreign" \
+    "$here/cuda/foreign.c" -I"$build/include" -L"$build/lib" -lds_accel -ldl
+is "foreign.c compiles" "0 " "$code $err"
+run env DS_ACCELERATOR=cuda LD_LIBRARY_PATH="$build/lib" "$sim" cuda "$dir/foreign"
+is "memory of others" "device memory: kind 1, device 1, offset 0, 8192 bytes, pinned 0
+inside it: kind 1, device 1, offset 100, 8192 bytes, pinned 0
+managed memory: kind 3, device 1, offset 0, 8192 bytes, pinned 0
+pinned memory: kind 2, device 1, offset 0, 8192 bytes, pinned 1
+inside pinned memory: kind 2, device 1, offset 100, 8192 bytes, pinned 1
+the stack: kind 0, device -1, offset 0, 0 bytes, pinned 0
+freed memory: kind 0, device -1, offset 0, 0 bytes, pinned 0" "$out$err"
+
 # told SCENARIO MACHINE VARIABLE...: runs the scenario on the machine, like driven.
 told() {
     scenario=$1
