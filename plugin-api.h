@@ -864,8 +864,9 @@ struct ds_accel_plugin {
                                  struct ds_accel_error *error);
     /**
      * Run @p task on the host when the stream reaches it. The task calls neither this plugin nor
-     * the vendor's runtime, and waits for no work of the device; it may lock, signal a thread and
-     * call the C library. Work queued after the task waits until the task returns.
+     * the vendor's runtime, and waits for no work of the device, not even for another task, since
+     * the runtime may run the tasks of all streams one after another; it may lock, signal a thread
+     * and call the C library. Work queued after the task waits until the task returns.
      */
     int32_t (*stream_host_task)(ds_accel_plugin_stream_t *stream, ds_accel_host_task_t task,
                                 void *user_data, struct ds_accel_error *error);

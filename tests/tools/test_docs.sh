@@ -78,6 +78,14 @@ while read -r rule title; do
     is "title of $rule" "$rule $title." "$(printf '%s\n' "$rules" | grep "^$rule ")"
 done <"$dir/checked"
 
+# ---- docs/backends.md: the counts of conformance are those that the tests require -----------------
+
+for name in cuda rocm xpu npu hpu mlu sdaa supa mps; do
+    counts=$(sed -n "s/^| $name |.*| \([0-9]*\), 0, \([0-9]*\)[ ;].*/\1 passed, 0 failed, \2 skipped/p" \
+        "$source/docs/backends.md")
+    has "conformance of $name" "$(cat "$source/tests/sim/test_$name.sh")" "${counts:-a row}"
+done
+
 # ---- configuration that ships with a plugin ------------------------------------------------------
 
 fence json 1 >"$dir/example.json"
