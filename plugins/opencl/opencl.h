@@ -112,6 +112,13 @@ void opencl_device_text(const struct opencl_runtime *runtime, cl_device device, 
  */
 int opencl_serialize(struct opencl_runtime *runtime);
 
+/* ---- what a runtime changes in the process (process.c) --------------------------------------- */
+
+/* Remember the handlers of signals and the environment; NULL: no memory. opencl_process_restore()
+ * restores what has changed since then, and frees the argument. */
+struct opencl_process *opencl_process_keep(void);
+void opencl_process_restore(struct opencl_process *process);
+
 /* ---- devices (device.c) --------------------------------------------------------------------- */
 
 struct opencl_stream;

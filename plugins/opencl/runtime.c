@@ -21,7 +21,6 @@
 #include "opencl.h"
 
 #include <dirent.h>
-#include <signal.h>
 #include <strings.h>
 
 #define PLATFORM_LIMIT 64u
@@ -506,40 +505,7 @@ static int find_devices(struct opencl_runtime *runtime, struct vendor_problem *p
     return runtime->device_count > 0 ? 0 : explain_none(&walk, problem);
 }
 
-/* ---- a runtime's effects on the process ------------------------------------------------------ */
-
-/*
- * Runtimes include compilers, and compilers handle signals: PoCL's LLVM replaces the program's
- * handlers of SIGHUP, SIGTERM and a dozen other signals. After the first enumeration of devices,
- * the plugin restores all handlers, including that of SIGFPE, for which PoCL has its own handler:
- * without PoCL's handler, a kernel that divides integers by zero, which OpenCL leaves undefined,
- * terminates the process.
- */
-struct handlers {
-    struct sigaction actions[NSIG];
-    uint8_t is_known[NSIG];
-};
-
-static void keep_handlers(struct handlers *handlers)
-{
-    for (int i = 1; i < NSIG; i++) {
-        handlers->is_known[i] = sigaction(i, NULL, &handlers->actions[i]) == 0;
-    }
-}
-
-static void restore_handlers(const struct handlers *handlers)
-{
-    struct sigaction now;
-
-    for (int i = 1; i < NSIG; i++) {
-        const struct sigaction *before = &handlers->actions[i];
-
-        if (handlers->is_known[i] && sigaction(i, NULL, &now) == 0 &&
-            (now.sa_handler != before->sa_handler || now.sa_flags != before->sa_flags)) {
-            sigaction(i, before, NULL);
-        }
-    }
-}
+/* ---- counting -------------------------------------------------------------------------------- */
 
 /*
  * Returns true if the platforms of all selected devices need serialized calls, as Oclgrind does; a
@@ -559,27 +525,20 @@ static int is_serial(const struct opencl_runtime *runtime)
     return 1;
 }
 
-/*
- * PoCL sets this variable for its own use. Unless the program had set it, the plugin removes it,
- * because every child of the program would inherit it.
- */
-#define POCL_VARIABLE "HWLOC_PLUGINS_PATH"
-
 int opencl_count(void *opened, uint32_t *count_out, struct vendor_problem *problem)
 {
     struct opencl_runtime *runtime = opened;
 
     if (!runtime->was_counted) {
-        struct handlers handlers;
-        int was_set = getenv(POCL_VARIABLE) != NULL;
+        struct opencl_process *process = opencl_process_keep();
         int result;
 
-        keep_handlers(&handlers);
-        result = find_devices(runtime, problem);
-        restore_handlers(&handlers);
-        if (!was_set) {
-            unsetenv(POCL_VARIABLE);
+        if (process == NULL) {
+            problem->is_error = 1;
+            return vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED, "no memory");
         }
+        result = find_devices(runtime, problem);
+        opencl_process_restore(process);
         if (result != 0) {
             return -1;
         }

@@ -175,6 +175,12 @@ for number in -9999 -2 -5; do
     printf '%s\n' "$out" | sed -n "s/^[0-9]* \(calls\|failed\)/  code $number: &/p"
 done
 
+# A runtime sets, changes and removes variables; the plugin restores them.
+run env FAILING_CHANGES="a=value" FAILING_REMOVES= DS_ACCEL_OPENCL_LIBRARY="$failing" \
+    "$program" conformance opencl --rule DSA-P28
+is "the environment is as it was" 0 "$code"
+has "the environment is as it was: $out" "$(printf '%s\n' "$out" | tail -n 1)" " 0 failed"
+
 driven "$drive" "$plugin" native
 is "native: $err" 0 "$code"
 has "native" "$out" mixed

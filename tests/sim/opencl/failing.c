@@ -171,8 +171,22 @@ static void *refused(int32_t *code_out)
 
 /* ---- the functions -------------------------------------------------------------------------- */
 
-PLAIN(clGetPlatformIDs, (uint32_t entries, platform_t *platforms, uint32_t *count),
-      (entries, platforms, count))
+/* Changes variables, as runtimes do when they are loaded: sets one, changes one, removes one. */
+static void change_environment(void)
+{
+    setenv("FAILING_SETS", "a value", 1);
+    if (getenv("FAILING_CHANGES") != NULL) {
+        setenv("FAILING_CHANGES", "another value", 1);
+    }
+    unsetenv("FAILING_REMOVES");
+}
+
+EXPORT int32_t clGetPlatformIDs(uint32_t entries, platform_t *platforms, uint32_t *count);
+int32_t clGetPlatformIDs(uint32_t entries, platform_t *platforms, uint32_t *count)
+{
+    change_environment();
+    return fails(__func__) ? failure : REAL(clGetPlatformIDs)(entries, platforms, count);
+}
 PLAIN(clGetPlatformInfo,
       (platform_t platform, uint32_t name, size_t size, void *value, size_t *size_out),
       (platform, name, size, value, size_out))
