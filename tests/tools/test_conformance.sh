@@ -157,6 +157,12 @@ run env MUTANT=aborts "$program" conformance --json "$mutant" --rule DSA-P26
 is "a crash" "1 failed" "$code $(at checks/0/result)"
 has "a crash says how" "$(at checks/0/detail)" "SIGABRT ended the process"
 valid "a crash"
+for fault in load_segv entry_segv; do
+    run "$program" conformance "$build/tests/fixtures/faults/$fault/ds_accel_faulty.so"
+    is "$fault" "1 DSA-P26" "$code $(broken)"
+    case $fault in load_*) where="loading" ;; *) where="the entry" ;; esac
+    has "$fault names the code that crashed" "$out" "SIGSEGV ended the process, in $where"
+done
 printf '{"probe": {"timeout_ms": 200}}\n' >"$dir/short.json"
 run env DS_ACCEL_MOCK_LAUNCH_LATENCY_NS=100000000000 "$program" --config "$dir/short.json" \
     conformance --json mock --rule DSA-P52
