@@ -143,6 +143,8 @@ unset LOCAL_SIZE DS_ACCEL_CPU_ASYNC
 run env MUTANT=lacks_library "$program" conformance "$mutant"
 is "a library that is not installed is no mistake" "0 " "$code $(broken)"
 
+run env MUTANT=is_nearly_full "$program" conformance "$mutant" --rule DSA-P66
+is "a device that other processes fill is no mistake" "0 " "$code $(broken)"
 run env MUTANT=plain_flags "$program" conformance "$mutant"
 is "flags that are not offered are no mistake" "0 " "$code $(broken)"
 run env MUTANT=lacks_synchronize "$program" conformance "$mutant" -v
