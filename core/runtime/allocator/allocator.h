@@ -438,6 +438,11 @@ static inline bool ds_accel__block_counts_as_split(const struct ds_accel__block 
     return ds_accel__block_is_split(block) && block->segment->reserved_bytes == 0;
 }
 
+/* Whether a request of arena asker may use free memory of an arena. Arenas of capturing streams and
+ * of private pools neither provide nor receive memory. */
+bool ds_accel__arena_may_use(const struct ds_accel__arena *asker,
+                             const struct ds_accel__arena *arena);
+
 /* Give the arena a new stamp, because its free memory has changed: no earlier allocation can be
  * undone any more. */
 static inline void ds_accel__arena_renew(struct ds_accel__arena *arena)
