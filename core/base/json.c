@@ -13,6 +13,7 @@ json_t *ds_accel__json_text(const char *text)
 {
     json_t *value;
     char *copy;
+    uint32_t code;
 
     if (text == NULL) {
         text = "";
@@ -25,8 +26,11 @@ json_t *ds_accel__json_text(const char *text)
     if (copy == NULL) {
         return NULL;
     }
-    for (char *c = copy; *c != '\0'; c++) {
-        *c = (unsigned char)*c >= 0x80 ? '?' : *c;
+    for (char *c = copy; *c != '\0';) {
+        size_t length = ds_accel__character(c, &code);
+
+        *c = code == DS_ACCEL__NO_CHARACTER ? '?' : *c;
+        c += length;
     }
     value = json_string(copy);
     free(copy);

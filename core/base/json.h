@@ -11,8 +11,8 @@
 
 struct ds_accel__text;
 
-/* A JSON string from text of any origin: NULL is ""; if the text is not UTF-8, each of its bytes
- * from 0x80 on becomes '?'. Returns NULL if memory is exhausted. */
+/* A JSON string from text of any origin: NULL is ""; each byte that is not part of a valid UTF-8
+ * character becomes '?'. Returns NULL if memory is exhausted. */
 json_t *ds_accel__json_text(const char *text);
 /* Set a member of the object. Takes ownership of value; a NULL value sets *failed to true. */
 void ds_accel__json_set(json_t *object, const char *key, json_t *value, bool *failed);

@@ -174,13 +174,10 @@ static uint64_t some_size(struct ds_accel__run *run)
     return total == 0 || total / 16 > 8 * MIB ? 8 * MIB : total / 16 / MIB * MIB;
 }
 
-/*
- * Allocate memory and write to it, because statistics may not count memory that was never written.
- */
-static char *take_written(struct ds_accel__run *run, uint64_t size)
+/* Write to memory, because statistics may not count memory that was never written. */
+static void write_all(struct ds_accel__run *run, char *memory, uint64_t size)
 {
     unsigned char *bytes = malloc(PIECE);
-    char *memory = ds_accel__take(run, size);
 
     EXPECT(run, bytes != NULL, "host memory is exhausted");
     ds_accel__pattern(bytes, PIECE, 16);
@@ -188,6 +185,13 @@ static char *take_written(struct ds_accel__run *run, uint64_t size)
         ds_accel__put(run, memory + i, bytes, size - i < PIECE ? (size_t)(size - i) : PIECE);
     }
     free(bytes);
+}
+
+static char *take_written(struct ds_accel__run *run, uint64_t size)
+{
+    char *memory = ds_accel__take(run, size);
+
+    write_all(run, memory, size);
     return memory;
 }
 
@@ -253,20 +257,30 @@ static void check_stats(struct ds_accel__run *run)
 /*
  * True if 1/512 of the device's memory could be allocated although at most three quarters of this
  * size were reported as available. Other processes allocate and free memory at any time, so the
- * check fails only if this happens several times in a row.
+ * check fails only if this happens several times in a row. A refusal for lack of memory confirms
+ * the report.
  */
 static bool holds_more_than_there_is(struct ds_accel__run *run)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
     const uint32_t both = DS_ACCEL_MEMORY_TOTAL | DS_ACCEL_MEMORY_AVAILABLE;
+    void *memory = NULL;
     uint64_t size;
+    int32_t status;
 
     WANT(run, DS_ACCEL_OK, mem_info, run->device, &info);
     size = info.total_bytes / 512;
     if ((info.valid & both) != both || info.available_bytes > size / 4 * 3 || size == 0) {
         return false;
     }
-    ds_accel__give(run, take_written(run, size));
+    status = CALL(run, mem_alloc, run->device, size, 0, 0, &memory);
+    if (status == DS_ACCEL_ERR_NO_MEMORY) {
+        return false;
+    }
+    ds_accel__want(run, DS_ACCEL_OK, "mem_alloc", status);
+    EXPECT(run, memory != NULL, "mem_alloc: DS_ACCEL_OK without memory");
+    write_all(run, memory, size);
+    ds_accel__give(run, memory);
     return true;
 }
 

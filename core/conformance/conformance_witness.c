@@ -117,6 +117,14 @@ const char *ds_accel__witness_name(size_t slot)
 
 /* ---- reading the page ----------------------------------------------------------------------- */
 
+/* True for the values that enter() records. A plugin can write others to the page. */
+static bool is_recorded(size_t slot)
+{
+    return slot == LOAD || slot == ENTRY ||
+           (slot >= SLOT(probe) && slot < sizeof(struct ds_accel_plugin) &&
+            slot % sizeof(void *) == 0);
+}
+
 /* The next slot with a call in progress in the process (0: in any process), unless an earlier
  * element of calls[] has the same slot; 0: none. *position is the index at which the search
  * continues. */
@@ -130,8 +138,8 @@ static size_t next_call(const struct ds_accel__page *of, int process, unsigned *
         for (unsigned i = 0; i < at && is_new; i++) {
             is_new = atomic_load(&of->calls[i].slot) != slot;
         }
-        if (slot != 0 && slot < sizeof(struct ds_accel_plugin) && slot % sizeof(void *) == 0 &&
-            is_new && (process == 0 || atomic_load(&of->calls[at].process) == process)) {
+        if (is_recorded(slot) && is_new &&
+            (process == 0 || atomic_load(&of->calls[at].process) == process)) {
             return slot;
         }
     }
@@ -153,7 +161,7 @@ size_t ds_accel__witness_read(const struct ds_accel__page *of, int process, char
                                    length == 0 ? ", in " : " and ", ds_accel__witness_name(slot));
         slot = next_call(of, process, &position);
     }
-    if (first == 0 && process == 0 && last != 0 && last < sizeof(struct ds_accel_plugin)) {
+    if (first == 0 && process == 0 && is_recorded(last)) {
         snprintf(text, text_size, ", in no call, after %s", ds_accel__witness_name(last));
     }
     return first >= SLOT(probe) ? first : 0;

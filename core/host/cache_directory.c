@@ -242,8 +242,13 @@ int ds_accel__cache_directory_open(const char *path, bool is_private, bool can_m
                                   problem_size);
         return -1;
     }
-    if (fstat(fd, &info) != 0 || info.st_uid != ds_accel__trusted_user() ||
-        (info.st_mode & closed) != 0) {
+    if (fstat(fd, &info) != 0) {
+        *error_out = errno;
+        snprintf(problem, problem_size, "%s: %s", path, strerror(*error_out));
+        close(fd);
+        return -1;
+    }
+    if (info.st_uid != ds_accel__trusted_user() || (info.st_mode & closed) != 0) {
         *error_out = EPERM;
         say_owner(path, &info, is_private, problem, problem_size);
         close(fd);

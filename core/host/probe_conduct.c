@@ -69,6 +69,21 @@ static bool has_threads(const struct ds_accel__left *before)
     return count > 0 ? count > before->thread_count : !before->has_threads && is_many();
 }
 
+/*
+ * Write how many threads there are more than before. The number is not known without /proc, and if
+ * a thread has ended since has_threads() found it.
+ */
+static void describe_threads(const struct ds_accel__left *before, char *text, size_t size)
+{
+    size_t count = count_threads();
+
+    if (count > before->thread_count && before->thread_count > 0) {
+        snprintf(text, size, "%zu more than before", count - before->thread_count);
+    } else {
+        snprintf(text, size, "a thread is still there");
+    }
+}
+
 /* ---- descriptors and timers ----------------------------------------------------------------- */
 
 static void mark(uint8_t *is_open, int fd)
@@ -209,7 +224,7 @@ void ds_accel__left_compare(struct ds_accel__left *left, ds_accel__conduct_t rep
     }
     if ((left->reported >> LEFT_THREAD & 1) == 0 && has_threads(left) &&
         remains(left, has_threads)) {
-        snprintf(text, sizeof(text), "%zu more than before", count_threads() - left->thread_count);
+        describe_threads(left, text, sizeof(text));
         report_once(left, LEFT_THREAD, text, report, user_data);
     }
     if (compare_descriptors(left, text, sizeof(text))) {

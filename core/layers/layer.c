@@ -667,10 +667,14 @@ int32_t ds_accel_race_count(ds_accel_t *context, uint64_t *count_out)
 int32_t ds_accel_layer_report(ds_accel_t *context, const char *layer, char **text_out)
 {
     struct ds_accel__stack *stack = NULL;
-    int32_t status = get_stack(context, layer != NULL ? (const void *)text_out : NULL, &stack);
+    int32_t status;
     char *text;
 
-    if (stack == NULL || layer == NULL) {
+    if (context != NULL && layer == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the layer is NULL");
+    }
+    status = get_stack(context, text_out, &stack);
+    if (stack == NULL) {
         return status;
     }
     if (strcmp(layer, "race") != 0 && strcmp(layer, "leak") != 0) {

@@ -150,7 +150,8 @@ struct ds_accel__object {
     const void *site;   /* call site that made the object */
     uint64_t number;    /* unique number in the process, for messages such as "stream 3" */
     uint32_t opens;     /* number of openings of a device */
-    uint32_t flags;     /* the flags that it was created with */
+    uint32_t flags;     /* the flags that it was created with; 0 if not known */
+    bool has_flags;     /* of a stream: flags are known, because the plugin created the stream */
     bool is_lent;       /* a default stream, which the caller must not destroy */
     bool is_default;
     bool is_created; /* of a stream: destroying this handle destroys the vendor's stream */

@@ -249,7 +249,7 @@ static void find_awaited(void *user_data, struct ds_accel__object *object)
     struct awaited_search *search = user_data;
 
     if (object->kind == DS_ACCEL__STREAM && !object->is_default &&
-        object->device_index == search->of->device_index &&
+        object->device_index == search->of->device_index && object->has_flags &&
         (object->flags & DS_ACCEL_STREAM_NON_BLOCKING) == 0 && ds_accel__race_captures(object) &&
         is_same_backend(object->stack, search->of->stack)) {
         search->found = object;

@@ -193,6 +193,29 @@ static void keep_memory(struct ds_accel__call *call, uint64_t asked_bytes)
     }
 }
 
+static void take_flags(void *user_data, struct ds_accel__object *object)
+{
+    struct ds_accel__object *wrapped = user_data;
+
+    if (object->kind == DS_ACCEL__STREAM && object->has_flags && object != wrapped &&
+        object->native == wrapped->native && object->stack == wrapped->stack &&
+        object->device_index == wrapped->device_index) {
+        wrapped->flags = object->flags;
+        wrapped->has_flags = true;
+    }
+}
+
+/* Record the vendor's handle of an object that native_wrap made. A stream has the flags of the
+ * handle that created it, if that handle is known. The caller holds the layers' lock. */
+static void keep_native(struct ds_accel__object *object, uint64_t native)
+{
+    object->native = native;
+    if (object->kind == DS_ACCEL__STREAM && native != 0) {
+        ds_accel__objects_visit(take_flags, object);
+    }
+    ds_accel__race_native(object);
+}
+
 /* Register a handle that the call made. The caller holds the layers' lock. */
 static void keep_handle(struct ds_accel__call *call)
 {
@@ -217,8 +240,8 @@ static void keep_handle(struct ds_accel__call *call)
     }
     if (call->slot == DS_ACCEL__SLOT_stream_create || call->slot == DS_ACCEL__SLOT_event_create) {
         object->flags = (uint32_t)call->arguments[1].number;
-    } else if (call->slot == DS_ACCEL__SLOT_native_wrap ||
-               call->slot == DS_ACCEL__SLOT_ipc_event_open) {
+        object->has_flags = true;
+    } else if (kind == DS_ACCEL__EVENT) {
         /* the event is assumed to have timing, because the call does not show whether it has */
         object->flags = DS_ACCEL_EVENT_TIMING;
     }
@@ -226,8 +249,7 @@ static void keep_handle(struct ds_accel__call *call)
     object->is_default = object->is_default || call->slot == DS_ACCEL__SLOT_stream_get_default;
     object->is_lent = object->is_lent || object->is_default;
     if (call->slot == DS_ACCEL__SLOT_native_wrap) {
-        object->native = call->arguments[2].number;
-        ds_accel__race_native(object);
+        keep_native(object, call->arguments[2].number);
     }
 }
 

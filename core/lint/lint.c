@@ -303,8 +303,7 @@ static void judge_output(struct lint *lint)
 /* True if no helper process could run, which is no mistake of the plugin. */
 static bool has_no_helper(const struct ds_accel__candidate *candidate)
 {
-    return candidate->reason == DS_ACCEL__REASON_HELPER_MISSING ||
-           candidate->reason == DS_ACCEL__REASON_HELPER_FAILED;
+    return strncmp(ds_accel__reason_code(candidate->reason), "helper_", 7) == 0;
 }
 
 /* Set the results of the rules that depend on how the process that ran the plugin's code

@@ -46,7 +46,8 @@ void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
 /* ---- capture_end.c: the end of a stream's capture -------------------------------------------- */
 
 /* Note that the runtime was called to end the capture and returned end_status. True: the capture
- * continues, because a runtime may refuse to end a capture that another thread began. */
+ * continues, because a runtime may refuse to end a capture that another thread began. False: it no
+ * longer counts as a capture in progress. */
 bool ds_accel__capture_note_end(struct ds_accel__stream *stream, int32_t end_status);
 /* End the capture and discard the graph. True: the runtime refused, and the capture continues. */
 bool ds_accel__capture_drop(struct ds_accel__stream *stream);

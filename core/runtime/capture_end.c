@@ -12,13 +12,16 @@ bool ds_accel__capture_note_end(struct ds_accel__stream *stream, int32_t end_sta
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     uint32_t capturing = DS_ACCEL_CAPTURING_NO;
+    /* a broken capture gives no graph, and no query can break it again */
+    bool continues =
+        end_status < 0 &&
+        stream->abi.table->graph_capture_status(stream->abi.handle, &capturing, &error) >= 0 &&
+        capturing == DS_ACCEL_CAPTURING_YES;
 
-    if (end_status >= 0 ||
-        stream->abi.table->graph_capture_status(stream->abi.handle, &capturing, &error) < 0 ||
-        capturing == DS_ACCEL_CAPTURING_NO) {
+    if (!continues) {
         ds_accel__captures_end(stream);
     }
-    return capturing == DS_ACCEL_CAPTURING_YES;
+    return continues;
 }
 
 bool ds_accel__capture_drop(struct ds_accel__stream *stream)

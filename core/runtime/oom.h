@@ -32,7 +32,7 @@ struct ds_accel__oom_facts {
     uint64_t allocated_bytes; /* bytes in live allocations */
     uint64_t pending_bytes;   /* bytes freed, but still used by a stream */
     uint64_t reserved_bytes;  /* obtained from the driver: allocated, pending and free bytes */
-    /* free bytes of other pools, which the request cannot use */
+    /* free bytes of other pools and of capturing streams, which the request cannot use */
     uint64_t elsewhere_bytes;
     uint64_t largest_free_bytes; /* the largest block that the requester could use */
     uint64_t limit_bytes;        /* limit set for the allocator; 0: none */

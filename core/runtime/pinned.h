@@ -56,8 +56,8 @@ struct ds_accel__pinned_block {
     struct ds_accel__pinned_use *uses;
     uint32_t use_count;
     uint32_t use_capacity;
-    /* memory ran out while a use was recorded: the block is reusable only once the pool's device
-     * has been idle */
+    /* memory ran out while a use was recorded: the block is reusable only once all open devices of
+     * the context have been idle */
     bool needs_idle;
 };
 

@@ -421,20 +421,43 @@ void ds_accel__pinned_mark(struct ds_accel__pinned *pool, struct ds_accel__pinne
     pthread_mutex_unlock(&open_lock);
 }
 
+/* Whether a device is idle. The caller holds open_lock. */
+static bool is_idle_now(struct ds_accel__device *device, bool may_ask)
+{
+    bool is;
+
+    pthread_mutex_lock(&device->lock);
+    may_ask = ds_accel__captures_hold() && may_ask;
+    is = is_idle(device, may_ask);
+    ds_accel__captures_release();
+    pthread_mutex_unlock(&device->lock);
+    return is;
+}
+
 static bool was_idle(struct ds_accel__device *device)
 {
-    bool may_ask;
     bool was;
 
     pthread_mutex_lock(&open_lock);
-    may_ask = !has_foreign_capture();
-    pthread_mutex_lock(&device->lock);
-    may_ask = ds_accel__captures_hold() && may_ask;
-    was = is_idle(device, may_ask);
-    ds_accel__captures_release();
-    pthread_mutex_unlock(&device->lock);
+    was = is_idle_now(device, !has_foreign_capture());
     pthread_mutex_unlock(&open_lock);
     return was;
+}
+
+/* Whether all open devices of the context are idle. */
+static bool were_all_idle(const ds_accel_t *context)
+{
+    bool may_ask;
+    bool were = true;
+
+    pthread_mutex_lock(&open_lock);
+    may_ask = !has_foreign_capture();
+    for (struct ds_accel__device *device = all_open; device != NULL && were;
+         device = device->next_open) {
+        were = device->context != context || is_idle_now(device, may_ask);
+    }
+    pthread_mutex_unlock(&open_lock);
+    return were;
 }
 
 static bool has_ended(struct ds_accel__device *device, uint64_t number)
@@ -461,7 +484,7 @@ static bool is_over(const struct ds_accel__pinned_use *use)
 
 bool ds_accel__pinned_is_done(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block)
 {
-    if (block->needs_idle && !was_idle(pool->device)) {
+    if (block->needs_idle && !were_all_idle(pool->device->context)) {
         return false;
     }
     block->needs_idle = false;
@@ -510,7 +533,8 @@ static void drop_ends(struct ds_accel__device *device, bool waits)
     pthread_mutex_unlock(&device->lock);
 }
 
-/* Wait for the device's work that uses blocks of this pool, and remove its uses. */
+/* Wait for the device's work that uses blocks of this pool, and remove its uses. A block with
+ * needs_idle may be used by any device. */
 static void purge(struct ds_accel__pinned *pool, struct ds_accel__device *device)
 {
     const struct ds_accel_plugin *table = table_of(device);
@@ -520,7 +544,7 @@ static void purge(struct ds_accel__pinned *pool, struct ds_accel__device *device
     for (size_t i = 0; i < pool->bucket_count; i++) {
         for (struct ds_accel__pinned_block *block = pool->buckets[i]; block != NULL;
              block = block->next_in_bucket) {
-            bool is_used = false;
+            bool is_used = block->needs_idle;
 
             for (uint32_t use = 0; use < block->use_count; use++) {
                 is_used = is_used || block->uses[use].device == device;
@@ -535,11 +559,27 @@ static void purge(struct ds_accel__pinned *pool, struct ds_accel__device *device
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* purge() in the pools of the context's other devices. */
+static void purge_others(struct ds_accel__device *device)
+{
+    const ds_accel_t *context = device->context;
+
+    for (uint32_t i = 0; i < context->device_count && context->devices != NULL; i++) {
+        struct ds_accel__device *other = context->devices[i];
+
+        if (other != NULL && other != device && other->pinned != NULL) {
+            purge(other->pinned, device);
+        }
+    }
+}
+
 void ds_accel__pinned_detach(struct ds_accel__device *device)
 {
     struct ds_accel__device **place = &all_open;
-    const ds_accel_t *context = device->context;
 
+    /* Before the device leaves the list, because blocks with needs_idle do not wait for it then;
+     * afterwards again, because other threads may free blocks until then. */
+    purge_others(device);
     pthread_mutex_lock(&open_lock);
     while (*place != device) {
         assert(*place != NULL);
@@ -549,13 +589,7 @@ void ds_accel__pinned_detach(struct ds_accel__device *device)
     assert(__atomic_load_n(&device->context->open_device_count, __ATOMIC_SEQ_CST) > 0);
     __atomic_sub_fetch(&device->context->open_device_count, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&open_lock);
-    for (uint32_t i = 0; i < context->device_count && context->devices != NULL; i++) {
-        struct ds_accel__device *other = context->devices[i];
-
-        if (other != NULL && other != device && other->pinned != NULL) {
-            purge(other->pinned, device);
-        }
-    }
+    purge_others(device);
     drop_ends(device, device->pinned != NULL && (device->pinned->waiting != NULL ||
                                                  device->pinned->stats.allocated_bytes > 0));
     ds_accel__captures_forget(device);

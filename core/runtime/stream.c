@@ -353,15 +353,34 @@ static struct choice *find_choice(uint64_t device_id)
     return NULL;
 }
 
-/* Return the calling thread's entry for the device: the existing entry, else a new entry. Entries
- * of closed devices are not reused. NULL: out of memory. */
+/* Whether the stream still exists. The memory of destroyed handles stays readable. */
+static bool has_stream(const struct choice *choice)
+{
+    return __atomic_load_n(&choice->stream->child.id, __ATOMIC_RELAXED) == choice->stream_id;
+}
+
+/* Find an entry whose stream was destroyed, perhaps with its device. */
+static struct choice *find_stale_choice(void)
+{
+    for (size_t i = 0; choices != NULL && i < choices->count; i++) {
+        if (!has_stream(&choices->items[i])) {
+            return &choices->items[i];
+        }
+    }
+    return NULL;
+}
+
+/* Return the calling thread's entry for the device: the existing entry, else an entry without a
+ * stream, else a new entry. The caller sets the entry's stream. NULL: out of memory. */
 static struct choice *take_choice(uint64_t device_id)
 {
     struct choice *choice = find_choice(device_id);
     size_t count = choices != NULL ? choices->count : 0;
     struct choices *larger;
 
+    choice = choice != NULL ? choice : find_stale_choice();
     if (choice != NULL) {
+        choice->device_id = device_id;
         return choice;
     }
     pthread_once(&choices_once, make_key);
@@ -417,8 +436,7 @@ static int32_t get_current(struct ds_accel__device *device, struct ds_accel__str
         return ds_accel__fail(status, &error);
     }
     choice = find_choice(device->child.id);
-    if (choice != NULL &&
-        __atomic_load_n(&choice->stream->child.id, __ATOMIC_RELAXED) == choice->stream_id) {
+    if (choice != NULL && has_stream(choice)) {
         *stream_out = choice->stream;
         return DS_ACCEL_OK;
     }

@@ -287,6 +287,7 @@ static char trace[512];
 static char crashing[512];
 static char ending[512]; /* directory of a plugin that exits the process that starts it */
 static char asynchronous[512];
+static char slow[512];
 static char looked_for[512];
 static char refusing[512];
 static char absent[512];
@@ -940,17 +941,14 @@ static int32_t replay_topo(void)
     return replay(DS_ACCEL_REPORT_TOPO, NULL);
 }
 
-/* Run use() on a device of the forced accelerator. */
-static int32_t with_device(const char *accelerator,
-                           int32_t (*use)(ds_accel_t *context, ds_accel_device_t *device))
+static int32_t with_device_of(const struct ds_accel_options *options,
+                              int32_t (*use)(ds_accel_t *context, ds_accel_device_t *device))
 {
-    struct ds_accel_options options = make_options();
     ds_accel_device_t *device;
     ds_accel_t *context;
     int32_t status;
 
-    options.accelerator = accelerator;
-    status = ds_accel_create(&options, &context);
+    status = ds_accel_create(options, &context);
     if (status < 0) {
         return status;
     }
@@ -962,6 +960,16 @@ static int32_t with_device(const char *accelerator,
     }
     ds_accel_destroy(context);
     return status;
+}
+
+/* Run use() on a device of the forced accelerator. */
+static int32_t with_device(const char *accelerator,
+                           int32_t (*use)(ds_accel_t *context, ds_accel_device_t *device))
+{
+    struct ds_accel_options options = make_options();
+
+    options.accelerator = accelerator;
+    return with_device_of(&options, use);
 }
 
 /* Allocate enough blocks for the table of addresses to grow, use some on a stream, and empty the
@@ -1027,6 +1035,41 @@ static int32_t wear_handles(ds_accel_t *context, ds_accel_device_t *device)
 static int32_t pinned_pool(void)
 {
     return with_device("mock", use_pinned);
+}
+
+/* True once pinned memory was reused while a copy still read it. */
+static bool is_reused_early;
+
+/* Free a pinned block of device 0 that a copy of device 1 reads, and allocate another. */
+static int32_t use_pinned_elsewhere(ds_accel_t *context, ds_accel_device_t *device)
+{
+    ds_accel_device_t *other;
+    ds_accel_stream_t *stream;
+    void *memory;
+    void *block;
+    void *next;
+    int32_t status = ds_accel_device_open(context, 1, &other);
+
+    status = status < 0 ? status : ds_accel_stream_create(other, 0, 0, &stream);
+    status = status < 0 ? status : ds_accel_mem_alloc(other, stream, 64, &memory);
+    status = status < 0 ? status : ds_accel_mem_alloc_pinned(device, 64, 1, 0, &block);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_mem_copy_async(stream, memory, block, 64, DS_ACCEL_COPY_HOST_TO_DEVICE);
+    status = status < 0 ? status : ds_accel_mem_free_pinned(device, block);
+    status = status < 0 ? status : ds_accel_mem_alloc_pinned(device, 64, 1, 0, &next);
+    is_reused_early = is_reused_early || (status >= 0 && next == block &&
+                                          ds_accel_stream_query(stream) == DS_ACCEL_NOT_READY);
+    return status;
+}
+
+static int32_t pinned_elsewhere(void)
+{
+    struct ds_accel_options options = make_options();
+
+    options.config_file = slow;
+    return with_device_of(&options, use_pinned_elsewhere);
 }
 
 static void count_call(void *user_data, int32_t status)
@@ -1285,6 +1328,7 @@ static const struct {
     {"lint", lint},
     {"work on queues", queue_work},
     {"pinned pool", pinned_pool},
+    {"pinned memory of another device", pinned_elsewhere},
     {"device memory", use_memory},
     {"facts and settings", facts},
     {"tensors and random numbers", use_tensors},
@@ -1389,6 +1433,12 @@ static bool run_once(size_t scenario, unsigned long nth, bool *reached_out)
     if (is_misnamed) {
         printf("FAILED: %s, allocation %lu: by another name\n", scenarios[scenario].name, nth);
         is_misnamed = false;
+        return false;
+    }
+    if (is_reused_early) {
+        printf("FAILED: %s, allocation %lu: memory in use was reused\n", scenarios[scenario].name,
+               nth);
+        is_reused_early = false;
         return false;
     }
     if (!*reached_out && status != DS_ACCEL_OK) {
@@ -1524,6 +1574,7 @@ static void find_files(const char *build, const char *source)
     snprintf(bad, sizeof(bad), "%s/tests/alloc/bad.json", source);
     snprintf(layered, sizeof(layered), "%s/tests/alloc/layered.json", source);
     snprintf(asynchronous, sizeof(asynchronous), "%s/tests/alloc/async.json", source);
+    snprintf(slow, sizeof(slow), "%s/tests/alloc/slow.json", source);
     snprintf(machine, sizeof(machine), "%s/tests/machines/suspended-gpu", source);
     snprintf(recording, sizeof(recording), "%s/tests/fuzz/corpus/recording/deference", source);
     snprintf(snapshot, sizeof(snapshot), "%s/tests/fixtures/memory/torch_1.json", source);

@@ -84,6 +84,17 @@ Test(core_env, a_value_that_is_not_utf8_is_still_listed)
     ds_accel_free_text(report);
 }
 
+Test(core_env, only_the_bytes_that_are_not_utf8_are_replaced)
+{
+    char *report;
+
+    setenv("DS_ACCEL_DECISION", "\xc3\xa4\xff\xe2\x82\xf0\x9f\x98\x80\xc3", 1);
+    report = variables(0);
+    EXPECT_HAS(report,
+               "{\"name\":\"DS_ACCEL_DECISION\",\"value\":\"\xc3\xa4???\xf0\x9f\x98\x80?\"");
+    ds_accel_free_text(report);
+}
+
 Test(core_env, without_environment_every_variable_is_ignored)
 {
     struct ds_accel_options options = test_options();

@@ -33,6 +33,12 @@ Test(core_layer, configuration_names_them_and_the_environment_goes_first)
     cr_expect_eq(races(), 0);
     cr_expect_eq(ds_accel_layer_report(context, "leak", &text), DS_ACCEL_ERR_STATE);
     cr_expect_eq(ds_accel_layer_report(context, "lead", &text), DS_ACCEL_ERR_NOT_FOUND);
+    cr_expect_eq(ds_accel_layer_report(context, NULL, &text), DS_ACCEL_ERR_INVALID);
+    EXPECT_HAS(ds_accel_last_error(), "the layer is NULL");
+    cr_expect_eq(ds_accel_layer_report(context, "leak", NULL), DS_ACCEL_ERR_INVALID);
+    EXPECT_HAS(ds_accel_last_error(), "the output is NULL");
+    cr_expect_eq(ds_accel_layer_report(NULL, NULL, &text), DS_ACCEL_ERR_INVALID);
+    EXPECT_HAS(ds_accel_last_error(), "the context is NULL");
     stop();
 }
 

@@ -355,6 +355,45 @@ Test(core_layer, default_stream_orders_the_others_where_the_device_says_so)
     }
 }
 
+static uint64_t native_of(uint32_t kind, const void *object)
+{
+    uint64_t native = 0;
+    uint64_t offset_bytes = 0;
+
+    EXPECT_OK(table->native_get(handle, kind, object, &native, &offset_bytes, &error));
+    return native;
+}
+
+/* Whether the vendor's stream is non-blocking is known only if this backend created it. */
+Test(core_layer, default_stream_orders_wrapped_streams_unless_they_are_apart)
+{
+    ds_accel_plugin_stream_t *usual = NULL;
+    ds_accel_plugin_stream_t *apart = NULL;
+    ds_accel_plugin_graph_t *graph = NULL;
+    void *wrapped = NULL;
+
+    start_paper(DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS);
+    ASSERT_OK(table->stream_get_default(handle, &usual, &error));
+    ASSERT_OK(table->native_wrap(handle, DS_ACCEL_NATIVE_STREAM, 78, &wrapped, &error));
+    EXPECT_OK(write_from_here(wrapped));
+    EXPECT_OK(write_again(usual));
+    EXPECT_OK(write_from_here(wrapped));
+    cr_expect_eq(races(), 0, "each waits for the other: %s", report("race"));
+    ASSERT_OK(table->graph_capture_begin(wrapped, DS_ACCEL_CAPTURE_RELAXED, &error));
+    EXPECT_OK(table->event_record(event_a, usual, &error));
+    EXPECT_OK(table->graph_capture_end(wrapped, &graph, &error));
+    table->graph_destroy(graph);
+    table->stream_destroy(wrapped);
+    ASSERT_OK(table->stream_create(handle, DS_ACCEL_STREAM_NON_BLOCKING, 0, &apart, &error));
+    ASSERT_OK(table->native_wrap(handle, DS_ACCEL_NATIVE_STREAM,
+                                 native_of(DS_ACCEL_NATIVE_STREAM, apart), &wrapped, &error));
+    EXPECT_OK(write_again(wrapped));
+    cr_expect_eq(races(), 1, "this one is apart");
+    table->stream_destroy(wrapped);
+    table->stream_destroy(apart);
+    stop_paper();
+}
+
 Test(core_layer, a_device_that_orders_dependent_work_has_no_races_among_streams)
 {
     start_paper(DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES);
@@ -572,15 +611,6 @@ Test(core_layer, the_default_stream_is_left_alone_while_one_that_it_waits_for_ca
         table->stream_destroy(apart);
         stop_paper();
     }
-}
-
-static uint64_t native_of(uint32_t kind, const void *object)
-{
-    uint64_t native = 0;
-    uint64_t offset_bytes = 0;
-
-    EXPECT_OK(table->native_get(handle, kind, object, &native, &offset_bytes, &error));
-    return native;
 }
 
 /* A backend may create a new vendor event for each record, so a record may reuse the number that

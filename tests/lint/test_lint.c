@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* ---- defects and the rules that they break --------------------------------------------------- */
 
@@ -190,4 +192,24 @@ Test(core_lint, an_absent_file_is_an_error)
 
     cr_expect_eq(ds_accel_lint(NULL, "/nonexistent/ds_accel_x.so", 0, &text), DS_ACCEL_ERR_IO);
     cr_expect_null(text);
+}
+
+Test(core_lint, without_descriptors_for_a_helper_no_rule_is_judged)
+{
+    struct rlimit limit;
+    struct rlimit low;
+    char *text = NULL;
+    int free_fd = dup(0);
+
+    close(free_fd);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    low = limit;
+    low.rlim_cur = (rlim_t)free_fd + 3;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    cr_expect_eq(ds_accel_lint(NULL, TEST_FIXTURES "/none/ds_accel_none.so", 0, &text),
+                 DS_ACCEL_ERR_IO);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_expect_null(text);
+    cr_expect_not_null(strstr(ds_accel_last_error(), "helper_refused"), "%s",
+                       ds_accel_last_error());
 }

@@ -246,6 +246,24 @@ Test(core_allocator, uses_memory_again_once_an_order_can_be_had)
     }
 }
 
+Test(core_allocator, waits_for_the_device_if_a_stream_is_gone_without_a_mark)
+{
+    struct scene scene;
+    void *pointer;
+    uint64_t start_ns;
+
+    setenv("DS_ACCEL_MOCK_FAIL", "event_create:1+=no_memory,stream_synchronize:1+=driver", 1);
+    scene = start(NULL, NULL);
+    pointer = take(scene.device, scene.a, 30 * MIB);
+    start_ns = now_ns();
+    occupy(scene.a, pointer);
+    give(scene.device, scene.a, pointer);
+    ds_accel_stream_destroy(scene.a);
+    cr_expect_eq(take(scene.device, scene.b, 30 * MIB), pointer);
+    cr_expect_geq(elapsed_ns(start_ns) / 1e9, 0.4, "the fill goes on");
+    stop(&scene);
+}
+
 /* ---- the order of streams, continued --------------------------------------------------------- */
 
 Test(core_allocator, keeps_the_rest_of_a_stolen_block_pending)

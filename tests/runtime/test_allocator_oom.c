@@ -33,6 +33,25 @@ Test(core_allocator, says_where_the_memory_is_when_there_is_none)
     test_finish(context, device);
 }
 
+/* The memory of a capturing stream cannot be used by others. */
+Test(core_allocator, says_what_is_free_where_the_request_cannot_use_it)
+{
+    struct scene scene = start("104857600", NULL); /* 100 MiB */
+    ds_accel_graph_t *graph = NULL;
+    void *pointer = NULL;
+
+    give(scene.device, scene.a, take(scene.device, scene.a, 60 * MIB));
+    MUST(ds_accel_graph_create(scene.device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, scene.a, NULL, DS_ACCEL_CAPTURE_RELAXED));
+    EXPECT_REFUSED(ds_accel_mem_alloc(scene.device, scene.b, 80 * MIB, &pointer),
+                   DS_ACCEL_ERR_NO_MEMORY, "60 MiB free in other streams or pools");
+    EXPECT_HAS(ds_accel_last_error(), "largest free block 0 B");
+    EXPECT_HAS(ds_accel_last_error(), "; 40 MiB more would be needed");
+    MUST(ds_accel_graph_capture_end(graph));
+    ds_accel_graph_destroy(graph);
+    stop(&scene);
+}
+
 Test(core_allocator, names_the_setting_that_would_have_helped)
 {
     ds_accel_device_t *device;

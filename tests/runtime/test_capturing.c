@@ -168,3 +168,37 @@ Test(core_capturing, keeps_the_memory_of_a_capture_that_goes_on)
     ds_accel_stream_destroy(stream);
     test_finish(context, device);
 }
+
+/* While a capture is in progress, no query shows that the device is idle. */
+Test(core_capturing, a_broken_capture_that_the_plugin_does_not_end_is_over)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context;
+    ds_accel_device_t *device;
+    ds_accel_stream_t *stream = NULL;
+    ds_accel_graph_t *graph = NULL;
+    void *pinned = NULL;
+    void *again = NULL;
+
+    options.accelerator = "refusing";
+    context = test_create_with(&options);
+    MUST(ds_accel_register(context, refusing_entry));
+    MUST(ds_accel_detect(context));
+    MUST(ds_accel_device_open(context, 0, &device));
+    MUST(ds_accel_stream_create(device, 0, 0, &stream));
+    MUST(ds_accel_graph_create(device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_RELAXED));
+    EXPECT_STATUS(ds_accel_stream_synchronize(stream), DS_ACCEL_ERR_STATE);
+    refuses_end = true;
+    EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_ERR_STATE);
+    cr_expect_eq(capturing_of(stream), DS_ACCEL_CAPTURING_BROKEN);
+    MUST(ds_accel_mem_alloc_pinned(device, 4096, 0, 0, &pinned));
+    MUST(ds_accel_mem_free_pinned(device, pinned));
+    MUST(ds_accel_mem_alloc_pinned(device, 4096, 0, 0, &again));
+    cr_expect_eq(again, pinned, "the block is free again");
+    MUST(ds_accel_mem_free_pinned(device, again));
+    refuses_end = false;
+    ds_accel_graph_destroy(graph);
+    ds_accel_stream_destroy(stream);
+    test_finish(context, device);
+}

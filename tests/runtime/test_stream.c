@@ -3,6 +3,8 @@
 /* Streams of the public API, on the mock. */
 #include "runtime.h"
 
+#include <malloc.h>
+
 /* ---- streams -------------------------------------------------------------------------------- */
 
 Test(core_stream, current_one_is_the_devices_own)
@@ -17,6 +19,30 @@ Test(core_stream, current_one_is_the_devices_own)
     MUST(ds_accel_current_stream(far, &current));
     cr_expect_eq(ds_accel_stream_device(current), far);
     ds_accel_device_close(far);
+    test_finish(context, device);
+}
+
+/* Sanitizers, which replace malloc(), report 0 bytes in use. */
+Test(core_stream, current_ones_of_closed_devices_take_no_memory)
+{
+    enum {
+        WARM = 1000, /* destroyed handles are reused after some hundred */
+        COUNT = 5000
+    };
+    ds_accel_device_t *device;
+    ds_accel_device_t *far;
+    ds_accel_t *context = test_start("mock", &device);
+    size_t before = 0;
+    size_t after;
+
+    for (int i = 0; i < COUNT; i++) {
+        MUST(ds_accel_device_open(context, 1, &far));
+        MUST(ds_accel_set_current_stream(make_stream(far)));
+        ds_accel_device_close(far);
+        before = i == WARM ? mallinfo2().uordblks : before;
+    }
+    after = mallinfo2().uordblks;
+    cr_expect_lt(after, before + 32768, "%zu bytes more", after - before);
     test_finish(context, device);
 }
 

@@ -143,6 +143,8 @@ unset LOCAL_SIZE DS_ACCEL_CPU_ASYNC
 run env MUTANT=lacks_library "$program" conformance "$mutant"
 is "a library that is not installed is no mistake" "0 " "$code $(broken)"
 
+run env MUTANT=is_nearly_full "$program" conformance "$mutant" --rule DSA-P66
+is "a device that other processes fill is no mistake" "0 " "$code $(broken)"
 run env MUTANT=plain_flags "$program" conformance "$mutant"
 is "flags that are not offered are no mistake" "0 " "$code $(broken)"
 run env MUTANT=lacks_synchronize "$program" conformance "$mutant" -v
@@ -157,6 +159,12 @@ run env MUTANT=aborts "$program" conformance --json "$mutant" --rule DSA-P26
 is "a crash" "1 failed" "$code $(at checks/0/result)"
 has "a crash says how" "$(at checks/0/detail)" "SIGABRT ended the process"
 valid "a crash"
+for fault in load_segv entry_segv; do
+    run "$program" conformance "$build/tests/fixtures/faults/$fault/ds_accel_faulty.so"
+    is "$fault" "1 DSA-P26" "$code $(broken)"
+    case $fault in load_*) where="loading" ;; *) where="the entry" ;; esac
+    has "$fault names the code that crashed" "$out" "SIGSEGV ended the process, in $where"
+done
 printf '{"probe": {"timeout_ms": 200}}\n' >"$dir/short.json"
 run env DS_ACCEL_MOCK_LAUNCH_LATENCY_NS=100000000000 "$program" --config "$dir/short.json" \
     conformance --json mock --rule DSA-P52

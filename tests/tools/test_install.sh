@@ -245,6 +245,12 @@ for file in man/man1/ds-accel.1 man/man5/ds-accel.json.5 man/man7/ds-accel-plugi
     run cmp "$build/share/$file" "$prefix/share/$file"
     is "$file is installed" "0 " "$code $out$err"
 done
+# Without /proc the installation is found at the prefix of the build, and threads are not counted.
+if unshare --mount sh -c 'mount -t tmpfs none /proc' 2>/dev/null; then
+    run unshare --mount sh -c 'mount -t tmpfs none /proc && exec "$@"' sh "$prefix/bin/ds-accel" lint \
+        "$build/tests/fixtures/faults/leave_thread/ds_accel_faulty.so"
+    has "without /proc a thread that a plugin leaves is found" "$out" "leaves_thread: a thread is still there"
+fi
 make -C "$source" uninstall BUILD="$dir/build" PREFIX="$prefix" >/dev/null
 is "uninstall leaves nothing" "" "$(find "$prefix" ! -type d)"
 

@@ -237,6 +237,9 @@ struct ds_accel__arena {
     struct ds_accel__latch latch; /* guards all members below unless noted otherwise */
     uint32_t is_capturing;
     uint32_t is_gone; /* the stream was destroyed; member gone marks the end of its work */
+    /* is_gone is set, but no mark could be made and no wait succeeded: the end of the stream's work
+     * is not known; atomic */
+    uint32_t is_unmarked;
     struct ds_accel__allocator *allocator;
     ds_accel_plugin_stream_t *stream; /* does not change while the arena is in use */
     struct ds_accel__block *undone;   /* list of undone blocks, the latest first */
@@ -436,6 +439,11 @@ static inline bool ds_accel__block_counts_as_split(const struct ds_accel__block 
     return ds_accel__block_is_split(block) && block->segment->reserved_bytes == 0;
 }
 
+/* Whether a request of arena asker may use free memory of an arena. Arenas of capturing streams and
+ * of private pools neither provide nor receive memory. */
+bool ds_accel__arena_may_use(const struct ds_accel__arena *asker,
+                             const struct ds_accel__arena *arena);
+
 /* Give the arena a new stamp, because its free memory has changed: earlier allocations cannot be
  * undone now. If the change is itself an allocation, undoing it restores the previous stamp, and
  * with it the possibility to undo the allocation before it. */
@@ -553,9 +561,9 @@ void ds_accel__figures_retire(struct ds_accel__arena *arena);
 /* ---- allocator_marks.c ---------------------------------------------------------------------- */
 
 /* Record a mark at the current end of the arena's stream. If the stream was destroyed, return the
- * mark of the end of its work. *mark_out is NULL if there is nothing to wait for: the device is
- * synchronous, the destroyed stream has no mark, or no event could be recorded and the call waited
- * on the host instead. The caller holds the allocator's lock, so that the stream is not
+ * mark of the end of its work; if there is none, wait for the device, or fail while a stream
+ * captures. *mark_out is NULL if there is nothing to wait for: the device is synchronous, or the
+ * call waited on the host instead. The caller holds the allocator's lock, so that the stream is not
  * destroyed. */
 int32_t ds_accel__mark_record(struct ds_accel__arena *arena, struct ds_accel__mark **mark_out);
 void ds_accel__mark_put(struct ds_accel__allocator *allocator, struct ds_accel__mark *mark);

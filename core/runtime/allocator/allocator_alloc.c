@@ -201,12 +201,18 @@ static void put_back(struct ds_accel__arena *victim, struct ds_accel__block *blo
     ds_accel__figures_count(victim, changes);
 }
 
+bool ds_accel__arena_may_use(const struct ds_accel__arena *asker,
+                             const struct ds_accel__arena *arena)
+{
+    return arena == asker || (!arena->is_capturing && !asker->is_capturing &&
+                              arena->owner == NULL && asker->owner == NULL);
+}
+
 /*
- * Take a block of either kind (small or large) from any arena. All earlier steps use only blocks of
- * the request's kind in the requesting arena, and segments of destroyed streams and pools. Arenas
- * of capturing streams and of private pools neither provide nor receive such blocks. After this
- * step only the program's callback remains. A block taken from another arena still belongs to that
- * arena: freeing the block returns it there.
+ * Take a block of either kind (small or large) from any arena that the request may use. All earlier
+ * steps use only blocks of the request's kind in the requesting arena, and segments of destroyed
+ * streams and pools. After this step only the program's callback remains. A block taken from
+ * another arena still belongs to that arena: freeing the block returns it there.
  */
 static struct ds_accel__block *take_anywhere(const struct request *request)
 {
@@ -219,8 +225,7 @@ static struct ds_accel__block *take_anywhere(const struct request *request)
     for (victim = allocator->arenas; victim != NULL; victim = victim->next) {
         struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
 
-        if (victim != request->arena && (victim->is_capturing || request->arena->is_capturing ||
-                                         victim->owner != NULL || request->arena->owner != NULL)) {
+        if (!ds_accel__arena_may_use(request->arena, victim)) {
             continue;
         }
         memset(changes, 0, sizeof(changes));

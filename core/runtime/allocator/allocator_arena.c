@@ -96,6 +96,7 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
     ds_accel__latch_take(&arena->latch);
     arena->stream = stream;
     arena->is_gone = 0;
+    arena->is_unmarked = 0;
     arena->is_capturing = common != NULL ? common->is_capturing : 0;
     arena->owner = owner;
     arena->capture = NULL;
@@ -128,14 +129,13 @@ void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena)
     struct ds_accel__allocator *allocator = arena->allocator;
     struct ds_accel__mark *mark = NULL;
     uint64_t id = arena->id;
+    bool is_marked;
 
     pthread_mutex_lock(&allocator->lock);
-    if (arena->is_capturing || ds_accel__mark_record(arena, &mark) < 0) {
-        /* The stream captures, or no event can be recorded and a wait for the stream failed.
-         * Without a mark, a later user of the arena's memory does not wait for the stream's
-         * work. */
-        mark = NULL;
-    }
+    /* False: the stream captures, or no event can be recorded and a wait for the stream failed. A
+     * later user of the arena's memory then waits for the device. */
+    is_marked = !arena->is_capturing && ds_accel__mark_record(arena, &mark) >= 0;
+    assert(is_marked || mark == NULL);
     for (struct ds_accel__arena *each = allocator->arenas; each != NULL; each = each->next) {
         if (each->id != id) {
             continue;
@@ -148,6 +148,7 @@ void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena)
             pthread_mutex_unlock(&allocator->mark_lock);
         }
         each->gone = mark;
+        __atomic_store_n(&each->is_unmarked, !is_marked, __ATOMIC_RELAXED);
         __atomic_store_n(&each->is_gone, 1, __ATOMIC_RELEASE);
         each->is_capturing = 0;
         each->stream = NULL;

@@ -26,7 +26,8 @@ static int32_t finish(int32_t status, const struct ds_accel_error *error)
 /* ---- waiting on the host -------------------------------------------------------------------- */
 
 /* Wait on the host for all work of the arena's stream, or of the device if the runtime cannot wait
- * for one stream. If the runtime has no function to wait, return DS_ACCEL_OK. */
+ * for one stream, or the stream was destroyed without a mark. If the runtime has no function to
+ * wait, return DS_ACCEL_OK. */
 static int32_t synchronize(struct ds_accel__arena *arena)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -37,7 +38,7 @@ static int32_t synchronize(struct ds_accel__arena *arena)
     if (allocator->is_synchronized) {
         return DS_ACCEL_OK;
     }
-    if (arena->is_gone) {
+    if (arena->is_gone && !__atomic_load_n(&arena->is_unmarked, __ATOMIC_RELAXED)) {
         return ds_accel__mark_synchronize(allocator, arena->gone);
     }
     ds_accel__layers_own_begin();
@@ -122,6 +123,22 @@ void ds_accel__marks_destroy(struct ds_accel__allocator *allocator)
     }
 }
 
+/* Wait for the work of a destroyed stream that has no mark, unless the wait could break a capture.
+ * The caller holds the allocator's lock. */
+static int32_t finish_unmarked(struct ds_accel__arena *arena)
+{
+    int32_t status = arena->allocator->capture_count > 0
+                         ? ds_accel__error(DS_ACCEL_ERR_STATE,
+                                           "a stream was destroyed while its work could not "
+                                           "be marked, and another stream captures")
+                         : synchronize(arena);
+
+    if (status >= 0) {
+        __atomic_store_n(&arena->is_unmarked, 0, __ATOMIC_RELAXED);
+    }
+    return status;
+}
+
 int32_t ds_accel__mark_record(struct ds_accel__arena *arena, struct ds_accel__mark **mark_out)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -133,6 +150,9 @@ int32_t ds_accel__mark_record(struct ds_accel__arena *arena, struct ds_accel__ma
         return DS_ACCEL_OK;
     }
     if (__atomic_load_n(&arena->is_gone, __ATOMIC_ACQUIRE)) {
+        if (__atomic_load_n(&arena->is_unmarked, __ATOMIC_RELAXED)) {
+            return finish_unmarked(arena);
+        }
         *mark_out = mark_get(allocator, arena->gone);
         return DS_ACCEL_OK;
     }

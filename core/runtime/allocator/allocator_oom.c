@@ -11,13 +11,13 @@
 
 #include <stdio.h>
 
-/* Add the sizes of an arena to the facts. Free memory counts as elsewhere_bytes if the arena's pool
- * is not the pool of asker, the requesting arena; otherwise only the largest free block is noted.
- * The caller holds the allocator's lock and all arena locks. */
+/* Add the sizes of an arena to the facts. Free memory counts as elsewhere_bytes if asker, the
+ * requesting arena, may not use it; otherwise only the largest free block is noted. The caller
+ * holds the allocator's lock and all arena locks. */
 static void read_arena(const struct ds_accel__arena *arena, const struct ds_accel__arena *asker,
                        struct ds_accel__oom_facts *facts)
 {
-    bool is_elsewhere = arena->owner != asker->owner;
+    bool is_elsewhere = !ds_accel__arena_may_use(asker, arena);
 
     for (const struct ds_accel__segment *segment = arena->segments; segment != NULL;
          segment = segment->next) {
