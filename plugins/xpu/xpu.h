@@ -125,7 +125,7 @@ struct xpu_state {
     uint64_t tick_bits;
     double tick_ns;
     uint64_t total_bytes;
-    /* Allocated by xpu_alloc() on this device; used if Sysman does not report free memory */
+    /* Device and managed memory that was requested; used if Sysman does not report free memory */
     atomic_ullong used_bytes;
     atomic_uint next_queue;
     atomic_uint capture_count;
@@ -294,7 +294,8 @@ int32_t xpu_graph_launch(ds_accel_plugin_device_t *device, void *exec, void *nat
 /* memory.c */
 int32_t xpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                   struct ds_accel_error *error);
-int32_t xpu_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error);
+int32_t xpu_free(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
+                 struct ds_accel_error *error);
 int32_t xpu_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                          void **pointer_out, struct ds_accel_error *error);
 int32_t xpu_free_pinned(ds_accel_plugin_device_t *device, void *pointer,

@@ -255,6 +255,12 @@ variant deaf 'v["sysman"] = 0'
 drive "$dir/deaf.json" facts 0
 has "without Sysman nothing is known" "$out" "device 0 valid 0x0 "
 has "without Sysman: why" "$out" "Sysman is not there"
+# Then the plugin itself counts the memory that it allocated.
+drive "$dir/deaf.json" used
+is "without Sysman: used memory" "0 device memory: 3001 bytes are used
+with managed memory: 1051577 bytes are used
+without managed memory: 3001 bytes are used
+nothing: 0 bytes are used" "$code $out"
 # A loader of 1.8 has Sysman only with a variable, and then accepts the handles of core devices.
 driven "$dir/on_old" xpu "$drive" "$plugin" facts 0
 has "a loader of 1.8: no sensors" "$out" "device 0 valid 0x0 "

@@ -121,6 +121,7 @@ void drive_work(struct run *run);
 void drive_pageable(struct run *run);
 
 void drive_memory(struct run *run);
+void drive_used(struct run *run);
 void drive_share(struct run *run);
 void drive_pages(struct run *run);
 void drive_captured(struct run *run);
