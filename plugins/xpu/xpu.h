@@ -153,8 +153,13 @@ struct xpu_stream {
     uint32_t is_wrapped;
     /* Destroyed, but not freed until its work is done; guarded by state->lock */
     uint32_t is_destroyed;
-    /* Number of threads in xpu_device_synchronize() that use the stream; guarded by state->lock */
-    uint32_t pins;
+    /*
+     * Numbers of threads in xpu_device_synchronize() that keep a pointer to the stream, and of
+     * threads there that wait for its list now. The last of these signals waited. Guarded by
+     * state->lock
+     */
+    uint32_t pins, waits;
+    pthread_cond_t waited;
     pthread_mutex_t lock; /* held while commands are appended to the list */
     /*
      * The capture is broken: the stream was waited for, or waited for an event of another capture

@@ -394,6 +394,13 @@ wrong "an event that is signalled twice" \
     wrong_suite
 wrong "an event that is reset while a list waits for it" 's/if (!is_reached(state, passed))/if (0)/' mark.c \
     wrong_marks
+
+# ---- wrapped lists -------------------------------------------------------------------------------
+
+# The simulator aborts where a list is used after the program destroyed it.
+drive xpu unwrapped
+is "a list that is destroyed after its wrapper" "0 " "$code $out"
+
 # ---- memory between processes, and mapped memory -------------------------------------------------
 
 # Handles of the newest driver contain their process; the descriptor in older handles belongs to the

@@ -136,6 +136,7 @@ void drive_released(struct run *run);
 
 void drive_waited(struct run *run);
 void drive_gone(struct run *run);
+void drive_unwrapped(struct run *run);
 void drive_imports(struct run *run);
 void drive_exchanged(struct run *run);
 void drive_peer(struct run *run);

@@ -70,6 +70,8 @@ static const struct scenario scenarios[] = {
     {"waited", "", drive_waited, 0,
      "streams come and go while another thread waits for the device"},
     {"gone", "", drive_gone, 0, "the device is waited for, of a stream that is gone"},
+    {"unwrapped", "", drive_unwrapped, 0,
+     "streams of another instance are wrapped, while another thread waits for the device"},
     {"imports", "", drive_imports, 1, "four threads open and close memory of another process"},
     {"exchanged", "", drive_exchanged, 1,
      "memory of another process is opened where memory of this one is exported, too"},
