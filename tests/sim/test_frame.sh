@@ -141,6 +141,15 @@ END
 driven env DS_ACCEL_CUDA_PRESENCE=off DS_ACCEL_CUDA_LIBRARY="$dir/libexits.so" "$drive" "$plugin" probe
 is "a library that exits" \
     "0 state 3 reason 11 the vendor's library terminated the probing process, exit code 7" "$code $out"
+# A status that a backend sets in the probing process is the status of probe.
+vendor=npu
+drops_status() {
+    ! "$sim" "$here/machines/npu.json" "$drive" "$wrong" probe | grep -Fx 'failed probe: -2 0 -: no room'
+}
+wrong "a status of the probing process" 's/^    npu_dcmi_open(runtime);/\
+    vendor_problem_set(problem, DS_ACCEL_REASON_NONE, "no room");\
+    problem->status = DS_ACCEL_ERR_NO_MEMORY;\
+    return -1;/' npu.c drops_status
 for vendor in cuda rocm xpu npu hpu mlu sdaa; do
     plugin=$build/lib/ds-accel/ds_accel_$vendor.so
     drive "$here/machines/$vendor.json" again
