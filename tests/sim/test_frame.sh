@@ -118,6 +118,17 @@ for vendor in cuda rocm npu mlu; do
     is "$vendor: tasks of a lost device" "0 " "$code $out"
 done
 
+# The frame copies on a stream of its own. A stream whose copy failed is not used again: the second
+# copy creates the third stream, after the default stream and that of the first copy.
+machine=$here/machines/xpu.json
+plugin=$build/lib/ds-accel/ds_accel_xpu.so
+SIM_FAIL=zeCommandListHostSynchronize:1=0x7ffffffe,zeCommandListCreateImmediate:3=0x78000001 \
+    drive "$machine" copied
+has "a copy fails" "$out" "failed mem_copy: -4 2147483646 ZE_RESULT_ERROR_UNKNOWN: zeCommandListHostSynchronize("
+has "a copy fails: the next one has another stream" "$out" \
+    "failed mem_copy: -6 2013265921 ZE_RESULT_ERROR_UNINITIALIZED: zeCommandListCreateImmediate("
+is "a copy fails: nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
+
 # -- the probing process --
 
 machine=$here/machines/cuda.json

@@ -122,6 +122,7 @@ void drive_pageable(struct run *run);
 
 void drive_memory(struct run *run);
 void drive_used(struct run *run);
+void drive_copied(struct run *run);
 void drive_share(struct run *run);
 void drive_pages(struct run *run);
 void drive_captured(struct run *run);

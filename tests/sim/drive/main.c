@@ -54,6 +54,7 @@ static const struct scenario scenarios[] = {
     /* memory.c */
     {"memory", "", drive_memory, 0, "exhaust the memory of device 0, and go on"},
     {"used", "", drive_used, 0, "device and managed memory, and how much of it is used"},
+    {"copied", "", drive_copied, 0, "two copies that are complete on return"},
     {"share", "", drive_share, 0, "export memory and an event of device 0"},
     {"pages", "", drive_pages, 0, "export memory of an odd size, register memory of the caller"},
     {"captured", "", drive_captured, 0, "an event for other processes, recorded in a capture"},

@@ -62,6 +62,22 @@ void drive_used(struct run *run)
     print_used(run, "nothing");
 }
 
+/* Copies to the device twice; the first copy may fail. */
+void drive_copied(struct run *run)
+{
+    unsigned char bytes[64] = {1};
+    void *memory = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
+        CALL(run, mem_alloc, run->device, sizeof(bytes), 0, 0, &memory) == DS_ACCEL_OK) {
+        for (int i = 0; i < 2; i++) {
+            CALL(run, mem_copy, run->device, memory, bytes, sizeof(bytes),
+                 DS_ACCEL_COPY_HOST_TO_DEVICE);
+        }
+    }
+    RELEASE(run, mem_free, run->device, memory);
+}
+
 /*
  * Only whole pages can be shared: memory of an odd size is exported, or rejected before the runtime
  * is called; memory of the caller is registered, or rejected.
