@@ -100,8 +100,9 @@ static void answer_problem(struct ds_accel_verdict *answer, const struct vendor_
     memcpy(answer->detail, problem->detail, sizeof(answer->detail));
 }
 
-/* Write what was found to answer->detail, such as "libcuda.so.1, driver 12.4, 2 devices"; a backend
-   with an evidence() writes the text itself. */
+/* Write what was found to answer->detail, such as "libamdhip64.so.6, driver 6.12.12, 2 devices". A
+   backend with an evidence() writes the text itself; a backend needs it if its vendor does not write
+   versions as plain numbers. */
 static void tell_evidence(const struct ds_accel_host *host, void *runtime, const char *library,
                           struct ds_accel_verdict *answer)
 {
@@ -109,6 +110,7 @@ static void tell_evidence(const struct ds_accel_host *host, void *runtime, const
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
     const uint32_t *version = info.driver_version;
+    const char *which = "driver";
     char text[64] = "";
 
     if (vendor_backend.evidence != NULL) {
@@ -118,19 +120,17 @@ static void tell_evidence(const struct ds_accel_host *host, void *runtime, const
     instance.device_count = answer->device_count;
     if (vendor_backend.backend_info != NULL &&
         vendor_backend.backend_info(&instance, &info, &ignored) == DS_ACCEL_OK) {
-        const char *which = "driver";
-
         if (version[0] == 0 && version[1] == 0) {
             version = info.runtime_version;
             which = "runtime";
         }
         if (version[0] != 0 || version[1] != 0) {
-            snprintf(text, sizeof(text), version[2] != 0 ? ", %s %u.%u.%u" : ", %s %u.%u", which,
-                     version[0], version[1], version[2]);
+            snprintf(text, sizeof(text), version[2] != 0 ? "%u.%u.%u" : "%u.%u", version[0],
+                     version[1], version[2]);
         }
     }
-    snprintf(answer->detail, sizeof(answer->detail), "%.128s%s, %u device%s", library, text,
-             answer->device_count, answer->device_count == 1 ? "" : "s");
+    vendor_write_evidence(answer->detail, sizeof(answer->detail), library, which, text,
+                          answer->device_count);
 }
 
 /* Run the steps and fill the verdict. If the returned status is negative, probe fails with it, and

@@ -136,7 +136,7 @@ plugin=$build/lib/ds-accel/ds_accel_cuda.so
 export SIM_LATENCY_US=cuInit=20000
 drive "$machine" probe
 is "signals of the program do not end it" \
-    "0 state 1 reason 0 libcuda.so.1, driver 580.65.6, 2 devices" "$code $out"
+    "0 state 1 reason 0 libcuda.so.1, driver 580.65.06, 2 devices" "$code $out"
 unset SIM_LATENCY_US
 driven env LD_LIBRARY_PATH="$build/sim/lib" SIM_MACHINE=/nonexistent.json DS_ACCEL_CUDA_PRESENCE=off \
     "$drive" "$plugin" probe
