@@ -905,8 +905,9 @@ struct ds_accel_plugin {
     int32_t (*event_synchronize)(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
                                  struct ds_accel_error *error);
     /**
-     * Milliseconds from @p start to @p end; ERR_STATE if an event has no timing or is not reached
-     * yet.
+     * Milliseconds from @p start to @p end, negative if @p end was reached first; ERR_STATE if an
+     * event has no timing, was never recorded, is not reached yet, or was recorded in a capture as
+     * in event_query.
      */
     int32_t (*event_elapsed_ms)(ds_accel_plugin_event_t *start, ds_accel_plugin_event_t *end,
                                 double *elapsed_ms_out, struct ds_accel_error *error);
@@ -1064,7 +1065,7 @@ struct ds_accel_plugin {
 
     /**
      * Record work queued on @p stream from now on instead of running it. ERR_STATE while the stream
-     * captures.
+     * captures, and for the default stream.
      */
     int32_t (*graph_capture_begin)(ds_accel_plugin_stream_t *stream, uint32_t mode,
                                    struct ds_accel_error *error);

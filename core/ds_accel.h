@@ -526,8 +526,8 @@ DS_ACCEL_EXPORT void ds_accel_event_destroy(ds_accel_event_t *event);
 
 /**
  * Return the milliseconds between two events of one device, measured on the device.
- * @return DS_ACCEL_OK; ERR_STATE an event was created without timing, or is not reached yet;
- *         ERR_INVALID
+ * @return DS_ACCEL_OK; ERR_STATE an event was created without timing, was never recorded, is not
+ *         reached yet, or was recorded in a capture; ERR_INVALID
  */
 DS_ACCEL_EXPORT int32_t ds_accel_event_elapsed_ms(ds_accel_event_t *start, ds_accel_event_t *end,
                                                   double *elapsed_ms_out);
@@ -562,8 +562,9 @@ DS_ACCEL_EXPORT void ds_accel_graph_destroy(ds_accel_graph_t *graph);
  * @param[in] pool  source of memory allocated during the capture; NULL: a private pool of the
  *                  graph. This memory is not used for anything else while the graph exists.
  * @param[in] mode  DS_ACCEL_CAPTURE_*
- * @return DS_ACCEL_OK; ERR_STATE the stream already captures, or the graph is being captured;
- *         ERR_INVALID; what the plugin returns, such as ERR_UNSUPPORTED for a mode
+ * @return DS_ACCEL_OK; ERR_STATE the stream already captures or is the default stream, or the graph
+ *         is being captured; ERR_INVALID; what the plugin returns, such as ERR_UNSUPPORTED for a
+ *         mode
  * @source DeepSpeed capture_to_graph()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph,

@@ -724,6 +724,32 @@ static void write_quarantine(struct page *page, json_t *tree)
 
 /* ---- doctor --------------------------------------------------------------------------------- */
 
+/* Does the text display this finding on lines of its own? Without -v it omits findings of severity
+ * ok, and lists all backends without hardware on one line. */
+static bool is_displayed(const struct page *page, json_t *finding)
+{
+    return page->verbose || (strcmp(get_text(finding, "severity"), "ok") != 0 &&
+                             get_text(finding, "absent")[0] == '\0');
+}
+
+/* The width of the longest check name that the text displays, but at least that of "hardware".
+ * Omitted findings do not count, so that equal lines have equal columns on a machine and on its
+ * recording, which lacks some of the omitted findings. */
+static int check_width(const struct page *page, json_t *findings)
+{
+    int width = (int)strlen("hardware");
+
+    for (size_t i = 0; i < json_array_size(findings); i++) {
+        json_t *finding = json_array_get(findings, i);
+        int length = (int)strlen(get_text(finding, "check"));
+
+        if (is_displayed(page, finding) && length > width) {
+            width = length;
+        }
+    }
+    return width;
+}
+
 static void write_finding(struct page *page, json_t *finding, int check)
 {
     const char *subject = get_text(finding, "subject");
@@ -765,7 +791,7 @@ static void write_absent(struct page *page, json_t *findings, int check)
 static void write_doctor(struct page *page, json_t *tree)
 {
     json_t *findings = json_object_get(tree, "findings");
-    int check = widest(findings, "check", (int)strlen("hardware")) + 2;
+    int check = check_width(page, findings) + 2;
     int problems = 0;
     int warnings = 0;
 
@@ -775,8 +801,7 @@ static void write_doctor(struct page *page, json_t *tree)
 
         problems += strcmp(severity, "problem") == 0;
         warnings += strcmp(severity, "warning") == 0;
-        if (page->verbose ||
-            (strcmp(severity, "ok") != 0 && get_text(finding, "absent")[0] == '\0')) {
+        if (is_displayed(page, finding)) {
             write_finding(page, finding, check);
         }
     }

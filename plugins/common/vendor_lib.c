@@ -140,6 +140,7 @@ int vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
         lib->handle = open_one(names[i]);
         if (lib->handle != NULL) {
             note_path(lib, names[i]);
+            snprintf(lib->name, sizeof(lib->name), "%s", names[i]);
             if (option_key != NULL) {
                 memset(problem, 0, sizeof(*problem));
                 snprintf(problem->detail, sizeof(problem->detail), "%s", names[i]);
@@ -159,6 +160,14 @@ int vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
     }
     return vendor_problem_set(problem, DS_ACCEL_REASON_LIBRARY_MISSING,
                               "%s: no such library is installed", list);
+}
+
+void vendor_write_evidence(char *text, size_t text_size, const char *library, const char *which,
+                           const char *version, uint32_t device_count)
+{
+    snprintf(text, text_size, "%.128s%s%s%s%.40s, %u device%s", library,
+             version[0] != '\0' ? ", " : "", version[0] != '\0' ? which : "",
+             version[0] != '\0' ? " " : "", version, device_count, device_count == 1 ? "" : "s");
 }
 
 const char *vendor_lib_name(const struct vendor_lib *lib)

@@ -123,6 +123,7 @@ struct vendor_symbol {
 struct vendor_lib {
     void *handle;   /* never closed: runtimes leave threads running */
     char path[256]; /* path from the dynamic linker */
+    char name[128]; /* the name that vendor_lib_open() found it by: a soname or a path */
 };
 
 /*
@@ -137,6 +138,12 @@ struct vendor_lib {
 int vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
                     const char *option_key, const char *const *names,
                     struct vendor_problem *problem);
+/*
+ * Write the detail of the verdict AVAILABLE, such as "libcuda.so.1, driver 580.65.06, 2 devices".
+ * which is "driver" or "runtime", version a text; "" as version: unknown.
+ */
+void vendor_write_evidence(char *text, size_t text_size, const char *library, const char *which,
+                           const char *version, uint32_t device_count);
 /* The library's file name, without the directory. */
 const char *vendor_lib_name(const struct vendor_lib *lib);
 /*

@@ -100,8 +100,9 @@ static void answer_problem(struct ds_accel_verdict *answer, const struct vendor_
     memcpy(answer->detail, problem->detail, sizeof(answer->detail));
 }
 
-/* Write what was found to answer->detail, such as "libcuda.so.1, driver 12.4, 2 devices"; a backend
-   with an evidence() writes the text itself. */
+/* Write what was found to answer->detail, such as "libamdhip64.so.6, driver 6.12.12, 2 devices". A
+   backend with an evidence() writes the text itself; a backend needs it if its vendor does not write
+   versions as plain numbers. */
 static void tell_evidence(const struct ds_accel_host *host, void *runtime, const char *library,
                           struct ds_accel_verdict *answer)
 {
@@ -109,6 +110,7 @@ static void tell_evidence(const struct ds_accel_host *host, void *runtime, const
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
     const uint32_t *version = info.driver_version;
+    const char *which = "driver";
     char text[64] = "";
 
     if (vendor_backend.evidence != NULL) {
@@ -118,19 +120,17 @@ static void tell_evidence(const struct ds_accel_host *host, void *runtime, const
     instance.device_count = answer->device_count;
     if (vendor_backend.backend_info != NULL &&
         vendor_backend.backend_info(&instance, &info, &ignored) == DS_ACCEL_OK) {
-        const char *which = "driver";
-
         if (version[0] == 0 && version[1] == 0) {
             version = info.runtime_version;
             which = "runtime";
         }
         if (version[0] != 0 || version[1] != 0) {
-            snprintf(text, sizeof(text), version[2] != 0 ? ", %s %u.%u.%u" : ", %s %u.%u", which,
-                     version[0], version[1], version[2]);
+            snprintf(text, sizeof(text), version[2] != 0 ? "%u.%u.%u" : "%u.%u", version[0],
+                     version[1], version[2]);
         }
     }
-    snprintf(answer->detail, sizeof(answer->detail), "%.128s%s, %u device%s", library, text,
-             answer->device_count, answer->device_count == 1 ? "" : "s");
+    vendor_write_evidence(answer->detail, sizeof(answer->detail), library, which, text,
+                          answer->device_count);
 }
 
 /* Run the steps and fill the verdict. If the returned status is negative, probe fails with it, and
@@ -141,19 +141,19 @@ static int32_t ask(const struct ds_accel_host *host, struct ds_accel_verdict *an
     char library[256];
     void *runtime = NULL;
     uint32_t count = 0;
+    uint32_t usable = 0; /* not used: the verdict has the count that device_count() will return */
 
     memset(answer, 0, sizeof(*answer));
     if (start(host, &runtime, &count, library, sizeof(library), &problem) != 0) {
         answer_problem(answer, &problem);
         return problem.status;
     }
-    answer->device_count = count;
-    if (vendor_backend.judge != NULL && vendor_backend.judge(runtime, count, &answer->device_count,
-                                                             answer->variant, &problem) != 0) {
+    if (vendor_backend.judge != NULL &&
+        vendor_backend.judge(runtime, count, &usable, answer->variant, &problem) != 0) {
         answer_problem(answer, &problem);
     } else {
         answer->state = DS_ACCEL_PROBE_AVAILABLE;
-        answer->device_count = count; /* the count that device_count() will return */
+        answer->device_count = count;
         tell_evidence(host, runtime, library, answer);
     }
     vendor_backend.close(runtime);
@@ -168,6 +168,12 @@ static int64_t now_ms(void)
 {
     return (int64_t)(plugin_now_ns() / 1000000);
 }
+
+/* What the child sends: the result of ask(). */
+struct report {
+    int32_t status;
+    struct ds_accel_verdict answer;
+};
 
 /* Read size_bytes, or fewer up to the end of file or the time limit. Signals that interrupt poll()
    or read() do not stop it. Returns the number of bytes read. */
@@ -207,15 +213,16 @@ static void tell_end(int status, int is_late, struct vendor_problem *problem)
     }
 }
 
-/* Read the child's verdict and wait until the child exits. If the verdict does not arrive
-   completely, make one that reports how the child terminated; a child that exceeds CHILD_LIMIT_MS
-   is killed. */
-static void read_answer(int channel, pid_t child, struct ds_accel_verdict *answer)
+/* Read the child's report and wait until the child exits. If the report does not arrive completely,
+   make a verdict that describes how the child terminated; a child that exceeds CHILD_LIMIT_MS is
+   killed. Returns the status of ask(). */
+static int32_t read_answer(int channel, pid_t child, struct ds_accel_verdict *answer)
 {
     int64_t limit_ms = now_ms() + CHILD_LIMIT_MS;
     struct vendor_problem problem;
-    size_t have = read_until(channel, answer, sizeof(*answer), limit_ms);
-    int is_late = have < sizeof(*answer) && now_ms() >= limit_ms;
+    struct report report;
+    size_t have = read_until(channel, &report, sizeof(report), limit_ms);
+    int is_late = have < sizeof(report) && now_ms() >= limit_ms;
     int status = 0;
 
     if (is_late) {
@@ -223,17 +230,20 @@ static void read_answer(int channel, pid_t child, struct ds_accel_verdict *answe
     }
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    if (have < sizeof(*answer)) {
+    if (have < sizeof(report)) {
         memset(answer, 0, sizeof(*answer));
         tell_end(status, is_late, &problem);
         answer_problem(answer, &problem);
+        return DS_ACCEL_OK;
     }
+    *answer = report.answer;
+    return report.status;
 }
 
-static void write_answer(int channel, const struct ds_accel_verdict *answer)
+static void write_report(int channel, const struct report *report)
 {
-    const char *bytes = (const char *)answer;
-    size_t left = sizeof(*answer);
+    const char *bytes = (const char *)report;
+    size_t left = sizeof(*report);
 
     while (left > 0) {
         ssize_t size = write(channel, bytes, left);
@@ -299,57 +309,52 @@ static atomic_int started_in;
  * Most runtimes cannot be stopped once they have started, and cannot be used after a fork.
  * Therefore probe starts the runtime in a child process, unless this process may have started it
  * already or no child can be made. This process itself searches for the hardware: without hardware
- * no child is needed.
+ * no child is needed. The result is that of ask().
  */
-static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
+static int32_t ask_child(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
 {
     struct vendor_hardware hardware;
     struct vendor_problem problem;
     int ends[2];
     pid_t parent = getpid();
     pid_t child;
+    int32_t status;
 
     memset(answer, 0, sizeof(*answer));
     if (vendor_presence_check(host, vendor_backend.pattern, &hardware, &problem) != 0) {
         answer_problem(answer, &problem);
-        return;
+        return DS_ACCEL_OK;
     }
     if (atomic_load(&started_in) == parent || pipe2(ends, O_CLOEXEC) != 0) {
-        ask(host, answer);
-        return;
+        return ask(host, answer);
     }
     child = fork();
     if (child == 0) {
+        struct report report = {0};
+
         leave_program(parent);
-        ask(host, answer);
-        write_answer(ends[1], answer);
+        report.status = ask(host, &report.answer);
+        write_report(ends[1], &report);
         _exit(0);
     }
     close(ends[1]);
-    if (child < 0) {
-        ask(host, answer);
-    } else {
-        read_answer(ends[0], child, answer);
-    }
+    status = child < 0 ? ask(host, answer) : read_answer(ends[0], child, answer);
     close(ends[0]);
+    return status;
 }
 
 static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
                             struct ds_accel_error *error)
 {
     struct ds_accel_verdict answer;
-    int32_t status = DS_ACCEL_OK;
+    int32_t status;
 
     if (host == NULL || verdict == NULL) {
         return vendor_null(error, "probe", "host or verdict");
     }
     asking.program = program_of(host);
     asking.process = getpid();
-    if (vendor_backend.probes_in_child) {
-        ask_child(host, &answer);
-    } else {
-        status = ask(host, &answer);
-    }
+    status = vendor_backend.probes_in_child ? ask_child(host, &answer) : ask(host, &answer);
     asking.program = 0;
     if (status < 0) {
         return plugin_fail(error, status, "%s", answer.detail);

@@ -434,11 +434,14 @@ static int32_t vendor_ipc_memory_close(ds_accel_plugin_device_t *device, void *p
 
 /* ---- events --------------------------------------------------------------------------------- */
 
+/* The largest event_handle_bytes that a backend may have. */
+#define EVENT_HANDLE_BYTES 256u
+
 static int32_t vendor_ipc_event_export(ds_accel_plugin_event_t *event, void *handle,
                                        uint32_t handle_bytes, struct ds_accel_error *error)
 {
     const char *slot = "ipc_event_export";
-    unsigned char made[256] = {0};
+    unsigned char made[EVENT_HANDLE_BYTES] = {0};
     int32_t status = vendor_check_event(event, slot, error);
 
     if (status == DS_ACCEL_OK) {
@@ -447,7 +450,7 @@ static int32_t vendor_ipc_event_export(ds_accel_plugin_event_t *event, void *han
     if (status < 0) {
         return status;
     }
-    if ((event->flags & DS_ACCEL_EVENT_INTERPROCESS) == 0 || handle_bytes > sizeof(made)) {
+    if ((event->flags & DS_ACCEL_EVENT_INTERPROCESS) == 0) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "%s: the event is not DS_ACCEL_EVENT_INTERPROCESS", slot);
     }
@@ -536,6 +539,7 @@ void vendor_share_fill(struct ds_accel_plugin *table)
         table->ipc_memory_open = vendor_ipc_memory_open;
         table->ipc_memory_close = vendor_ipc_memory_close;
     }
+    assert(backend->event_handle_bytes <= EVENT_HANDLE_BYTES);
     if (backend->ipc_event_export != NULL && backend->ipc_event_open != NULL) {
         table->ipc_event_export = vendor_ipc_event_export;
         table->ipc_event_open = vendor_ipc_event_open;

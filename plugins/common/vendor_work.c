@@ -85,6 +85,12 @@ static void give_copier(ds_accel_plugin_device_t *device, struct vendor_copier *
     pthread_mutex_unlock(&frame->lock);
 }
 
+static void destroy_copier(ds_accel_plugin_device_t *device, struct vendor_copier *copier)
+{
+    VENDOR_DESTROY(device, vendor_backend.stream_destroy(device, copier->native));
+    free(copier);
+}
+
 void vendor_copiers_destroy(ds_accel_plugin_device_t *device)
 {
     struct vendor_device *frame = device->frame;
@@ -93,11 +99,11 @@ void vendor_copiers_destroy(ds_accel_plugin_device_t *device)
         struct vendor_copier *copier = frame->copiers;
 
         frame->copiers = copier->next;
-        VENDOR_DESTROY(device, vendor_backend.stream_destroy(device, copier->native));
-        free(copier);
+        destroy_copier(device, copier);
     }
 }
 
+/* A stream whose copy failed is destroyed, because it may still have work, and may be unusable. */
 static int32_t copy_and_wait(ds_accel_plugin_device_t *device, void *destination,
                              const void *source, uint64_t size_bytes, uint32_t kind,
                              struct ds_accel_error *error)
@@ -118,8 +124,10 @@ static int32_t copy_and_wait(ds_accel_plugin_device_t *device, void *destination
     if (status == DS_ACCEL_OK) {
         status = vendor_backend.stream_synchronize(device, native, error);
     }
-    if (copier != NULL) {
+    if (copier != NULL && status == DS_ACCEL_OK) {
         give_copier(device, copier);
+    } else if (copier != NULL) {
+        destroy_copier(device, copier);
     }
     return status;
 }

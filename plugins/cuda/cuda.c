@@ -475,6 +475,26 @@ static int32_t cuda_backend_info(ds_accel_plugin_instance_t *instance,
     return DS_ACCEL_OK;
 }
 
+/* Writes the driver's version as NVIDIA does: 580.65.06, not 580.65.6. */
+static void cuda_evidence(void *opened, char *text, size_t text_size)
+{
+    const struct cuda_runtime *runtime = opened;
+    struct vendor_problem ignored;
+    uint32_t version[4];
+    uint32_t count = 0;
+    const char *which = "driver";
+    char driver[80];
+
+    cuda_driver_version(runtime, driver, sizeof(driver), version);
+    if (version[0] == 0 && version[1] == 0) {
+        which = "runtime";
+        snprintf(driver, sizeof(driver), "%d.%d", runtime->version / 1000,
+                 runtime->version % 1000 / 10);
+    }
+    cuda_count(opened, &count, &ignored);
+    vendor_write_evidence(text, text_size, runtime->lib.name, which, driver, count);
+}
+
 /* ---- the backend ---------------------------------------------------------------------------- */
 
 /*
@@ -522,6 +542,7 @@ const struct vendor_backend vendor_backend = {
     .close = cuda_close,
     .count = cuda_count,
     .judge = cuda_judge,
+    .evidence = cuda_evidence,
     .describe = cuda_describe,
     .backend_info = cuda_backend_info,
     .identify = cuda_identify,

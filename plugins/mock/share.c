@@ -139,11 +139,15 @@ static int32_t open_handle(const struct mock_handle *handle, const char *slot, i
 {
     struct stat info;
     char path[64];
+    int cause = 0; /* the errno of the call that failed; 0: the file is another one */
     int fd = -1;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", handle->pid, handle->fd);
-    if (stat(path, &info) == 0 && is_file_of(&info, handle)) {
+    if (stat(path, &info) != 0) {
+        cause = errno;
+    } else if (is_file_of(&info, handle)) {
         fd = open(path, O_RDWR | O_CLOEXEC);
+        cause = fd < 0 ? errno : 0;
     }
     if (fd >= 0 && fstat(fd, &info) == 0 && is_file_of(&info, handle)) {
         *fd_out = fd;
@@ -152,7 +156,8 @@ static int32_t open_handle(const struct mock_handle *handle, const char *slot, i
     if (fd >= 0) {
         close(fd);
     }
-    if (errno == EACCES || errno == EPERM) {
+    if (cause == EACCES || cause == EPERM) {
+        errno = cause;
         return plugin_fail(error, DS_ACCEL_ERR_PERMISSION, "%s: %s: %m", slot, path);
     }
     return plugin_fail(error, DS_ACCEL_ERR_NOT_FOUND,

@@ -145,6 +145,34 @@ static void read_version(const char *text, uint32_t version[4])
     }
 }
 
+/* Writes the version of the first device's driver as its vendor does, up to the first blank. */
+void opencl_evidence(void *opened, char *text, size_t text_size)
+{
+    const struct opencl_runtime *runtime = opened;
+    const char *which = "driver";
+    uint32_t version[4] = {0, 0, 0, 0};
+    char driver[OPENCL_TEXT_SIZE];
+
+    opencl_device_text(runtime, runtime->devices[0].device, CL_DRIVER_VERSION, driver,
+                       sizeof(driver));
+    read_version(driver, version);
+    if (version[0] == 0 && version[1] == 0) {
+        char platform[OPENCL_TEXT_SIZE];
+        uint32_t number;
+
+        opencl_platform_text(runtime, runtime->devices[0].platform, CL_PLATFORM_VERSION, platform,
+                             sizeof(platform));
+        number = version_of(platform);
+        which = "runtime";
+        driver[0] = '\0';
+        if (number != 0) {
+            snprintf(driver, sizeof(driver), "%u.%u", number / 100, number % 100);
+        }
+    }
+    driver[strcspn(driver, " \t")] = '\0';
+    vendor_write_evidence(text, text_size, runtime->lib.name, which, driver, runtime->device_count);
+}
+
 int32_t opencl_backend_info(ds_accel_plugin_instance_t *instance,
                             struct ds_accel_backend_info *info, struct ds_accel_error *error)
 {

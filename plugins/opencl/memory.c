@@ -127,6 +127,15 @@ int32_t opencl_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void
     return status;
 }
 
+/* The frame prevents this: it frees only what it allocated, on the device that allocated it. */
+static int32_t fail_unknown(const ds_accel_plugin_device_t *device, const void *pointer,
+                            struct ds_accel_error *error)
+{
+    return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                       "mem_free(%p): no allocation of device %u begins there", pointer,
+                       device->index);
+}
+
 /*
  * Waits for the device first, because clSVMFree() does not. If the wait fails, returns its status,
  * and the memory remains allocated, so that the caller may try again; on a lost device, it is freed
@@ -139,11 +148,14 @@ static int32_t free_managed(ds_accel_plugin_device_t *device, void *pointer,
     int32_t status = opencl_device_synchronize(device, error);
     struct opencl_range range;
 
-    if ((status == DS_ACCEL_OK || atomic_load(&device->is_lost)) &&
-        opencl_map_take(&state->runtime->memory, pointer, device, &range) == 0) {
-        state->runtime->cl.clSVMFree(state->context, pointer);
-        discharge(device, range.size_bytes);
+    if (status < 0 && !atomic_load(&device->is_lost)) {
+        return status;
     }
+    if (opencl_map_take(&state->runtime->memory, pointer, device, &range) != 0) {
+        return fail_unknown(device, pointer, error);
+    }
+    state->runtime->cl.clSVMFree(state->context, pointer);
+    discharge(device, range.size_bytes);
     return status;
 }
 
@@ -157,9 +169,7 @@ int32_t opencl_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_a
         return free_managed(device, pointer, error);
     }
     if (opencl_map_take(memory, pointer, device, &range) != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "mem_free(%p): no allocation of device %u begins there", pointer,
-                           device->index);
+        return fail_unknown(device, pointer, error);
     }
     code = OPENCL_CALL(device, clReleaseMemObject)(range.memory);
     if (!range.is_foreign) {

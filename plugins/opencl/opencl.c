@@ -25,6 +25,7 @@ const struct vendor_backend vendor_backend = {
     .count = opencl_count,
     .probes_in_child = 1, /* PoCL runs threads, and a child forked afterwards hangs */
     .describe = opencl_describe,
+    .evidence = opencl_evidence,
     .backend_info = opencl_backend_info,
 
     .identify = opencl_identify,

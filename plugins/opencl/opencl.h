@@ -150,6 +150,7 @@ DS_ACCEL_INLINE struct opencl_device *opencl_of(ds_accel_plugin_device_t *device
 /* Refers to a function of the runtime: OPENCL_CALL(device, clFlush)(queue) */
 #define OPENCL_CALL(device, symbol) (opencl_of(device)->runtime->cl.symbol)
 
+void opencl_evidence(void *opened, char *text, size_t text_size);
 int32_t opencl_backend_info(ds_accel_plugin_instance_t *instance,
                             struct ds_accel_backend_info *info, struct ds_accel_error *error);
 int32_t opencl_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,

@@ -35,25 +35,18 @@ int32_t xpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **
                      (unsigned long long)size_bytes, device->index);
 }
 
-/* The caller (the frame) has waited until the device has finished using the memory. */
-int32_t xpu_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error)
+/*
+ * Frees device or managed memory; size_bytes is the size that was requested. The caller (the frame)
+ * has waited until the device has finished using the memory.
+ */
+int32_t xpu_free(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
+                 struct ds_accel_error *error)
 {
     struct xpu_state *state = xpu_state(device);
-    void *base = NULL;
-    size_t size = 0;
-    ze_result result =
-        state->runtime->ze.zeMemGetAddressRange(state->context, pointer, &base, &size);
+    ze_result result = state->runtime->ze.zeMemFree(state->context, pointer);
 
-    if (result != ZE_SUCCESS) {
-        return XPU_CHECK(device, result, error, "zeMemGetAddressRange(%p)", pointer);
-    }
-    result = state->runtime->ze.zeMemFree(state->context, pointer);
     if (result == ZE_SUCCESS) {
-        unsigned long long used = atomic_load(&state->used_bytes);
-
-        while (!atomic_compare_exchange_weak(&state->used_bytes, &used,
-                                             used > size ? used - size : 0)) {
-        }
+        atomic_fetch_sub(&state->used_bytes, size_bytes);
     }
     return XPU_CHECK(device, result, error, "zeMemFree(%p)", pointer);
 }
@@ -88,15 +81,17 @@ int32_t xpu_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
 int32_t xpu_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                           struct ds_accel_error *error)
 {
-    const struct xpu_state *state = xpu_state(device);
+    struct xpu_state *state = xpu_state(device);
     const struct ze_device_memory_desc desc = {.tag = ZE_TAG_DEVICE_MEMORY};
     const struct ze_host_memory_desc host_desc = {.tag = ZE_TAG_HOST_MEMORY};
+    ze_result result = state->runtime->ze.zeMemAllocShared(state->context, &desc, &host_desc,
+                                                           size_bytes, ALIGN_BYTES,
+                                                           state->unit->handle, pointer_out);
 
-    return XPU_CHECK(device,
-                     state->runtime->ze.zeMemAllocShared(state->context, &desc, &host_desc,
-                                                         size_bytes, ALIGN_BYTES,
-                                                         state->unit->handle, pointer_out),
-                     error, "zeMemAllocShared(%llu bytes, device %u)",
+    if (result == ZE_SUCCESS) {
+        atomic_fetch_add(&state->used_bytes, size_bytes);
+    }
+    return XPU_CHECK(device, result, error, "zeMemAllocShared(%llu bytes, device %u)",
                      (unsigned long long)size_bytes, device->index);
 }
 
@@ -111,7 +106,8 @@ int32_t xpu_host_device_pointer(ds_accel_plugin_device_t *device, void *host_poi
 
 /*
  * Core Level Zero does not report free memory. Without Sysman, free memory is the total less the
- * memory that xpu_alloc() allocated on this open device.
+ * device and managed memory that was allocated on this open device. Managed memory counts in full,
+ * because all of it may be on the device.
  */
 int32_t xpu_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, uint64_t *total_out,
                         struct ds_accel_error *error)

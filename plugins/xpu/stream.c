@@ -8,7 +8,9 @@
  * is queued.
  *
  * A list must not be destroyed while it has work. A stream that is destroyed with work in flight
- * remains in the device's list of streams; a later call that finds the work finished frees it.
+ * remains in the device's list of streams; a later call that finds the work finished frees it. The
+ * list of a wrapped stream belongs to the program, which may destroy it once the wrapper is
+ * destroyed: xpu_native_unwrap() therefore waits for the work, and no later call uses the list.
  *
  * Level Zero has host functions since 1.17, but does not run them if the stream fails. A thread of
  * the stream therefore runs its tasks; the first task starts the thread:
@@ -177,6 +179,7 @@ static void free_stream(struct xpu_stream *stream)
         stream->state->runtime->ze.zeCommandListDestroy(stream->list);
     }
     xpu_mark_put(stream->state, stream->tail);
+    pthread_cond_destroy(&stream->waited);
     pthread_cond_destroy(&stream->task_cond);
     pthread_mutex_destroy(&stream->task_lock);
     pthread_mutex_destroy(&stream->lock);
@@ -228,7 +231,9 @@ void xpu_streams_reap(struct xpu_state *state, uint32_t all)
     while ((stream = take_destroyed(state)) != NULL) {
         ze_result result = ZE_SUCCESS;
 
-        wait(&device, stream, all ? UINT64_MAX : 0, &result, &ignored);
+        if (!stream->is_wrapped) {
+            wait(&device, stream, all ? UINT64_MAX : 0, &result, &ignored);
+        }
         if (result == ZE_NOT_READY) {
             stream->next = busy;
             busy = stream;
@@ -254,6 +259,7 @@ static struct xpu_stream *make_stream(struct xpu_state *state, ze_list_t list, u
     pthread_mutex_init(&stream->lock, NULL);
     pthread_mutex_init(&stream->task_lock, NULL);
     pthread_cond_init(&stream->task_cond, NULL);
+    pthread_cond_init(&stream->waited, NULL);
     return stream;
 }
 
@@ -368,6 +374,27 @@ static uint32_t captures(struct xpu_stream *stream)
     return is_capturing;
 }
 
+/* Returns false if the stream was unwrapped: its work is done, and its list must not be used. */
+static uint32_t begin_wait(struct xpu_stream *stream)
+{
+    uint32_t may_wait;
+
+    pthread_mutex_lock(&stream->state->lock);
+    may_wait = !(stream->is_wrapped && stream->is_destroyed);
+    stream->waits += may_wait;
+    pthread_mutex_unlock(&stream->state->lock);
+    return may_wait;
+}
+
+static void end_wait(struct xpu_stream *stream)
+{
+    pthread_mutex_lock(&stream->state->lock);
+    if (--stream->waits == 0) {
+        pthread_cond_signal(&stream->waited);
+    }
+    pthread_mutex_unlock(&stream->state->lock);
+}
+
 int32_t xpu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     struct xpu_state *state = xpu_state(device);
@@ -392,8 +419,11 @@ int32_t xpu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel
         capacity = count + 16;
     }
     for (uint32_t i = 0; i < count && status == DS_ACCEL_OK; i++) {
-        if (!captures(streams[i])) {
-            status = xpu_stream_synchronize(device, streams[i], error);
+        if (begin_wait(streams[i])) {
+            if (!captures(streams[i])) {
+                status = xpu_stream_synchronize(device, streams[i], error);
+            }
+            end_wait(streams[i]);
         }
     }
     unpin_streams(state, streams, count);
@@ -711,18 +741,24 @@ int32_t xpu_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_
 }
 
 /*
- * If the stream has run host tasks, waits for the list's work, because a task that is still queued
- * needs the stream's thread. Otherwise does not wait: the program owns the list, and waits for its
- * work before it destroys the list.
+ * Waits for the list's work, and then until no thread in xpu_device_synchronize() uses the list,
+ * because the program may destroy the list once this function has returned.
  */
 void xpu_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
     struct xpu_stream *stream = native;
+    struct xpu_state *state = stream->state;
 
     (void)kind;
-    if (stream->has_thread) {
-        xpu_stream_synchronize(device, stream, &ignored);
+    xpu_stream_synchronize(device, stream, &ignored);
+    pthread_mutex_lock(&state->lock);
+    stream->is_destroyed = 1;
+    stream->pins++; /* keeps the stream while this thread waits for the others */
+    while (stream->waits > 0) {
+        pthread_cond_wait(&stream->waited, &state->lock);
     }
-    xpu_stream_destroy(device, stream);
+    stream->pins--;
+    pthread_mutex_unlock(&state->lock);
+    xpu_streams_reap(state, 0);
 }

@@ -56,7 +56,6 @@ static const struct vendor_symbol SYMBOLS[] = {
     CORE(zeMemAllocHost),
     CORE(zeMemAllocShared),
     CORE(zeMemFree),
-    CORE(zeMemGetAddressRange),
     CORE(zeMemGetIpcHandle),
     LATER(zeMemPutIpcHandle, "Level Zero 1.6"),
     CORE(zeMemOpenIpcHandle),
@@ -381,7 +380,7 @@ const struct vendor_backend vendor_backend = {
     .event_elapsed_ms = xpu_event_elapsed_ms,
     .times_are_unsigned = 1,
     .alloc = xpu_alloc,
-    .free = xpu_free,
+    .free_sized = xpu_free,
     .alloc_pinned = xpu_alloc_pinned,
     .free_pinned = xpu_free_pinned,
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE | DS_ACCEL_PINNED_MAPPED |

@@ -125,7 +125,7 @@ struct xpu_state {
     uint64_t tick_bits;
     double tick_ns;
     uint64_t total_bytes;
-    /* Allocated by xpu_alloc() on this device; used if Sysman does not report free memory */
+    /* Device and managed memory that was requested; used if Sysman does not report free memory */
     atomic_ullong used_bytes;
     atomic_uint next_queue;
     atomic_uint capture_count;
@@ -153,8 +153,13 @@ struct xpu_stream {
     uint32_t is_wrapped;
     /* Destroyed, but not freed until its work is done; guarded by state->lock */
     uint32_t is_destroyed;
-    /* Number of threads in xpu_device_synchronize() that use the stream; guarded by state->lock */
-    uint32_t pins;
+    /*
+     * Numbers of threads in xpu_device_synchronize() that keep a pointer to the stream, and of
+     * threads there that wait for its list now. The last of these signals waited. Guarded by
+     * state->lock
+     */
+    uint32_t pins, waits;
+    pthread_cond_t waited;
     pthread_mutex_t lock; /* held while commands are appended to the list */
     /*
      * The capture is broken: the stream was waited for, or waited for an event of another capture
@@ -294,7 +299,8 @@ int32_t xpu_graph_launch(ds_accel_plugin_device_t *device, void *exec, void *nat
 /* memory.c */
 int32_t xpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                   struct ds_accel_error *error);
-int32_t xpu_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error);
+int32_t xpu_free(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
+                 struct ds_accel_error *error);
 int32_t xpu_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                          void **pointer_out, struct ds_accel_error *error);
 int32_t xpu_free_pinned(ds_accel_plugin_device_t *device, void *pointer,

@@ -345,8 +345,6 @@ struct ze_api {
                                   const struct ze_host_memory_desc *host_desc, size_t size,
                                   size_t alignment, ze_device_t device, void **pointer);
     ze_result (*zeMemFree)(ze_context_t context, void *pointer);
-    ze_result (*zeMemGetAddressRange)(ze_context_t context, const void *pointer, void **base,
-                                      size_t *size);
     ze_result (*zeMemGetIpcHandle)(ze_context_t context, const void *pointer,
                                    struct ze_ipc_handle *handle);
     ze_result (*zeMemPutIpcHandle)(ze_context_t context, struct ze_ipc_handle handle);

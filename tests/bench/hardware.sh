@@ -25,7 +25,10 @@ section() {
     "$program" detect || true
     exit 1
 }
-driver=$(sed -n '1s/.*Module *//p' /proc/driver/nvidia/version 2>/dev/null | cut -d ' ' -f 1)
+# The first word of the first line that looks like a version: NVIDIA's open kernel module has other
+# words before its version than the closed one.
+driver=$(sed q "${DS_ACCEL_ROOT:-}/proc/driver/nvidia/version" 2>/dev/null | tr -s ' \t' '\n' |
+    grep -Ex '[0-9]+(\.[0-9]+)+' | sed q)
 echo "## $name, $(date -u +%F)${driver:+, driver $driver}"
 printf '\n%s, Linux %s, %s processors, ds-accel %s.\n' "$(uname -m)" "$(uname -r)" "$(nproc)" \
     "$("$program" --version | head -n 1 | sed 's/^ds-accel //')"

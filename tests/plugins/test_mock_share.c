@@ -9,6 +9,7 @@
 #include "table.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -254,6 +255,33 @@ Test(plugin_mock_share, what_is_no_handle_is_refused)
     memset(bytes + 8, 0x7f, 4); /* an invalid process id */
     EXPECT_FAIL(table->ipc_memory_open(handle, bytes, sizeof(bytes), 0, &opened, &error),
                 DS_ACCEL_ERR_NOT_FOUND, "has ended");
+    EXPECT_OK(table->mem_free(handle, pointer, &error));
+    close_mock();
+}
+
+Test(plugin_mock_share, another_file_under_the_number_of_a_handle_is_not_found)
+{
+    unsigned char bytes[HANDLE_BYTES];
+    void *opened = NULL;
+    char *pointer;
+    int other;
+    int32_t number;
+
+    open_mock();
+    pointer = allocate(100);
+    ASSERT_OK(table->ipc_memory_export(handle, pointer, bytes, sizeof(bytes), &error));
+    memcpy(&number, bytes + 12, sizeof(number));
+    EXPECT_OK(table->ipc_memory_unexport(handle, bytes, sizeof(bytes), &error));
+    other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    cr_assert_geq(other, 0);
+    cr_assert(other == number || dup2(other, number) == number);
+    errno = EACCES; /* an earlier failure, not of this call */
+    EXPECT_FAIL(table->ipc_memory_open(handle, bytes, sizeof(bytes), 0, &opened, &error),
+                DS_ACCEL_ERR_NOT_FOUND, "shares this no more");
+    close(number);
+    if (other != number) {
+        close(other);
+    }
     EXPECT_OK(table->mem_free(handle, pointer, &error));
     close_mock();
 }

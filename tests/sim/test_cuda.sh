@@ -161,7 +161,7 @@ fi
     refused "the library, no device" "$dir/two" "unavailable no_device" \
         "$build/sim/lib/libcuda.so.1 is present, no device: cuInit(0): CUDA_ERROR_NO_DEVICE (100), although /dev/nvidiactl is there" \
         $with_sim
-    is "devices" "available : libcuda.so.1, driver 580.65.6, 2 devices" \
+    is "devices" "available : libcuda.so.1, driver 580.65.06, 2 devices" \
         "$(verdict "$dir/two" $on_two)"
     refused "hidden" "$dir/two" "unavailable hidden" \
         'CUDA_VISIBLE_DEVICES="" hides every device' $on_two CUDA_VISIBLE_DEVICES=
@@ -174,19 +174,19 @@ fi
         $with_sim CUDA_VISIBLE_DEVICES=0,1
     refused "a service of MPS that takes nobody" "$dir/two" "unavailable device_busy" \
         'the MPS service accepts no more clients now: cuInit(0): CUDA_ERROR_MPS_MAX_CLIENTS_REACHED (808)' $on_two SIM_FAIL=cuInit:1=808
-    is "an option: the library" "available : $build/sim/lib/libcuda.so.1, driver 580.65.6, 2 devices" \
+    is "an option: the library" "available : $build/sim/lib/libcuda.so.1, driver 580.65.06, 2 devices" \
         "$(verdict "$dir/two" env SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$build/sim/lib" \
             DS_ACCEL_CUDA_LIBRARY="$build/sim/lib/libcuda.so.1")"
     refused "an option that is not valid" "$dir/two" "error bad_option" \
         'option presence: expected on or off, not "perhaps"' $on_two DS_ACCEL_CUDA_PRESENCE=perhaps
-    is "presence off asks the library unseen" "available : libcuda.so.1, driver 580.65.6, 2 devices" \
+    is "presence off asks the library unseen" "available : libcuda.so.1, driver 580.65.06, 2 devices" \
         "$(verdict "$dir/none" $on_two DS_ACCEL_CUDA_PRESENCE=off)"
     # Windows' GPUs under WSL 2, and the GPU of a Tegra, have one node, and no device on a bus.
     for node in dxg nvmap; do
         mkdir -p "$dir/$node/dev"
         : >"$dir/$node/dev/$node"
         is "/dev/$node stands for the driver's nodes" \
-            "available : libcuda.so.1, driver 580.65.6, 2 devices" "$(verdict "$dir/$node" $on_two)"
+            "available : libcuda.so.1, driver 580.65.06, 2 devices" "$(verdict "$dir/$node" $on_two)"
     done
     rm "$dir/dxg/dev/dxg"
     has "without it" "$(verdict "$dir/dxg" $on_two)" "unavailable no_device: no PCI device 10de:03 and"

@@ -118,6 +118,17 @@ for vendor in cuda rocm npu mlu; do
     is "$vendor: tasks of a lost device" "0 " "$code $out"
 done
 
+# The frame copies on a stream of its own. A stream whose copy failed is not used again: the second
+# copy creates the third stream, after the default stream and that of the first copy.
+machine=$here/machines/xpu.json
+plugin=$build/lib/ds-accel/ds_accel_xpu.so
+SIM_FAIL=zeCommandListHostSynchronize:1=0x7ffffffe,zeCommandListCreateImmediate:3=0x78000001 \
+    drive "$machine" copied
+has "a copy fails" "$out" "failed mem_copy: -4 2147483646 ZE_RESULT_ERROR_UNKNOWN: zeCommandListHostSynchronize("
+has "a copy fails: the next one has another stream" "$out" \
+    "failed mem_copy: -6 2013265921 ZE_RESULT_ERROR_UNINITIALIZED: zeCommandListCreateImmediate("
+is "a copy fails: nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
+
 # -- the probing process --
 
 machine=$here/machines/cuda.json
@@ -125,7 +136,7 @@ plugin=$build/lib/ds-accel/ds_accel_cuda.so
 export SIM_LATENCY_US=cuInit=20000
 drive "$machine" probe
 is "signals of the program do not end it" \
-    "0 state 1 reason 0 libcuda.so.1, driver 580.65.6, 2 devices" "$code $out"
+    "0 state 1 reason 0 libcuda.so.1, driver 580.65.06, 2 devices" "$code $out"
 unset SIM_LATENCY_US
 driven env LD_LIBRARY_PATH="$build/sim/lib" SIM_MACHINE=/nonexistent.json DS_ACCEL_CUDA_PRESENCE=off \
     "$drive" "$plugin" probe
@@ -141,6 +152,15 @@ END
 driven env DS_ACCEL_CUDA_PRESENCE=off DS_ACCEL_CUDA_LIBRARY="$dir/libexits.so" "$drive" "$plugin" probe
 is "a library that exits" \
     "0 state 3 reason 11 the vendor's library terminated the probing process, exit code 7" "$code $out"
+# A status that a backend sets in the probing process is the status of probe.
+vendor=npu
+drops_status() {
+    ! "$sim" "$here/machines/npu.json" "$drive" "$wrong" probe | grep -Fx 'failed probe: -2 0 -: no room'
+}
+wrong "a status of the probing process" 's/^    npu_dcmi_open(runtime);/\
+    vendor_problem_set(problem, DS_ACCEL_REASON_NONE, "no room");\
+    problem->status = DS_ACCEL_ERR_NO_MEMORY;\
+    return -1;/' npu.c drops_status
 for vendor in cuda rocm xpu npu hpu mlu sdaa; do
     plugin=$build/lib/ds-accel/ds_accel_$vendor.so
     drive "$here/machines/$vendor.json" again

@@ -85,6 +85,9 @@ for platform in "" portable "Computing Lang"; do
     run env DS_ACCELERATOR=opencl DS_ACCEL_OPENCL_PLATFORM="$platform" "$program" detect
     is "PoCL with platform \"$platform\"" "0 opencl" "$code $out"
 done
+# The verdict has the driver's version as its vendor writes it, not the numbers alone.
+run "$program" explain opencl
+has "PoCL's own version" "$out" "+debian, 1 device"
 run "$program" detect
 case $out in
 opencl) fail "by demand only" "$out" ;;

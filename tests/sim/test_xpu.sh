@@ -255,6 +255,12 @@ variant deaf 'v["sysman"] = 0'
 drive "$dir/deaf.json" facts 0
 has "without Sysman nothing is known" "$out" "device 0 valid 0x0 "
 has "without Sysman: why" "$out" "Sysman is not there"
+# Then the plugin itself counts the memory that it allocated.
+drive "$dir/deaf.json" used
+is "without Sysman: used memory" "0 device memory: 3001 bytes are used
+with managed memory: 1051577 bytes are used
+without managed memory: 3001 bytes are used
+nothing: 0 bytes are used" "$code $out"
 # A loader of 1.8 has Sysman only with a variable, and then accepts the handles of core devices.
 driven "$dir/on_old" xpu "$drive" "$plugin" facts 0
 has "a loader of 1.8: no sensors" "$out" "device 0 valid 0x0 "
@@ -388,6 +394,13 @@ wrong "an event that is signalled twice" \
     wrong_suite
 wrong "an event that is reset while a list waits for it" 's/if (!is_reached(state, passed))/if (0)/' mark.c \
     wrong_marks
+
+# ---- wrapped lists -------------------------------------------------------------------------------
+
+# The simulator aborts where a list is used after the program destroyed it.
+drive xpu unwrapped
+is "a list that is destroyed after its wrapper" "0 " "$code $out"
+
 # ---- memory between processes, and mapped memory -------------------------------------------------
 
 # Handles of the newest driver contain their process; the descriptor in older handles belongs to the

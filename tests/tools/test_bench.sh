@@ -341,4 +341,23 @@ terminal --interrupt env DS_ACCEL_MOCK_COPY_LATENCY_NS=3000000000 \
     "$program" bench mock --only fill --size 4K
 is "Ctrl-C while it waits" "-2 b''" "$code $out"
 
+# ---- the section for docs/hardware.md ------------------------------------------------------------
+
+# The heading has the version of NVIDIA's driver, whatever stands before it. The program is a stub.
+mkdir -p "$dir/stub/bin" "$dir/nvidia/proc/driver/nvidia"
+printf '#!/bin/sh\necho "ds-accel 9.9"\n' >"$dir/stub/bin/ds-accel"
+chmod +x "$dir/stub/bin/ds-accel"
+heading() {
+    printf '%s\nGCC version:  gcc version 14.2.1\n' "$1" >"$dir/nvidia/proc/driver/nvidia/version"
+    run env DS_ACCEL_ROOT="$dir/nvidia" "$source/tests/bench/hardware.sh" "$dir/stub" mock
+    is "hardware.sh: $1: code" "0 " "$code $err"
+    is "hardware.sh: $1" "driver $2" "$(printf '%s\n' "$out" | sed -n '1s/.*, //p')"
+}
+heading "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 07:12:01 UTC 2025" 580.65.06
+heading "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (nixbld@)" \
+    580.159.04
+rm "$dir/nvidia/proc/driver/nvidia/version"
+run env DS_ACCEL_ROOT="$dir/nvidia" "$source/tests/bench/hardware.sh" "$dir/stub" mock
+is "hardware.sh without NVIDIA's driver" "0 ## mock, $(date -u +%F)" "$code $(printf '%s\n' "$out" | sed q)"
+
 finish

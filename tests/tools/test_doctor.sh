@@ -155,7 +155,7 @@ merely() {
 }
 merely
 # The variables of the mocks are unknown to the configuration, which causes three warnings.
-is "merely absent: all there is to say" "0 info     hardware           no hardware of xpu, npu, cuda here; -v shows more
+is "merely absent: all there is to say" "0 info     hardware  no hardware of xpu, npu, cuda here; -v shows more
 0 problems, 3 warnings" "$code $(printf '%s\n' "$out" | sed '/^warning  config /,+1d')"
 merely -v
 has "merely absent: -v" "$out" "info     plugin             npu: no_device: "

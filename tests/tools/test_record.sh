@@ -195,6 +195,25 @@ is "one of now goes before it" "0 cpu" "$code $out"
 run "$program" -q --machine "$dir/forced.json" env hpu --json
 is "variables are the machine's" "$live" "$out"
 
+# ---- doctor --------------------------------------------------------------------------------------
+
+# On the machine itself doctor runs more checks, for example of the libraries of plugins. Checks that
+# find no problem are not displayed, and must not change the columns of the displayed lines.
+cp "$mocks/ds_accel_xpu.so" "$plugins"
+export DS_ACCEL_XPU_AVAILABLE=false
+for machine in two-socket-hbm container-v2; do
+    run "$program" -q --root "$source/tests/machines/$machine" --plugin-dir "$plugins" doctor
+    live="$code $out"
+    has "$machine: doctor displays what is absent" "$live" "
+info     hardware  no hardware of xpu here"
+    run "$program" -q --root "$source/tests/machines/$machine" --plugin-dir "$plugins" \
+        report --record "$dir/doctor.json"
+    run "$program" -q --machine "$dir/doctor.json" doctor
+    is "$machine: doctor on the recording" "$live" "$code $out"
+done
+unset DS_ACCEL_XPU_AVAILABLE
+rm "$plugins/ds_accel_xpu.so"
+
 # ---- recorded times, and recordings of recordings ------------------------------------------------
 
 run "$program" -q --machine "$dir/deference.json" explain --json

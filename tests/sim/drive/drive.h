@@ -121,6 +121,8 @@ void drive_work(struct run *run);
 void drive_pageable(struct run *run);
 
 void drive_memory(struct run *run);
+void drive_used(struct run *run);
+void drive_copied(struct run *run);
 void drive_share(struct run *run);
 void drive_pages(struct run *run);
 void drive_captured(struct run *run);
@@ -135,6 +137,7 @@ void drive_released(struct run *run);
 
 void drive_waited(struct run *run);
 void drive_gone(struct run *run);
+void drive_unwrapped(struct run *run);
 void drive_imports(struct run *run);
 void drive_exchanged(struct run *run);
 void drive_peer(struct run *run);

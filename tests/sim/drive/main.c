@@ -53,6 +53,8 @@ static const struct scenario scenarios[] = {
      "copies in flight from and to memory that nobody pinned, at the same addresses"},
     /* memory.c */
     {"memory", "", drive_memory, 0, "exhaust the memory of device 0, and go on"},
+    {"used", "", drive_used, 0, "device and managed memory, and how much of it is used"},
+    {"copied", "", drive_copied, 0, "two copies that are complete on return"},
     {"share", "", drive_share, 0, "export memory and an event of device 0"},
     {"pages", "", drive_pages, 0, "export memory of an odd size, register memory of the caller"},
     {"captured", "", drive_captured, 0, "an event for other processes, recorded in a capture"},
@@ -69,6 +71,8 @@ static const struct scenario scenarios[] = {
     {"waited", "", drive_waited, 0,
      "streams come and go while another thread waits for the device"},
     {"gone", "", drive_gone, 0, "the device is waited for, of a stream that is gone"},
+    {"unwrapped", "", drive_unwrapped, 0,
+     "streams of another instance are wrapped, while another thread waits for the device"},
     {"imports", "", drive_imports, 1, "four threads open and close memory of another process"},
     {"exchanged", "", drive_exchanged, 1,
      "memory of another process is opened where memory of this one is exported, too"},

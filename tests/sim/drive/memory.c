@@ -32,6 +32,52 @@ void drive_memory(struct run *run)
     }
 }
 
+/* Prints how much memory is in use, by the device's total and free memory. */
+static void print_used(struct run *run, const char *when)
+{
+    struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
+
+    if (CALL(run, mem_info, run->device, &info) == DS_ACCEL_OK) {
+        printf("%s: %llu bytes are used\n", when,
+               (unsigned long long)(info.total_bytes - info.available_bytes));
+    }
+}
+
+/* Device and managed memory come and go, and both count as used. */
+void drive_used(struct run *run)
+{
+    void *memory = NULL;
+    void *managed = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0) {
+        return;
+    }
+    CALL(run, mem_alloc, run->device, 3001, 0, 0, &memory);
+    print_used(run, "device memory");
+    CALL(run, mem_alloc_managed, run->device, BYTES, 0, &managed);
+    print_used(run, "with managed memory");
+    RELEASE(run, mem_free, run->device, managed);
+    print_used(run, "without managed memory");
+    RELEASE(run, mem_free, run->device, memory);
+    print_used(run, "nothing");
+}
+
+/* Copies to the device twice; the first copy may fail. */
+void drive_copied(struct run *run)
+{
+    unsigned char bytes[64] = {1};
+    void *memory = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
+        CALL(run, mem_alloc, run->device, sizeof(bytes), 0, 0, &memory) == DS_ACCEL_OK) {
+        for (int i = 0; i < 2; i++) {
+            CALL(run, mem_copy, run->device, memory, bytes, sizeof(bytes),
+                 DS_ACCEL_COPY_HOST_TO_DEVICE);
+        }
+    }
+    RELEASE(run, mem_free, run->device, memory);
+}
+
 /*
  * Only whole pages can be shared: memory of an odd size is exported, or rejected before the runtime
  * is called; memory of the caller is registered, or rejected.

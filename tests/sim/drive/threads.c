@@ -109,6 +109,83 @@ void drive_gone(struct run *run)
     }
 }
 
+/* ---- wrapped streams ------------------------------------------------------------------------ */
+
+static void *wait_for_device(void *given)
+{
+    struct helper *helper = given;
+    struct run *run = &helper->run;
+
+    while (!atomic_load(helper->is_over)) {
+        CALL(run, device_synchronize, run->device, UINT64_MAX);
+    }
+    return NULL;
+}
+
+static void *raise_later(void *given)
+{
+    struct helper *helper = given;
+
+    usleep(2000);
+    atomic_store(helper->is_over, 1);
+    return NULL;
+}
+
+/*
+ * Wraps the stream of another instance while the stream has work, and destroys the wrapper and then
+ * the stream.
+ */
+static void wrap_once(struct run *run, ds_accel_plugin_device_t *owner)
+{
+    atomic_int flag = 0;
+    struct helper helper = {.is_over = &flag};
+    ds_accel_plugin_stream_t *stream = NULL;
+    void *wrapped = NULL;
+    uint64_t native = 0;
+    uint64_t offset = 0;
+
+    if (CALL(run, stream_create, owner, DS_ACCEL_STREAM_NON_BLOCKING, 0, &stream) < 0) {
+        return;
+    }
+    start_helper(&helper, run, raise_later);
+    if (CALL(run, stream_host_task, stream, wait_for_flag, &flag) == DS_ACCEL_OK &&
+        CALL(run, native_get, owner, DS_ACCEL_NATIVE_STREAM, stream, &native, &offset) ==
+            DS_ACCEL_OK &&
+        CALL(run, native_wrap, run->device, DS_ACCEL_NATIVE_STREAM, native, &wrapped) ==
+            DS_ACCEL_OK) {
+        run->table->stream_destroy(wrapped);
+    }
+    CALL(run, stream_synchronize, stream, UINT64_MAX);
+    run->table->stream_destroy(stream);
+    join_helper(&helper, run);
+}
+
+/* A destroyed wrapper does not use its stream any more, which no longer exists then. */
+void drive_unwrapped(struct run *run)
+{
+    atomic_int is_over = 0;
+    struct helper helper = {.is_over = &is_over};
+    ds_accel_plugin_instance_t *other = NULL;
+    ds_accel_plugin_device_t *owner = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, init, drive_host(run->table->name), &other) < 0) {
+        return;
+    }
+    if (CALL(run, device_open, other, 0, &owner) == DS_ACCEL_OK) {
+        wrap_once(run, owner);
+        CALL(run, device_synchronize, run->device, UINT64_MAX);
+        start_helper(&helper, run, wait_for_device);
+        for (int i = 0; i < 200; i++) {
+            wrap_once(run, owner);
+        }
+        atomic_store(&is_over, 1);
+        join_helper(&helper, run);
+    }
+    run->table->device_close(owner);
+    run->table->shutdown(other);
+}
+
 /* ---- memory of another process -------------------------------------------------------------- */
 
 static void *open_and_close(void *given)

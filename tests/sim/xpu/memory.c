@@ -280,28 +280,6 @@ SIM_EXPORT ze_result_t zeMemFree(struct context *context, void *ptr)
     return ZE_RESULT_SUCCESS;
 }
 
-SIM_EXPORT ze_result_t zeMemGetAddressRange(struct context *context, const void *ptr, void **base,
-                                            size_t *size);
-SIM_EXPORT ze_result_t zeMemGetAddressRange(struct context *context, const void *ptr, void **base,
-                                            size_t *size)
-{
-    struct sim_block block;
-
-    ENTER();
-    check_context(context, __func__);
-    NEED_POINTER(ptr);
-    if (!sim_find(ptr, &block)) {
-        return 0x78000021u; /* ADDRESS_NOT_FOUND */
-    }
-    if (base != NULL) {
-        *base = block.address;
-    }
-    if (size != NULL) {
-        *size = block.size_bytes;
-    }
-    return ZE_RESULT_SUCCESS;
-}
-
 SIM_EXPORT ze_result_t zeMemGetIpcHandle(struct context *context, const void *ptr,
                                          ze_ipc_mem_handle_t *handle);
 SIM_EXPORT ze_result_t zeMemGetIpcHandle(struct context *context, const void *ptr,
