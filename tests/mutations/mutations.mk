@@ -28,6 +28,10 @@ soak: deps-check  ## everything at full count, and the figures for notes: all th
 	    "$(MAKE) check-all FULL=1" "$(MAKE) lint" "$(MAKE) asan FULL=1" "$(MAKE) tsan FULL=1" "$(MAKE) valgrind FULL=1" \
 	    "$(MAKE) mutations" "$(MAKE) test-allocator MODEL_OPERATIONS=$(SOAK_OPERATIONS)" "$(MAKE) fuzz FUZZ_SECONDS=$(SOAK_FUZZ_SECONDS)"
 
+# The links to the headers of rooms are absolute: run.sh deletes those of a copied build directory,
+# which lead to the original headers, and makes the copy's own.
+.PHONY: mutant-rooms
+mutant-rooms: $(foreach room,$(ROOMS) $(TOOLS_ROOMS),$(STAGE)/rooms/$(room)/complete)
 # run.sh builds these targets for a test, so that it can then run the test alone.
 mutant-host: build $(TESTBED)/complete $(FIXTURES)
 mutant-unit: mutant-host $(UNIT)

@@ -170,6 +170,9 @@ prepare() {
         # The copies build without -Werror; that difference must not recompile everything.
         make_in "$1" build/obj/settings
         touch -r "$build/obj/settings" "$1/build/obj/settings"
+        # Otherwise the copy would compile with the headers of $source, which have no defect.
+        rm -rf "$1/build/stage/rooms"
+        make_in "$1" mutant-rooms
     fi
 }
 
