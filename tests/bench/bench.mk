@@ -55,6 +55,10 @@ $(BENCH_DIR)/beside_cuda: $(BUILD)/obj/$(BENCH_SOURCE)/beside_cuda.o $(LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -ldl $(SANFLAGS) $(LDFLAGS)
 
+$(BENCH_DIR)/captures: tests/sim/cuda/captures.c plugins/cuda/cuda_api.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -Wall -Wextra $(WERROR) -o $@ $< $(SANFLAGS) $(LDFLAGS) -lpthread -ldl
+
 # The placeholder has no symbols and no debugging information, as plugins are shipped: the benchmark
 # makes hundreds of copies. It has no device, so that detection probes all of them.
 $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/mock.h \
@@ -80,6 +84,6 @@ bench: build $(BENCH) $(BENCH_NEEDS) $(COMPARE) $(FIXTURE_DIR)/faults/probe_segv
 endif
 
 ACCELERATOR ?= cuda
-hardware: build $(BENCH_DIR)/beside_cuda  ## on a machine with an accelerator: what docs/hardware.md tells of it (ACCELERATOR=cuda)
+hardware: build $(BENCH_DIR)/beside_cuda $(BENCH_DIR)/captures $(SIM_DRIVE) $(THREADS)  ## on a machine with an accelerator: a section for docs/hardware.md (ACCELERATOR=cuda)
 	@tests/bench/hardware.sh $(abspath $(BUILD)) $(ACCELERATOR)
 .PHONY: hardware

@@ -343,10 +343,12 @@ is "Ctrl-C while it waits" "-2 b''" "$code $out"
 
 # ---- the section for docs/hardware.md ------------------------------------------------------------
 
-# The heading has the version of NVIDIA's driver, whatever stands before it. The program is a stub.
-mkdir -p "$dir/stub/bin" "$dir/nvidia/proc/driver/nvidia"
-printf '#!/bin/sh\necho "ds-accel 9.9"\n' >"$dir/stub/bin/ds-accel"
-chmod +x "$dir/stub/bin/ds-accel"
+# The heading has the version of NVIDIA's driver, whatever stands before it. The programs are stubs.
+mkdir -p "$dir/stub/bin" "$dir/stub/sim" "$dir/stub/tests" "$dir/nvidia/proc/driver/nvidia"
+for stub in bin/ds-accel sim/drive tests/threads; do
+    printf '#!/bin/sh\necho "ds-accel 9.9"\n' >"$dir/stub/$stub"
+    chmod +x "$dir/stub/$stub"
+done
 heading() {
     printf '%s\nGCC version:  gcc version 14.2.1\n' "$1" >"$dir/nvidia/proc/driver/nvidia/version"
     run env DS_ACCEL_ROOT="$dir/nvidia" "$source/tests/bench/hardware.sh" "$dir/stub" mock
@@ -356,6 +358,15 @@ heading() {
 heading "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 07:12:01 UTC 2025" 580.65.06
 heading "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (nixbld@)" \
     580.159.04
+cat >"$dir/stub/sim/drive" <<'END'
+#!/bin/sh
+echo "wrong: $2"
+exit 4
+END
+run env DS_ACCEL_ROOT="$dir/nvidia" "$source/tests/bench/hardware.sh" "$dir/stub" mock
+is "hardware.sh: a scenario that fails: code" "1 " "$code $err"
+has "hardware.sh: a scenario that fails" "$out" "    wrong: walk"
+printf '#!/bin/sh\necho "walk: 1 passed, 0 failed"\n' >"$dir/stub/sim/drive"
 rm "$dir/nvidia/proc/driver/nvidia/version"
 run env DS_ACCEL_ROOT="$dir/nvidia" "$source/tests/bench/hardware.sh" "$dir/stub" mock
 is "hardware.sh without NVIDIA's driver" "0 ## mock, $(date -u +%F)" "$code $(printf '%s\n' "$out" | sed q)"
