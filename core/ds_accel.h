@@ -303,14 +303,15 @@ DS_ACCEL_EXPORT int32_t ds_accel_config_check(const struct ds_accel_options *opt
                                               uint32_t format, char **text_out);
 
 /**
- * Validate these files instead of the files that a context would read. Options that packages
- * declare are read from the packages' files.
+ * Validate these files instead of the files that a context would read. The files of packages are
+ * read, too, because they declare options.
  *
  * @param[in]  paths     files, and directories whose .json files are validated
  * @param[in]  texts     texts[count], or NULL; an element that is not NULL is used as the contents
  *                       of the file, and the element of @p paths is only a name
  * @param[out] text_out  the verdict; written for ERR_CONFIG too
- * @return as ds_accel_config_check(); a file that cannot be read is a problem; ERR_INVALID
+ * @return as ds_accel_config_check(); a file that cannot be read is a problem; ERR_INVALID also if
+ *         an element of @p paths is NULL
  * @owner  caller; release with ds_accel_free_text()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_config_check_files(const struct ds_accel_options *options,

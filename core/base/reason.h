@@ -40,7 +40,8 @@ DS_ACCEL__PRIVATE bool ds_accel__reason_is_code(const char *code);
 DS_ACCEL__PRIVATE enum ds_accel__reason_id ds_accel__reason_of_verdict(uint32_t reason);
 /* True if the code is helper_*: the program ds-accel-probe failed, not the plugin. */
 bool ds_accel__reason_is_of_helper(enum ds_accel__reason_id id);
-/* True if the code is result_*: the result of the plugin's probe is invalid. */
+/* True if the code is result_*: the plugin closed, or wrote to, the descriptor that carries its
+ * result. */
 DS_ACCEL__PRIVATE bool ds_accel__reason_is_of_result(enum ds_accel__reason_id id);
 
 #endif

@@ -104,8 +104,10 @@ void ds_accel__cache_write_file(struct ds_accel__cache *cache, const char *name,
 
 /*
  * Functions of config_cache.c. take uses the stored merged configuration if it is valid for the
- * configuration files that were found; keep stores the merged configuration if the store can be
- * written and the files are complete and valid; forget removes the stored one. ERR_NO_MEMORY.
+ * configuration files that were found. keep stores the merged configuration if the store can be
+ * written, no problem was found, the files of op builders are not merged, and no file has changed
+ * since take or in the two seconds before it; it does nothing if the configuration is stored
+ * already. forget removes the stored one. take and keep return ERR_NO_MEMORY.
  */
 int32_t ds_accel__snapshot_take(ds_accel_t *context);
 int32_t ds_accel__snapshot_keep(ds_accel_t *context);

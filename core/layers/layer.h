@@ -396,8 +396,8 @@ void ds_accel__race_part(struct ds_accel__object *object);
 /* layer_rules.c: check the rules of layer validate that concern several calls. The caller holds no
  * lock. */
 void ds_accel__rules_check(struct ds_accel__call *call);
-/* Wrap the task of a stream_host_task that passed the checks, so that the task is marked while it
- * runs. */
+/* Wrap the task of a stream_host_task that passed the checks, so that calls that the task makes are
+ * recognized as calls from a host task. */
 void ds_accel__rules_wrap_task(struct ds_accel__call *call);
 void ds_accel__rules_drop_task(const struct ds_accel__call *call);
 void ds_accel__rules_stop(struct ds_accel__stack *stack);

@@ -404,8 +404,8 @@ int32_t ds_accel_dtype_parse(const char *name, uint32_t *dtype_out)
                            nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
 }
 
-/* Look up a fact such as "is_bf16_supported" of the accelerator, in which the operator's
- * configuration is already merged. 1: supported; 0: not supported; -1: not known. */
+/* Look up a fact of the accelerator, such as "is_bf16_supported". The operator's configuration is
+ * already merged into the facts. 1: supported; 0: not supported; -1: not known. */
 static int supports(const struct ds_accel__known *known, const char *key)
 {
     const json_t *value = json_object_get(known->tree, key);

@@ -54,8 +54,8 @@ enum ds_accel__oom_advice {
 };
 
 enum ds_accel__oom_advice ds_accel__oom_advise(const struct ds_accel__oom_facts *facts);
-/* Write one line with all facts, and the advice or how much memory is missing. Allocates no
- * memory. */
+/* Write one line with the facts, and the advice; without advice, how much memory is missing, or
+ * that enough is free, but in pieces. Allocates no memory. */
 void ds_accel__oom_describe(const struct ds_accel__oom_facts *facts, char *text, size_t text_size);
 
 #endif

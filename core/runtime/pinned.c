@@ -186,7 +186,7 @@ static int32_t allocate(struct ds_accel__pinned *pool, uint64_t size_bytes, uint
     return DS_ACCEL_OK;
 }
 
-/* Take a block from the pool; false: the pool has none. */
+/* Take a block that fits from the pool; false: the pool has none. */
 static bool reuse(struct ds_accel__pinned *pool, uint64_t size_bytes, uint64_t align_bytes,
                   uint32_t flags, struct grant *grant)
 {

@@ -168,7 +168,8 @@ int vendor_devices_create(ds_accel_plugin_instance_t *instance);
  * program left open. */
 void vendor_devices_stop(ds_accel_plugin_instance_t *instance);
 void vendor_devices_destroy(ds_accel_plugin_instance_t *instance);
-/* "/dev/dri/renderD128" of a PCI device, if the pattern has such a node; "" otherwise. */
+/* Write the path of the PCI device's node in /dev/dri or /dev/accel that the pattern names, such as
+ * "/dev/dri/renderD128"; "" if there is none. */
 VENDOR_IF_LINKED void vendor_pci_node(const struct ds_accel_host *host,
                                       const struct vendor_pattern *pattern, const char *pci_address,
                                       char *path, size_t path_size);

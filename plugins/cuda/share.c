@@ -100,6 +100,26 @@ int32_t cuda_ipc_memory_export(ds_accel_plugin_device_t *device, void *base, uin
     return DS_ACCEL_OK;
 }
 
+/*
+ * The driver counts how often a handle is open. But while one thread opens or closes a handle, the
+ * driver may refuse it to another thread as mapped already (seen once in 4000 times, with four
+ * threads): the second thread tries again.
+ */
+#define OPEN_ATTEMPTS 50
+#define OPEN_PAUSE_US 100
+
+static cu_result_t open_handle(const struct cuda_api *api, cu_ipc_handle_t handle,
+                               cu_pointer_t *base_out)
+{
+    cu_result_t code = api->cuIpcOpenMemHandle_v2(base_out, handle, CU_IPC_LAZY_PEER);
+
+    for (int i = 1; code == CU_ALREADY_MAPPED && i < OPEN_ATTEMPTS; i++) {
+        usleep(OPEN_PAUSE_US);
+        code = api->cuIpcOpenMemHandle_v2(base_out, handle, CU_IPC_LAZY_PEER);
+    }
+    return code;
+}
+
 int32_t cuda_ipc_memory_open(ds_accel_plugin_device_t *device, const void *handle,
                              uint64_t size_bytes, void **base_out, struct ds_accel_error *error)
 {
@@ -112,7 +132,7 @@ int32_t cuda_ipc_memory_open(ds_accel_plugin_device_t *device, const void *handl
         return status;
     }
     memcpy(&given, handle, sizeof(given));
-    CUDA_TRY(device, api->cuIpcOpenMemHandle_v2(&base, given, CU_IPC_LAZY_PEER), error,
+    CUDA_TRY(device, open_handle(api, given, &base), error,
              "cuIpcOpenMemHandle(%llu bytes, device %u)", (unsigned long long)size_bytes,
              device->index);
     *base_out = (void *)(uintptr_t)base;

@@ -77,8 +77,8 @@ struct amdsmi_api {
     int (*amdsmi_get_processor_handles)(void *socket, uint32_t *count, void **processors);
     /*
      * Fields of the 64-bit address, from the lowest bit: function 3 bits, device 5, bus 8, domain
-     * 48. The order is not verified on a device; if it is wrong, no device matches, and all values
-     * come from sysfs.
+     * 48. The order is not verified on a device; if it is wrong, no device matches: telemetry comes
+     * from sysfs alone, and amd_smi reports no links.
      */
     int (*amdsmi_get_gpu_device_bdf)(void *processor, uint64_t *address);
     int (*amdsmi_get_gpu_activity)(void *processor, struct amdsmi_activity *activity);

@@ -97,7 +97,7 @@ struct xpu_mark {
     uint32_t references;
     uint32_t is_timed;
     uint32_t is_armed;    /* a command that signals the mark was queued */
-    uint32_t is_captured; /* used in a graph: signalled at each launch, never reset */
+    uint32_t is_captured; /* a graph signals or waits for it: never reset by the host */
 };
 
 #define XPU_POOL_EVENTS 64u

@@ -31,7 +31,7 @@ scenarios() {
         timeout 60 "$build/sim/drive" "$build/lib/ds-accel/ds_accel_$name.so" "$scenario" \
             >"$build/scenario.txt" 2>&1 || failed=1
         tail -n 1 "$build/scenario.txt"
-        grep -E '^(failed|wrong|untold)' "$build/scenario.txt" || true
+        grep -E "^(failed|wrong|untold)" "$build/scenario.txt" || true
     done
     rm -f "$build/scenario.txt"
     return "$failed"

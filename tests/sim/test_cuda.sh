@@ -251,6 +251,14 @@ is "captures that begin while a thread waits for the device" "0 " "$code $out$er
 driven "$sim" cuda timeout 60 "$drive" "$plugin" ended
 is "a capture that another thread tries to end goes on" "0 " "$code $out$err"
 
+# -- a handle that another thread opens at the same time --
+
+driven env SIM_FAIL="cuIpcOpenMemHandle_v2:1=208,cuIpcOpenMemHandle_v2:2=208,cuIpcOpenMemHandle_v2:9=208" \
+    "$sim" cuda timeout 60 "$drive" "$plugin" imports
+is "an open that collides is repeated" "0 " "$code $out$err"
+driven env SIM_FAIL="cuIpcOpenMemHandle_v2:*=208" "$sim" cuda timeout 60 "$drive" "$plugin" exchanged
+has "an open that always collides fails" "$out" "CUDA_ERROR_ALREADY_MAPPED (208)"
+
 # -- memory that the program allocated from the driver --
 
 run "$CC" -std=c11 -Wall -Wextra -Werror ${SAN:+"-fsanitize=$SAN"} -o "$dir/foreign" \

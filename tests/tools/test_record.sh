@@ -363,6 +363,13 @@ two-gpus.json|-a hpu detect|4|no_plugin
 two-gpus.json|info cuda|0|device 1: Mock Device
 two-gpus.json|topo cuda|0|below the same PCIe switch
 two-gpus.json|explain xpu|0|reason deferred
+h200.json|detect|0|cuda
+h200.json|info cuda|0|device 0: NVIDIA H200, 139.3 GiB of 139.8 GiB available
+h200.json|explain cuda|0|1 device: libcuda.so.1, driver 580.159.04, 1 device
+h200.json|explain opencl|0|reason demand_only
+h200.json|topo cuda|0|below the same PCIe host bridge
+h200.json|doctor|0|0 problems, 0 warnings
+h200.json|-a rocm detect|4|no_device
 suspended-gpu.json|detect|0|cpu
 suspended-gpu.json|explain cuda|0|reason asleep
 suspended-gpu.json|-a cuda detect|4|not_recorded

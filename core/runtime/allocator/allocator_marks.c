@@ -260,8 +260,8 @@ int32_t ds_accel__waits_wait(struct ds_accel__arena *arena, struct ds_accel__wai
     return status;
 }
 
-/* Whether busy contains an earlier mark of the same stream: a query found that mark not reached, so
- * the later mark is not reached either. */
+/* Whether busy contains this mark or an earlier one of the same stream: a query found that mark not
+ * reached, so this mark is not reached either. */
 static bool is_behind(const struct ds_accel__busy *busy, const struct ds_accel__mark *mark)
 {
     for (uint32_t i = 0; i < busy->count; i++) {

@@ -795,8 +795,9 @@ static uint64_t forget_pages(struct ds_accel__block *block, uint64_t wanted_byte
     return size;
 }
 
-/* Unmap pages of one free block in a growable segment, at most wanted_bytes rounded up. Returns
- * their size; 0: there are no such pages, or memory ran out. The caller holds grow_lock. */
+/* Unmap pages of one free block in a growable segment, at most wanted_bytes rounded up to whole
+ * pages. Returns their size; 0: there are no such pages, or host memory ran out. The caller holds
+ * grow_lock. */
 static uint64_t shrink_one(struct ds_accel__allocator *allocator, uint64_t wanted_bytes)
 {
     struct ds_accel__segment *segment = NULL;
