@@ -79,9 +79,9 @@ static int means(const ds_accel_plugin_device_t *device, int code, enum cuda_sha
 /* ---- calls during a capture ----------------------------------------------------------------- */
 
 /*
- * Allocating, freeing or registering memory, and querying or waiting for an event, breaks a
- * global-mode capture of any thread. The verbs relax this thread's capture mode during such calls,
- * as PyTorch's allocators do.
+ * Allocating, freeing or registering memory, and querying or waiting for an event or a stream,
+ * breaks a global-mode capture of any thread. The verbs relax this thread's capture mode during
+ * such calls, as PyTorch's allocators do.
  */
 int cuda_shaped_relax(const struct cuda_shaped *shaped)
 {
@@ -325,16 +325,20 @@ void cuda_shaped_stream_destroy(ds_accel_plugin_device_t *device, void *native)
 int32_t cuda_shaped_stream_synchronize(ds_accel_plugin_device_t *device, void *native,
                                        struct ds_accel_error *error)
 {
+    int mode = cuda_shaped_relax(shaped_of(device));
     int code = CALL(device, stream_synchronize(native));
 
+    cuda_shaped_restore(shaped_of(device), mode);
     return CHECK(device, code, error, stream_synchronize, "(%p)", native);
 }
 
 int32_t cuda_shaped_stream_query(ds_accel_plugin_device_t *device, void *native,
                                  struct ds_accel_error *error)
 {
+    int mode = cuda_shaped_relax(shaped_of(device));
     int code = CALL(device, stream_query(native));
 
+    cuda_shaped_restore(shaped_of(device), mode);
     return means(device, code, CUDA_SHAPED_NOT_READY)
                ? DS_ACCEL_NOT_READY
                : CHECK(device, code, error, stream_query, "(%p)", native);

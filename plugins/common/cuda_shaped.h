@@ -209,11 +209,12 @@ void cuda_shaped_restore(const struct cuda_shaped *shaped, int mode);
     .host_unregister = cuda_shaped_host_unregister, \
     .host_device_pointer = cuda_shaped_host_device_pointer
 #define CUDA_SHAPED_PEER_VERBS \
-    .copy_peer_async = cuda_shaped_copy_peer_async, \
+    .copy_peer_async = cuda_shaped_copy_peer_async, CUDA_SHAPED_ACCESS_VERBS
+#define CUDA_SHAPED_ACCESS_VERBS \
     .peer_can_access = cuda_shaped_peer_can_access, .peer_enable = cuda_shaped_peer_enable, \
     .peer_disable = cuda_shaped_peer_disable
 #define CUDA_SHAPED_GRAPH_VERBS \
-    .capture_end = cuda_shaped_capture_end, .graph_destroy = cuda_shaped_graph_destroy, \
+    .graph_destroy = cuda_shaped_graph_destroy, \
     .graph_instantiate = cuda_shaped_graph_instantiate, \
     .graph_exec_destroy = cuda_shaped_graph_exec_destroy, .graph_launch = cuda_shaped_graph_launch
 

@@ -75,6 +75,7 @@ struct ds_accel_plugin_event {
     uint32_t is_wrapped;
     pthread_mutex_t lock;    /* not used by the frame: it accesses the members below atomically */
     uint32_t recorded;       /* VENDOR_EVENT_* of vendor_frame.h */
+    uint64_t era;            /* vendor_capture_era() when it was recorded in a capture */
     uint64_t sequence;       /* number of its latest record in this process; 0: never recorded */
     const void *recorded_on; /* the stream of that record; only compared: the stream may have been
                                 destroyed */
@@ -193,11 +194,13 @@ struct vendor_backend {
     uint32_t memory_handle_bytes; /* size of the vendor's IPC handle; 0: it has none. The frame adds
                                      the pointer's offset in the allocation */
     uint32_t event_handle_bytes;
-    uint32_t allocation_align_bytes; /* alignment that alloc() guarantees; the frame makes larger
+    uint32_t allocation_align_bytes;  /* alignment that alloc() guarantees; the frame makes larger
                                         ones */
-    uint32_t captures_no_ipc_events; /* a capture can neither record nor wait for INTERPROCESS
+    uint32_t captures_no_ipc_events;  /* a capture can neither record nor wait for INTERPROCESS
                                         events */
-    uint32_t captures_no_launches;   /* no graph can be launched on a stream that captures */
+    uint32_t captures_no_outer_waits; /* a capture ignores waits for events from outside it: the
+                                         frame rejects them */
+    uint32_t captures_no_launches;    /* no graph can be launched on a stream that captures */
     uint32_t captures_end_by_thread; /* if another thread than the one that began a capture ends it,
                                         the capture is lost, unless its mode is relaxed */
     uint32_t times_are_unsigned;     /* if start was reached after end, event_elapsed_ms() returns a

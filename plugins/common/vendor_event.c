@@ -141,6 +141,7 @@ static int32_t vendor_event_record(ds_accel_plugin_event_t *event, ds_accel_plug
                 vendor_backend.event_record(stream->device, event->native, stream->native, error));
     if (status == DS_ACCEL_OK) {
         __atomic_store_n(&event->recorded_on, stream, __ATOMIC_RELAXED);
+        __atomic_store_n(&event->era, vendor_capture_era(), __ATOMIC_RELAXED);
         __atomic_store_n(&event->sequence, atomic_fetch_add(&record_count, 1) + 1,
                          __ATOMIC_RELEASE);
         __atomic_store_n(&event->recorded,

@@ -423,6 +423,8 @@ int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, uint32_t mode, const 
 /* The number of streams that capture now, counted over all instances of this process. No capture
  * begins while the lock is held. */
 unsigned vendor_capture_count(void);
+/* Returns a number that changes when a capture begins while this process has no other one. */
+uint64_t vendor_capture_era(void);
 void vendor_captures_lock(void);
 void vendor_captures_unlock(void);
 struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream);

@@ -567,6 +567,41 @@ static int32_t vendor_stream_query(ds_accel_plugin_stream_t *stream, struct ds_a
     return status;
 }
 
+/* If the stream captures: check that the capture can contain a wait for the event. A wrapped event is
+   not known to be from outside the capture. */
+static int32_t check_capturable(ds_accel_plugin_stream_t *stream,
+                                const ds_accel_plugin_event_t *event, uint32_t state,
+                                const char *slot, struct ds_accel_error *error)
+{
+    int is_outer = vendor_backend.captures_no_outer_waits && state == VENDOR_EVENT_RECORDED &&
+                   !event->is_wrapped;
+    uint32_t is_capturing = 0;
+    int32_t status;
+
+    if (!is_outer && vendor_check_captured(event, slot, error) == DS_ACCEL_OK) {
+        return DS_ACCEL_OK;
+    }
+    status = vendor_stream_is_capturing(stream, &is_capturing, error);
+    if (status < 0 || !is_capturing) {
+        return status;
+    }
+    status = vendor_check_captured(event, slot, error);
+    if (status == DS_ACCEL_OK) {
+        status = plugin_fail(error, DS_ACCEL_ERR_STATE,
+                             "%s: the stream captures, and the event was recorded outside the "
+                             "capture",
+                             slot);
+    }
+    return status;
+}
+
+/* Did all captures end since the event was recorded in one? */
+static int is_outlived(const ds_accel_plugin_event_t *event)
+{
+    return vendor_backend.captures_no_outer_waits &&
+           __atomic_load_n(&event->era, __ATOMIC_RELAXED) != vendor_capture_era();
+}
+
 /*
  * Make the stream wait for the event. An event that was never recorded counts as reached, and the
  * runtime is not called, unless only the runtime knows whether the event was recorded: a wrapped or
@@ -588,7 +623,7 @@ int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin
         return DS_ACCEL_OK;
     }
     if (state == VENDOR_EVENT_CAPTURED &&
-        atomic_load(&stream->device->instance->capture_count) == 0) {
+        (atomic_load(&stream->device->instance->capture_count) == 0 || is_outlived(event))) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "%s: the event was recorded in a capture, and not again since", slot);
     }
@@ -598,13 +633,9 @@ int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin
                            "can't be drawn",
                            slot);
     }
-    if (vendor_check_captured(event, slot, error) < 0) { /* a capture would reject the event */
-        uint32_t is_capturing = 0;
-
-        status = vendor_stream_is_capturing(stream, &is_capturing, error);
-        if (status < 0 || is_capturing) {
-            return status < 0 ? status : vendor_check_captured(event, slot, error);
-        }
+    status = check_capturable(stream, event, state, slot, error);
+    if (status < 0) {
+        return status;
     }
     VENDOR_WORK(
         stream->device, error, status,

@@ -130,12 +130,18 @@ int vendor_keep_is_empty(struct vendor_keep *keep)
 }
 
 static atomic_uint capture_count;
+static atomic_ullong capture_era;
 
 static pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER; /* held while a capture begins */
 
 unsigned vendor_capture_count(void)
 {
     return atomic_load_explicit(&capture_count, memory_order_relaxed);
+}
+
+uint64_t vendor_capture_era(void)
+{
+    return atomic_load_explicit(&capture_era, memory_order_relaxed);
 }
 
 void vendor_captures_lock(void)
@@ -167,7 +173,9 @@ int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, uint32_t mode, const 
     pthread_mutex_unlock(&frame->task_lock);
     state->capture = keep;
     atomic_fetch_add(&stream->device->instance->capture_count, 1);
-    atomic_fetch_add(&capture_count, 1);
+    if (atomic_fetch_add(&capture_count, 1) == 0) {
+        atomic_fetch_add(&capture_era, 1);
+    }
     return DS_ACCEL_OK;
 }
 

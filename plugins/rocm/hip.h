@@ -98,6 +98,8 @@ enum {
     HIP_NOT_SUPPORTED = 801,
     /* hipErrorStreamCaptureUnsupported up to hipErrorStreamCaptureWrongThread */
     HIP_CAPTURE_FIRST = 900,
+    HIP_CAPTURE_INVALIDATED = 901,
+    HIP_CAPTURE_UNJOINED = 904,
     HIP_CAPTURE_LAST = 908,
     HIP_GRAPH_EXEC_UPDATE_FAILURE = 910,
     HIP_UNKNOWN = 999,

@@ -48,6 +48,28 @@ int32_t rocm_fill_async(ds_accel_plugin_device_t *device, void *native_stream, v
                       pattern_bytes * 8, destination, pattern, (unsigned long long)count);
 }
 
+/* In a capture hipMemcpyPeerAsync() copies at once, and the graph does not contain the copy;
+ * hipMemcpyAsync() is captured. */
+int32_t rocm_copy_peer_async(ds_accel_plugin_device_t *device, void *native_stream,
+                             ds_accel_plugin_device_t *destination_device, void *destination,
+                             ds_accel_plugin_device_t *source_device, const void *source,
+                             uint64_t size_bytes, struct ds_accel_error *error)
+{
+    uint32_t capturing = 0;
+    int32_t status = native_stream == NULL
+                         ? DS_ACCEL_OK
+                         : cuda_shaped_capture_status(device, native_stream, &capturing, error);
+
+    if (status < 0) {
+        return status;
+    }
+    return capturing != 0
+               ? cuda_shaped_copy_async(device, native_stream, destination, source, size_bytes,
+                                        DS_ACCEL_COPY_DEVICE_TO_DEVICE, error)
+               : cuda_shaped_copy_peer_async(device, native_stream, destination_device, destination,
+                                             source_device, source, size_bytes, error);
+}
+
 /* -- the device's memory pool -- */
 
 static int32_t check_pools(ds_accel_plugin_device_t *device, const char *call,

@@ -470,6 +470,12 @@ const struct vendor_backend vendor_backend = {
     .memory_handle_bytes = sizeof(struct hip_ipc_memory),
     .event_handle_bytes = sizeof(struct cuda_shaped_ipc),
     .allocation_align_bytes = 256,
+    /* The runtime rejects none of these three: a launch runs at once, a wait for an event from
+     * outside takes place at once, and an interprocess event is neither recorded nor waited for
+     * when the graph runs. */
+    .captures_no_launches = 1,
+    .captures_no_outer_waits = 1,
+    .captures_no_ipc_events = 1,
     .device_wait_breaks_captures = 1,
     .frees_wait = 1,
     .probes_in_child = 1,
@@ -482,8 +488,10 @@ const struct vendor_backend vendor_backend = {
     .device_open = rocm_device_open,
     CUDA_SHAPED_VERBS,
     CUDA_SHAPED_HOST_VERBS,
-    CUDA_SHAPED_PEER_VERBS,
+    CUDA_SHAPED_ACCESS_VERBS,
+    .copy_peer_async = rocm_copy_peer_async,
     CUDA_SHAPED_GRAPH_VERBS,
+    .capture_end = rocm_capture_end,
     .stream_create = rocm_stream_create,
     .stream_default = rocm_stream_default,
     .stream_priority_range = rocm_stream_priority_range,

@@ -75,6 +75,8 @@ int32_t rocm_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *le
 int32_t rocm_stream_host_task(ds_accel_plugin_device_t *device, void *native,
                               void (*call)(void *argument), void *argument,
                               struct ds_accel_error *error);
+int32_t rocm_capture_end(ds_accel_plugin_device_t *device, void *native_stream, void **native_out,
+                         struct ds_accel_error *error);
 int32_t rocm_graph_exec_update(ds_accel_plugin_device_t *device, void *exec, void *native,
                                uint32_t *result_out, struct ds_accel_error *error);
 int32_t rocm_graph_node_count(ds_accel_plugin_device_t *device, void *native, uint64_t *count_out,
@@ -87,6 +89,10 @@ int32_t rocm_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes
 int32_t rocm_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                         uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
                         struct ds_accel_error *error);
+int32_t rocm_copy_peer_async(ds_accel_plugin_device_t *device, void *native_stream,
+                             ds_accel_plugin_device_t *destination_device, void *destination,
+                             ds_accel_plugin_device_t *source_device, const void *source,
+                             uint64_t size_bytes, struct ds_accel_error *error);
 int32_t rocm_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                   struct ds_accel_error *error);
 int32_t rocm_alloc_async(ds_accel_plugin_device_t *device, void *native_stream, uint64_t size_bytes,

@@ -67,6 +67,42 @@ int32_t rocm_stream_host_task(ds_accel_plugin_device_t *device, void *native,
 /* -- graphs -- */
 
 /*
+ * When a capture ends that was broken, or that left a stream unjoined, some releases (6.3; later ones
+ * only after an unjoined stream) leave the stream in that capture: work on the stream fails, and its
+ * capture cannot be ended again. A capture that begins and ends at once resets the stream; it cannot
+ * begin on a stream that counts as capturing, so a query breaks that capture first.
+ */
+static void reset_stream(ds_accel_plugin_device_t *device, void *native_stream)
+{
+    const struct cuda_shaped_api *api = &ROCM_OF(device)->shaped.api;
+    void *graph = NULL;
+    int capturing = 0;
+
+    if (api->capture_status(native_stream, &capturing) == 0 && capturing != 0) {
+        (void)api->stream_query(native_stream);
+        if (api->capture_begin(native_stream, CUDA_SHAPED_CAPTURE_RELAXED) == 0 &&
+            api->capture_end(native_stream, &graph) == 0) {
+            (void)api->graph_destroy(graph);
+        }
+        (void)api->last_error();
+    }
+}
+
+int32_t rocm_capture_end(ds_accel_plugin_device_t *device, void *native_stream, void **native_out,
+                         struct ds_accel_error *error)
+{
+    hip_error_t code =
+        cuda_shaped_code(&ROCM_OF(device)->shaped,
+                         ROCM_OF(device)->shaped.api.capture_end(native_stream, native_out));
+
+    if (code == HIP_CAPTURE_INVALIDATED || code == HIP_CAPTURE_UNJOINED) {
+        reset_stream(device, native_stream);
+    }
+    return vendor_check(device->instance, device, code, error, "hipStreamEndCapture(%p)",
+                        native_stream);
+}
+
+/*
  * If the new graph has a different structure, the runtime returns an error code and describes the
  * difference in a result argument. This function then succeeds and reports the difference in
  * *result_out.

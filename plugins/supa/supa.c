@@ -640,6 +640,7 @@ const struct vendor_backend vendor_backend = {
     .fill_async = cuda_shaped_fill_async,
     .fill_widths = 1,
     .capture_begin = supa_capture_begin,
+    .capture_end = cuda_shaped_capture_end,
     .capture_status = supa_capture_status,
     .dtype_support = supa_dtype_support,
     .telemetry = supa_telemetry,

@@ -91,6 +91,10 @@ but "$dir/graphs-xpu.2" "the other one" "DS_ACCEL_OK 1" >"$dir/graphs-xpu.3"
 awk '/^and then its end/ && !seen++ { sub(/ERR_STATE/, "OK") } { print }' "$dir/graphs-xpu.3" \
     >"$dir/graphs-xpu"
 
+# On rocm, HIP would ignore these two waits: the plugin refuses them, and the captures go on.
+awk '/^and then its end/ && seen++ < 2 { sub(/ERR_STATE/, "OK") } { print }' "$dir/graphs" \
+    >"$dir/graphs-rocm"
+
 # alike NAME "TABLE..." COMMAND...: checks that the program prints the lines of the tables.
 alike() {
     name=$1
@@ -110,12 +114,13 @@ compile alike
 alike mock "streams ranges graphs" env DS_ACCELERATOR=mock
 alike cpu "streams no-ranges graphs" env DS_ACCELERATOR=cpu
 alike "cpu with queues" "streams no-ranges graphs" env DS_ACCELERATOR=cpu DS_ACCEL_CPU_ASYNC=true
-for backend in cuda rocm npu mlu; do
+for backend in cuda npu mlu; do
     alike "$backend" "streams ranges graphs" \
         "$source/tests/sim/ds-accel-sim" "$backend" env DS_ACCELERATOR="$backend"
 done
 alike supa "streams ranges graphs" \
     "$source/tests/sim/ds-accel-sim" supa env DS_ACCELERATOR=supa DS_ACCEL_SUPA_NUMBERING=cuda
+alike rocm "streams ranges graphs-rocm" "$source/tests/sim/ds-accel-sim" rocm env DS_ACCELERATOR=rocm
 alike xpu "streams ranges graphs-xpu" "$source/tests/sim/ds-accel-sim" xpu env DS_ACCELERATOR=xpu
 alike sdaa "streams ranges" "$source/tests/sim/ds-accel-sim" sdaa env DS_ACCELERATOR=sdaa
 alike hpu "streams no-ranges" "$source/tests/sim/ds-accel-sim" hpu env DS_ACCELERATOR=hpu

@@ -343,6 +343,14 @@ for copy in 1 2 3; do
 done
 drive rocm capturing
 is "memory of the host beside a strict capture" "0 captured" "$code $out"
+drive rocm ended
+is "a capture that another thread tries to end goes on" "0 " "$code $out"
+drive rocm peered
+is "a copy to another device, captured" "0 " "$code $out"
+drive rocm captured
+has "an event for other processes in a capture" "$out" "failed event_record: -3 0 -: event_record: "
+has "a wait for one in a capture" "$out" "failed stream_wait_event: -3 0 -: stream_wait_event: "
+is "neither breaks the capture" "" "$(printf '%s\n' "$out" | grep 'capture_end' || true)"
 every_call work 'Destroy|hipGetDevice|hipSetDevice|EndCapture' ' 1053 hipErrorRuntimeOther: '
 every_call vmem 'Destroy|hipGetDevice|hipSetDevice|hipMemRelease' ' 1053 hipErrorRuntimeOther: '
 

@@ -136,13 +136,25 @@ static void call_beside(struct run *run, ds_accel_plugin_graph_t *const *graphs)
     }
 }
 
-/* A launch into the capture becomes part of it, or is refused; the capture goes on in any case. */
+/*
+ * A launch into the capture becomes part of it, or is refused; it does not run now, and the capture
+ * goes on in any case. The graph fills run->second.
+ */
 static void launch_into(struct run *run, ds_accel_plugin_graph_exec_t *exec)
 {
-    int32_t status = ASK(run, graph_launch, exec, run->one);
+    const unsigned char byte = 0x77;
+    int32_t status;
 
+    CALL(run, mem_fill_async, run->two, run->second, &byte, 1, BYTES);
+    CALL(run, stream_synchronize, run->two, UINT64_MAX);
+    status = ASK(run, graph_launch, exec, run->one);
     drive_want(run, status == DS_ACCEL_OK || status == DS_ACCEL_ERR_STATE,
                "a launch into a capture");
+    CALL(run, device_synchronize, run->device, UINT64_MAX);
+    CALL(run, mem_copy_async, run->two, run->pinned, run->second, BYTES,
+         DS_ACCEL_COPY_DEVICE_TO_HOST);
+    CALL(run, stream_synchronize, run->two, UINT64_MAX);
+    drive_want(run, run->pinned[0] == byte, "a launch into a capture does not run");
 }
 
 static void capture_beside(struct run *run, uint32_t mode, ds_accel_plugin_graph_t *const *graphs)

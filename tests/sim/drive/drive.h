@@ -141,6 +141,7 @@ void drive_unwrapped(struct run *run);
 void drive_imports(struct run *run);
 void drive_exchanged(struct run *run);
 void drive_peer(struct run *run);
+void drive_peered(struct run *run);
 void drive_lost(struct run *run);
 void drive_ended(struct run *run);
 void drive_joined(struct run *run);

@@ -77,6 +77,7 @@ static const struct scenario scenarios[] = {
     {"exchanged", "", drive_exchanged, 1,
      "memory of another process is opened where memory of this one is exported, too"},
     {"peer", "", drive_peer, 0, "memory that is freed while it is copied to another device"},
+    {"peered", "", drive_peered, 0, "a captured copy to another device"},
     {"lost", "", drive_lost, 0, "a host task behind a copy that loses the device (SIM_LOSE)"},
     {"ended", "", drive_ended, 0, "a capture that another thread tries to end"},
     {"joined", "", drive_joined, 0, "the device is asked while two streams are in a capture"},

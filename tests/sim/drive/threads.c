@@ -410,6 +410,55 @@ void drive_peer(struct run *run)
     free(bytes);
 }
 
+/* Captures a copy to another device, and launches the graph. */
+static void copy_captured(struct run *run, ds_accel_plugin_device_t *peer, unsigned char *bytes,
+                          void *copied)
+{
+    if (CALL(run, mem_copy, run->device, run->first, bytes, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE) <
+            0 ||
+        CALL(run, mem_copy, peer, copied, bytes + BYTES, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE) < 0 ||
+        CALL(run, graph_capture_begin, run->one, DS_ACCEL_CAPTURE_THREAD_LOCAL) < 0) {
+        return;
+    }
+    CALL(run, mem_copy_peer_async, run->one, peer, copied, run->device, run->first, BYTES);
+    if (CALL(run, graph_capture_end, run->one, &run->graph) < 0) {
+        return;
+    }
+    CALL(run, mem_copy, peer, bytes + BYTES, copied, BYTES, DS_ACCEL_COPY_DEVICE_TO_HOST);
+    drive_want(run, bytes[BYTES + 1] == 0, "a captured copy does not run in the capture");
+    if (CALL(run, graph_instantiate, run->graph, 0, &run->exec) == DS_ACCEL_OK &&
+        CALL(run, graph_launch, run->exec, run->one) == DS_ACCEL_OK &&
+        CALL(run, stream_synchronize, run->one, UINT64_MAX) == DS_ACCEL_OK) {
+        CALL(run, mem_copy, peer, bytes + BYTES, copied, BYTES, DS_ACCEL_COPY_DEVICE_TO_HOST);
+        drive_want(run, memcmp(bytes, bytes + BYTES, BYTES) == 0, "what the graph copied");
+    }
+    DROP(run, graph_exec_destroy, run->exec);
+    DROP(run, graph_destroy, run->graph);
+}
+
+void drive_peered(struct run *run)
+{
+    ds_accel_plugin_device_t *peer = NULL;
+    void *copied = NULL;
+    unsigned char *bytes = calloc(2, BYTES);
+
+    if (bytes == NULL) {
+        abort();
+    }
+    drive_pattern(bytes, BYTES, 1);
+    if (drive_make(run) == DS_ACCEL_OK &&
+        CALL(run, device_open, run->instance, 1, &peer) == DS_ACCEL_OK &&
+        CALL(run, mem_alloc, peer, BYTES, 0, 0, &copied) == DS_ACCEL_OK) {
+        copy_captured(run, peer, bytes, copied);
+        RELEASE(run, mem_free, peer, copied);
+    }
+    run->graph = NULL;
+    run->exec = NULL;
+    drive_unmake(run);
+    run->table->device_close(peer);
+    free(bytes);
+}
+
 /* ---- lost devices, captures ----------------------------------------------------------------- */
 
 static void note_status(void *user_data, int32_t status)

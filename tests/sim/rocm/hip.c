@@ -41,6 +41,7 @@ typedef enum {
     hipErrorNotSupported = 801,
     hipErrorStreamCaptureUnsupported = 900,
     hipErrorStreamCaptureInvalidated = 901,
+    hipErrorStreamCaptureUnjoined = 904,
     hipErrorStreamCaptureImplicit = 906,
     hipErrorCapturedEvent = 907,
     hipErrorStreamCaptureWrongThread = 908,
@@ -213,7 +214,9 @@ const struct rt_vendor rt_vendor = {
     .capture_implicit = hipErrorStreamCaptureImplicit,
     .captured_event = hipErrorCapturedEvent,
     .capture_wrong_thread = hipErrorStreamCaptureWrongThread,
+    .capture_unjoined = hipErrorStreamCaptureUnjoined,
     .update_failure = hipErrorGraphExecUpdateFailure,
+    .is_hip = true,
 };
 
 __attribute__((constructor)) static void load(void)
@@ -485,6 +488,7 @@ HIP(const char *) hipGetErrorName(hipError_t hip_error)
         {hipErrorNotSupported, "hipErrorNotSupported"},
         {hipErrorStreamCaptureUnsupported, "hipErrorStreamCaptureUnsupported"},
         {hipErrorStreamCaptureInvalidated, "hipErrorStreamCaptureInvalidated"},
+        {hipErrorStreamCaptureUnjoined, "hipErrorStreamCaptureUnjoined"},
         {hipErrorStreamCaptureImplicit, "hipErrorStreamCaptureImplicit"},
         {hipErrorCapturedEvent, "hipErrorCapturedEvent"},
         {hipErrorStreamCaptureWrongThread, "hipErrorStreamCaptureWrongThread"},
@@ -781,7 +785,6 @@ HIP(hipError_t) hipEventDestroy(hipEvent_t event)
 HIP(hipError_t) hipEventSynchronize(hipEvent_t event)
 {
     RT_ENTER();
-    RT_UNSAFE();
     return RT_RESULT(rt_event_synchronize(event));
 }
 
@@ -794,7 +797,6 @@ HIP(hipError_t) hipEventElapsedTime(float *ms, hipEvent_t start, hipEvent_t stop
 HIP(hipError_t) hipEventQuery(hipEvent_t event)
 {
     RT_ENTER();
-    RT_UNSAFE();
     return RT_RESULT(rt_event_query(event));
 }
 

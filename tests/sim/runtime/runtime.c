@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #define DEVICES_MAX 64
+#define STUCK_MAX 64
 
 static struct {
     pthread_once_t once;
@@ -220,18 +221,28 @@ static int forbid(void)
     if (thread_mode == 2 || !sim_capture_is_strict()) {
         return 0;
     }
-    sim_capture_forbid(rt_current());
+    for (uint32_t i = 0; i < state.count; i++) {
+        if (rt_vendor.is_hip || state.physical[i] == rt_current()) {
+            sim_capture_forbid(state.physical[i]);
+        }
+    }
     return rt_vendor.capture_unsupported;
 }
 
-int rt_unsafe(void)
+/* HIP's device wait breaks every capture of the process: of any mode, thread and device. */
+static int break_all(void)
 {
-    return rt_result(forbid());
+    bool is_any = false;
+
+    for (uint32_t i = 0; i < state.count; i++) {
+        is_any = sim_capture_break_all(state.physical[i]) || is_any;
+    }
+    return is_any ? rt_vendor.capture_unsupported : 0;
 }
 
 int rt_device_synchronize(void)
 {
-    int code = forbid();
+    int code = rt_vendor.is_hip ? break_all() : forbid();
 
     if (code != 0) {
         return code;
@@ -309,8 +320,53 @@ static bool is_implicit(const void *stream)
     return stream == NULL && sim_capture_is_blocking(rt_current());
 }
 
+/* ---- HIP: streams whose capture is over, but failed ------------------------------------------ */
+
+/* Such a stream counts as capturing until another capture of it ends well: work on it fails. */
+enum stuck {
+    STUCK_NOT,
+    STUCK_ACTIVE,
+    STUCK_BROKEN
+};
+static struct {
+    const void *stream;
+    enum stuck stuck;
+} stuck[STUCK_MAX]; /* guarded by state.lock */
+
+static enum stuck stuck_of(const void *stream)
+{
+    enum stuck found = STUCK_NOT;
+
+    pthread_mutex_lock(&state.lock);
+    for (int i = 0; i < STUCK_MAX; i++) {
+        found = stuck[i].stream == stream && stuck[i].stuck != STUCK_NOT ? stuck[i].stuck : found;
+    }
+    pthread_mutex_unlock(&state.lock);
+    return found;
+}
+
+static void set_stuck(const void *stream, enum stuck value)
+{
+    int place = -1;
+
+    pthread_mutex_lock(&state.lock);
+    for (int i = 0; i < STUCK_MAX; i++) {
+        if (stuck[i].stream == stream || (place < 0 && stuck[i].stuck == STUCK_NOT)) {
+            place = i;
+        }
+    }
+    if (place >= 0) {
+        stuck[place].stream = stream;
+        stuck[place].stuck = value;
+    }
+    pthread_mutex_unlock(&state.lock);
+}
+
 static int check_implicit(const void *stream)
 {
+    if (rt_vendor.is_hip) { /* the default stream is checked by hipStreamIsCapturing() alone */
+        return stuck_of(stream) == STUCK_NOT ? 0 : rt_vendor.capture_invalidated;
+    }
     if (!is_implicit(stream)) {
         return 0;
     }
@@ -349,6 +405,10 @@ int rt_stream_create(void **stream_out, bool is_non_blocking, int priority)
 int rt_stream_destroy(void *stream, bool waits)
 {
     sim_handle_remove(stream, "stream", "StreamDestroy");
+    if (rt_vendor.is_hip) {
+        sim_capture_part(stream);
+        set_stuck(stream, STUCK_NOT);
+    }
     if (waits) {
         (void)sim_stream_synchronize(stream, UINT64_MAX);
     }
@@ -356,10 +416,31 @@ int rt_stream_destroy(void *stream, bool waits)
     return 0;
 }
 
+/* Checks that a stream may be queried or waited for. In HIP this is an unsafe call, and it breaks the
+ * capture that the stream is in; the default stream is not checked. */
+static int check_wait(const void *handle, struct sim_stream *stream)
+{
+    if (!rt_vendor.is_hip) {
+        return check_implicit(handle);
+    }
+    if (handle == NULL) {
+        return 0;
+    }
+    if (stuck_of(handle) != STUCK_NOT) {
+        set_stuck(handle, STUCK_BROKEN);
+        return rt_vendor.capture_unsupported;
+    }
+    if (sim_capture_status(stream) != SIM_CAPTURE_NONE) {
+        sim_capture_break(stream);
+        return rt_vendor.capture_unsupported;
+    }
+    return forbid();
+}
+
 int rt_stream_query(void *handle)
 {
     struct sim_stream *stream = stream_of(handle, "StreamQuery");
-    int code = check_implicit(handle);
+    int code = check_wait(handle, stream);
 
     return code != 0 ? code : outcome(stream, sim_stream_query(stream));
 }
@@ -367,7 +448,7 @@ int rt_stream_query(void *handle)
 int rt_stream_synchronize(void *handle)
 {
     struct sim_stream *stream = stream_of(handle, "StreamSynchronize");
-    int code = check_implicit(handle);
+    int code = check_wait(handle, stream);
 
     if (code == 0 && sim_capture_status(stream) != SIM_CAPTURE_NONE) {
         sim_capture_break(stream);
@@ -376,12 +457,28 @@ int rt_stream_synchronize(void *handle)
     return code != 0 ? code : outcome(stream, sim_stream_synchronize(stream, UINT64_MAX));
 }
 
+/*
+ * HIP waits at once for an event from outside the capture: the capture goes on without the wait. An
+ * event of an ended capture counts as reached.
+ */
+static bool ignores(struct sim_stream *stream, struct sim_event *event)
+{
+    return sim_event_is_captured(event) ? !sim_event_is_in_a_capture(event)
+                                        : sim_capture_status(stream) != SIM_CAPTURE_NONE;
+}
+
 int rt_stream_wait_event(void *handle, void *event)
 {
     struct sim_stream *stream = stream_of(handle, "StreamWaitEvent");
     int code = check_implicit(handle);
 
     sim_handle_check(event, "event", "StreamWaitEvent");
+    if (rt_vendor.is_hip && handle == NULL && sim_event_is_in_a_capture(event)) {
+        return rt_vendor.invalid_handle;
+    }
+    if (rt_vendor.is_hip && ignores(stream, event)) {
+        return 0;
+    }
     return code != 0 ? code : outcome(stream, sim_stream_wait_event(stream, event));
 }
 
@@ -435,18 +532,37 @@ static int event_outcome(int result)
     return result == 0 ? 0 : result > 0 ? rt_vendor.not_ready : rt_vendor.lost;
 }
 
+/* In HIP the query of an event of a capture breaks the capture in every mode; any other is an unsafe
+ * call. After its capture ended, the event counts as never recorded. */
+static int check_query(struct sim_event *event)
+{
+    if (!rt_vendor.is_hip) {
+        return sim_event_is_captured(event) ? rt_vendor.captured_event : 0;
+    }
+    return sim_event_break_capture(event) ? rt_vendor.captured_event : forbid();
+}
+
+static int query(struct sim_event *event, uint64_t timeout_ns)
+{
+    int code = check_query(event);
+
+    if (code != 0 || sim_event_is_captured(event)) {
+        return code;
+    }
+    return event_outcome(timeout_ns == 0 ? sim_event_query(event)
+                                         : sim_event_synchronize(event, timeout_ns));
+}
+
 int rt_event_query(void *event)
 {
     sim_handle_check(event, "event", "EventQuery");
-    return sim_event_is_captured(event) ? rt_vendor.captured_event
-                                        : event_outcome(sim_event_query(event));
+    return query(event, 0);
 }
 
 int rt_event_synchronize(void *event)
 {
     sim_handle_check(event, "event", "EventSynchronize");
-    return sim_event_is_captured(event) ? rt_vendor.captured_event
-                                        : event_outcome(sim_event_synchronize(event, UINT64_MAX));
+    return query(event, UINT64_MAX);
 }
 
 int rt_event_elapsed(float *milliseconds_out, void *start, void *end)
@@ -459,8 +575,10 @@ int rt_event_elapsed(float *milliseconds_out, void *start, void *end)
         !sim_event_is_recorded(start) || !sim_event_is_recorded(end)) {
         return rt_vendor.invalid_handle;
     }
-    code = rt_event_query(start);
-    code = code == 0 ? rt_event_query(end) : code;
+    code = sim_event_is_captured(start) || sim_event_is_captured(end)
+               ? rt_vendor.captured_event
+               : event_outcome(sim_event_query(start));
+    code = code == 0 ? event_outcome(sim_event_query(end)) : code;
     if (code == 0) {
         *milliseconds_out =
             (float)((double)((int64_t)sim_event_time_ns(end) - (int64_t)sim_event_time_ns(start)) /
@@ -566,6 +684,11 @@ int rt_host_free(void *pointer)
 
 int rt_host_register(void *pointer, size_t size_bytes, uint32_t flags)
 {
+    int code = rt_vendor.is_hip ? forbid() : 0;
+
+    if (code != 0) {
+        return code;
+    }
     if (pointer == NULL || size_bytes == 0) {
         return rt_vendor.invalid_value;
     }
@@ -575,6 +698,11 @@ int rt_host_register(void *pointer, size_t size_bytes, uint32_t flags)
 
 int rt_host_unregister(void *pointer)
 {
+    int code = rt_vendor.is_hip ? forbid() : 0;
+
+    if (code != 0) {
+        return code;
+    }
     return sim_unregister(pointer) ? 0 : rt_vendor.not_registered;
 }
 
@@ -635,6 +763,7 @@ int rt_copy_peer(void *destination, int destination_device, const void *source, 
 {
     const struct sim_device *to = rt_device(destination_device);
     const struct sim_device *from = rt_device(source_device);
+    struct sim_stream *captured = stream_of(stream, "MemcpyPeerAsync");
     struct sim_block block;
 
     if (to == NULL || from == NULL) {
@@ -643,6 +772,9 @@ int rt_copy_peer(void *destination, int destination_device, const void *source, 
     if (!sim_find(destination, &block) || block.physical != to->physical ||
         !sim_find(source, &block) || block.physical != from->physical) {
         return rt_vendor.invalid_value;
+    }
+    if (rt_vendor.is_hip && sim_capture_status(captured) != SIM_CAPTURE_NONE) {
+        stream = NULL; /* no part of the capture: runs now */
     }
     return rt_copy(destination, source, size_bytes, RT_DEVICE_TO_DEVICE, stream);
 }
@@ -756,21 +888,31 @@ int rt_capture_begin(void *handle, int mode)
     if (mode < 0 || mode > 2) {
         return rt_vendor.invalid_value;
     }
-    return sim_capture_begin(stream, (uint32_t)mode) ? 0 : rt_vendor.illegal_state;
+    if (stuck_of(handle) == STUCK_ACTIVE || !sim_capture_begin(stream, (uint32_t)mode)) {
+        return rt_vendor.illegal_state;
+    }
+    set_stuck(handle, STUCK_NOT);
+    return 0;
 }
 
 int rt_capture_end(void *handle, void **graph_out)
 {
     struct sim_stream *stream = stream_of(handle, "StreamEndCapture");
+    enum sim_capture status = sim_capture_status(stream);
     struct sim_graph *graph;
 
-    if (sim_capture_status(stream) == SIM_CAPTURE_NONE) {
+    if (status == SIM_CAPTURE_NONE && stuck_of(handle) == STUCK_NOT) {
         return rt_vendor.illegal_state;
     }
     if (!sim_capture_is_mine(stream)) {
         return rt_vendor.capture_wrong_thread;
     }
     graph = sim_capture_end(stream);
+    if (graph == NULL && rt_vendor.is_hip) {
+        set_stuck(handle, status == SIM_CAPTURE_ACTIVE ? STUCK_ACTIVE : STUCK_BROKEN);
+        return status == SIM_CAPTURE_ACTIVE ? rt_vendor.capture_unjoined
+                                            : rt_vendor.capture_invalidated;
+    }
     if (graph == NULL) {
         return rt_vendor.capture_invalidated;
     }
@@ -787,8 +929,11 @@ int rt_capture_status(void *handle, int *status_out)
 
     if (code == 0) {
         enum sim_capture status = sim_capture_status(stream);
+        enum stuck after = stuck_of(handle);
 
-        *status_out = status == SIM_CAPTURE_ACTIVE ? 1 : status == SIM_CAPTURE_BROKEN ? 2 : 0;
+        *status_out = status == SIM_CAPTURE_ACTIVE || after == STUCK_ACTIVE   ? 1
+                      : status == SIM_CAPTURE_BROKEN || after == STUCK_BROKEN ? 2
+                                                                              : 0;
     }
     return code;
 }
@@ -821,6 +966,9 @@ int rt_graph_launch(void *exec, void *handle)
     int code = check_implicit(handle);
 
     sim_handle_check(exec, "graph-exec", "GraphLaunch");
+    if (rt_vendor.is_hip && sim_capture_status(stream) != SIM_CAPTURE_NONE) {
+        stream = default_stream(sim_stream_physical(stream)); /* no part of the capture: runs now */
+    }
     return code != 0 ? code : outcome(stream, sim_graph_launch(exec, stream));
 }
 

@@ -26,7 +26,9 @@ struct rt_vendor {
     int invalid_handle, illegal_state, not_ready, lost;
     int already_registered, not_registered, not_supported;
     int capture_unsupported, capture_invalidated, capture_implicit, captured_event;
-    int capture_wrong_thread, update_failure;
+    int capture_wrong_thread, capture_unjoined, update_failure; /* capture_unjoined: if is_hip */
+    bool is_hip; /* while a stream captures, calls do what AMD's HIP runtime does; docs/backends.md
+                  * lists the differences from CUDA's runtime */
 };
 extern const struct rt_vendor rt_vendor;
 
@@ -47,17 +49,8 @@ extern const struct rt_vendor rt_vendor;
         } \
     } while (0)
 #define RT_RESULT(code) rt_result(code)
-/* Begins a call that breaks other streams' captures, unless the thread is relaxed. */
-#define RT_UNSAFE() \
-    do { \
-        int code_ = rt_unsafe(); \
-        if (code_ != 0) { \
-            return code_; \
-        } \
-    } while (0)
 
 int rt_enter(const char *call, bool needs_device);
-int rt_unsafe(void);
 int rt_result(int code); /* also stores the code as the thread's last error */
 int rt_last_error(bool clears);
 
