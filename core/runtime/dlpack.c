@@ -409,7 +409,8 @@ static void end_import(void *user_data)
 }
 
 /* Find the place (DS_ACCEL_PLACE_*) of memory that DLPack describes as host memory. It may be
- * device memory or pinned memory of this context; if not, the outputs do not change. */
+ * device memory or pinned memory of this context; if not, the outputs do not change. Pinned memory
+ * of a device that cannot be opened is plain host memory. */
 static int32_t place_host_memory(ds_accel_t *context, const void *data, uint32_t *place_out,
                                  ds_accel_device_t **device_out)
 {
@@ -422,7 +423,7 @@ static int32_t place_host_memory(ds_accel_t *context, const void *data, uint32_t
         return DS_ACCEL_OK;
     }
     if (ds_accel_device_open(context, (uint32_t)info.device_index, &device) < 0) {
-        return DS_ACCEL_ERR_STATE;
+        return info.kind == DS_ACCEL_POINTER_PINNED ? DS_ACCEL_OK : DS_ACCEL_ERR_STATE;
     }
     *device_out = device;
     *place_out = info.kind == DS_ACCEL_POINTER_DEVICE ? DS_ACCEL_PLACE_DEVICE

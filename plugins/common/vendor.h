@@ -39,9 +39,8 @@ struct ds_accel_plugin_instance {
     uint32_t device_count;
     uint64_t flags;                 /* DS_ACCEL_FLAG_* of this instance */
     struct vendor_register *blocks; /* addresses of all the instance's devices (vendor_block.c) */
-    pthread_mutex_t lock;      /* guards opening and closing devices; not held during a wait for
+    pthread_mutex_t lock; /* guards opening and closing devices; not held during a wait for
                                   host tasks, which may open and close devices themselves */
-    atomic_uint capture_count; /* number of streams that capture now; used by the frame */
 };
 
 struct ds_accel_plugin_device {
@@ -310,10 +309,11 @@ struct vendor_backend {
     /* Waits without a timeout; the frame implements timeouts with queries of the device's
      * streams. */
     int32_t (*device_synchronize)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
-    /* Optional, with device_wait_breaks_captures: record the event behind all work of the device,
-     * and do not wait. With it, no capture can begin between the frame's look at the captures and
-     * the call that breaks them. ERR_UNSUPPORTED: this runtime has no such function. */
-    int32_t (*device_mark)(ds_accel_plugin_device_t *device, void *native_event,
+    /* Optional, with device_wait_breaks_captures: record an event behind all work of the device,
+     * and do not wait; *event_out is for event_synchronize() and belongs to the backend. With it,
+     * no capture can begin between the frame's look at the captures and the call that breaks them.
+     * The frame holds a lock meanwhile, and calls device_synchronize() if this fails. */
+    int32_t (*device_mark)(ds_accel_plugin_device_t *device, void **event_out,
                            struct ds_accel_error *error);
     int32_t (*device_health)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
     /*

@@ -142,43 +142,43 @@ static int32_t ask_streams(void *subject, struct ds_accel_error *error)
 }
 
 /* Record an event behind all work of the device, unless this process captures, and wait for it.
-   Return NOT_READY if it captures, ERR_UNSUPPORTED if the runtime cannot record such an event. */
+   Return NOT_READY if it captures, ERR_UNSUPPORTED if there is no such event. */
 static int32_t wait_by_mark(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
-    struct vendor_device *frame = device->frame;
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    void *event = NULL;
     int32_t status = DS_ACCEL_OK;
 
     vendor_captures_lock();
     if (vendor_capture_count() != 0) {
         status = DS_ACCEL_NOT_READY;
-    } else if (frame->mark == NULL) {
-        VENDOR_CALL(device, error, status,
-                    vendor_backend.event_create(device, 0, &frame->mark, error));
-    }
-    if (status == DS_ACCEL_OK) {
-        VENDOR_CALL(device, error, status, vendor_backend.device_mark(device, frame->mark, error));
+    } else {
+        VENDOR_CALL(device, &ignored, status, vendor_backend.device_mark(device, &event, &ignored));
     }
     vendor_captures_unlock();
+    if (status < 0) {
+        return DS_ACCEL_ERR_UNSUPPORTED;
+    }
     if (status == DS_ACCEL_OK) {
-        VENDOR_WORK(device, error, status,
-                    vendor_backend.event_synchronize(device, frame->mark, error));
+        VENDOR_WORK(device, error, status, vendor_backend.event_synchronize(device, event, error));
     }
     return status;
 }
 
 /*
  * Wait for all work of the device, including work of streams that the program made without the
- * plugin. If that would break captures of this process, wait for the plugin's streams one by one;
- * streams that capture have no work.
+ * plugin. If that would break captures of this process, wait for the plugin's streams one by one,
+ * and write 0 to *is_complete_out; streams that capture have no work.
  */
 static int32_t wait_for_all(ds_accel_plugin_device_t *device, const char *slot,
-                            struct ds_accel_error *error)
+                            int *is_complete_out, struct ds_accel_error *error)
 {
     int32_t status = vendor_backend.device_mark != NULL ? wait_by_mark(device, error)
                      : vendor_backend.device_wait_breaks_captures && vendor_capture_count() != 0
                          ? DS_ACCEL_NOT_READY
                          : DS_ACCEL_ERR_UNSUPPORTED;
 
+    *is_complete_out = status != DS_ACCEL_NOT_READY;
     if (status == DS_ACCEL_NOT_READY) {
         return vendor_poll(ask_streams, device, UINT64_MAX, slot, error);
     }
@@ -186,6 +186,24 @@ static int32_t wait_for_all(ds_accel_plugin_device_t *device, const char *slot,
         VENDOR_CALL(device, error, status, vendor_backend.device_synchronize(device, error));
     }
     return status;
+}
+
+/* Wait until the runtime has run the queued tasks: beside a capture, they may be on streams that
+   wait_for_all() does not know. */
+static int32_t wait_for_tasks(ds_accel_plugin_device_t *device)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+    for (;;) {
+        int is_complete = 0;
+        int32_t status = wait_for_all(device, "device_close", &is_complete, &ignored);
+
+        if (status < 0 || is_complete || !vendor_tasks_are_pending(device)) {
+            return status;
+        }
+        nanosleep(&pause, NULL);
+    }
 }
 
 /* ---- stopping ------------------------------------------------------------------------------- */
@@ -212,13 +230,12 @@ static int is_to_stop(const ds_accel_plugin_device_t *device)
    returns without that: the runtime will call the tasks. The device is draining. */
 static void finish_tasks(ds_accel_plugin_device_t *device, unsigned opening)
 {
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
     int is_open = 0;
     int32_t status = vendor_is_lost(device) ? DS_ACCEL_ERR_DEVICE_LOST : DS_ACCEL_OK;
 
     if (status == DS_ACCEL_OK && vendor_tasks_are_pending(device) &&
         vendor_backend.device_synchronize != NULL) {
-        status = wait_for_all(device, "device_close", &error);
+        status = wait_for_tasks(device);
     }
     if (status == DS_ACCEL_OK) {
         pthread_mutex_lock(&device->instance->lock);
@@ -250,10 +267,6 @@ static void stop_device(ds_accel_plugin_device_t *device)
     vendor_copiers_destroy(device);
     vendor_streams_destroy(device);
     vendor_stream_close_default(device);
-    if (frame->mark != NULL) {
-        VENDOR_DESTROY(device, vendor_backend.event_destroy(device, frame->mark));
-        frame->mark = NULL;
-    }
     if (vendor_backend.device_stop != NULL) {
         vendor_backend.device_stop(device);
     }
@@ -570,6 +583,7 @@ static int32_t vendor_device_set_current(ds_accel_plugin_device_t *device,
 static int32_t vendor_device_synchronize(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
                                          struct ds_accel_error *error)
 {
+    int is_complete;
     int32_t status;
 
     if (vendor_backend.device_wait != NULL) { /* such a backend's devices cannot be lost */
@@ -584,7 +598,7 @@ static int32_t vendor_device_synchronize(ds_accel_plugin_device_t *device, uint6
         return status;
     }
     if (timeout_ns == UINT64_MAX && vendor_backend.device_synchronize != NULL) {
-        status = wait_for_all(device, "device_synchronize", error);
+        status = wait_for_all(device, "device_synchronize", &is_complete, error);
         vendor_streams_reap(device);
     } else {
         status = vendor_poll(ask_streams, device, timeout_ns, "device_synchronize", error);

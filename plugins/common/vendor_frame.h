@@ -148,8 +148,6 @@ struct vendor_device {
                                           as the runtime may still call them */
     struct vendor_keep *captures;      /* keeps (see below) of captures in progress */
     struct vendor_keep *orphans;       /* keeps of captured tasks whose capture is unknown */
-    void *mark; /* native event of device_mark(), made when it is first needed, with the captures
-                   locked; NULL: none */
     int32_t least_priority;
     int32_t greatest_priority;
     uint32_t is_identified;
@@ -420,8 +418,8 @@ int vendor_keep_is_empty(struct vendor_keep *keep);
  * graph_capture_begin did not begin the capture. */
 int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, uint32_t mode, const char *slot,
                          struct ds_accel_error *error);
-/* The number of streams that capture now, counted over all instances of this process. No capture
- * begins while the lock is held. */
+/* The number of streams that capture now, counted over all instances of this process. If a wait for
+ * the device breaks captures, none begins while the lock is held; else the lock does nothing. */
 unsigned vendor_capture_count(void);
 /* Returns a number that changes when a capture begins while this process has no other one. */
 uint64_t vendor_capture_era(void);

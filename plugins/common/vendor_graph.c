@@ -110,8 +110,8 @@ static void free_unmade(ds_accel_plugin_graph_t *graph)
     free(graph);
 }
 
-/* Does the stream still capture, although ending its capture failed? */
-static int still_captures(ds_accel_plugin_stream_t *stream)
+/* Return the runtime's DS_ACCEL_CAPTURING_* of the stream; NO if it cannot be queried. */
+static uint32_t status_of(ds_accel_plugin_stream_t *stream)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
     uint32_t capturing = DS_ACCEL_CAPTURING_NO;
@@ -122,7 +122,7 @@ static int still_captures(ds_accel_plugin_stream_t *stream)
             stream->device, &ignored, status,
             vendor_backend.capture_status(stream->device, stream->native, &capturing, &ignored));
     }
-    return status == DS_ACCEL_OK && capturing != DS_ACCEL_CAPTURING_NO;
+    return status == DS_ACCEL_OK ? capturing : DS_ACCEL_CAPTURING_NO;
 }
 
 static int32_t end_capture(ds_accel_plugin_stream_t *stream, ds_accel_plugin_graph_t *graph,
@@ -133,7 +133,7 @@ static int32_t end_capture(ds_accel_plugin_stream_t *stream, ds_accel_plugin_gra
 
     VENDOR_WORK(stream->device, error, status,
                 vendor_backend.capture_end(stream->device, stream->native, &graph->native, error));
-    if (status < 0 && still_captures(stream)) {
+    if (status < 0 && status_of(stream) != DS_ACCEL_CAPTURING_NO) {
         free_unmade(graph); /* the capture continues and can be ended later */
         return status;
     }
@@ -152,11 +152,14 @@ static int32_t end_capture(ds_accel_plugin_stream_t *stream, ds_accel_plugin_gra
 }
 
 /* Some runtimes lose a capture that the wrong thread tries to end: refuse before the call, so that
-   the right thread can still end it. */
-static int is_wrong_thread(const struct vendor_keep *keep)
+   the right thread can still end it. Any thread may end a broken capture, which is lost already. */
+static int is_wrong_thread(ds_accel_plugin_stream_t *stream)
 {
+    const struct vendor_keep *keep = ((struct vendor_stream *)stream->frame)->capture;
+
     return vendor_backend.captures_end_by_thread && keep != NULL &&
-           keep->mode != DS_ACCEL_CAPTURE_RELAXED && !pthread_equal(keep->thread, pthread_self());
+           keep->mode != DS_ACCEL_CAPTURE_RELAXED && !pthread_equal(keep->thread, pthread_self()) &&
+           status_of(stream) == DS_ACCEL_CAPTURING_YES;
 }
 
 static int32_t vendor_graph_capture_end(ds_accel_plugin_stream_t *stream,
@@ -175,7 +178,7 @@ static int32_t vendor_graph_capture_end(ds_accel_plugin_stream_t *stream,
     if (state->capture == NULL && !stream->is_wrapped && !vendor_backend.tracks_captures) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the stream does not capture", slot);
     }
-    if (is_wrong_thread(state->capture)) {
+    if (is_wrong_thread(stream)) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "%s: another thread began this capture, and its mode is not relaxed",
                            slot);

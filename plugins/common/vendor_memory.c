@@ -260,8 +260,7 @@ static void wait_for_users(ds_accel_plugin_device_t *device)
     if (vendor_backend.frees_wait || vendor_is_lost(device)) {
         return;
     }
-    if (atomic_load(&device->instance->capture_count) == 0 &&
-        vendor_backend.device_synchronize != NULL) {
+    if (vendor_capture_count() == 0 && vendor_backend.device_synchronize != NULL) {
         VENDOR_CALL(device, &ignored, status, vendor_backend.device_synchronize(device, &ignored));
         (void)status;
     } else {

@@ -219,11 +219,6 @@ static int32_t query(ds_accel_plugin_stream_t *stream, struct ds_accel_error *er
     return status;
 }
 
-static int has_captures(const ds_accel_plugin_device_t *device)
-{
-    return atomic_load_explicit(&device->instance->capture_count, memory_order_relaxed) != 0;
-}
-
 static int is_busy(ds_accel_plugin_stream_t *stream)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -243,7 +238,7 @@ static int is_at_work(ds_accel_plugin_stream_t *stream)
         vendor_backend.stream_query == NULL || vendor_is_lost(stream->device)) {
         return 0;
     }
-    return has_captures(stream->device) || is_busy(stream);
+    return vendor_capture_count() != 0 || is_busy(stream);
 }
 
 /* Append the stream to the list of destroyed streams. The caller holds frame->lock. */
@@ -315,7 +310,7 @@ void vendor_streams_reap(ds_accel_plugin_device_t *device)
         return; /* such a backend keeps destroyed streams itself */
     }
     pthread_mutex_lock(&frame->lock);
-    if (frame->ended != NULL && !has_captures(device)) {
+    if (frame->ended != NULL && vendor_capture_count() == 0) {
         struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
 
         query_ended(frame, REAP_LIMIT, &done, &ignored);
@@ -443,7 +438,7 @@ static int32_t vendor_stream_priority_range(ds_accel_plugin_device_t *device, in
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Is the stream capturing? While no stream of the instance captures, which is the usual case, this
+/* Is the stream capturing? While no stream of the process captures, which is the usual case, this
    reads only a counter, except for a wrapped stream and in a backend that tracks captures: such a
    backend also reports streams in captures of other instances. */
 int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *is_capturing_out,
@@ -455,9 +450,7 @@ int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *i
 
     *is_capturing_out = state->capture != NULL;
     if (state->capture != NULL || vendor_backend.capture_status == NULL ||
-        (!stream->is_wrapped && !vendor_backend.tracks_captures &&
-         atomic_load_explicit(&stream->device->instance->capture_count, memory_order_relaxed) ==
-             0)) {
+        (!stream->is_wrapped && !vendor_backend.tracks_captures && vendor_capture_count() == 0)) {
         return DS_ACCEL_OK;
     }
     VENDOR_WORK(stream->device, error, status,
@@ -567,8 +560,8 @@ static int32_t vendor_stream_query(ds_accel_plugin_stream_t *stream, struct ds_a
     return status;
 }
 
-/* If the stream captures: check that the capture can contain a wait for the event. A wrapped event is
-   not known to be from outside the capture. */
+/* If the stream captures: check that the capture can contain a wait for the event. A wrapped event
+   is not known to be from outside the capture. */
 static int32_t check_capturable(ds_accel_plugin_stream_t *stream,
                                 const ds_accel_plugin_event_t *event, uint32_t state,
                                 const char *slot, struct ds_accel_error *error)
@@ -622,8 +615,7 @@ int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin
     if (state == VENDOR_EVENT_NEVER) {
         return DS_ACCEL_OK;
     }
-    if (state == VENDOR_EVENT_CAPTURED &&
-        (atomic_load(&stream->device->instance->capture_count) == 0 || is_outlived(event))) {
+    if (state == VENDOR_EVENT_CAPTURED && (vendor_capture_count() == 0 || is_outlived(event))) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "%s: the event was recorded in a capture, and not again since", slot);
     }

@@ -146,12 +146,16 @@ uint64_t vendor_capture_era(void)
 
 void vendor_captures_lock(void)
 {
-    pthread_mutex_lock(&capture_lock);
+    if (vendor_backend.device_wait_breaks_captures) {
+        pthread_mutex_lock(&capture_lock);
+    }
 }
 
 void vendor_captures_unlock(void)
 {
-    pthread_mutex_unlock(&capture_lock);
+    if (vendor_backend.device_wait_breaks_captures) {
+        pthread_mutex_unlock(&capture_lock);
+    }
 }
 
 int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, uint32_t mode, const char *slot,
@@ -172,7 +176,6 @@ int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, uint32_t mode, const 
     frame->captures = keep;
     pthread_mutex_unlock(&frame->task_lock);
     state->capture = keep;
-    atomic_fetch_add(&stream->device->instance->capture_count, 1);
     if (atomic_fetch_add(&capture_count, 1) == 0) {
         atomic_fetch_add(&capture_era, 1);
     }
@@ -189,8 +192,7 @@ struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream)
     if (keep == NULL) {
         return NULL;
     }
-    assert(atomic_load(&stream->device->instance->capture_count) > 0);
-    atomic_fetch_sub(&stream->device->instance->capture_count, 1);
+    assert(vendor_capture_count() > 0);
     atomic_fetch_sub(&capture_count, 1);
     state->capture = NULL;
     pthread_mutex_lock(&frame->task_lock);

@@ -48,6 +48,7 @@ static const struct vendor_symbol symbols[] = {
     NEEDED(cuCtxPushCurrent_v2),
     NEEDED(cuCtxPopCurrent_v2),
     NEEDED(cuCtxGetDevice),
+    SINCE(cuCtxGetFlags, "CUDA 7.0"),
     NEEDED(cuCtxSynchronize),
     SINCE(cuCtxRecordEvent, "CUDA 12.5"),
     NEEDED(cuCtxGetStreamPriorityRange),

@@ -135,6 +135,7 @@ enum {
 #define CU_MEMORY_HOST 1 /* CUmemorytype */
 
 #define CU_COMPUTE_MODE_PROHIBITED 2
+#define CU_CONTEXT_BLOCKING_SYNC 4u /* CU_CTX_SCHED_BLOCKING_SYNC */
 #define CU_STREAM_NON_BLOCKING 1u
 #define CU_EVENT_BLOCKING_SYNC 1u
 #define CU_EVENT_DISABLE_TIMING 2u
@@ -175,6 +176,7 @@ struct cuda_api {
     cu_result_t (*cuCtxPushCurrent_v2)(cu_context_t context);
     cu_result_t (*cuCtxPopCurrent_v2)(cu_context_t *context);
     cu_result_t (*cuCtxGetDevice)(cu_device_t *device);
+    cu_result_t (*cuCtxGetFlags)(unsigned int *flags);
     cu_result_t (*cuCtxSynchronize)(void);
     cu_result_t (*cuCtxRecordEvent)(cu_context_t context, cu_event_t event);
     cu_result_t (*cuCtxGetStreamPriorityRange)(int *least, int *greatest);

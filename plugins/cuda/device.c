@@ -203,7 +203,18 @@ int32_t cuda_device_open(ds_accel_plugin_device_t *device, uint64_t native_conte
 void cuda_device_close(ds_accel_plugin_device_t *device)
 {
     struct cuda_device *state = device->state;
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    uint64_t saved = 0;
 
+    if (state != NULL && state->mark != NULL) {
+        int32_t status = cuda_enter(device, &saved, &ignored);
+
+        CUDA_END(device, state->api->cuEventDestroy_v2(state->mark), "cuEventDestroy(%p)",
+                 (void *)state->mark);
+        if (status == DS_ACCEL_OK) {
+            cuda_leave(device, saved);
+        }
+    }
     if (state != NULL && !state->is_borrowed) {
         CUDA_END(device, state->api->cuDevicePrimaryCtxRelease_v2(state->device),
                  "cuDevicePrimaryCtxRelease(device %u)", device->index);
@@ -279,18 +290,39 @@ int32_t cuda_device_synchronize(ds_accel_plugin_device_t *device, struct ds_acce
     return DS_ACCEL_OK;
 }
 
-int32_t cuda_device_mark(ds_accel_plugin_device_t *device, void *native_event,
+/*
+ * Waits for the event sleep if waits for the context do. The event is made when it is first needed;
+ * the frame's lock keeps other threads out.
+ */
+static cu_result_t make_mark(struct cuda_device *state)
+{
+    const struct cuda_api *api = state->api;
+    unsigned int flags = 0;
+
+    if (api->cuCtxGetFlags == NULL || api->cuCtxGetFlags(&flags) != CU_SUCCESS) {
+        flags = 0;
+    }
+    return api->cuEventCreate(
+        &state->mark, CU_EVENT_DISABLE_TIMING |
+                          ((flags & CU_CONTEXT_BLOCKING_SYNC) != 0 ? CU_EVENT_BLOCKING_SYNC : 0));
+}
+
+int32_t cuda_device_mark(ds_accel_plugin_device_t *device, void **event_out,
                          struct ds_accel_error *error)
 {
-    const struct cuda_device *state = device->state;
+    struct cuda_device *state = device->state;
     const struct cuda_api *api = cuda_api_of(device);
 
     if (api->cuCtxRecordEvent == NULL) {
         return vendor_unsupported(error, "device_synchronize",
                                   "libcuda.so.1 has no cuCtxRecordEvent (CUDA 12.5)");
     }
-    CUDA_TRY(device, api->cuCtxRecordEvent(state->context, native_event), error,
+    if (state->mark == NULL) {
+        CUDA_TRY(device, make_mark(state), error, "cuEventCreate(device %u)", device->index);
+    }
+    CUDA_TRY(device, api->cuCtxRecordEvent(state->context, state->mark), error,
              "cuCtxRecordEvent(device %u)", device->index);
+    *event_out = state->mark;
     return DS_ACCEL_OK;
 }
 

@@ -208,20 +208,16 @@ int32_t cuda_host_device_pointer(ds_accel_plugin_device_t *device, void *host_po
 
 /* ---- memory of others ----------------------------------------------------------------------- */
 
-void cuda_pointer_info(ds_accel_plugin_instance_t *instance, const void *pointer,
-                       struct ds_accel_pointer_info *info)
+static void describe_address(const struct cuda_api *api, uint32_t device_count,
+                             cu_pointer_t address, struct ds_accel_pointer_info *info)
 {
-    const struct cuda_runtime *runtime = instance->runtime;
-    const struct cuda_api *api = &runtime->api;
-    cu_pointer_t address = cuda_address(pointer);
     unsigned int type = 0;
     unsigned int is_managed = 0;
     int ordinal = -1;
     cu_pointer_t start = 0;
     size_t size = 0;
 
-    if (api->cuPointerGetAttribute == NULL ||
-        api->cuPointerGetAttribute(&type, CU_POINTER_MEMORY_TYPE, address) != CU_SUCCESS) {
+    if (api->cuPointerGetAttribute(&type, CU_POINTER_MEMORY_TYPE, address) != CU_SUCCESS) {
         return;
     }
     api->cuPointerGetAttribute(&is_managed, CU_POINTER_IS_MANAGED, address);
@@ -231,9 +227,38 @@ void cuda_pointer_info(ds_accel_plugin_instance_t *instance, const void *pointer
     info->kind = is_managed != 0          ? DS_ACCEL_POINTER_MANAGED
                  : type == CU_MEMORY_HOST ? DS_ACCEL_POINTER_PINNED
                                           : DS_ACCEL_POINTER_DEVICE;
-    info->device_index = ordinal < (int)instance->device_count ? ordinal : -1;
+    info->device_index = ordinal < (int)device_count ? ordinal : -1;
     info->base_address = start;
     info->size_bytes = size;
+}
+
+/* The driver may need a current context, which the calling thread need not have: the function
+   enters an open device, and holds the instance's lock, so that no thread closes the device. */
+void cuda_pointer_info(ds_accel_plugin_instance_t *instance, const void *pointer,
+                       struct ds_accel_pointer_info *info)
+{
+    const struct cuda_runtime *runtime = instance->runtime;
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    ds_accel_plugin_device_t *device = NULL;
+    uint64_t saved = 0;
+
+    if (runtime->api.cuPointerGetAttribute == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&instance->lock);
+    for (uint32_t i = 0; i < instance->device_count && device == NULL; i++) {
+        if (instance->devices[i].open_count > 0) {
+            device = &instance->devices[i];
+        }
+    }
+    if (device != NULL && cuda_enter(device, &saved, &ignored) < 0) {
+        device = NULL;
+    }
+    describe_address(&runtime->api, instance->device_count, cuda_address(pointer), info);
+    if (device != NULL) {
+        cuda_leave(device, saved);
+    }
+    pthread_mutex_unlock(&instance->lock);
 }
 
 /* ---- copies and fills ----------------------------------------------------------------------- */

@@ -42,6 +42,7 @@ struct cuda_device {
     const struct cuda_api *api;
     cu_context_t context;
     cu_device_t device;
+    cu_event_t mark;        /* of cuda_device_mark(); NULL: not made yet */
     uint32_t is_borrowed;   /* the context belongs to the program */
     uint32_t has_pools;     /* the device has memory pools, which mem_alloc_async uses */
     uint32_t has_vmem_rdma; /* cuMemCreate() accepts the flag for network cards */
@@ -158,7 +159,7 @@ int32_t cuda_get_current(ds_accel_plugin_instance_t *instance, uint32_t *index_o
                          struct ds_accel_error *error);
 int32_t cuda_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 int32_t cuda_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
-int32_t cuda_device_mark(ds_accel_plugin_device_t *device, void *native_event,
+int32_t cuda_device_mark(ds_accel_plugin_device_t *device, void **event_out,
                          struct ds_accel_error *error);
 int32_t cuda_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 int32_t cuda_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint32_t *support_out,

@@ -57,8 +57,8 @@ static char **copy_environment(size_t *count_out)
     return texts;
 }
 
-/* Return the text of the variable whose name is the beginning of the given text; NULL: there is
-   none. */
+/* Return the first text of the variable whose name is the beginning of the given text, which is the
+   one that getenv() finds; NULL: there is none. */
 static char *find_variable(char *const *texts, size_t count, const char *text)
 {
     size_t length = strcspn(text, "=");
@@ -71,7 +71,7 @@ static char *find_variable(char *const *texts, size_t count, const char *text)
     return NULL;
 }
 
-/* Set the variable of a text "NAME=value". The text is cut at its "=". */
+/* Set the variable of a text "NAME=value". */
 static void set_variable(char *text)
 {
     char *value = strchr(text, '=');
@@ -79,6 +79,7 @@ static void set_variable(char *text)
     if (value != NULL) {
         *value = '\0';
         setenv(text, value + 1, 1);
+        *value = '=';
     }
 }
 
@@ -94,10 +95,12 @@ static void restore_variables(struct opencl_process *process)
         }
     }
     for (size_t i = 0; now != NULL && i < process->variable_count; i++) {
-        const char *present = find_variable(now, count, process->variables[i]);
+        char *kept = process->variables[i];
+        const char *present = find_variable(now, count, kept);
 
-        if (present == NULL || strcmp(present, process->variables[i]) != 0) {
-            set_variable(process->variables[i]);
+        if (find_variable(process->variables, process->variable_count, kept) == kept &&
+            (present == NULL || strcmp(present, kept) != 0)) {
+            set_variable(kept);
         }
     }
     if (now != NULL) {

@@ -271,6 +271,7 @@ managed memory: kind 3, device 1, offset 0, 8192 bytes, pinned 0
 pinned memory: kind 2, device 1, offset 0, 8192 bytes, pinned 1
 inside pinned memory: kind 2, device 1, offset 100, 8192 bytes, pinned 1
 the stack: kind 0, device -1, offset 0, 0 bytes, pinned 0
+pinned memory, without a current context: kind 2, device 1, offset 0, 8192 bytes, pinned 1
 freed memory: kind 0, device -1, offset 0, 0 bytes, pinned 0" "$out$err"
 
 # told SCENARIO MACHINE VARIABLE...: runs the scenario on the machine, like driven.

@@ -785,6 +785,16 @@ SIM_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
     return OK;
 }
 
+SIM_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
+{
+    CUcontext context;
+
+    ENTER_CONTEXT(context);
+    REQUIRE(flags != NULL, INVALID_VALUE);
+    *flags = context->flags;
+    return OK;
+}
+
 /* In every mode, and from every thread, the call breaks the captures of the context. */
 SIM_EXPORT CUresult cuCtxSynchronize(void)
 {

@@ -65,6 +65,9 @@ int main(void)
     describe("pinned memory", pinned);
     describe("inside pinned memory", (char *)pinned + 100);
     describe("the stack", &on_stack);
+    DRIVER(library, (void *), "cuCtxSetCurrent", NULL);
+    describe("pinned memory, without a current context", pinned);
+    DRIVER(library, (void *), "cuCtxSetCurrent", context);
     DRIVER(library, (void *), "cuMemFreeHost", pinned);
     DRIVER(library, (address_t), "cuMemFree_v2", memory);
     DRIVER(library, (address_t), "cuMemFree_v2", managed);

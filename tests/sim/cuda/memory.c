@@ -253,8 +253,9 @@ static CUresult pointer_attribute(void *data, int attribute, CUdeviceptr pointer
 SIM_EXPORT CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr ptr)
 {
     struct sim_block block;
+    CUcontext context;
 
-    ENTER();
+    ENTER_CONTEXT(context);
     REQUIRE(data != NULL && sim_find(address_of(ptr), &block), INVALID_VALUE);
     return pointer_attribute(data, attribute, ptr, &block);
 }

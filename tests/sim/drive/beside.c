@@ -136,6 +136,27 @@ static void call_beside(struct run *run, ds_accel_plugin_graph_t *const *graphs)
     }
 }
 
+/* Another instance, which has no capture of its own. */
+static void use_another_instance(struct run *run)
+{
+    struct run other = *run;
+    void *memory = NULL;
+
+    other.passed = other.failed = other.refused = other.missing = 0;
+    if (CALL(&other, init, drive_host(run->table->name), &other.instance) == DS_ACCEL_OK) {
+        if (CALL(&other, device_open, other.instance, 0, &other.device) == DS_ACCEL_OK) {
+            CALL(&other, device_synchronize, other.device, UINT64_MAX);
+            CALL(&other, device_synchronize, other.device, UINT64_C(60000000000));
+            if (CALL(&other, mem_alloc, other.device, BYTES, 0, 0, &memory) == DS_ACCEL_OK) {
+                RELEASE(&other, mem_free, other.device, memory);
+            }
+            other.table->device_close(other.device);
+        }
+        other.table->shutdown(other.instance);
+    }
+    drive_add(run, &other);
+}
+
 /*
  * A launch into the capture becomes part of it, or is refused; it does not run now, and the capture
  * goes on in any case. The graph fills run->second.
@@ -173,6 +194,7 @@ static void capture_beside(struct run *run, uint32_t mode, ds_accel_plugin_graph
     }
     CALL(run, mem_fill_async, run->one, run->first, &byte, 1, BYTES);
     call_beside(run, graphs);
+    use_another_instance(run);
     launch_into(run, exec);
     CALL(run, graph_capture_status, run->one, &capturing);
     drive_want(run, capturing == DS_ACCEL_CAPTURING_YES, "the capture goes on");

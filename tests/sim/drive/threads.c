@@ -516,6 +516,41 @@ static void *end_capture(void *given)
     return NULL;
 }
 
+static void *end_broken_capture(void *given)
+{
+    struct helper *helper = given;
+    struct run *run = &helper->run;
+    ds_accel_plugin_graph_t *graph = NULL;
+
+    helper->status = ASK(run, graph_capture_end, run->two, &graph);
+    return NULL;
+}
+
+/* A capture that a wait for its own stream has broken can be ended by another thread, or else still
+ * by its own, and the stream works afterwards. */
+static void end_broken(struct run *run)
+{
+    struct helper helper = {.status = 0};
+    uint32_t capturing = DS_ACCEL_CAPTURING_YES;
+
+    if (CALL(run, graph_capture_begin, run->two, DS_ACCEL_CAPTURE_THREAD_LOCAL) < 0) {
+        return;
+    }
+    ASK(run, stream_synchronize, run->two, UINT64_MAX);
+    start_helper(&helper, run, end_broken_capture);
+    join_helper(&helper, run);
+    drive_want(run, helper.status == DS_ACCEL_ERR_STATE, "the end of a broken capture");
+    CALL(run, graph_capture_status, run->two, &capturing);
+    if (capturing != DS_ACCEL_CAPTURING_NO) {
+        ds_accel_plugin_graph_t *graph = NULL;
+
+        ASK(run, graph_capture_end, run->two, &graph);
+        CALL(run, graph_capture_status, run->two, &capturing);
+    }
+    drive_want(run, capturing == DS_ACCEL_CAPTURING_NO, "the broken capture is over");
+    CALL(run, stream_synchronize, run->two, UINT64_MAX);
+}
+
 /* If another thread can't end a capture, the capture still contains its work. */
 void drive_ended(struct run *run)
 {
@@ -544,6 +579,7 @@ void drive_ended(struct run *run)
         CALL(run, stream_synchronize, run->one, UINT64_MAX) == 0) {
         drive_want(run, run->task_count == 1, "the captured task runs once");
     }
+    end_broken(run);
     drive_unmake(run);
 }
 
