@@ -165,6 +165,30 @@ static int32_t wait_by_mark(ds_accel_plugin_device_t *device, struct ds_accel_er
     return status;
 }
 
+/* Call device_synchronize(), unless this process captures: then return NOT_READY. If the process
+   has captured before, wait for the plugin's streams first, so that the call is short, during which
+   no capture can begin. */
+static int32_t wait_by_call(ds_accel_plugin_device_t *device, const char *slot,
+                            struct ds_accel_error *error)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    if (vendor_backend.device_wait_breaks_captures && vendor_capture_era() != 0) {
+        status = vendor_poll(ask_streams, device, UINT64_MAX, slot, error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    vendor_waits_lock();
+    if (vendor_backend.device_wait_breaks_captures && vendor_capture_count() != 0) {
+        status = DS_ACCEL_NOT_READY;
+    } else {
+        VENDOR_CALL(device, error, status, vendor_backend.device_synchronize(device, error));
+    }
+    vendor_waits_unlock();
+    return status;
+}
+
 /*
  * Wait for all work of the device, including work of streams that the program made without the
  * plugin. If that would break captures of this process, wait for the plugin's streams one by one,
@@ -174,18 +198,14 @@ static int32_t wait_for_all(ds_accel_plugin_device_t *device, const char *slot,
                             int *is_complete_out, struct ds_accel_error *error)
 {
     int32_t status = vendor_backend.device_mark != NULL ? wait_by_mark(device, error)
-                     : vendor_backend.device_wait_breaks_captures && vendor_capture_count() != 0
-                         ? DS_ACCEL_NOT_READY
-                         : DS_ACCEL_ERR_UNSUPPORTED;
+                                                        : DS_ACCEL_ERR_UNSUPPORTED;
 
-    *is_complete_out = status != DS_ACCEL_NOT_READY;
-    if (status == DS_ACCEL_NOT_READY) {
-        return vendor_poll(ask_streams, device, UINT64_MAX, slot, error);
-    }
     if (status == DS_ACCEL_ERR_UNSUPPORTED) {
-        VENDOR_CALL(device, error, status, vendor_backend.device_synchronize(device, error));
+        status = wait_by_call(device, slot, error);
     }
-    return status;
+    *is_complete_out = status != DS_ACCEL_NOT_READY;
+    return status != DS_ACCEL_NOT_READY ? status
+                                        : vendor_poll(ask_streams, device, UINT64_MAX, slot, error);
 }
 
 /* Wait until the runtime has run the queued tasks: beside a capture, they may be on streams that

@@ -425,6 +425,13 @@ unsigned vendor_capture_count(void);
 uint64_t vendor_capture_era(void);
 void vendor_captures_lock(void);
 void vendor_captures_unlock(void);
+/*
+ * The same for a device_synchronize() that breaks captures: waits share this lock, and a capture
+ * that begins excludes them, before vendor_captures_lock().
+ */
+void vendor_waits_lock(void);
+void vendor_waits_unlock(void);
+void vendor_waits_exclude(void);
 struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream);
 /* For the launch of a graph on a stream that captures: the graph being captured takes a reference
  * to keep, the keep of the launched graph. */

@@ -74,9 +74,11 @@ static int32_t vendor_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint
     if (status < 0) {
         return status;
     }
+    vendor_waits_exclude();
     vendor_captures_lock();
     status = begin_capture(stream, mode, slot, error);
     vendor_captures_unlock();
+    vendor_waits_unlock();
     return status;
 }
 

@@ -144,6 +144,40 @@ uint64_t vendor_capture_era(void)
     return atomic_load_explicit(&capture_era, memory_order_relaxed);
 }
 
+/* A capture that begins has precedence, so that threads that wait again and again do not keep it
+   from beginning. */
+#ifdef PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
+static pthread_rwlock_t wait_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+#else
+static pthread_rwlock_t wait_lock = PTHREAD_RWLOCK_INITIALIZER;
+#endif
+
+static int needs_wait_lock(void)
+{
+    return vendor_backend.device_wait_breaks_captures && vendor_backend.device_mark == NULL;
+}
+
+void vendor_waits_lock(void)
+{
+    if (needs_wait_lock()) {
+        pthread_rwlock_rdlock(&wait_lock);
+    }
+}
+
+void vendor_waits_unlock(void)
+{
+    if (needs_wait_lock()) {
+        pthread_rwlock_unlock(&wait_lock);
+    }
+}
+
+void vendor_waits_exclude(void)
+{
+    if (needs_wait_lock()) {
+        pthread_rwlock_wrlock(&wait_lock);
+    }
+}
+
 void vendor_captures_lock(void)
 {
     if (vendor_backend.device_wait_breaks_captures) {

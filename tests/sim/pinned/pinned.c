@@ -213,10 +213,12 @@ static void let_go(uint64_t native, ds_accel_stream_t *later, void *memory)
     take(); /* take() checks which blocks are ready */
     MUST(ds_accel_pinned_stats(device, &stats));
     printf("let go: %s\n", stats.waiting_bytes == 2 * BYTES ? "waits" : "is free");
-    MUST(ds_accel_stream_host_task(later, wait_at_gate, &later_gate));
     sem_post(&gate);
     MUST(ds_accel_stream_wrap(device, native, &stream));
     MUST(ds_accel_stream_synchronize(stream));
+    /* Not earlier: a runtime may run the tasks of all streams one after another, and the plugin may
+     * have queued tasks on the wrapped stream. */
+    MUST(ds_accel_stream_host_task(later, wait_at_gate, &later_gate));
     ds_accel_stream_destroy(stream);
     block = take(); /* freeing a block would wait for the device */
     printf("behind it, with the device at work: %s\n",
