@@ -100,9 +100,9 @@ static void answer_problem(struct ds_accel_verdict *answer, const struct vendor_
     memcpy(answer->detail, problem->detail, sizeof(answer->detail));
 }
 
-/* Write what was found to answer->detail, such as "libamdhip64.so.6, driver 6.12.12, 2 devices". A
-   backend with an evidence() writes the text itself; a backend needs it if its vendor does not write
-   versions as plain numbers. */
+/* Write what was found to answer->detail, such as "libamdhip64.so.6, driver 6.12.12, 2 devices".
+   A backend with an evidence() writes the text itself; a backend needs it if its vendor does not
+   write versions as plain numbers. */
 static void tell_evidence(const struct ds_accel_host *host, void *runtime, const char *library,
                           struct ds_accel_verdict *answer)
 {

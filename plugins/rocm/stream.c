@@ -67,10 +67,10 @@ int32_t rocm_stream_host_task(ds_accel_plugin_device_t *device, void *native,
 /* -- graphs -- */
 
 /*
- * When a capture ends that was broken, or that left a stream unjoined, some releases (6.3; later ones
- * only after an unjoined stream) leave the stream in that capture: work on the stream fails, and its
- * capture cannot be ended again. A capture that begins and ends at once resets the stream; it cannot
- * begin on a stream that counts as capturing, so a query breaks that capture first.
+ * When a capture ends that was broken, or that left a stream unjoined, some releases (6.3; later
+ * ones only after an unjoined stream) leave the stream in that capture: work on the stream fails,
+ * and its capture cannot be ended again. A capture that begins and ends at once resets the stream;
+ * it cannot begin on a stream that counts as capturing, so a query breaks that capture first.
  */
 static void reset_stream(ds_accel_plugin_device_t *device, void *native_stream)
 {

@@ -416,8 +416,8 @@ int rt_stream_destroy(void *stream, bool waits)
     return 0;
 }
 
-/* Checks that a stream may be queried or waited for. In HIP this is an unsafe call, and it breaks the
- * capture that the stream is in; the default stream is not checked. */
+/* Checks that a stream may be queried or waited for. In HIP this is an unsafe call, and it breaks
+ * the capture that the stream is in; the default stream is not checked. */
 static int check_wait(const void *handle, struct sim_stream *stream)
 {
     if (!rt_vendor.is_hip) {
@@ -532,8 +532,8 @@ static int event_outcome(int result)
     return result == 0 ? 0 : result > 0 ? rt_vendor.not_ready : rt_vendor.lost;
 }
 
-/* In HIP the query of an event of a capture breaks the capture in every mode; any other is an unsafe
- * call. After its capture ended, the event counts as never recorded. */
+/* In HIP the query of an event of a capture breaks the capture in every mode; any other is an
+ * unsafe call. After its capture ended, the event counts as never recorded. */
 static int check_query(struct sim_event *event)
 {
     if (!rt_vendor.is_hip) {
