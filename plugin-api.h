@@ -807,8 +807,10 @@ struct ds_accel_plugin {
     /** Make @p device the calling thread's current device in the vendor's runtime. */
     int32_t (*device_set_current)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
     /**
-     * Wait for all work of all streams of the device. @p timeout_ns, here and below: UINT64_MAX
-     * waits without limit, 0 only checks; ERR_TIMEOUT when the time has passed.
+     * Wait for all work of all streams of the device; beside a capture of the process, if waiting
+     * for the others would break the capture, only for the streams that the plugin knows. @p
+     * timeout_ns, here and below: UINT64_MAX waits without limit, 0 only checks; ERR_TIMEOUT when
+     * the time has passed.
      */
     int32_t (*device_synchronize)(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
                                   struct ds_accel_error *error);

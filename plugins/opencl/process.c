@@ -9,7 +9,9 @@
  * that divides integers by zero, which OpenCL leaves undefined, terminates the process.
  *
  * Runtimes also set variables for their own use, such as PoCL's HWLOC_PLUGINS_PATH, which every
- * child of the program would inherit.
+ * child of the program would inherit; and ocl-icd cuts OCL_ICD_FILENAMES while it parses it.
+ *
+ * What another thread of the program changes meanwhile is undone, too.
  */
 #include "opencl.h"
 

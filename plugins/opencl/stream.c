@@ -15,8 +15,11 @@
 #include <sched.h>
 #include <time.h>
 
-/* Time that the plugin waits for a new mark in a queue that the program uses too. */
+/* Time that the plugin waits for a new mark in a queue that the program uses too. It is longer if a
+   wait has covered all that the plugin queued, because then the queue is probably idle, and only a
+   busy machine delays the mark. */
 #define FRESH_NS UINT64_C(1000000)
+#define FRESH_IDLE_NS UINT64_C(20000000)
 
 /* ---- numbers of queued work ----------------------------------------------------------------- */
 
@@ -318,11 +321,14 @@ int32_t opencl_stream_synchronize(ds_accel_plugin_device_t *device, void *native
 
 /*
  * Queues a new mark, which the stream keeps, and returns the mark's status. In a queue that the
- * program uses too, waits up to FRESH_NS for the mark. Caller holds stream->lock.
+ * program uses too, waits a short time for the mark. Caller holds stream->lock.
  */
 static int32_t ask_anew(struct opencl_stream *stream, struct ds_accel_error *error)
 {
-    uint64_t end_ns = atomic_load(&stream->is_shared) ? plugin_now_ns() + FRESH_NS : 0;
+    int was_idle = atomic_load(&stream->finished) == atomic_load(&stream->place);
+    uint64_t end_ns = atomic_load(&stream->is_shared)
+                          ? plugin_now_ns() + (was_idle ? FRESH_IDLE_NS : FRESH_NS)
+                          : 0;
     cl_event mark = NULL;
     int32_t status = opencl_mark(stream, &mark, error);
 
