@@ -1807,7 +1807,7 @@ DS_ACCEL_HOT ds_accel_plugin_device_t *ds_accel_device_handle(const ds_accel_dev
 
 /**
  * Wait for all work of all streams of the device. While a stream of this process captures, backends
- * whose runtime would break the capture wait only for streams of this library (docs/backends.md).
+ * whose runtime would break the capture wait only for streams of this library.
  * @return DS_ACCEL_OK; ERR_DEVICE_LOST; ERR_DRIVER work queued earlier failed
  * @threads any   @source DeepSpeed synchronize()
  */

@@ -441,8 +441,12 @@ static inline bool ds_accel__block_counts_as_split(const struct ds_accel__block 
 
 /* Whether a request of arena asker may use free memory of an arena. Arenas of capturing streams and
  * of private pools neither provide nor receive memory. */
-bool ds_accel__arena_may_use(const struct ds_accel__arena *asker,
-                             const struct ds_accel__arena *arena);
+static inline bool ds_accel__arena_may_use(const struct ds_accel__arena *asker,
+                                           const struct ds_accel__arena *arena)
+{
+    return arena == asker || (!arena->is_capturing && !asker->is_capturing &&
+                              arena->owner == NULL && asker->owner == NULL);
+}
 
 /* Give the arena a new stamp, because its free memory has changed: earlier allocations cannot be
  * undone now. If the change is itself an allocation, undoing it restores the previous stamp, and

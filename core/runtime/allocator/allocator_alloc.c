@@ -201,13 +201,6 @@ static void put_back(struct ds_accel__arena *victim, struct ds_accel__block *blo
     ds_accel__figures_count(victim, changes);
 }
 
-bool ds_accel__arena_may_use(const struct ds_accel__arena *asker,
-                             const struct ds_accel__arena *arena)
-{
-    return arena == asker || (!arena->is_capturing && !asker->is_capturing &&
-                              arena->owner == NULL && asker->owner == NULL);
-}
-
 /*
  * Take a block of either kind (small or large) from any arena that the request may use. All earlier
  * steps use only blocks of the request's kind in the requesting arena, and segments of destroyed
