@@ -711,7 +711,7 @@ calls=$(sed -n 's/^calls //p' "$dir/report")
 is "the walk is long enough to mean something" yes "$([ "$calls" -gt 250 ] && echo yes || echo "$calls")"
 number=1
 while [ "$number" -le "$calls" ]; do
-    taken 8 || { number=$((number + 1)) && continue; }
+    taken 10 || { number=$((number + 1)) && continue; }
     walk SIM_FAIL="*:$number"
     call=$(sed -n 's/^failed //p' "$dir/report" 2>/dev/null) || true
     case $code in

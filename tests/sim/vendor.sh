@@ -98,7 +98,7 @@ every_call() {
     while [ "$n" -lt "$total" ]; do
         n=$((n + 1))
         # The sample contains at least one call of each scenario: the last one, if no other.
-        taken 8 || { [ "$n" -eq "$total" ] && [ "$runs" -eq 0 ]; } || continue
+        taken 10 || { [ "$n" -eq "$total" ] && [ "$runs" -eq 0 ]; } || continue
         runs=$((runs + 1))
         DS_ACCEL_ROOT=$dir/root SIM_FAIL="*:$n" drive "$machine" "$1"
         failed_call=$(sed -n 's/^failed //p' "$dir/report" | head -1)
@@ -144,7 +144,7 @@ wrong() {
         fail "$name: the edit changes nothing"
         return 0
     fi
-    taken 4 || return 0
+    taken 5 || return 0
     case $file in
     *.h) sources=$(cd "$dir/wrong" && ls ./*.c) ;;
     *) sources=$file ;;

@@ -134,10 +134,10 @@ mistakes() {
         is "mistake $name" "1 $rule" "$(what_broke "$name")"
     done <"$2"
 }
-mistakes "$mutant" "$mutants" 4 16
+mistakes "$mutant" "$mutants" 4 20
 # Most of these mistakes wait for work that never finishes, so all of them run at the same time.
 export LOCAL_SIZE=2 DS_ACCEL_CPU_ASYNC=true
-mistakes "$mutant_cpu" "$mutants_cpu" 0 4
+mistakes "$mutant_cpu" "$mutants_cpu" 0 5
 unset LOCAL_SIZE DS_ACCEL_CPU_ASYNC
 
 run env MUTANT=lacks_library "$program" conformance "$mutant"
