@@ -189,13 +189,8 @@ static int32_t wait_by_call(ds_accel_plugin_device_t *device, const char *slot,
     return status;
 }
 
-/*
- * Wait for all work of the device, including work of streams that the program made without the
- * plugin. If that would break captures of this process, wait for the plugin's streams one by one,
- * and write 0 to *is_complete_out; streams that capture have no work.
- */
-static int32_t wait_for_all(ds_accel_plugin_device_t *device, const char *slot,
-                            int *is_complete_out, struct ds_accel_error *error)
+int32_t vendor_device_wait(ds_accel_plugin_device_t *device, const char *slot, int *is_complete_out,
+                           struct ds_accel_error *error)
 {
     int32_t status = vendor_backend.device_mark != NULL ? wait_by_mark(device, error)
                                                         : DS_ACCEL_ERR_UNSUPPORTED;
@@ -209,7 +204,7 @@ static int32_t wait_for_all(ds_accel_plugin_device_t *device, const char *slot,
 }
 
 /* Wait until the runtime has run the queued tasks: beside a capture, they may be on streams that
-   wait_for_all() does not know. */
+   vendor_device_wait() does not know. */
 static int32_t wait_for_tasks(ds_accel_plugin_device_t *device)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -217,7 +212,7 @@ static int32_t wait_for_tasks(ds_accel_plugin_device_t *device)
 
     for (;;) {
         int is_complete = 0;
-        int32_t status = wait_for_all(device, "device_close", &is_complete, &ignored);
+        int32_t status = vendor_device_wait(device, "device_close", &is_complete, &ignored);
 
         if (status < 0 || is_complete || !vendor_tasks_are_pending(device)) {
             return status;
@@ -618,7 +613,7 @@ static int32_t vendor_device_synchronize(ds_accel_plugin_device_t *device, uint6
         return status;
     }
     if (timeout_ns == UINT64_MAX && vendor_backend.device_synchronize != NULL) {
-        status = wait_for_all(device, "device_synchronize", &is_complete, error);
+        status = vendor_device_wait(device, "device_synchronize", &is_complete, error);
         vendor_streams_reap(device);
     } else {
         status = vendor_poll(ask_streams, device, timeout_ns, "device_synchronize", error);

@@ -166,6 +166,14 @@ int vendor_devices_create(ds_accel_plugin_instance_t *instance);
  * program left open. */
 void vendor_devices_stop(ds_accel_plugin_instance_t *instance);
 void vendor_devices_destroy(ds_accel_plugin_instance_t *instance);
+/*
+ * Wait for all work of the device, including work of streams that the program made without the
+ * plugin. If that would break captures of this process, wait for the plugin's streams one by one,
+ * and write 0 to *is_complete_out; streams that capture have no work. slot is the caller's, for
+ * messages. The backend has device_synchronize().
+ */
+int32_t vendor_device_wait(ds_accel_plugin_device_t *device, const char *slot, int *is_complete_out,
+                           struct ds_accel_error *error);
 /* Write the path of the PCI device's node in /dev/dri or /dev/accel that the pattern names, such as
  * "/dev/dri/renderD128"; "" if there is none. */
 VENDOR_IF_LINKED void vendor_pci_node(const struct ds_accel_host *host,
@@ -418,11 +426,12 @@ int vendor_keep_is_empty(struct vendor_keep *keep);
  * graph_capture_begin did not begin the capture. */
 int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, uint32_t mode, const char *slot,
                          struct ds_accel_error *error);
-/* The number of streams that capture now, counted over all instances of this process. If a wait for
- * the device breaks captures, none begins while the lock is held; else the lock does nothing. */
+/* The number of streams that capture now, counted over all instances of this process. */
 unsigned vendor_capture_count(void);
 /* Returns a number that changes when a capture begins while this process has no other one. */
 uint64_t vendor_capture_era(void);
+/* No capture begins while the lock is held, for example between the check that a stream does not
+ * capture and a query, which would break its capture. */
 void vendor_captures_lock(void);
 void vendor_captures_unlock(void);
 /*

@@ -311,12 +311,11 @@ static int32_t vendor_graph_instantiate(ds_accel_plugin_graph_t *graph, uint32_t
 static void wait_for_launches(ds_accel_plugin_device_t *device, struct vendor_keep *keep)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
-    int32_t status;
+    int is_complete;
 
     if (vendor_backend.stream_host_task == NULL && vendor_backend.device_synchronize != NULL &&
         !vendor_keep_is_empty(keep) && !vendor_is_lost(device)) {
-        VENDOR_CALL(device, &ignored, status, vendor_backend.device_synchronize(device, &ignored));
-        (void)status;
+        vendor_device_wait(device, "graph_exec_destroy", &is_complete, &ignored);
     }
 }
 

@@ -255,14 +255,13 @@ int32_t vendor_memory_wait(ds_accel_plugin_device_t *device, const char *slot,
 static void wait_for_users(ds_accel_plugin_device_t *device)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
-    int32_t status;
+    int is_complete;
 
     if (vendor_backend.frees_wait || vendor_is_lost(device)) {
         return;
     }
     if (vendor_capture_count() == 0 && vendor_backend.device_synchronize != NULL) {
-        VENDOR_CALL(device, &ignored, status, vendor_backend.device_synchronize(device, &ignored));
-        (void)status;
+        vendor_device_wait(device, "mem_free", &is_complete, &ignored);
     } else {
         vendor_poll(ask_streams, device, UINT64_MAX, "mem_free", &ignored);
     }

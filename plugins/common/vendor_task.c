@@ -152,44 +152,35 @@ static pthread_rwlock_t wait_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZ
 static pthread_rwlock_t wait_lock = PTHREAD_RWLOCK_INITIALIZER;
 #endif
 
-static int needs_wait_lock(void)
-{
-    return vendor_backend.device_wait_breaks_captures && vendor_backend.device_mark == NULL;
-}
-
 void vendor_waits_lock(void)
 {
-    if (needs_wait_lock()) {
+    if (vendor_backend.device_wait_breaks_captures) {
         pthread_rwlock_rdlock(&wait_lock);
     }
 }
 
 void vendor_waits_unlock(void)
 {
-    if (needs_wait_lock()) {
+    if (vendor_backend.device_wait_breaks_captures) {
         pthread_rwlock_unlock(&wait_lock);
     }
 }
 
 void vendor_waits_exclude(void)
 {
-    if (needs_wait_lock()) {
+    if (vendor_backend.device_wait_breaks_captures) {
         pthread_rwlock_wrlock(&wait_lock);
     }
 }
 
 void vendor_captures_lock(void)
 {
-    if (vendor_backend.device_wait_breaks_captures) {
-        pthread_mutex_lock(&capture_lock);
-    }
+    pthread_mutex_lock(&capture_lock);
 }
 
 void vendor_captures_unlock(void)
 {
-    if (vendor_backend.device_wait_breaks_captures) {
-        pthread_mutex_unlock(&capture_lock);
-    }
+    pthread_mutex_unlock(&capture_lock);
 }
 
 int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, uint32_t mode, const char *slot,

@@ -360,20 +360,6 @@ static void unpin_streams(struct xpu_state *state, struct xpu_stream **streams, 
     pthread_mutex_unlock(&state->lock);
 }
 
-/*
- * Returns true if the stream is capturing. Captured work is not yet queued on the device, and a
- * wait for the device must not break another thread's capture.
- */
-static uint32_t captures(struct xpu_stream *stream)
-{
-    uint32_t is_capturing;
-
-    pthread_mutex_lock(&stream->lock);
-    is_capturing = xpu_stream_is_capturing(stream);
-    pthread_mutex_unlock(&stream->lock);
-    return is_capturing;
-}
-
 /* Returns false if the stream was unwrapped: its work is done, and its list must not be used. */
 static uint32_t begin_wait(struct xpu_stream *stream)
 {
@@ -420,9 +406,7 @@ int32_t xpu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel
     }
     for (uint32_t i = 0; i < count && status == DS_ACCEL_OK; i++) {
         if (begin_wait(streams[i])) {
-            if (!captures(streams[i])) {
-                status = xpu_stream_synchronize(device, streams[i], error);
-            }
+            status = xpu_stream_synchronize(device, streams[i], error);
             end_wait(streams[i]);
         }
     }

@@ -133,12 +133,15 @@ else
     echo "test_alike: opencl: not tested: PoCL is not here, or a sanitizer is"
 fi
 
-# ---- calls beside a capture, which break it in no mode and from no thread ------------------------
+# ---- calls beside a capture, or while one begins, which break it in no mode and from no thread ----
 
 for backend in cuda rocm npu mlu supa xpu; do
     run env DS_ACCEL_SUPA_NUMBERING=cuda timeout 60 "$source/tests/sim/ds-accel-sim" "$backend" \
         "$build/sim/drive" "$build/lib/ds-accel/ds_accel_$backend.so" beside
     is "calls beside a capture on $backend" "0 " "$code $(printf '%s' "$out" | grep -v '^beside:')"
+    run env DS_ACCEL_SUPA_NUMBERING=cuda timeout 120 "$source/tests/sim/ds-accel-sim" "$backend" \
+        "$build/sim/drive" "$build/lib/ds-accel/ds_accel_$backend.so" raced
+    is "captures that begin beside waits on $backend" "0 " "$code $(printf '%s' "$out" | grep -v '^raced:')"
 done
 
 # ---- misuse that would break the runtime, rejected by layer validate -----------------------------

@@ -345,8 +345,6 @@ drive rocm capturing
 is "memory of the host beside a strict capture" "0 captured" "$code $out"
 drive rocm ended
 is "a capture that another thread tries to end goes on" "0 " "$code $out"
-drive rocm raced
-is "captures that begin while a thread waits for the device" "0 " "$code $out"
 drive rocm peered
 is "a copy to another device, captured" "0 " "$code $out"
 drive rocm captured

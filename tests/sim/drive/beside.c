@@ -240,13 +240,20 @@ static void *wait_again(void *given)
     struct run *run = &waiter->run;
 
     while (!atomic_load(&waiter->is_over)) {
+        void *pointer = NULL;
+
         CALL(run, device_synchronize, run->device, UINT64_MAX);
+        CALL(run, device_synchronize, run->device, UINT64_C(60000000000));
+        if (CALL(run, mem_alloc, run->device, 4096, 0, 0, &pointer) == DS_ACCEL_OK) {
+            RELEASE(run, mem_free, run->device, pointer); /* waits for the work that may use it */
+        }
     }
     return NULL;
 }
 
 void drive_raced(struct run *run)
 {
+    const unsigned char byte = 0x5a;
     struct waiter waiter = {.is_over = 0};
     pthread_t thread;
 
@@ -261,6 +268,9 @@ void drive_raced(struct run *run)
     for (int i = 0; i < 20000; i++) {
         ds_accel_plugin_graph_t *graph = NULL;
 
+        if (i % 64 == 0) { /* often, so that waits are long; not always, so that they end */
+            CALL(run, mem_fill_async, run->one, run->first, &byte, 1, BYTES);
+        }
         if (CALL(run, graph_capture_begin, run->one, DS_ACCEL_CAPTURE_GLOBAL) == DS_ACCEL_OK) {
             CALL(run, graph_capture_end, run->one, &graph);
         }
