@@ -207,8 +207,8 @@ struct vendor_backend {
     uint32_t frees_wait;             /* the frame need not wait for the device's work before free(),
                                         free_pinned() and host_unregister() */
     /* device_synchronize() and device_mark() break every capture on the device, of any mode and of
-     * any thread: while this process captures, the frame queries streams instead, and no
-     * capture begins during device_synchronize(). */
+     * any thread: while this process captures, the frame queries streams instead, and no capture
+     * begins during device_synchronize(). */
     uint32_t device_wait_breaks_captures;
     /* open() leaves descriptors or threads that close() cannot end, or the library does not survive
      * a fork: probe runs in a child process of its own. */

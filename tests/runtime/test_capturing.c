@@ -138,24 +138,33 @@ static const struct ds_accel_plugin *refusing_entry(const struct ds_accel_host *
     return &refusing;
 }
 
-Test(core_capturing, keeps_the_memory_of_a_capture_that_goes_on)
+/* Begin a capture on a stream of the plugin above. */
+static ds_accel_t *begin_refusing(uint32_t mode, ds_accel_device_t **device,
+                                  ds_accel_stream_t **stream, ds_accel_graph_t **graph)
 {
     struct ds_accel_options options = test_options();
     ds_accel_t *context;
-    ds_accel_device_t *device;
-    ds_accel_stream_t *stream = NULL;
-    ds_accel_graph_t *graph = NULL;
-    void *pointer = NULL;
-    int64_t reserved = 0;
 
     options.accelerator = "refusing";
     context = test_create_with(&options);
     MUST(ds_accel_register(context, refusing_entry));
     MUST(ds_accel_detect(context));
-    MUST(ds_accel_device_open(context, 0, &device));
-    MUST(ds_accel_stream_create(device, 0, 0, &stream));
-    MUST(ds_accel_graph_create(device, &graph));
-    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_GLOBAL));
+    MUST(ds_accel_device_open(context, 0, device));
+    MUST(ds_accel_stream_create(*device, 0, 0, stream));
+    MUST(ds_accel_graph_create(*device, graph));
+    MUST(ds_accel_graph_capture_begin(*graph, *stream, NULL, mode));
+    return context;
+}
+
+Test(core_capturing, keeps_the_memory_of_a_capture_that_goes_on)
+{
+    ds_accel_device_t *device;
+    ds_accel_stream_t *stream;
+    ds_accel_graph_t *graph;
+    ds_accel_t *context = begin_refusing(DS_ACCEL_CAPTURE_GLOBAL, &device, &stream, &graph);
+    void *pointer = NULL;
+    int64_t reserved = 0;
+
     MUST(ds_accel_mem_alloc(device, stream, 4096, &pointer));
     MUST(ds_accel_mem_free(device, stream, pointer));
     refuses_end = true;
@@ -172,22 +181,13 @@ Test(core_capturing, keeps_the_memory_of_a_capture_that_goes_on)
 /* While a capture is in progress, no query shows that the device is idle. */
 Test(core_capturing, a_broken_capture_that_the_plugin_does_not_end_is_over)
 {
-    struct ds_accel_options options = test_options();
-    ds_accel_t *context;
     ds_accel_device_t *device;
-    ds_accel_stream_t *stream = NULL;
-    ds_accel_graph_t *graph = NULL;
+    ds_accel_stream_t *stream;
+    ds_accel_graph_t *graph;
+    ds_accel_t *context = begin_refusing(DS_ACCEL_CAPTURE_RELAXED, &device, &stream, &graph);
     void *pinned = NULL;
     void *again = NULL;
 
-    options.accelerator = "refusing";
-    context = test_create_with(&options);
-    MUST(ds_accel_register(context, refusing_entry));
-    MUST(ds_accel_detect(context));
-    MUST(ds_accel_device_open(context, 0, &device));
-    MUST(ds_accel_stream_create(device, 0, 0, &stream));
-    MUST(ds_accel_graph_create(device, &graph));
-    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_RELAXED));
     EXPECT_STATUS(ds_accel_stream_synchronize(stream), DS_ACCEL_ERR_STATE);
     refuses_end = true;
     EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_ERR_STATE);

@@ -133,7 +133,7 @@ else
     echo "test_alike: opencl: not tested: PoCL is not here, or a sanitizer is"
 fi
 
-# ---- calls beside a capture, or while one begins, which break it in no mode and from no thread ----
+# ---- calls beside a capture, or while it begins, break it in no mode and from no thread -----------
 
 for backend in cuda rocm npu mlu supa xpu; do
     run env DS_ACCEL_SUPA_NUMBERING=cuda timeout 60 "$source/tests/sim/ds-accel-sim" "$backend" \

@@ -227,7 +227,7 @@ void drive_beside(struct run *run)
     drive_unmake(run);
 }
 
-/* ---- captures that begin while another thread waits for the device --------------------------- */
+/* ---- captures that begin beside waits and frees of another thread ---------------------------- */
 
 struct waiter {
     struct run run;
@@ -240,13 +240,10 @@ static void *wait_again(void *given)
     struct run *run = &waiter->run;
 
     while (!atomic_load(&waiter->is_over)) {
-        void *pointer = NULL;
-
         CALL(run, device_synchronize, run->device, UINT64_MAX);
         CALL(run, device_synchronize, run->device, UINT64_C(60000000000));
-        if (CALL(run, mem_alloc, run->device, 4096, 0, 0, &pointer) == DS_ACCEL_OK) {
-            RELEASE(run, mem_free, run->device, pointer); /* waits for the work that may use it */
-        }
+        use_memory(run);
+        use_streams(run);
     }
     return NULL;
 }

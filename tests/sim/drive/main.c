@@ -66,7 +66,7 @@ static const struct scenario scenarios[] = {
     {"released", "", drive_released, 0, "a range of addresses, and others that are not reserved"},
     /* beside.c */
     {"beside", "", drive_beside, 0, "every call that a capture of another stream allows"},
-    {"raced", "", drive_raced, 0, "captures begin while another thread waits for the device"},
+    {"raced", "", drive_raced, 0, "captures begin beside waits and frees of another thread"},
     /* threads.c */
     {"waited", "", drive_waited, 0,
      "streams come and go while another thread waits for the device"},
