@@ -98,13 +98,13 @@ cpu_LIBS := -lnuma
 # and those of earlier rooms. ROOMS form libds_accel.so, TOOLS_ROOMS libds_accel_tools.so; our own
 # programs contain all rooms.
 ROOMS := base config machine host runtime layers
-TOOLS_ROOMS := report record memtools conformance lint
+TOOLS_ROOMS := report record memtools conformance lint launch
 room_sources = $(sort $(foreach room,$(1),$(wildcard core/$(room)/*.c core/$(room)/*/*.c)))
 CORE_SOURCES := $(call room_sources,$(ROOMS) $(TOOLS_ROOMS))
 # Files without variables are linked into both libraries, so that fewer symbols are exported from
 # one library to the other.
-STATELESS := $(addprefix core/,$(addsuffix .c,$(addprefix base/,clock file json list text) config/config_locate \
-    $(addprefix machine/,cgroup elf hardware_note library machine presence topology)))
+STATELESS := $(addprefix core/,$(addsuffix .c,$(addprefix base/,clock file hash json list set text) config/config_locate \
+    $(addprefix machine/,cgroup cpus elf hardware_note library machine presence topology)))
 # ds-accel-probe.c is a separate program; reasons.c runs during the build.
 TOOL_SOURCES := $(sort $(filter-out tools/ds-accel-probe.c tools/reasons.c,$(wildcard tools/*.c)))
 # Unit tests are tests/ROOM/test_NOUN.c, and the files that several of them share are tests/*.c.

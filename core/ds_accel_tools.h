@@ -20,9 +20,20 @@
 
 #include "ds_accel.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- texts in pieces ------------------------------------------------------------------------ */
+
+/**
+ * A function that receives a long text in pieces, in order.
+ * @return false if the piece cannot be written; the call that writes the text then fails
+ */
+typedef bool (*ds_accel_write_t)(void *user_data, const char *data, size_t size_bytes);
 
 /* ---- stored verdicts ------------------------------------------------------------------------ */
 

@@ -22,7 +22,7 @@
 DS_ACCEL__PRIVATE int32_t ds_accel__error(int32_t status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Like ds_accel__error(), for several lines, which must already be printable. */
-int32_t ds_accel__error_lines(int32_t status, const char *lines);
+DS_ACCEL__PRIVATE int32_t ds_accel__error_lines(int32_t status, const char *lines);
 /* Store an error for exhausted memory and return ERR_NO_MEMORY. Allocates nothing. */
 DS_ACCEL__PRIVATE int32_t ds_accel__no_memory(void);
 

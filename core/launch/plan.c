@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Makes the plan of a job:
+ *
+ *      hostfile, or this machine's devices          hosts and their slots
+ *        -> --include, --exclude, visible devices   fewer slots
+ *        -> --num_nodes, --num_gpus                 fewer hosts, other slots
+ *        -> ranks: by host, then by slot            RANK, LOCAL_RANK, ...
+ *        -> bind.c                                  this machine's ranks on CPUs and NUMA nodes
+ *        -> program                                 what each rank executes
+ *
+ * Everything that is not in the arguments comes from struct ds_accel__launch_facts, so that the
+ * plan for a recorded machine is the plan of that machine. The rules are DeepSpeed's; differences
+ * are listed in docs/launcher.md.
+ */
+#include "launch/plan.h"
+#include "base/text.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOCAL_NAME "localhost"
+#define LOCAL_ADDRESS "127.0.0.1"
+#define DEFAULT_PORT 29500
+
+struct planner {
+    const struct ds_accel__launch_options *options;
+    const struct ds_accel__launch_facts *facts;
+    struct ds_accel__text *notes;
+    struct ds_accel__plan *plan;
+    bool has_hostfile;
+};
+
+static int32_t invalid(const char *message)
+{
+    return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s", message);
+}
+
+/* A variable of the job's environment; NULL: unset. */
+static const char *variable(const struct planner *planner, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *const *entry = planner->facts->environment; *entry != NULL; entry++) {
+        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') {
+            return *entry + length + 1;
+        }
+    }
+    return NULL;
+}
+
+/* ---- options that exclude each other -------------------------------------------------------- */
+
+static int32_t check_options(const struct planner *planner)
+{
+    const struct ds_accel__launch_options *options = planner->options;
+    bool has_filter = (options->include != NULL && options->include[0] != '\0') ||
+                      (options->exclude != NULL && options->exclude[0] != '\0');
+
+    if ((options->num_nodes >= 0 || options->num_devices >= 0) && has_filter) {
+        return invalid("--num_nodes and --num_gpus exclude --include and --exclude");
+    }
+    if (options->elastic_training && options->master_addr == NULL) {
+        return invalid("--elastic_training needs --master_addr");
+    }
+    if (options->elastic_training && options->no_local_rank) {
+        return invalid("--elastic_training and --no_local_rank exclude each other");
+    }
+    if (options->bind != DS_ACCEL__BIND_NONE && variable(planner, "KMP_AFFINITY") != NULL) {
+        return invalid("KMP_AFFINITY is set, and would bind threads to other CPUs than those that "
+                       "--bind_cores_to_rank or --bind-to chooses: unset KMP_AFFINITY first");
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Read "auto", "N" or "LO-HI". */
+static int32_t read_port(struct planner *planner)
+{
+    const char *text = planner->options->master_port;
+    unsigned long low;
+    unsigned long high;
+    char *end;
+
+    planner->plan->port_low = planner->plan->port_high = DEFAULT_PORT;
+    if (text == NULL) {
+        return DS_ACCEL_OK;
+    }
+    if (strcmp(text, "auto") == 0) {
+        planner->plan->port_low = 0;
+        planner->plan->port_high = 0;
+        return DS_ACCEL_OK;
+    }
+    low = strtoul(text, &end, 10);
+    high = low;
+    if (*end == '-' && end[1] >= '0' && end[1] <= '9') {
+        high = strtoul(end + 1, &end, 10);
+    }
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || low == 0 || high < low || high > 65535) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "--master_port \"%.40s\": expected auto, a port from 1 to 65535, or "
+                               "a range of ports such as 29500-29599",
+                               text);
+    }
+    planner->plan->port_low = (uint16_t)low;
+    planner->plan->port_high = (uint16_t)high;
+    return DS_ACCEL_OK;
+}
+
+/* ---- hosts and slots ------------------------------------------------------------------------ */
+
+/* Find this machine's device with a UUID, or a start of one that only one device has, or a PCI
+ * address. */
+static int32_t find_slot(void *user_data, const struct ds_accel__host *host, const char *token,
+                         uint32_t *index_out)
+{
+    const struct planner *planner = user_data;
+    const struct ds_accel__launch_facts *facts = planner->facts;
+    size_t length = strlen(token);
+    uint32_t found = 0;
+
+    if (planner->has_hostfile && !facts->is_local(facts->user_data, host->name)) {
+        *index_out = DS_ACCEL__NO_INDEX; /* the host itself will find it */
+        return DS_ACCEL_OK;
+    }
+    for (uint32_t i = 0; i < facts->device_count; i++) {
+        const struct ds_accel__device_fact *device = &facts->devices[i];
+
+        if (strcasecmp(device->pci_address, token) == 0 || strcasecmp(device->uuid, token) == 0) {
+            *index_out = i;
+            return DS_ACCEL_OK;
+        }
+        if (length >= 4 && strncasecmp(device->uuid, token, length) == 0) {
+            *index_out = i;
+            found++;
+        }
+    }
+    if (found == 1) {
+        return DS_ACCEL_OK;
+    }
+    return ds_accel__error(DS_ACCEL_ERR_INVALID, "host %s has %s device \"%.80s\"", host->name,
+                           found == 0 ? "no" : "more than one", token);
+}
+
+/* Make this machine's slots from the value of the variable that chooses devices. */
+static int32_t take_visible(const struct planner *planner, struct ds_accel__host *host)
+{
+    const char *list = planner->facts->visible_value;
+    const char *item;
+    size_t length;
+    int32_t status = DS_ACCEL_OK;
+
+    ds_accel__host_clear_slots(host);
+    for (uint32_t i = 0; status >= 0 && (item = ds_accel__list_next(&list, ',', &length)) != NULL;
+         i++) {
+        struct ds_accel__slot slot;
+
+        if (!ds_accel__slot_parse(item, length, &slot)) {
+            return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                                   "%s=%.200s: \"%.*s\" is not an index, a UUID or a PCI address",
+                                   planner->facts->visible_names[0], planner->facts->visible_value,
+                                   (int)(length < 80 ? length : 80), item);
+        }
+        slot.device = i;
+        status = ds_accel__host_add_slot(host, &slot, length);
+    }
+    return status;
+}
+
+/* This machine as the only host. */
+static int32_t make_local(struct planner *planner)
+{
+    const struct ds_accel__launch_facts *facts = planner->facts;
+    struct ds_accel__hosts *hosts = &planner->plan->hosts;
+    int32_t status;
+
+    if (planner->options->num_nodes > 1) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "--num_nodes %lld, and there is no hostfile with other hosts",
+                               (long long)planner->options->num_nodes);
+    }
+    if (facts->device_count == 0) {
+        return ds_accel__error(DS_ACCEL_ERR_NO_DEVICE, "%s has no device", facts->accelerator);
+    }
+    status = ds_accel__hosts_add(hosts, LOCAL_NAME, strlen(LOCAL_NAME), facts->device_count);
+    if (status >= 0 && facts->visible_value != NULL) {
+        status = take_visible(planner, &hosts->items[0]);
+    }
+    return status;
+}
+
+/* --num_nodes keeps the first hosts; --num_gpus replaces the slots of each host by 0 to N - 1. */
+static int32_t apply_numbers(struct planner *planner)
+{
+    const struct ds_accel__launch_options *options = planner->options;
+    struct ds_accel__hosts *hosts = &planner->plan->hosts;
+    bool is_cpu = strcmp(planner->facts->accelerator, "cpu") == 0; /* CPUs can be shared */
+    int32_t status = DS_ACCEL_OK;
+
+    if (options->num_nodes > (int64_t)hosts->count) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "--num_nodes %lld: there are only %zu hosts",
+                               (long long)options->num_nodes, hosts->count);
+    }
+    for (size_t i = 0; options->num_nodes > 0 && i < hosts->count; i++) {
+        if ((int64_t)i >= options->num_nodes) {
+            ds_accel__host_clear_slots(&hosts->items[i]);
+        }
+    }
+    ds_accel__hosts_compact(hosts);
+    for (size_t i = 0; options->num_devices > 0 && status >= 0 && i < hosts->count; i++) {
+        struct ds_accel__host *host = &hosts->items[i];
+
+        if (options->num_devices > (int64_t)(is_cpu ? DS_ACCEL__SLOT_LIMIT : host->slot_count)) {
+            return ds_accel__error(DS_ACCEL_ERR_INVALID, "--num_gpus %lld: host %s has %u %s",
+                                   (long long)options->num_devices, host->name, host->slot_count,
+                                   host->slot_count == 1 ? "slot" : "slots");
+        }
+        status = ds_accel__host_set_slots(host, (uint32_t)options->num_devices);
+    }
+    return status;
+}
+
+static int32_t choose_hosts(struct planner *planner, struct ds_accel__hosts *hosts)
+{
+    const struct ds_accel__launch_options *options = planner->options;
+    int32_t status = DS_ACCEL_OK;
+
+    if (hosts != NULL) {
+        planner->plan->hosts = *hosts;
+        *hosts = (struct ds_accel__hosts){0};
+        ds_accel__hosts_compact(&planner->plan->hosts); /* "slots=0" */
+    } else {
+        status = make_local(planner);
+    }
+    if (status >= 0) {
+        status = ds_accel__hosts_filter(&planner->plan->hosts, options->include, options->exclude,
+                                        find_slot, planner);
+    }
+    if (status >= 0) {
+        status = apply_numbers(planner);
+    }
+    if (status >= 0 && planner->plan->hosts.count == 0) {
+        status = invalid("no host has a slot");
+    }
+    return status;
+}
+
+/* ---- this machine --------------------------------------------------------------------------- */
+
+/* Find this machine among the hosts, and decide whether the plan can be started here. */
+static int32_t find_here(struct planner *planner)
+{
+    const struct ds_accel__launch_options *options = planner->options;
+    const struct ds_accel__launch_facts *facts = planner->facts;
+    struct ds_accel__plan *plan = planner->plan;
+    const struct ds_accel__hosts *hosts = &plan->hosts;
+    const char *other = NULL;
+
+    plan->local_host = planner->has_hostfile ? UINT32_MAX : 0;
+    if (planner->has_hostfile && options->no_ssh) {
+        if (options->node_rank < 0 || options->node_rank >= (int64_t)hosts->count) {
+            return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                                   "--no_ssh needs --node_rank from 0 to %zu: the position of this "
+                                   "machine among the hosts",
+                                   hosts->count - 1);
+        }
+        plan->local_host = (uint32_t)options->node_rank;
+        return DS_ACCEL_OK;
+    }
+    for (size_t i = hosts->count; planner->has_hostfile && i-- > 0;) {
+        if (facts->is_local(facts->user_data, hosts->items[i].name)) {
+            plan->local_host = (uint32_t)i;
+        } else {
+            other = hosts->items[i].name;
+        }
+    }
+    if (other == NULL && !options->force_multi && !options->elastic_training) {
+        return DS_ACCEL_OK;
+    }
+    plan->refusal =
+        other != NULL
+            ? ds_accel__format("this job has ranks on host %s, and this release starts ranks on "
+                               "this machine only: start it on each host with --no_ssh and "
+                               "--node_rank, or show the plan with --dry-run",
+                               other)
+            : ds_accel__format("%s: this release starts ranks on this machine only",
+                               options->force_multi ? "--force_multi" : "--elastic_training");
+    return plan->refusal != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+static int32_t choose_master(struct planner *planner)
+{
+    const char *given = planner->options->master_addr;
+    const char *address = given;
+
+    if (!planner->has_hostfile) {
+        if (given != NULL && given[0] != '\0' && strcmp(given, LOCAL_ADDRESS) != 0) {
+            ds_accel__text_add(planner->notes,
+                               "--master_addr %s is ignored: without a hostfile, the master is "
+                               "this machine\n",
+                               given);
+        }
+        address = LOCAL_ADDRESS;
+    } else if (given == NULL || given[0] == '\0') {
+        address = planner->plan->hosts.items[0].name;
+    }
+    planner->plan->master_addr = strdup(address);
+    return planner->plan->master_addr != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+/* ---- ranks ---------------------------------------------------------------------------------- */
+
+static int32_t make_ranks(struct planner *planner)
+{
+    struct ds_accel__plan *plan = planner->plan;
+    uint64_t count = 0;
+    uint32_t next = 0;
+
+    for (size_t i = 0; i < plan->hosts.count; i++) {
+        count += plan->hosts.items[i].slot_count;
+    }
+    if (count > DS_ACCEL__RANK_LIMIT) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%llu ranks; a job has at most %u",
+                               (unsigned long long)count, DS_ACCEL__RANK_LIMIT);
+    }
+    plan->ranks = calloc(count, sizeof(*plan->ranks));
+    if (plan->ranks == NULL) {
+        return ds_accel__no_memory();
+    }
+    plan->world_size = (uint32_t)count;
+    for (uint32_t i = 0; i < plan->hosts.count; i++) {
+        if (i == plan->local_host) {
+            plan->local_first = next;
+            plan->local_count = plan->hosts.items[i].slot_count;
+        }
+        for (uint32_t j = 0; j < plan->hosts.items[i].slot_count; j++) {
+            plan->ranks[next] = (struct ds_accel__rank){.rank = next, .local_rank = j, .host = i};
+            next++;
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+/* The NUMA nodes of the local ranks' devices; -1: unknown. */
+static void find_nodes(const struct planner *planner, int32_t *nodes)
+{
+    const struct ds_accel__plan *plan = planner->plan;
+    const struct ds_accel__host *host = &plan->hosts.items[plan->local_host];
+
+    for (uint32_t i = 0; i < host->slot_count; i++) {
+        uint32_t device = host->slots[i].device;
+
+        nodes[i] = device < planner->facts->device_count ? planner->facts->devices[device].node
+                                                         : -1;
+    }
+}
+
+static int32_t place_ranks(struct planner *planner)
+{
+    const struct ds_accel__launch_options *options = planner->options;
+    struct ds_accel__plan *plan = planner->plan;
+    struct ds_accel__bind_request request = {
+        .mode = options->bind,
+        .core_list = options->bind_core_list,
+        .uses_smt = options->uses_smt,
+        .reserve_cores = options->reserve_cores,
+        .reserve_percent = options->reserve_percent,
+        .rank_count = plan->local_count,
+    };
+    int32_t *nodes;
+    int32_t status;
+
+    if (plan->local_count == 0) {
+        return DS_ACCEL_OK;
+    }
+    nodes = calloc(plan->local_count, sizeof(*nodes));
+    plan->placements = calloc(plan->local_count, sizeof(*plan->placements));
+    if (nodes == NULL || plan->placements == NULL) {
+        free(nodes);
+        return ds_accel__no_memory();
+    }
+    find_nodes(planner, nodes);
+    request.device_nodes = nodes;
+    status = ds_accel__bind(planner->facts->cpus, planner->facts->topology, &request,
+                            plan->placements, planner->notes);
+    for (uint32_t i = 0; status >= 0 && i < plan->local_count; i++) {
+        plan->ranks[plan->local_first + i].placement = &plan->placements[i];
+    }
+    free(nodes);
+    return status;
+}
+
+/* ---- the program ---------------------------------------------------------------------------- */
+
+/* How a program is started. */
+enum way {
+    EXECUTED,
+    SCRIPT,
+    MODULE
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text);
+    size_t end_length = strlen(end);
+
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+static enum way choose_way(const struct planner *planner)
+{
+    const struct ds_accel__launch_options *options = planner->options;
+    const struct ds_accel__launch_facts *facts = planner->facts;
+    const char *name = options->program[0];
+    bool is_executable = false;
+
+    if (options->module) {
+        return MODULE;
+    }
+    if (options->no_python) {
+        return EXECUTED;
+    }
+    if (ends_with(name, ".py")) {
+        return SCRIPT;
+    }
+    if (facts->find_file(facts->user_data, name, &is_executable)) {
+        return is_executable ? EXECUTED : SCRIPT;
+    }
+    return EXECUTED; /* a command in PATH, or an error when it is started */
+}
+
+static int32_t choose_program(struct planner *planner)
+{
+    const struct ds_accel__launch_options *options = planner->options;
+    struct ds_accel__plan *plan = planner->plan;
+    enum way way = choose_way(planner);
+    uint32_t count = 0;
+    bool failed = false;
+
+    plan->arguments = calloc(options->program_count + 4, sizeof(*plan->arguments));
+    if (plan->arguments == NULL) {
+        return ds_accel__no_memory();
+    }
+    if (way != EXECUTED) {
+        plan->arguments[count++] = strdup(planner->facts->python);
+        plan->arguments[count++] = strdup("-u");
+        if (way == MODULE) {
+            plan->arguments[count++] = strdup("-m");
+        }
+    }
+    /* A program that was not named with --no_python need not know the argument. */
+    plan->local_rank_at = options->no_local_rank || options->elastic_training ||
+                                  (way == EXECUTED && !options->no_python)
+                              ? UINT32_MAX
+                              : count + 1;
+    for (uint32_t i = 0; i < options->program_count; i++) {
+        plan->arguments[count++] = strdup(options->program[i]);
+    }
+    plan->argument_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        failed |= plan->arguments[i] == NULL;
+    }
+    return failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+}
+
+/* ---- the environment ------------------------------------------------------------------------ */
+
+static int32_t copy_settings(struct planner *planner)
+{
+    const struct ds_accel__launch_facts *facts = planner->facts;
+    struct ds_accel__plan *plan = planner->plan;
+    bool failed = false;
+
+    plan->settings = json_object();
+    plan->visible_names = json_array();
+    plan->exports = json_object();
+    for (uint32_t i = 0; i < facts->setting_count; i++) {
+        const struct ds_accel__variable *setting = &facts->settings[i];
+
+        failed |= json_object_set_new(plan->settings, setting->name,
+                                      setting->value != NULL ? json_string(setting->value)
+                                                             : json_null()) != 0;
+    }
+    for (uint32_t i = 0; i < facts->visible_count; i++) {
+        failed |=
+            json_array_append_new(plan->visible_names, json_string(facts->visible_names[i])) != 0;
+    }
+    return failed || plan->exports == NULL ? ds_accel__no_memory() : DS_ACCEL_OK;
+}
+
+/* The value of the variables that choose a host's devices: all of them, for each rank. */
+static void write_visible(const struct ds_accel__host *host, struct ds_accel__text *text)
+{
+    for (uint32_t i = 0; i < host->slot_count; i++) {
+        const struct ds_accel__slot *slot = &host->slots[i];
+
+        if (slot->token != NULL) {
+            ds_accel__text_add(text, "%s%s", i > 0 ? "," : "", slot->token);
+        } else {
+            ds_accel__text_add(text, "%s%u", i > 0 ? "," : "", slot->index);
+        }
+    }
+}
+
+static bool visit_number(ds_accel__variable_visit_t visit, void *user_data, const char *name,
+                         uint64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+    return visit(user_data, name, text);
+}
+
+static bool visit_ranks(const struct ds_accel__plan *plan, const struct ds_accel__rank *rank,
+                        uint16_t port, ds_accel__variable_visit_t visit, void *user_data)
+{
+    uint32_t local_size = plan->hosts.items[rank->host].slot_count;
+
+    return visit(user_data, "MASTER_ADDR", plan->master_addr) &&
+           visit_number(visit, user_data, "MASTER_PORT", port) &&
+           visit_number(visit, user_data, "WORLD_SIZE", plan->world_size) &&
+           visit_number(visit, user_data, "RANK", rank->rank) &&
+           visit_number(visit, user_data, "LOCAL_RANK", rank->local_rank) &&
+           visit_number(visit, user_data, "LOCAL_SIZE", local_size) &&
+           visit_number(visit, user_data, "LOCAL_WORLD_SIZE", local_size) &&
+           visit_number(visit, user_data, "CROSS_RANK", rank->host) &&
+           visit_number(visit, user_data, "CROSS_SIZE", plan->hosts.count);
+}
+
+static bool visit_placement(const struct ds_accel__placement *placement,
+                            ds_accel__variable_visit_t visit, void *user_data)
+{
+    struct ds_accel__text text = {0};
+    bool goes_on = true;
+
+    if (placement->thread_count > 0) {
+        goes_on = visit_number(visit, user_data, "OMP_NUM_THREADS", placement->thread_count);
+    }
+    if (goes_on && placement->reserved.count > 0) {
+        ds_accel__set_write(&placement->reserved, &text);
+        goes_on = !text.failed && visit(user_data, "DS_ACCEL_RESERVED_CPUS", text.data);
+        ds_accel__text_clear(&text);
+    }
+    return goes_on;
+}
+
+int32_t ds_accel__plan_variables(const struct ds_accel__plan *plan,
+                                 const struct ds_accel__rank *rank, uint16_t port,
+                                 ds_accel__variable_visit_t visit, void *user_data)
+{
+    struct ds_accel__text visible = {0};
+    const char *name;
+    json_t *value;
+    bool goes_on;
+
+    write_visible(&plan->hosts.items[rank->host], &visible);
+    goes_on = !visible.failed;
+    for (size_t i = 0; goes_on && i < json_array_size(plan->visible_names); i++) {
+        goes_on = visit(user_data, json_string_value(json_array_get(plan->visible_names, i)),
+                        visible.data);
+    }
+    ds_accel__text_clear(&visible);
+    goes_on = goes_on && visit_ranks(plan, rank, port, visit, user_data);
+    if (goes_on && rank->placement != NULL) {
+        goes_on = visit_placement(rank->placement, visit, user_data);
+    }
+    if (goes_on) {
+        json_object_foreach(plan->settings, name, value)
+        {
+            goes_on = goes_on && visit(user_data, name, json_string_value(value));
+        }
+    }
+    return goes_on ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
+
+int32_t ds_accel__plan_make(const struct ds_accel__launch_options *options,
+                            const struct ds_accel__launch_facts *facts,
+                            struct ds_accel__hosts *hosts, struct ds_accel__text *notes,
+                            struct ds_accel__plan *plan)
+{
+    static int32_t (*const steps[])(struct planner * planner) = {
+        find_here, choose_master, make_ranks, place_ranks, choose_program, copy_settings,
+    };
+    struct planner planner = {.options = options,
+                              .facts = facts,
+                              .notes = notes,
+                              .plan = plan,
+                              .has_hostfile = hosts != NULL};
+    int32_t status;
+
+    assert(options->program_count > 0);
+    *plan = (struct ds_accel__plan){.options = options, .local_host = UINT32_MAX};
+    plan->accelerator = strdup(facts->accelerator);
+    status = plan->accelerator != NULL ? check_options(&planner) : ds_accel__no_memory();
+    if (status >= 0) {
+        status = read_port(&planner);
+    }
+    if (status >= 0) {
+        status = choose_hosts(&planner, hosts);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(steps) && status >= 0; i++) {
+        status = steps[i](&planner);
+    }
+    if (status < 0) {
+        ds_accel__plan_clear(plan);
+    }
+    return status;
+}
+
+void ds_accel__plan_clear(struct ds_accel__plan *plan)
+{
+    for (uint32_t i = 0; plan->placements != NULL && i < plan->local_count; i++) {
+        ds_accel__placement_clear(&plan->placements[i]);
+    }
+    for (uint32_t i = 0; plan->arguments != NULL && i < plan->argument_count; i++) {
+        free(plan->arguments[i]);
+    }
+    ds_accel__hosts_clear(&plan->hosts);
+    json_decref(plan->settings);
+    json_decref(plan->visible_names);
+    json_decref(plan->exports);
+    free(plan->placements);
+    free(plan->arguments);
+    free(plan->ranks);
+    free(plan->accelerator);
+    free(plan->master_addr);
+    free(plan->refusal);
+    memset(plan, 0, sizeof(*plan));
+}

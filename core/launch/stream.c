@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Passes on what several ranks write, so that lines of different ranks do not mix:
+ *
+ *      rank's pipe -> buffer -> complete lines -> sink: stdout or stderr
+ *                        \-> after 100 ms an incomplete line, too
+ *
+ * A reader of the sink that is slow must not stop the supervisor. The sink is therefore opened anew
+ * as /proc/self/fd/N, which gives this process a description of its own that does not block; a file
+ * does not block anyway. What does not fit stays pending, and the streams of a full sink are not
+ * read, so that the ranks wait, and memory stays constant.
+ */
+#include "launch/stream.h"
+#include "base/clock.h"
+#include "base/text.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUFFER_SIZE 65536u
+
+/* ---- sinks ---------------------------------------------------------------------------------- */
+
+void ds_accel__sink_open(struct ds_accel__sink *sink, int fd)
+{
+    char path[32];
+    struct stat info;
+
+    *sink = (struct ds_accel__sink){.fd = fd};
+    sink->is_file = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    if (sink->is_file) {
+        return;
+    }
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0) {
+        sink->fd = fd;
+        sink->is_own = true;
+    }
+}
+
+void ds_accel__sink_close(struct ds_accel__sink *sink)
+{
+    if (sink->is_own) {
+        close(sink->fd);
+    }
+    free(sink->pending);
+    *sink = (struct ds_accel__sink){.fd = -1};
+}
+
+bool ds_accel__sink_is_full(const struct ds_accel__sink *sink)
+{
+    return sink->pending_size > 0;
+}
+
+/* Write as much as fits; returns the number of bytes written or dropped. A descriptor that could
+ * not be opened anew may block, so only what a pipe surely takes is written to it. */
+static size_t write_some(struct ds_accel__sink *sink, const char *data, size_t size_bytes)
+{
+    size_t written = 0;
+
+    while (written < size_bytes && !sink->is_broken) {
+        size_t size = size_bytes - written;
+        ssize_t result;
+
+        if (!sink->is_own && !sink->is_file) {
+            struct pollfd ready = {.fd = sink->fd, .events = POLLOUT};
+
+            if (poll(&ready, 1, 0) != 1) {
+                break;
+            }
+            size = size < PIPE_BUF ? size : PIPE_BUF;
+        }
+        result = write(sink->fd, data + written, size);
+        if (result >= 0) {
+            written += (size_t)result;
+        } else if (errno == EAGAIN) {
+            break;
+        } else if (errno != EINTR) {
+            sink->is_broken = true;
+        }
+    }
+    return sink->is_broken ? size_bytes : written;
+}
+
+/* Keep bytes that did not fit. If memory is exhausted, they are lost. */
+static void keep(struct ds_accel__sink *sink, const char *data, size_t size_bytes)
+{
+    if (sink->pending_start > 0) {
+        memmove(sink->pending, sink->pending + sink->pending_start, sink->pending_size);
+        sink->pending_start = 0;
+    }
+    if (sink->pending_size + size_bytes > sink->pending_capacity) {
+        size_t capacity = sink->pending_size + size_bytes + BUFFER_SIZE;
+        char *pending = realloc(sink->pending, capacity);
+
+        if (pending == NULL) {
+            return;
+        }
+        sink->pending = pending;
+        sink->pending_capacity = capacity;
+    }
+    memcpy(sink->pending + sink->pending_size, data, size_bytes);
+    sink->pending_size += size_bytes;
+}
+
+static void sink_write(struct ds_accel__sink *sink, const char *data, size_t size_bytes)
+{
+    size_t written = sink->pending_size == 0 ? write_some(sink, data, size_bytes) : 0;
+
+    if (written < size_bytes) {
+        keep(sink, data + written, size_bytes - written);
+    }
+}
+
+void ds_accel__sink_flush(struct ds_accel__sink *sink)
+{
+    size_t written;
+
+    if (sink->pending_size == 0) {
+        return;
+    }
+    written = write_some(sink, sink->pending + sink->pending_start, sink->pending_size);
+    sink->pending_start += written;
+    sink->pending_size -= written;
+    if (sink->pending_size == 0) {
+        sink->pending_start = 0;
+    }
+}
+
+void ds_accel__sink_drain(struct ds_accel__sink *sink, uint64_t timeout_ns)
+{
+    uint64_t end_ns = ds_accel__now_ns() + timeout_ns;
+
+    ds_accel__sink_flush(sink);
+    while (sink->pending_size > 0) {
+        struct pollfd ready = {.fd = sink->fd, .events = POLLOUT};
+        uint64_t now_ns = ds_accel__now_ns();
+
+        if (now_ns >= end_ns || poll(&ready, 1, (int)((end_ns - now_ns + 999999) / 1000000)) < 0) {
+            break;
+        }
+        ds_accel__sink_flush(sink);
+    }
+}
+
+/* ---- the last lines ------------------------------------------------------------------------- */
+
+void ds_accel__tail_add(struct ds_accel__tail *tail, const char *data, size_t size_bytes)
+{
+    if (tail->bytes == NULL) {
+        tail->bytes = malloc(DS_ACCEL__TAIL_SIZE);
+    }
+    if (tail->bytes == NULL) {
+        return;
+    }
+    if (size_bytes > DS_ACCEL__TAIL_SIZE) {
+        tail->total += size_bytes - DS_ACCEL__TAIL_SIZE;
+        data += size_bytes - DS_ACCEL__TAIL_SIZE;
+        size_bytes = DS_ACCEL__TAIL_SIZE;
+    }
+    while (size_bytes > 0) {
+        size_t at = tail->total % DS_ACCEL__TAIL_SIZE;
+        size_t size = DS_ACCEL__TAIL_SIZE - at < size_bytes ? DS_ACCEL__TAIL_SIZE - at : size_bytes;
+
+        memcpy(tail->bytes + at, data, size);
+        tail->total += size;
+        data += size;
+        size_bytes -= size;
+    }
+}
+
+char *ds_accel__tail_lines(const struct ds_accel__tail *tail, unsigned line_count)
+{
+    size_t size = tail->total < DS_ACCEL__TAIL_SIZE ? tail->total : DS_ACCEL__TAIL_SIZE;
+    size_t start = tail->total - size;
+    char *text = malloc(size + 1);
+    size_t first = 0;
+
+    if (text == NULL || tail->bytes == NULL) {
+        free(text);
+        return strdup("");
+    }
+    for (size_t i = 0; i < size; i++) {
+        text[i] = tail->bytes[(start + i) % DS_ACCEL__TAIL_SIZE];
+    }
+    for (size_t i = size; i-- > 0;) {
+        if (text[i] == '\n' && i + 1 < size && line_count-- == 1) {
+            first = i + 1;
+            break;
+        }
+    }
+    if (first == 0 && start > 0) { /* the ring begins inside a line */
+        const char *end = memchr(text, '\n', size);
+
+        first = end != NULL && end + 1 < text + size ? (size_t)(end + 1 - text) : 0;
+    }
+    memmove(text, text + first, size - first);
+    text[size - first] = '\0';
+    return text;
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+int32_t ds_accel__stream_open(struct ds_accel__stream *stream, int fd, struct ds_accel__sink *sink)
+{
+    stream->buffer = malloc(BUFFER_SIZE);
+    if (stream->buffer == NULL) {
+        return ds_accel__no_memory();
+    }
+    stream->capacity = BUFFER_SIZE;
+    stream->fd = fd;
+    stream->sink = sink;
+    return DS_ACCEL_OK;
+}
+
+void ds_accel__stream_close(struct ds_accel__stream *stream)
+{
+    if (stream->fd >= 0) {
+        close(stream->fd);
+    }
+    if (stream->sink != NULL && stream->sink->partial == stream) {
+        stream->sink->partial = NULL;
+    }
+    free(stream->buffer);
+    stream->buffer = NULL;
+    stream->fd = -1;
+    stream->used = 0;
+    stream->since_ns = 0;
+}
+
+/* End the unfinished line of another stream. */
+static void end_partial(struct ds_accel__stream *stream)
+{
+    struct ds_accel__sink *sink = stream->sink;
+
+    if (sink->partial != NULL && sink->partial != stream) {
+        sink_write(sink, "\n", 1);
+        sink->partial = NULL;
+    }
+}
+
+/* Write bytes of whole lines, or the beginning of a line, with the prefix in front of each line. */
+static void write_lines(struct ds_accel__stream *stream, const char *data, size_t size_bytes)
+{
+    const char *end = data + size_bytes;
+
+    end_partial(stream);
+    while (data < end) {
+        const char *newline = stream->prefix[0] != '\0' ? memchr(data, '\n', (size_t)(end - data))
+                                                        : memrchr(data, '\n', (size_t)(end - data));
+        const char *stop = newline != NULL ? newline + 1 : end;
+
+        if (!stream->is_inside && stream->prefix[0] != '\0') {
+            sink_write(stream->sink, stream->prefix, strlen(stream->prefix));
+        }
+        sink_write(stream->sink, data, (size_t)(stop - data));
+        stream->is_inside = newline == NULL;
+        data = stop;
+    }
+    stream->sink->partial = stream->is_inside ? stream : NULL;
+}
+
+/* Write the first bytes of the buffer. */
+static void write_first(struct ds_accel__stream *stream, size_t size_bytes)
+{
+    write_lines(stream, stream->buffer, size_bytes);
+    memmove(stream->buffer, stream->buffer + size_bytes, stream->used - size_bytes);
+    stream->used -= size_bytes;
+}
+
+void ds_accel__stream_flush(struct ds_accel__stream *stream)
+{
+    if (stream->used > 0) {
+        write_first(stream, stream->used);
+    }
+    stream->since_ns = 0;
+}
+
+void ds_accel__stream_read(struct ds_accel__stream *stream, uint64_t now_ns)
+{
+    ssize_t result =
+        read(stream->fd, stream->buffer + stream->used, stream->capacity - stream->used);
+    const char *newline;
+
+    assert(stream->used < stream->capacity);
+    if (result < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    if (result <= 0) {
+        ds_accel__stream_flush(stream);
+        ds_accel__stream_close(stream);
+        return;
+    }
+    if (stream->tail != NULL) {
+        ds_accel__tail_add(stream->tail, stream->buffer + stream->used, (size_t)result);
+    }
+    stream->total_bytes += (uint64_t)result;
+    newline = memrchr(stream->buffer + stream->used, '\n', (size_t)result);
+    stream->used += (size_t)result;
+    if (newline != NULL) {
+        write_first(stream, (size_t)(newline + 1 - stream->buffer));
+        stream->since_ns = 0;
+    } else if (stream->used == stream->capacity) {
+        ds_accel__stream_flush(stream);
+    }
+    if (stream->used > 0 && stream->since_ns == 0) {
+        stream->since_ns = now_ns;
+    }
+    if (stream->sink->is_broken) {
+        ds_accel__stream_close(stream);
+    }
+}

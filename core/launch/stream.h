@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What ranks write: lines from pipes to this process's stdout or stderr: stream.c. */
+#ifndef DS_ACCEL_LAUNCH_STREAM_H
+#define DS_ACCEL_LAUNCH_STREAM_H
+
+#include "ds_accel.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A destination of several streams. */
+struct ds_accel__sink {
+    int fd;         /* does not block, unless it is a file */
+    bool is_own;    /* fd was opened by ds_accel__sink_open() */
+    bool is_file;   /* a regular file */
+    bool is_broken; /* a write failed, for example because the reader has ended */
+    char *pending;  /* bytes that did not fit; while there are any, streams are not read */
+    size_t pending_start, pending_size, pending_capacity;
+    const void *partial; /* the stream whose last line has no end yet; NULL: the line has ended */
+};
+
+/* Use a descriptor, which stays blocking for other processes. */
+void ds_accel__sink_open(struct ds_accel__sink *sink, int fd);
+void ds_accel__sink_close(struct ds_accel__sink *sink);
+/* Write pending bytes. */
+void ds_accel__sink_flush(struct ds_accel__sink *sink);
+bool ds_accel__sink_is_full(const struct ds_accel__sink *sink);
+/* Wait until everything pending is written, at most for a time. */
+void ds_accel__sink_drain(struct ds_accel__sink *sink, uint64_t timeout_ns);
+
+/* The last bytes that a rank wrote. */
+struct ds_accel__tail {
+    char *bytes; /* a ring of DS_ACCEL__TAIL_SIZE */
+    uint64_t total;
+};
+#define DS_ACCEL__TAIL_SIZE 16384u
+
+void ds_accel__tail_add(struct ds_accel__tail *tail, const char *data, size_t size_bytes);
+/* The last lines, at most line_count; a new text; NULL: out of memory. */
+char *ds_accel__tail_lines(const struct ds_accel__tail *tail, unsigned line_count);
+
+/* One pipe of a rank. */
+struct ds_accel__stream {
+    int fd; /* -1: at its end */
+    struct ds_accel__sink *sink;
+    struct ds_accel__tail *tail; /* NULL: nothing is kept */
+    const char *prefix;          /* in front of each line; "": nothing */
+    char *buffer;                /* bytes of a line that has no end yet */
+    size_t used, capacity;
+    bool is_inside;    /* the beginning of the current line was written */
+    uint64_t since_ns; /* when the first byte in buffer came; 0: buffer is empty */
+    uint64_t total_bytes;
+};
+
+/* Take the reading end of a pipe. ERR_NO_MEMORY. */
+int32_t ds_accel__stream_open(struct ds_accel__stream *stream, int fd, struct ds_accel__sink *sink);
+void ds_accel__stream_close(struct ds_accel__stream *stream);
+/* Read once, and write all complete lines. Closes the stream at its end, with the rest of the last
+ * line, and if the sink is broken: the rank's writes then fail, as if it wrote to the sink. */
+void ds_accel__stream_read(struct ds_accel__stream *stream, uint64_t now_ns);
+/* Write an incomplete line. */
+void ds_accel__stream_flush(struct ds_accel__stream *stream);
+
+#endif
