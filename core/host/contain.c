@@ -20,9 +20,9 @@
  */
 #include "host/contain.h"
 #include "base/clock.h"
+#include "base/descendants.h"
 #include "base/text.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -41,8 +41,6 @@
 #include <unistd.h>
 
 #define CLEAR_LIMIT_NS 1000000000ull /* time until a process that does not exit is abandoned */
-#define PROCESS_LIMIT 65536u         /* maximum number of processes read from /proc */
-#define STOP_PASSES 64               /* maximum number of passes over processes that keep forking */
 #define CGROUP_ROOT "/sys/fs/cgroup"
 
 static const char *const names[DS_ACCEL__CONTAIN_COUNT] = {"auto", "namespace", "cgroup", "tree",
@@ -401,163 +399,6 @@ static bool write_cgroup(const struct ds_accel__contained *contained, const char
     return done;
 }
 
-/* ---- tree ----------------------------------------------------------------------------------- */
-
-struct process {
-    pid_t pid;
-    pid_t parent;
-    bool is_ours; /* is a descendant of this process */
-};
-
-struct processes {
-    struct process *list;
-    size_t count;
-};
-
-/* Return the parent's process ID from the text of /proc/PID/stat; 0 if the text is malformed. */
-static pid_t parent_of(const char *stat)
-{
-    const char *end = strrchr(stat, ')');
-
-    /* the text at end is ") S 123 ...": state, and process ID of the parent */
-    return end != NULL && strlen(end) >= 5 ? (pid_t)atoi(end + 4) : 0;
-}
-
-static pid_t read_parent(const char *pid)
-{
-    char path[64];
-    char stat[512];
-    ssize_t size;
-    int fd;
-
-    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return 0;
-    }
-    size = read(fd, stat, sizeof(stat) - 1);
-    close(fd);
-    stat[size > 0 ? size : 0] = '\0';
-    return parent_of(stat);
-}
-
-static bool add_process(struct processes *processes, pid_t pid, pid_t parent)
-{
-    size_t count = processes->count;
-
-    if (count == PROCESS_LIMIT) {
-        return false;
-    }
-    if ((count & (count - 1)) == 0) { /* 0 or a power of two: resize the list */
-        struct process *larger =
-            realloc(processes->list, (count > 0 ? 2 * count : 64) * sizeof(*larger));
-
-        if (larger == NULL) {
-            return false;
-        }
-        processes->list = larger;
-    }
-    processes->list[processes->count++] = (struct process){.pid = pid, .parent = parent};
-    return true;
-}
-
-static int compare_pids(const void *left, const void *right)
-{
-    pid_t a = ((const struct process *)left)->pid;
-    pid_t b = ((const struct process *)right)->pid;
-
-    return (a > b) - (a < b);
-}
-
-static void list_processes(struct processes *processes)
-{
-    DIR *dir = opendir("/proc");
-    const struct dirent *entry;
-
-    processes->count = 0;
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        pid_t parent =
-            entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? read_parent(entry->d_name) : 0;
-
-        if (parent > 0 && !add_process(processes, (pid_t)atoi(entry->d_name), parent)) {
-            break;
-        }
-    }
-    if (dir != NULL) {
-        closedir(dir);
-    }
-    if (processes->count > 0) {
-        qsort(processes->list, processes->count, sizeof(*processes->list), compare_pids);
-    }
-}
-
-static bool is_ours(const struct processes *processes, pid_t pid)
-{
-    struct process key = {.pid = pid};
-    const struct process *found;
-
-    if (pid == getpid()) {
-        return true;
-    }
-    found = bsearch(&key, processes->list, processes->count, sizeof(key), compare_pids);
-    return found != NULL && found->is_ours;
-}
-
-/*
- * Mark every descendant of this process: repeat passes over the list, each of which marks children
- * of marked processes, until a pass marks none.
- */
-static void mark_ours(struct processes *processes)
-{
-    bool found = true;
-
-    while (found) {
-        found = false;
-        for (size_t i = 0; i < processes->count; i++) {
-            struct process *process = &processes->list[i];
-
-            if (!process->is_ours && is_ours(processes, process->parent)) {
-                process->is_ours = found = true;
-            }
-        }
-    }
-}
-
-static size_t signal_ours(const struct processes *processes, int signal)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < processes->count; i++) {
-        count += processes->list[i].is_ours && kill(processes->list[i].pid, signal) == 0;
-    }
-    return count;
-}
-
-/*
- * Kill all descendants. First stop them, in passes over /proc until a pass finds no new one,
- * because running processes can fork faster than they are listed.
- */
-static void kill_tree(pid_t child)
-{
-    struct processes processes = {0};
-    size_t before = 0;
-
-    kill(-child, SIGKILL);
-    for (int pass = 0; pass < STOP_PASSES; pass++) {
-        size_t count;
-
-        list_processes(&processes);
-        mark_ours(&processes);
-        count = signal_ours(&processes, SIGSTOP);
-        if (count == before) {
-            break;
-        }
-        before = count;
-    }
-    signal_ours(&processes, SIGKILL);
-    free(processes.list);
-}
-
 /* ---- all kinds of containment --------------------------------------------------------------- */
 
 /* Open a pidfd above the descriptors that close_standard() closes. */
@@ -662,7 +503,8 @@ static void kill_all(const struct ds_accel__contained *contained, pid_t child)
         }
         /* fall through */
     default:
-        kill_tree(child);
+        kill(-child, SIGKILL);
+        ds_accel__descendants_kill(getpid());
     }
 }
 

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Finds the descendants of a process in /proc. A process whose parent has exited is found only if
+ * an ancestor is a subreaper, which has become its parent.
+ */
+#include "base/descendants.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROCESS_LIMIT 65536u /* maximum number of processes read from /proc */
+#define STOP_PASSES 64       /* maximum number of passes over processes that keep forking */
+
+struct process {
+    pid_t pid;
+    pid_t parent;
+    bool is_ours; /* is a descendant of the root */
+};
+
+struct processes {
+    struct process *list;
+    size_t count;
+    pid_t root;
+};
+
+/* Return the parent's process ID from the text of /proc/PID/stat; 0 if the text is malformed. */
+static pid_t parent_of(const char *stat)
+{
+    const char *end = strrchr(stat, ')');
+
+    /* the text at end is ") S 123 ...": state, and process ID of the parent */
+    return end != NULL && strlen(end) >= 5 ? (pid_t)atoi(end + 4) : 0;
+}
+
+static pid_t read_parent(const char *pid)
+{
+    char path[64];
+    char stat[512];
+    ssize_t size;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    size = read(fd, stat, sizeof(stat) - 1);
+    close(fd);
+    stat[size > 0 ? size : 0] = '\0';
+    return parent_of(stat);
+}
+
+static bool add_process(struct processes *processes, pid_t pid, pid_t parent)
+{
+    size_t count = processes->count;
+
+    if (count == PROCESS_LIMIT) {
+        return false;
+    }
+    if ((count & (count - 1)) == 0) { /* 0 or a power of two: resize the list */
+        struct process *larger =
+            realloc(processes->list, (count > 0 ? 2 * count : 64) * sizeof(*larger));
+
+        if (larger == NULL) {
+            return false;
+        }
+        processes->list = larger;
+    }
+    processes->list[processes->count++] = (struct process){.pid = pid, .parent = parent};
+    return true;
+}
+
+static int compare_pids(const void *left, const void *right)
+{
+    pid_t a = ((const struct process *)left)->pid;
+    pid_t b = ((const struct process *)right)->pid;
+
+    return (a > b) - (a < b);
+}
+
+static void list_processes(struct processes *processes)
+{
+    DIR *dir = opendir("/proc");
+    const struct dirent *entry;
+
+    processes->count = 0;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        pid_t parent =
+            entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? read_parent(entry->d_name) : 0;
+
+        if (parent > 0 && !add_process(processes, (pid_t)atoi(entry->d_name), parent)) {
+            break;
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    if (processes->count > 0) {
+        qsort(processes->list, processes->count, sizeof(*processes->list), compare_pids);
+    }
+}
+
+static bool is_ours(const struct processes *processes, pid_t pid)
+{
+    struct process key = {.pid = pid};
+    const struct process *found;
+
+    if (pid == processes->root) {
+        return true;
+    }
+    if (processes->count == 0) {
+        return false;
+    }
+    found = bsearch(&key, processes->list, processes->count, sizeof(key), compare_pids);
+    return found != NULL && found->is_ours;
+}
+
+/*
+ * Mark every descendant of the root: repeat passes over the list, each of which marks children of
+ * marked processes, until a pass marks none.
+ */
+static void mark_ours(struct processes *processes)
+{
+    bool found = true;
+
+    while (found) {
+        found = false;
+        for (size_t i = 0; i < processes->count; i++) {
+            struct process *process = &processes->list[i];
+
+            if (!process->is_ours && process->pid != processes->root &&
+                is_ours(processes, process->parent)) {
+                process->is_ours = found = true;
+            }
+        }
+    }
+}
+
+static size_t signal_ours(const struct processes *processes, int signal)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < processes->count; i++) {
+        count += processes->list[i].is_ours && kill(processes->list[i].pid, signal) == 0;
+    }
+    return count;
+}
+
+size_t ds_accel__descendants_signal(pid_t root, int signal)
+{
+    struct processes processes = {.root = root};
+    size_t count;
+
+    list_processes(&processes);
+    mark_ours(&processes);
+    count = signal_ours(&processes, signal);
+    free(processes.list);
+    return count;
+}
+
+void ds_accel__descendants_kill(pid_t root)
+{
+    struct processes processes = {.root = root};
+    size_t before = 0;
+
+    for (int pass = 0; pass < STOP_PASSES; pass++) {
+        size_t count;
+
+        list_processes(&processes);
+        mark_ours(&processes);
+        count = signal_ours(&processes, SIGSTOP);
+        if (count == before) {
+            break;
+        }
+        before = count;
+    }
+    signal_ours(&processes, SIGKILL);
+    free(processes.list);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The descendants of a process: descendants.c. */
+#ifndef DS_ACCEL_BASE_DESCENDANTS_H
+#define DS_ACCEL_BASE_DESCENDANTS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * Send a signal to all descendants of a process, but not to the process itself. Returns the number
+ * of processes that received it. If memory is exhausted, some descendants may be missed.
+ */
+size_t ds_accel__descendants_signal(pid_t root, int signal);
+/*
+ * Kill all descendants of a process. They are stopped first, because running processes can fork
+ * faster than they are listed. A caller that must be sure calls again until no child is left.
+ */
+void ds_accel__descendants_kill(pid_t root);
+
+#endif
