@@ -138,7 +138,7 @@ json_t *ds_accel__config_facts(const struct ds_accel__config *config, const char
  * Parse the whole configuration, if only the values that detection reads were parsed so far.
  * ERR_NO_MEMORY: the other values then seem absent.
  */
-int32_t ds_accel__config_complete(const struct ds_accel__config *config);
+DS_ACCEL__PRIVATE int32_t ds_accel__config_complete(const struct ds_accel__config *config);
 DS_ACCEL__PRIVATE json_t *ds_accel__config_backend(const struct ds_accel__config *config,
                                                    const char *backend, const char *key);
 const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key);

@@ -22,7 +22,7 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
  * Like ds_accel_detect(), but if a helper has already rehearsed the start of the chosen plugin, the
  * plugin is not started in this process.
  */
-int32_t ds_accel__choose(ds_accel_t *context);
+DS_ACCEL__PRIVATE int32_t ds_accel__choose(ds_accel_t *context);
 int32_t ds_accel__detect_locked(ds_accel_t *context);
 
 #endif

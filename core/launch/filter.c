@@ -22,7 +22,7 @@ struct filter {
     struct mark *marks; /* for each host */
     const char *option; /* "--include" */
     bool is_include;
-    int32_t (*find_slot)(void *user_data, const struct ds_accel__host *host, const char *token,
+    int32_t (*find_slot)(void *user_data, const struct ds_accel__job_host *host, const char *token,
                          uint32_t *index_out);
     void *user_data;
 };
@@ -30,14 +30,14 @@ struct filter {
 /* What a filter says of a host. */
 struct mark {
     bool is_named;
-    bool has_all;                /* the host was named without slots */
-    struct ds_accel__host named; /* its slots are those that were named */
+    bool has_all;                    /* the host was named without slots */
+    struct ds_accel__job_host named; /* its slots are those that were named */
 };
 
 static int32_t add_slot(const struct filter *filter, size_t position, const char *text,
                         size_t length)
 {
-    const struct ds_accel__host *host = &filter->hosts->items[position];
+    const struct ds_accel__job_host *host = &filter->hosts->items[position];
     struct ds_accel__slot slot;
     int32_t status = DS_ACCEL_OK;
 
@@ -108,7 +108,7 @@ static int32_t read_option(const struct filter *filter, const char *text)
 }
 
 /* Move the named slots to the host. */
-static void take_slots(struct ds_accel__host *host, struct mark *mark)
+static void take_slots(struct ds_accel__job_host *host, struct mark *mark)
 {
     ds_accel__host_clear_slots(host);
     host->slots = mark->named.slots;
@@ -117,7 +117,7 @@ static void take_slots(struct ds_accel__host *host, struct mark *mark)
     mark->named.slot_count = 0;
 }
 
-static void remove_slots(struct ds_accel__host *host, const struct mark *mark)
+static void remove_slots(struct ds_accel__job_host *host, const struct mark *mark)
 {
     uint32_t count = 0;
 
@@ -134,7 +134,7 @@ static void remove_slots(struct ds_accel__host *host, const struct mark *mark)
 static void apply(const struct filter *filter)
 {
     for (size_t i = 0; i < filter->hosts->count; i++) {
-        struct ds_accel__host *host = &filter->hosts->items[i];
+        struct ds_accel__job_host *host = &filter->hosts->items[i];
         struct mark *mark = &filter->marks[i];
 
         if (!filter->is_include) {
@@ -161,7 +161,7 @@ static void clear(struct filter *filter, size_t host_count)
 
 int32_t
 ds_accel__hosts_filter(struct ds_accel__hosts *hosts, const char *include, const char *exclude,
-                       int32_t (*find_slot)(void *user_data, const struct ds_accel__host *host,
+                       int32_t (*find_slot)(void *user_data, const struct ds_accel__job_host *host,
                                             const char *token, uint32_t *index_out),
                        void *user_data)
 {

@@ -19,13 +19,13 @@
 
 /* ---- lists of hosts ------------------------------------------------------------------------- */
 
-static void host_clear(struct ds_accel__host *host)
+static void host_clear(struct ds_accel__job_host *host)
 {
     ds_accel__host_clear_slots(host);
     free(host->name);
 }
 
-int32_t ds_accel__host_set_slots(struct ds_accel__host *host, uint32_t slot_count)
+int32_t ds_accel__host_set_slots(struct ds_accel__job_host *host, uint32_t slot_count)
 {
     struct ds_accel__slot *slots = calloc(slot_count > 0 ? slot_count : 1, sizeof(*slots));
 
@@ -44,14 +44,14 @@ int32_t ds_accel__host_set_slots(struct ds_accel__host *host, uint32_t slot_coun
 int32_t ds_accel__hosts_add(struct ds_accel__hosts *hosts, const char *name, size_t name_length,
                             uint32_t slot_count)
 {
-    struct ds_accel__host host = {.name = strndup(name, name_length)};
+    struct ds_accel__job_host host = {.name = strndup(name, name_length)};
 
     if (host.name == NULL) {
         return ds_accel__no_memory();
     }
     if (hosts->count == hosts->capacity) {
         size_t capacity = hosts->capacity > 0 ? 2 * hosts->capacity : 8;
-        struct ds_accel__host *items = realloc(hosts->items, capacity * sizeof(*items));
+        struct ds_accel__job_host *items = realloc(hosts->items, capacity * sizeof(*items));
 
         if (items == NULL) {
             free(host.name);

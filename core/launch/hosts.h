@@ -23,7 +23,7 @@ struct ds_accel__slot {
     char *token;     /* UUID or PCI address, as it was given; NULL: the index was given */
 };
 
-struct ds_accel__host {
+struct ds_accel__job_host {
     char *name;
     struct ds_accel__slot *slots;
     uint32_t slot_count;
@@ -31,7 +31,7 @@ struct ds_accel__host {
 
 /* {0} is an empty list. Release it with ds_accel__hosts_clear(). */
 struct ds_accel__hosts {
-    struct ds_accel__host *items;
+    struct ds_accel__job_host *items;
     size_t count;
     size_t capacity;
 };
@@ -43,23 +43,23 @@ void ds_accel__hosts_clear(struct ds_accel__hosts *hosts);
 /* Remove the hosts without slots. */
 void ds_accel__hosts_compact(struct ds_accel__hosts *hosts);
 /* Replace a host's slots by 0 to slot_count - 1. ERR_NO_MEMORY. */
-int32_t ds_accel__host_set_slots(struct ds_accel__host *host, uint32_t slot_count);
+int32_t ds_accel__host_set_slots(struct ds_accel__job_host *host, uint32_t slot_count);
 /* slot.c: read a slot from an index, a UUID or a PCI address. False: the text is none of them. The
  * token points into the text. */
 bool ds_accel__slot_parse(const char *text, size_t length, struct ds_accel__slot *slot);
 /* True if both are the same device. */
 bool ds_accel__slot_is_same(const struct ds_accel__slot *left, const struct ds_accel__slot *right);
 /* Find a slot of the host; NULL: there is none. */
-const struct ds_accel__slot *ds_accel__host_find(const struct ds_accel__host *host,
+const struct ds_accel__slot *ds_accel__host_find(const struct ds_accel__job_host *host,
                                                  const struct ds_accel__slot *slot);
 /*
  * Add a slot, unless the host has it; the token is copied. Slots are sorted by index; slots without
  * an index keep their order behind the others. ERR_NO_MEMORY.
  */
-int32_t ds_accel__host_add_slot(struct ds_accel__host *host, const struct ds_accel__slot *slot,
+int32_t ds_accel__host_add_slot(struct ds_accel__job_host *host, const struct ds_accel__slot *slot,
                                 size_t token_length);
 /* Remove all slots, and free them. */
-void ds_accel__host_clear_slots(struct ds_accel__host *host);
+void ds_accel__host_clear_slots(struct ds_accel__job_host *host);
 
 /* Finds hosts by name in constant time. {0} has no hosts. */
 struct ds_accel__host_index {
@@ -96,7 +96,7 @@ int32_t ds_accel__hostfile_read(const char *path, struct ds_accel__hosts *hosts)
  */
 int32_t
 ds_accel__hosts_filter(struct ds_accel__hosts *hosts, const char *include, const char *exclude,
-                       int32_t (*find_slot)(void *user_data, const struct ds_accel__host *host,
+                       int32_t (*find_slot)(void *user_data, const struct ds_accel__job_host *host,
                                             const char *token, uint32_t *index_out),
                        void *user_data);
 

@@ -113,7 +113,7 @@ static int32_t read_port(struct planner *planner)
 
 /* Find this machine's device with a UUID, or a start of one that only one device has, or a PCI
  * address. */
-static int32_t find_slot(void *user_data, const struct ds_accel__host *host, const char *token,
+static int32_t find_slot(void *user_data, const struct ds_accel__job_host *host, const char *token,
                          uint32_t *index_out)
 {
     const struct planner *planner = user_data;
@@ -145,7 +145,7 @@ static int32_t find_slot(void *user_data, const struct ds_accel__host *host, con
 }
 
 /* Make this machine's slots from the value of the variable that chooses devices. */
-static int32_t take_visible(const struct planner *planner, struct ds_accel__host *host)
+static int32_t take_visible(const struct planner *planner, struct ds_accel__job_host *host)
 {
     const char *list = planner->facts->visible_value;
     const char *item;
@@ -210,7 +210,7 @@ static int32_t apply_numbers(struct planner *planner)
     }
     ds_accel__hosts_compact(hosts);
     for (size_t i = 0; options->num_devices > 0 && status >= 0 && i < hosts->count; i++) {
-        struct ds_accel__host *host = &hosts->items[i];
+        struct ds_accel__job_host *host = &hosts->items[i];
 
         if (options->num_devices > (int64_t)(is_cpu ? DS_ACCEL__SLOT_LIMIT : host->slot_count)) {
             return ds_accel__error(DS_ACCEL_ERR_INVALID, "--num_gpus %lld: host %s has %u %s",
@@ -347,7 +347,7 @@ static int32_t make_ranks(struct planner *planner)
 static void find_nodes(const struct planner *planner, int32_t *nodes)
 {
     const struct ds_accel__plan *plan = planner->plan;
-    const struct ds_accel__host *host = &plan->hosts.items[plan->local_host];
+    const struct ds_accel__job_host *host = &plan->hosts.items[plan->local_host];
 
     for (uint32_t i = 0; i < host->slot_count; i++) {
         uint32_t device = host->slots[i].device;
@@ -477,7 +477,7 @@ static int32_t copy_settings(struct planner *planner)
     plan->visible_names = json_array();
     plan->exports = json_object();
     for (uint32_t i = 0; i < facts->setting_count; i++) {
-        const struct ds_accel__variable *setting = &facts->settings[i];
+        const struct ds_accel__job_variable *setting = &facts->settings[i];
 
         failed |= json_object_set_new(plan->settings, setting->name,
                                       setting->value != NULL ? json_string(setting->value)
@@ -491,7 +491,7 @@ static int32_t copy_settings(struct planner *planner)
 }
 
 /* The value of the variables that choose a host's devices: all of them, for each rank. */
-static void write_visible(const struct ds_accel__host *host, struct ds_accel__text *text)
+static void write_visible(const struct ds_accel__job_host *host, struct ds_accel__text *text)
 {
     for (uint32_t i = 0; i < host->slot_count; i++) {
         const struct ds_accel__slot *slot = &host->slots[i];

@@ -18,7 +18,7 @@ struct ds_accel__text;
 struct ds_accel__topology;
 
 /* A variable of the environment. */
-struct ds_accel__variable {
+struct ds_accel__job_variable {
     const char *name;
     const char *value; /* NULL: the variable is removed */
 };
@@ -41,7 +41,8 @@ struct ds_accel__launch_facts {
     uint32_t export_count;
     const struct ds_accel__device_fact *devices; /* [device_count] */
     uint32_t device_count;
-    const struct ds_accel__variable *settings; /* work-arounds and the decision, for every rank */
+    const struct ds_accel__job_variable
+        *settings; /* work-arounds and the decision, for every rank */
     uint32_t setting_count;
     const char *const *environment; /* "NAME=VALUE", ends with NULL: the job's */
     const char *directory;          /* the working directory */

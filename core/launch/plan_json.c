@@ -88,7 +88,7 @@ static bool add_variable(void *user_data, const char *name, const char *value)
     return true;
 }
 
-static void add_host(struct writer *writer, const struct ds_accel__host *host)
+static void add_host(struct writer *writer, const struct ds_accel__job_host *host)
 {
     struct ds_accel__text *out = &writer->text;
 

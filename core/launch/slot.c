@@ -52,7 +52,7 @@ bool ds_accel__slot_is_same(const struct ds_accel__slot *left, const struct ds_a
     return strcasecmp(left->token, right->token) == 0;
 }
 
-const struct ds_accel__slot *ds_accel__host_find(const struct ds_accel__host *host,
+const struct ds_accel__slot *ds_accel__host_find(const struct ds_accel__job_host *host,
                                                  const struct ds_accel__slot *slot)
 {
     if (slot->index < host->slot_count && host->slots[slot->index].index == slot->index) {
@@ -66,7 +66,7 @@ const struct ds_accel__slot *ds_accel__host_find(const struct ds_accel__host *ho
     return NULL;
 }
 
-int32_t ds_accel__host_add_slot(struct ds_accel__host *host, const struct ds_accel__slot *slot,
+int32_t ds_accel__host_add_slot(struct ds_accel__job_host *host, const struct ds_accel__slot *slot,
                                 size_t token_length)
 {
     struct ds_accel__slot added = *slot;
@@ -99,7 +99,7 @@ int32_t ds_accel__host_add_slot(struct ds_accel__host *host, const struct ds_acc
     return DS_ACCEL_OK;
 }
 
-void ds_accel__host_clear_slots(struct ds_accel__host *host)
+void ds_accel__host_clear_slots(struct ds_accel__job_host *host)
 {
     for (uint32_t i = 0; i < host->slot_count; i++) {
         free(host->slots[i].token);

@@ -58,12 +58,16 @@ struct ds_accel__facts {
  * configuration, the plugin (plugin_value, whose reference is taken), the package's configuration.
  * JSON null if no source has it; NULL only if out of memory. The caller holds context->lock. */
 json_t *ds_accel__fact(const struct ds_accel__facts *facts, const char *key, json_t *plugin_value);
-void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, const char *name,
-                          const struct ds_accel__candidate *candidate,
-                          ds_accel_plugin_instance_t *instance);
+DS_ACCEL__PRIVATE void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context,
+                                            const char *name,
+                                            const struct ds_accel__candidate *candidate,
+                                            ds_accel_plugin_instance_t *instance);
 /* Set the members of the info report that do not depend on a device's state. The caller holds
  * context->lock. */
-void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts, bool *failed);
+DS_ACCEL__PRIVATE void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts,
+                                           bool *failed);
+/* Make the report env of a backend. The caller holds context->lock. NULL: out of memory. */
+DS_ACCEL__PRIVATE json_t *ds_accel__env_tree(const struct ds_accel__facts *facts);
 /*
  * Evaluate a backend by name (NULL: the chosen one), start it if needed, call make_tree with the
  * backend's facts, and stop the backend again if this call started it. ERR_NOT_FOUND: the name is

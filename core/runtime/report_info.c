@@ -664,13 +664,12 @@ static void add_plugin_rules(const struct ds_accel__facts *facts, json_t *array,
     }
 }
 
-static json_t *env_tree(const struct ds_accel__facts *facts, uint32_t count)
+json_t *ds_accel__env_tree(const struct ds_accel__facts *facts)
 {
     bool failed = false;
     json_t *tree = json_object();
     json_t *array = json_array();
 
-    (void)count;
     ds_accel__json_set(tree, "schema_version", json_integer(1), &failed);
     set_text(tree, "accelerator", facts->name, &failed);
     add_configured_rules(facts, array, &failed);
@@ -681,6 +680,12 @@ static json_t *env_tree(const struct ds_accel__facts *facts, uint32_t count)
         return NULL;
     }
     return tree;
+}
+
+static json_t *env_tree(const struct ds_accel__facts *facts, uint32_t count)
+{
+    (void)count;
+    return ds_accel__env_tree(facts);
 }
 
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out)

@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Collects what a plan needs to know:
+ *
+ *      options, environment -> context -> choice of the accelerator, usually a stored verdict
+ *                                -> a child process starts the plugin and writes JSON:
+ *                                   work-arounds, names of variables, devices
+ *      machine -> CPUs, NUMA nodes
+ *
+ * The backend cpu needs no child: its devices are the NUMA nodes, and its variables are in the
+ * configuration. A recorded machine needs none, because no plugin runs then. A launcher lives as
+ * long as its job, so a vendor's runtime is never loaded into it.
+ */
+#include "launch/facts.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "config/env.h"
+#include "host/context.h"
+#include "host/detect.h"
+#include "launch/spawn.h"
+#include "runtime/facts.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHILD_LIMIT_NS UINT64_C(60000000000) /* for the start of a vendor's runtime */
+#define POD_FILE "/dlts-runtime/env/pod.env"
+
+extern char **environ;
+
+/* ---- the backend ---------------------------------------------------------------------------- */
+
+/* Work-arounds, and the names of variables; a callback of ds_accel__with_facts(). reads: the
+ * variable that the vendor's runtime reads first. */
+static json_t *backend_tree(const struct ds_accel__facts *facts, uint32_t count)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    bool failed = false;
+    char name[64] = "";
+    json_t *tree = json_object();
+
+    if (facts->instance != NULL &&
+        facts->candidate->table.env_name_get(facts->instance, DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, 0,
+                                             name, sizeof(name), &error) < 0) {
+        name[0] = '\0';
+    }
+    ds_accel__sanitize(name, sizeof(name));
+    ds_accel__json_set(tree, "reads", ds_accel__json_text(name), &failed);
+    ds_accel__json_set(tree, "device_count", json_integer(count), &failed);
+    ds_accel__json_set(tree, "env", ds_accel__env_tree(facts), &failed);
+    ds_accel__facts_set(tree, facts, &failed);
+    if (failed) {
+        json_decref(tree);
+        return NULL;
+    }
+    return tree;
+}
+
+/* Read the facts of the chosen backend without its plugin. */
+static int32_t read_configured(ds_accel_t *context, json_t **tree_out)
+{
+    struct ds_accel__facts facts;
+
+    pthread_mutex_lock(&context->lock);
+    ds_accel__facts_read(&facts, context, context->chosen->name, context->chosen, NULL);
+    *tree_out = backend_tree(&facts, context->device_count);
+    pthread_mutex_unlock(&context->lock);
+    return *tree_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+/* Read the facts of the chosen backend from its plugin, which is started if it is not running. */
+static int32_t read_plugin(ds_accel_t *context, json_t **tree_out)
+{
+    const char *name = context->chosen->name;
+    json_t *devices = NULL;
+    char *text = NULL;
+    int32_t status = context->recording != NULL ? DS_ACCEL_OK : ds_accel_detect(context);
+
+    if (status >= 0) {
+        pthread_mutex_lock(&context->lock);
+        status = ds_accel__with_facts(context, name, backend_tree, tree_out);
+        pthread_mutex_unlock(&context->lock);
+    }
+    if (status >= 0) {
+        status = ds_accel_report(context, DS_ACCEL_REPORT_TOPO, name, DS_ACCEL_FORMAT_JSON, &text);
+    }
+    if (status >= 0) {
+        devices = json_loads(text, 0, NULL);
+        if (devices == NULL ||
+            json_object_set(*tree_out, "devices", json_object_get(devices, "devices")) != 0) {
+            status = ds_accel__no_memory();
+        }
+    }
+    json_decref(devices);
+    ds_accel_free_text(text);
+    return status;
+}
+
+/* ---- the child process ---------------------------------------------------------------------- */
+
+static bool write_all(int fd, const char *data, size_t size_bytes)
+{
+    while (size_bytes > 0) {
+        ssize_t written = write(fd, data, size_bytes);
+
+        if (written < 0 && errno != EINTR) {
+            return false;
+        }
+        data += written > 0 ? written : 0;
+        size_bytes -= written > 0 ? (size_t)written : 0;
+    }
+    return true;
+}
+
+/* Write the facts to the pipe: JSON, or "!" and the error. */
+static _Noreturn void serve(ds_accel_t *context, int fd, pid_t parent)
+{
+    json_t *tree = NULL;
+    char *text = NULL;
+    int32_t status;
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(1);
+    }
+    if (null >= 0) {
+        dup2(null, STDOUT_FILENO); /* for runtimes that print */
+    }
+    context->log.level = 0; /* the parent has logged its choice already */
+    context->log.topic_count = 0;
+    status = read_plugin(context, &tree);
+    text = status >= 0 ? ds_accel__json_dump(tree, JSON_COMPACT)
+                       : ds_accel__format("!%s", ds_accel_last_error());
+    /* Without exit handlers: some belong to the plugin, and may hang. */
+    _exit(text != NULL && write_all(fd, text, strlen(text)) ? 0 : 1);
+}
+
+/* Read the pipe to its end. False: the limit was exceeded. */
+static bool read_all(int fd, struct ds_accel__text *text)
+{
+    uint64_t end_ns = ds_accel__now_ns() + CHILD_LIMIT_NS;
+
+    for (;;) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        uint64_t now_ns = ds_accel__now_ns();
+        char buffer[4096];
+        ssize_t size;
+
+        if (now_ns >= end_ns || poll(&ready, 1, (int)((end_ns - now_ns) / 1000000 + 1)) == 0) {
+            return false;
+        }
+        size = read(fd, buffer, sizeof(buffer));
+        if (size == 0 || (size < 0 && errno != EINTR)) {
+            return true;
+        }
+        ds_accel__text_add_bytes(text, buffer, size > 0 ? (size_t)size : 0);
+    }
+}
+
+/* Parse what the child wrote. Without it, the job starts with what the configuration says. */
+static int32_t take_answer(ds_accel_t *context, const struct ds_accel__text *text, int ended,
+                           struct ds_accel__text *notes, json_t **tree_out)
+{
+    *tree_out = text->size_bytes > 0 && text->data[0] == '{' ? json_loads(text->data, 0, NULL)
+                                                             : NULL;
+    if (text->failed) {
+        json_decref(*tree_out);
+        return ds_accel__no_memory();
+    }
+    if (*tree_out != NULL) {
+        return DS_ACCEL_OK;
+    }
+    ds_accel__text_add(notes, "the devices of %s are not known: ", context->chosen->name);
+    if (text->size_bytes > 1 && text->data[0] == '!') {
+        ds_accel__text_add(notes, "%s\n", text->data + 1);
+    } else if (WIFSIGNALED(ended)) {
+        ds_accel__text_add(notes, "the start of the plugin ended by signal %d\n", WTERMSIG(ended));
+    } else {
+        ds_accel__text_add(notes, "the start of the plugin failed or took too long\n");
+    }
+    return read_configured(context, tree_out);
+}
+
+static int32_t read_in_child(ds_accel_t *context, struct ds_accel__text *notes, json_t **tree_out)
+{
+    struct ds_accel__text text = {0};
+    pid_t parent = getpid();
+    int ended = 0;
+    int ends[2];
+    int32_t status;
+    pid_t child;
+
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "pipe: %s", strerror(errno));
+    }
+    child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        serve(context, ends[1], parent);
+    }
+    close(ends[1]);
+    if (child < 0) {
+        status = ds_accel__error(DS_ACCEL_ERR_LIMIT, "fork: %s", strerror(errno));
+    } else {
+        if (!read_all(ends[0], &text)) {
+            ds_accel__text_clear(&text);
+        }
+        kill(child, SIGKILL); /* it has written everything, or it hangs */
+        while (waitpid(child, &ended, 0) < 0 && errno == EINTR) {
+        }
+        status = take_answer(context, &text, ended, notes, tree_out);
+    }
+    close(ends[0]);
+    ds_accel__text_clear(&text);
+    return status;
+}
+
+static int32_t read_backend(struct ds_accel__known_facts *known, struct ds_accel__text *notes)
+{
+    ds_accel_t *context = known->context;
+    int32_t status;
+
+    pthread_mutex_lock(&context->config_lock);
+    status = ds_accel__config_complete(&context->config);
+    pthread_mutex_unlock(&context->config_lock);
+    if (status < 0) {
+        return status;
+    }
+    if (context->recording != NULL) {
+        return read_plugin(context, &known->tree);
+    }
+    return strcmp(context->chosen->name, "cpu") == 0 ? read_configured(context, &known->tree)
+                                                     : read_in_child(context, notes, &known->tree);
+}
+
+/* ---- variables ------------------------------------------------------------------------------ */
+
+static const char *get_text(const json_t *tree, const char *key)
+{
+    const char *text = json_string_value(json_object_get(tree, key));
+
+    return text != NULL ? text : "";
+}
+
+/* Copy an array of texts into an array of borrowed texts. */
+static int32_t borrow_texts(const json_t *array, const char ***texts_out, uint32_t *count_out)
+{
+    size_t count = json_array_size(array);
+    const char **texts = calloc(count + 1, sizeof(*texts));
+
+    if (texts == NULL) {
+        return ds_accel__no_memory();
+    }
+    *texts_out = texts;
+    for (size_t i = 0; i < count; i++) {
+        const char *text = json_string_value(json_array_get(array, i));
+
+        if (text != NULL && text[0] != '\0') {
+            texts[(*count_out)++] = text;
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+/*
+ * Choose the variables to set for the ranks: the one that DeepSpeed's launcher sets, which is the
+ * first, and the one that the vendor's runtime reads first. Not all: HIP_VISIBLE_DEVICES counts the
+ * devices that ROCR_VISIBLE_DEVICES leaves, so the same list in both would select other devices.
+ */
+static int32_t take_visible_names(struct ds_accel__known_facts *known)
+{
+    struct ds_accel__launch_facts *facts = &known->facts;
+    const char *reads = get_text(known->tree, "reads");
+    uint32_t count = 0;
+    int32_t status = borrow_texts(json_object_get(known->tree, "visible_devices_envs"),
+                                  &known->visible_names, &facts->visible_count);
+
+    for (uint32_t i = 0; status >= 0 && i < facts->visible_count; i++) {
+        if (i == 0 || strcmp(known->visible_names[i], reads) == 0) {
+            known->visible_names[count++] = known->visible_names[i];
+        }
+    }
+    facts->visible_count = count;
+    facts->visible_names = known->visible_names;
+    return status;
+}
+
+/* Copy the value of the variable that chooses devices, up to a first "-1", which hides all devices
+ * behind it. */
+static int32_t take_visible_value(struct ds_accel__known_facts *known)
+{
+    const char *value = NULL;
+    char *end;
+
+    for (uint32_t i = 0; value == NULL && i < known->facts.visible_count; i++) {
+        value = ds_accel__context_variable(known->context, known->visible_names[i]);
+        value = value != NULL && value[0] != '\0' ? value : NULL;
+    }
+    if (value == NULL) {
+        return DS_ACCEL_OK;
+    }
+    known->visible_value = strdup(value);
+    if (known->visible_value == NULL) {
+        return ds_accel__no_memory();
+    }
+    end = strstr(known->visible_value, "-1");
+    if (end != NULL && (end == known->visible_value || end[-1] == ',') &&
+        (end[2] == '\0' || end[2] == ',')) {
+        *end = '\0';
+    }
+    if (known->visible_value[0] != '\0') {
+        known->facts.visible_value = known->visible_value;
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Read the variables that the pod's file exports, of which DeepSpeed passes on two. */
+static int32_t read_pod(struct ds_accel__known_facts *known,
+                        struct ds_accel__job_variable *settings, uint32_t *count)
+{
+    static const char *const names[] = {"FC_TASKROLE_NAME", "FC_TASK_INDEX"};
+    int32_t status = ds_accel__machine_read(&known->context->machine, POD_FILE, &known->pod);
+    char *state = NULL;
+
+    for (char *line = known->pod != NULL ? strtok_r(known->pod, "\n", &state) : NULL; line != NULL;
+         line = strtok_r(NULL, "\n", &state)) {
+        char *value = strchr(line, '=');
+
+        if (strncmp(line, "export ", 7) != 0 || value == NULL) {
+            continue;
+        }
+        *value++ = '\0';
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+            if (strcmp(line + 7, names[i]) == 0) {
+                settings[(*count)++] = (struct ds_accel__job_variable){names[i], value};
+            }
+        }
+    }
+    return status;
+}
+
+/* The changes of the environment that the backend needs, and the decision. */
+static int32_t take_settings(struct ds_accel__known_facts *known)
+{
+    const json_t *rules = json_object_get(json_object_get(known->tree, "env"), "variables");
+    size_t rule_count = json_array_size(rules);
+    uint32_t count = 0;
+    int32_t status;
+
+    known->settings = calloc(rule_count + 64, sizeof(*known->settings));
+    if (known->settings == NULL) {
+        return ds_accel__no_memory();
+    }
+    for (size_t i = 0; i < rule_count; i++) {
+        const json_t *rule = json_array_get(rules, i);
+        bool is_unset = strcmp(get_text(rule, "rule"), "unset") == 0;
+
+        if (json_is_true(json_object_get(rule, "applied"))) {
+            known->settings[count++] = (struct ds_accel__job_variable){
+                get_text(rule, "name"), is_unset ? NULL : get_text(rule, "value")};
+        }
+    }
+    status = read_pod(known, known->settings, &count);
+    known->facts.settings = known->settings;
+    known->facts.setting_count = count;
+    return status;
+}
+
+static int32_t take_devices(struct ds_accel__known_facts *known)
+{
+    const json_t *devices = json_object_get(known->tree, "devices");
+    uint32_t count = known->context->device_count;
+
+    known->devices = calloc(count > 0 ? count : 1, sizeof(*known->devices));
+    if (known->devices == NULL) {
+        return ds_accel__no_memory();
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct ds_accel__device_fact *fact = &known->devices[i];
+        const json_t *device = json_array_get(devices, i);
+        const json_t *node = json_object_get(device, "numa_node");
+
+        ds_accel__copy(fact->uuid, sizeof(fact->uuid), get_text(device, "uuid"));
+        ds_accel__copy(fact->pci_address, sizeof(fact->pci_address),
+                       get_text(device, "pci_address"));
+        fact->node = json_is_integer(node) ? (int32_t)json_integer_value(node) : -1;
+    }
+    known->facts.devices = known->devices;
+    known->facts.device_count = count;
+    return DS_ACCEL_OK;
+}
+
+/* ---- this machine --------------------------------------------------------------------------- */
+
+/* Is the text an address of a network interface of this machine? */
+static bool is_own_address(const char *text)
+{
+    struct ifaddrs *interfaces = NULL;
+    struct in6_addr six;
+    struct in_addr four;
+    bool is_four = inet_pton(AF_INET, text, &four) == 1;
+    bool found = false;
+
+    if ((!is_four && inet_pton(AF_INET6, text, &six) != 1) || getifaddrs(&interfaces) != 0) {
+        return false;
+    }
+    for (const struct ifaddrs *entry = interfaces; entry != NULL && !found;
+         entry = entry->ifa_next) {
+        const struct sockaddr *address = entry->ifa_addr;
+
+        if (address != NULL && is_four && address->sa_family == AF_INET) {
+            found = memcmp(&((const struct sockaddr_in *)(const void *)address)->sin_addr, &four,
+                           sizeof(four)) == 0;
+        } else if (address != NULL && !is_four && address->sa_family == AF_INET6) {
+            found = memcmp(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, &six,
+                           sizeof(six)) == 0;
+        }
+    }
+    freeifaddrs(interfaces);
+    return found;
+}
+
+/*
+ * Is this the name or an address of this machine? Names are compared, and not resolved: a name
+ * service may need seconds for each of many hosts. A short name is equal to a full name that begins
+ * with it.
+ */
+static bool is_local(void *user_data, const char *host)
+{
+    const struct ds_accel__known_facts *known = user_data;
+    const char *own = known->host_name;
+    size_t length = strcspn(host, ".");
+    size_t own_length = strcspn(own, ".");
+
+    if (strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+        strcmp(host, "::1") == 0) {
+        return true;
+    }
+    if (known->context->recording != NULL) {
+        return false; /* a recording has no host's name */
+    }
+    if (own[0] != '\0' && (host[length] == '\0' || own[own_length] == '\0'
+                               ? length == own_length && strncasecmp(host, own, length) == 0
+                               : strcasecmp(host, own) == 0)) {
+        return true;
+    }
+    return is_own_address(host);
+}
+
+static bool is_python_script(const char *path)
+{
+    char line[128];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    ssize_t size = fd >= 0 ? read(fd, line, sizeof(line) - 1) : -1;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    line[size > 0 ? size : 0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    return strncmp(line, "#!", 2) == 0 && strstr(line, "python") != NULL;
+}
+
+static bool find_file(void *user_data, const char *path, bool *is_executable_out)
+{
+    struct stat info;
+
+    (void)user_data;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) {
+        return false;
+    }
+    *is_executable_out = access(path, X_OK) == 0 && !is_python_script(path);
+    return true;
+}
+
+/* Find the Python that runs programs: the first in PATH, which is that of an activated virtual
+ * environment. A start without any fails, and names python3. */
+static int32_t find_python(struct ds_accel__known_facts *known)
+{
+    static const char *const names[] = {"python3", "python"};
+    int32_t status = DS_ACCEL_ERR_NOT_FOUND;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names) && status == DS_ACCEL_ERR_NOT_FOUND; i++) {
+        status = ds_accel__command_find(names[i], ds_accel__env_job("PATH"), &known->python);
+    }
+    if (status == DS_ACCEL_ERR_NOT_FOUND) {
+        known->python = strdup(names[0]);
+        status = known->python != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    }
+    known->facts.python = known->python;
+    return status;
+}
+
+static int32_t read_machine(struct ds_accel__known_facts *known)
+{
+    int32_t status = ds_accel__cpus_read(&known->context->machine, &known->cpus);
+
+    known->facts.cpus = &known->cpus;
+    if (status >= 0) {
+        status = ds_accel__context_topology(known->context, &known->facts.topology);
+    }
+    if (gethostname(known->host_name, sizeof(known->host_name) - 1) != 0) {
+        known->host_name[0] = '\0';
+    }
+    known->directory = getcwd(NULL, 0);
+    if (status >= 0 && known->directory == NULL) {
+        known->directory = strdup("/"); /* the working directory was removed */
+        status = known->directory != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    }
+    known->facts.directory = known->directory;
+    return status < 0 ? status : find_python(known);
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
+
+static int32_t choose(const struct ds_accel_options *options, struct ds_accel__known_facts *known)
+{
+    int32_t status = ds_accel_create(options, &known->context);
+
+    if (status >= 0) {
+        status = ds_accel__choose(known->context);
+    }
+    return status;
+}
+
+/* Do the options choose devices? Then the environment's variable does not. */
+static bool chooses_devices(const struct ds_accel__launch_options *launch)
+{
+    return (launch->include != NULL && launch->include[0] != '\0') ||
+           (launch->exclude != NULL && launch->exclude[0] != '\0') || launch->num_nodes > 1 ||
+           launch->num_devices > 0;
+}
+
+static int32_t read_all_facts(const struct ds_accel_options *options, struct ds_accel__text *notes,
+                              struct ds_accel__known_facts *known)
+{
+    int32_t status = choose(options, known);
+
+    if (status >= 0) {
+        status = read_backend(known, notes);
+    }
+    if (status >= 0) {
+        status = take_visible_names(known);
+    }
+    if (status >= 0) {
+        status = take_visible_value(known);
+    }
+    if (status >= 0) {
+        status = borrow_texts(json_object_get(known->tree, "export_envs"), &known->export_prefixes,
+                              &known->facts.export_count);
+    }
+    known->facts.export_prefixes = known->export_prefixes;
+    return status;
+}
+
+int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
+                                   const struct ds_accel__launch_options *launch, bool has_hostfile,
+                                   struct ds_accel__text *notes,
+                                   struct ds_accel__known_facts *known)
+{
+    int32_t status = read_all_facts(options, notes, known);
+
+    if (status >= 0 && !has_hostfile && known->facts.visible_value != NULL &&
+        chooses_devices(launch)) {
+        ds_accel__text_add(notes, "%s=%s is ignored, because the options choose devices\n",
+                           known->visible_names[0], known->visible_value);
+        for (uint32_t i = 0; i < known->facts.visible_count; i++) {
+            unsetenv(known->visible_names[i]);
+        }
+        ds_accel__known_facts_clear(known);
+        status = read_all_facts(options, notes, known);
+    }
+    if (has_hostfile) {
+        known->facts.visible_value = NULL; /* the slots of the hostfile count */
+    }
+    if (status >= 0) {
+        status = take_devices(known);
+    }
+    if (status >= 0) {
+        status = take_settings(known);
+    }
+    if (status >= 0) {
+        status = read_machine(known);
+    }
+    if (status < 0) {
+        ds_accel__known_facts_clear(known);
+        return status;
+    }
+    known->facts.accelerator = known->context->chosen->name;
+    known->facts.environment = (const char *const *)environ;
+    known->facts.is_local = is_local;
+    known->facts.find_file = find_file;
+    known->facts.user_data = known;
+    return DS_ACCEL_OK;
+}
+
+void ds_accel__known_facts_clear(struct ds_accel__known_facts *known)
+{
+    ds_accel__cpus_clear(&known->cpus);
+    json_decref(known->tree);
+    free(known->visible_names);
+    free(known->export_prefixes);
+    free(known->devices);
+    free(known->settings);
+    free(known->visible_value);
+    free(known->directory);
+    free(known->python);
+    free(known->pod);
+    free(known->decision);
+    ds_accel_destroy(known->context);
+    memset(known, 0, sizeof(*known));
+}

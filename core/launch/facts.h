@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What a plan needs to know of this machine and of its accelerator: facts.c. */
+#ifndef DS_ACCEL_LAUNCH_FACTS_H
+#define DS_ACCEL_LAUNCH_FACTS_H
+
+#include "launch/plan.h"
+#include "machine/cpus.h"
+
+struct ds_accel_options;
+
+/* The facts, and what they borrow from. {0} is empty. Release it with
+ * ds_accel__known_facts_clear(). */
+struct ds_accel__known_facts {
+    struct ds_accel__launch_facts facts;
+    ds_accel_t *context;
+    struct ds_accel__cpus cpus;
+    json_t *tree; /* what the plugin and the configuration say of the backend */
+    const char **visible_names, **export_prefixes;
+    struct ds_accel__device_fact *devices;
+    struct ds_accel__job_variable *settings;
+    char *visible_value, *directory, *python, *pod, *decision;
+    char host_name[256];
+};
+
+/*
+ * Choose the accelerator, and collect the facts for a plan. The choice starts no plugin in this
+ * process; a plugin that must describe its devices runs in a child process. Removes the variable
+ * that chooses devices from this process's environment if the options choose devices and there is
+ * no hostfile, as DeepSpeed does. Adds to notes what the user should know.
+ * Returns an error of ds_accel_create() or ds_accel_detect(); ERR_NO_MEMORY.
+ */
+int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
+                                   const struct ds_accel__launch_options *launch, bool has_hostfile,
+                                   struct ds_accel__text *notes,
+                                   struct ds_accel__known_facts *known);
+void ds_accel__known_facts_clear(struct ds_accel__known_facts *known);
+
+#endif
