@@ -149,6 +149,70 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_replay(const char *path, const char *con
                                                uint32_t try_count, uint32_t format,
                                                char **text_out);
 
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+/** A job of ds-accel run: planned, and not started yet. */
+typedef struct ds_accel_launch ds_accel_launch_t;
+
+/**
+ * Plan a job. The accelerator is chosen, and the machine is examined; nothing is started except
+ * helper processes. With --help or --version, no plan is made.
+ *
+ * @param[in]  options         options of the context in which the accelerator is chosen, replaced by
+ *                             those among the arguments; NULL for the defaults
+ * @param[in]  arguments       arguments[argument_count], those of ds-accel run after "run": its own
+ *                             options, the program, the program's arguments. Borrowed until the job
+ *                             is destroyed
+ * @param[out] launch_out      the job
+ * @return DS_ACCEL_OK; ERR_INVALID an option or a filter is wrong; ERR_CONFIG the hostfile or the
+ *         configuration is wrong, with each line; ERR_NO_DEVICE; an error of ds_accel_create() or
+ *         ds_accel_detect(); ERR_IO; ERR_LIMIT; ERR_NO_MEMORY
+ * @threads any. If the options choose devices and there is no hostfile, the variable that chooses
+ *          devices, such as CUDA_VISIBLE_DEVICES, is removed from the environment: no other thread
+ *          may use the environment meanwhile
+ * @owner  caller; release with ds_accel_launch_destroy()
+ * @source DeepSpeed launcher/runner.py
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_launch_create(const struct ds_accel_options *options,
+                                               uint32_t argument_count,
+                                               const char *const *arguments,
+                                               ds_accel_launch_t **launch_out);
+
+/** Destroy a job that is not running. NULL is ignored. */
+DS_ACCEL_EXPORT void ds_accel_launch_destroy(ds_accel_launch_t *launch);
+
+#define DS_ACCEL_LAUNCH_RUN 0u     /**< start the job */
+#define DS_ACCEL_LAUNCH_PLAN 1u    /**< --dry-run: show the plan */
+#define DS_ACCEL_LAUNCH_HELP 2u    /**< --help: no plan was made */
+#define DS_ACCEL_LAUNCH_VERSION 3u /**< --version: no plan was made */
+
+/** Return what the arguments ask for: DS_ACCEL_LAUNCH_*. */
+DS_ACCEL_EXPORT uint32_t ds_accel_launch_wish(const ds_accel_launch_t *launch);
+
+/**
+ * Write the plan, as JSON (conf/schema/run.json) if --json is among the arguments, else as text.
+ *
+ * @return DS_ACCEL_OK; ERR_IO @p write returned false; ERR_INVALID there is no plan, or write is
+ *         NULL; ERR_NO_MEMORY
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_launch_write(const ds_accel_launch_t *launch,
+                                              ds_accel_write_t write, void *user_data);
+
+/**
+ * Start the job's ranks on this machine, and wait for their end. While it runs, this process
+ * receives no signals: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT and
+ * SIGWINCH are passed on to the ranks. All children of this process are reaped. Descriptors 0 to 2
+ * are opened if they are closed.
+ *
+ * @param[out] exit_code_out  the job's: that of the first rank that failed, 128 + n for signal n,
+ *                            127 or 126 if the program was not found or cannot be executed
+ * @return DS_ACCEL_OK the job ran, or a rank could not be started; ERR_UNSUPPORTED the job has ranks
+ *         on other hosts; ERR_NOT_USABLE the machine is a recorded one; ERR_BUSY the master's port
+ *         is taken; ERR_IO a log cannot be made; ERR_LIMIT; ERR_INVALID; ERR_NO_MEMORY
+ * @threads a process with one thread
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_launch_run(ds_accel_launch_t *launch, int32_t *exit_code_out);
+
 #ifdef __cplusplus
 }
 #endif

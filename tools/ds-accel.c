@@ -15,7 +15,7 @@
 static const struct tool_command *const commands[] = {
     &cmd_detect, &cmd_list,   &cmd_info,       &cmd_explain, &cmd_env,         &cmd_doctor,
     &cmd_topo,   &cmd_report, &cmd_config,     &cmd_lint,    &cmd_conformance, &cmd_bench,
-    &cmd_memory, &cmd_cache,  &cmd_quarantine, &cmd_note,
+    &cmd_memory, &cmd_cache,  &cmd_quarantine, &cmd_note,    &cmd_run,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -247,7 +247,7 @@ static int print_help(const struct tool_command *command)
     if (command != NULL) {
         failed = fprintf(answer, "usage: ds-accel %s [options]%s%s\n\n%s\n\n%s", command->name,
                          command->arguments[0] != '\0' ? " " : "", command->arguments,
-                         command->help, common_help) < 0;
+                         command->help, command->parses ? "" : common_help) < 0;
         return finish_output(failed, EXIT_OK);
     }
     failed = fprintf(answer,
@@ -260,6 +260,18 @@ static int print_help(const struct tool_command *command)
     }
     failed |= fprintf(answer, "\n%s", common_help) < 0;
     return finish_output(failed, EXIT_OK);
+}
+
+int tool_help(const struct tool *tool)
+{
+    return print_help(tool->command);
+}
+
+int tool_version(void)
+{
+    return finish_output(fprintf(answer, "ds-accel %s, plugin ABI %d.%d\n", ds_accel_version(),
+                                 DS_ACCEL_ABI_MAJOR, DS_ACCEL_ABI_MINOR) < 0,
+                         EXIT_OK);
 }
 
 /* ---- parsing -------------------------------------------------------------------------------- */
@@ -335,9 +347,7 @@ static int take_common_option(struct tool *tool, int option)
     case 'h':
         return print_help(tool->command);
     case OPTION_VERSION:
-        return finish_output(fprintf(answer, "ds-accel %s, plugin ABI %d.%d\n", ds_accel_version(),
-                                     DS_ACCEL_ABI_MAJOR, DS_ACCEL_ABI_MINOR) < 0,
-                             EXIT_OK);
+        return tool_version();
     default:
         return EXIT_USAGE;
     }
@@ -548,6 +558,10 @@ int main(int argc, char **argv)
     }
     argc -= optind;
     argv += optind;
+    if (tool.command->parses) {
+        finish_options(&tool);
+        return tool.command->run(&tool, argc - 1, argv + 1);
+    }
     optind = 0; /* 0, not 1, makes getopt_long() of glibc restart with new arguments */
     code = parse(&tool, argc, argv, ":a:ho:qv");
     if (code >= 0) {

@@ -59,11 +59,12 @@ struct tool_command {
     const char *own_options; /* long options, separated by one blank; NULL: only the common ones */
     int (*run)(struct tool *tool, int argument_count, char **arguments);
     bool starts_plugins; /* the command runs in a child process (apart.c) */
+    bool parses;         /* the command parses all arguments behind its name itself */
 };
 
 extern const struct tool_command cmd_bench, cmd_cache, cmd_config, cmd_conformance, cmd_detect,
     cmd_doctor, cmd_env, cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine,
-    cmd_topo, cmd_report, cmd_note;
+    cmd_topo, cmd_report, cmd_note, cmd_run;
 
 /* Run the command in a child process, and return its exit code. If the child crashes or exits
  * early, report how it terminated; if a signal such as SIGINT terminated it, this process
@@ -73,6 +74,10 @@ int tool_run_apart(struct tool *tool, int argument_count, char **arguments);
 int tool_exit_code(int32_t status);
 /* Print the library's last error to stderr and return its exit code. */
 int tool_fail(int32_t status);
+/* Print the help of the command. Returns the exit code. */
+int tool_help(const struct tool *tool);
+/* Print the version. Returns the exit code. */
+int tool_version(void);
 /* Print a line to stderr. Control characters in the text are replaced, so that a terminal does not
  * interpret them. */
 void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

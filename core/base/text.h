@@ -141,7 +141,8 @@ struct ds_accel__log {
  * DS_ACCEL__LOG_TOPIC_MAX, are skipped; the first eight of them are logged as warnings. */
 void ds_accel__log_set_levels(struct ds_accel__log *log, const char *levels);
 bool ds_accel__log_enabled(const struct ds_accel__log *log, const char *topic, uint32_t level);
-void ds_accel__log(const struct ds_accel__log *log, const char *topic, uint32_t level,
-                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+DS_ACCEL__PRIVATE void ds_accel__log(const struct ds_accel__log *log, const char *topic,
+                                     uint32_t level, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 #endif

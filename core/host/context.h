@@ -144,8 +144,8 @@ DS_ACCEL__PRIVATE int32_t ds_accel__context_check(const ds_accel_t *context);
 DS_ACCEL__PRIVATE void ds_accel__context_change_begin(ds_accel_t *context);
 DS_ACCEL__PRIVATE void ds_accel__context_change_end(ds_accel_t *context);
 /* Read options of any version of the struct. ERR_INVALID. */
-int32_t ds_accel__options_read(const struct ds_accel_options *given,
-                               struct ds_accel_options *options);
+DS_ACCEL__PRIVATE int32_t ds_accel__options_read(const struct ds_accel_options *given,
+                                                 struct ds_accel_options *options);
 /*
  * Return a copy of the context's machine for callers without context->lock. The copy excludes the
  * recorder, which is set and removed under that lock.

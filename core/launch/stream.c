@@ -54,6 +54,7 @@ void ds_accel__sink_close(struct ds_accel__sink *sink)
         close(sink->fd);
     }
     free(sink->pending);
+    ds_accel__text_clear(&sink->lines);
     *sink = (struct ds_accel__sink){.fd = -1};
 }
 
@@ -238,36 +239,57 @@ void ds_accel__stream_close(struct ds_accel__stream *stream)
     stream->since_ns = 0;
 }
 
-/* End the unfinished line of another stream. */
-static void end_partial(struct ds_accel__stream *stream)
+void ds_accel__sink_end_line(struct ds_accel__sink *sink)
 {
-    struct ds_accel__sink *sink = stream->sink;
-
-    if (sink->partial != NULL && sink->partial != stream) {
+    if (sink->partial != NULL) {
         sink_write(sink, "\n", 1);
+        sink->partial->is_inside = false; /* the rest of the line gets a prefix again */
         sink->partial = NULL;
     }
 }
 
-/* Write bytes of whole lines, or the beginning of a line, with the prefix in front of each line. */
-static void write_lines(struct ds_accel__stream *stream, const char *data, size_t size_bytes)
+/* Put the prefix in front of each line. False: memory is exhausted. */
+static bool add_prefixes(struct ds_accel__stream *stream, const char *data, size_t size_bytes)
 {
+    struct ds_accel__text *lines = &stream->sink->lines;
     const char *end = data + size_bytes;
+    bool is_inside = stream->is_inside;
 
-    end_partial(stream);
+    lines->size_bytes = 0;
     while (data < end) {
-        const char *newline = stream->prefix[0] != '\0' ? memchr(data, '\n', (size_t)(end - data))
-                                                        : memrchr(data, '\n', (size_t)(end - data));
+        const char *newline = memchr(data, '\n', (size_t)(end - data));
         const char *stop = newline != NULL ? newline + 1 : end;
 
-        if (!stream->is_inside && stream->prefix[0] != '\0') {
-            sink_write(stream->sink, stream->prefix, strlen(stream->prefix));
+        if (!is_inside) {
+            ds_accel__text_add_bytes(lines, stream->prefix, strlen(stream->prefix));
         }
-        sink_write(stream->sink, data, (size_t)(stop - data));
-        stream->is_inside = newline == NULL;
+        ds_accel__text_add_bytes(lines, data, (size_t)(stop - data));
+        is_inside = newline == NULL;
         data = stop;
     }
-    stream->sink->partial = stream->is_inside ? stream : NULL;
+    if (lines->failed) {
+        ds_accel__text_clear(lines);
+        return false;
+    }
+    return true;
+}
+
+/* Write bytes of whole lines, or the beginning of a line, with one call. If memory is exhausted,
+ * prefixes are left out. */
+static void write_lines(struct ds_accel__stream *stream, const char *data, size_t size_bytes)
+{
+    struct ds_accel__sink *sink = stream->sink;
+
+    if (sink->partial != stream) {
+        ds_accel__sink_end_line(sink);
+    }
+    if (stream->prefix[0] != '\0' && add_prefixes(stream, data, size_bytes)) {
+        sink_write(sink, sink->lines.data, sink->lines.size_bytes);
+    } else {
+        sink_write(sink, data, size_bytes);
+    }
+    stream->is_inside = data[size_bytes - 1] != '\n';
+    sink->partial = stream->is_inside ? stream : NULL;
 }
 
 /* Write the first bytes of the buffer. */

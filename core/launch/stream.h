@@ -4,10 +4,13 @@
 #ifndef DS_ACCEL_LAUNCH_STREAM_H
 #define DS_ACCEL_LAUNCH_STREAM_H
 
+#include "base/text.h"
 #include "ds_accel.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+
+struct ds_accel__stream;
 
 /* A destination of several streams. */
 struct ds_accel__sink {
@@ -17,12 +20,16 @@ struct ds_accel__sink {
     bool is_broken; /* a write failed, for example because the reader has ended */
     char *pending;  /* bytes that did not fit; while there are any, streams are not read */
     size_t pending_start, pending_size, pending_capacity;
-    const void *partial; /* the stream whose last line has no end yet; NULL: the line has ended */
+    /* the stream whose last line has no end yet; NULL: the line has ended */
+    struct ds_accel__stream *partial;
+    struct ds_accel__text lines; /* lines with their prefixes, before they are written */
 };
 
 /* Use a descriptor, which stays blocking for other processes. */
 void ds_accel__sink_open(struct ds_accel__sink *sink, int fd);
 void ds_accel__sink_close(struct ds_accel__sink *sink);
+/* End the incomplete line that a stream has written, so that a message begins on its own line. */
+void ds_accel__sink_end_line(struct ds_accel__sink *sink);
 /* Write pending bytes. */
 void ds_accel__sink_flush(struct ds_accel__sink *sink);
 bool ds_accel__sink_is_full(const struct ds_accel__sink *sink);

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * A job runs in three generations of processes:
+ *
+ *      guard          this process: what the user started, and what receives signals
+ *       \- supervisor    starts the ranks, passes on output and signals, ends the job
+ *           \- ranks        are killed by the kernel when the supervisor dies
+ *
+ * Guard and supervisor watch each other: if one is killed, even by SIGKILL, the other kills all
+ * processes of the job. Both are subreapers, so that they also find processes that were started by
+ * a double fork. All processes are in the process group that the user's shell made, so that job
+ * control and the terminal work as for any program.
+ *
+ * The guard also works as process 1 of a container: it reaps what it inherits, and passes on
+ * signals, which process 1 would otherwise ignore.
+ */
+#include "launch/guard.h"
+#include "base/clock.h"
+#include "base/descendants.h"
+#include "launch/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KILL_LIMIT_NS UINT64_C(10000000000)
+#define EXIT_INTERNAL 7
+
+/* Signals that are passed on. SIGCHLD is received, too. */
+static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,
+                                SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT};
+
+/*
+ * Block the signals that guard and supervisor receive through descriptors. SIGTTOU is blocked so
+ * that a message from the background does not stop them, and SIGPIPE so that a closed output is an
+ * error of write().
+ */
+static void block_signals(sigset_t *before)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGPIPE);
+    sigaddset(&set, SIGTTOU);
+    for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
+        sigaddset(&set, forwarded[i]);
+    }
+    sigprocmask(SIG_BLOCK, &set, before);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would keep exit codes from this process */
+}
+
+/* Descriptors 0 to 2 must exist, because pipes of ranks would get these numbers otherwise. */
+static void open_standard(void)
+{
+    int fd;
+
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* ---- the supervisor ------------------------------------------------------------------------- */
+
+static bool open_descriptors(struct ds_accel__job *job, int guard_fd)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
+        sigaddset(&set, forwarded[i]);
+    }
+    job->guard_fd = guard_fd;
+    job->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    job->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    return job->signal_fd >= 0 && job->timer_fd >= 0 && job->guard_fd >= 0;
+}
+
+/* Run the job in this process, and return its exit code. */
+static int supervise(struct ds_accel__job *job, int guard_fd, pid_t guard)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_PDEATHSIG, SIGCONT); /* if this process is stopped when the guard is killed */
+    prctl(PR_SET_NAME, "ds-accel-superv");
+    if (!open_descriptors(job, guard_fd)) {
+        ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "no descriptors are left: %s", strerror(errno));
+        return EXIT_INTERNAL;
+    }
+    if (getppid() != guard) {
+        return EXIT_INTERNAL; /* the guard has died already */
+    }
+    ds_accel__job_start(job);
+    ds_accel__job_supervise(job);
+    ds_accel__job_report(job);
+    return ds_accel__job_exit_code(job);
+}
+
+/* ---- the guard ------------------------------------------------------------------------------ */
+
+/* Wait for a signal, or until a time. Returns false if the time was reached. */
+static bool await_signal(const sigset_t *set, uint64_t until_ns, siginfo_t *info)
+{
+    for (;;) {
+        uint64_t now_ns = ds_accel__now_ns();
+        uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+        struct timespec left = {(time_t)(left_ns / 1000000000), (long)(left_ns % 1000000000)};
+        int result = until_ns == 0 ? sigwaitinfo(set, info) : sigtimedwait(set, info, &left);
+
+        if (result >= 0 || errno == EAGAIN) {
+            return result >= 0;
+        }
+    }
+}
+
+/*
+ * Pass on a signal. The terminal's signals have reached the supervisor already. After SIGTSTP this
+ * process stops, so that the shell takes the terminal back.
+ */
+static void forward(pid_t supervisor, const siginfo_t *info)
+{
+    if (info->si_code != SI_KERNEL) {
+        kill(supervisor, info->si_signo);
+    }
+    if (info->si_signo == SIGTSTP) {
+        raise(SIGSTOP);
+    }
+}
+
+/* Reap children that have ended. Returns true if the supervisor is among them. */
+static bool reap(pid_t supervisor, siginfo_t *ended, bool *has_children)
+{
+    bool found = false;
+
+    for (;;) {
+        siginfo_t info = {0};
+
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            *has_children = false;
+            return found;
+        }
+        if (info.si_pid == 0) {
+            *has_children = true;
+            return found;
+        }
+        if (info.si_pid == supervisor) {
+            *ended = info;
+            found = true;
+        }
+    }
+}
+
+/* Kill everything that the supervisor left. */
+static void kill_rest(const sigset_t *set)
+{
+    uint64_t end_ns = ds_accel__now_ns() + KILL_LIMIT_NS;
+    bool has_children = true;
+    siginfo_t info;
+
+    reap(0, &info, &has_children);
+    while (has_children && ds_accel__now_ns() < end_ns) {
+        ds_accel__descendants_kill(getpid());
+        await_signal(set, ds_accel__now_ns() + 20000000, &info);
+        reap(0, &info, &has_children);
+    }
+}
+
+static int watch(const struct ds_accel_launch *launch, pid_t supervisor)
+{
+    siginfo_t ended = {0};
+    bool has_children = true;
+    sigset_t set;
+    siginfo_t info;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
+        sigaddset(&set, forwarded[i]);
+    }
+    while (!reap(supervisor, &ended, &has_children)) {
+        await_signal(&set, 0, &info);
+        if (info.si_signo != SIGCHLD) {
+            forward(supervisor, &info);
+        }
+    }
+    if (has_children) {
+        kill_rest(&set);
+    }
+    if (ended.si_code == CLD_EXITED) {
+        return ended.si_status;
+    }
+    ds_accel__log(&launch->log, "run", DS_ACCEL_LOG_ERROR,
+                  "the supervisor of the job was killed by signal %d; its ranks were killed",
+                  ended.si_status);
+    return 128 + ended.si_status;
+}
+
+/* ---- both ----------------------------------------------------------------------------------- */
+
+static int32_t run(struct ds_accel_launch *launch, struct ds_accel__job *job, int32_t *code_out)
+{
+    pid_t guard = getpid();
+    int guard_fd = (int)syscall(SYS_pidfd_open, guard, 0);
+    pid_t supervisor;
+
+    if (guard_fd < 0) {
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "pidfd_open: %s", strerror(errno));
+    }
+    fflush(NULL);
+    supervisor = fork();
+    if (supervisor == 0) {
+        int code = supervise(job, guard_fd, guard);
+
+        fflush(NULL);
+        _exit(code);
+    }
+    close(guard_fd);
+    if (supervisor < 0) {
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "fork: %s", strerror(errno));
+    }
+    *code_out = watch(launch, supervisor);
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel__guard_run(struct ds_accel_launch *launch, int32_t *exit_code_out)
+{
+    struct ds_accel__job job;
+    sigset_t before;
+    int32_t status;
+
+    open_standard();
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    status = ds_accel__job_open(launch, launch->plan.port_low, &job);
+    block_signals(&before);
+    job.signals = before;
+    if (status >= 0) {
+        status = run(launch, &job, exit_code_out);
+    }
+    ds_accel__job_close(&job);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return status;
+}

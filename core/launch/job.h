@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* A running job: its ranks' processes and what they write: start.c, supervise.c, result.c. */
+#ifndef DS_ACCEL_LAUNCH_JOB_H
+#define DS_ACCEL_LAUNCH_JOB_H
+
+#include "launch/launch.h"
+#include "launch/spawn.h"
+#include "launch/stream.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#define DS_ACCEL__NO_RANK UINT32_MAX
+
+/* Standard output and standard error. */
+enum {
+    DS_ACCEL__OUT,
+    DS_ACCEL__ERR,
+    DS_ACCEL__STREAMS
+};
+
+enum ds_accel__rank_state {
+    DS_ACCEL__RANK_WAITING, /* not started yet */
+    DS_ACCEL__RANK_RUNNING,
+    DS_ACCEL__RANK_ENDED,
+    DS_ACCEL__RANK_NOT_STARTED /* the start failed */
+};
+
+/* The process of one rank of this machine. */
+struct ds_accel__job_rank {
+    const struct ds_accel__rank *rank;
+    enum ds_accel__rank_state state;
+    pid_t pid;                        /* 0: not started */
+    struct ds_accel__spawned spawned; /* errors of the start */
+    siginfo_t ended;                  /* how it ended, from waitid() */
+    bool is_victim;                   /* it ended after the supervisor began to end the job */
+    uint64_t start_ns, end_ns;        /* monotonic; end_ns 0: not ended */
+    struct ds_accel__stream streams[DS_ACCEL__STREAMS];
+    struct ds_accel__tail tail;
+    char *prefix;   /* "host:rank: ", or "" */
+    char *log_path; /* NULL: no log of its own */
+};
+
+/* How far the end of the job has come. */
+enum ds_accel__job_phase {
+    DS_ACCEL__JOB_RUNNING,
+    DS_ACCEL__JOB_SIGNALED,  /* a signal was passed on to the ranks, which have time to end */
+    DS_ACCEL__JOB_ENDING,    /* a rank has failed, and the others were terminated */
+    DS_ACCEL__JOB_LEFTOVERS, /* all ranks have ended, but not all processes that they started */
+    DS_ACCEL__JOB_KILLING    /* everything is killed */
+};
+
+struct ds_accel__job {
+    struct ds_accel_launch *launch;
+    const struct ds_accel__plan *plan;
+    const struct ds_accel__log *log;
+    struct ds_accel__job_rank *ranks; /* [rank_count], this machine's */
+    uint32_t rank_count;
+    uint32_t running_count;
+    uint16_t port;
+    char **environment; /* ends with NULL: the job's, borrowed entries */
+    char *path;         /* the file that every rank executes */
+    int path_error;     /* why it cannot be executed; 0: none */
+    struct ds_accel__sink sinks[DS_ACCEL__STREAMS];
+    struct ds_accel__sink
+        *shared[DS_ACCEL__STREAMS]; /* sinks by stream; one, if both are one file */
+    bool has_pipes;                 /* ranks write to pipes: there are several, without logs */
+    sigset_t signals;               /* the mask that ranks start with */
+    struct rlimit files;            /* RLIMIT_NOFILE that ranks start with */
+    int signal_fd;                  /* signals to this process */
+    int timer_fd;
+    int guard_fd;                     /* pidfd of the guard */
+    struct pollfd *fds;               /* room for all descriptors of one poll() */
+    struct ds_accel__stream **polled; /* the stream of each of them; NULL: not a stream's */
+    enum ds_accel__job_phase phase;
+    uint64_t deadline_ns; /* when the next phase begins; 0: never */
+    uint32_t culprit;     /* position of the rank that failed first; NO_RANK: none */
+    int signal;           /* the first signal that the job was ended with; 0: none */
+    uint64_t signal_ns;   /* when it came */
+    int terminal_signal;  /* a signal of the terminal that only concerns the single rank; 0: none */
+    uint64_t kill_ns;     /* when the phase KILLING began */
+    uint64_t timer_ns;    /* what the timer is set to; 0: nothing */
+    bool has_children;    /* this process has children, ranks or orphans */
+    bool has_unkillable;  /* processes are left that SIGKILL did not end */
+    uint64_t start_ns;
+    uint64_t start_wall_us;
+};
+
+/* The most descriptors of one poll(): signals, timer, guard, sinks, pipes. */
+static inline size_t ds_accel__job_fd_limit(const struct ds_accel__job *job)
+{
+    return 3 + DS_ACCEL__STREAMS + (size_t)job->rank_count * DS_ACCEL__STREAMS;
+}
+
+/* start.c: prepare the job, and start its ranks. A rank that cannot be started is the culprit, and
+ * no further rank is started. ERR_NO_MEMORY; ERR_LIMIT; ERR_IO a log cannot be made. */
+int32_t ds_accel__job_open(struct ds_accel_launch *launch, uint16_t port,
+                           struct ds_accel__job *job);
+void ds_accel__job_start(struct ds_accel__job *job);
+void ds_accel__job_close(struct ds_accel__job *job);
+/* supervise.c: run the started job to its end. */
+void ds_accel__job_supervise(struct ds_accel__job *job);
+/* result.c: the job's exit code: that of the first rank that failed. */
+int ds_accel__job_exit_code(const struct ds_accel__job *job);
+/* Log why the job failed. */
+void ds_accel__job_report(struct ds_accel__job *job);
+/* Write the result to the file of --result. False: that failed, and was logged. */
+bool ds_accel__job_write_result(const struct ds_accel__job *job, const char *path);
+/* Log a message to the user, on a line of its own. */
+void ds_accel__job_say(struct ds_accel__job *job, uint32_t level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

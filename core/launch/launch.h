@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* A job that is planned and can be started: launch.c. */
+#ifndef DS_ACCEL_LAUNCH_LAUNCH_H
+#define DS_ACCEL_LAUNCH_LAUNCH_H
+
+#include "base/text.h"
+#include "launch/facts.h"
+#include "launch/options.h"
+#include "launch/plan.h"
+
+struct ds_accel_launch {
+    struct ds_accel__launch_options options;
+    struct ds_accel__known_facts known;
+    struct ds_accel__plan plan;
+    struct ds_accel__log log; /* for messages to the user, topic "run" */
+};
+
+#endif

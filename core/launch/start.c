@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Prepares a job and starts its ranks:
+ *
+ *      plan's variables + environment -> environment of a rank
+ *      plan's arguments               -> arguments of a rank, with --local_rank=N
+ *      stdin                          -> rank 0; the others read nothing
+ *      stdout, stderr                 -> inherited by a single rank; pipes to the supervisor for
+ *                                        several ranks; or a log for each rank
+ *
+ * Arguments and environment are passed on as bytes: nothing is quoted, split or converted.
+ */
+#include "base/clock.h"
+#include "base/text.h"
+#include "config/env.h"
+#include "launch/job.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PIPE_SIZE (1 << 20) /* wanted; the system may allow less */
+#define LOG_MODE 0644
+
+extern char **environ;
+
+void ds_accel__job_say(struct ds_accel__job *job, uint32_t level, const char *format, ...)
+{
+    char message[2048];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    ds_accel__sanitize(message, sizeof(message));
+    if (job->has_pipes) {
+        ds_accel__sink_end_line(job->shared[DS_ACCEL__ERR]);
+    }
+    ds_accel__log(job->log, "run", level, "%s", message);
+}
+
+/* ---- environment and arguments -------------------------------------------------------------- */
+
+/* A rank's environment under construction. */
+struct environment {
+    char **entries; /* the first owned_count are owned, the others borrowed */
+    size_t owned_count, count, capacity;
+    const char **removed; /* names that the rank does not inherit */
+    size_t removed_count;
+    bool failed;
+};
+
+static void add_entry(struct environment *environment, char *entry)
+{
+    if (environment->count == environment->capacity) {
+        size_t capacity = 2 * environment->capacity + 64;
+        char **entries = realloc(environment->entries, capacity * sizeof(*entries));
+
+        if (entries == NULL) {
+            environment->failed = true;
+            return;
+        }
+        environment->entries = entries;
+        environment->capacity = capacity;
+    }
+    environment->entries[environment->count++] = entry;
+}
+
+/* Set a variable, which replaces that of the job's environment, or of an earlier call. */
+static bool set_variable(void *user_data, const char *name, const char *value)
+{
+    struct environment *environment = user_data;
+    size_t length = strlen(name);
+    const char **removed =
+        realloc(environment->removed, (environment->removed_count + 1) * sizeof(*removed));
+    char *entry = value != NULL ? ds_accel__format("%s=%s", name, value) : NULL;
+
+    for (size_t i = 0; i < environment->count; i++) {
+        if (strncmp(environment->entries[i], name, length) == 0 &&
+            environment->entries[i][length] == '=') {
+            free(environment->entries[i]);
+            environment->entries[i] = environment->entries[--environment->count];
+            break;
+        }
+    }
+    if (removed == NULL || (value != NULL && entry == NULL)) {
+        free(entry);
+        environment->failed = true;
+    } else {
+        environment->removed = removed;
+        environment->removed[environment->removed_count++] = name;
+        if (entry != NULL) {
+            add_entry(environment, entry);
+        }
+    }
+    environment->owned_count = environment->count;
+    return !environment->failed;
+}
+
+static bool is_removed(const struct environment *environment, const char *entry)
+{
+    for (size_t i = 0; i < environment->removed_count; i++) {
+        size_t length = strlen(environment->removed[i]);
+
+        if (strncmp(entry, environment->removed[i], length) == 0 && entry[length] == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void environment_clear(struct environment *environment)
+{
+    for (size_t i = 0; i < environment->owned_count; i++) {
+        free(environment->entries[i]);
+    }
+    free(environment->entries);
+    free(environment->removed);
+}
+
+static int32_t environment_make(const struct ds_accel__job *job,
+                                const struct ds_accel__job_rank *rank,
+                                struct environment *environment)
+{
+    int32_t status =
+        ds_accel__plan_variables(job->plan, rank->rank, job->port, set_variable, environment);
+
+    for (char **entry = environ; status >= 0 && *entry != NULL; entry++) {
+        if (!is_removed(environment, *entry)) {
+            add_entry(environment, *entry);
+        }
+    }
+    add_entry(environment, NULL);
+    return status < 0 || environment->failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+}
+
+/* The arguments of a rank; only the one at plan->local_rank_at is owned. NULL: out of memory. */
+static char **arguments_make(const struct ds_accel__plan *plan, const struct ds_accel__rank *rank)
+{
+    char **arguments = calloc(plan->argument_count + 2, sizeof(*arguments));
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; arguments != NULL && i <= plan->argument_count; i++) {
+        if (i == plan->local_rank_at) {
+            arguments[count] = ds_accel__format("--local_rank=%u", rank->local_rank);
+            if (arguments[count++] == NULL) {
+                free(arguments);
+                return NULL;
+            }
+        }
+        if (i < plan->argument_count) {
+            arguments[count++] = plan->arguments[i];
+        }
+    }
+    return arguments;
+}
+
+static void arguments_free(const struct ds_accel__plan *plan, char **arguments)
+{
+    if (arguments != NULL && plan->local_rank_at != UINT32_MAX) {
+        free(arguments[plan->local_rank_at]);
+    }
+    free(arguments);
+}
+
+/* ---- streams and logs ----------------------------------------------------------------------- */
+
+/* Make a pipe for a rank's stream; the rank's end is returned in *theirs_out. */
+static int32_t open_pipe(struct ds_accel__job *job, struct ds_accel__job_rank *rank, int which,
+                         int *theirs_out)
+{
+    struct ds_accel__stream *stream = &rank->streams[which];
+    int ends[2];
+    int32_t status;
+
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "pipe: %s", strerror(errno));
+    }
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    fcntl(ends[0], F_SETPIPE_SZ, PIPE_SIZE / (int)(job->rank_count < 16 ? 1 : 16));
+    status = ds_accel__stream_open(stream, ends[0], job->shared[which]);
+    if (status < 0) {
+        close(ends[0]);
+        close(ends[1]);
+        return status;
+    }
+    stream->prefix = rank->prefix;
+    stream->tail = &rank->tail;
+    *theirs_out = ends[1];
+    return DS_ACCEL_OK;
+}
+
+static int32_t open_log(const struct ds_accel__job_rank *rank, int *fd_out)
+{
+    *fd_out = open(rank->log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, LOG_MODE);
+    return *fd_out >= 0
+               ? DS_ACCEL_OK
+               : ds_accel__error(DS_ACCEL_ERR_IO, "log %s: %s", rank->log_path, strerror(errno));
+}
+
+/* Open what becomes a rank's stdin, stdout and stderr. -1: inherited. */
+static int32_t open_streams(struct ds_accel__job *job, struct ds_accel__job_rank *rank,
+                            int descriptors[3])
+{
+    int32_t status = DS_ACCEL_OK;
+
+    descriptors[0] = descriptors[1] = descriptors[2] = -1;
+    if (rank->rank->local_rank > 0) {
+        descriptors[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (descriptors[0] < 0) {
+            return ds_accel__error(DS_ACCEL_ERR_IO, "/dev/null: %s", strerror(errno));
+        }
+    }
+    if (rank->log_path != NULL) {
+        status = open_log(rank, &descriptors[1]);
+        descriptors[2] = descriptors[1];
+    } else if (job->has_pipes) {
+        status = open_pipe(job, rank, DS_ACCEL__OUT, &descriptors[1]);
+        if (status >= 0) {
+            status = open_pipe(job, rank, DS_ACCEL__ERR, &descriptors[2]);
+        }
+    }
+    return status;
+}
+
+static void close_streams(const int descriptors[3])
+{
+    for (int i = 0; i < 3; i++) {
+        if (descriptors[i] >= 0 && (i < 2 || descriptors[2] != descriptors[1])) {
+            close(descriptors[i]);
+        }
+    }
+}
+
+static int32_t make_directory(const char *path)
+{
+    struct stat info;
+
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        return ds_accel__error(DS_ACCEL_ERR_IO, "--enable_each_rank_log %s: %s", path,
+                               strerror(errno));
+    }
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "--enable_each_rank_log %s: it is a file, and must be a directory",
+                               path);
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Make the directory of logs, with its parents. */
+static int32_t make_directories(const char *path)
+{
+    char *copy = strdup(path);
+    int32_t status = copy != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+
+    for (char *slash = copy != NULL ? strchr(copy + 1, '/') : NULL; slash != NULL && status >= 0;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        status = make_directory(copy);
+        *slash = '/';
+    }
+    free(copy);
+    return status < 0 ? status : make_directory(path);
+}
+
+/* ---- preparing ------------------------------------------------------------------------------ */
+
+static bool is_log_wanted(const struct ds_accel__launch_options *options)
+{
+    return options->log_directory != NULL && strcmp(options->log_directory, "None") != 0;
+}
+
+static int32_t prepare_rank(const struct ds_accel__job *job, struct ds_accel__job_rank *rank,
+                            const char *log_time)
+{
+    const struct ds_accel__launch_options *options = &job->launch->options;
+    const char *host = job->plan->hosts.items[rank->rank->host].name;
+
+    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
+        rank->streams[i].fd = -1;
+    }
+    rank->prefix = options->show_ranks ? ds_accel__format("%s:%u: ", host, rank->rank->rank)
+                                       : strdup("");
+    if (is_log_wanted(options)) {
+        rank->log_path = ds_accel__format("%s/%s_rank%u.log", options->log_directory, log_time,
+                                          rank->rank->rank);
+    }
+    return rank->prefix == NULL || (is_log_wanted(options) && rank->log_path == NULL)
+               ? ds_accel__no_memory()
+               : DS_ACCEL_OK;
+}
+
+static int32_t prepare_ranks(struct ds_accel__job *job)
+{
+    char log_time[32];
+    time_t now = time(NULL);
+    struct tm parts;
+    int32_t status = DS_ACCEL_OK;
+
+    job->rank_count = job->plan->local_count;
+    job->ranks = calloc(job->rank_count, sizeof(*job->ranks));
+    job->fds = calloc(ds_accel__job_fd_limit(job), sizeof(*job->fds));
+    job->polled = calloc(ds_accel__job_fd_limit(job), sizeof(*job->polled));
+    if (job->ranks == NULL || job->fds == NULL || job->polled == NULL) {
+        return ds_accel__no_memory();
+    }
+    if (is_log_wanted(&job->launch->options)) {
+        status = make_directories(job->launch->options.log_directory);
+    }
+    if (localtime_r(&now, &parts) == NULL ||
+        strftime(log_time, sizeof(log_time), "%Y%m%d%H%M%S", &parts) == 0) {
+        ds_accel__copy(log_time, sizeof(log_time), "0");
+    }
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        job->ranks[i].rank = &job->plan->ranks[job->plan->local_first + i];
+        if (status >= 0) {
+            status = prepare_rank(job, &job->ranks[i], log_time);
+        }
+    }
+    return status;
+}
+
+/* Find the file that the ranks execute: in PATH, and then in the working directory. */
+static int32_t find_program(struct ds_accel__job *job)
+{
+    const char *name = job->plan->arguments[0];
+    int32_t status = ds_accel__command_find(name, ds_accel__env_job("PATH"), &job->path);
+
+    if (status == DS_ACCEL_ERR_NOT_FOUND) {
+        job->path = ds_accel__format("./%s", name);
+        if (job->path == NULL) {
+            return ds_accel__no_memory();
+        }
+        job->path_error = access(job->path, F_OK) == 0 ? 0 : ENOENT;
+        return DS_ACCEL_OK;
+    }
+    return status;
+}
+
+/* Allow this process as many descriptors as its ranks need. */
+static void raise_file_limit(struct ds_accel__job *job)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &job->files) != 0) {
+        job->files = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
+        return;
+    }
+    limit = job->files;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void open_sinks(struct ds_accel__job *job)
+{
+    struct stat out;
+    struct stat err;
+
+    job->has_pipes = job->rank_count > 1 && !is_log_wanted(&job->launch->options);
+    job->shared[DS_ACCEL__OUT] = &job->sinks[DS_ACCEL__OUT];
+    job->shared[DS_ACCEL__ERR] = &job->sinks[DS_ACCEL__ERR];
+    ds_accel__sink_open(&job->sinks[DS_ACCEL__OUT], STDOUT_FILENO);
+    ds_accel__sink_open(&job->sinks[DS_ACCEL__ERR], STDERR_FILENO);
+    if (fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+        out.st_dev == err.st_dev && out.st_ino == err.st_ino) {
+        job->shared[DS_ACCEL__ERR] = &job->sinks[DS_ACCEL__OUT];
+    }
+}
+
+int32_t ds_accel__job_open(struct ds_accel_launch *launch, uint16_t port, struct ds_accel__job *job)
+{
+    int32_t status;
+
+    *job = (struct ds_accel__job){.launch = launch,
+                                  .plan = &launch->plan,
+                                  .log = &launch->log,
+                                  .port = port,
+                                  .signal_fd = -1,
+                                  .timer_fd = -1,
+                                  .guard_fd = -1,
+                                  .culprit = DS_ACCEL__NO_RANK,
+                                  .start_ns = ds_accel__now_ns(),
+                                  .start_wall_us = ds_accel__wall_us()};
+    raise_file_limit(job);
+    status = prepare_ranks(job);
+    if (status >= 0) {
+        status = find_program(job);
+    }
+    open_sinks(job);
+    return status;
+}
+
+void ds_accel__job_close(struct ds_accel__job *job)
+{
+    for (uint32_t i = 0; job->ranks != NULL && i < job->rank_count; i++) {
+        struct ds_accel__job_rank *rank = &job->ranks[i];
+
+        for (int j = 0; j < DS_ACCEL__STREAMS; j++) {
+            ds_accel__stream_close(&rank->streams[j]);
+        }
+        free(rank->tail.bytes);
+        free(rank->prefix);
+        free(rank->log_path);
+    }
+    free(job->ranks);
+    free(job->fds);
+    free(job->polled);
+    free(job->path);
+    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
+        ds_accel__sink_close(&job->sinks[i]);
+    }
+    if (job->signal_fd >= 0) {
+        close(job->signal_fd);
+    }
+    if (job->timer_fd >= 0) {
+        close(job->timer_fd);
+    }
+    if (job->guard_fd >= 0) {
+        close(job->guard_fd);
+    }
+    memset(job, 0, sizeof(*job));
+}
+
+/* ---- starting ------------------------------------------------------------------------------- */
+
+/* Report the parts of a placement that the kernel refused. */
+static void report_placement(struct ds_accel__job *job, const struct ds_accel__job_rank *rank)
+{
+    const struct ds_accel__spawned *spawned = &rank->spawned;
+
+    if (spawned->cpu_error != 0) {
+        ds_accel__job_say(job, DS_ACCEL_LOG_WARN, "rank %u is not bound to its CPUs: %s",
+                          rank->rank->rank, strerror(spawned->cpu_error));
+    }
+    if (spawned->memory_error != 0) {
+        ds_accel__job_say(job, DS_ACCEL_LOG_WARN,
+                          "the memory of rank %u is not bound to its nodes: %s%s", rank->rank->rank,
+                          strerror(spawned->memory_error),
+                          spawned->memory_error == EPERM
+                              ? " (containers often forbid it; docker: --cap-add SYS_NICE)"
+                              : "");
+    }
+}
+
+static void spawn_rank(struct ds_accel__job *job, struct ds_accel__job_rank *rank,
+                       const int descriptors[3])
+{
+    struct environment environment = {0};
+    char **arguments = arguments_make(job->plan, rank->rank);
+    struct ds_accel__spawn spawn = {
+        .path = job->path,
+        .arguments = arguments,
+        .placement = rank->rank->placement,
+        .descriptors = {descriptors[0], descriptors[1], descriptors[2]},
+        .cgroup = -1,
+        .signals = &job->signals,
+        .files = &job->files,
+    };
+
+    if (arguments == NULL || environment_make(job, rank, &environment) < 0) {
+        rank->spawned = (struct ds_accel__spawned){.step = DS_ACCEL__SPAWN_FORK, .error = ENOMEM};
+    } else if (job->path_error != 0) {
+        rank->spawned =
+            (struct ds_accel__spawned){.step = DS_ACCEL__SPAWN_EXECUTE, .error = job->path_error};
+    } else {
+        spawn.environment = environment.entries;
+        rank->start_ns = ds_accel__now_ns();
+        ds_accel__spawn(&spawn, &rank->spawned);
+    }
+    environment_clear(&environment);
+    arguments_free(job->plan, arguments);
+}
+
+/* Start one rank. False: it could not be started. */
+static bool start_rank(struct ds_accel__job *job, struct ds_accel__job_rank *rank)
+{
+    int descriptors[3];
+    int32_t status = open_streams(job, rank, descriptors);
+
+    if (status >= 0) {
+        spawn_rank(job, rank, descriptors);
+    } else {
+        ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "%s", ds_accel_last_error());
+        rank->spawned = (struct ds_accel__spawned){.step = DS_ACCEL__SPAWN_STREAMS, .error = EIO};
+    }
+    close_streams(descriptors);
+    if (rank->spawned.step != DS_ACCEL__SPAWN_NONE) {
+        rank->state = DS_ACCEL__RANK_NOT_STARTED;
+        rank->end_ns = ds_accel__now_ns();
+        return false;
+    }
+    rank->pid = rank->spawned.pid;
+    rank->state = DS_ACCEL__RANK_RUNNING;
+    job->running_count++;
+    report_placement(job, rank);
+    return true;
+}
+
+void ds_accel__job_start(struct ds_accel__job *job)
+{
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        if (!start_rank(job, &job->ranks[i])) {
+            job->culprit = i;
+            return;
+        }
+    }
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Runs a job to its end, in one loop around poll():
+ *
+ *      signalfd   SIGCHLD: a rank, or an orphan that a rank left, has ended
+ *                 SIGINT, SIGTERM, ...: passed on to the ranks
+ *      pidfd      the guard has died: everything is killed
+ *      pipes      what ranks write
+ *      timerfd    incomplete lines, and the end of a grace period
+ *
+ * Phases:
+ *
+ *      RUNNING -> SIGNALED                a signal was passed on; a second one kills at once
+ *      RUNNING, SIGNALED -> ENDING        a rank has failed: SIGTERM to all processes of the job
+ *      any -> LEFTOVERS                   the ranks have ended, but other processes are left
+ *      SIGNALED, ENDING, LEFTOVERS -> KILLING   the grace period is over
+ *
+ * This process is a subreaper, so that processes whose parent has ended become its children, also
+ * after a double fork or setsid(): none escapes, and all are reaped.
+ */
+#include "base/clock.h"
+#include "base/descendants.h"
+#include "base/text.h"
+#include "launch/job.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+#define GRACE_NS (30 * SECOND_NS)         /* from SIGTERM to SIGKILL */
+#define LEFTOVER_GRACE_NS (5 * SECOND_NS) /* the same for processes that outlive all ranks */
+#define KILL_LIMIT_NS (10 * SECOND_NS)    /* then a process that SIGKILL did not end is left */
+#define KILL_AGAIN_NS (SECOND_NS / 10)    /* between attempts to kill */
+#define FLUSH_NS (SECOND_NS / 10)         /* until an incomplete line is written */
+#define SECOND_SIGNAL_NS (SECOND_NS / 2)  /* signals in less time are one signal */
+#define DRAIN_NS (5 * SECOND_NS)          /* for a slow reader, at the end */
+
+/* ---- signals to ranks ----------------------------------------------------------------------- */
+
+static void signal_ranks(const struct ds_accel__job *job, int signal)
+{
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        if (job->ranks[i].state == DS_ACCEL__RANK_RUNNING) {
+            kill(job->ranks[i].pid, signal); /* not reaped yet, so the pid is still its own */
+        }
+    }
+}
+
+/* Terminate all processes of the job. A stopped process must continue to receive the signal. */
+static void terminate_all(struct ds_accel__job *job, enum ds_accel__job_phase phase,
+                          uint64_t grace_ns)
+{
+    job->phase = phase;
+    job->deadline_ns = ds_accel__now_ns() + grace_ns;
+    ds_accel__descendants_signal(getpid(), SIGTERM);
+    ds_accel__descendants_signal(getpid(), SIGCONT);
+}
+
+static void kill_all(struct ds_accel__job *job)
+{
+    if (job->phase != DS_ACCEL__JOB_KILLING) {
+        job->phase = DS_ACCEL__JOB_KILLING;
+        job->kill_ns = ds_accel__now_ns();
+    }
+    job->deadline_ns = ds_accel__now_ns() + KILL_AGAIN_NS;
+    ds_accel__descendants_kill(getpid());
+}
+
+/* ---- ranks that end ------------------------------------------------------------------------- */
+
+static struct ds_accel__job_rank *find_rank(const struct ds_accel__job *job, pid_t pid)
+{
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        if (job->ranks[i].pid == pid && job->ranks[i].state == DS_ACCEL__RANK_RUNNING) {
+            return &job->ranks[i];
+        }
+    }
+    return NULL;
+}
+
+static bool has_failed(const struct ds_accel__job_rank *rank)
+{
+    return rank->ended.si_code != CLD_EXITED || rank->ended.si_status != 0;
+}
+
+/*
+ * Which of two ranks that were found ended at the same time is the cause? One that a signal killed,
+ * because the others often fail when their connection to it breaks.
+ */
+static bool is_likelier_cause(const struct ds_accel__job_rank *rank,
+                              const struct ds_accel__job_rank *other)
+{
+    return rank->ended.si_code != CLD_EXITED && other->ended.si_code == CLD_EXITED;
+}
+
+/* Reap one process that has ended. False: there is none. has_children_out: there are others. */
+static bool reap_one(struct ds_accel__job *job, bool *has_children_out)
+{
+    siginfo_t info = {0};
+    struct ds_accel__job_rank *rank;
+
+    *has_children_out = true;
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0) {
+        *has_children_out = errno != ECHILD;
+        return errno == EINTR;
+    }
+    if (info.si_pid == 0) {
+        return false;
+    }
+    rank = find_rank(job, info.si_pid);
+    if (rank != NULL) {
+        rank->ended = info;
+        rank->end_ns = ds_accel__now_ns();
+        rank->state = DS_ACCEL__RANK_ENDED;
+        rank->is_victim = job->phase != DS_ACCEL__JOB_RUNNING;
+        job->running_count--;
+    }
+    return true;
+}
+
+/* Find the rank that has failed first, among those that ended since the last call. */
+static void find_culprit(struct ds_accel__job *job)
+{
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        const struct ds_accel__job_rank *rank = &job->ranks[i];
+
+        if (rank->state == DS_ACCEL__RANK_ENDED && !rank->is_victim && has_failed(rank) &&
+            (job->culprit == DS_ACCEL__NO_RANK ||
+             is_likelier_cause(rank, &job->ranks[job->culprit]))) {
+            job->culprit = i;
+        }
+    }
+}
+
+/* Reap all processes that have ended, and begin the end of the job if a rank has failed. */
+static void reap(struct ds_accel__job *job)
+{
+    bool has_children = true;
+
+    while (reap_one(job, &has_children)) {
+    }
+    job->has_children = has_children;
+    if (job->phase == DS_ACCEL__JOB_RUNNING) {
+        find_culprit(job);
+        if (job->culprit != DS_ACCEL__NO_RANK && job->running_count > 0) {
+            terminate_all(job, DS_ACCEL__JOB_ENDING, GRACE_NS);
+        }
+    }
+    if (job->running_count == 0 && job->has_children && job->phase != DS_ACCEL__JOB_LEFTOVERS &&
+        job->phase != DS_ACCEL__JOB_KILLING) {
+        terminate_all(job, DS_ACCEL__JOB_LEFTOVERS, LEFTOVER_GRACE_NS);
+    }
+}
+
+/* ---- signals to this process ---------------------------------------------------------------- */
+
+/* Is this a signal that ends a program unless it handles it? */
+static bool ends(int signal)
+{
+    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
+/*
+ * A signal that the terminal sent has reached the ranks already, because they are in the same
+ * process group. With a single rank, the terminal's SIGINT is that rank's matter: an interpreter or
+ * a debugger goes on.
+ */
+static void take_signal(struct ds_accel__job *job, const struct signalfd_siginfo *info)
+{
+    int signal = (int)info->ssi_signo;
+    bool is_terminals = info->ssi_code == SI_KERNEL;
+    uint64_t now_ns = ds_accel__now_ns();
+
+    if (!is_terminals) {
+        signal_ranks(job, signal);
+    }
+    if (!ends(signal)) {
+        return;
+    }
+    if (is_terminals && job->rank_count == 1) {
+        job->terminal_signal = signal;
+        return;
+    }
+    if (job->signal != 0 && now_ns - job->signal_ns >= SECOND_SIGNAL_NS) {
+        kill_all(job);
+    } else if (job->signal == 0) {
+        job->signal = signal;
+        job->signal_ns = now_ns;
+        if (job->phase == DS_ACCEL__JOB_RUNNING) {
+            job->phase = DS_ACCEL__JOB_SIGNALED;
+            job->deadline_ns = now_ns + GRACE_NS;
+            signal_ranks(job, SIGCONT);
+        }
+    }
+}
+
+static void take_signals(struct ds_accel__job *job)
+{
+    struct signalfd_siginfo info;
+
+    while (read(job->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGPIPE) {
+            take_signal(job, &info);
+        }
+    }
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+static void earlier(uint64_t *next_ns, uint64_t ns)
+{
+    if (ns != 0 && (*next_ns == 0 || ns < *next_ns)) {
+        *next_ns = ns;
+    }
+}
+
+/* Set the timer to the next moment at which something must be done. */
+static void set_timer(struct ds_accel__job *job)
+{
+    uint64_t next_ns = 0;
+    struct itimerspec spec = {0};
+
+    earlier(&next_ns, job->deadline_ns);
+    for (uint32_t i = 0; job->has_pipes && i < job->rank_count; i++) {
+        for (int j = 0; j < DS_ACCEL__STREAMS; j++) {
+            const struct ds_accel__stream *stream = &job->ranks[i].streams[j];
+
+            if (stream->fd >= 0 && stream->since_ns != 0) {
+                earlier(&next_ns, stream->since_ns + FLUSH_NS);
+            }
+        }
+    }
+    if (next_ns == job->timer_ns) {
+        return;
+    }
+    job->timer_ns = next_ns;
+    spec.it_value.tv_sec = (time_t)(next_ns / SECOND_NS);
+    spec.it_value.tv_nsec = (long)(next_ns % SECOND_NS);
+    timerfd_settime(job->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+static void flush_lines(struct ds_accel__job *job, uint64_t now_ns)
+{
+    for (uint32_t i = 0; job->has_pipes && i < job->rank_count; i++) {
+        for (int j = 0; j < DS_ACCEL__STREAMS; j++) {
+            struct ds_accel__stream *stream = &job->ranks[i].streams[j];
+
+            if (stream->fd >= 0 && stream->since_ns != 0 && now_ns >= stream->since_ns + FLUSH_NS &&
+                !ds_accel__sink_is_full(stream->sink)) {
+                ds_accel__stream_flush(stream);
+            }
+        }
+    }
+}
+
+/* Begin the next phase when the time of the current one is over. */
+static void take_time(struct ds_accel__job *job)
+{
+    uint64_t now_ns = ds_accel__now_ns();
+    uint64_t expirations;
+
+    if (read(job->timer_fd, &expirations, sizeof(expirations)) > 0) {
+        job->timer_ns = 0;
+    }
+    flush_lines(job, now_ns);
+    if (job->deadline_ns == 0 || now_ns < job->deadline_ns) {
+        return;
+    }
+    if (job->phase == DS_ACCEL__JOB_KILLING && now_ns - job->kill_ns > KILL_LIMIT_NS) {
+        job->has_unkillable = true;
+        return;
+    }
+    kill_all(job);
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+/* The first descriptors of every poll(). */
+enum {
+    FD_SIGNALS,
+    FD_TIMER,
+    FD_GUARD,
+    FD_COUNT
+};
+
+static void add_fd(struct ds_accel__job *job, nfds_t *count, int fd, short events,
+                   struct ds_accel__stream *stream)
+{
+    job->polled[*count] = stream;
+    job->fds[(*count)++] = (struct pollfd){.fd = fd, .events = events};
+}
+
+/* Collect the descriptors to wait for; returns their number. */
+static nfds_t collect(struct ds_accel__job *job)
+{
+    nfds_t count = 0;
+
+    add_fd(job, &count, job->signal_fd, POLLIN, NULL);
+    add_fd(job, &count, job->timer_fd, POLLIN, NULL);
+    add_fd(job, &count, job->guard_fd, POLLIN, NULL);
+    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
+        if (ds_accel__sink_is_full(&job->sinks[i])) {
+            add_fd(job, &count, job->sinks[i].fd, POLLOUT, NULL);
+        }
+    }
+    for (uint32_t i = 0; job->has_pipes && i < job->rank_count; i++) {
+        for (int j = 0; j < DS_ACCEL__STREAMS; j++) {
+            struct ds_accel__stream *stream = &job->ranks[i].streams[j];
+
+            if (stream->fd >= 0 && !ds_accel__sink_is_full(stream->sink)) {
+                add_fd(job, &count, stream->fd, POLLIN, stream);
+            }
+        }
+    }
+    assert(count <= ds_accel__job_fd_limit(job));
+    return count;
+}
+
+static void read_streams(struct ds_accel__job *job, nfds_t count)
+{
+    uint64_t now_ns = ds_accel__now_ns();
+
+    for (nfds_t i = FD_COUNT; i < count; i++) {
+        struct ds_accel__stream *stream = job->polled[i];
+
+        if (stream != NULL && job->fds[i].revents != 0 && !ds_accel__sink_is_full(stream->sink)) {
+            ds_accel__stream_read(stream, now_ns);
+        }
+    }
+}
+
+/* Read what is left in the pipes, and write it. Everything that could write more has ended, unless
+ * it cannot be killed. */
+static void drain(struct ds_accel__job *job)
+{
+    uint64_t end_ns = ds_accel__now_ns() + DRAIN_NS;
+
+    for (uint32_t i = 0; job->has_pipes && i < job->rank_count; i++) {
+        for (int j = 0; j < DS_ACCEL__STREAMS; j++) {
+            struct ds_accel__stream *stream = &job->ranks[i].streams[j];
+            uint64_t before = UINT64_MAX;
+
+            while (stream->fd >= 0 && stream->total_bytes != before) {
+                uint64_t now_ns = ds_accel__now_ns();
+
+                ds_accel__sink_drain(stream->sink, now_ns < end_ns ? end_ns - now_ns : 0);
+                before = stream->total_bytes;
+                ds_accel__stream_read(stream, now_ns);
+            }
+            ds_accel__stream_flush(stream);
+        }
+    }
+    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
+        uint64_t now_ns = ds_accel__now_ns();
+
+        ds_accel__sink_drain(&job->sinks[i], now_ns < end_ns ? end_ns - now_ns : 0);
+    }
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+static void step(struct ds_accel__job *job)
+{
+    nfds_t count;
+
+    set_timer(job);
+    count = collect(job);
+    if (poll(job->fds, count, -1) < 0 && errno != EINTR) {
+        kill_all(job); /* out of memory in the kernel: the job cannot be supervised */
+        return;
+    }
+    if (job->fds[FD_GUARD].revents != 0 && job->phase != DS_ACCEL__JOB_KILLING) {
+        kill_all(job);
+    }
+    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
+        ds_accel__sink_flush(&job->sinks[i]);
+    }
+    read_streams(job, count);
+    take_signals(job);
+    reap(job);
+    take_time(job);
+}
+
+void ds_accel__job_supervise(struct ds_accel__job *job)
+{
+    assert(job->signal_fd >= 0 && job->timer_fd >= 0 && job->guard_fd >= 0);
+    if (job->culprit != DS_ACCEL__NO_RANK) { /* it could not be started */
+        terminate_all(job, DS_ACCEL__JOB_ENDING, GRACE_NS);
+    }
+    reap(job);
+    while (job->has_children && !job->has_unkillable) {
+        step(job);
+    }
+    drain(job);
+}
