@@ -40,9 +40,9 @@ static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,
                                 SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT};
 
 /*
- * Block the signals that guard and supervisor receive through descriptors. SIGTTOU is blocked so
- * that a message from the background does not stop them, and SIGPIPE so that a closed output is an
- * error of write().
+ * Block the signals that guard and supervisor receive through descriptors. SIGTTOU and SIGTTIN are
+ * blocked so that the terminal does not stop them in the background, and SIGPIPE so that a closed
+ * output is an error of write().
  */
 static void block_signals(sigset_t *before)
 {
@@ -52,6 +52,7 @@ static void block_signals(sigset_t *before)
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGPIPE);
     sigaddset(&set, SIGTTOU);
+    sigaddset(&set, SIGTTIN);
     for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
         sigaddset(&set, forwarded[i]);
     }
@@ -104,6 +105,7 @@ static int supervise(struct ds_accel__job *job, int guard_fd, pid_t guard)
     }
     ds_accel__job_start(job);
     ds_accel__job_supervise(job);
+    ds_accel__pty_leave_raw(&job->pty); /* also if the guard, which restores it, has died */
     ds_accel__job_report(job);
     return ds_accel__job_exit_code(job);
 }
@@ -129,12 +131,13 @@ static bool await_signal(const sigset_t *set, uint64_t until_ns, siginfo_t *info
  * Pass on a signal. The terminal's signals have reached the supervisor already. After SIGTSTP this
  * process stops, so that the shell takes the terminal back.
  */
-static void forward(pid_t supervisor, const siginfo_t *info)
+static void forward(struct ds_accel__job *job, pid_t supervisor, const siginfo_t *info)
 {
     if (info->si_code != SI_KERNEL) {
         kill(supervisor, info->si_signo);
     }
     if (info->si_signo == SIGTSTP) {
+        ds_accel__pty_leave_raw(&job->pty);
         raise(SIGSTOP);
     }
 }
@@ -180,7 +183,7 @@ static void kill_rest(const sigset_t *set)
     }
 }
 
-static int watch(const struct ds_accel_launch *launch, pid_t supervisor)
+static int watch(struct ds_accel__job *job, pid_t supervisor)
 {
     siginfo_t ended = {0};
     bool has_children = true;
@@ -195,7 +198,7 @@ static int watch(const struct ds_accel_launch *launch, pid_t supervisor)
     while (!reap(supervisor, &ended, &has_children)) {
         await_signal(&set, 0, &info);
         if (info.si_signo != SIGCHLD) {
-            forward(supervisor, &info);
+            forward(job, supervisor, &info);
         }
     }
     if (has_children) {
@@ -204,7 +207,7 @@ static int watch(const struct ds_accel_launch *launch, pid_t supervisor)
     if (ended.si_code == CLD_EXITED) {
         return ended.si_status;
     }
-    ds_accel__log(&launch->log, "run", DS_ACCEL_LOG_ERROR,
+    ds_accel__log(job->log, "run", DS_ACCEL_LOG_ERROR,
                   "the supervisor of the job was killed by signal %d; its ranks were killed",
                   ended.si_status);
     return 128 + ended.si_status;
@@ -212,7 +215,7 @@ static int watch(const struct ds_accel_launch *launch, pid_t supervisor)
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
-static int32_t run(struct ds_accel_launch *launch, struct ds_accel__job *job, int32_t *code_out)
+static int32_t run(struct ds_accel__job *job, int32_t *code_out)
 {
     pid_t guard = getpid();
     int guard_fd = (int)syscall(SYS_pidfd_open, guard, 0);
@@ -233,7 +236,7 @@ static int32_t run(struct ds_accel_launch *launch, struct ds_accel__job *job, in
     if (supervisor < 0) {
         return ds_accel__error(DS_ACCEL_ERR_LIMIT, "fork: %s", strerror(errno));
     }
-    *code_out = watch(launch, supervisor);
+    *code_out = watch(job, supervisor);
     return DS_ACCEL_OK;
 }
 
@@ -249,7 +252,8 @@ int32_t ds_accel__guard_run(struct ds_accel_launch *launch, int32_t *exit_code_o
     block_signals(&before);
     job.signals = before;
     if (status >= 0) {
-        status = run(launch, &job, exit_code_out);
+        ds_accel__pty_enter_raw(&job.pty);
+        status = run(&job, exit_code_out);
     }
     ds_accel__job_close(&job);
     sigprocmask(SIG_SETMASK, &before, NULL);

@@ -5,6 +5,7 @@
 #define DS_ACCEL_LAUNCH_JOB_H
 
 #include "launch/launch.h"
+#include "launch/pty.h"
 #include "launch/spawn.h"
 #include "launch/stream.h"
 
@@ -40,8 +41,9 @@ struct ds_accel__job_rank {
     uint64_t start_ns, end_ns;        /* monotonic; end_ns 0: not ended */
     struct ds_accel__stream streams[DS_ACCEL__STREAMS];
     struct ds_accel__tail tail;
-    char *prefix;   /* "host:rank: ", or "" */
-    char *log_path; /* NULL: no log of its own */
+    char *prefix;                                 /* "host:rank: ", or "" */
+    char *log_path;                               /* NULL: no log of its own */
+    struct ds_accel__text real_cpus, real_policy; /* from the kernel; "": unknown */
 };
 
 /* How far the end of the job has come. */
@@ -67,6 +69,7 @@ struct ds_accel__job {
     struct ds_accel__sink sinks[DS_ACCEL__STREAMS];
     struct ds_accel__sink
         *shared[DS_ACCEL__STREAMS]; /* sinks by stream; one, if both are one file */
+    struct ds_accel__pty pty;       /* master -1: none */
     bool has_pipes;                 /* ranks write to pipes: there are several, without logs */
     sigset_t signals;               /* the mask that ranks start with */
     struct rlimit files;            /* RLIMIT_NOFILE that ranks start with */
@@ -89,10 +92,10 @@ struct ds_accel__job {
     uint64_t start_wall_us;
 };
 
-/* The most descriptors of one poll(): signals, timer, guard, sinks, pipes. */
+/* The most descriptors of one poll(): signals, timer, guard, pty, stdin, sinks, pipes. */
 static inline size_t ds_accel__job_fd_limit(const struct ds_accel__job *job)
 {
-    return 3 + DS_ACCEL__STREAMS + (size_t)job->rank_count * DS_ACCEL__STREAMS;
+    return 5 + DS_ACCEL__STREAMS + (size_t)job->rank_count * DS_ACCEL__STREAMS;
 }
 
 /* start.c: prepare the job, and start its ranks. A rank that cannot be started is the culprit, and
@@ -101,6 +104,8 @@ int32_t ds_accel__job_open(struct ds_accel_launch *launch, uint16_t port,
                            struct ds_accel__job *job);
 void ds_accel__job_start(struct ds_accel__job *job);
 void ds_accel__job_close(struct ds_accel__job *job);
+/* placement.c: read where a bound rank runs, and warn if that differs from the plan. */
+void ds_accel__job_check_placement(struct ds_accel__job *job, struct ds_accel__job_rank *rank);
 /* supervise.c: run the started job to its end. */
 void ds_accel__job_supervise(struct ds_accel__job *job);
 /* result.c: the job's exit code: that of the first rank that failed. */

@@ -446,6 +446,10 @@ static int32_t finish(struct ds_accel__launch_options *options)
     if (options->bind == DS_ACCEL__BIND_NONE && options->bind_cores_to_rank) {
         options->bind = DS_ACCEL__BIND_SHARE;
     }
+    if (options->pty && options->log_directory != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "--pty and --enable_each_rank_log exclude each other");
+    }
     if (options->stall_kill && options->stall_timeout_ns == 0) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "--stall-kill needs --stall-timeout");
     }

@@ -198,6 +198,30 @@ static int32_t open_pipe(struct ds_accel__job *job, struct ds_accel__job_rank *r
     return DS_ACCEL_OK;
 }
 
+/* Give rank 0 the pseudo-terminal; the supervisor's end is a stream. */
+static int32_t open_terminal(struct ds_accel__job *job, struct ds_accel__job_rank *rank,
+                             int descriptors[3])
+{
+    struct ds_accel__stream *stream = &rank->streams[DS_ACCEL__OUT];
+    int master = fcntl(job->pty.master, F_DUPFD_CLOEXEC, 3);
+    int32_t status;
+
+    if (master < 0) {
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "--pty: %s", strerror(errno));
+    }
+    status = ds_accel__stream_open(stream, master, job->shared[DS_ACCEL__OUT]);
+    if (status < 0) {
+        close(master);
+        return status;
+    }
+    stream->prefix = "";
+    stream->tail = &rank->tail;
+    stream->is_raw = true;
+    descriptors[0] = descriptors[1] = descriptors[2] = job->pty.slave;
+    job->pty.slave = -1; /* close_streams() closes it, so that the master sees the rank's end */
+    return DS_ACCEL_OK;
+}
+
 static int32_t open_log(const struct ds_accel__job_rank *rank, int *fd_out)
 {
     *fd_out = open(rank->log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, LOG_MODE);
@@ -219,6 +243,9 @@ static int32_t open_streams(struct ds_accel__job *job, struct ds_accel__job_rank
             return ds_accel__error(DS_ACCEL_ERR_IO, "/dev/null: %s", strerror(errno));
         }
     }
+    if (rank->rank->local_rank == 0 && job->pty.master >= 0) {
+        return open_terminal(job, rank, descriptors);
+    }
     if (rank->log_path != NULL) {
         status = open_log(rank, &descriptors[1]);
         descriptors[2] = descriptors[1];
@@ -234,7 +261,7 @@ static int32_t open_streams(struct ds_accel__job *job, struct ds_accel__job_rank
 static void close_streams(const int descriptors[3])
 {
     for (int i = 0; i < 3; i++) {
-        if (descriptors[i] >= 0 && (i < 2 || descriptors[2] != descriptors[1])) {
+        if (descriptors[i] >= 0 && (i == 0 || descriptors[i] != descriptors[i - 1])) {
             close(descriptors[i]);
         }
     }
@@ -365,7 +392,8 @@ static void open_sinks(struct ds_accel__job *job)
     struct stat out;
     struct stat err;
 
-    job->has_pipes = job->rank_count > 1 && !is_log_wanted(&job->launch->options);
+    job->has_pipes = job->launch->options.pty ||
+                     (job->rank_count > 1 && !is_log_wanted(&job->launch->options));
     job->shared[DS_ACCEL__OUT] = &job->sinks[DS_ACCEL__OUT];
     job->shared[DS_ACCEL__ERR] = &job->sinks[DS_ACCEL__ERR];
     ds_accel__sink_open(&job->sinks[DS_ACCEL__OUT], STDOUT_FILENO);
@@ -387,6 +415,8 @@ int32_t ds_accel__job_open(struct ds_accel_launch *launch, uint16_t port, struct
                                   .signal_fd = -1,
                                   .timer_fd = -1,
                                   .guard_fd = -1,
+                                  .pty.master = -1,
+                                  .pty.slave = -1,
                                   .culprit = DS_ACCEL__NO_RANK,
                                   .start_ns = ds_accel__now_ns(),
                                   .start_wall_us = ds_accel__wall_us()};
@@ -394,6 +424,9 @@ int32_t ds_accel__job_open(struct ds_accel_launch *launch, uint16_t port, struct
     status = prepare_ranks(job);
     if (status >= 0) {
         status = find_program(job);
+    }
+    if (status >= 0 && launch->options.pty) {
+        status = ds_accel__pty_open(&job->pty);
     }
     open_sinks(job);
     return status;
@@ -410,7 +443,10 @@ void ds_accel__job_close(struct ds_accel__job *job)
         free(rank->tail.bytes);
         free(rank->prefix);
         free(rank->log_path);
+        ds_accel__text_clear(&rank->real_cpus);
+        ds_accel__text_clear(&rank->real_policy);
     }
+    ds_accel__pty_close(&job->pty);
     free(job->ranks);
     free(job->fds);
     free(job->polled);
@@ -461,6 +497,7 @@ static void spawn_rank(struct ds_accel__job *job, struct ds_accel__job_rank *ran
         .arguments = arguments,
         .placement = rank->rank->placement,
         .descriptors = {descriptors[0], descriptors[1], descriptors[2]},
+        .has_terminal = rank->rank->local_rank == 0 && job->pty.master >= 0,
         .cgroup = -1,
         .signals = &job->signals,
         .files = &job->files,
@@ -512,5 +549,8 @@ void ds_accel__job_start(struct ds_accel__job *job)
             job->culprit = i;
             return;
         }
+    }
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        ds_accel__job_check_placement(job, &job->ranks[i]);
     }
 }

@@ -55,6 +55,7 @@ struct ds_accel__stream {
     const char *prefix;          /* in front of each line; "": nothing */
     char *buffer;                /* bytes of a line that has no end yet */
     size_t used, capacity;
+    bool is_raw;       /* everything is written at once, as from a terminal */
     bool is_inside;    /* the beginning of the current line was written */
     uint64_t since_ns; /* when the first byte in buffer came; 0: buffer is empty */
     uint64_t total_bytes;

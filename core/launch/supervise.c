@@ -182,6 +182,12 @@ static void take_signal(struct ds_accel__job *job, const struct signalfd_siginfo
     if (!is_terminals) {
         signal_ranks(job, signal);
     }
+    if (job->pty.master >= 0 && signal == SIGWINCH) {
+        ds_accel__pty_resize(&job->pty);
+    }
+    if (job->pty.master >= 0 && signal == SIGCONT) {
+        ds_accel__pty_enter_raw(&job->pty);
+    }
     if (!ends(signal)) {
         return;
     }
@@ -306,6 +312,11 @@ static nfds_t collect(struct ds_accel__job *job)
     add_fd(job, &count, job->signal_fd, POLLIN, NULL);
     add_fd(job, &count, job->timer_fd, POLLIN, NULL);
     add_fd(job, &count, job->guard_fd, POLLIN, NULL);
+    if (ds_accel__pty_needs_input(&job->pty)) {
+        add_fd(job, &count, STDIN_FILENO, POLLIN, NULL);
+    } else if (ds_accel__pty_has_input(&job->pty)) {
+        add_fd(job, &count, job->pty.master, POLLOUT, NULL);
+    }
     for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
         if (ds_accel__sink_is_full(&job->sinks[i])) {
             add_fd(job, &count, job->sinks[i].fd, POLLOUT, NULL);
@@ -365,6 +376,19 @@ static void drain(struct ds_accel__job *job)
     }
 }
 
+/* Pass on input to the pseudo-terminal, whose descriptor follows the first ones of poll(). */
+static void pass_input(struct ds_accel__job *job, nfds_t count)
+{
+    if (count <= FD_COUNT || job->fds[FD_COUNT].revents == 0) {
+        return;
+    }
+    if (ds_accel__pty_needs_input(&job->pty)) {
+        ds_accel__pty_read(&job->pty);
+    } else if (ds_accel__pty_has_input(&job->pty)) {
+        ds_accel__pty_write(&job->pty);
+    }
+}
+
 /* ---- the loop ------------------------------------------------------------------------------- */
 
 static void step(struct ds_accel__job *job)
@@ -383,6 +407,7 @@ static void step(struct ds_accel__job *job)
     for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
         ds_accel__sink_flush(&job->sinks[i]);
     }
+    pass_input(job, count);
     read_streams(job, count);
     take_signals(job);
     reap(job);

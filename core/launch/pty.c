@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Gives rank 0 a terminal:
+ *
+ *      user's terminal -> stdin, in raw mode -> pty master -> rank 0
+ *      rank 0 -> pty master -> stream -> stdout
+ *
+ * In raw mode the user's terminal interprets no key. Control-C reaches the pseudo-terminal, which
+ * sends SIGINT to rank 0, as if the rank ran there alone.
+ */
+#include "launch/pty.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+int32_t ds_accel__pty_open(struct ds_accel__pty *pty)
+{
+    char path[64];
+
+    *pty = (struct ds_accel__pty){.master = -1, .slave = -1};
+    pty->master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (pty->master < 0 || grantpt(pty->master) != 0 || unlockpt(pty->master) != 0 ||
+        ptsname_r(pty->master, path, sizeof(path)) != 0) {
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "--pty: no pseudo-terminal: %s",
+                               strerror(errno));
+    }
+    pty->slave = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (pty->slave < 0) {
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "--pty: %s: %s", path, strerror(errno));
+    }
+    fcntl(pty->master, F_SETFL, O_NONBLOCK);
+    pty->is_terminal = tcgetattr(STDIN_FILENO, &pty->before) == 0;
+    if (pty->is_terminal) {
+        tcsetattr(pty->slave, TCSANOW, &pty->before);
+        ds_accel__pty_resize(pty);
+    }
+    return DS_ACCEL_OK;
+}
+
+void ds_accel__pty_close(struct ds_accel__pty *pty)
+{
+    ds_accel__pty_leave_raw(pty);
+    if (pty->slave >= 0) {
+        close(pty->slave);
+    }
+    if (pty->master >= 0) {
+        close(pty->master);
+    }
+    pty->master = pty->slave = -1;
+}
+
+/* Is this process in the foreground of the user's terminal? */
+static bool is_foreground(void)
+{
+    return tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+void ds_accel__pty_enter_raw(struct ds_accel__pty *pty)
+{
+    struct termios raw = pty->before;
+
+    if (pty->is_terminal && is_foreground()) {
+        cfmakeraw(&raw);
+        pty->is_raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+    }
+    pty->is_background = false;
+}
+
+void ds_accel__pty_leave_raw(struct ds_accel__pty *pty)
+{
+    if (pty->is_raw) {
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &pty->before);
+        pty->is_raw = false;
+    }
+}
+
+void ds_accel__pty_resize(const struct ds_accel__pty *pty)
+{
+    struct winsize size;
+
+    if (ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) {
+        ioctl(pty->master, TIOCSWINSZ, &size);
+    }
+}
+
+bool ds_accel__pty_needs_input(const struct ds_accel__pty *pty)
+{
+    return pty->master >= 0 && !pty->is_input_over && !pty->is_background && pty->input_size == 0;
+}
+
+bool ds_accel__pty_has_input(const struct ds_accel__pty *pty)
+{
+    return pty->master >= 0 && pty->input_size > 0;
+}
+
+/* End the rank's input, as Control-D does. */
+static void end_input(struct ds_accel__pty *pty)
+{
+    struct termios settings;
+    bool has_settings = tcgetattr(pty->master, &settings) == 0;
+
+    pty->is_input_over = true;
+    pty->input[0] = has_settings ? (char)settings.c_cc[VEOF] : 4;
+    pty->input_start = 0;
+    pty->input_size = 1;
+}
+
+void ds_accel__pty_read(struct ds_accel__pty *pty)
+{
+    ssize_t size;
+
+    if (pty->is_terminal && !is_foreground()) {
+        pty->is_background = true; /* until SIGCONT */
+        return;
+    }
+    size = read(STDIN_FILENO, pty->input, sizeof(pty->input));
+    if (size > 0) {
+        pty->input_start = 0;
+        pty->input_size = (size_t)size;
+    } else if (size == 0 || (errno != EINTR && errno != EAGAIN)) {
+        end_input(pty);
+    }
+}
+
+void ds_accel__pty_write(struct ds_accel__pty *pty)
+{
+    ssize_t size = write(pty->master, pty->input + pty->input_start, pty->input_size);
+
+    if (size > 0) {
+        pty->input_start += (size_t)size;
+        pty->input_size -= (size_t)size;
+    } else if (size < 0 && errno != EAGAIN && errno != EINTR) {
+        pty->input_size = 0; /* the rank has ended */
+        pty->is_input_over = true;
+    }
+}
