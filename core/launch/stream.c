@@ -255,7 +255,10 @@ static bool add_prefixes(struct ds_accel__stream *stream, const char *data, size
     const char *end = data + size_bytes;
     bool is_inside = stream->is_inside;
 
-    lines->size_bytes = 0;
+    if (lines->data != NULL) { /* keep the memory */
+        lines->size_bytes = 0;
+        lines->data[0] = '\0';
+    }
     while (data < end) {
         const char *newline = memchr(data, '\n', (size_t)(end - data));
         const char *stop = newline != NULL ? newline + 1 : end;
