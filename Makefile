@@ -526,6 +526,7 @@ include tests/fuzz/fuzz.mk
 include tests/bench/bench.mk
 include tests/mutations/mutations.mk
 include tests/headers/headers.mk
+include tests/launch/death.mk
 
 # The formatter leaves out the frozen headers, which must not change.
 C_FILES := $(sort $(shell git ls-files '*.c' '*.h' ':!tests/abi/*/plugin-api.h' 2>/dev/null))

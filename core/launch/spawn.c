@@ -84,8 +84,12 @@ static void bind_child(struct child *child)
 {
     struct ds_accel__spawned *spawned = child->spawned;
 
-    if (child->spawn->cgroup >= 0 && write(child->spawn->cgroup, "0", 1) != 1) {
-        spawned->cgroup_error = errno;
+    for (size_t i = 0; i < ARRAY_SIZE(child->spawn->cgroups); i++) {
+        int cgroup = child->spawn->cgroups[i];
+
+        if (cgroup >= 0 && write(cgroup, "0", 1) != 1) {
+            spawned->cgroup_error = errno;
+        }
     }
     if (child->cpus_size > 0 &&
         syscall(SYS_sched_setaffinity, 0, child->cpus_size, child->cpus) != 0) {

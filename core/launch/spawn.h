@@ -18,7 +18,7 @@ struct ds_accel__spawn {
     const struct ds_accel__placement *placement; /* NULL or without CPUs: not bound */
     int descriptors[3];         /* what becomes stdin, stdout and stderr; -1: inherited */
     bool has_terminal;          /* descriptors[0] is a terminal, for a session of its own */
-    int cgroup;                 /* descriptor of a cgroup.procs or tasks file; -1: none */
+    int cgroups[2];             /* descriptors of cgroup.procs files; -1: none */
     const sigset_t *signals;    /* mask of blocked signals */
     const struct rlimit *files; /* RLIMIT_NOFILE; NULL: inherited */
 };

@@ -6,6 +6,7 @@
  * may not exist below the mount, and then the mount's own root is the group. Limits of parent
  * groups apply, too, so every level up to the mount is read and the smallest limit is used.
  */
+#include "base/file.h"
 #include "base/text.h"
 #include "machine/machine.h"
 #include "machine/topology.h"
@@ -282,6 +283,56 @@ int32_t ds_accel__cgroup_cpuset(const struct ds_accel__machine *machine, const c
         if (find_group(cgroup, mountinfo, version == 2, "cpuset", &group)) {
             status = find_list(machine, &group, file, count, source, source_size);
         }
+    }
+    free(cgroup);
+    free(mountinfo);
+    return status;
+}
+
+/*
+ * Find the group's directory. In a container the mount may begin at a parent of the group, so that
+ * only the last parts of the path exist below the mount.
+ */
+static int32_t find_directory(const struct ds_accel__machine *machine, const struct group *group,
+                              char *path, size_t path_size)
+{
+    const char *part = group->path;
+
+    for (;;) {
+        char **names;
+        size_t count;
+        int length = snprintf(path, path_size, "%s%s", group->mount, part);
+        int32_t status;
+
+        if (length < 0 || (size_t)length >= path_size) {
+            path[0] = '\0';
+            return DS_ACCEL_OK;
+        }
+        status = ds_accel__machine_list(machine, path, &names, &count);
+        if (status < 0) {
+            return status;
+        }
+        ds_accel__names_free(names, count);
+        if (count > 0 || part[0] == '\0') {
+            return DS_ACCEL_OK;
+        }
+        part++;
+        part += strcspn(part, "/");
+    }
+}
+
+int32_t ds_accel__cgroup_directory(const struct ds_accel__machine *machine, const char *controller,
+                                   char *path, size_t path_size)
+{
+    char *cgroup = NULL;
+    char *mountinfo = NULL;
+    struct group group;
+    int32_t status = read_groups(machine, &cgroup, &mountinfo);
+
+    path[0] = '\0';
+    if (status >= 0 && cgroup != NULL && mountinfo != NULL &&
+        find_group(cgroup, mountinfo, controller == NULL, controller, &group)) {
+        status = find_directory(machine, &group, path, path_size);
     }
     free(cgroup);
     free(mountinfo);

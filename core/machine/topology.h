@@ -45,6 +45,12 @@ uint64_t ds_accel__meminfo_value(const char *meminfo, const char *key);
 int32_t ds_accel__cgroup_cpuset(const struct ds_accel__machine *machine, const char *file,
                                 uint32_t count, char *source, size_t source_size);
 /*
+ * Write the directory of this process's control group, for a controller of cgroup v1, or of cgroup
+ * v2 if controller is NULL; "" if there is none or it does not fit. ERR_NO_MEMORY.
+ */
+int32_t ds_accel__cgroup_directory(const struct ds_accel__machine *machine, const char *controller,
+                                   char *path, size_t path_size);
+/*
  * Read the memory limit of this process. A limit of machine_bytes or more is treated as no limit.
  */
 int32_t ds_accel__cgroup_limit(const struct ds_accel__machine *machine, uint64_t machine_bytes,

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# Why ranks end: control groups, core dumps, signals. Linked with the objects of core/, because the
+# tested functions are not exported. Included by the top Makefile.
+
+DEATH := $(BUILD)/tests/death
+DEATH_OBJECTS := $(patsubst %,$(BUILD)/obj/tests/launch/%.o,death death_cores death_groups death_kernel)
+$(DEATH_OBJECTS): $(BUILD)/obj/tests/launch/%.o: tests/launch/%.c tests/launch/death.mk Makefile $(SETTINGS) | $(STAGED)
+	@mkdir -p $(@D)
+	$(CC) $(INSIDE_CFLAGS) -fno-builtin -c -o $@ $<
+$(DEATH): $(DEATH_OBJECTS) $(CORE_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
+
+-include $(DEATH_OBJECTS:.o=.d)
+
+.PHONY: test-death test-death-built
+test-death-built: $(DEATH)
+test-death: test-death-built
+	@$(MEASURED_TEST) $(DEATH)
