@@ -40,7 +40,12 @@ const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUN
                                       "its settings as KEY=VALUE, separated by commas"},
     [DS_ACCEL__VARIABLE_DECISION] =
         {"DS_ACCEL_DECISION", NULL,
-         "a launcher's decision for its ranks: not used by this version"},
+         "set by ds-accel run for its ranks: the accelerator that it chose, so that no "
+         "rank probes again"},
+    [DS_ACCEL__VARIABLE_RESERVED_CPUS] =
+        {"DS_ACCEL_RESERVED_CPUS", NULL,
+         "set by ds-accel run: CPUs that it keeps free beside a rank, for optimizer and I/O "
+         "threads: a list such as 8-11"},
     [DS_ACCEL__VARIABLE_LAYERS] = {"DS_ACCEL_LAYERS", NULL,
                                    "layers between program and plugin (overrides layers): "
                                    "validate, race, leak, trace, separated by commas"},

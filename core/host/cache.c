@@ -21,7 +21,6 @@
 #include "base/text.h"
 #include "host/cache_disk.h"
 #include "host/record.h"
-#include "machine/machine.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -40,41 +39,15 @@
 /* ---- machine and user ----------------------------------------------------------------------- */
 
 /*
- * Add the contents of a small file to *hash and set *found_out to true; if the file cannot be read,
- * *found_out is unchanged.
- */
-static int32_t hash_file(const char *path, uint64_t *hash, bool *found_out)
-{
-    char *text;
-    int32_t status = ds_accel__machine_read(&ds_accel__machine_here, path, &text);
-
-    if (status >= 0 && text != NULL) {
-        *hash = ds_accel__hash_text(text, *hash);
-        *found_out = true;
-    }
-    free(text);
-    return status;
-}
-
-/*
  * Compute the hash of boot, machine, user and version, which marks the files of the store.
  * *known_out is true if the boot ID could be read; without the boot ID, no store is used.
  */
 static int32_t identify(uint64_t *machine_out, bool *known_out)
 {
     uid_t uid = geteuid();
-    uint64_t machine = ds_accel__record_layout();
-    bool ignored;
-    int32_t status;
+    uint64_t seed = ds_accel__hash(&uid, sizeof(uid), ds_accel__record_layout());
 
-    *known_out = false;
-    machine = ds_accel__hash(&uid, sizeof(uid), machine);
-    status = hash_file("/proc/sys/kernel/random/boot_id", &machine, known_out);
-    if (status >= 0) {
-        status = hash_file("/etc/machine-id", &machine, &ignored);
-    }
-    *machine_out = machine;
-    return status;
+    return ds_accel__key_machine(seed, machine_out, known_out);
 }
 
 /* ---- reading and writing -------------------------------------------------------------------- */

@@ -5,7 +5,8 @@
  * to its top:
  *
  *     decide           once per context; a failed detection starts again
- *     detect_locked    an override, the configuration, or the detection order
+ *     detect_locked    a launcher's decision, an override, the configuration, or the detection order
+ *     detect_decided   the candidate that the launcher chose is used, if that is still possible
  *     detect_forced    the forced candidate is used, or the call fails
  *     detect_auto      each candidate's turn, in order; then candidates that deferred to another
  *     try_candidate    evaluate it (evaluate.c: gates, store, probe), check whether it defers
@@ -19,6 +20,7 @@
 #include "config/env.h"
 #include "host/activate.h"
 #include "host/context.h"
+#include "host/decision.h"
 #include "host/evaluate.h"
 #include "host/hooks.h"
 #include "host/outcome.h"
@@ -347,6 +349,59 @@ static int32_t detect_auto(ds_accel_t *context)
     return DS_ACCEL_OK;
 }
 
+/* Return what requires the decided accelerator; NULL if detection may choose another. */
+static const char *decided_source(const ds_accel_t *context,
+                                  const struct ds_accel__decision *decision)
+{
+    return context->forced != NULL                                       ? "the option accelerator"
+           : context->env.values[DS_ACCEL__VARIABLE_ACCELERATOR] != NULL ? "DS_ACCELERATOR"
+           : strcmp(decision->set_method, "auto detect") != 0            ? "the launcher's decision"
+                                                                         : NULL;
+}
+
+/*
+ * Start the accelerator that a launcher chose for this process. *done_out is true if it was chosen;
+ * false: detection chooses. Fails if the accelerator was forced and does not start here.
+ */
+static int32_t detect_decided(ds_accel_t *context, bool *done_out)
+{
+    struct ds_accel__decision decision;
+    struct ds_accel__candidate *candidate;
+    const char *source;
+    int32_t status = ds_accel__decision_apply(context, &decision, &candidate);
+
+    *done_out = false;
+    if (status < 0 || candidate == NULL) {
+        return status;
+    }
+    source = decided_source(context, &decision);
+    status = start_once(context, candidate);
+    if (status >= 0) {
+        candidate->verdict.device_count = context->device_count;
+        select_candidate(context, candidate,
+                         strcmp(decision.set_method, "override") == 0 ? "override"
+                         : strcmp(decision.set_method, "config") == 0 ? "config"
+                                                                      : "auto detect");
+        mark_others(context,
+                    source != NULL ? DS_ACCEL__REASON_NOT_CHOSEN : DS_ACCEL__REASON_NOT_NEEDED);
+        *done_out = true;
+        return DS_ACCEL_OK;
+    }
+    if (status == DS_ACCEL_ERR_NO_MEMORY) {
+        return ds_accel__no_memory();
+    }
+    if (source != NULL) {
+        return ds_accel__fail_forced(candidate, source);
+    }
+    ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_WARN,
+                  "%s was chosen by the launcher but fails to start here (%s: %s); choosing again",
+                  candidate->name, ds_accel__reason_code(candidate->reason),
+                  ds_accel__candidate_detail(candidate));
+    candidate->wish = DS_ACCEL__WISH_TURN;
+    ds_accel__candidate_forget(candidate);
+    return DS_ACCEL_OK;
+}
+
 /*
  * Reset the candidates after a failed detection, so that the next call tries again: the cause, for
  * example of a failed start, may no longer exist.
@@ -387,6 +442,7 @@ int32_t ds_accel__detect_locked(ds_accel_t *context)
 {
     const char *env = context->env.values[DS_ACCEL__VARIABLE_ACCELERATOR];
     const char *configured = ds_accel__config_string(&context->config, "accelerator");
+    bool done;
     int32_t status;
 
     if (context->selected != NULL || (context->only_chooses && context->chosen != NULL)) {
@@ -395,7 +451,10 @@ int32_t ds_accel__detect_locked(ds_accel_t *context)
     if (context->chosen != NULL && start_chosen(context) >= 0) {
         return DS_ACCEL_OK;
     }
-    if (context->forced != NULL) {
+    status = detect_decided(context, &done);
+    if (status < 0 || done) {
+        /* nothing else is tried */
+    } else if (context->forced != NULL) {
         status = detect_forced(context, context->forced, "the option accelerator", "override");
     } else if (env != NULL) {
         status = detect_forced(context, env, "DS_ACCELERATOR", "override");

@@ -11,6 +11,7 @@
 #include "host/key.h"
 #include "base/text.h"
 #include "config/env.h"
+#include "machine/machine.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -151,6 +152,34 @@ static int32_t hash_groups(uint64_t *hash)
     }
     free(groups);
     return DS_ACCEL_OK;
+}
+
+/*
+ * Add the contents of a small file to *hash and set *found_out to true; if the file cannot be read,
+ * *found_out is unchanged.
+ */
+static int32_t hash_file(const char *path, uint64_t *hash, bool *found_out)
+{
+    char *text;
+    int32_t status = ds_accel__machine_read(&ds_accel__machine_here, path, &text);
+
+    if (status >= 0 && text != NULL) {
+        *hash = ds_accel__hash_text(text, *hash);
+        *found_out = true;
+    }
+    free(text);
+    return status;
+}
+
+int32_t ds_accel__key_machine(uint64_t seed, uint64_t *machine_out, bool *is_known_out)
+{
+    bool ignored;
+    int32_t status;
+
+    *is_known_out = false;
+    *machine_out = seed;
+    status = hash_file("/proc/sys/kernel/random/boot_id", machine_out, is_known_out);
+    return status < 0 ? status : hash_file("/etc/machine-id", machine_out, &ignored);
 }
 
 int32_t ds_accel__key_base(uint64_t machine, uint64_t configuration, bool has_options,

@@ -25,6 +25,11 @@ struct ds_accel__key_subject {
 };
 
 /*
+ * Add the boot and the identity of this machine to a hash. *is_known_out is false if the boot ID
+ * cannot be read. ERR_NO_MEMORY.
+ */
+int32_t ds_accel__key_machine(uint64_t seed, uint64_t *machine_out, bool *is_known_out);
+/*
  * Compute the base common to the keys of all plugins. machine is a hash that includes boot, user
  * and version; configuration is the identity of the configuration's files; has_options is true if
  * plugins' options DS_ACCEL_<NAME>_<KEY> are not ignored. ERR_NO_MEMORY.

@@ -50,6 +50,7 @@ Test(core_env, every_variable_is_listed_with_value_and_origin)
     EXPECT_HAS(report, "\"name\":\"DS_ACCEL_CACHE_DIR\"");
     EXPECT_HAS(report, "\"name\":\"DS_ACCEL_ALLOCATOR\"");
     EXPECT_HAS(report, "\"name\":\"DS_ACCEL_DECISION\"");
+    EXPECT_HAS(report, "\"name\":\"DS_ACCEL_RESERVED_CPUS\"");
     EXPECT_HAS(report, "\"name\":\"DS_ACCEL_LAYERS\"");
     EXPECT_HAS(report, "\"name\":\"DS_ACCEL_TRACE_FILE\"");
     EXPECT_HAS(report, "\"name\":\"DS_ACCEL_RACE_FILE\"");
