@@ -158,8 +158,8 @@ typedef struct ds_accel_launch ds_accel_launch_t;
  * Plan a job. The accelerator is chosen, and the machine is examined; nothing is started except
  * helper processes. With --help or --version, no plan is made.
  *
- * @param[in]  options         options of the context in which the accelerator is chosen, replaced by
- *                             those among the arguments; NULL for the defaults
+ * @param[in]  options         options of the context in which the accelerator is chosen; options
+ *                             among the arguments replace them; NULL for the defaults
  * @param[in]  arguments       arguments[argument_count], those of ds-accel run after "run": its own
  *                             options, the program, the program's arguments. Borrowed until the job
  *                             is destroyed
@@ -198,6 +198,9 @@ DS_ACCEL_EXPORT uint32_t ds_accel_launch_wish(const ds_accel_launch_t *launch);
 DS_ACCEL_EXPORT int32_t ds_accel_launch_write(const ds_accel_launch_t *launch,
                                               ds_accel_write_t write, void *user_data);
 
+/** Return the file of --result; NULL if there is none. Borrowed from the arguments. */
+DS_ACCEL_EXPORT const char *ds_accel_launch_result_file(const ds_accel_launch_t *launch);
+
 /**
  * Start the job's ranks on this machine, and wait for their end. While it runs, this process
  * receives no signals: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT and
@@ -206,12 +209,15 @@ DS_ACCEL_EXPORT int32_t ds_accel_launch_write(const ds_accel_launch_t *launch,
  *
  * @param[out] exit_code_out  the job's: that of the first rank that failed, 128 + n for signal n,
  *                            127 or 126 if the program was not found or cannot be executed
- * @return DS_ACCEL_OK the job ran, or a rank could not be started; ERR_UNSUPPORTED the job has ranks
- *         on other hosts; ERR_NOT_USABLE the machine is a recorded one; ERR_BUSY the master's port
+ * @param[out] result_out     how the job ended, as JSON (conf/schema/run-result.json); release with
+ *                            ds_accel_free_text(). NULL: it is not made
+ * @return DS_ACCEL_OK the job ran, or a rank could not be started; ERR_UNSUPPORTED the job has
+ *         ranks on other hosts; ERR_NOT_USABLE the machine is a recorded one; ERR_BUSY the master's port
  *         is taken; ERR_IO a log cannot be made; ERR_LIMIT; ERR_INVALID; ERR_NO_MEMORY
  * @threads a process with one thread
  */
-DS_ACCEL_EXPORT int32_t ds_accel_launch_run(ds_accel_launch_t *launch, int32_t *exit_code_out);
+DS_ACCEL_EXPORT int32_t ds_accel_launch_run(ds_accel_launch_t *launch, int32_t *exit_code_out,
+                                            char **result_out);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,8 @@
 /* The command ds-accel run. */
 #include "tool.h"
 
+#include <string.h>
+
 /* Write a piece of the plan to stdout; a callback of ds_accel_launch_write(). */
 static bool write_piece(void *user_data, const char *data, size_t size_bytes)
 {
@@ -14,6 +16,21 @@ static int fail(const struct tool *tool, int32_t status)
 {
     return status == DS_ACCEL_ERR_INVALID ? tool_usage(tool, "%s", ds_accel_last_error())
                                           : tool_fail(status);
+}
+
+/* Start the job, and write its result to the file of --result. The exit code is the job's, also if
+ * the file cannot be written. */
+static int32_t start(ds_accel_launch_t *launch, int32_t *code)
+{
+    const char *path = ds_accel_launch_result_file(launch);
+    char *result = NULL;
+    int32_t status = ds_accel_launch_run(launch, code, path != NULL ? &result : NULL);
+
+    if (result != NULL) {
+        tool_save(path, result, strlen(result));
+    }
+    ds_accel_free_text(result);
+    return status;
 }
 
 static int run(struct tool *tool, int argument_count, char **arguments)
@@ -37,7 +54,7 @@ static int run(struct tool *tool, int argument_count, char **arguments)
         status = ds_accel_launch_write(launch, write_piece, tool);
         break;
     default:
-        status = ds_accel_launch_run(launch, &code);
+        status = start(launch, &code);
         break;
     }
     if (status < 0) {

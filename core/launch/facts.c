@@ -19,6 +19,7 @@
 #include "config/config.h"
 #include "config/env.h"
 #include "host/context.h"
+#include "host/decision.h"
 #include "host/detect.h"
 #include "launch/spawn.h"
 #include "runtime/facts.h"
@@ -353,7 +354,7 @@ static int32_t read_pod(struct ds_accel__known_facts *known,
     return status;
 }
 
-/* The changes of the environment that the backend needs, and the decision. */
+/* The changes of the environment that the backend needs. */
 static int32_t take_settings(struct ds_accel__known_facts *known)
 {
     const json_t *rules = json_object_get(json_object_get(known->tree, "env"), "variables");
@@ -596,6 +597,9 @@ int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
     if (status >= 0) {
         status = read_machine(known);
     }
+    if (status >= 0) {
+        status = ds_accel__decision_write(known->context, &known->decision);
+    }
     if (status < 0) {
         ds_accel__known_facts_clear(known);
         return status;
@@ -620,7 +624,7 @@ void ds_accel__known_facts_clear(struct ds_accel__known_facts *known)
     free(known->directory);
     free(known->python);
     free(known->pod);
-    free(known->decision);
+    ds_accel__text_clear(&known->decision);
     ds_accel_destroy(known->context);
     memset(known, 0, sizeof(*known));
 }

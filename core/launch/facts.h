@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_LAUNCH_FACTS_H
 #define DS_ACCEL_LAUNCH_FACTS_H
 
+#include "base/text.h"
 #include "launch/plan.h"
 #include "machine/cpus.h"
 
@@ -19,7 +20,8 @@ struct ds_accel__known_facts {
     const char **visible_names, **export_prefixes;
     struct ds_accel__device_fact *devices;
     struct ds_accel__job_variable *settings;
-    char *visible_value, *directory, *python, *pod, *decision;
+    char *visible_value, *directory, *python, *pod;
+    struct ds_accel__text decision; /* the choice, for the ranks of this host; "": none */
     char host_name[256];
 };
 

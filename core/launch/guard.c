@@ -19,12 +19,14 @@
 #include "base/clock.h"
 #include "base/descendants.h"
 #include "launch/job.h"
+#include "launch/pid_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -90,6 +92,26 @@ static bool open_descriptors(struct ds_accel__job *job, int guard_fd)
     return job->signal_fd >= 0 && job->timer_fd >= 0 && job->guard_fd >= 0;
 }
 
+/* Write the result for the guard. */
+static void write_result(const struct ds_accel__job *job)
+{
+    char *text = NULL;
+    size_t written = 0;
+
+    if (job->result_fd >= 0) {
+        text = ds_accel__job_result(job, ds_accel__job_exit_code(job), 0);
+    }
+    while (text != NULL && text[written] != '\0') {
+        ssize_t size = write(job->result_fd, text + written, strlen(text + written));
+
+        if (size <= 0) {
+            break;
+        }
+        written += (size_t)size;
+    }
+    free(text);
+}
+
 /* Run the job in this process, and return its exit code. */
 static int supervise(struct ds_accel__job *job, int guard_fd, pid_t guard)
 {
@@ -107,6 +129,10 @@ static int supervise(struct ds_accel__job *job, int guard_fd, pid_t guard)
     ds_accel__job_supervise(job);
     ds_accel__pty_leave_raw(&job->pty); /* also if the guard, which restores it, has died */
     ds_accel__job_report(job);
+    write_result(job);
+    if (getppid() != guard && job->launch->options.save_pid) {
+        ds_accel__pid_file_remove(guard); /* the guard was killed */
+    }
     return ds_accel__job_exit_code(job);
 }
 
@@ -183,9 +209,9 @@ static void kill_rest(const sigset_t *set)
     }
 }
 
-static int watch(struct ds_accel__job *job, pid_t supervisor)
+/* Wait for the end of the supervisor, and of everything that it left. */
+static void watch(struct ds_accel__job *job, pid_t supervisor, siginfo_t *ended)
 {
-    siginfo_t ended = {0};
     bool has_children = true;
     sigset_t set;
     siginfo_t info;
@@ -195,7 +221,7 @@ static int watch(struct ds_accel__job *job, pid_t supervisor)
     for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
         sigaddset(&set, forwarded[i]);
     }
-    while (!reap(supervisor, &ended, &has_children)) {
+    while (!reap(supervisor, ended, &has_children)) {
         await_signal(&set, 0, &info);
         if (info.si_signo != SIGCHLD) {
             forward(job, supervisor, &info);
@@ -204,18 +230,47 @@ static int watch(struct ds_accel__job *job, pid_t supervisor)
     if (has_children) {
         kill_rest(&set);
     }
-    if (ended.si_code == CLD_EXITED) {
-        return ended.si_status;
+}
+
+/* Read the result that the supervisor wrote; without one, make it. NULL: out of memory. */
+static char *read_result(const struct ds_accel__job *job, int exit_code, int supervisor_signal)
+{
+    off_t size = lseek(job->result_fd, 0, SEEK_END);
+    char *text = size > 0 ? malloc((size_t)size + 1) : NULL;
+
+    if (size <= 0) {
+        return ds_accel__job_result(job, exit_code, supervisor_signal);
     }
-    ds_accel__log(job->log, "run", DS_ACCEL_LOG_ERROR,
-                  "the supervisor of the job was killed by signal %d; its ranks were killed",
-                  ended.si_status);
-    return 128 + ended.si_status;
+    if (text != NULL && pread(job->result_fd, text, (size_t)size, 0) == size) {
+        text[size] = '\0';
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+/* The exit code of the job, from the end of the supervisor, and its result. */
+static int32_t conclude(struct ds_accel__job *job, const siginfo_t *ended, int32_t *code_out,
+                        char **result_out)
+{
+    int signal = ended->si_code == CLD_EXITED ? 0 : ended->si_status;
+
+    *code_out = signal == 0 ? ended->si_status : 128 + signal;
+    if (signal != 0) {
+        ds_accel__log(job->log, "run", DS_ACCEL_LOG_ERROR,
+                      "the supervisor of the job was killed by signal %d; its ranks were killed",
+                      signal);
+    }
+    if (result_out != NULL) {
+        *result_out = read_result(job, *code_out, signal);
+        return *result_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    }
+    return DS_ACCEL_OK;
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
-static int32_t run(struct ds_accel__job *job, int32_t *code_out)
+static int32_t run(struct ds_accel__job *job, siginfo_t *ended)
 {
     pid_t guard = getpid();
     int guard_fd = (int)syscall(SYS_pidfd_open, guard, 0);
@@ -236,24 +291,48 @@ static int32_t run(struct ds_accel__job *job, int32_t *code_out)
     if (supervisor < 0) {
         return ds_accel__error(DS_ACCEL_ERR_LIMIT, "fork: %s", strerror(errno));
     }
-    *code_out = watch(job, supervisor);
+    watch(job, supervisor, ended);
     return DS_ACCEL_OK;
 }
 
-int32_t ds_accel__guard_run(struct ds_accel_launch *launch, int32_t *exit_code_out)
+/* What the guard makes before it starts the supervisor. */
+static int32_t prepare(struct ds_accel__job *job, bool needs_result)
+{
+    if (needs_result) {
+        job->result_fd = memfd_create("result", MFD_CLOEXEC);
+        if (job->result_fd < 0) {
+            return ds_accel__error(DS_ACCEL_ERR_LIMIT, "memfd_create: %s", strerror(errno));
+        }
+    }
+    return job->launch->options.save_pid ? ds_accel__pid_file_make() : DS_ACCEL_OK;
+}
+
+int32_t ds_accel__guard_run(struct ds_accel_launch *launch, int32_t *exit_code_out,
+                            char **result_out)
 {
     struct ds_accel__job job;
+    siginfo_t ended = {0};
     sigset_t before;
     int32_t status;
 
     open_standard();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    status = ds_accel__job_open(launch, launch->plan.port_low, &job);
+    status = ds_accel__job_open(launch, &job);
+    if (status >= 0) {
+        status = prepare(&job, result_out != NULL);
+    }
     block_signals(&before);
     job.signals = before;
     if (status >= 0) {
         ds_accel__pty_enter_raw(&job.pty);
-        status = run(&job, exit_code_out);
+        status = run(&job, &ended);
+        ds_accel__pty_leave_raw(&job.pty);
+        if (launch->options.save_pid) {
+            ds_accel__pid_file_remove((int32_t)getpid());
+        }
+    }
+    if (status >= 0) {
+        status = conclude(&job, &ended, exit_code_out, result_out);
     }
     ds_accel__job_close(&job);
     sigprocmask(SIG_SETMASK, &before, NULL);

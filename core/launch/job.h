@@ -4,7 +4,10 @@
 #ifndef DS_ACCEL_LAUNCH_JOB_H
 #define DS_ACCEL_LAUNCH_JOB_H
 
+#include "launch/death.h"
+#include "launch/groups.h"
 #include "launch/launch.h"
+#include "launch/port.h"
 #include "launch/pty.h"
 #include "launch/spawn.h"
 #include "launch/stream.h"
@@ -62,10 +65,13 @@ struct ds_accel__job {
     struct ds_accel__job_rank *ranks; /* [rank_count], this machine's */
     uint32_t rank_count;
     uint32_t running_count;
-    uint16_t port;
-    char **environment; /* ends with NULL: the job's, borrowed entries */
-    char *path;         /* the file that every rank executes */
-    int path_error;     /* why it cannot be executed; 0: none */
+    struct ds_accel__port_lease lease; /* of the master's port */
+    struct ds_accel__groups *groups;
+    uint64_t core_limit; /* RLIMIT_CORE */
+    int result_fd;       /* where the supervisor writes the result; -1: nowhere */
+    char **environment;  /* ends with NULL: the job's, borrowed entries */
+    char *path;          /* the file that every rank executes */
+    int path_error;      /* why it cannot be executed; 0: none */
     struct ds_accel__sink sinks[DS_ACCEL__STREAMS];
     struct ds_accel__sink
         *shared[DS_ACCEL__STREAMS]; /* sinks by stream; one, if both are one file */
@@ -79,15 +85,16 @@ struct ds_accel__job {
     struct pollfd *fds;               /* room for all descriptors of one poll() */
     struct ds_accel__stream **polled; /* the stream of each of them; NULL: not a stream's */
     enum ds_accel__job_phase phase;
-    uint64_t deadline_ns; /* when the next phase begins; 0: never */
-    uint32_t culprit;     /* position of the rank that failed first; NO_RANK: none */
-    int signal;           /* the first signal that the job was ended with; 0: none */
-    uint64_t signal_ns;   /* when it came */
-    int terminal_signal;  /* a signal of the terminal that only concerns the single rank; 0: none */
-    uint64_t kill_ns;     /* when the phase KILLING began */
-    uint64_t timer_ns;    /* what the timer is set to; 0: nothing */
-    bool has_children;    /* this process has children, ranks or orphans */
-    bool has_unkillable;  /* processes are left that SIGKILL did not end */
+    uint64_t deadline_ns;         /* when the next phase begins; 0: never */
+    uint32_t culprit;             /* position of the rank that failed first; NO_RANK: none */
+    struct ds_accel__death death; /* of the culprit */
+    int signal;                   /* the first signal that the job was ended with; 0: none */
+    uint64_t signal_ns;           /* when it came */
+    int terminal_signal; /* a signal of the terminal that only concerns the single rank; 0: none */
+    uint64_t kill_ns;    /* when the phase KILLING began */
+    uint64_t timer_ns;   /* what the timer is set to; 0: nothing */
+    bool has_children;   /* this process has children, ranks or orphans */
+    bool has_unkillable; /* processes are left that SIGKILL did not end */
     uint64_t start_ns;
     uint64_t start_wall_us;
 };
@@ -99,23 +106,34 @@ static inline size_t ds_accel__job_fd_limit(const struct ds_accel__job *job)
 }
 
 /* start.c: prepare the job, and start its ranks. A rank that cannot be started is the culprit, and
- * no further rank is started. ERR_NO_MEMORY; ERR_LIMIT; ERR_IO a log cannot be made. */
-int32_t ds_accel__job_open(struct ds_accel_launch *launch, uint16_t port,
-                           struct ds_accel__job *job);
+ * no further rank is started. ERR_BUSY the master's port is taken; ERR_IO a log cannot be made;
+ * ERR_LIMIT; ERR_NO_MEMORY. */
+int32_t ds_accel__job_open(struct ds_accel_launch *launch, struct ds_accel__job *job);
 void ds_accel__job_start(struct ds_accel__job *job);
 void ds_accel__job_close(struct ds_accel__job *job);
+/* Log a message to the user, on a line of its own. */
+void ds_accel__job_say(struct ds_accel__job *job, uint32_t level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* placement.c: read where a bound rank runs, and warn if that differs from the plan. */
 void ds_accel__job_check_placement(struct ds_accel__job *job, struct ds_accel__job_rank *rank);
 /* supervise.c: run the started job to its end. */
 void ds_accel__job_supervise(struct ds_accel__job *job);
-/* result.c: the job's exit code: that of the first rank that failed. */
+/* cause.c: find out why the culprit has ended. */
+void ds_accel__job_find_death(struct ds_accel__job *job);
+/* The exit code of the job, or of a rank that has ended, as a shell shows it. */
 int ds_accel__job_exit_code(const struct ds_accel__job *job);
-/* Log why the job failed. */
+int ds_accel__job_rank_code(const struct ds_accel__job_rank *rank);
+/* Visit the variables that may matter for a failure: those of the backend, and those that the
+ * launcher sets. False: visit returned false, or memory is exhausted. */
+bool ds_accel__job_visit_environment(const struct ds_accel__job *job,
+                                     const struct ds_accel__rank *rank,
+                                     ds_accel__variable_visit_t visit, void *user_data);
+/* The last lines that a rank wrote, also to its log; a new text; NULL: out of memory. */
+char *ds_accel__job_last_lines(const struct ds_accel__job_rank *rank, unsigned line_count);
+/* report.c: log why the job failed. */
 void ds_accel__job_report(struct ds_accel__job *job);
-/* Write the result to the file of --result. False: that failed, and was logged. */
-bool ds_accel__job_write_result(const struct ds_accel__job *job, const char *path);
-/* Log a message to the user, on a line of its own. */
-void ds_accel__job_say(struct ds_accel__job *job, uint32_t level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* result.c: the result as JSON, a new text; NULL: out of memory. supervisor_signal: the signal that
+ * killed the supervisor; 0: none. */
+char *ds_accel__job_result(const struct ds_accel__job *job, int exit_code, int supervisor_signal);
 
 #endif

@@ -173,7 +173,12 @@ int32_t ds_accel_launch_write(const ds_accel_launch_t *launch, ds_accel_write_t 
                                 : ds_accel__plan_write_text(&launch->plan, write, user_data);
 }
 
-int32_t ds_accel_launch_run(ds_accel_launch_t *launch, int32_t *exit_code_out)
+const char *ds_accel_launch_result_file(const ds_accel_launch_t *launch)
+{
+    return launch->options.result;
+}
+
+int32_t ds_accel_launch_run(ds_accel_launch_t *launch, int32_t *exit_code_out, char **result_out)
 {
     if (launch == NULL || exit_code_out == NULL || launch->plan.ranks == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "there is no plan, or exit_code_out is NULL");
@@ -185,5 +190,5 @@ int32_t ds_accel_launch_run(ds_accel_launch_t *launch, int32_t *exit_code_out)
     if (launch->plan.refusal != NULL) {
         return ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED, "%s", launch->plan.refusal);
     }
-    return ds_accel__guard_run(launch, exit_code_out);
+    return ds_accel__guard_run(launch, exit_code_out, result_out);
 }

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "config/env.h"
+#include "host/context.h"
 #include "launch/job.h"
 
 #include <assert.h>
@@ -130,8 +131,13 @@ static int32_t environment_make(const struct ds_accel__job *job,
                                 const struct ds_accel__job_rank *rank,
                                 struct environment *environment)
 {
+    const struct ds_accel__text *decision = &job->launch->known.decision;
     int32_t status =
-        ds_accel__plan_variables(job->plan, rank->rank, job->port, set_variable, environment);
+        ds_accel__plan_variables(job->plan, rank->rank, job->lease.port, set_variable, environment);
+
+    if (status >= 0 && decision->size_bytes > 0) {
+        set_variable(environment, "DS_ACCEL_DECISION", decision->data);
+    }
 
     for (char **entry = environ; status >= 0 && *entry != NULL; entry++) {
         if (!is_removed(environment, *entry)) {
@@ -404,29 +410,61 @@ static void open_sinks(struct ds_accel__job *job)
     }
 }
 
-int32_t ds_accel__job_open(struct ds_accel_launch *launch, uint16_t port, struct ds_accel__job *job)
+/* Lease the master's port, if the master is this machine. Without an option, another port serves as
+ * well, unless other machines expect the default one. */
+static int32_t take_port(struct ds_accel__job *job)
 {
+    const struct ds_accel__plan *plan = job->plan;
+    struct ds_accel__text notes = {0};
+    int32_t status;
+
+    if (plan->local_host != 0) {
+        job->lease.port = plan->port_low;
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel__port_take(plan->port_low, plan->port_high,
+                                 job->launch->options.master_port == NULL && plan->hosts.count == 1,
+                                 &job->lease, &notes);
+    if (status >= 0 && notes.size_bytes > 0) {
+        notes.data[strcspn(notes.data, "\n")] = '\0';
+        ds_accel__job_say(job, DS_ACCEL_LOG_WARN, "%s", notes.data);
+    }
+    ds_accel__text_clear(&notes);
+    return status;
+}
+
+int32_t ds_accel__job_open(struct ds_accel_launch *launch, struct ds_accel__job *job)
+{
+    struct rlimit core;
     int32_t status;
 
     *job = (struct ds_accel__job){.launch = launch,
                                   .plan = &launch->plan,
                                   .log = &launch->log,
-                                  .port = port,
                                   .signal_fd = -1,
                                   .timer_fd = -1,
                                   .guard_fd = -1,
+                                  .result_fd = -1,
                                   .pty.master = -1,
                                   .pty.slave = -1,
                                   .culprit = DS_ACCEL__NO_RANK,
                                   .start_ns = ds_accel__now_ns(),
                                   .start_wall_us = ds_accel__wall_us()};
     raise_file_limit(job);
+    job->core_limit = getrlimit(RLIMIT_CORE, &core) == 0 ? core.rlim_cur : RLIM_INFINITY;
     status = prepare_ranks(job);
     if (status >= 0) {
         status = find_program(job);
     }
     if (status >= 0 && launch->options.pty) {
         status = ds_accel__pty_open(&job->pty);
+    }
+    if (status >= 0) {
+        status = take_port(job);
+    }
+    if (status >= 0) {
+        status = ds_accel__groups_open(&launch->known.context->machine, false, job->rank_count,
+                                       &job->groups);
     }
     open_sinks(job);
     return status;
@@ -447,6 +485,8 @@ void ds_accel__job_close(struct ds_accel__job *job)
         ds_accel__text_clear(&rank->real_policy);
     }
     ds_accel__pty_close(&job->pty);
+    ds_accel__groups_close(job->groups);
+    ds_accel__port_release(&job->lease);
     free(job->ranks);
     free(job->fds);
     free(job->polled);
@@ -462,6 +502,9 @@ void ds_accel__job_close(struct ds_accel__job *job)
     }
     if (job->guard_fd >= 0) {
         close(job->guard_fd);
+    }
+    if (job->result_fd >= 0) {
+        close(job->result_fd);
     }
     memset(job, 0, sizeof(*job));
 }
@@ -498,7 +541,8 @@ static void spawn_rank(struct ds_accel__job *job, struct ds_accel__job_rank *ran
         .placement = rank->rank->placement,
         .descriptors = {descriptors[0], descriptors[1], descriptors[2]},
         .has_terminal = rank->rank->local_rank == 0 && job->pty.master >= 0,
-        .cgroup = -1,
+        .cgroups = {ds_accel__groups_descriptor(job->groups, (uint32_t)(rank - job->ranks)),
+                    ds_accel__groups_job_descriptor(job->groups)},
         .signals = &job->signals,
         .files = &job->files,
     };
@@ -536,6 +580,9 @@ static bool start_rank(struct ds_accel__job *job, struct ds_accel__job_rank *ran
         return false;
     }
     rank->pid = rank->spawned.pid;
+    if (rank->spawned.cgroup_error != 0) {
+        ds_accel__groups_forget(job->groups, (uint32_t)(rank - job->ranks));
+    }
     rank->state = DS_ACCEL__RANK_RUNNING;
     job->running_count++;
     report_placement(job, rank);

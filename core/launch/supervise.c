@@ -71,6 +71,7 @@ static void kill_all(struct ds_accel__job *job)
         job->kill_ns = ds_accel__now_ns();
     }
     job->deadline_ns = ds_accel__now_ns() + KILL_AGAIN_NS;
+    ds_accel__groups_kill(job->groups);
     ds_accel__descendants_kill(getpid());
 }
 
@@ -148,9 +149,10 @@ static void reap(struct ds_accel__job *job)
     while (reap_one(job, &has_children)) {
     }
     job->has_children = has_children;
-    if (job->phase == DS_ACCEL__JOB_RUNNING) {
+    if (job->phase == DS_ACCEL__JOB_RUNNING && job->culprit == DS_ACCEL__NO_RANK) {
         find_culprit(job);
-        if (job->culprit != DS_ACCEL__NO_RANK && job->running_count > 0) {
+        if (job->culprit != DS_ACCEL__NO_RANK) {
+            ds_accel__job_find_death(job);
             terminate_all(job, DS_ACCEL__JOB_ENDING, GRACE_NS);
         }
     }
@@ -418,6 +420,7 @@ void ds_accel__job_supervise(struct ds_accel__job *job)
 {
     assert(job->signal_fd >= 0 && job->timer_fd >= 0 && job->guard_fd >= 0);
     if (job->culprit != DS_ACCEL__NO_RANK) { /* it could not be started */
+        ds_accel__job_find_death(job);
         terminate_all(job, DS_ACCEL__JOB_ENDING, GRACE_NS);
     }
     reap(job);
