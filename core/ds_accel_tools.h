@@ -212,7 +212,7 @@ DS_ACCEL_EXPORT const char *ds_accel_launch_result_file(const ds_accel_launch_t 
  * @param[out] result_out     how the job ended, as JSON (conf/schema/run-result.json); release with
  *                            ds_accel_free_text(). NULL: it is not made
  * @return DS_ACCEL_OK the job ran, or a rank could not be started; ERR_UNSUPPORTED the job has
- *         ranks on other hosts; ERR_NOT_USABLE the machine is a recorded one; ERR_BUSY the master's port
+ * ranks on other hosts; ERR_NOT_USABLE the machine is a recorded one; ERR_BUSY the master's port
  *         is taken; ERR_IO a log cannot be made; ERR_LIMIT; ERR_INVALID; ERR_NO_MEMORY
  * @threads a process with one thread
  */

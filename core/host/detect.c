@@ -5,7 +5,7 @@
  * to its top:
  *
  *     decide           once per context; a failed detection starts again
- *     detect_locked    a launcher's decision, an override, the configuration, or the detection order
+ * detect_locked    a launcher's decision, an override, the configuration, or the detection order
  *     detect_decided   the candidate that the launcher chose is used, if that is still possible
  *     detect_forced    the forced candidate is used, or the call fails
  *     detect_auto      each candidate's turn, in order; then candidates that deferred to another

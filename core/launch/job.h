@@ -88,6 +88,7 @@ struct ds_accel__job {
     uint64_t deadline_ns;         /* when the next phase begins; 0: never */
     uint32_t culprit;             /* position of the rank that failed first; NO_RANK: none */
     struct ds_accel__death death; /* of the culprit */
+    json_t *stalls;               /* array of the stalls found so far; NULL: none */
     int signal;                   /* the first signal that the job was ended with; 0: none */
     uint64_t signal_ns;           /* when it came */
     int terminal_signal; /* a signal of the terminal that only concerns the single rank; 0: none */

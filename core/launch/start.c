@@ -486,6 +486,7 @@ void ds_accel__job_close(struct ds_accel__job *job)
     }
     ds_accel__pty_close(&job->pty);
     ds_accel__groups_close(job->groups);
+    json_decref(job->stalls);
     ds_accel__port_release(&job->lease);
     free(job->ranks);
     free(job->fds);

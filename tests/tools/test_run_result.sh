@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The result of a job (ds-accel run --result FILE) and the summary on stderr: exit code and cause for
+# each way in which a rank can end. test_run_result.sh BUILD
+# shellcheck disable=SC2016 # the shell of a rank expands it
+set -eu
+build=$1
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+source=$(cd "$(dirname "$0")/../.." && pwd)
+tool=$build/bin/ds-accel
+export DS_ACCELERATOR=cpu
+
+validate() {
+    python3 "$source/tests/tools/validate.py" "$@"
+}
+# job NAME CODE ARGUMENTS...: run a job, and check its exit code and the form of its result.
+job() {
+    name=$1
+    wanted=$2
+    shift 2
+    rm -f "$dir/result"
+    run "$tool" run --result "$dir/result" "$@"
+    is "$name: exit code" "$wanted" "$code"
+    is "$name: the form of the result" "" "$(validate "$source/conf/schema/run-result.json" <"$dir/result" 2>&1)"
+    is "$name: exit code in the result" "$wanted" "$(value exit_code)"
+}
+value() {
+    validate - "$@" <"$dir/result" 2>&1 | paste -sd ' ' -
+}
+
+job "success" 0 --num_gpus 2 true
+is "success: no cause" "null" "$(value cause)"
+is "success: nothing on stderr" "" "$err"
+is "success: the ranks" "ended 0 null false ended 0 null false" \
+    "$(value ranks/0/state ranks/0/exit_code ranks/0/signal ranks/0/was_terminated \
+        ranks/1/state ranks/1/exit_code ranks/1/signal ranks/1/was_terminated)"
+
+job "an exit code" 7 --num_gpus 3 sh -c 'if [ $RANK = 1 ]; then echo the cause; exit 7; fi; exec sleep 1000'
+is "an exit code: the cause" "exit 7 1 1 localhost" "$(value cause/kind cause/code cause/rank cause/local_rank cause/host)"
+is "an exit code: the last lines" '["the cause"]' "$(value cause/last_lines)"
+is "an exit code: the others are not the cause" "true SIGTERM false" \
+    "$(value ranks/0/was_terminated ranks/0/signal ranks/1/was_terminated)"
+has "an exit code: on stderr" "$err" "rank 1 (host localhost, local rank 1, process"
+has "an exit code: the predicate" "$err" "exited with code 7"
+has "an exit code: the others" "$err" "2 other ranks were then ended"
+has "an exit code: the line" "$err" "| the cause"
+is "an exit code: the output" "10" "$(value ranks/1/output_bytes)"
+
+job "a signal" 139 --num_gpus 2 sh -c 'if [ $RANK = 0 ]; then ulimit -c 0; kill -SEGV $$; fi; exec sleep 1000'
+is "a signal: the cause" "signal null SIGSEGV 0 absent" \
+    "$(value cause/kind cause/code cause/signal cause/rank cause/core_dump/kind)"
+has "a signal: on stderr" "$err" "was killed by SIGSEGV (signal 11), no core dump"
+
+job "fifty lines" 1 --num_gpus 2 sh -c 'if [ $RANK = 0 ]; then exec sleep 1000; fi; seq 1 70; exit 1'
+is "fifty lines: they are the last" "50 21 70" "$(value cause/last_lines/# cause/last_lines/0 cause/last_lines/49)"
+
+mkdir "$dir/logs"
+job "a log" 2 --enable_each_rank_log "$dir/logs" --num_gpus 2 sh -c 'echo "to the log"; [ $RANK = 1 ] || exec sleep 1000; exit 2'
+has "a log: its name" "$(value cause/rank ranks/1/log)" "_rank1.log"
+is "a log: the last lines" '["to the log"]' "$(value cause/last_lines)"
+
+job "not found" 127 --num_gpus 2 no-such-program
+is "not found: the cause" "not_started 0 null null not_started" \
+    "$(value cause/kind cause/rank cause/pid cause/code ranks/0/state)"
+has "not found: on stderr" "$err" "could not be started: no-such-program"
+printf 'no program' >"$dir/data"
+chmod 644 "$dir/data"
+job "not executable" 126 --no_python --num_gpus 2 "$dir/data"
+
+job "arguments and environment" 1 --num_gpus 1 sh -c 'exit 1' 'a b' ''
+is "arguments" '["sh","-c","exit 1","a b",""]' "$(value cause/argv | tr -d '\n' | sed 's/", "/","/g')"
+has "environment" "$(value cause/env)" '"RANK": "0"'
+
+if [ "$(nproc)" -gt 1 ]; then
+    job "a place" 3 --bind-to core --num_gpus 2 sh -c 'exit 3'
+    is "a place: as planned" "$(value ranks/0/cpus ranks/1/cpus)" "$(value ranks/0/real_cpus ranks/1/real_cpus)"
+    has "a place: on stderr" "$err" "CPUs "
+fi
+
+# A signal to the launcher is passed on, and the ranks are not the cause.
+# start: start a job of two ranks in the background, and wait until both run.
+start() {
+    rm -f "$dir/result" "$dir"/ready.*
+    "$tool" run --result "$dir/result" --num_gpus 2 sh -c ': >"$0.$RANK"; exec sleep 1000' "$dir/ready" 2>"$dir/stderr" &
+    launcher=$!
+    for rank in 0 1; do
+        for _ in $(seq 600); do
+            [ ! -e "$dir/ready.$rank" ] || break
+            sleep 0.05
+        done
+    done
+}
+start
+kill -TERM $launcher
+code=0
+wait $launcher || code=$?
+is "interrupted: exit code" 143 "$code"
+is "interrupted: the form" "" "$(validate "$source/conf/schema/run-result.json" <"$dir/result" 2>&1)"
+is "interrupted: the cause" "interrupt SIGTERM true" "$(value cause/kind cause/signal ranks/0/was_terminated)"
+has "interrupted: on stderr" "$(cat "$dir/stderr")" "the job was ended by SIGTERM"
+
+# The guard reports the death of the supervisor.
+start
+kill -KILL "$(cat "/proc/$launcher/task/$launcher/children")"
+code=0
+wait $launcher || code=$?
+is "the supervisor's death: exit code" 137 "$code"
+is "the supervisor's death: the form" "" "$(validate "$source/conf/schema/run-result.json" <"$dir/result" 2>&1)"
+is "the supervisor's death: the cause" "launcher SIGKILL" "$(value cause/kind cause/signal)"
+
+run "$tool" run --result "$dir/no/such/result" true
+is "a result that cannot be written: the job's exit code" 0 "$code"
+has "a result that cannot be written: on stderr" "$err" "$dir/no/such/result"
+finish
