@@ -13,8 +13,10 @@
  *
  * Up to two groups "ds-accel.PID" are made. One is for killing, in the cgroup v2 hierarchy or else
  * in the freezer of v1. The other one has the groups of ranks, in the memory hierarchy of v1. Where
- * cgroup v2 controls memory, one group serves both purposes, but a group with processes can pass
- * controllers on only if it is the root, so that elsewhere the ranks get no group of their own.
+ * cgroup v2 controls memory, one group serves both purposes. There a group with processes cannot
+ * pass controllers on, except the root. So if this process is alone in its group, as in a scope that
+ * systemd delegated, it moves to a group of its own beside that of the job, and at the end it moves
+ * back. Otherwise the ranks get no group of their own.
  *
  * A launcher holds a lock on each directory that it makes. If a launcher is killed, its directories
  * stay, and the next launcher recognizes them because nothing holds their locks.
@@ -69,6 +71,7 @@ struct ds_accel__groups {
     struct job kill; /* for killing: cgroup v2, or the freezer of v1 */
     bool is_v2;      /* of kill */
     struct job memory;
+    struct job aside; /* where this process is meanwhile, so that its group may pass memory on */
     const char *ranks_path;  /* directory of the groups of ranks: kill's or memory's; NULL: none */
     const char *events_file; /* of a rank's group */
     uint32_t rank_count;
@@ -406,23 +409,93 @@ static int32_t make_memory_group(struct ds_accel__groups *groups, const char *v1
     return status;
 }
 
-/* In cgroup v2, let the groups of ranks count, if the parent passes the memory controller on. */
-static int32_t pass_memory_on(struct ds_accel__groups *groups, const char *v2)
+/* True if a group's file has the memory controller. */
+static int32_t has_memory(const struct ds_accel__groups *groups, const char *directory,
+                          const char *file, bool *found_out)
 {
     char path[PATH_MAX];
-    char *controllers;
-    int32_t status;
+    char *controllers = NULL;
+    int32_t status = DS_ACCEL_OK;
 
-    if (!groups->is_v2 || !full_path(path, v2, "cgroup.subtree_control")) {
+    if (full_path(path, directory, file)) {
+        status = ds_accel__machine_read(groups->machine, path, &controllers);
+    }
+    *found_out = controllers != NULL && strstr(controllers, "memory") != NULL;
+    free(controllers);
+    return status;
+}
+
+static bool is_alone(const char *directory)
+{
+    char path[PATH_MAX];
+    FILE *file = full_path(path, directory, "cgroup.procs") ? fopen(path, "re") : NULL;
+    int pid = 0;
+    int other;
+    bool alone = file != NULL && fscanf(file, "%d", &pid) == 1 && pid == (int)getpid() &&
+                 fscanf(file, "%d", &other) != 1;
+
+    if (file != NULL) {
+        fclose(file);
+    }
+    return alone;
+}
+
+/* Return to the group in which this process was, and remove the other one. */
+static void move_back(struct ds_accel__groups *groups)
+{
+    char parent[PATH_MAX];
+
+    if (groups->aside.path != NULL) {
+        ds_accel__copy(parent, sizeof(parent), groups->aside.path);
+        *strrchr(parent, '/') = '\0';
+        write_file(parent, "cgroup.subtree_control", "-memory");
+        write_file(parent, "cgroup.procs", "0");
+        close_job(&groups->aside, 0);
+    }
+}
+
+/* If this process is alone in its group, leave it, so that the group can pass memory on. */
+static int32_t move_aside(struct ds_accel__groups *groups, const char *v2, bool *passes_out)
+{
+    char full[PATH_MAX];
+    int32_t status = has_memory(groups, v2, "cgroup.controllers", passes_out);
+
+    if (status < 0 || !*passes_out) {
+        return status;
+    }
+    *passes_out = false;
+    if (!full_path(full, groups->machine->root, v2 + 1) || !is_alone(full)) {
         return DS_ACCEL_OK;
     }
-    status = ds_accel__machine_read(groups->machine, path, &controllers);
-    if (controllers != NULL && strstr(controllers, "memory") != NULL &&
+    status = make_job(groups, v2, &groups->aside);
+    if (status >= 0 && groups->aside.path != NULL) {
+        *passes_out = write_file(groups->aside.path, "cgroup.procs", "0") &&
+                      write_file(full, "cgroup.subtree_control", "+memory");
+    }
+    if (!*passes_out) {
+        move_back(groups);
+    }
+    return status;
+}
+
+/* In cgroup v2, let the groups of ranks count, if the parent can pass the memory controller on. */
+static int32_t pass_memory_on(struct ds_accel__groups *groups, const char *v2)
+{
+    bool passes;
+    int32_t status;
+
+    if (!groups->is_v2) {
+        return DS_ACCEL_OK;
+    }
+    status = has_memory(groups, v2, "cgroup.subtree_control", &passes);
+    if (status >= 0 && !passes) {
+        status = move_aside(groups, v2, &passes);
+    }
+    if (status >= 0 && passes &&
         write_file(groups->kill.path, "cgroup.subtree_control", "+memory")) {
         groups->ranks_path = groups->kill.path;
         groups->events_file = "memory.events";
     }
-    free(controllers);
     return status;
 }
 
@@ -642,6 +715,7 @@ void ds_accel__groups_close(struct ds_accel__groups *groups)
     }
     close_job(&groups->memory, CLOSE_ATTEMPTS / 2);
     close_job(&groups->kill, CLOSE_ATTEMPTS / 2);
+    move_back(groups);
     free(groups->shared.path);
     free(groups->limit_hits.path);
     free(groups->forgotten);

@@ -32,7 +32,8 @@ struct ds_accel__oom {
  * Read the counters and the limit that ds_accel__groups_oom() compares, before any rank starts. If
  * makes_groups is true, also make one group for the job below the group of this process, and in it
  * one memory group for each rank, as far as the kernel, permissions and mounts allow; whatever is
- * not possible is left out. The machine is borrowed; no group is made below a recording.
+ * not possible is left out. In cgroup v2 this process may move to a group below its own until
+ * ds_accel__groups_close(). The machine is borrowed; no group is made below a recording.
  * ERR_NO_MEMORY.
  */
 int32_t ds_accel__groups_open(const struct ds_accel__machine *machine, bool makes_groups,

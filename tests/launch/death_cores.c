@@ -204,7 +204,7 @@ static void test_handlers(void)
     };
     struct ds_accel__core_dump core;
     char link[512];
-    char expected[512];
+    char expected[700];
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         find(cases[i].pattern, "1", true, &core);

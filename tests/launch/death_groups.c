@@ -256,6 +256,55 @@ static void test_v2_groups(void)
     check(!exists(root, job), "%s was not removed", job);
 }
 
+/* This process is alone in its group, or it is not, or the group has no memory controller. */
+static void check_aside(const char *processes, const char *controllers, bool moves)
+{
+    char text[64];
+    char path[600];
+    int descriptor;
+
+    begin_v2();
+    snprintf(text, sizeof(text), processes, (int)getpid());
+    put(root, V2 "/cgroup.procs", text);
+    put(root, V2 "/cgroup.controllers", controllers);
+    put(root, V2 "/cgroup.subtree_control", "");
+    open_groups(true, 2);
+    snprintf(path, sizeof(path), V2 "/ds-accel.%d.1/cgroup.procs", (int)getpid());
+    check(exists(root, path) == moves && strcmp(get(root, path), moves ? "0" : "") == 0,
+          "%s: this process moved: %s", text, get(root, path));
+    check(strcmp(get(root, V2 "/cgroup.subtree_control"), moves ? "+memory" : "") == 0,
+          "%s: controllers: %s", text, get(root, V2 "/cgroup.subtree_control"));
+    descriptor = ds_accel__groups_descriptor(groups, 1);
+    snprintf(path, sizeof(path), V2 "/ds-accel.%d.0%s/cgroup.procs", (int)getpid(),
+             moves ? "/1" : "");
+    join(descriptor, path);
+    put(root, V2 "/cgroup.procs", "");
+    close_groups();
+    check(made_group(V2)[0] == '\0', "%s: a group was not removed", text);
+    check(strcmp(get(root, V2 "/cgroup.procs"), moves ? "0" : "") == 0 &&
+              strcmp(get(root, V2 "/cgroup.subtree_control"), moves ? "-memory" : "") == 0,
+          "%s: this process did not move back", text);
+}
+
+static void test_aside(void)
+{
+    check_aside("%d\n", "cpu memory\n", true);
+    check_aside("%d\n1\n", "cpu memory\n", false);
+    check_aside("1%d\n", "cpu memory\n", false);
+    check_aside("%d\n", "cpu\n", false);
+}
+
+static void begin_v2_alone(void)
+{
+    char text[64];
+
+    begin_v2();
+    snprintf(text, sizeof(text), "%d\n", (int)getpid());
+    put(root, V2 "/cgroup.procs", text);
+    put(root, V2 "/cgroup.controllers", "memory\n");
+    put(root, V2 "/cgroup.subtree_control", "");
+}
+
 static pid_t start_sleeper(void)
 {
     pid_t pid = fork();
@@ -352,7 +401,7 @@ static void test_v1_groups(void)
     close_groups();
 }
 
-/* How many directories a job with three ranks makes. */
+/* How many directories a job with three ranks tries to make. */
 static unsigned count_made(void (*begin_tree)(void))
 {
     begin_tree();
@@ -362,11 +411,12 @@ static unsigned count_made(void (*begin_tree)(void))
 }
 
 /* Every mkdir() fails in turn: nothing is left, and the rest still works. */
-static void check_refusals(const char *name, void (*begin_tree)(void), bool is_v2)
+static void check_refusals(const char *name, void (*begin_tree)(void), unsigned expected,
+                           bool is_v2)
 {
     unsigned made = count_made(begin_tree);
 
-    check(made == (is_v2 ? 4 : 5), "%s: %u groups", name, made);
+    check(made == expected, "%s: %u groups", name, made);
     for (unsigned refused = 1; refused <= made; refused++) {
         begin_tree();
         kernel_refuses = refused;
@@ -384,8 +434,9 @@ static void check_refusals(const char *name, void (*begin_tree)(void), bool is_v
 
 static void test_refusals(void)
 {
-    check_refusals("v1", begin_v1, false);
-    check_refusals("v2", begin_v2, true);
+    check_refusals("v1", begin_v1, 5, false);
+    check_refusals("v2", begin_v2, 4, true);
+    check_refusals("v2, alone", begin_v2_alone, 6, true);
 }
 
 /* Groups of killed launchers are removed, and those of running launchers stay. */
@@ -444,6 +495,9 @@ static void test_allocations(void)
     begin_v2();
     fail_allocations("groups v2", open_and_close);
     check(made_group(V2)[0] == '\0', "a group stays after a failed allocation");
+    begin_v2_alone();
+    fail_allocations("groups v2, alone", open_and_close);
+    check(made_group(V2)[0] == '\0', "a group stays after a failed allocation");
     begin_v1();
     kernel_has_kill = false;
     fail_allocations("groups v1", open_and_close);
@@ -489,7 +543,7 @@ static pid_t spawn_eater(int group, int job_group)
 /* The memory limit of a real group of v1. False if it cannot be set. */
 static bool limit_group(const char *directory)
 {
-    char path[700];
+    char path[1000];
     bool written;
     int fd;
 
@@ -518,7 +572,7 @@ static void check_proved(const char *job)
     struct ds_accel__oom oom;
     struct ds_accel__death death;
     siginfo_t info = {0};
-    char path[600];
+    char path[900];
 
     snprintf(path, sizeof(path), "%s/1", job);
     if (!limit_group(path)) {
@@ -589,7 +643,7 @@ static void test_real_kill(void)
 
 static void test_real_groups(void)
 {
-    char job[600] = "";
+    char job[800] = "";
     char memory[512];
     struct dirent *entry;
     DIR *directory;
@@ -696,6 +750,7 @@ void test_groups(void)
     test_v1_counters();
     test_last_resorts();
     test_v2_groups();
+    test_aside();
     test_less();
     test_v1_groups();
     test_refusals();
