@@ -28,7 +28,7 @@
 
 static unsigned passed;
 static unsigned failed;
-char work[64];
+char work[256];
 
 void check(bool right, const char *format, ...)
 {
@@ -43,6 +43,15 @@ void check(bool right, const char *format, ...)
         va_end(arguments);
         printf("\n");
     }
+}
+
+void fill(char *text, size_t text_size, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, text_size, format, arguments);
+    va_end(arguments);
 }
 
 void skipped(const char *what, const char *why)
@@ -278,6 +287,8 @@ static void test_not_started(void)
 
 int main(int argc, char **argv)
 {
+    const char *temporary = getenv("TMPDIR");
+
     if (argc == 2 && strcmp(argv[1], "eat") == 0) {
         return eat_memory();
     }
@@ -285,7 +296,8 @@ int main(int argc, char **argv)
         print_cost((uint32_t)atoi(argv[2]));
         return 0;
     }
-    snprintf(work, sizeof(work), "/tmp/ds-accel-death-XXXXXX");
+    snprintf(work, sizeof(work), "%s/ds-accel-death-XXXXXX",
+             temporary != NULL ? temporary : "/tmp");
     if (mkdtemp(work) == NULL) {
         perror(work);
         return 1;

@@ -7,6 +7,7 @@
 #include "ds_accel.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 struct ds_accel__machine;
@@ -14,6 +15,9 @@ struct ds_accel__machine;
 /* death.c */
 extern char work[]; /* an empty directory, removed at the end */
 void check(bool right, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* snprintf(), for paths that are known to fit. */
+void fill(char *text, size_t text_size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void skipped(const char *what, const char *why);
 /* Write a file below a directory, and make its parents. */
 void put(const char *directory, const char *path, const char *text);

@@ -15,7 +15,9 @@ $(DEATH): $(DEATH_OBJECTS) $(CORE_OBJECTS)
 
 -include $(DEATH_OBJECTS:.o=.d)
 
-.PHONY: test-death test-death-built
+CHECKS += test-death
+.PHONY: test-death test-death-built mutant-death
 test-death-built: $(DEATH)
+mutant-death: $(DEATH)
 test-death: test-death-built
 	@$(MEASURED_TEST) $(DEATH)

@@ -25,8 +25,8 @@
 
 #define PID 4242
 
-static char root[128];
-static char directory[128];
+static char root[280];
+static char directory[280];
 static const struct ds_accel__machine machine = {.root = root};
 static struct ds_accel__ended ended = {
     .pid = PID, .program = "/bin/sh", .directory = directory, .core_limit_bytes = RLIM_INFINITY};
@@ -98,7 +98,7 @@ static void fill_in(const char *text, char *filled, size_t filled_size)
 static void test_names(void)
 {
     struct ds_accel__core_dump core;
-    char file[512];
+    char file[1024];
     char path[1024];
     char pattern[1024];
 
@@ -106,14 +106,14 @@ static void test_names(void)
         fill_in(names[i].file, file, sizeof(file));
         put(directory, "other", "");
         put(directory, file, "");
-        snprintf(path, sizeof(path), "%s/%s", directory, file);
+        fill(path, sizeof(path), "%s/%s", directory, file);
         find(names[i].pattern, names[i].uses_pid, true, &core);
         check_core(names[i].pattern, &core, DS_ACCEL__CORE_FILE, path);
         remove_all(directory);
-        snprintf(pattern, sizeof(pattern), "%s/deeper/%s", directory, names[i].pattern);
-        snprintf(path, sizeof(path), "deeper/%s", file);
+        fill(pattern, sizeof(pattern), "%s/deeper/%s", directory, names[i].pattern);
+        fill(path, sizeof(path), "deeper/%s", file);
         put(directory, path, "");
-        snprintf(path, sizeof(path), "%s/deeper/%s", directory, file);
+        fill(path, sizeof(path), "%s/deeper/%s", directory, file);
         find(pattern, names[i].uses_pid, true, &core);
         check_core(pattern, &core, DS_ACCEL__CORE_FILE, path);
         remove_all(directory);
@@ -124,35 +124,38 @@ static void test_program_names(void)
 {
     struct ds_accel__core_dump core;
     char expected[1024];
-    char program[512];
+    char program[1024];
 
     put(directory, "sub/a-program-with-a-long-name", "");
-    snprintf(program, sizeof(program), "%s/sub/../sub/a-program-with-a-long-name", directory);
+    fill(program, sizeof(program), "%s/sub/../sub/a-program-with-a-long-name", directory);
     ended.program = program;
     find("x.%e.%f.%E\n", "0", true, &core);
-    snprintf(expected, sizeof(expected),
-             "%s/x.a-program-with-.a-program-with-a-long-name.%s/sub/a-program-with-a-long-name",
-             directory, directory);
+    fill(expected, sizeof(expected),
+         "%s/x.a-program-with-.a-program-with-a-long-name.%s/sub/a-program-with-a-long-name",
+         directory, directory);
     for (char *at = expected + strlen(directory) + 1; *at != '\0'; at++) {
         *at = *at == '/' ? '!' : *at;
     }
     check_core("names of the program", &core, DS_ACCEL__CORE_LOST, expected);
     ended.program = NULL;
     find("x.%e.%t.%p\n", "0", true, &core);
-    snprintf(expected, sizeof(expected), "%s/x.*.*.4242", directory);
+    fill(expected, sizeof(expected), "%s/x.*.*.4242", directory);
     check_core("without a program", &core, DS_ACCEL__CORE_LOST, expected);
+    find("y.%P\n", "1", true, &core);
+    fill(expected, sizeof(expected), "%s/y.*.4242", directory);
+    check_core("a global PID is not the PID", &core, DS_ACCEL__CORE_LOST, expected);
     ended.program = "/bin/sh";
     remove_all(directory);
 }
 
 static void set_time(const char *file, uint64_t time_us)
 {
-    char path[512];
+    char path[1024];
     struct timespec times[2];
 
     times[0] = (struct timespec){.tv_sec = (time_t)(time_us / 1000000u)};
     times[1] = times[0];
-    snprintf(path, sizeof(path), "%s/%s", directory, file);
+    fill(path, sizeof(path), "%s/%s", directory, file);
     check(utimensat(AT_FDCWD, path, times, 0) == 0, "%s: %s", path, strerror(errno));
 }
 
@@ -172,11 +175,11 @@ static void test_times(void)
     set_time("core.3", now_us + 5000000);
     ended.started_us = now_us;
     find("core.%t", "0", true, &core);
-    snprintf(expected, sizeof(expected), "%s/core.2", directory);
+    fill(expected, sizeof(expected), "%s/core.2", directory);
     check_core("the newest file", &core, DS_ACCEL__CORE_FILE, expected);
     ended.started_us = now_us + 40000000;
     find("core.%t", "0", true, &core);
-    snprintf(expected, sizeof(expected), "%s/core.*", directory);
+    fill(expected, sizeof(expected), "%s/core.*", directory);
     check_core("only older files", &core, DS_ACCEL__CORE_LOST, expected);
     ended.started_us = 0;
     remove_all(directory);
@@ -203,8 +206,8 @@ static void test_handlers(void)
         {"|\n", DS_ACCEL__CORE_HANDLER, ""},
     };
     struct ds_accel__core_dump core;
-    char link[512];
-    char expected[700];
+    char link[1024];
+    char expected[1024];
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         find(cases[i].pattern, "1", true, &core);
@@ -213,13 +216,13 @@ static void test_handlers(void)
         check(core.kind == DS_ACCEL__CORE_ABSENT && strstr(core.text, "could not pass it") != NULL,
               "%s: not dumped: %s", cases[i].pattern, core.text);
     }
-    snprintf(link, sizeof(link), "var/crash/_usr_bin_x.%u.crash", getuid());
+    fill(link, sizeof(link), "var/crash/_usr_bin_x.%u.crash", getuid());
     put(root, link, "");
     find(cases[1].pattern, "0", true, &core);
-    snprintf(expected, sizeof(expected), "apport-cli %s/%s", root, link);
+    fill(expected, sizeof(expected), "apport-cli %s/%s", root, link);
     check_core("a report of apport", &core, DS_ACCEL__CORE_COMMAND, expected);
     put(root, "proc/self/ns/other", "");
-    snprintf(link, sizeof(link), "%s/proc/self/ns/pid", root);
+    fill(link, sizeof(link), "%s/proc/self/ns/pid", root);
     check(symlink("pid:[4026532000]", link) == 0, "%s: %s", link, strerror(errno));
     find(cases[0].pattern, "0", true, &core);
     check_core("in a container", &core, DS_ACCEL__CORE_COMMAND,
@@ -233,7 +236,7 @@ static void test_handlers(void)
 static void test_reasons(void)
 {
     struct ds_accel__core_dump core;
-    char expected[512];
+    char expected[1024];
 
     ended.core_limit_bytes = 0;
     find("core\n", "0", false, &core);
@@ -248,13 +251,13 @@ static void test_reasons(void)
     check_core("no pattern", &core, DS_ACCEL__CORE_ABSENT,
                "/proc/sys/kernel/core_pattern is empty");
     find("c[1].%p\n", "0", false, &core);
-    snprintf(expected, sizeof(expected), "the kernel could not write %s/c[1].4242", directory);
+    fill(expected, sizeof(expected), "the kernel could not write %s/c[1].4242", directory);
     check_core("not writable", &core, DS_ACCEL__CORE_ABSENT, expected);
     ds_accel__core_dump_find(&machine, &ended, SIGTERM, false, &core);
     check_core("SIGTERM dumps no core", &core, DS_ACCEL__CORE_NONE, "");
     remove_all(root);
     ds_accel__core_dump_find(&machine, &ended, SIGABRT, true, &core);
-    snprintf(expected, sizeof(expected), "%s/", directory);
+    fill(expected, sizeof(expected), "%s/", directory);
     check_core("no /proc", &core, DS_ACCEL__CORE_LOST, expected);
 }
 
@@ -337,8 +340,8 @@ static void test_real(void)
 
 void test_cores(void)
 {
-    snprintf(root, sizeof(root), "%s/cores", work);
-    snprintf(directory, sizeof(directory), "%s/dumps", work);
+    fill(root, sizeof(root), "%s/cores", work);
+    fill(directory, sizeof(directory), "%s/dumps", work);
     test_names();
     test_program_names();
     test_times();

@@ -21,7 +21,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +33,7 @@
 #define EAT_BYTES (256u << 20)
 #define LIMIT_BYTES "67108864"
 
-static char root[128];
+static char root[280];
 static struct ds_accel__machine machine = {.root = root};
 static struct ds_accel__groups *groups;
 
@@ -105,17 +104,17 @@ static void close_groups(void)
 /* The path of the group that was made in a directory; "" if there is none. */
 static const char *made_group(const char *parent)
 {
-    static char path[512];
-    char full[512];
+    static char path[1024];
+    char full[1024];
     struct dirent *entry;
     DIR *directory;
 
-    snprintf(full, sizeof(full), "%s/%s", root, parent);
+    fill(full, sizeof(full), "%s/%s", root, parent);
     directory = opendir(full);
     path[0] = '\0';
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
         if (strncmp(entry->d_name, "ds-accel.", 9) == 0) {
-            snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
+            fill(path, sizeof(path), "%s/%s", parent, entry->d_name);
         }
     }
     if (directory != NULL) {
@@ -153,6 +152,7 @@ static void test_v2_counters(void)
     put(root, V2 "/memory.events", "max 3\noom_kill\n");
     check_oom("v2 half written", 0, DS_ACCEL__OOM_NONE, 0, "");
     close_groups();
+    put(root, V2 "/memory.events", "max 3\noom_kill 1\n");
     put(root, V2 "/memory.events.local", "max 0\noom_kill 0\n");
     open_groups(false, 2);
     put(root, V2 "/memory.events", "max 9\noom_kill 9\n");
@@ -224,22 +224,22 @@ static void join(int descriptor, const char *expected)
 
 static void test_v2_groups(void)
 {
-    char job[512];
-    char path[600];
+    char job[1024];
+    char path[1024];
 
     begin_v2();
     open_groups(true, 3);
-    snprintf(job, sizeof(job), "%s", made_group(V2));
-    snprintf(path, sizeof(path), "%s/2/cgroup.procs", job);
+    fill(job, sizeof(job), "%s", made_group(V2));
+    fill(path, sizeof(path), "%s/2/cgroup.procs", job);
     join(ds_accel__groups_descriptor(groups, 2), path);
-    snprintf(path, sizeof(path), "%s/0/cgroup.procs", job);
+    fill(path, sizeof(path), "%s/0/cgroup.procs", job);
     join(ds_accel__groups_descriptor(groups, 0), path);
     check(ds_accel__groups_job_descriptor(groups) == -1, "one hierarchy needs one descriptor");
     check(ds_accel__groups_descriptor(groups, 3) == -1, "there are three ranks");
     check(strcmp(get(root, job), "") == 0 && exists(root, job), "%s", job);
-    snprintf(path, sizeof(path), "%s/cgroup.subtree_control", job);
+    fill(path, sizeof(path), "%s/cgroup.subtree_control", job);
     check(strcmp(get(root, path), "+memory") == 0, "controllers: %s", get(root, path));
-    snprintf(path, sizeof(path), "%s/1/memory.events", job);
+    fill(path, sizeof(path), "%s/1/memory.events", job);
     put(root, path, "low 0\noom_kill 1\n");
     check_oom("another rank", 0, DS_ACCEL__OOM_NONE, 0, "");
     memmove(path + 1, path, strlen(path) + 1);
@@ -250,7 +250,7 @@ static void test_v2_groups(void)
     ds_accel__groups_forget(groups, 0);
     check_oom("could not join", 0, DS_ACCEL__OOM_LIKELY, 4, "/" V2 "/memory.events");
     check(ds_accel__groups_kill(groups), "cgroup.kill");
-    snprintf(path, sizeof(path), "%s/cgroup.kill", job);
+    fill(path, sizeof(path), "%s/cgroup.kill", job);
     check(strcmp(get(root, path), "1") == 0, "cgroup.kill: %s", get(root, path));
     close_groups();
     check(!exists(root, job), "%s was not removed", job);
@@ -260,7 +260,7 @@ static void test_v2_groups(void)
 static void check_aside(const char *processes, const char *controllers, bool moves)
 {
     char text[64];
-    char path[600];
+    char path[1024];
     int descriptor;
 
     begin_v2();
@@ -269,14 +269,13 @@ static void check_aside(const char *processes, const char *controllers, bool mov
     put(root, V2 "/cgroup.controllers", controllers);
     put(root, V2 "/cgroup.subtree_control", "");
     open_groups(true, 2);
-    snprintf(path, sizeof(path), V2 "/ds-accel.%d.1/cgroup.procs", (int)getpid());
+    fill(path, sizeof(path), V2 "/ds-accel.%d.1/cgroup.procs", (int)getpid());
     check(exists(root, path) == moves && strcmp(get(root, path), moves ? "0" : "") == 0,
           "%s: this process moved: %s", text, get(root, path));
     check(strcmp(get(root, V2 "/cgroup.subtree_control"), moves ? "+memory" : "") == 0,
           "%s: controllers: %s", text, get(root, V2 "/cgroup.subtree_control"));
     descriptor = ds_accel__groups_descriptor(groups, 1);
-    snprintf(path, sizeof(path), V2 "/ds-accel.%d.0%s/cgroup.procs", (int)getpid(),
-             moves ? "/1" : "");
+    fill(path, sizeof(path), V2 "/ds-accel.%d.0%s/cgroup.procs", (int)getpid(), moves ? "/1" : "");
     join(descriptor, path);
     put(root, V2 "/cgroup.procs", "");
     close_groups();
@@ -310,7 +309,7 @@ static pid_t start_sleeper(void)
     pid_t pid = fork();
 
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(60); /* if the test fails */
         for (;;) {
             pause();
         }
@@ -322,35 +321,35 @@ static pid_t start_sleeper(void)
 static void check_freezing(const char *name, const char *job, const char *file, const char *thawed)
 {
     pid_t pid = start_sleeper();
-    char path[600];
+    char path[1024];
     char text[64];
     siginfo_t info = {0};
 
-    snprintf(path, sizeof(path), "%s/cgroup.procs", job);
+    fill(path, sizeof(path), "%s/cgroup.procs", job);
     snprintf(text, sizeof(text), "0\n1\n%d\n%d\n", (int)getpid(), (int)pid);
     put(root, path, text);
     check(ds_accel__groups_kill(groups), "%s: kill", name);
     check(waitid(P_PID, (id_t)pid, &info, WEXITED) == 0 && info.si_status == SIGKILL,
           "%s: the process ended with %d", name, info.si_status);
-    snprintf(path, sizeof(path), "%s/%s", job, file);
+    fill(path, sizeof(path), "%s/%s", job, file);
     check(strncmp(get(root, path), thawed, strlen(thawed)) == 0, "%s: %s: %s", name, file,
           get(root, path));
 }
 
 static void test_less(void)
 {
-    char job[512];
-    char path[600];
+    char job[1024];
+    char path[1024];
 
     begin_v2();
     put(root, V2 "/cgroup.subtree_control", "cpu\n");
     kernel_has_kill = false;
     open_groups(true, 2);
-    snprintf(job, sizeof(job), "%s", made_group(V2));
-    snprintf(path, sizeof(path), "%s/cgroup.procs", job);
+    fill(job, sizeof(job), "%s", made_group(V2));
+    fill(path, sizeof(path), "%s/cgroup.procs", job);
     join(ds_accel__groups_descriptor(groups, 1), path);
     check(ds_accel__groups_job_descriptor(groups) == -1, "the job's group, once");
-    snprintf(path, sizeof(path), "%s/0", job);
+    fill(path, sizeof(path), "%s/0", job);
     check(!exists(root, path), "groups of ranks that count nothing");
     put(root, V2 "/memory.events", "oom_kill 2\n");
     check_oom("no own group", 0, DS_ACCEL__OOM_LIKELY, 1, "/" V2 "/memory.events");
@@ -373,19 +372,19 @@ static void test_less(void)
 
 static void test_v1_groups(void)
 {
-    char memory[512];
-    char freezer[512];
-    char path[600];
+    char memory[1024];
+    char freezer[1024];
+    char path[1024];
 
     begin_v1();
     open_groups(true, 2);
-    snprintf(memory, sizeof(memory), "%s", made_group("sys/fs/cgroup/memory/job"));
-    snprintf(freezer, sizeof(freezer), "%s", made_group("sys/fs/cgroup/freezer"));
-    snprintf(path, sizeof(path), "%s/1/cgroup.procs", memory);
+    fill(memory, sizeof(memory), "%s", made_group("sys/fs/cgroup/memory/job"));
+    fill(freezer, sizeof(freezer), "%s", made_group("sys/fs/cgroup/freezer"));
+    fill(path, sizeof(path), "%s/1/cgroup.procs", memory);
     join(ds_accel__groups_descriptor(groups, 1), path);
-    snprintf(path, sizeof(path), "%s/cgroup.procs", freezer);
+    fill(path, sizeof(path), "%s/cgroup.procs", freezer);
     join(ds_accel__groups_job_descriptor(groups), path);
-    snprintf(path, sizeof(path), "/%s/1/memory.oom_control", memory);
+    fill(path, sizeof(path), "/%s/1/memory.oom_control", memory);
     put(root, path, "oom_kill_disable 0\noom_kill 1\n");
     check_oom("v1", 1, DS_ACCEL__OOM_PROVED, 1, path);
     check_freezing("v1", freezer, "freezer.state", "THAWED");
@@ -395,7 +394,7 @@ static void test_v1_groups(void)
     put(root, "sys/fs/cgroup/memory/job/memory.use_hierarchy", "0\n");
     open_groups(true, 2);
     check(made_group("sys/fs/cgroup/memory/job")[0] == '\0', "groups outside the limit");
-    snprintf(path, sizeof(path), "%s/cgroup.procs", made_group("sys/fs/cgroup/freezer"));
+    fill(path, sizeof(path), "%s/cgroup.procs", made_group("sys/fs/cgroup/freezer"));
     join(ds_accel__groups_descriptor(groups, 0), path);
     check(ds_accel__groups_job_descriptor(groups) == -1, "the job's group, once");
     close_groups();
@@ -415,6 +414,7 @@ static void check_refusals(const char *name, void (*begin_tree)(void), unsigned 
                            bool is_v2)
 {
     unsigned made = count_made(begin_tree);
+    char path[1024];
 
     check(made == expected, "%s: %u groups", name, made);
     for (unsigned refused = 1; refused <= made; refused++) {
@@ -423,6 +423,9 @@ static void check_refusals(const char *name, void (*begin_tree)(void), unsigned 
         open_groups(true, 3);
         check((ds_accel__groups_descriptor(groups, 2) >= 0) == !(is_v2 && refused == 1),
               "%s: refused %u: descriptor", name, refused);
+        fill(path, sizeof(path), V2 "/ds-accel.%d.0/cgroup.subtree_control", (int)getpid());
+        check(!is_v2 || refused == 1 || strcmp(get(root, path), "+memory") != 0,
+              "%s: refused %u: the job's group cannot have processes", name, refused);
         put(root, "proc/vmstat", "oom_kill 9\n");
         check_oom("after a refusal", 0, DS_ACCEL__OOM_NONE, 0, "");
         close_groups();
@@ -442,7 +445,7 @@ static void test_refusals(void)
 /* Groups of killed launchers are removed, and those of running launchers stay. */
 static void test_leftovers(void)
 {
-    char path[600];
+    char path[1024];
     int lock;
 
     begin_v2();
@@ -451,9 +454,9 @@ static void test_leftovers(void)
     put(root, V2 "/ds-accel.1.0/0/inner/cgroup.procs", "");
     put(root, V2 "/ds-accel.2.0/cgroup.procs", "");
     put(root, V2 "/other/cgroup.procs", "");
-    snprintf(path, sizeof(path), V2 "/ds-accel.%d.0/cgroup.procs", (int)getpid());
+    fill(path, sizeof(path), V2 "/ds-accel.%d.0/cgroup.procs", (int)getpid());
     put(root, path, "");
-    snprintf(path, sizeof(path), "%s/" V2 "/ds-accel.2.0", root);
+    fill(path, sizeof(path), "%s/" V2 "/ds-accel.2.0", root);
     lock = open(path, O_RDONLY | O_DIRECTORY);
     check(flock(lock, LOCK_EX) == 0, "flock: %s", strerror(errno));
     open_groups(true, 2);
@@ -466,10 +469,10 @@ static void test_leftovers(void)
     check(!exists(root, V2 "/ds-accel.2.0"), "a group stays after its launcher's end");
     close_groups();
     begin_v2();
-    snprintf(path, sizeof(path), V2 "/ds-accel.%d.0/busy/file", (int)getpid());
+    fill(path, sizeof(path), V2 "/ds-accel.%d.0/busy/file", (int)getpid());
     put(root, path, ""); /* rmdir() fails, as for a group with processes */
     open_groups(true, 2);
-    snprintf(path, sizeof(path), V2 "/ds-accel.%d.1", (int)getpid());
+    fill(path, sizeof(path), V2 "/ds-accel.%d.1", (int)getpid());
     check(exists(root, path), "a name in use");
     close_groups();
     check(!exists(root, path), "%s was not removed", path);
@@ -543,11 +546,11 @@ static pid_t spawn_eater(int group, int job_group)
 /* The memory limit of a real group of v1. False if it cannot be set. */
 static bool limit_group(const char *directory)
 {
-    char path[1000];
+    char path[1024];
     bool written;
     int fd;
 
-    snprintf(path, sizeof(path), "%s/memory.limit_in_bytes", directory);
+    fill(path, sizeof(path), "%s/memory.limit_in_bytes", directory);
     fd = open(path, O_WRONLY);
     written = fd >= 0 && write(fd, LIMIT_BYTES, strlen(LIMIT_BYTES)) > 0;
     if (fd >= 0) {
@@ -559,7 +562,7 @@ static bool limit_group(const char *directory)
 /* The directory of this process's real memory group of v1; "" if there is none. */
 static const char *real_memory(void)
 {
-    static char path[512];
+    static char path[1024];
 
     return ds_accel__cgroup_directory(&ds_accel__machine_here, "memory", path, sizeof(path)) < 0
                ? ""
@@ -572,9 +575,9 @@ static void check_proved(const char *job)
     struct ds_accel__oom oom;
     struct ds_accel__death death;
     siginfo_t info = {0};
-    char path[900];
+    char path[1024];
 
-    snprintf(path, sizeof(path), "%s/1", job);
+    fill(path, sizeof(path), "%s/1", job);
     if (!limit_group(path)) {
         skipped("a real out-of-memory kill", "no limit can be set");
         return;
@@ -611,7 +614,10 @@ static pid_t start_escaped(int group, int job_group, int *pipe_out)
             if (fork() != 0) {
                 _exit(0);
             }
-            for (;;) { /* holds the pipe until it is killed */
+            close(STDOUT_FILENO);
+            close(STDERR_FILENO);
+            alarm(120); /* if the test fails */
+            for (;;) {  /* holds the pipe until it is killed */
                 pause();
             }
         }
@@ -637,19 +643,19 @@ static void test_real_kill(void)
     check(waitpid(pid, &status, 0) == pid && status == 0, "status %d", status);
     check(poll(&poll_fd, 1, 50) == 0, "the escaped process runs");
     check(ds_accel__groups_kill(groups), "kill");
-    check(poll(&poll_fd, 1, 60000) == 1, "the escaped process was not killed");
+    check(poll(&poll_fd, 1, 30000) == 1, "the escaped process was not killed");
     close(poll_fd.fd);
 }
 
 static void test_real_groups(void)
 {
-    char job[800] = "";
-    char memory[512];
+    char job[1024] = "";
+    char memory[1024];
     struct dirent *entry;
     DIR *directory;
 
     kernel_root = NULL;
-    snprintf(memory, sizeof(memory), "%s", real_memory());
+    fill(memory, sizeof(memory), "%s", real_memory());
     if (ds_accel__groups_open(&ds_accel__machine_here, true, 2, &groups) < 0) {
         check(false, "real groups: %s", ds_accel_last_error());
         return;
@@ -660,7 +666,7 @@ static void test_real_groups(void)
 
         snprintf(prefix, sizeof(prefix), "ds-accel.%d.", (int)getpid());
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0) {
-            snprintf(job, sizeof(job), "%s/%s", memory, entry->d_name);
+            fill(job, sizeof(job), "%s/%s", memory, entry->d_name);
         }
     }
     if (directory != NULL) {
@@ -702,12 +708,12 @@ static int run_limited(int group)
 
 static void test_real_shared(void)
 {
-    char path[700];
+    char path[1024];
     int status = 0;
     int group;
     pid_t pid;
 
-    snprintf(path, sizeof(path), "%s/death-test.%d", real_memory(), (int)getpid());
+    fill(path, sizeof(path), "%s/death-test.%d", real_memory(), (int)getpid());
     if (mkdir(path, 0755) != 0 || !limit_group(path)) {
         skipped("a real kill in a shared group", "no limited group of v1 can be made");
         rmdir(path);
@@ -744,7 +750,7 @@ void print_cost(uint32_t rank_count)
 
 void test_groups(void)
 {
-    snprintf(root, sizeof(root), "%s/groups", work);
+    fill(root, sizeof(root), "%s/groups", work);
     kernel_root = root;
     test_v2_counters();
     test_v1_counters();
