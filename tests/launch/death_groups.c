@@ -628,7 +628,7 @@ static pid_t start_escaped(int group, int job_group, int *pipe_out)
     return pid;
 }
 
-static void test_real_kill(void)
+static void test_real_kill(const char *name)
 {
     int descriptor = ds_accel__groups_descriptor(groups, 0);
     struct pollfd poll_fd = {.events = POLLIN};
@@ -636,14 +636,14 @@ static void test_real_kill(void)
     pid_t pid;
 
     if (descriptor < 0) {
-        skipped("killing a real group", "no group can be made");
+        skipped(name, "no group can be made");
         return;
     }
     pid = start_escaped(descriptor, ds_accel__groups_job_descriptor(groups), &poll_fd.fd);
     check(waitpid(pid, &status, 0) == pid && status == 0, "status %d", status);
     check(poll(&poll_fd, 1, 50) == 0, "the escaped process runs");
-    check(ds_accel__groups_kill(groups), "kill");
-    check(poll(&poll_fd, 1, 30000) == 1, "the escaped process was not killed");
+    check(ds_accel__groups_kill(groups), "%s", name);
+    check(poll(&poll_fd, 1, 30000) == 1, "%s: the escaped process was not killed", name);
     close(poll_fd.fd);
 }
 
@@ -677,9 +677,35 @@ static void test_real_groups(void)
     } else {
         skipped("a real out-of-memory kill", "no memory group of v1 can be made");
     }
-    test_real_kill();
+    test_real_kill("killing a real group");
     close_groups();
     check(job[0] == '\0' || access(job, F_OK) != 0, "%s was not removed", job);
+}
+
+/* The real groups of v1, as if cgroup v2 were not mounted: the freezer is for killing. */
+static void test_real_freezer(void)
+{
+    char path[1024];
+    char text[4096];
+    char *v2;
+
+    remove_all(root);
+    fill(text, sizeof(text), "%s", get("/proc/self", "cgroup"));
+    v2 = strstr(text, "0::");
+    if (v2 != NULL) {
+        *v2 = '\0';
+    }
+    put(root, "proc/self/cgroup", text);
+    put(root, "proc/self/mountinfo", get("/proc/self", "mountinfo"));
+    put(root, "sys/fs/other", "");
+    fill(path, sizeof(path), "%s/sys/fs/cgroup", root);
+    check(symlink("/sys/fs/cgroup", path) == 0, "%s: %s", path, strerror(errno));
+    open_groups(true, 1);
+    test_real_kill("killing a real group of the freezer");
+    close_groups();
+    fill(path, sizeof(path), "sys/fs/cgroup/freezer/ds-accel.%d.0", (int)getpid());
+    check(!exists(root, path), "a group of the freezer stays");
+    remove_all(root);
 }
 
 /* In a process of its own, which moves to a group with a limit. Exits with 0 if all is right. */
@@ -764,5 +790,6 @@ void test_groups(void)
     test_allocations();
     remove_all(root);
     test_real_groups();
+    test_real_freezer();
     test_real_shared();
 }
