@@ -14,9 +14,9 @@
  * Up to two groups "ds-accel.PID" are made. One is for killing, in the cgroup v2 hierarchy or else
  * in the freezer of v1. The other one has the groups of ranks, in the memory hierarchy of v1. Where
  * cgroup v2 controls memory, one group serves both purposes. There a group with processes cannot
- * pass controllers on, except the root. So if this process is alone in its group, as in a scope that
- * systemd delegated, it moves to a group of its own beside that of the job, and at the end it moves
- * back. Otherwise the ranks get no group of their own.
+ * pass controllers on, except the root. So if this process is alone in its group, as in a scope
+ * that systemd delegated, it moves to a group of its own beside that of the job, and at the end it
+ * moves back. Otherwise the ranks get no group of their own.
  *
  * A launcher holds a lock on each directory that it makes. If a launcher is killed, its directories
  * stay, and the next launcher recognizes them because nothing holds their locks.
