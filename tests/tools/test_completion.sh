@@ -6,6 +6,7 @@
 # files for an argument that is a file.  test_completion.sh BUILD
 set -eu
 build=$1
+source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/lib.sh
 . "$(dirname "$0")/lib.sh"
 here=$(cd "$(dirname "$0")" && pwd)
@@ -46,7 +47,11 @@ for value in json.load(sys.stdin)["values"]:
 
 mkdir -p "$HOME" "$dir/path" "$dir/vendor" "$dir/work/folder" "$dir/work/full.json"
 touch "$dir/path/ds_accel_onpath.so" "$dir/vendor/ds_accel_vendor.so"
-touch "$dir/work/ds_accel_x.so" "$dir/work/text.txt" "$dir/work/mine.json" "$dir/work/my own.json"
+mkdir "$dir/bin"
+printf '#!/bin/sh\n' >"$dir/bin/xyz-tool"
+chmod 755 "$dir/bin/xyz-tool"
+PATH="$dir/bin:$PATH"
+touch "$dir/work/train.py" "$dir/work/ds_accel_x.so" "$dir/work/text.txt" "$dir/work/mine.json" "$dir/work/my own.json"
 export DS_ACCEL_PLUGIN_PATH="$dir/path"
 on_path=$(names "$dir/path")
 with_vendor=$(names "$dir/path" "$dir/vendor")
@@ -98,6 +103,9 @@ printf '%s\n' "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 }
 on { print $1, $2 }' >"$dir/arguments"
 while read -r command argument; do
     case $argument in
+    PROGRAM) offers "ds-accel $command " "folder
+full.json
+train.py" ;;
     FILE.so) offers "ds-accel $command " "ds_accel_x.so
 folder
 full.json" ;;
@@ -180,6 +188,46 @@ structs"
 offers "ds-accel conformance --rule DSA-P1" "$("$program" conformance --list | awk '{ print $1 }' |
     grep '^DSA-P1' | sort -u)"
 offers "ds-accel conformance --device 1 mo" mock
+
+# The options of run are those of core/launch/options.c: DeepSpeed's are written with "_", ours
+# with "-". --autotuning is refused, and not offered.
+run_options=$(awk '/^static const struct option \{/ { on = 1 } /^\};/ { on = 0 } /define THEIRS/ { ours = 1 }
+on && /^    \{"/ { split($0, part, "\""); name = part[2]; if (ours) gsub("_", "-", name)
+    if (name != "autotuning") print "--" name }
+on && match($0, /\047[A-Za-z]\047/) { print "-" substr($0, RSTART + 1, 1) }' "$source/core/launch/options.c")
+has "run has options" "$run_options" "--bind_cores_to_rank"
+offers "ds-accel run --" "$(printf '%s\n' "$run_options" | grep '^--')"
+offers "ds-accel run -" "$run_options"
+offers "ds-accel -q run --num_gpus 2 --bind-" --bind-to
+offers "ds-accel run --bind-to e" exclusive
+offers "ds-accel run --bind-to=s" socket
+offers "ds-accel run --launcher m" "mpich
+mvapich"
+offers "ds-accel run --log_level " "critical
+debug
+error
+info
+warning"
+offers "ds-accel run --master_port a" auto
+offers "ds-accel run -a onp" onpath
+offers "ds-accel run --accelerator=onp" onpath
+offers "ds-accel run --plugin-dir $dir/vendor -a vend" vendor
+offers "ds-accel run --plugin-dir=$dir/vendor -a vend" vendor
+offers "ds-accel run -H te" text.txt
+offers "ds-accel run --hostfile=te" text.txt
+offers "ds-accel run --machine m" "mine.json
+my own.json"
+offers "ds-accel run --enable_each_rank_log f" "folder
+full.json"
+offers "ds-accel run --num_gpus " ""
+offers "ds-accel run --num_gpus 2 trai" train.py
+offers "ds-accel run -q text" text.txt
+offers "ds-accel run xyz" xyz-tool
+offers "ds-accel run --module trai" ""
+offers "ds-accel run -q --num_gpus=2 trai" train.py
+offers "ds-accel run -- trai" train.py
+offers "ds-accel run train.py --bind-t" ""
+offers "ds-accel run --show-ranks train.py te" text.txt
 offers "ds-accel explain cuda " "$options"
 offers "ds-accel explain cuda x" ""
 offers "ds-accel -- explain cuda -" ""

@@ -4,7 +4,7 @@
 #
 # Completion of ds-accel for bash 4 or newer; needs no other package.
 
-_ds_accel_commands='detect list info explain env topo report config lint conformance doctor memory bench cache quarantine note help'
+_ds_accel_commands='detect list info explain env topo report config lint conformance doctor memory bench cache quarantine note run help'
 
 # Backends that the configuration names, queried once per shell and program.
 _ds_accel_known=
@@ -121,6 +121,96 @@ _ds_accel_argument() {
     return 0
 }
 
+# _ds_accel_commands_in_path PREFIX: offer commands of PATH. Without a prefix these are too many.
+_ds_accel_commands_in_path() {
+    local directory file
+    local -a directories
+
+    [[ -n $1 && $1 != */* ]] || return 0
+    IFS=: read -r -a directories <<<"$PATH"
+    for directory in "${directories[@]}"; do
+        for file in "$directory/$1"*; do
+            [[ -f $file && -x $file && " ${COMPREPLY[*]} " != *" ${file##*/} "* ]] && COMPREPLY+=("${file##*/}")
+        done
+    done
+    return 0
+}
+
+# The options of run that have a value, and the others.
+_ds_accel_run_values='--hostfile --include --exclude --num_nodes --num_gpus --num_accelerators
+    --min_elastic_nodes --max_elastic_nodes --master_port --master_addr --node_rank --launcher
+    --launcher_args --enable_each_rank_log --bind_core_list --ssh_port --venv_script --log_level
+    --accelerator --bind-to --config --machine --plugin-dir --reserve-cores --result --root
+    --stall-timeout -H -a -e -i'
+_ds_accel_run_flags='--module --no_python --no_local_rank --no_ssh --no_ssh_check --force_multi
+    --save_pid --elastic_training --bind_cores_to_rank --quiet --help --dry-run --json --pty
+    --show-ranks --smt --stall-kill --verbose --version -h -q -v'
+
+# _ds_accel_run_value OPTION CURRENT PROGRAM DIRECTORY...: offer values of an option of run.
+_ds_accel_run_value() {
+    local option=$1 current=$2
+
+    shift 2
+    case $option in
+    -a | --accelerator) _ds_accel_names "$current" "$@" ;;
+    -H | --hostfile | --venv_script) _ds_accel_files "$current" '*' ;;
+    --config | --machine | --result) _ds_accel_files "$current" .json ;;
+    --enable_each_rank_log | --plugin-dir | --root) _ds_accel_files "$current" ;;
+    --bind-to) _ds_accel_offer "$current" "node socket l3 core exclusive none" ;;
+    --launcher) _ds_accel_offer "$current" "pdsh openmpi mvapich slurm mpich impi" ;;
+    --log_level) _ds_accel_offer "$current" "debug info warning error critical" ;;
+    --master_port) _ds_accel_offer "$current" auto ;;
+    esac
+}
+
+# _ds_accel_run FIRST PROGRAM DIRECTORY...: offer words for the end of a run command, whose options
+# begin at COMP_WORDS[FIRST]. What follows the program to start is completed as files.
+_ds_accel_run() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous='' only_arguments='' is_module='' value=''
+    local program=$2 i word
+    local -a directories=("${@:3}")
+
+    for ((i = $1; i < COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        if [[ -n $previous ]]; then
+            [[ $word == = ]] && continue
+            [[ $previous == --plugin-dir ]] && directories+=("$word")
+            previous=
+        elif [[ $word == [=:]* ]]; then # bash has split an argument here
+            i=$((i + 1))
+            [[ $i -lt $COMP_CWORD ]] || return 0
+        elif [[ -n $only_arguments || $word != -?* ]]; then
+            _ds_accel_files "$current" '*'
+            return
+        elif [[ $word == -- ]]; then
+            only_arguments=1
+        elif [[ $word == --module ]]; then
+            is_module=1
+        elif [[ $word == --plugin-dir=* ]]; then
+            directories+=("${word#*=}")
+        elif [[ $word != *=* && " "$_ds_accel_run_values" " == *[[:space:]]"$word"[[:space:]]* ]]; then
+            previous=$word
+        fi
+    done
+    if [[ $current == = && -n $previous ]]; then
+        current=
+    elif [[ -z $previous && -z $only_arguments && $current == --*=* ]]; then
+        previous=${current%%=*}
+        value=$previous=
+        current=${current#*=}
+    fi
+    if [[ -n $previous ]]; then
+        _ds_accel_run_value "$previous" "$current" "$program" "${directories[@]}"
+    elif [[ -z $only_arguments && $current == -* ]]; then
+        _ds_accel_offer "$current" "$_ds_accel_run_values $_ds_accel_run_flags"
+    elif [[ -z $is_module ]]; then
+        _ds_accel_files "$current" .py
+        _ds_accel_commands_in_path "$current"
+    fi
+    COMPREPLY=("${COMPREPLY[@]/#/$value}")
+    [[ -n ${COMPREPLY[*]} ]] || COMPREPLY=()
+}
+
 _ds_accel() {
     local program=${1:-ds-accel} current=${COMP_WORDS[COMP_CWORD]} previous=
     local command='' argument='' position=0 only_arguments='' word value='' i
@@ -154,6 +244,10 @@ _ds_accel() {
             esac
         elif [[ -z $command ]]; then
             command=$word
+            if [[ $command == run ]]; then
+                _ds_accel_run $((i + 1)) "$program" "${directories[@]}"
+                return
+            fi
         else
             position=$((position + 1))
             argument=$word
