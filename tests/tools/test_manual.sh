@@ -4,6 +4,7 @@
 #
 # The manual pages agree with the programs. The code uses exactly the reasons of core/reasons.def,
 # and the pages list them. ds-accel(1) has every command, option, variable and exit code,
+# ds-accel-run(1) every option with its values, every variable of a rank and every schema,
 # ds-accel.json(5) every key with its range and default, ds-accel-plugin(7) the interface for
 # vendors.  test_manual.sh BUILD
 set -eu
@@ -14,6 +15,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 program=$build/bin/ds-accel
 python=${PYTHON:-/usr/bin/python3}
 manual=$build/share/man/man1/ds-accel.1
+run_page=$build/share/man/man1/ds-accel-run.1
 keys_page=$build/share/man/man5/ds-accel.json.5
 plugin_page=$build/share/man/man7/ds-accel-plugin.7
 reasons_page=$build/share/man/man7/ds-accel-reasons.7
@@ -42,7 +44,7 @@ without() {
 }
 
 if command -v mandoc >/dev/null 2>&1; then
-    for page in "$manual" "$keys_page" "$plugin_page" "$reasons_page"; do
+    for page in "$manual" "$run_page" "$keys_page" "$plugin_page" "$reasons_page"; do
         run mandoc -T lint -W warning "$page"
         # Ignore messages about the index of manual pages on this machine.
         is "mandoc -T lint $(basename "$page")" "0 " "$code $out"
@@ -175,6 +177,69 @@ text=$(section "EXIT STATUS" "$manual")
 exit_codes=$(sed -n 's/^ *EXIT_[A-Z_]* = \([0-9]*\),*$/\1/p' "$source/tools/tool.h" | sort)
 is "the exit codes documented are those of tool.h" "$exit_codes" \
     "$(printf '%s\n' "$text" | sed -n 's/^\.It \([0-9]*\)$/\1/p' | sort)"
+
+# ---- ds-accel-run(1) -----------------------------------------------------------------------------
+
+# options.c has DeepSpeed's options, then ours, which the page and the help write with hyphens.
+text=$(section OPTIONS "$run_page")
+options=$(awk '/^static const struct option \{/ { on = 1 } /^\};/ { on = 0 } /define THEIRS/ { ours = 1 }
+on && /^    \{"/ { split($0, part, "\""); name = part[2]; if (ours) gsub("_", "-", name); print name }' \
+    "$source/core/launch/options.c")
+has "run has options" "$options" "bind_cores_to_rank"
+for option in $options; do
+    lines "option --$option is in ds-accel-run(1)" "$text" 1 "^\\.It.* Fl -$option\\( \\|\$\\)"
+done
+is "ds-accel-run(1) has no other option" "$(printf '%s\n' "$options" | sort)" \
+    "$(printf '%s\n' "$text" | grep '^\.It' | grep -oE 'Fl -[a-z][a-z_-]+' | sed 's/^Fl -//' | sort)"
+letters=$(awk '/^static const struct option \{/ { on = 1 } /^\};/ { on = 0 }
+on && match($0, /\047[A-Za-z]\047/) { print substr($0, RSTART + 1, 1) }' "$source/core/launch/options.c")
+for letter in $letters; do
+    lines "option -$letter is in ds-accel-run(1)" "$text" 1 "^\\.It Fl $letter , Fl -"
+done
+run "$program" run --help
+for option in $(printf '%s\n' "$out" | grep -oE -e '--[a-z][a-z_-]+' | sed 's/^--//' | sort -u); do
+    case $option in local_rank) continue ;; esac # the program's
+    has "run --help has options of options.c: $option" " $(printf '%s' "$options" | tr '\n' ' ') " " $option "
+done
+for value in node socket l3 core exclusive none; do
+    run "$program" -a cpu run --dry-run --json --bind-to $value /bin/true
+    is "run --bind-to $value" 0 "$code"
+    has "ds-accel-run(1) has the value $value of --bind-to" \
+        "$(printf '%s\n' "$text" | grep '^\.It Fl -bind-to ')" " $value"
+done
+for value in debug info warning error critical; do
+    run "$program" -a cpu run --dry-run --json --log_level $value /bin/true
+    is "run --log_level $value" 0 "$code"
+    has "ds-accel-run(1) has the value $value of --log_level" \
+        "$(printf '%s\n' "$text" | grep '^\.It Fl -log_level ')" " $value"
+done
+
+run "$program" -a cpu run --dry-run --json --num_gpus 1 --bind_cores_to_rank /bin/true
+text=$(section ENVIRONMENT "$run_page" | grep '^\.It Ev')
+for variable in DS_ACCEL_RESERVED_CPUS $(printf '%s\n' "$out" | "$python" -c '
+import json, sys
+print(*json.load(sys.stdin)["ranks"][0]["env"])'); do
+    has "variable $variable is in ds-accel-run(1)" "$text " " $variable"
+done
+for file in "$source"/conf/schema/run*.json; do
+    [ -e "$file" ] || continue
+    has "$(basename "$file") is in ds-accel-run(1)" "$(section FILES "$run_page")" "schema/$(basename "$file")"
+done
+has "the command line's default hostfile" "$(section FILES "$run_page")" \
+    "$(sed -n 's/^#define DEFAULT_HOSTFILE "\(.*\)"/\1/p' "$source/core/launch/launch.c")"
+
+# Each example that plans on any machine is accepted.
+mkdir "$dir/run"
+touch "$dir/run/train.py"
+section EXAMPLES "$run_page" | sed -n 's/^\.Dl \$ ds-accel run //p; s/^\$ ds-accel run //p' |
+    grep -v -e '--machine' -e '--include' -e '>plan' -e '--bind_cores' >"$dir/examples"
+count=0
+while IFS= read -r line; do
+    count=$((count + 1))
+    run sh -c "cd $dir/run && exec $program -a cpu run --dry-run --json $line"
+    is "example: ds-accel run $line: $err" 0 "$code"
+done <"$dir/examples"
+is "there are examples of run" 1 "$((count >= 6))"
 
 # ---- ds-accel.json(5) ----------------------------------------------------------------------------
 

@@ -188,7 +188,7 @@ _ds_accel_run() {
             is_module=1
         elif [[ $word == --plugin-dir=* ]]; then
             directories+=("${word#*=}")
-        elif [[ $word != *=* && " "$_ds_accel_run_values" " == *[[:space:]]"$word"[[:space:]]* ]]; then
+        elif [[ $word != *=* && " $_ds_accel_run_values " == *[[:space:]]"$word"[[:space:]]* ]]; then
             previous=$word
         fi
     done
