@@ -239,7 +239,7 @@ run env -C "$dir/five_build" PKG_CONFIG_PATH="$build/lib/pkgconfig" sh -euc \
     'cp $(pkg-config --variable=exampledir ds-accel)/* . && make check'
 is "the example of the build directory: $err" 0 "$code"
 
-for file in man/man1/ds-accel.1 man/man5/ds-accel.json.5 man/man7/ds-accel-plugin.7 \
+for file in man/man1/ds-accel.1 man/man1/ds-accel-run.1 man/man5/ds-accel.json.5 man/man7/ds-accel-plugin.7 \
     man/man7/ds-accel-reasons.7 doc/ds-accel/plugin-abi.md doc/ds-accel/example/example.c \
     doc/ds-accel/example/Makefile doc/ds-accel/example/plugin.map bash-completion/completions/ds-accel zsh/site-functions/_ds-accel; do
     run cmp "$build/share/$file" "$prefix/share/$file"
