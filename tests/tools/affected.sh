@@ -75,6 +75,7 @@ tests_of() {
     docs/*.md | README.md | CONTRIBUTING.md) tests_named docs examples ;;
     docs/*.[157] | core/reasons.def | tools/reasons.c) tests_named manual ;;
     tools/completion/*) tests_named completion ;;
+    core/launch/options.c) tests_named completion manual ;;
     tools/*.c) tests_named cli completion ;;
     conf/*) tests_named facts cli ;;
     *allocator* | core/*memory* | core/*oom*) tests_named memory ;;
