@@ -44,18 +44,6 @@ static int32_t fail_call(const char *call, uint16_t port)
                            call, strerror(error));
 }
 
-socklen_t ds_accel__port_lease_address(uint16_t port, struct sockaddr_un *address)
-{
-    int length;
-
-    memset(address, 0, sizeof(*address));
-    address->sun_family = AF_UNIX;
-    /* The name begins with NUL, and is not terminated by one. */
-    length =
-        snprintf(&address->sun_path[1], sizeof(address->sun_path) - 1, "ds-accel/port/%u", port);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-}
-
 /* ERR_BUSY without an error text: another process has the lease. */
 static int32_t take_lease(uint16_t port, struct ds_accel__port_lease *lease_out)
 {
@@ -168,8 +156,7 @@ static int32_t take_of_range(uint32_t low, uint32_t high, const bool *excluded,
     uint32_t count = high - low + 1;
     uint32_t start = draw(count);
 
-    /* If half of the ports are excluded, the port behind them must not be drawn half of the time.
-     * */
+    /* If half of the ports are excluded, the port behind them must not be drawn half of the time. */
     for (unsigned i = 0; i < DRAWS && excluded != NULL && excluded[low + start]; i++) {
         start = draw(count);
     }

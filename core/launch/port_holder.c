@@ -121,6 +121,18 @@ static pid_t find_process(unsigned long inode)
     return pid;
 }
 
+socklen_t ds_accel__port_lease_address(uint16_t port, struct sockaddr_un *address)
+{
+    int length;
+
+    memset(address, 0, sizeof(*address));
+    address->sun_family = AF_UNIX;
+    /* The name begins with NUL, and is not terminated by one. */
+    length =
+        snprintf(&address->sun_path[1], sizeof(address->sun_path) - 1, "ds-accel/port/%u", port);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
 /* Return the process and the user that have the lease of a port; 0 and NO_USER: unknown. */
 static pid_t find_leaser(uint16_t port, uid_t *user_out)
 {

@@ -231,8 +231,8 @@ static void test_lease(void)
     check("without a note", noted()[0] == '\0');
     check("the lease ends with execve()", (fcntl(lease.fd, F_GETFD) & FD_CLOEXEC) != 0);
     check("a leased port is taken", take(port, port, false, &other) == DS_ACCEL_ERR_BUSY);
-    snprintf(holder, sizeof(holder), "port %u is taken by another launch, process %ld (port) of ",
-             port, (long)getpid());
+    snprintf(holder, sizeof(holder), "port %u is taken by another launch, process %ld (port", port,
+             (long)getpid());
     check("by the process that has the lease", strstr(ds_accel_last_error(), holder) != NULL);
     ds_accel__port_release(&lease);
     check("the lease is gone", lease.port == 0);
