@@ -167,9 +167,9 @@ typedef struct ds_accel_launch ds_accel_launch_t;
  * @return DS_ACCEL_OK; ERR_INVALID an option or a filter is wrong; ERR_CONFIG the hostfile or the
  *         configuration is wrong, with each line; ERR_NO_DEVICE; an error of ds_accel_create() or
  *         ds_accel_detect(); ERR_IO; ERR_LIMIT; ERR_NO_MEMORY
- * @threads any. If the options choose devices and there is no hostfile, the variable that chooses
- *          devices, such as CUDA_VISIBLE_DEVICES, is removed from the environment: no other thread
- *          may use the environment meanwhile
+ * @threads any. DS_ACCEL_DECISION is removed from the environment, and, if the options choose
+ *          devices and there is no hostfile, the variable that chooses devices, such as
+ *          CUDA_VISIBLE_DEVICES: no other thread may use the environment meanwhile
  * @owner  caller; release with ds_accel_launch_destroy()
  * @source DeepSpeed launcher/runner.py
  */

@@ -354,8 +354,71 @@ static int32_t read_pod(struct ds_accel__known_facts *known,
     return status;
 }
 
-/* The changes of the environment that the backend needs. */
-static int32_t take_settings(struct ds_accel__known_facts *known)
+/* Make a path absolute; a new string; NULL: out of memory. */
+static char *absolute(const char *path)
+{
+    char *whole = realpath(path, NULL);
+
+    return whole != NULL ? whole : strdup(path);
+}
+
+/* The directories of --plugin-dir, followed by those of the environment; a new string; NULL: out of
+ * memory. */
+static char *join_directories(const struct ds_accel_options *options)
+{
+    const char *others = ds_accel__env_job("DS_ACCEL_PLUGIN_PATH");
+    struct ds_accel__text text = {0};
+
+    for (uint32_t i = 0; i < options->plugin_dir_count; i++) {
+        char *directory = absolute(options->plugin_dirs[i]);
+
+        text.failed = text.failed || directory == NULL;
+        ds_accel__text_add(&text, "%s%s", i > 0 ? ":" : "", directory != NULL ? directory : "");
+        free(directory);
+    }
+    if (others != NULL && others[0] != '\0') {
+        ds_accel__text_add(&text, ":%s", others);
+    }
+    return ds_accel__text_take(&text);
+}
+
+/*
+ * The options by which this process chose the accelerator, as variables, so that the ranks choose
+ * the same one.
+ */
+static int32_t hand_down_options(struct ds_accel__known_facts *known,
+                                 const struct ds_accel_options *options, uint32_t *count)
+{
+    const struct {
+        const char *name;
+        bool is_given;
+        char *value;
+    } rows[] = {
+        {"DS_ACCELERATOR", options->accelerator != NULL,
+         options->accelerator != NULL ? strdup(options->accelerator) : NULL},
+        {"DS_ACCEL_PLUGIN_PATH", options->plugin_dir_count > 0,
+         options->plugin_dir_count > 0 ? join_directories(options) : NULL},
+        {"DS_ACCEL_CONFIG", options->config_file != NULL,
+         options->config_file != NULL ? absolute(options->config_file) : NULL},
+        {"DS_ACCEL_ROOT", options->machine_root != NULL,
+         options->machine_root != NULL ? absolute(options->machine_root) : NULL},
+    };
+    bool failed = false;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        known->handed_down[i] = rows[i].value;
+        failed = failed || (rows[i].is_given && rows[i].value == NULL);
+        if (rows[i].value != NULL) {
+            known->settings[(*count)++] =
+                (struct ds_accel__job_variable){rows[i].name, rows[i].value};
+        }
+    }
+    return failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+}
+
+/* The changes of the environment that the backend and the ranks' own detection need. */
+static int32_t take_settings(struct ds_accel__known_facts *known,
+                             const struct ds_accel_options *options)
 {
     const json_t *rules = json_object_get(json_object_get(known->tree, "env"), "variables");
     size_t rule_count = json_array_size(rules);
@@ -376,6 +439,9 @@ static int32_t take_settings(struct ds_accel__known_facts *known)
         }
     }
     status = read_pod(known, known->settings, &count);
+    if (status >= 0) {
+        status = hand_down_options(known, options, &count);
+    }
     known->facts.settings = known->settings;
     known->facts.setting_count = count;
     return status;
@@ -573,8 +639,10 @@ int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
                                    struct ds_accel__text *notes,
                                    struct ds_accel__known_facts *known)
 {
-    int32_t status = read_all_facts(options, notes, known);
+    int32_t status;
 
+    unsetenv("DS_ACCEL_DECISION"); /* of another launcher, whose rank this process is */
+    status = read_all_facts(options, notes, known);
     if (status >= 0 && !has_hostfile && known->facts.visible_value != NULL &&
         chooses_devices(launch)) {
         ds_accel__text_add(notes, "%s=%s is ignored, because the options choose devices\n",
@@ -592,7 +660,7 @@ int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
         status = take_devices(known);
     }
     if (status >= 0) {
-        status = take_settings(known);
+        status = take_settings(known, options);
     }
     if (status >= 0) {
         status = read_machine(known);
@@ -624,6 +692,9 @@ void ds_accel__known_facts_clear(struct ds_accel__known_facts *known)
     free(known->directory);
     free(known->python);
     free(known->pod);
+    for (size_t i = 0; i < ARRAY_SIZE(known->handed_down); i++) {
+        free(known->handed_down[i]);
+    }
     ds_accel__text_clear(&known->decision);
     ds_accel_destroy(known->context);
     memset(known, 0, sizeof(*known));

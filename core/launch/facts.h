@@ -21,15 +21,16 @@ struct ds_accel__known_facts {
     struct ds_accel__device_fact *devices;
     struct ds_accel__job_variable *settings;
     char *visible_value, *directory, *python, *pod;
+    char *handed_down[4];           /* values of settings that come from options; NULL: not given */
     struct ds_accel__text decision; /* the choice, for the ranks of this host; "": none */
     char host_name[256];
 };
 
 /*
  * Choose the accelerator, and collect the facts for a plan. The choice starts no plugin in this
- * process; a plugin that must describe its devices runs in a child process. Removes the variable
- * that chooses devices from this process's environment if the options choose devices and there is
- * no hostfile, as DeepSpeed does. Adds to notes what the user should know.
+ * process; a plugin that must describe its devices runs in a child process. Removes variables from
+ * this process's environment: DS_ACCEL_DECISION, and, if the options choose devices and there is no
+ * hostfile, the variable that chooses devices, as DeepSpeed does. Adds to notes what the user should know.
  * Returns an error of ds_accel_create() or ds_accel_detect(); ERR_NO_MEMORY.
  */
 int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,

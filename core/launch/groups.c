@@ -722,8 +722,35 @@ void ds_accel__groups_close(struct ds_accel__groups *groups)
     free(groups);
 }
 
-int32_t ds_accel__groups_open(const struct ds_accel__machine *machine, bool makes_groups,
-                              uint32_t rank_count, struct ds_accel__groups **groups_out)
+/* The directories of this process's group in the memory hierarchy of v1 and in v2. */
+static int32_t find_directories(const struct ds_accel__machine *machine, char v1[static PATH_MAX],
+                                char v2[static PATH_MAX])
+{
+    int32_t status = ds_accel__cgroup_directory(machine, "memory", v1, PATH_MAX);
+
+    return status < 0 ? status : ds_accel__cgroup_directory(machine, NULL, v2, PATH_MAX);
+}
+
+int32_t ds_accel__groups_make(struct ds_accel__groups *groups)
+{
+    char v1[PATH_MAX];
+    char v2[PATH_MAX];
+    int32_t status;
+
+    if (groups->machine->files != NULL) {
+        return DS_ACCEL_OK;
+    }
+    status = find_directories(groups->machine, v1, v2);
+    return status < 0 ? status : make_groups(groups, v1, v2);
+}
+
+uint64_t ds_accel__groups_limit_bytes(const struct ds_accel__groups *groups)
+{
+    return groups->limit.limit_bytes;
+}
+
+int32_t ds_accel__groups_open(const struct ds_accel__machine *machine, uint32_t rank_count,
+                              struct ds_accel__groups **groups_out)
 {
     struct ds_accel__groups *groups = calloc(1, sizeof(*groups));
     char v1[PATH_MAX];
@@ -738,21 +765,12 @@ int32_t ds_accel__groups_open(const struct ds_accel__machine *machine, bool make
                                         .descriptor = -1,
                                         .job_descriptor = -1,
                                         .forgotten = calloc(rank_count + 1, sizeof(bool))};
-    status = groups->forgotten != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
-    if (status >= 0) {
-        status = ds_accel__cgroup_directory(machine, "memory", v1, sizeof(v1));
-    }
-    if (status >= 0) {
-        status = ds_accel__cgroup_directory(machine, NULL, v2, sizeof(v2));
-    }
+    status = groups->forgotten != NULL ? find_directories(machine, v1, v2) : ds_accel__no_memory();
     if (status >= 0) {
         status = note_shared(groups, v1, v2);
     }
     if (status >= 0) {
         status = note_limit(groups);
-    }
-    if (status >= 0 && makes_groups && machine->files == NULL) {
-        status = make_groups(groups, v1, v2);
     }
     if (status < 0) {
         ds_accel__groups_close(groups);

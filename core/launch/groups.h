@@ -29,19 +29,24 @@ struct ds_accel__oom {
 };
 
 /*
- * Read the counters and the limit that ds_accel__groups_oom() compares, before any rank starts. If
- * makes_groups is true, also make one group for the job below the group of this process, and in it
- * one memory group for each rank, as far as the kernel, permissions and mounts allow; whatever is
- * not possible is left out. In cgroup v2 this process may move to a group below its own until
- * ds_accel__groups_close(). The machine is borrowed; no group is made below a recording.
+ * Read the counters and the limit that ds_accel__groups_oom() compares, before any rank starts. The
+ * machine is borrowed. ERR_NO_MEMORY.
+ */
+int32_t ds_accel__groups_open(const struct ds_accel__machine *machine, uint32_t rank_count,
+                              struct ds_accel__groups **groups_out);
+/* The smallest memory limit of all groups of this process; 0: there is none. */
+uint64_t ds_accel__groups_limit_bytes(const struct ds_accel__groups *groups);
+/*
+ * Make one group for the job below the group of this process, and in it one memory group for each
+ * rank, as far as the kernel, permissions and mounts allow; whatever is not possible is left out. In
+ * cgroup v2 this process may move to a group below its own until ds_accel__groups_close(). No group
+ * is made below a recording. Called once, before any rank starts. ERR_NO_MEMORY.
  *
  * Groups delay a start: the kernel waits for all its processors when the first process joins a
  * group after a while without any that did (12 to 20 ms on two processors); each further rank costs
  * about 0.2 ms.
- * ERR_NO_MEMORY.
  */
-int32_t ds_accel__groups_open(const struct ds_accel__machine *machine, bool makes_groups,
-                              uint32_t rank_count, struct ds_accel__groups **groups_out);
+int32_t ds_accel__groups_make(struct ds_accel__groups *groups);
 /*
  * The file to which the process of a rank writes "0" to join the rank's group; -1: there is none.
  * The descriptor is valid until the next call, and closes on exec.

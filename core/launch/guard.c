@@ -112,6 +112,16 @@ static void write_result(const struct ds_accel__job *job)
     free(text);
 }
 
+/* Remove what the guard, which was killed, would have removed. */
+static void clean_up(struct ds_accel__job *job, pid_t guard)
+{
+    ds_accel__groups_close(job->groups);
+    job->groups = NULL;
+    if (job->launch->options.save_pid) {
+        ds_accel__pid_file_remove(guard);
+    }
+}
+
 /* Run the job in this process, and return its exit code. */
 static int supervise(struct ds_accel__job *job, int guard_fd, pid_t guard)
 {
@@ -130,8 +140,8 @@ static int supervise(struct ds_accel__job *job, int guard_fd, pid_t guard)
     ds_accel__pty_leave_raw(&job->pty); /* also if the guard, which restores it, has died */
     ds_accel__job_report(job);
     write_result(job);
-    if (getppid() != guard && job->launch->options.save_pid) {
-        ds_accel__pid_file_remove(guard); /* the guard was killed */
+    if (getppid() != guard) {
+        clean_up(job, guard);
     }
     return ds_accel__job_exit_code(job);
 }

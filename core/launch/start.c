@@ -433,6 +433,19 @@ static int32_t take_port(struct ds_accel__job *job)
     return status;
 }
 
+/* Groups cost some milliseconds. They are made where memory has a limit: there a rank is probably
+ * killed for its own memory, which only its own group proves. */
+static int32_t open_groups(struct ds_accel__job *job)
+{
+    int32_t status =
+        ds_accel__groups_open(&job->launch->known.context->machine, job->rank_count, &job->groups);
+
+    if (status >= 0 && ds_accel__groups_limit_bytes(job->groups) > 0) {
+        status = ds_accel__groups_make(job->groups);
+    }
+    return status;
+}
+
 int32_t ds_accel__job_open(struct ds_accel_launch *launch, struct ds_accel__job *job)
 {
     struct rlimit core;
@@ -463,8 +476,7 @@ int32_t ds_accel__job_open(struct ds_accel_launch *launch, struct ds_accel__job 
         status = take_port(job);
     }
     if (status >= 0) {
-        status = ds_accel__groups_open(&launch->known.context->machine, false, job->rank_count,
-                                       &job->groups);
+        status = open_groups(job);
     }
     open_sinks(job);
     return status;

@@ -74,9 +74,25 @@ static void begin_v1(void)
     put(root, "sys/fs/cgroup/freezer/cgroup.procs", "");
 }
 
+/* Read the counters, and make groups if requested. On failure nothing is left open. */
+static int32_t groups_open(const struct ds_accel__machine *on, bool makes_groups,
+                           uint32_t rank_count, struct ds_accel__groups **opened)
+{
+    int32_t status = ds_accel__groups_open(on, rank_count, opened);
+
+    if (status >= 0 && makes_groups) {
+        status = ds_accel__groups_make(*opened);
+        if (status < 0) {
+            ds_accel__groups_close(*opened);
+            *opened = NULL;
+        }
+    }
+    return status;
+}
+
 static void open_groups(bool makes_groups, uint32_t rank_count)
 {
-    int32_t status = ds_accel__groups_open(&machine, makes_groups, rank_count, &groups);
+    int32_t status = groups_open(&machine, makes_groups, rank_count, &groups);
 
     check(status == DS_ACCEL_OK, "open: %d: %s", (int)status, ds_accel_last_error());
     if (status < 0) {
@@ -482,7 +498,7 @@ static int32_t open_and_close(void)
 {
     struct ds_accel__groups *opened = NULL;
     struct ds_accel__oom oom;
-    int32_t status = ds_accel__groups_open(&machine, true, 3, &opened);
+    int32_t status = groups_open(&machine, true, 3, &opened);
 
     if (status >= 0) {
         ds_accel__groups_descriptor(opened, 0);
@@ -656,7 +672,7 @@ static void test_real_groups(void)
 
     kernel_root = NULL;
     fill(memory, sizeof(memory), "%s", real_memory());
-    if (ds_accel__groups_open(&ds_accel__machine_here, true, 2, &groups) < 0) {
+    if (groups_open(&ds_accel__machine_here, true, 2, &groups) < 0) {
         check(false, "real groups: %s", ds_accel_last_error());
         return;
     }
@@ -715,8 +731,7 @@ static int run_limited(int group)
     siginfo_t info = {0};
     pid_t pid;
 
-    if (write(group, "0", 1) != 1 ||
-        ds_accel__groups_open(&ds_accel__machine_here, false, 1, &groups) < 0) {
+    if (write(group, "0", 1) != 1 || groups_open(&ds_accel__machine_here, false, 1, &groups) < 0) {
         return 1;
     }
     pid = spawn_eater(-1, -1);
@@ -762,7 +777,7 @@ void print_cost(uint32_t rank_count)
     uint64_t start_ns = ds_accel__now_ns();
     uint64_t open_ns;
 
-    if (ds_accel__groups_open(&ds_accel__machine_here, true, rank_count, &groups) < 0) {
+    if (groups_open(&ds_accel__machine_here, true, rank_count, &groups) < 0) {
         return;
     }
     for (uint32_t i = 0; i < rank_count; i++) {
