@@ -3,14 +3,19 @@
 /*
  * Places the local ranks on CPUs and NUMA nodes.
  *
- * A core is represented by its first CPU that this process may use. The modes SHARE and EXCLUSIVE
- * distribute the cores evenly: with n cores and r ranks, rank i gets the i-th slice of n / r cores,
- * and the rest stays idle, as in DeepSpeed. If the NUMA nodes of all devices are known, each node's
- * cores are distributed to the ranks of its devices. The modes NODE, SOCKET and L3 give a rank all
- * CPUs of a group, which several ranks may share; CORE gives it one core.
+ * A core is represented by its first usable CPU. A CPU is usable if this process may use it and
+ * --bind_core_list, if given, contains it; with --smt, the list selects whole cores. The modes
+ * SHARE and EXCLUSIVE distribute the cores evenly: with n cores and r ranks, rank i gets the i-th
+ * slice of n / r cores, and the rest stays idle, as in DeepSpeed. If the NUMA nodes of all devices
+ * are known, each node's cores are distributed to the ranks of its devices. The modes NODE, SOCKET
+ * and L3 give a rank all CPUs of a group, which several ranks may share; CORE gives it one core.
  *
- *      machine's CPUs -> allowed -> cores or groups -> rank's cores -> + SMT siblings -> CPUs
- *                                                                   \-> NUMA node -> memory
+ *      machine's CPUs -> usable -> cores or groups -> rank's cores -> + SMT siblings -> CPUs
+ *                                                                  \-> NUMA node -> memory
+ *
+ * DeepSpeed distributes the numbers of --bind_core_list by position, whether or not two of them are
+ * hardware threads of one core. SHARE does the same, unless --smt or --reserve-cores is given:
+ * these are about whole cores.
  *
  * Memory follows the cores: if one NUMA node contains all cores of a rank, the rank's memory comes
  * from that node. On a machine in flat-HBM mode, which has a node without CPUs for each node with
@@ -45,7 +50,7 @@ static bool read_number(const char *text, size_t length, long *number_out)
     if (end == copy || errno != 0) {
         return false;
     }
-    end += strspn(end, " \t");
+    end += strspn(end, " \t\n\v\f\r");
     return *end == '\0' && *number_out >= 0;
 }
 
@@ -101,6 +106,9 @@ int32_t ds_accel__ranges_parse(const char *text, struct ds_accel__set *set)
         previous = last;
         item = item[length] == ',' ? item + length + 1 : NULL;
     }
+    if (status < 0) {
+        ds_accel__set_clear(set);
+    }
     return status;
 }
 
@@ -112,61 +120,142 @@ struct binder {
     const struct ds_accel__bind_request *request;
     struct ds_accel__placement *placements;
     struct ds_accel__text *notes;
+    struct ds_accel__set usable;     /* the CPUs that ranks may use */
     struct ds_accel__set cores;      /* the CPUs that represent the cores to distribute */
     struct ds_accel__set *node_cpus; /* [node_count]: the CPUs of each NUMA node */
+    uint32_t all_count; /* cores of the machine or numbers of the list, whether or not usable */
 };
 
-/* Collect the first allowed CPU of each core. */
-static int32_t collect_cores(struct binder *binder)
+static bool uses_smt(const struct binder *binder)
 {
-    const struct ds_accel__cpus *cpus = binder->cpus;
-    struct ds_accel__set seen = {0};
+    return binder->request->uses_smt || binder->request->mode == DS_ACCEL__BIND_EXCLUSIVE;
+}
+
+/* Does each number of --bind_core_list count as a core? */
+static bool counts_numbers(const struct binder *binder)
+{
+    const struct ds_accel__bind_request *request = binder->request;
+
+    return request->core_list != NULL && request->mode == DS_ACCEL__BIND_SHARE &&
+           !request->uses_smt && request->reserve_cores == 0 && request->reserve_percent == 0;
+}
+
+/* Add the cores of these CPUs. */
+static int32_t add_cores_of(const struct binder *binder, const struct ds_accel__set *cpus,
+                            struct ds_accel__set *cores)
+{
     int32_t status = DS_ACCEL_OK;
 
     for (uint32_t i = 0; status >= 0 && i < cpus->count; i++) {
-        const struct ds_accel__cpu *cpu = &cpus->items[i];
+        const struct ds_accel__cpu *cpu = ds_accel__cpus_find(binder->cpus, cpus->items[i]);
 
-        if (ds_accel__set_has(&cpus->allowed, cpu->id) && !ds_accel__set_has(&seen, cpu->core)) {
-            status = ds_accel__set_add(&seen, cpu->core);
+        status = cpu != NULL ? ds_accel__set_add(cores, cpu->core) : DS_ACCEL_OK;
+    }
+    return status;
+}
+
+/* Add the CPUs of these cores that this process may use. */
+static int32_t add_cpus_of(const struct binder *binder, const struct ds_accel__set *cores,
+                           struct ds_accel__set *cpus)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    for (uint32_t i = 0; status >= 0 && i < binder->cpus->count; i++) {
+        const struct ds_accel__cpu *cpu = &binder->cpus->items[i];
+
+        if (ds_accel__set_has(cores, cpu->core) &&
+            ds_accel__set_has(&binder->cpus->allowed, cpu->id)) {
+            status = ds_accel__set_add(cpus, cpu->id);
+        }
+    }
+    return status;
+}
+
+/* Check that the CPUs of --bind_core_list are online, and note those that cannot be used. */
+static int32_t check_list(const struct binder *binder, const struct ds_accel__set *list)
+{
+    uint32_t denied = 0;
+
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (ds_accel__cpus_find(binder->cpus, list->items[i]) == NULL) {
+            return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                                   "--bind_core_list %.200s: CPU %u is not online",
+                                   binder->request->core_list, list->items[i]);
+        }
+        denied += !ds_accel__set_has(&binder->cpus->allowed, list->items[i]);
+    }
+    if (denied == list->count) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "--bind_core_list %.200s has no CPU that this process may use",
+                               binder->request->core_list);
+    }
+    if (denied > 0) {
+        ds_accel__text_add(binder->notes,
+                           "%u %s of --bind_core_list %s not used: this process may use only CPUs ",
+                           denied, denied == 1 ? "CPU" : "CPUs", denied == 1 ? "is" : "are");
+        ds_accel__set_write(&binder->cpus->allowed, binder->notes);
+        ds_accel__text_add(binder->notes, "\n");
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Find the usable CPUs of --bind_core_list. */
+static int32_t take_list(struct binder *binder)
+{
+    struct ds_accel__set list = {0};
+    struct ds_accel__set cores = {0};
+    int32_t status = ds_accel__ranges_parse(binder->request->core_list, &list);
+
+    if (status >= 0) {
+        status = check_list(binder, &list);
+    }
+    if (status >= 0) {
+        status = add_cores_of(binder, &list, &cores);
+    }
+    binder->all_count = counts_numbers(binder) ? list.count : cores.count;
+    if (status >= 0) {
+        status = uses_smt(binder) ? add_cpus_of(binder, &cores, &binder->usable)
+                                  : ds_accel__set_add_all(&binder->usable, &list);
+    }
+    ds_accel__set_keep(&binder->usable, &binder->cpus->allowed);
+    ds_accel__set_clear(&list);
+    ds_accel__set_clear(&cores);
+    return status;
+}
+
+/* All allowed CPUs are usable. */
+static int32_t take_machine(struct binder *binder)
+{
+    struct ds_accel__set cores = {0};
+    int32_t status = ds_accel__set_add_all(&binder->usable, &binder->cpus->allowed);
+
+    for (uint32_t i = 0; status >= 0 && i < binder->cpus->count; i++) {
+        status = ds_accel__set_add(&cores, binder->cpus->items[i].core);
+    }
+    binder->all_count = cores.count;
+    ds_accel__set_clear(&cores);
+    return status;
+}
+
+/* Collect the first usable CPU of each core. */
+static int32_t collect_cores(struct binder *binder)
+{
+    struct ds_accel__set seen = {0};
+    int32_t status = DS_ACCEL_OK;
+
+    for (uint32_t i = 0; status >= 0 && i < binder->usable.count; i++) {
+        uint32_t id = binder->usable.items[i];
+        uint32_t core = ds_accel__cpus_find(binder->cpus, id)->core;
+
+        if (counts_numbers(binder) || !ds_accel__set_has(&seen, core)) {
+            status = ds_accel__set_add(&seen, core);
             if (status >= 0) {
-                status = ds_accel__set_add(&binder->cores, cpu->id);
+                status = ds_accel__set_add(&binder->cores, id);
             }
         }
     }
     ds_accel__set_clear(&seen);
     return status;
-}
-
-/* Take the CPUs of --bind_core_list, without those that this process may not use. */
-static int32_t take_list(struct binder *binder)
-{
-    const char *list = binder->request->core_list;
-    uint32_t given;
-    int32_t status = ds_accel__ranges_parse(list, &binder->cores);
-
-    if (status < 0) {
-        return status;
-    }
-    for (uint32_t i = 0; i < binder->cores.count; i++) {
-        if (ds_accel__cpus_find(binder->cpus, binder->cores.items[i]) == NULL) {
-            return ds_accel__error(DS_ACCEL_ERR_INVALID,
-                                   "--bind_core_list %.200s: CPU %u is not online", list,
-                                   binder->cores.items[i]);
-        }
-    }
-    given = binder->cores.count;
-    if (given / binder->request->rank_count == 0) {
-        return DS_ACCEL_OK; /* refused later, for the list as it was given */
-    }
-    ds_accel__set_keep(&binder->cores, &binder->cpus->allowed);
-    if (binder->cores.count < given) {
-        ds_accel__text_add(binder->notes,
-                           "%u CPUs of --bind_core_list are not used: this process may use only ",
-                           given - binder->cores.count);
-        ds_accel__set_write(&binder->cpus->allowed, binder->notes);
-        ds_accel__text_add(binder->notes, "\n");
-    }
-    return DS_ACCEL_OK;
 }
 
 static int32_t collect_nodes(struct binder *binder)
@@ -184,15 +273,22 @@ static int32_t collect_nodes(struct binder *binder)
     return status;
 }
 
-/* The position of the node with an id; node_count: there is none. */
+/* The position of the node with an id, or of the first node with the same CPUs: fake nodes share
+ * them. node_count: there is no such node. */
 static uint32_t find_node(const struct binder *binder, int32_t id)
 {
-    uint32_t i = 0;
+    uint32_t count = binder->topology->node_count;
+    uint32_t at = 0;
+    uint32_t first = 0;
 
-    while (i < binder->topology->node_count && (int32_t)binder->topology->nodes[i].id != id) {
-        i++;
+    while (at < count && (int32_t)binder->topology->nodes[at].id != id) {
+        at++;
     }
-    return i;
+    while (at < count &&
+           !ds_accel__set_is_equal(&binder->node_cpus[first], &binder->node_cpus[at])) {
+        first++;
+    }
+    return at < count ? first : count;
 }
 
 static int32_t device_node(const struct binder *binder, uint32_t rank)
@@ -210,26 +306,21 @@ static uint32_t count_reserved(const struct ds_accel__bind_request *request, uin
     return request->reserve_percent > 0 ? (uint32_t)((part + 99) / 100) : request->reserve_cores;
 }
 
-/* Add a core: its first CPU, or all allowed CPUs of it. */
+/* Add a core: its first usable CPU, or all of them. */
 static int32_t add_core(const struct binder *binder, struct ds_accel__set *set, uint32_t id,
                         bool is_whole)
 {
-    const struct ds_accel__cpu *first = ds_accel__cpus_find(binder->cpus, id);
+    uint32_t core = ds_accel__cpus_find(binder->cpus, id)->core;
     int32_t status = ds_accel__set_add(set, id);
 
-    for (uint32_t i = 0; is_whole && status >= 0 && i < binder->cpus->count; i++) {
-        const struct ds_accel__cpu *cpu = &binder->cpus->items[i];
+    for (uint32_t i = 0; is_whole && status >= 0 && i < binder->usable.count; i++) {
+        uint32_t other = binder->usable.items[i];
 
-        if (cpu->core == first->core && ds_accel__set_has(&binder->cpus->allowed, cpu->id)) {
-            status = ds_accel__set_add(set, cpu->id);
+        if (ds_accel__cpus_find(binder->cpus, other)->core == core) {
+            status = ds_accel__set_add(set, other);
         }
     }
     return status;
-}
-
-static bool uses_smt(const struct binder *binder)
-{
-    return binder->request->uses_smt || binder->request->mode == DS_ACCEL__BIND_EXCLUSIVE;
 }
 
 /* Give the rank count cores, the last of which it reserves. */
@@ -250,7 +341,7 @@ static int32_t give_cores(const struct binder *binder, uint32_t rank, const uint
                      ? add_core(binder, &placement->cpus, cores[i], uses_smt(binder))
                      : add_core(binder, &placement->reserved, cores[i], true);
     }
-    placement->thread_count = placement->cpus.count;
+    placement->thread_count = binder->request->uses_smt ? placement->cpus.count : count - reserved;
     return status;
 }
 
@@ -300,65 +391,60 @@ static int32_t share_by_node(struct binder *binder, struct share *shares, bool *
     return status;
 }
 
-/* Let all ranks share every allowed core, because there are fewer cores than ranks. */
+/* Let all ranks share every usable core, because there are fewer cores than ranks. */
 static int32_t share_all(struct binder *binder)
 {
-    struct ds_accel__set *cores = &binder->cores;
+    const struct ds_accel__bind_request *request = binder->request;
+    const struct ds_accel__set *cores = &binder->cores;
     int32_t status = DS_ACCEL_OK;
 
+    if (request->reserve_cores > 0 || request->reserve_percent > 0) {
+        return ds_accel__error(
+            DS_ACCEL_ERR_INVALID, "--reserve-cores: %u ranks share %u %s, and none can be reserved",
+            request->rank_count, cores->count, cores->count == 1 ? "core" : "cores");
+    }
     ds_accel__text_add(binder->notes, "%u ranks share %u %s: this process may use only CPUs ",
-                       binder->request->rank_count, cores->count,
-                       cores->count == 1 ? "core" : "cores");
+                       request->rank_count, cores->count, cores->count == 1 ? "core" : "cores");
     ds_accel__set_write(&binder->cpus->allowed, binder->notes);
     ds_accel__text_add(binder->notes, "\n");
-    for (uint32_t rank = 0; rank < binder->request->rank_count && status >= 0; rank++) {
-        status = ds_accel__set_add_all(&binder->placements[rank].cpus, cores);
+    for (uint32_t rank = 0; rank < request->rank_count; rank++) {
+        for (uint32_t i = 0; i < cores->count && status >= 0; i++) {
+            status = add_core(binder, &binder->placements[rank].cpus, cores->items[i],
+                              request->uses_smt);
+        }
         binder->placements[rank].thread_count = 1;
     }
     return status;
 }
 
-/* The number of cores of the machine, or of the list as it was given. */
-static int32_t count_all_cores(const struct binder *binder, uint32_t *count_out)
+static int32_t too_few(const struct binder *binder, uint32_t core_count)
 {
-    struct ds_accel__set all = {0};
-    int32_t status = DS_ACCEL_OK;
-
-    if (binder->request->core_list != NULL) {
-        status = ds_accel__ranges_parse(binder->request->core_list, &all);
-    } else {
-        for (uint32_t i = 0; status >= 0 && i < binder->cpus->count; i++) {
-            status = ds_accel__set_add(&all, binder->cpus->items[i].core);
-        }
-    }
-    *count_out = all.count;
-    ds_accel__set_clear(&all);
-    return status;
+    return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                           "at least one core needs to be assigned to each rank: %u ranks, %u %s",
+                           binder->request->rank_count, core_count,
+                           core_count == 1 ? "core" : "cores");
 }
 
 static int32_t share_cores(struct binder *binder)
 {
     uint32_t rank_count = binder->request->rank_count;
     uint32_t count = binder->cores.count / rank_count;
-    struct share *shares = calloc(binder->topology->node_count, sizeof(*shares));
+    struct share *shares;
     bool is_done = false;
-    uint32_t all = 0;
-    int32_t status = shares != NULL ? count_all_cores(binder, &all) : ds_accel__no_memory();
+    int32_t status;
 
-    if (status >= 0 &&
-        (all < rank_count || (count == 0 && binder->request->mode == DS_ACCEL__BIND_EXCLUSIVE))) {
-        status = ds_accel__error(DS_ACCEL_ERR_INVALID,
-                                 "at least one core needs to be assigned to each rank: %u ranks, "
-                                 "%u %s",
-                                 rank_count, all < rank_count ? all : binder->cores.count,
-                                 all == 1 ? "core" : "cores");
-    } else if (status >= 0 && count == 0) {
-        status = share_all(binder);
-    } else if (status >= 0) {
-        status = share_by_node(binder, shares, &is_done);
-        for (uint32_t rank = 0; !is_done && status >= 0 && rank < rank_count; rank++) {
-            status = give_cores(binder, rank, binder->cores.items + rank * count, count);
-        }
+    if (binder->all_count < rank_count) {
+        return too_few(binder, binder->all_count);
+    }
+    if (count == 0) {
+        return binder->request->mode == DS_ACCEL__BIND_EXCLUSIVE
+                   ? too_few(binder, binder->cores.count)
+                   : share_all(binder);
+    }
+    shares = calloc(binder->topology->node_count, sizeof(*shares));
+    status = shares != NULL ? share_by_node(binder, shares, &is_done) : ds_accel__no_memory();
+    for (uint32_t rank = 0; !is_done && status >= 0 && rank < rank_count; rank++) {
+        status = give_cores(binder, rank, binder->cores.items + rank * count, count);
     }
     for (uint32_t i = 0; shares != NULL && i < binder->topology->node_count; i++) {
         ds_accel__set_clear(&shares[i].cores);
@@ -428,27 +514,36 @@ static int32_t make_groups(const struct binder *binder, struct group *groups, ui
     return status;
 }
 
-/* Choose a group for a rank: of the groups near its device the one with the fewest ranks; without a
- * known device, spread the ranks over all groups. */
-static uint32_t choose_group(const struct binder *binder, const struct group *groups,
-                             uint32_t count, uint32_t rank)
+/* The group with the fewest ranks, of those near a node; node_count: of all groups. UINT32_MAX: no
+ * group is near the node. */
+static uint32_t find_emptiest(const struct binder *binder, const struct group *groups,
+                              uint32_t count, uint32_t node)
 {
-    uint32_t node = find_node(binder, device_node(binder, rank));
     uint32_t best = UINT32_MAX;
 
-    for (uint32_t i = 0; node < binder->topology->node_count && i < count; i++) {
-        if (groups[i].node == node &&
+    for (uint32_t i = 0; i < count; i++) {
+        if ((node == binder->topology->node_count || groups[i].node == node) &&
             (best == UINT32_MAX || groups[i].rank_count < groups[best].rank_count)) {
             best = i;
         }
     }
-    if (best != UINT32_MAX) {
-        return best;
+    return best;
+}
+
+/* Choose a group for a rank: the emptiest near its device. If there is none, neighbouring ranks get
+ * the same or neighbouring groups, and cores are used one after the other. */
+static uint32_t choose_group(const struct binder *binder, const struct group *groups,
+                             uint32_t count, uint32_t rank)
+{
+    uint32_t node = find_node(binder, device_node(binder, rank));
+    uint32_t near = node < binder->topology->node_count ? find_emptiest(binder, groups, count, node)
+                                                        : UINT32_MAX;
+
+    if (near != UINT32_MAX) {
+        return near;
     }
-    return count >= binder->request->rank_count
-               ? (binder->request->mode == DS_ACCEL__BIND_CORE
-                      ? rank
-                      : (uint32_t)((uint64_t)rank * count / binder->request->rank_count))
+    return binder->request->mode == DS_ACCEL__BIND_CORE
+               ? find_emptiest(binder, groups, count, binder->topology->node_count)
                : (uint32_t)((uint64_t)rank * count / binder->request->rank_count);
 }
 
@@ -456,7 +551,7 @@ static uint32_t choose_group(const struct binder *binder, const struct group *gr
 static int32_t give_group(const struct binder *binder, struct group *group, uint32_t rank)
 {
     struct ds_accel__placement *placement = &binder->placements[rank];
-    bool is_core = binder->request->mode == DS_ACCEL__BIND_CORE;
+    bool is_whole = binder->request->mode != DS_ACCEL__BIND_CORE || binder->request->uses_smt;
     uint32_t share = group->cores.count / group->rank_count;
     uint32_t reserved = count_reserved(binder->request, share);
     uint32_t kept = group->cores.count - reserved * group->rank_count;
@@ -469,8 +564,7 @@ static int32_t give_group(const struct binder *binder, struct group *group, uint
                                rank, share, share == 1 ? "core" : "cores", reserved);
     }
     for (uint32_t i = 0; i < kept && status >= 0; i++) {
-        status = add_core(binder, &placement->cpus, group->cores.items[i],
-                          !is_core || binder->request->uses_smt);
+        status = add_core(binder, &placement->cpus, group->cores.items[i], is_whole);
     }
     for (uint32_t i = 0; i < reserved && status >= 0; i++) {
         uint32_t at = kept + group->next * reserved + i;
@@ -478,9 +572,31 @@ static int32_t give_group(const struct binder *binder, struct group *group, uint
         status = add_core(binder, &placement->reserved, group->cores.items[at], true);
     }
     group->next++;
-    placement->thread_count = is_core ? placement->cpus.count
-                                      : (share > reserved ? share - reserved : 1);
+    placement->thread_count = binder->request->uses_smt ? placement->cpus.count / group->rank_count
+                                                        : share - reserved;
+    if (placement->thread_count == 0) {
+        placement->thread_count = 1; /* more ranks than cores */
+    }
     return status;
+}
+
+/* Note what differs from the request. */
+static void note_groups(const struct binder *binder, uint32_t count)
+{
+    uint32_t rank_count = binder->request->rank_count;
+    bool has_l3 = false;
+
+    for (uint32_t i = 0; i < binder->cpus->count; i++) {
+        has_l3 |= binder->cpus->items[i].l3 != binder->cpus->items[i].core;
+    }
+    if (binder->request->mode == DS_ACCEL__BIND_L3 && !has_l3) {
+        ds_accel__text_add(binder->notes, "this machine shows no level-3 cache that cores share: "
+                                          "--bind-to l3 binds ranks to cores\n");
+    }
+    if (binder->request->mode == DS_ACCEL__BIND_CORE && count < rank_count) {
+        ds_accel__text_add(binder->notes, "%u ranks share %u %s\n", rank_count, count,
+                           count == 1 ? "core" : "cores");
+    }
 }
 
 static int32_t place_in_groups(struct binder *binder)
@@ -496,9 +612,8 @@ static int32_t place_in_groups(struct binder *binder)
         chosen[rank] = choose_group(binder, groups, count, rank);
         groups[chosen[rank]].rank_count++;
     }
-    if (status >= 0 && binder->request->mode == DS_ACCEL__BIND_CORE && count < rank_count) {
-        ds_accel__text_add(binder->notes, "%u ranks share %u %s\n", rank_count, count,
-                           count == 1 ? "core" : "cores");
+    if (status >= 0) {
+        note_groups(binder, count);
     }
     for (uint32_t rank = 0; rank < rank_count && status >= 0; rank++) {
         status = give_group(binder, &groups[chosen[rank]], rank);
@@ -640,12 +755,10 @@ static int32_t place(struct binder *binder)
     int32_t status = collect_nodes(binder);
 
     if (status >= 0) {
-        status = binder->request->core_list != NULL ? take_list(binder) : collect_cores(binder);
+        status = binder->request->core_list != NULL ? take_list(binder) : take_machine(binder);
     }
-    if (status >= 0 && binder->cores.count == 0) {
-        status = ds_accel__error(DS_ACCEL_ERR_INVALID,
-                                 "--bind_core_list %.200s has no CPU that this process may use",
-                                 binder->request->core_list);
+    if (status >= 0) {
+        status = collect_cores(binder);
     }
     if (status >= 0) {
         status = mode == DS_ACCEL__BIND_SHARE || mode == DS_ACCEL__BIND_EXCLUSIVE
@@ -681,6 +794,7 @@ int32_t ds_accel__bind(const struct ds_accel__cpus *cpus, const struct ds_accel_
         ds_accel__set_clear(&binder.node_cpus[i]);
     }
     free(binder.node_cpus);
+    ds_accel__set_clear(&binder.usable);
     ds_accel__set_clear(&binder.cores);
     return status;
 }

@@ -241,7 +241,10 @@ static int32_t add_line(struct parsing *parsing, const struct line *line)
                     DS_ACCEL__RANK_LIMIT);
         return DS_ACCEL_OK;
     }
-    parsing->total_slots += slots;
+    if (position == DS_ACCEL__HOST_LIMIT) {
+        add_problem(&parsing->problems, line, "more than %u hosts", DS_ACCEL__HOST_LIMIT);
+        return DS_ACCEL_OK;
+    }
     known = ds_accel__host_index_find(parsing->index, line->text, length);
     if (known != SIZE_MAX) {
         add_problem(&parsing->problems, line, "host %s is in line %u already",
@@ -250,6 +253,7 @@ static int32_t add_line(struct parsing *parsing, const struct line *line)
     }
     status = ds_accel__hosts_add(parsing->hosts, line->text, length, (uint32_t)slots);
     if (status >= 0) {
+        parsing->total_slots += slots;
         parsing->lines[position] = line->number;
         ds_accel__host_index_add(parsing->index, position);
     }
@@ -325,11 +329,14 @@ int32_t ds_accel__hostfile_parse(const char *path, const char *text, size_t size
 {
     size_t line_count = count_lines(text, size_bytes);
     struct ds_accel__host_index index = {0};
-    struct parsing parsing = {.hosts = hosts, .index = &index, .problems.path = path};
+    char shown[512]; /* the path in messages */
+    struct parsing parsing = {.hosts = hosts, .index = &index, .problems.path = shown};
     char *copy = malloc(size_bytes + 1);
     int32_t status;
 
     assert(hosts->count == 0);
+    ds_accel__copy(shown, sizeof(shown), path);
+    ds_accel__sanitize(shown, sizeof(shown));
     parsing.lines = calloc(line_count, sizeof(*parsing.lines));
     status = copy == NULL || parsing.lines == NULL
                  ? ds_accel__no_memory()

@@ -178,7 +178,7 @@ static int32_t find_long(const char *name, size_t length, const struct option **
     if (count == 0) {
         count = find_prefix(name, length, THEIRS, OPTION_COUNT, found, &names);
     }
-    if (count == 0) {
+    if (count == 0 || length == 0) {
         status = unknown_option(name, length);
     } else if (count > 1) {
         status = ds_accel__error(DS_ACCEL_ERR_INVALID, "--%.*s is ambiguous: %s",
@@ -338,17 +338,21 @@ static bool set_flag(struct ds_accel__launch_options *options, const struct opti
     return option->kind == FLAG || option->kind == COUNT;
 }
 
+/* Is the text -N, -N.N or -.N? */
+static bool is_negative(const char *text)
+{
+    size_t whole = text[0] == '-' ? strspn(text + 1, "0123456789") : 0;
+    const char *at = text + 1 + whole;
+    size_t part = text[0] == '-' && *at == '.' ? strspn(at + 1, "0123456789") : 0;
+
+    return part > 0 ? at[1 + part] == '\0' : whole > 0 && *at == '\0';
+}
+
 /* Is the argument a value, as argparse decides it? */
 static bool is_value(const struct option *option, const char *argument)
 {
-    char *end;
-
-    if (argument[0] != '-' || argument[1] == '\0' || option->kind == ANY_TEXT ||
-        strchr(argument, ' ') != NULL) {
-        return true;
-    }
-    strtod(argument, &end);
-    return *end == '\0';
+    return argument[0] != '-' || argument[1] == '\0' || option->kind == ANY_TEXT ||
+           strchr(argument, ' ') != NULL || is_negative(argument);
 }
 
 static int32_t take_value(struct parser *parser, const struct option *option)
@@ -437,18 +441,22 @@ static int32_t finish(struct ds_accel__launch_options *options)
             "--autotuning: ds-accel run starts one configuration; to compare several, run "
             "DeepSpeed's own autotuner (deepspeed --autotuning), or start ds-accel run for each");
     }
-    if (options->bind_core_list != NULL || options->bind_cores_to_rank) {
-        if (options->bind != DS_ACCEL__BIND_NONE && options->bind_core_list == NULL) {
-            return ds_accel__error(DS_ACCEL_ERR_INVALID,
-                                   "--bind_cores_to_rank and --bind-to exclude each other");
-        }
+    if (options->bind_cores_to_rank && options->bind != DS_ACCEL__BIND_NONE) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "--bind_cores_to_rank and --bind-to exclude each other");
     }
-    if (options->bind == DS_ACCEL__BIND_NONE && options->bind_cores_to_rank) {
+    if (options->bind == DS_ACCEL__BIND_NONE &&
+        (options->bind_cores_to_rank || options->bind_core_list != NULL)) {
         options->bind = DS_ACCEL__BIND_SHARE;
     }
     if (options->pty && options->log_directory != NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID,
                                "--pty and --enable_each_rank_log exclude each other");
+    }
+    if (options->bind == DS_ACCEL__BIND_NONE &&
+        (options->uses_smt || options->reserve_cores > 0 || options->reserve_percent > 0)) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s needs --bind_cores_to_rank or --bind-to",
+                               options->uses_smt ? "--smt" : "--reserve-cores");
     }
     if (options->stall_kill && options->stall_timeout_ns == 0) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "--stall-kill needs --stall-timeout");

@@ -16,6 +16,7 @@
  */
 #include "launch/plan.h"
 #include "base/text.h"
+#include "launch/exports.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -32,11 +33,27 @@ struct planner {
     struct ds_accel__text *notes;
     struct ds_accel__plan *plan;
     bool has_hostfile;
+    bool has_others; /* the job has ranks that are started as those of other hosts */
 };
 
 static int32_t invalid(const char *message)
 {
     return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s", message);
+}
+
+static bool is_given(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+static bool is_blank(char character)
+{
+    return character == ' ' || (character >= '\t' && character <= '\r');
+}
+
+static bool is_cpu(const struct planner *planner)
+{
+    return strcmp(planner->facts->accelerator, "cpu") == 0;
 }
 
 /* A variable of the job's environment; NULL: unset. */
@@ -54,16 +71,19 @@ static const char *variable(const struct planner *planner, const char *name)
 
 /* ---- options that exclude each other -------------------------------------------------------- */
 
+static bool has_filter(const struct ds_accel__launch_options *options)
+{
+    return is_given(options->include) || is_given(options->exclude);
+}
+
 static int32_t check_options(const struct planner *planner)
 {
     const struct ds_accel__launch_options *options = planner->options;
-    bool has_filter = (options->include != NULL && options->include[0] != '\0') ||
-                      (options->exclude != NULL && options->exclude[0] != '\0');
 
-    if ((options->num_nodes >= 0 || options->num_devices >= 0) && has_filter) {
+    if ((options->num_nodes >= 0 || options->num_devices >= 0) && has_filter(options)) {
         return invalid("--num_nodes and --num_gpus exclude --include and --exclude");
     }
-    if (options->elastic_training && options->master_addr == NULL) {
+    if (options->elastic_training && !is_given(options->master_addr)) {
         return invalid("--elastic_training needs --master_addr");
     }
     if (options->elastic_training && options->no_local_rank) {
@@ -144,6 +164,18 @@ static int32_t find_slot(void *user_data, const struct ds_accel__job_host *host,
                            found == 0 ? "no" : "more than one", token);
 }
 
+uint16_t ds_accel__plan_port(const struct ds_accel__plan *plan)
+{
+    return plan->port_low == plan->port_high ? plan->port_low : 0;
+}
+
+bool ds_accel__launch_uses_visible(const struct ds_accel__launch_options *options,
+                                   bool has_hostfile)
+{
+    return !has_hostfile && !has_filter(options) && options->num_nodes <= 1 &&
+           options->num_devices <= 0;
+}
+
 /* Make this machine's slots from the value of the variable that chooses devices. */
 static int32_t take_visible(const struct planner *planner, struct ds_accel__job_host *host)
 {
@@ -157,6 +189,12 @@ static int32_t take_visible(const struct planner *planner, struct ds_accel__job_
          i++) {
         struct ds_accel__slot slot;
 
+        for (; length > 0 && is_blank(item[0]); length--) {
+            item++;
+        }
+        for (; length > 0 && is_blank(item[length - 1]);) {
+            length--;
+        }
         if (!ds_accel__slot_parse(item, length, &slot)) {
             return ds_accel__error(DS_ACCEL_ERR_INVALID,
                                    "%s=%.200s: \"%.*s\" is not an index, a UUID or a PCI address",
@@ -174,6 +212,7 @@ static int32_t make_local(struct planner *planner)
 {
     const struct ds_accel__launch_facts *facts = planner->facts;
     struct ds_accel__hosts *hosts = &planner->plan->hosts;
+    bool is_set = facts->visible_value != NULL && facts->visible_value[0] != '\0';
     int32_t status;
 
     if (planner->options->num_nodes > 1) {
@@ -185,8 +224,12 @@ static int32_t make_local(struct planner *planner)
         return ds_accel__error(DS_ACCEL_ERR_NO_DEVICE, "%s has no device", facts->accelerator);
     }
     status = ds_accel__hosts_add(hosts, LOCAL_NAME, strlen(LOCAL_NAME), facts->device_count);
-    if (status >= 0 && facts->visible_value != NULL) {
+    if (status >= 0 && is_set && ds_accel__launch_uses_visible(planner->options, false)) {
         status = take_visible(planner, &hosts->items[0]);
+    } else if (status >= 0 && is_set) {
+        ds_accel__text_add(planner->notes,
+                           "%s=%.200s is ignored, because options choose the devices\n",
+                           facts->visible_names[0], facts->visible_value);
     }
     return status;
 }
@@ -196,9 +239,9 @@ static int32_t apply_numbers(struct planner *planner)
 {
     const struct ds_accel__launch_options *options = planner->options;
     struct ds_accel__hosts *hosts = &planner->plan->hosts;
-    bool is_cpu = strcmp(planner->facts->accelerator, "cpu") == 0; /* CPUs can be shared */
     int32_t status = DS_ACCEL_OK;
 
+    ds_accel__hosts_compact(hosts); /* lines "HOST slots=0" */
     if (options->num_nodes > (int64_t)hosts->count) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "--num_nodes %lld: there are only %zu hosts",
                                (long long)options->num_nodes, hosts->count);
@@ -212,7 +255,9 @@ static int32_t apply_numbers(struct planner *planner)
     for (size_t i = 0; options->num_devices > 0 && status >= 0 && i < hosts->count; i++) {
         struct ds_accel__job_host *host = &hosts->items[i];
 
-        if (options->num_devices > (int64_t)(is_cpu ? DS_ACCEL__SLOT_LIMIT : host->slot_count)) {
+        /* CPUs can be shared. */
+        if (options->num_devices >
+            (int64_t)(is_cpu(planner) ? DS_ACCEL__SLOT_LIMIT : host->slot_count)) {
             return ds_accel__error(DS_ACCEL_ERR_INVALID, "--num_gpus %lld: host %s has %u %s",
                                    (long long)options->num_devices, host->name, host->slot_count,
                                    host->slot_count == 1 ? "slot" : "slots");
@@ -230,7 +275,6 @@ static int32_t choose_hosts(struct planner *planner, struct ds_accel__hosts *hos
     if (hosts != NULL) {
         planner->plan->hosts = *hosts;
         *hosts = (struct ds_accel__hosts){0};
-        ds_accel__hosts_compact(&planner->plan->hosts); /* "slots=0" */
     } else {
         status = make_local(planner);
     }
@@ -249,7 +293,62 @@ static int32_t choose_hosts(struct planner *planner, struct ds_accel__hosts *hos
 
 /* ---- this machine --------------------------------------------------------------------------- */
 
-/* Find this machine among the hosts, and decide whether the plan can be started here. */
+static int32_t refuse(struct planner *planner, char *refusal)
+{
+    planner->plan->refusal = refusal;
+    return refusal != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+/* The programs that start ranks on other hosts. */
+static bool is_launcher(const char *name)
+{
+    static const char *const names[] = {"pdsh", "openmpi", "mvapich", "slurm", "mpich", "impi"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        if (strcasecmp(name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Decide whether the plan can be started here. other: a host that is not this machine; twice: a
+ * second name of this machine; NULL: there is none. */
+static int32_t check_start(struct planner *planner, const char *other, const char *twice)
+{
+    const struct ds_accel__launch_options *options = planner->options;
+    bool is_forced = options->force_multi && !options->no_ssh;
+
+    planner->has_others = other != NULL || is_forced;
+    if (planner->has_others && !is_launcher(options->launcher)) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "--launcher \"%.40s\": expected one of pdsh, openmpi, mvapich, "
+                               "slurm, mpich, impi",
+                               options->launcher);
+    }
+    if (other != NULL) {
+        return refuse(planner, ds_accel__format(
+                                   "this job has ranks on host %s, and this release starts ranks "
+                                   "on this machine only: start it on each host with --no_ssh and "
+                                   "--node_rank, or show the plan with --dry-run",
+                                   other));
+    }
+    if (twice != NULL) {
+        return refuse(
+            planner,
+            ds_accel__format("%s and %s are both this machine: name it once, or start each "
+                             "part of the job with --no_ssh and --node_rank",
+                             planner->plan->hosts.items[planner->plan->local_host].name, twice));
+    }
+    if (is_forced || options->elastic_training) {
+        return refuse(planner,
+                      ds_accel__format("%s: this release starts ranks on this machine only",
+                                       is_forced ? "--force_multi" : "--elastic_training"));
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Find this machine among the hosts. */
 static int32_t find_here(struct planner *planner)
 {
     const struct ds_accel__launch_options *options = planner->options;
@@ -257,9 +356,9 @@ static int32_t find_here(struct planner *planner)
     struct ds_accel__plan *plan = planner->plan;
     const struct ds_accel__hosts *hosts = &plan->hosts;
     const char *other = NULL;
+    const char *twice = NULL;
 
-    plan->local_host = planner->has_hostfile ? UINT32_MAX : 0;
-    if (planner->has_hostfile && options->no_ssh) {
+    if (options->no_ssh && planner->has_hostfile) {
         if (options->node_rank < 0 || options->node_rank >= (int64_t)hosts->count) {
             return ds_accel__error(DS_ACCEL_ERR_INVALID,
                                    "--no_ssh needs --node_rank from 0 to %zu: the position of this "
@@ -267,27 +366,18 @@ static int32_t find_here(struct planner *planner)
                                    hosts->count - 1);
         }
         plan->local_host = (uint32_t)options->node_rank;
-        return DS_ACCEL_OK;
+        return check_start(planner, NULL, NULL);
     }
-    for (size_t i = hosts->count; planner->has_hostfile && i-- > 0;) {
-        if (facts->is_local(facts->user_data, hosts->items[i].name)) {
-            plan->local_host = (uint32_t)i;
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (planner->has_hostfile && !facts->is_local(facts->user_data, hosts->items[i].name)) {
+            other = other != NULL ? other : hosts->items[i].name;
+        } else if (plan->local_host != UINT32_MAX) {
+            twice = hosts->items[i].name;
         } else {
-            other = hosts->items[i].name;
+            plan->local_host = (uint32_t)i;
         }
     }
-    if (other == NULL && !options->force_multi && !options->elastic_training) {
-        return DS_ACCEL_OK;
-    }
-    plan->refusal =
-        other != NULL
-            ? ds_accel__format("this job has ranks on host %s, and this release starts ranks on "
-                               "this machine only: start it on each host with --no_ssh and "
-                               "--node_rank, or show the plan with --dry-run",
-                               other)
-            : ds_accel__format("%s: this release starts ranks on this machine only",
-                               options->force_multi ? "--force_multi" : "--elastic_training");
-    return plan->refusal != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    return check_start(planner, other, twice);
 }
 
 static int32_t choose_master(struct planner *planner)
@@ -296,14 +386,14 @@ static int32_t choose_master(struct planner *planner)
     const char *address = given;
 
     if (!planner->has_hostfile) {
-        if (given != NULL && given[0] != '\0' && strcmp(given, LOCAL_ADDRESS) != 0) {
+        if (is_given(given) && strcmp(given, LOCAL_ADDRESS) != 0) {
             ds_accel__text_add(planner->notes,
                                "--master_addr %s is ignored: without a hostfile, the master is "
                                "this machine\n",
                                given);
         }
         address = LOCAL_ADDRESS;
-    } else if (given == NULL || given[0] == '\0') {
+    } else if (!is_given(given)) {
         address = planner->plan->hosts.items[0].name;
     }
     planner->plan->master_addr = strdup(address);
@@ -357,6 +447,15 @@ static void find_nodes(const struct planner *planner, int32_t *nodes)
     }
 }
 
+/* The devices of the cpu plugin are NUMA nodes. An equal share of the cores does not depend on
+ * them: a single rank gets all cores, as in DeepSpeed. */
+static bool uses_nodes(const struct planner *planner)
+{
+    enum ds_accel__bind mode = planner->options->bind;
+
+    return !is_cpu(planner) || (mode != DS_ACCEL__BIND_SHARE && mode != DS_ACCEL__BIND_EXCLUSIVE);
+}
+
 static int32_t place_ranks(struct planner *planner)
 {
     const struct ds_accel__launch_options *options = planner->options;
@@ -382,7 +481,7 @@ static int32_t place_ranks(struct planner *planner)
         return ds_accel__no_memory();
     }
     find_nodes(planner, nodes);
-    request.device_nodes = nodes;
+    request.device_nodes = uses_nodes(planner) ? nodes : NULL;
     status = ds_accel__bind(planner->facts->cpus, planner->facts->topology, &request,
                             plan->placements, planner->notes);
     for (uint32_t i = 0; status >= 0 && i < plan->local_count; i++) {
@@ -479,15 +578,21 @@ static int32_t copy_settings(struct planner *planner)
     for (uint32_t i = 0; i < facts->setting_count; i++) {
         const struct ds_accel__job_variable *setting = &facts->settings[i];
 
-        failed |= json_object_set_new(plan->settings, setting->name,
-                                      setting->value != NULL ? json_string(setting->value)
-                                                             : json_null()) != 0;
+        /* A value may be other than UTF-8. */
+        failed |= json_object_set_new_nocheck(plan->settings, setting->name,
+                                              setting->value != NULL
+                                                  ? json_string_nocheck(setting->value)
+                                                  : json_null()) != 0;
     }
     for (uint32_t i = 0; i < facts->visible_count; i++) {
         failed |=
             json_array_append_new(plan->visible_names, json_string(facts->visible_names[i])) != 0;
     }
-    return failed || plan->exports == NULL ? ds_accel__no_memory() : DS_ACCEL_OK;
+    failed |= plan->settings == NULL || plan->visible_names == NULL || plan->exports == NULL;
+    if (failed) {
+        return ds_accel__no_memory();
+    }
+    return planner->has_others ? ds_accel__exports_make(facts, plan->exports) : DS_ACCEL_OK;
 }
 
 /* The value of the variables that choose a host's devices: all of them, for each rank. */
@@ -519,7 +624,7 @@ static bool visit_ranks(const struct ds_accel__plan *plan, const struct ds_accel
     uint32_t local_size = plan->hosts.items[rank->host].slot_count;
 
     return visit(user_data, "MASTER_ADDR", plan->master_addr) &&
-           visit_number(visit, user_data, "MASTER_PORT", port) &&
+           (port == 0 || visit_number(visit, user_data, "MASTER_PORT", port)) &&
            visit_number(visit, user_data, "WORLD_SIZE", plan->world_size) &&
            visit_number(visit, user_data, "RANK", rank->rank) &&
            visit_number(visit, user_data, "LOCAL_RANK", rank->local_rank) &&

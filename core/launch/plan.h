@@ -23,6 +23,16 @@ struct ds_accel__job_variable {
     const char *value; /* NULL: the variable is removed */
 };
 
+#define DS_ACCEL__ENV_FILE_LIMIT 2u
+
+/* A file with variables for other hosts (exports.c). */
+struct ds_accel__env_file {
+    char *path;
+    char *text;
+    size_t size_bytes;
+    const char *cause; /* why it could not be read; NULL: it was read */
+};
+
 /* What is known of a device of this machine. */
 struct ds_accel__device_fact {
     char uuid[64];        /* "": unknown */
@@ -35,11 +45,14 @@ struct ds_accel__launch_facts {
     const char *accelerator;
     const char *const *visible_names; /* variables that choose devices; the first is DeepSpeed's */
     uint32_t visible_count;
-    const char *visible_value; /* value of the first of them that chooses the ranks' devices, in the
-                                  order of devices; NULL: all devices */
+    const char *visible_value;          /* of the first of them in the environment; NULL: unset */
     const char *const *export_prefixes; /* variables that other hosts get */
     uint32_t export_count;
-    const struct ds_accel__device_fact *devices; /* [device_count] */
+    const struct ds_accel__env_file *env_files; /* [env_file_count]: the later wins */
+    uint32_t env_file_count;
+    /* [device_count]: the devices in visible_value's order if ds_accel__launch_uses_visible() is
+     * true, otherwise all devices of this machine */
+    const struct ds_accel__device_fact *devices;
     uint32_t device_count;
     const struct ds_accel__job_variable
         *settings; /* work-arounds and the decision, for every rank */
@@ -83,6 +96,12 @@ struct ds_accel__plan {
     char *refusal;          /* why the plan cannot be started here; NULL: it can */
 };
 
+/*
+ * True if the variable that chooses devices, where it is not empty, also chooses the slots of this
+ * machine: there is no hostfile, and no option chooses hosts or slots.
+ */
+bool ds_accel__launch_uses_visible(const struct ds_accel__launch_options *options,
+                                   bool has_hostfile);
 /* Make a plan. Adds to notes a line for what the user should know. hosts are those of the hostfile;
  * NULL: there is none, and this machine is the only host. ERR_INVALID; ERR_NO_DEVICE;
  * ERR_NO_MEMORY. */
@@ -92,9 +111,13 @@ int32_t ds_accel__plan_make(const struct ds_accel__launch_options *options,
                             struct ds_accel__plan *plan);
 void ds_accel__plan_clear(struct ds_accel__plan *plan);
 
+/* The master's port; 0: it is chosen when the job starts. */
+uint16_t ds_accel__plan_port(const struct ds_accel__plan *plan);
+
 /* Called for each variable that a rank gets in addition to the job's environment. False stops. */
 typedef bool (*ds_accel__variable_visit_t)(void *user_data, const char *name, const char *value);
-/* ERR_NO_MEMORY if memory is exhausted or visit returned false. port: the master's. */
+/* ERR_NO_MEMORY if memory is exhausted or visit returned false. port: the master's; 0: it is not
+ * chosen yet, and MASTER_PORT is left out. */
 int32_t ds_accel__plan_variables(const struct ds_accel__plan *plan,
                                  const struct ds_accel__rank *rank, uint16_t port,
                                  ds_accel__variable_visit_t visit, void *user_data);

@@ -7,17 +7,14 @@
 #include "launch/plan_json.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "launch/pieces.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE 65536u
-
 struct writer {
     const struct ds_accel__plan *plan;
-    struct ds_accel__text text; /* not yet written */
-    ds_accel_write_t write;
-    void *user_data;
+    struct ds_accel__pieces pieces;
     bool is_first; /* the next member of the current object is its first */
 };
 
@@ -48,23 +45,6 @@ static void add_string(struct ds_accel__text *out, const char *text)
     }
 }
 
-/* Write the text so far, if it is long enough or at the end. */
-static int32_t flush(struct writer *writer, bool is_end)
-{
-    if (writer->text.failed) {
-        return ds_accel__no_memory();
-    }
-    if (writer->text.size_bytes == 0 || (!is_end && writer->text.size_bytes < PIECE)) {
-        return DS_ACCEL_OK;
-    }
-    if (!writer->write(writer->user_data, writer->text.data, writer->text.size_bytes)) {
-        return ds_accel__error(DS_ACCEL_ERR_IO, "the plan could not be written");
-    }
-    writer->text.size_bytes = 0;
-    writer->text.data[0] = '\0';
-    return DS_ACCEL_OK;
-}
-
 static void add_set(struct ds_accel__text *out, const struct ds_accel__set *set)
 {
     if (set == NULL || set->count == 0) {
@@ -80,17 +60,17 @@ static bool add_variable(void *user_data, const char *name, const char *value)
 {
     struct writer *writer = user_data;
 
-    ds_accel__text_add(&writer->text, writer->is_first ? "" : ",");
-    add_string(&writer->text, name);
-    ds_accel__text_add(&writer->text, ":");
-    add_string(&writer->text, value);
+    ds_accel__text_add(&writer->pieces.text, writer->is_first ? "" : ",");
+    add_string(&writer->pieces.text, name);
+    ds_accel__text_add(&writer->pieces.text, ":");
+    add_string(&writer->pieces.text, value);
     writer->is_first = false;
     return true;
 }
 
 static void add_host(struct writer *writer, const struct ds_accel__job_host *host)
 {
-    struct ds_accel__text *out = &writer->text;
+    struct ds_accel__text *out = &writer->pieces.text;
 
     ds_accel__text_add(out, "{\"host\":");
     add_string(out, host->name);
@@ -109,7 +89,7 @@ static void add_host(struct writer *writer, const struct ds_accel__job_host *hos
 static void add_arguments(struct writer *writer, const struct ds_accel__rank *rank)
 {
     const struct ds_accel__plan *plan = writer->plan;
-    struct ds_accel__text *out = &writer->text;
+    struct ds_accel__text *out = &writer->pieces.text;
 
     for (uint32_t i = 0; i <= plan->argument_count; i++) {
         if (i == plan->local_rank_at) {
@@ -131,7 +111,7 @@ static int32_t add_rank(struct writer *writer, const struct ds_accel__rank *rank
     };
     const struct ds_accel__plan *plan = writer->plan;
     const struct ds_accel__placement *placement = rank->placement;
-    struct ds_accel__text *out = &writer->text;
+    struct ds_accel__text *out = &writer->pieces.text;
     int32_t status;
 
     ds_accel__text_add(out, "{\"rank\":%u,\"local_rank\":%u,\"host\":", rank->rank,
@@ -146,17 +126,17 @@ static int32_t add_rank(struct writer *writer, const struct ds_accel__rank *rank
     add_set(out, placement != NULL ? &placement->nodes : NULL);
     ds_accel__text_add(out, ",\"env\":{");
     writer->is_first = true;
-    status = ds_accel__plan_variables(plan, rank, plan->port_low, add_variable, writer);
+    status = ds_accel__plan_variables(plan, rank, ds_accel__plan_port(plan), add_variable, writer);
     ds_accel__text_add(out, "},\"argv\":[");
     add_arguments(writer, rank);
     ds_accel__text_add(out, "]}");
-    return status < 0 ? status : flush(writer, false);
+    return status < 0 ? status : ds_accel__pieces_flush(&writer->pieces, false);
 }
 
 static void add_head(struct writer *writer)
 {
     const struct ds_accel__plan *plan = writer->plan;
-    struct ds_accel__text *out = &writer->text;
+    struct ds_accel__text *out = &writer->pieces.text;
 
     ds_accel__text_add(out, "{\"schema_version\":1,\"accelerator\":");
     add_string(out, plan->accelerator);
@@ -164,8 +144,8 @@ static void add_head(struct writer *writer)
     add_string(out, plan->refusal != NULL ? plan->options->launcher : "local");
     ds_accel__text_add(out, ",\"master_addr\":");
     add_string(out, plan->master_addr);
-    if (plan->port_low == plan->port_high && plan->port_low > 0) {
-        ds_accel__text_add(out, ",\"master_port\":%u", plan->port_low);
+    if (ds_accel__plan_port(plan) > 0) {
+        ds_accel__text_add(out, ",\"master_port\":%u", ds_accel__plan_port(plan));
     } else { /* it is chosen when the job starts */
         ds_accel__text_add(out, ",\"master_port\":null");
     }
@@ -173,26 +153,40 @@ static void add_head(struct writer *writer)
     add_string(out, plan->refusal);
 }
 
+static void add_exports(struct writer *writer)
+{
+    const char *name;
+    json_t *value;
+
+    writer->is_first = true;
+    json_object_foreach(writer->plan->exports, name, value)
+    {
+        add_variable(writer, name, json_string_value(value));
+    }
+}
+
 int32_t ds_accel__plan_write_json(const struct ds_accel__plan *plan, ds_accel_write_t write,
                                   void *user_data)
 {
-    struct writer writer = {.plan = plan, .write = write, .user_data = user_data};
+    struct writer writer = {.plan = plan, .pieces = {.write = write, .user_data = user_data}};
     int32_t status = DS_ACCEL_OK;
 
     add_head(&writer);
-    ds_accel__text_add(&writer.text, ",\"hosts\":[");
+    ds_accel__text_add(&writer.pieces.text, ",\"hosts\":[");
     for (size_t i = 0; i < plan->hosts.count && status >= 0; i++) {
-        ds_accel__text_add(&writer.text, i > 0 ? "," : "");
+        ds_accel__text_add(&writer.pieces.text, i > 0 ? "," : "");
         add_host(&writer, &plan->hosts.items[i]);
-        status = flush(&writer, false);
+        status = ds_accel__pieces_flush(&writer.pieces, false);
     }
-    ds_accel__text_add(&writer.text, "],\"ranks\":[");
+    ds_accel__text_add(&writer.pieces.text, "],\"ranks\":[");
     for (uint32_t i = 0; i < plan->world_size && status >= 0; i++) {
-        ds_accel__text_add(&writer.text, i > 0 ? "," : "");
+        ds_accel__text_add(&writer.pieces.text, i > 0 ? "," : "");
         status = add_rank(&writer, &plan->ranks[i]);
     }
-    ds_accel__text_add(&writer.text, "],\"launch_argv\":[]}\n");
-    status = status < 0 ? status : flush(&writer, true);
-    ds_accel__text_clear(&writer.text);
+    ds_accel__text_add(&writer.pieces.text, "],\"exports\":{");
+    add_exports(&writer);
+    ds_accel__text_add(&writer.pieces.text, "},\"launch_argv\":[]}\n");
+    status = status < 0 ? status : ds_accel__pieces_flush(&writer.pieces, true);
+    ds_accel__pieces_clear(&writer.pieces);
     return status;
 }
