@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The tests of the launcher's plan, linked with the core's objects because the tested functions are
+# not exported. Included by the top Makefile.
+
+LAUNCH := $(BUILD)/tests/launch
+LAUNCH_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard tests/launch/*.c)))
+
+# The sanitizers replace malloc(), so the tests that make it fail are left out then.
+$(BUILD)/obj/tests/launch/%.o: tests/launch/%.c tests/launch/launch.mk Makefile $(SETTINGS) | $(STAGED)
+	@mkdir -p $(@D)
+	$(CC) $(INSIDE_CFLAGS) -fno-builtin $(if $(SAN),-DHAS_SANITIZER) -c -o $@ $<
+$(LAUNCH): $(LAUNCH_OBJECTS) $(CORE_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
+
+-include $(LAUNCH_OBJECTS:.o=.d)
+
+test-launch-built: build $(LAUNCH)
+test-launch: test-launch-built
+	@$(MEASURED_TEST) $(LAUNCH) tests/launch
