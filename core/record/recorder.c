@@ -4,8 +4,8 @@
  * Records a machine. The recorder probes every plugin (including plugins that are chosen only by
  * name, but excluding plugins whose devices sleep), starts each usable plugin once, makes the calls
  * that reports make, and stores every file of the machine that is read meanwhile. It also reads the
- * files that another configuration would need: all PCI devices, all device nodes, every network
- * card and NUMA node.
+ * files that another configuration or a launcher would need: all PCI devices, all device nodes,
+ * every network card, NUMA node and CPU.
  */
 #include "base/file.h"
 #include "base/fork.h"
@@ -17,6 +17,7 @@
 #include "host/context.h"
 #include "host/evaluate.h"
 #include "host/registry.h"
+#include "machine/cpus.h"
 #include "machine/machine.h"
 #include "machine/topology.h"
 #include "record/recording.h"
@@ -352,6 +353,18 @@ static int32_t read_nodes(const struct ds_accel__machine *machine, const char *d
     return status;
 }
 
+/* Read the CPUs, on which the launcher places ranks. */
+static int32_t read_cpus(const struct ds_accel__machine *machine)
+{
+    struct ds_accel__cpus cpus;
+    int32_t status = ds_accel__cpus_read(machine, &cpus);
+
+    if (status >= 0) {
+        ds_accel__cpus_clear(&cpus);
+    }
+    return status;
+}
+
 /* Run the reports that read files about limits, NUMA nodes and network cards, so that these files
  * are recorded. */
 static int32_t read_as_reports(ds_accel_t *context)
@@ -389,6 +402,7 @@ static int32_t read_machine(ds_accel_t *context)
     for (size_t i = 0; i < ARRAY_SIZE(directories) && status >= 0; i++) {
         status = read_nodes(machine, directories[i]);
     }
+    status = status < 0 ? status : read_cpus(machine);
     return status < 0 ? status : read_as_reports(context);
 }
 

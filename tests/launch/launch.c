@@ -65,6 +65,7 @@ int main(int argc, char **argv)
     test_exports();
     test_texts();
     test_large();
+    test_recordings();
     test_failing();
     json_decref(find_machine(NULL));
     printf("launch: %u passed, %u failed\n", passed, failed);

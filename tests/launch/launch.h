@@ -55,12 +55,13 @@ json_t *answer_job(const json_t *description);
 /* Compare an answer with all that a table expects. */
 void check_answer(const char *name, const json_t *answer, const json_t *expected);
 
-void test_vectors(void);  /* vectors.c */
-void test_machines(void); /* bindings.c */
-void test_options(void);  /* arguments.c */
-void test_exports(void);  /* exports.c */
-void test_texts(void);    /* texts.c */
-void test_large(void);    /* large.c */
-void test_failing(void);  /* failing.c */
+void test_vectors(void);    /* vectors.c */
+void test_machines(void);   /* bindings.c */
+void test_options(void);    /* arguments.c */
+void test_exports(void);    /* exports.c */
+void test_texts(void);      /* texts.c */
+void test_large(void);      /* large.c */
+void test_recordings(void); /* recordings.c */
+void test_failing(void);    /* failing.c */
 
 #endif
