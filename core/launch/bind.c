@@ -599,14 +599,12 @@ static void note_groups(const struct binder *binder, uint32_t count)
     }
 }
 
-static int32_t place_in_groups(struct binder *binder)
+/* chosen: an array for the group of each rank. */
+static int32_t fill_groups(struct binder *binder, struct group *groups, uint32_t *chosen)
 {
     uint32_t rank_count = binder->request->rank_count;
-    struct group *groups = calloc(binder->cores.count, sizeof(*groups));
-    uint32_t *chosen = calloc(rank_count, sizeof(*chosen));
     uint32_t count = 0;
-    int32_t status = groups != NULL && chosen != NULL ? make_groups(binder, groups, &count)
-                                                      : ds_accel__no_memory();
+    int32_t status = make_groups(binder, groups, &count);
 
     for (uint32_t rank = 0; rank < rank_count && status >= 0; rank++) {
         chosen[rank] = choose_group(binder, groups, count, rank);
@@ -618,9 +616,19 @@ static int32_t place_in_groups(struct binder *binder)
     for (uint32_t rank = 0; rank < rank_count && status >= 0; rank++) {
         status = give_group(binder, &groups[chosen[rank]], rank);
     }
-    for (uint32_t i = 0; groups != NULL && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         ds_accel__set_clear(&groups[i].cores);
     }
+    return status;
+}
+
+static int32_t place_in_groups(struct binder *binder)
+{
+    struct group *groups = calloc(binder->cores.count, sizeof(*groups));
+    uint32_t *chosen = calloc(binder->request->rank_count, sizeof(*chosen));
+    int32_t status = groups != NULL && chosen != NULL ? fill_groups(binder, groups, chosen)
+                                                      : ds_accel__no_memory();
+
     free(groups);
     free(chosen);
     return status;

@@ -35,23 +35,23 @@ static const char *variable(const char *const *environment, const char *name)
 static int32_t read_file(const char *directory, const char *name, struct ds_accel__env_file *files,
                          uint32_t *count)
 {
-    struct ds_accel__env_file file = {0};
+    struct ds_accel__env_file *file = &files[*count];
+    const char *cause = NULL;
     int32_t status;
 
-    file.path = name[0] == '/' ? strdup(name) : ds_accel__join(directory, '/', name);
-    if (file.path == NULL) {
+    *file = (struct ds_accel__env_file){0};
+    file->path = name[0] == '/' ? strdup(name) : ds_accel__join(directory, '/', name);
+    if (file->path == NULL) {
         return ds_accel__no_memory();
     }
     status =
-        ds_accel__file_read(file.path, FILE_LIMIT_BYTES, &file.text, &file.size_bytes, &file.cause);
+        ds_accel__file_read(file->path, FILE_LIMIT_BYTES, &file->text, &file->size_bytes, &cause);
     if (status == DS_ACCEL_ERR_NO_MEMORY || status == DS_ACCEL_ERR_NOT_FOUND) {
-        free(file.path);
+        ds_accel__env_files_clear(file, 1);
         return status == DS_ACCEL_ERR_NO_MEMORY ? status : DS_ACCEL_OK;
     }
-    if (status >= 0) {
-        file.cause = NULL;
-    }
-    files[(*count)++] = file;
+    file->cause = status < 0 ? cause : NULL;
+    *count += 1;
     return DS_ACCEL_OK;
 }
 

@@ -152,7 +152,7 @@ static void apply(const struct filter *filter)
 
 static void clear(struct filter *filter, size_t host_count)
 {
-    for (size_t i = 0; filter->marks != NULL && i < host_count; i++) {
+    for (size_t i = 0; i < host_count; i++) {
         ds_accel__host_clear_slots(&filter->marks[i].named);
     }
     free(filter->marks);
@@ -182,8 +182,10 @@ ds_accel__hosts_filter(struct ds_accel__hosts *hosts, const char *include, const
         return DS_ACCEL_OK;
     }
     filter.marks = calloc(host_count > 0 ? host_count : 1, sizeof(*filter.marks));
-    status = filter.marks != NULL ? ds_accel__host_index_create(&filter.index, hosts, host_count)
-                                  : ds_accel__no_memory();
+    if (filter.marks == NULL) {
+        return ds_accel__no_memory();
+    }
+    status = ds_accel__host_index_create(&filter.index, hosts, host_count);
     if (status >= 0) {
         status = read_option(&filter, is_include ? include : exclude);
     }

@@ -313,15 +313,33 @@ static int32_t parse_lines(struct parsing *parsing, char *text, const char *end)
     return status;
 }
 
+/* The number of lines, at most that of hosts. */
 static size_t count_lines(const char *text, size_t size_bytes)
 {
+    const char *end = text + size_bytes;
     size_t count = 1;
 
-    for (const char *at = text, *end = text + size_bytes;
-         (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++) {
+    while (count < DS_ACCEL__HOST_LIMIT &&
+           (text = memchr(text, '\n', (size_t)(end - text))) != NULL) {
+        text++;
         count++;
     }
     return count;
+}
+
+/* Parse a copy of the text, which is changed. */
+static int32_t parse_copy(struct parsing *parsing, char *copy, size_t size_bytes)
+{
+    struct problems *problems = &parsing->problems;
+    int32_t status = parse_lines(parsing, copy, copy + size_bytes);
+
+    if (status >= 0 && problems->count > 0) {
+        status = problems->text.failed
+                     ? ds_accel__no_memory()
+                     : ds_accel__error_lines(DS_ACCEL_ERR_CONFIG, problems->text.data);
+    }
+    ds_accel__text_clear(&problems->text);
+    return status;
 }
 
 int32_t ds_accel__hostfile_parse(const char *path, const char *text, size_t size_bytes,
@@ -332,30 +350,23 @@ int32_t ds_accel__hostfile_parse(const char *path, const char *text, size_t size
     char shown[512]; /* the path in messages */
     struct parsing parsing = {.hosts = hosts, .index = &index, .problems.path = shown};
     char *copy = malloc(size_bytes + 1);
-    int32_t status;
+    int32_t status = ds_accel__host_index_create(&index, hosts, line_count);
 
     assert(hosts->count == 0);
     ds_accel__copy(shown, sizeof(shown), path);
     ds_accel__sanitize(shown, sizeof(shown));
     parsing.lines = calloc(line_count, sizeof(*parsing.lines));
-    status = copy == NULL || parsing.lines == NULL
-                 ? ds_accel__no_memory()
-                 : ds_accel__host_index_create(&index, hosts, line_count);
-    if (status >= 0) {
+    if (status >= 0 && copy != NULL && parsing.lines != NULL) {
         memcpy(copy, text, size_bytes);
         copy[size_bytes] = '\0';
-        status = parse_lines(&parsing, copy, copy + size_bytes);
-    }
-    if (status >= 0 && parsing.problems.count > 0) {
-        status = parsing.problems.text.failed
-                     ? ds_accel__no_memory()
-                     : ds_accel__error_lines(DS_ACCEL_ERR_CONFIG, parsing.problems.text.data);
+        status = parse_copy(&parsing, copy, size_bytes);
+    } else {
+        status = ds_accel__no_memory();
     }
     if (status < 0) {
         ds_accel__hosts_clear(hosts);
     }
     ds_accel__host_index_clear(&index);
-    ds_accel__text_clear(&parsing.problems.text);
     free(parsing.lines);
     free(copy);
     return status;

@@ -347,7 +347,8 @@ static void add_head(struct writer *writer)
     const struct ds_accel__plan *plan = writer->plan;
     struct ds_accel__text *out = &writer->pieces.text;
 
-    ds_accel__text_add(out, "%s: %u %s on %zu %s, master ", plan->accelerator, plan->world_size,
+    add_name(out, plan->accelerator);
+    ds_accel__text_add(out, ": %u %s on %zu %s, master ", plan->world_size,
                        plan->world_size == 1 ? "rank" : "ranks", plan->hosts.count,
                        plan->hosts.count == 1 ? "host" : "hosts");
     add_name(out, plan->master_addr);

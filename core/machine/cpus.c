@@ -146,6 +146,22 @@ static int32_t read_restrictions(const struct ds_accel__machine *machine,
     return status;
 }
 
+static int32_t read_cpus(const struct ds_accel__machine *machine,
+                         const struct ds_accel__set *online, struct ds_accel__cpus *cpus)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    cpus->items = calloc(online->count, sizeof(*cpus->items));
+    if (cpus->items == NULL) {
+        return ds_accel__no_memory();
+    }
+    for (uint32_t i = 0; status >= 0 && i < online->count; i++) {
+        status = read_cpu(machine, online->items[i], &cpus->items[i]);
+        cpus->count = i + 1;
+    }
+    return status;
+}
+
 int32_t ds_accel__cpus_read(const struct ds_accel__machine *machine, struct ds_accel__cpus *cpus)
 {
     struct ds_accel__set online = {0};
@@ -154,12 +170,7 @@ int32_t ds_accel__cpus_read(const struct ds_accel__machine *machine, struct ds_a
     memset(cpus, 0, sizeof(*cpus));
     status = read_online(machine, CPUS "/online", &online);
     if (status >= 0) {
-        cpus->items = calloc(online.count, sizeof(*cpus->items));
-        status = cpus->items != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
-    }
-    for (uint32_t i = 0; status >= 0 && i < online.count; i++) {
-        status = read_cpu(machine, online.items[i], &cpus->items[i]);
-        cpus->count = i + 1;
+        status = read_cpus(machine, &online, cpus);
     }
     if (status >= 0) {
         status = read_restrictions(machine, &online, cpus);
