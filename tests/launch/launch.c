@@ -59,6 +59,8 @@ int main(int argc, char **argv)
         return 2;
     }
     directory = argv[1];
+    test_sets();
+    test_reading();
     test_vectors();
     test_machines();
     test_options();

@@ -29,6 +29,8 @@ const char *member(const json_t *object, const char *key);
 json_t *make_machine(const json_t *description);
 /* The same, by its name in machines.json. Borrowed. */
 json_t *find_machine(const char *name);
+/* Describe all that a plan reads of a machine's files. */
+char *describe_machine(json_t *files);
 
 /* A job that a table describes, and all that a plan of it needs. */
 struct job {
@@ -62,6 +64,8 @@ void test_exports(void);    /* exports.c */
 void test_texts(void);      /* texts.c */
 void test_large(void);      /* large.c */
 void test_recordings(void); /* recordings.c */
+void test_sets(void);       /* sets.c */
+void test_reading(void);    /* reading.c */
 void test_failing(void);    /* failing.c */
 
 #endif

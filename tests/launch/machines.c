@@ -157,6 +157,34 @@ json_t *make_machine(const json_t *description)
     return files;
 }
 
+char *describe_machine(json_t *files)
+{
+    struct ds_accel__machine machine = {.root = "", .files = files};
+    struct ds_accel__text text = {0};
+    struct ds_accel__cpus cpus;
+    struct ds_accel__topology topology;
+
+    if (ds_accel__cpus_read(&machine, &cpus) >= 0) {
+        for (uint32_t i = 0; i < cpus.count; i++) {
+            const struct ds_accel__cpu *cpu = &cpus.items[i];
+
+            ds_accel__text_add(&text, "cpu %u core %u l3 %u package %u\n", cpu->id, cpu->core,
+                               cpu->l3, cpu->package);
+        }
+        ds_accel__set_write(&cpus.allowed, &text);
+        ds_accel__text_add(&text, " of nodes ");
+        ds_accel__set_write(&cpus.allowed_nodes, &text);
+        ds_accel__cpus_clear(&cpus);
+    }
+    if (ds_accel__topology_read(&machine, &topology) >= 0) {
+        for (uint32_t i = 0; i < topology.node_count; i++) {
+            ds_accel__text_add(&text, "\nnode %u %s", topology.nodes[i].id, topology.nodes[i].cpus);
+        }
+        ds_accel__topology_clear(&topology);
+    }
+    return ds_accel__text_take(&text);
+}
+
 json_t *find_machine(const char *name)
 {
     static json_t *made;

@@ -62,48 +62,19 @@ static json_t *record(const char *root)
     return recording;
 }
 
-/* Describe all that the plan reads of a machine. */
-static char *describe(json_t *files)
-{
-    struct ds_accel__machine machine = {.root = "", .files = files};
-    struct ds_accel__text text = {0};
-    struct ds_accel__cpus cpus;
-    struct ds_accel__topology topology;
-
-    if (ds_accel__cpus_read(&machine, &cpus) >= 0) {
-        for (uint32_t i = 0; i < cpus.count; i++) {
-            const struct ds_accel__cpu *cpu = &cpus.items[i];
-
-            ds_accel__text_add(&text, "cpu %u core %u l3 %u package %u\n", cpu->id, cpu->core,
-                               cpu->l3, cpu->package);
-        }
-        ds_accel__set_write(&cpus.allowed, &text);
-        ds_accel__text_add(&text, " of nodes ");
-        ds_accel__set_write(&cpus.allowed_nodes, &text);
-        ds_accel__cpus_clear(&cpus);
-    }
-    if (ds_accel__topology_read(&machine, &topology) >= 0) {
-        for (uint32_t i = 0; i < topology.node_count; i++) {
-            ds_accel__text_add(&text, "\nnode %u %s", topology.nodes[i].id, topology.nodes[i].cpus);
-        }
-        ds_accel__topology_clear(&topology);
-    }
-    return ds_accel__text_take(&text);
-}
-
 static void check_recording(const char *name)
 {
     json_t *files = find_machine(name);
     char root[] = "/tmp/ds-accel-launch-XXXXXX";
     char command[64];
     json_t *recording = NULL;
-    char *machine = describe(files);
+    char *machine = describe_machine(files);
     char *recorded;
 
     if (mkdtemp(root) != NULL && write_files(files, root)) {
         recording = record(root);
     }
-    recorded = describe(json_object_get(recording, "files"));
+    recorded = describe_machine(json_object_get(recording, "files"));
     check("a recording has the CPUs and nodes of the machine",
           recording != NULL && strcmp(machine, recorded) == 0, "%s:\n%s\nrecorded: %s\n%s", name,
           machine, recorded, ds_accel_last_error());
