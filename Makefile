@@ -368,7 +368,7 @@ $(UNIT): $(UNIT_OBJECTS) $(LIBRARIES)
 include tests/fixtures/fixtures.mk
 include tests/abi/abi.mk
 include tests/allocator/allocator.mk
-include tests/launch/launch.mk
+include tests/launch/plan.mk
 include tests/sim/sim.mk
 include tests/host/decision.mk
 include tests/launch/port.mk

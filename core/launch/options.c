@@ -449,14 +449,14 @@ static int32_t finish(struct ds_accel__launch_options *options)
         (options->bind_cores_to_rank || options->bind_core_list != NULL)) {
         options->bind = DS_ACCEL__BIND_SHARE;
     }
-    if (options->pty && options->log_directory != NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID,
-                               "--pty and --enable_each_rank_log exclude each other");
-    }
     if (options->bind == DS_ACCEL__BIND_NONE &&
         (options->uses_smt || options->reserve_cores > 0 || options->reserve_percent > 0)) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s needs --bind_cores_to_rank or --bind-to",
                                options->uses_smt ? "--smt" : "--reserve-cores");
+    }
+    if (options->pty && options->log_directory != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "--pty and --enable_each_rank_log exclude each other");
     }
     if (options->stall_kill && options->stall_timeout_ns == 0) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "--stall-kill needs --stall-timeout");

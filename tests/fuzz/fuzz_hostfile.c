@@ -32,7 +32,7 @@ static void check_hosts(const struct ds_accel__hosts *hosts, struct ds_accel__te
 
     FUZZ_CHECK(hosts->count > 0 && hosts->count <= DS_ACCEL__HOST_LIMIT);
     for (size_t i = 0; i < hosts->count; i++) {
-        const struct ds_accel__host *host = &hosts->items[i];
+        const struct ds_accel__job_host *host = &hosts->items[i];
 
         FUZZ_CHECK(host->name[0] != '\0' && host->name[0] != '#');
         FUZZ_CHECK(host->name[strcspn(host->name, " \t\v\f\r\n")] == '\0');

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* This machine, w0, has a device GPU-1; other hosts are not known. */
-static int32_t find_slot(void *user_data, const struct ds_accel__host *host, const char *token,
+static int32_t find_slot(void *user_data, const struct ds_accel__job_host *host, const char *token,
                          uint32_t *index_out)
 {
     *(bool *)user_data = true;
@@ -39,7 +39,7 @@ static uint32_t check_hosts(const struct ds_accel__hosts *hosts)
 
     FUZZ_CHECK(hosts->count > 0);
     for (size_t i = 0; i < hosts->count; i++) {
-        const struct ds_accel__host *host = &hosts->items[i];
+        const struct ds_accel__job_host *host = &hosts->items[i];
 
         FUZZ_CHECK(i == 0 || strcmp(host[-1].name, host->name) < 0);
         FUZZ_CHECK(host->slot_count > 0);

@@ -116,7 +116,7 @@ static void check_text(const struct ds_accel__plan *plan)
 
 static void test_hosts(void)
 {
-    static const struct ds_accel__variable settings[] = {{"KMP_X", "1 2"}, {"KMP_OLD", NULL}};
+    static const struct ds_accel__job_variable settings[] = {{"KMP_X", "1 2"}, {"KMP_OLD", NULL}};
     json_t *description = json_pack("{s:[s,s,s,s,s], s:s, s:{s:s, s:s}}", "args",
                                     "--bind_core_list=0-3", "--reserve-cores=1", "--log_level=info",
                                     "train.py", "a b", "hostfile", "here slots=2\nw1 slots=1\n",

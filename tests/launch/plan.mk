@@ -4,11 +4,11 @@
 # The tests of the launcher's plan, linked with the core's objects because the tested functions are
 # not exported. Included by the top Makefile.
 
-LAUNCH := $(BUILD)/tests/launch
-LAUNCH_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard tests/launch/*.c)))
+LAUNCH := $(BUILD)/tests/plan
+LAUNCH_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard tests/launch/plan/*.c)))
 
 # The sanitizers replace malloc(), so the tests that make it fail are left out then.
-$(BUILD)/obj/tests/launch/%.o: tests/launch/%.c tests/launch/launch.mk Makefile $(SETTINGS) | $(STAGED)
+$(BUILD)/obj/tests/launch/plan/%.o: tests/launch/plan/%.c tests/launch/plan.mk Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(INSIDE_CFLAGS) -fno-builtin $(if $(SAN),-DHAS_SANITIZER) -c -o $@ $<
 $(LAUNCH): $(LAUNCH_OBJECTS) $(CORE_OBJECTS)
@@ -19,4 +19,4 @@ $(LAUNCH): $(LAUNCH_OBJECTS) $(CORE_OBJECTS)
 
 test-launch-built: build $(LAUNCH)
 test-launch: test-launch-built
-	@$(MEASURED_TEST) $(LAUNCH) tests/launch
+	@$(MEASURED_TEST) $(LAUNCH) tests/launch/plan

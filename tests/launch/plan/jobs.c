@@ -177,7 +177,7 @@ static json_t *describe_hosts(const struct ds_accel__plan *plan)
     struct ds_accel__text text = {0};
 
     for (size_t i = 0; i < plan->hosts.count; i++) {
-        const struct ds_accel__host *host = &plan->hosts.items[i];
+        const struct ds_accel__job_host *host = &plan->hosts.items[i];
 
         ds_accel__text_add(&text, "%s%s:", i > 0 ? " " : "", host->name);
         for (uint32_t j = 0; j < host->slot_count; j++) {
