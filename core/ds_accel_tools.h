@@ -219,6 +219,30 @@ DS_ACCEL_EXPORT const char *ds_accel_launch_result_file(const ds_accel_launch_t 
 DS_ACCEL_EXPORT int32_t ds_accel_launch_run(ds_accel_launch_t *launch, int32_t *exit_code_out,
                                             char **result_out);
 
+/**
+ * Draw the ranks of a plan on the context's machine: the report TOPO of the plan's accelerator,
+ * with the ranks of this machine. Their CPUs, memory and devices are read from the plan; nothing is
+ * started except the accelerator's plugin. This machine is the host whose ranks are bound to CPUs,
+ * or the plan's only host.
+ *
+ * @param[in]  source      the name of the plan in errors, such as its file
+ * @param[in]  plan        plan[size_bytes], as ds_accel_launch_write() writes it as JSON
+ *                         (conf/schema/run.json); need not end in NUL
+ * @param[in]  format      0: text; DS_ACCEL_FORMAT_SVG: a picture; DS_ACCEL_FORMAT_JSON:
+ *                         conf/schema/topo.json, with the member "plan"
+ * @param[out] text_out    written only on DS_ACCEL_OK
+ * @return DS_ACCEL_OK, also if the accelerator cannot be used here, which the text reports;
+ *         ERR_INVALID NULL, or the plan is wrong: it is no JSON, a member has another type, there
+ *         are several hosts and none is bound, or the machine has no such CPU, NUMA node or
+ *         accelerator; ERR_STATE as ds_accel_detect() returns it after fork(); ERR_CONFIG;
+ *         ERR_NO_MEMORY
+ * @threads any
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_topo_plan(ds_accel_t *context, const char *source,
+                                           const char *plan, size_t size_bytes, uint32_t format,
+                                           char **text_out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,6 +33,7 @@ enum {
     OPTION_ONLY,
     OPTION_PICKLE,
     OPTION_PICKLE_SEGMENTS,
+    OPTION_PLAN,
     OPTION_RECORD,
     OPTION_RULE,
     OPTION_SIZE,
@@ -59,6 +60,7 @@ static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
     {"pickle", no_argument, NULL, OPTION_PICKLE},
     {"pickle-segments", no_argument, NULL, OPTION_PICKLE_SEGMENTS},
+    {"plan", required_argument, NULL, OPTION_PLAN},
     {"plugin-dir", required_argument, NULL, OPTION_PLUGIN_DIR},
     {"quiet", no_argument, NULL, 'q'},
     {"record", required_argument, NULL, OPTION_RECORD},
@@ -390,6 +392,9 @@ static int take_own_option(struct tool *tool, int option)
         return -1;
     case OPTION_PICKLE_SEGMENTS:
         tool->pickle_segments = true;
+        return -1;
+    case OPTION_PLAN:
+        tool->plan = optarg;
         return -1;
     case OPTION_RULE:
         tool->rule = optarg;

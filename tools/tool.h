@@ -36,6 +36,7 @@ struct tool {
     bool svg, pickle, pickle_segments; /* memory show; topo --svg */
     bool list;                         /* conformance */
     const char *memory_map;   /* info: a snapshot file; "": given without a file; NULL: not given */
+    const char *plan;         /* topo; NULL: not given */
     const char *record;       /* report; NULL: not given */
     bool no_redact;           /* report */
     const char *output;       /* bench, memory, note, report; NULL: stdout */

@@ -36,6 +36,7 @@
 #define LINK_LIMIT 64u
 #define DEVICE_LIMIT 256u /* further devices are counted but not listed */
 #define NIC_LIMIT 128u
+#define VISIBLE_LIMIT 16u
 
 /* A device or a network interface. */
 struct vertex {
@@ -270,6 +271,25 @@ static json_t *device_tree(const struct ds_accel__facts *facts, uint32_t index, 
     return tree;
 }
 
+/* The names of the variables that select the plugin's devices. */
+static json_t *visible_tree(const struct ds_accel__facts *facts, bool *failed)
+{
+    json_t *array = json_array();
+    char name[64];
+
+    for (uint32_t i = 0; facts->instance != NULL && i < VISIBLE_LIMIT; i++) {
+        struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+        if (facts->candidate->table.env_name_get(facts->instance, DS_ACCEL_ENV_LIST_VISIBLE_DEVICES,
+                                                 i, name, sizeof(name), &error) < 0) {
+            break;
+        }
+        ds_accel__sanitize(name, sizeof(name));
+        append(array, ds_accel__json_text(name), failed);
+    }
+    return array;
+}
+
 /* The tree of one accelerator's devices; a callback of ds_accel__with_facts(). */
 static json_t *accelerator_tree(const struct ds_accel__facts *facts, uint32_t count)
 {
@@ -289,6 +309,7 @@ static json_t *accelerator_tree(const struct ds_accel__facts *facts, uint32_t co
     set_text(tree, "detail", !available && candidate != NULL ? candidate->detail : "", &failed);
     ds_accel__json_set(tree, "device_count", available ? json_integer(count) : json_null(),
                        &failed);
+    ds_accel__json_set(tree, "visible_devices_envs", visible_tree(facts, &failed), &failed);
     for (uint32_t i = 0; available && i < count && i < DEVICE_LIMIT; i++) {
         append(devices, device_tree(facts, i, &failed), &failed);
     }

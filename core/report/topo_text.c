@@ -4,11 +4,12 @@
  * The report topo as text, with a matrix of how close each two vertices (devices and network
  * interfaces) are, and as a picture of the matrix. Both show the link between two vertices, if
  * there is one other than PCI, and otherwise the closest part of the machine that both are attached
- * to.
+ * to. A report with a plan shows the plan's ranks instead (topo_ranks.c).
  */
 #include "base/json.h"
 #include "base/text.h"
 #include "report/report.h"
+#include "report/topo_ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -318,6 +319,11 @@ void ds_accel__topo_write(struct ds_accel__text *out, json_t *tree, bool has_col
 {
     struct matrix matrix;
 
+    if (json_object_get(tree, "plan") != NULL) {
+        ds_accel__topo_ranks_write(tree, out);
+        write_unavailable(out, json_object_get(tree, "accelerators"));
+        return;
+    }
     if (!matrix_make(&matrix, tree)) {
         out->failed = true;
         return;
@@ -470,6 +476,10 @@ int32_t ds_accel__topo_svg(json_t *tree, struct ds_accel__text *out)
     double width;
     double height;
 
+    if (json_object_get(tree, "plan") != NULL) {
+        ds_accel__topo_ranks_svg(tree, out);
+        return out->failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+    }
     if (!matrix_make(&matrix, tree)) {
         return ds_accel__no_memory();
     }

@@ -236,7 +236,7 @@ _ds_accel() {
         elif [[ -z $only_arguments && $word == -* ]]; then
             case $word in
             --accelerator | --config | --machine | --plugin-dir | --root) previous=$word ;;
-            --device | --group | --only | --output | --record | --rule | --size | --time | --try) previous=$word ;;
+            --device | --group | --only | --output | --plan | --record | --rule | --size | --time | --try) previous=$word ;;
             --plugin-dir=*) directories+=("${word#*=}") ;;
             --*) ;;
             -*a) previous=-a ;;
@@ -267,7 +267,7 @@ _ds_accel() {
 
     case $previous in
     -a | --accelerator) _ds_accel_names "$current" "$program" "${directories[@]}" ;;
-    --config | --machine | --memory-map | --record) _ds_accel_files "$current" .json ;;
+    --config | --machine | --memory-map | --plan | --record) _ds_accel_files "$current" .json ;;
     --try) ;;
     -o | --output) _ds_accel_files "$current" '*' ;;
     --plugin-dir | --root) _ds_accel_files "$current" ;;
@@ -279,7 +279,7 @@ _ds_accel() {
         [[ $command != config ]] || options+=' --env'
         [[ $command != info ]] || options+=' --memory-map'
         [[ $command != report ]] || options+=' --no-redact -o --output --record'
-        [[ $command != topo ]] || options+=' --svg'
+        [[ $command != topo ]] || options+=' --plan --svg'
         [[ $command != memory ]] || options+=' -o --output --pickle --pickle-segments --svg --try'
         [[ $command != conformance ]] || options+=' --device --group --list --rule'
         [[ $command != note ]] || options+=' -o --output'
