@@ -61,6 +61,7 @@ static int32_t fail_member(const struct ds_accel__topo_plan *plan, const char *a
 static int32_t parse(struct ds_accel__topo_plan *plan, const char *text, size_t size_bytes)
 {
     json_error_t error;
+    void *headroom;
 
     if (size_bytes == 0) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID,
@@ -71,6 +72,11 @@ static int32_t parse(struct ds_accel__topo_plan *plan, const char *text, size_t 
     if (memchr(text, '\0', size_bytes) != NULL) { /* jansson would accept it */
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s: there is a NUL byte; expected JSON",
                                plan->source);
+    }
+    headroom = malloc(16 * size_bytes + 65536);
+    free(headroom);
+    if (headroom == NULL) { /* jansson does not survive a failed allocation: config.c says why */
+        return ds_accel__no_memory();
     }
     plan->root = json_loadb(text, size_bytes, 0, &error);
     if (plan->root == NULL && json_error_code(&error) == json_error_out_of_memory) {

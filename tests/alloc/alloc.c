@@ -941,6 +941,40 @@ static int32_t replay_topo(void)
     return replay(DS_ACCEL_REPORT_TOPO, NULL);
 }
 
+/* Draw the ranks of a plan on the recorded machine, in each form. */
+static int32_t replay_plan(void)
+{
+    static const char plan[] =
+        "{\"schema_version\": 1, \"accelerator\": \"cuda\", \"world_size\": 2, \"hosts\": "
+        "[{\"host\": \"a\", \"slots\": [0, \"0000:02:00.0\"]}], \"ranks\": ["
+        "{\"rank\": 0, \"local_rank\": 0, \"host\": \"a\", \"cpus\": \"0\", "
+        "\"reserved_cpus\": null, \"mem_policy\": \"bind\", \"mem_nodes\": \"0\"},"
+        "{\"rank\": 1, \"local_rank\": 1, \"host\": \"a\", \"cpus\": null, "
+        "\"reserved_cpus\": \"0\", \"mem_policy\": null, \"mem_nodes\": null}]}";
+    static const uint32_t formats[] = {0, DS_ACCEL_FORMAT_SVG, DS_ACCEL_FORMAT_JSON};
+    struct ds_accel_options options = make_options();
+    ds_accel_t *context;
+    int32_t status;
+
+    options.machine_file = recording;
+    options.plugin_dir_count = 0;
+    status = ds_accel_create(&options, &context);
+    if (status < 0) {
+        return status;
+    }
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && status >= 0; i++) {
+        char *text = NULL;
+
+        status = ds_accel_topo_plan(context, "plan", plan, strlen(plan), formats[i], &text);
+        if (status >= 0) {
+            answer(text);
+        }
+        ds_accel_free_text(text);
+    }
+    ds_accel_destroy(context);
+    return status;
+}
+
 static int32_t with_device_of(const struct ds_accel_options *options,
                               int32_t (*use)(ds_accel_t *context, ds_accel_device_t *device))
 {
@@ -1324,6 +1358,7 @@ static const struct {
     {"detect on a recorded machine", replay_detect},
     {"info on a recorded machine", replay_info},
     {"topo on a recorded machine", replay_topo},
+    {"topo --plan on a recorded machine", replay_plan},
     {"layers", use_layers},
     {"lint", lint},
     {"work on queues", queue_work},
