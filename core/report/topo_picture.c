@@ -25,7 +25,8 @@
 #define DEVICE_WIDTH 140.0
 #define DEVICE_HEIGHT 40.0
 #define COLOUR_COUNT 12u
-#define SLICE_LIMIT 4u /* ranks of a CPU that are drawn in it */
+#define LINE_LIMIT 130u /* bytes of a line that are shown; a list of many CPUs is longer */
+#define SLICE_LIMIT 4u  /* ranks of a CPU that are drawn in it */
 
 /* CSS classes: k0 to k11 for ranks, v for reserved CPUs, x for CPUs without a rank, f for CPUs that
  * the process may not use, n for frames. */
@@ -57,6 +58,29 @@ static void add_escaped(struct ds_accel__text *out, struct ds_accel__text *text)
         ds_accel__xml_add(out, text->data);
     }
     ds_accel__text_clear(text);
+}
+
+/* Draw a line of text, and release it. A long one is cut, and is the title as a whole. */
+static void draw_line(struct ds_accel__text *out, struct ds_accel__text *line, double x, double y)
+{
+    struct ds_accel__text whole = {0};
+    size_t size = LINE_LIMIT;
+
+    ds_accel__text_add(out, "<text x=\"%.1f\" y=\"%.1f\">", x, y);
+    if (line->size_bytes > LINE_LIMIT) {
+        ds_accel__text_add_bytes(&whole, line->data, line->size_bytes);
+        ds_accel__text_add(out, "<title>");
+        add_escaped(out, &whole);
+        ds_accel__text_add(out, "</title>");
+        while (((unsigned char)line->data[size] & 0xc0) == 0x80) { /* not inside a character */
+            size--;
+        }
+        line->data[size] = '\0';
+        line->size_bytes = size;
+        ds_accel__text_add(line, "...");
+    }
+    add_escaped(out, line);
+    ds_accel__text_add(out, "</text>\n");
 }
 
 static void draw_rect(struct ds_accel__text *out, const char *class, double x, double y,
@@ -229,21 +253,19 @@ static void draw_rank(struct ds_accel__text *out, const struct ds_accel__topo_ra
 
     snprintf(class, sizeof(class), "k%zu", position % COLOUR_COUNT);
     draw_rect(out, class, MARGIN + PADDING, y + 3, 14, 14);
-    ds_accel__text_add(&line, "rank %lld: CPUs ", rank_number(ranks, position));
+    ds_accel__text_add(&line, "rank %lld: ", rank_number(ranks, position));
+    ds_accel__topo_rank_device(rank, &line);
+    if (rank->nodes.count > 0) {
+        ds_accel__text_add(&line, ", memory ");
+        ds_accel__topo_rank_memory(rank, &line);
+    }
+    ds_accel__text_add(&line, ", CPUs ");
     ds_accel__set_write(&rank->cpus, &line);
     if (rank->reserved.count > 0) {
         ds_accel__text_add(&line, ", reserved CPUs ");
         ds_accel__set_write(&rank->reserved, &line);
     }
-    if (rank->nodes.count > 0) {
-        ds_accel__text_add(&line, ", memory ");
-        ds_accel__topo_rank_memory(rank, &line);
-    }
-    ds_accel__text_add(&line, ", ");
-    ds_accel__topo_rank_device(rank, &line);
-    ds_accel__text_add(out, "<text x=\"%.1f\" y=\"%.1f\">", MARGIN + PADDING + 22, y + 14);
-    add_escaped(out, &line);
-    ds_accel__text_add(out, "</text>\n");
+    draw_line(out, &line, MARGIN + PADDING + 22, y + 14);
 }
 
 static double draw_ranks(struct ds_accel__text *out, const struct ds_accel__topo_ranks *ranks,
@@ -311,18 +333,18 @@ static double draw_devices(struct ds_accel__text *out, const struct ds_accel__to
 static double draw_node(struct ds_accel__text *out, const struct ds_accel__topo_ranks *ranks,
                         const struct ds_accel__topo_node *node, double top)
 {
+    struct ds_accel__text title = {0};
     double y = top + LINE + CORE_GAP;
 
-    ds_accel__text_add(out, "<text x=\"%.1f\" y=\"%.1f\">", MARGIN + PADDING, top + 18);
     if (node->tree != NULL) {
-        ds_accel__text_add(out, "NUMA node %lld, ",
+        ds_accel__text_add(&title, "NUMA node %lld, ",
                            (long long)json_integer_value(json_object_get(node->tree, "id")));
     } else {
-        ds_accel__text_add(out, "NUMA node not known, ");
+        ds_accel__text_add(&title, "NUMA node not known, ");
     }
-    ds_accel__text_add(out, node->cpus.count > 0 ? "CPUs " : "no CPUs");
-    ds_accel__set_write(&node->cpus, out);
-    ds_accel__text_add(out, "</text>\n");
+    ds_accel__text_add(&title, node->cpus.count > 0 ? "CPUs " : "no CPUs");
+    ds_accel__set_write(&node->cpus, &title);
+    draw_line(out, &title, MARGIN + PADDING, top + 18);
     y = draw_cores(out, ranks, node, y);
     y = draw_ranks(out, ranks, node, y);
     y = draw_devices(out, ranks, node, y);

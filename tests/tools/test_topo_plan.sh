@@ -223,11 +223,25 @@ printf '%s\n' "$out" >"$dir/json"
 run validate "$source/conf/schema/topo.json" plan <"$dir/json"
 has "the report without a plan has none" "$err" "there is no plan"
 
-# Devices are those of the variable: with "1" the first one is the second.
+# A list of many CPUs is cut in the picture, and whole in the line's title.
 cp "$dir/plan" "$dir/kept"
+put sys/devices/system/cpu/online 0-255
+put sys/devices/system/node/node1/cpulist 2-3,6-255
+list=$(seq -s , 9 2 255)
+sed -i "s/\"cpus\": \"2\"/\"cpus\": \"$list\"/" "$dir/plan"
+# shellcheck disable=SC2086
+picture $here >/dev/null
+line=$(grep '<title>rank 2: ' "$dir/svg")
+has "the title of a long line" "$line" "<title>rank 2: slot 7, CPUs $list</title>rank 2: slot 7, CPUs 9,11,"
+is "the end of a long line" "...</text>" "${line##*,??}"
+put sys/devices/system/cpu/online 0-7
+put sys/devices/system/node/node1/cpulist 2-3,6-7
+cp "$dir/kept" "$dir/plan"
+
+# Devices are those of the variable: with "1" the first one is the second.
 export MOCK_VISIBLE_DEVICES=1
 # shellcheck disable=SC2086
-plan $here true
+plan $here -a cuda true
 # shellcheck disable=SC2086
 topo $here
 is "the variable selects device 1" "  0     cuda:0" "$(printf '%s\n' "$out" | sed -n '/^  0/p')"
