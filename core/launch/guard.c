@@ -41,10 +41,19 @@
 static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,
                                 SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT};
 
+/* Did the caller make this process ignore a signal, as nohup does? */
+static bool is_ignored(int signal)
+{
+    struct sigaction action;
+
+    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 /*
  * Block the signals that guard and supervisor receive through descriptors. SIGTTOU and SIGTTIN are
  * blocked so that the terminal does not stop them in the background, and SIGPIPE so that a closed
- * output is an error of write().
+ * output is an error of write(). An ignored signal is not blocked, because the kernel would deliver
+ * it then.
  */
 static void block_signals(sigset_t *before)
 {
@@ -56,7 +65,9 @@ static void block_signals(sigset_t *before)
     sigaddset(&set, SIGTTOU);
     sigaddset(&set, SIGTTIN);
     for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
-        sigaddset(&set, forwarded[i]);
+        if (!is_ignored(forwarded[i])) {
+            sigaddset(&set, forwarded[i]);
+        }
     }
     sigprocmask(SIG_BLOCK, &set, before);
     signal(SIGCHLD, SIG_DFL); /* ignored, it would keep exit codes from this process */
@@ -176,6 +187,9 @@ static void forward(struct ds_accel__job *job, pid_t supervisor, const siginfo_t
         ds_accel__pty_leave_raw(&job->pty);
         raise(SIGSTOP);
     }
+    if (info->si_signo == SIGCONT) {
+        ds_accel__pty_enter_raw(&job->pty); /* so that the end restores it */
+    }
 }
 
 /* Reap children that have ended. Returns true if the supervisor is among them. */
@@ -204,7 +218,11 @@ static bool reap(pid_t supervisor, siginfo_t *ended, bool *has_children)
     }
 }
 
-/* Kill everything that the supervisor left. */
+/*
+ * Kill everything that the supervisor left when it was killed. A supervisor that exits leaves
+ * nothing of the job: the children that this process has then are those it had before, for example
+ * from a shell that executed it.
+ */
 static void kill_rest(const sigset_t *set)
 {
     uint64_t end_ns = ds_accel__now_ns() + KILL_LIMIT_NS;
@@ -237,7 +255,7 @@ static void watch(struct ds_accel__job *job, pid_t supervisor, siginfo_t *ended)
             forward(job, supervisor, &info);
         }
     }
-    if (has_children) {
+    if (has_children && ended->si_code != CLD_EXITED) {
         kill_rest(&set);
     }
 }
