@@ -12,7 +12,6 @@
  * read, so that the ranks wait, and memory stays constant.
  */
 #include "launch/stream.h"
-#include "base/clock.h"
 #include "base/text.h"
 
 #include <assert.h>
@@ -135,22 +134,6 @@ void ds_accel__sink_flush(struct ds_accel__sink *sink)
     sink->pending_size -= written;
     if (sink->pending_size == 0) {
         sink->pending_start = 0;
-    }
-}
-
-void ds_accel__sink_drain(struct ds_accel__sink *sink, uint64_t timeout_ns)
-{
-    uint64_t end_ns = ds_accel__now_ns() + timeout_ns;
-
-    ds_accel__sink_flush(sink);
-    while (sink->pending_size > 0) {
-        struct pollfd ready = {.fd = sink->fd, .events = POLLOUT};
-        uint64_t now_ns = ds_accel__now_ns();
-
-        if (now_ns >= end_ns || poll(&ready, 1, (int)((end_ns - now_ns + 999999) / 1000000)) < 0) {
-            break;
-        }
-        ds_accel__sink_flush(sink);
     }
 }
 

@@ -33,8 +33,6 @@ void ds_accel__sink_end_line(struct ds_accel__sink *sink);
 /* Write pending bytes. */
 void ds_accel__sink_flush(struct ds_accel__sink *sink);
 bool ds_accel__sink_is_full(const struct ds_accel__sink *sink);
-/* Wait until everything pending is written, at most for a time. */
-void ds_accel__sink_drain(struct ds_accel__sink *sink, uint64_t timeout_ns);
 
 /* The last bytes that a rank wrote. */
 struct ds_accel__tail {

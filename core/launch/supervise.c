@@ -41,7 +41,7 @@
 #define KILL_AGAIN_NS (SECOND_NS / 10)    /* between attempts to kill */
 #define FLUSH_NS (SECOND_NS / 10)         /* until an incomplete line is written */
 #define SECOND_SIGNAL_NS (SECOND_NS / 2)  /* signals in less time are one signal */
-#define DRAIN_NS (5 * SECOND_NS)          /* for a slow reader, at the end */
+#define DRAIN_MS 5000                     /* for a slow reader after a signal */
 
 /* ---- signals to ranks ----------------------------------------------------------------------- */
 
@@ -181,6 +181,9 @@ static void take_signal(struct ds_accel__job *job, const struct signalfd_siginfo
     bool is_terminals = info->ssi_code == SI_KERNEL;
     uint64_t now_ns = ds_accel__now_ns();
 
+    if (ends(signal) && signal == job->signal && now_ns - job->signal_ns < SECOND_SIGNAL_NS) {
+        return; /* sent to the process group, it comes directly and through the guard */
+    }
     if (!is_terminals) {
         signal_ranks(job, signal);
     }
@@ -230,7 +233,8 @@ static void earlier(uint64_t *next_ns, uint64_t ns)
     }
 }
 
-/* Set the timer to the next moment at which something must be done. */
+/* Set the timer to the next moment at which something must be done. An incomplete line waits for a
+ * full sink without a time. */
 static void set_timer(struct ds_accel__job *job)
 {
     uint64_t next_ns = 0;
@@ -241,7 +245,7 @@ static void set_timer(struct ds_accel__job *job)
         for (int j = 0; j < DS_ACCEL__STREAMS; j++) {
             const struct ds_accel__stream *stream = &job->ranks[i].streams[j];
 
-            if (stream->fd >= 0 && stream->since_ns != 0) {
+            if (stream->fd >= 0 && stream->since_ns != 0 && !ds_accel__sink_is_full(stream->sink)) {
                 earlier(&next_ns, stream->since_ns + FLUSH_NS);
             }
         }
@@ -313,7 +317,8 @@ static nfds_t collect(struct ds_accel__job *job)
 
     add_fd(job, &count, job->signal_fd, POLLIN, NULL);
     add_fd(job, &count, job->timer_fd, POLLIN, NULL);
-    add_fd(job, &count, job->guard_fd, POLLIN, NULL);
+    /* once the guard has died, its descriptor is always ready */
+    add_fd(job, &count, job->phase == DS_ACCEL__JOB_KILLING ? -1 : job->guard_fd, POLLIN, NULL);
     if (ds_accel__pty_needs_input(&job->pty)) {
         add_fd(job, &count, STDIN_FILENO, POLLIN, NULL);
     } else if (ds_accel__pty_has_input(&job->pty)) {
@@ -350,31 +355,59 @@ static void read_streams(struct ds_accel__job *job, nfds_t count)
     }
 }
 
-/* Read what is left in the pipes, and write it. Everything that could write more has ended, unless
- * it cannot be killed. */
+/*
+ * Wait until a reader has taken what is pending, however slow it is, unless a signal has ended the
+ * job. False: the rest is dropped.
+ */
+static bool await_reader(struct ds_accel__job *job, struct ds_accel__sink *sink)
+{
+    while (ds_accel__sink_is_full(sink)) {
+        struct pollfd fds[] = {{.fd = sink->fd, .events = POLLOUT},
+                               {.fd = job->signal_fd, .events = POLLIN},
+                               {.fd = job->guard_fd, .events = POLLIN}};
+        int timeout_ms = job->signal == 0 ? -1 : DRAIN_MS;
+        int ready = poll(fds, ARRAY_SIZE(fds), timeout_ms);
+
+        if (ready == 0 || (ready < 0 && errno != EINTR) || fds[2].revents != 0) {
+            return false;
+        }
+        take_signals(job);
+        if (job->signal != 0 && job->phase == DS_ACCEL__JOB_KILLING) {
+            return false; /* a second signal */
+        }
+        ds_accel__sink_flush(sink);
+    }
+    return true;
+}
+
+/* Read what is left in a pipe, and write it. */
+static bool drain_stream(struct ds_accel__job *job, struct ds_accel__stream *stream)
+{
+    uint64_t before = UINT64_MAX;
+
+    while (stream->fd >= 0 && stream->total_bytes != before) {
+        if (!await_reader(job, stream->sink)) {
+            return false;
+        }
+        before = stream->total_bytes;
+        ds_accel__stream_read(stream, ds_accel__now_ns());
+    }
+    ds_accel__stream_flush(stream);
+    return true;
+}
+
+/* Write what is left. Everything that could write more has ended, unless it cannot be killed. */
 static void drain(struct ds_accel__job *job)
 {
-    uint64_t end_ns = ds_accel__now_ns() + DRAIN_NS;
+    bool is_read = true;
 
     for (uint32_t i = 0; job->has_pipes && i < job->rank_count; i++) {
         for (int j = 0; j < DS_ACCEL__STREAMS; j++) {
-            struct ds_accel__stream *stream = &job->ranks[i].streams[j];
-            uint64_t before = UINT64_MAX;
-
-            while (stream->fd >= 0 && stream->total_bytes != before) {
-                uint64_t now_ns = ds_accel__now_ns();
-
-                ds_accel__sink_drain(stream->sink, now_ns < end_ns ? end_ns - now_ns : 0);
-                before = stream->total_bytes;
-                ds_accel__stream_read(stream, now_ns);
-            }
-            ds_accel__stream_flush(stream);
+            is_read = is_read && drain_stream(job, &job->ranks[i].streams[j]);
         }
     }
     for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
-        uint64_t now_ns = ds_accel__now_ns();
-
-        ds_accel__sink_drain(&job->sinks[i], now_ns < end_ns ? end_ns - now_ns : 0);
+        is_read = is_read && await_reader(job, &job->sinks[i]);
     }
 }
 
@@ -403,7 +436,7 @@ static void step(struct ds_accel__job *job)
         kill_all(job); /* out of memory in the kernel: the job cannot be supervised */
         return;
     }
-    if (job->fds[FD_GUARD].revents != 0 && job->phase != DS_ACCEL__JOB_KILLING) {
+    if (job->fds[FD_GUARD].revents != 0) {
         kill_all(job);
     }
     for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
@@ -427,5 +460,6 @@ void ds_accel__job_supervise(struct ds_accel__job *job)
     while (job->has_children && !job->has_unkillable) {
         step(job);
     }
+    ds_accel__pty_leave_raw(&job->pty); /* so that Control-C ends the wait for a slow reader */
     drain(job);
 }
