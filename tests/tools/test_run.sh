@@ -1,0 +1,274 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# ds-accel run on this machine: how the program is found, its arguments and environment, its
+# streams, exit codes and binding. Signals and killed processes are tested by test_run_signals.sh,
+# terminals by launch.py.  test_run.sh BUILD
+set -eu
+build=$(cd "$1" && pwd)
+source=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/tools/cli.sh
+. "$(dirname "$0")/cli.sh"
+unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT OMP_NUM_THREADS KMP_AFFINITY MOCK_VISIBLE_DEVICES 2>/dev/null || true
+export DS_ACCEL_MOCK_DEVICE_COUNT=256
+cd "$dir"
+
+# limited COMMAND...: end the command after a time that only a failure takes.
+limited() {
+    timeout --foreground -k 5 100 "$@"
+}
+
+# ranks COUNT ARGUMENT...: run a job of the mock's devices; the arguments are those of the command.
+ranks() {
+    count=$1
+    shift
+    limited "$program" run -a mock --master_port auto --num_gpus "$count" "$@"
+}
+
+# shells COUNT SCRIPT [ARGUMENT...]: run a shell script as each rank.
+shells() {
+    count=$1
+    script=$2
+    shift 2
+    ranks "$count" --no_python --no_local_rank sh -c "$script" "$@"
+}
+
+# ---- the program ---------------------------------------------------------------------------------
+
+cat >show.py <<'END'
+import sys
+print(__name__, int(sys.stdout.write_through), *sys.argv[1:])
+END
+cat >script.sh <<'END'
+#!/bin/sh
+echo "script $*"
+END
+echo 'echo "without #! $*"' >plain
+cp script.sh unexecutable
+chmod +x script.sh plain
+mkdir -p bin package
+cp script.sh bin/in-path
+cp show.py package/tool.py
+
+# program WANTED ARGUMENT...: check the code and the output of a single rank.
+program() {
+    wanted=$1
+    shift
+    run ranks 1 "$@"
+    is "run $*" "$wanted" "$code $out"
+}
+
+program "0 __main__ 1 --local_rank=0 a b" show.py a b
+program "0 __main__ 1 a b" --no_local_rank show.py a b
+PYTHONPATH="$dir/package" program "0 __main__ 1 --local_rank=0 --master_port 1" --module tool --master_port 1
+has "a hint" "$err" "--master_port is passed to the program"
+program "0 script a" ./script.sh a
+program "0 script --local_rank=0 a" --no_python ./script.sh a
+program "0 script a" --no_python --no_local_rank ./script.sh a
+program "0 script a" --no_python --no_local_rank script.sh a
+program "0 without #! a" --no_python --no_local_rank ./plain a
+PATH="$dir/bin:$PATH" program "0 script a" --no_python --no_local_rank in-path a
+program "127 " --no_python ./no-such-program
+has "what is missing" "$err" "no-such-program"
+program "127 " --no_python no-such-program
+program "126 " --no_python ./unexecutable
+has "what cannot be executed" "$err" "unexecutable"
+program "126 " --no_python ./package
+run ranks 3 --no_python ./no-such-program
+is "no rank can be started" "127 " "$code $out"
+run ranks 1 no-such.py
+is "python does not find the program" "2 " "$code $out"
+printf '#!/no/such/interpreter\n' >strange
+chmod +x strange
+program "127 " --no_python ./strange
+run ranks 1
+is "no program" "2 " "$code $out"
+
+# ---- arguments and environment -------------------------------------------------------------------
+
+run python3 "$source/tests/tools/launch.py" bytes "$program" "$dir"
+is "arguments and environment are passed on as bytes" "0 " "$code $out$err"
+
+# rank_environment NAME...: print these variables of each rank, by rank.
+rank_environment() {
+    shells 3 'for name; do eval "printf \"%s \" \"\${$name-unset}\""; done; echo' - RANK "$@" | sort
+}
+
+is "the environment of ranks" \
+    "0 0 3 3 3 0 1 127.0.0.1 
+1 1 3 3 3 0 1 127.0.0.1 
+2 2 3 3 3 0 1 127.0.0.1 " \
+    "$(rank_environment LOCAL_RANK WORLD_SIZE LOCAL_SIZE LOCAL_WORLD_SIZE CROSS_RANK CROSS_SIZE MASTER_ADDR)"
+is "all devices of the job are visible" "0 0,1,2 
+1 0,1,2 
+2 0,1,2 " "$(rank_environment MOCK_VISIBLE_DEVICES)"
+is "a port, and the address of this machine" "127.0.0.1 2345" \
+    "$("$program" run -a mock --num_gpus 1 --no_python --no_local_rank --master_port 2345 \
+        sh -c 'echo "$MASTER_ADDR $MASTER_PORT"')"
+is "variables of the backend, and of the user" "1 kept a  b" \
+    "$(USER_S="a  b" MOCK_RUNTIME=kept shells 1 'echo "$MOCK_RUNTIME $USER_S"' | sed 's/^kept/1 kept/; s/^1 a/1 kept a/')"
+is "threads are left to the program" "unset" "$(shells 1 'echo "${OMP_NUM_THREADS-unset}"')"
+is "old variables are replaced" "0 1 once" \
+    "$(RANK=7 WORLD_SIZE=8 LOCAL_RANK=7 shells 1 'echo "$RANK $WORLD_SIZE $(env | grep -c "^RANK=" | sed s/1/once/)"')"
+
+# The work-arounds of a vendor's backend, on a simulated machine.
+if [ -e "$build/../sim/lib" ]; then
+    run env SIM_BUILD="$build/.." "$source/tests/sim/ds-accel-sim" hpu "$program" run --plugin-dir "$build/../lib/ds-accel" -a hpu --num_gpus 2 \
+        --master_port auto --no_python --no_local_rank \
+        sh -c 'echo "$HABANA_VISIBLE_MODULES $PT_HPU_LAZY_ACC_PAR_MODE $PT_HPU_ENABLE_REFINE_DYNAMIC_SHAPES"'
+    is "variables of hpu" "0 0,1 0 0
+0,1 0 0" "$code $out"
+fi
+
+# ---- exit codes ----------------------------------------------------------------------------------
+
+# ends CODE COUNT SCRIPT: check the exit code of a job.
+ends() {
+    run shells "$2" "$3"
+    is "$2 ranks: $3" "$1" "$code"
+}
+
+ends 0 1 true
+ends 0 4 true
+ends 7 1 "exit 7"
+ends 255 1 "exit 255"
+ends 137 1 'kill -KILL $$'
+ends 143 2 'kill $$'
+# The first failure counts; the others, which are terminated, do not.
+ends 5 8 '[ $RANK = 3 ] && exit 5; exec sleep 1000'
+has "the failed rank is named" "$err" "rank 3"
+ends 137 4 '[ $RANK = 2 ] && kill -KILL $$; exec sleep 1000'
+ends 9 3 '[ $RANK = 1 ] && exit 9; trap "exit 3" TERM; while :; do sleep 0.05; done'
+ends 6 2 '[ $RANK = 0 ] && exit 0; sleep 0.2; exit 6'
+# A rank that succeeds does not end the others.
+is "the others go on" "late" "$(shells 2 '[ $RANK = 0 ] && exit 0; sleep 0.3; echo late')"
+
+# ---- streams -------------------------------------------------------------------------------------
+
+is "one rank inherits stdin, stdout and stderr" "in out err" \
+    "$(echo in | shells 1 'read -r line; printf "%s out " "$line"; echo err >&2' 2>&1)"
+is "one rank inherits descriptors" "$(stat -L -c %i /dev/null)" "$(shells 1 'stat -L -c %i /proc/$$/fd/0' </dev/null)"
+is "rank 0 alone reads stdin" "0 one two 
+1 
+2 " "$(printf 'one\ntwo\n' | shells 3 'printf "%s " "$RANK"; tr "\n" " "; echo' | sort)"
+is "stdout and stderr stay apart" "out out|err err" \
+    "$(shells 2 'echo out; echo err >&2' 2>err.txt | paste -sd ' ')|$(paste -sd ' ' err.txt)"
+
+# Long lines of many ranks do not mix. Ranks write pieces that end within lines.
+# shellcheck disable=SC2016 # expanded by the ranks
+shells 8 'line=$(printf "%6000s" "" | tr " " "$RANK"); yes "$line" | head -n 200 | dd bs=4099 iflag=fullblock status=none' >lines.txt
+is "long lines are not mixed" "1600" "$(grep -cE '^(0+|1+|2+|3+|4+|5+|6+|7+)$' lines.txt)"
+is "no line is lost or cut" "1600 6001" "$(awk '{ n[length($0) + 1]++ } END { for (i in n) print n[i], i }' lines.txt)"
+# shellcheck disable=SC2016
+shells 4 'line=$(printf "%3000s" "" | tr " " "$RANK"); yes "$line" | head -n 100 >&$((1 + RANK % 2))' >same.txt 2>&1
+is "stdout and stderr of one file are not mixed" "400 0" "$(grep -cE '^(0+|1+|2+|3+)$' same.txt) $(grep -cvE '^(0{3000}|1{3000}|2{3000}|3{3000})$' same.txt || true)"
+
+host=$("$program" run -a mock --num_gpus 1 --dry-run --json true | validate - hosts/0/name 2>/dev/null || echo localhost)
+is "prefixes of ranks" "$host:0: a|$host:0: b|$host:1: a|$host:1: b" \
+    "$(ranks 2 --show-ranks --no_python --no_local_rank printf 'a\nb\n' | sort | paste -sd '|')"
+is "a prefix before an incomplete line" "$host:0: x$host:1: x" \
+    "$(ranks 2 --show-ranks --no_python --no_local_rank printf x | sort | tr -d '\n')"
+is "an empty line has a prefix" "$host:0: |$host:1: " \
+    "$(ranks 2 --show_ranks --no_python --no_local_rank echo | sort | paste -sd '|')"
+
+# An incomplete line appears while its rank waits for the reaction to it.
+mkfifo prompt answer
+shells 2 '[ $RANK = 1 ] && exit 0; printf "answer? "; read -r line; echo "got $line"' <answer >prompt &
+exec 3>answer 4<prompt
+is "an incomplete line is written" "answer? " "$(dd bs=8 count=1 iflag=fullblock status=none <&4)"
+echo yes >&3
+is "the rest follows" "got yes" "$(cat <&4)"
+exec 3>&- 4<&-
+wait
+
+is "a reader that ends ends the job" "0 y" "$(timeout 60 sh -c '"$0" run -a mock --num_gpus 2 --master_port auto --no_python --no_local_rank yes' "$program" 2>/dev/null | (head -n 1 | sed 's/^/0 /'))"
+run sh -c '"$0" run -a mock --num_gpus 2 --master_port auto --no_python --no_local_rank echo x >&-' "$program"
+is "stdout is closed" "0 " "$code $out"
+run sh -c '"$0" run -a mock --num_gpus 1 --master_port auto --no_python --no_local_rank sh -c "ls /proc/\$\$/fd | head -n 3 | wc -l" <&- 2>&-' "$program"
+is "stdin and stderr are closed" "0 3" "$code $out"
+# A reader that begins after the ranks have ended gets everything.
+is "a slow reader loses nothing" "400000" "$(shells 2 'yes 123456789 | head -c 200000' | (sleep 1; wc -c))"
+is "a full file system is no reason to wait" "141" "$(shells 2 'yes | head -c 100000' >/dev/full 2>/dev/null && echo 0 || echo "$?")"
+is "no descriptor of the launcher reaches a rank" "" \
+    "$(shells 2 'ls -l /proc/$$/fd' | grep -E 'anon_inode|memfd|ds_accel|/dev/mock' || true)"
+run shells 1 'ulimit -n'
+is "the limit of descriptors" "$(ulimit -n)" "$out"
+
+# ---- logs ----------------------------------------------------------------------------------------
+
+run ranks 2 --enable_each_rank_log logs/of/job --no_python --no_local_rank sh -c 'echo "out $RANK"; echo "err $RANK" >&2'
+is "logs are silent" "0 " "$code $out$err"
+for rank in 0 1; do
+    is "the log of rank $rank" "out $rank
+err $rank" "$(cat logs/of/job/*_rank$rank.log)"
+done
+is "the names of logs" "2" "$(find logs -name '*.log' | grep -cE '/2[0-9]{13}_rank[01]\.log$')"
+run ranks 1 --enable_each_rank_log logs/one --no_python --no_local_rank echo x
+is "the log of a single rank" "0 x" "$code $out$(cat logs/one/*_rank0.log)"
+run ranks 1 --enable_each_rank_log show.py --no_python --no_local_rank true
+is "a log directory that is a file" "1" "$code"
+has "which" "$err" "show.py"
+run ranks 2 --enable_each_rank_log /proc/no --no_python --no_local_rank true
+has "a log directory that cannot be made" "$code $err" "/proc/no"
+
+# ---- many ranks, and limits ----------------------------------------------------------------------
+
+shells 256 'echo $RANK' >many.txt
+is "256 ranks" "$(seq 0 255)" "$(sort -n many.txt)"
+run shells 256 '[ $RANK = 255 ] && exit 3; exec sleep 1000'
+is "the last of 256 ranks fails" "3" "$code"
+run sh -c 'ulimit -n 40; shift; exec "$@"' - - "$program" run -a mock --num_gpus 200 --master_port auto \
+    --no_python --no_local_rank sleep 1000.40
+is "descriptors run out during the start" "126 " "$code $out"
+has "why" "$err" "Too many open files"
+is "no rank is left" "" "$(pgrep -f 'sleep 1000.40' || true)"
+is "few descriptors are raised to the hard limit" "0 100" \
+    "$(sh -c 'ulimit -S -n 40; shift; exec "$@"' - - "$program" run -a mock --num_gpus 100 --master_port auto \
+        --no_python --no_local_rank sh -c 'ulimit -n' >limits.txt; echo "$? $(grep -c '^40$' limits.txt)")"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && setpriv --reuid 61234 --clear-groups "$program" --version >/dev/null 2>&1; then
+    chmod 755 "$dir"
+    run limited setpriv --reuid 61234 --clear-groups prlimit --nproc=12 "$program" run -a mock --num_gpus 100 \
+        --master_port auto --no_python --no_local_rank sleep 1000.41
+    is "processes run out during the start" "126 " "$code $out"
+    is "no rank is left" "" "$(pgrep -f 'sleep 1000.41' || true)"
+fi
+
+# ---- binding -------------------------------------------------------------------------------------
+
+allowed='sed -n "s/^Cpus_allowed_list:.//p" /proc/self/status'
+# shellcheck disable=SC2016
+cpus=$(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)))')
+first=${cpus%% *}
+is "a single allowed CPU" "$first" "$(taskset -c "$first" "$program" run -a mock --num_gpus 1 --master_port auto \
+    --bind_cores_to_rank --no_python --no_local_rank sh -c "$allowed")"
+is "without binding, the allowed CPUs" "$first" "$(taskset -c "$first" "$program" run -a mock --num_gpus 1 --master_port auto \
+    --no_python --no_local_rank sh -c "$allowed")"
+second=$(echo "$cpus" | cut -d ' ' -f 2)
+if [ "$second" != "$first" ] && [ -n "$second" ]; then
+    only="taskset -c $first,$second"
+    # shellcheck disable=SC2086 # words
+    is "two ranks share two CPUs" "0 $first 1
+1 $second 1" "$($only "$program" run -a mock --num_gpus 2 --master_port auto --bind_cores_to_rank --no_python --no_local_rank \
+        sh -c "echo \"\$RANK \$($allowed) \$OMP_NUM_THREADS\"" | sort)"
+    # shellcheck disable=SC2086
+    is "a reserved core" "$first 1 $second" "$($only "$program" run -a mock --num_gpus 1 --master_port auto --bind_cores_to_rank \
+        --reserve-cores 1 --no_python --no_local_rank sh -c "echo \"\$($allowed) \$OMP_NUM_THREADS \$DS_ACCEL_RESERVED_CPUS\"")"
+    # shellcheck disable=SC2086
+    run $only "$program" run -a mock --num_gpus 1 --master_port auto --bind-to core --no_python --no_local_rank sh -c "$allowed"
+    is "bound to a core" "0 $first" "$code $out"
+fi
+for to in node socket l3 none; do
+    run ranks 1 --bind-to $to --no_python --no_local_rank sh -c "$allowed"
+    is "--bind-to $to stays within the allowed CPUs" "0 0" "$code $(python3 -c '
+import sys
+given = set()
+for part in sys.argv[1].split(","):
+    low, _, high = part.partition("-")
+    given |= set(range(int(low), int(high or low) + 1))
+print(len(given - {int(cpu) for cpu in sys.argv[2].split()}))' "$out" "$cpus")"
+    is "no warning" "" "$err"
+done
+finish
