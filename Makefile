@@ -369,6 +369,7 @@ include tests/fixtures/fixtures.mk
 include tests/abi/abi.mk
 include tests/allocator/allocator.mk
 include tests/launch/plan.mk
+include tests/launch/stall.mk
 include tests/sim/sim.mk
 include tests/host/decision.mk
 include tests/launch/port.mk

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Reads the threads of live processes from /proc, and their frames with unwind.c. All of this runs
+ * in a child process (worker.c): reads of /proc/PID block while the process maps memory from a file
+ * server that does not respond, and libdw parses files of any origin.
+ *
+ * The kernel permits ptrace() of a process of the same user, unless the process has changed its
+ * user, or Yama's ptrace_scope is 1 and the process has not permitted it by PR_SET_PTRACER, or a
+ * container forbids it. Then frames are missing, and the result has the reason.
+ */
+#include "launch/stack.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "launch/worker.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FILE_LIMIT 65536u
+#define WRAPPER_LIMIT 8u
+#define KERNEL_FRAMES 16u
+#define NS_PER_MS 1000000ull
+#define CAUSE_SIZE 256
+
+/* What /proc/PID/stat and /proc/PID/task/TID/stat contain. */
+struct stat_line {
+    char name[64];
+    char state;
+    uint64_t cpu_ms;
+    uint64_t thread_count;
+};
+
+/* The work of the child process. */
+struct sample {
+    const pid_t *pids;
+    size_t count;
+    bool has_frames;
+};
+
+/* A text of any origin, such as a thread's name, without unprintable characters. */
+static json_t *clean_text(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = strdup(text);
+    json_t *value = NULL;
+
+    if (copy != NULL) {
+        ds_accel__sanitize(copy, size);
+        value = ds_accel__json_text(copy);
+    }
+    free(copy);
+    return value;
+}
+
+static char *read_file(pid_t pid, pid_t tid, const char *name)
+{
+    char path[96], *data;
+    const char *cause;
+    size_t size;
+
+    snprintf(path, sizeof(path), "/proc/%ld/task/%ld/%s", (long)pid, (long)tid, name);
+    return ds_accel__file_read(path, FILE_LIMIT, &data, &size, &cause) >= 0 ? data : NULL;
+}
+
+static bool parse_stat(const char *text, struct stat_line *line)
+{
+    const char *begin = strchr(text, '('), *end = strrchr(text, ')');
+    unsigned long long user, system, threads;
+
+    if (begin == NULL || end == NULL || end < begin ||
+        sscanf(end, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %llu",
+               &line->state, &user, &system, &threads) != 4) {
+        return false;
+    }
+    snprintf(line->name, sizeof(line->name), "%.*s", (int)(end - begin - 1), begin + 1);
+    line->cpu_ms = (user + system) * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
+    line->thread_count = threads;
+    return true;
+}
+
+static bool read_stat(const char *path, struct stat_line *line)
+{
+    const char *cause;
+    size_t size;
+    char *text;
+    bool is_read;
+
+    if (ds_accel__file_read(path, FILE_LIMIT, &text, &size, &cause) < 0) {
+        return false;
+    }
+    is_read = parse_stat(text, line);
+    free(text);
+    return is_read;
+}
+
+static bool is_tid(const char *name)
+{
+    return name[0] >= '0' && name[0] <= '9';
+}
+
+/* The process that a chain of processes runs of which each only waits for its one child. */
+static pid_t find_program(pid_t pid)
+{
+    for (unsigned i = 0; i < WRAPPER_LIMIT; i++) {
+        char *wchan = read_file(pid, pid, "wchan");
+        char *children = read_file(pid, pid, "children");
+        char *end = NULL;
+        long child = children != NULL ? strtol(children, &end, 10) : 0;
+        bool is_wrapper = wchan != NULL && strcmp(wchan, "do_wait") == 0 && child > 0 &&
+                          strspn(end, " ") == strlen(end);
+
+        free(wchan);
+        free(children);
+        if (!is_wrapper) {
+            break;
+        }
+        pid = (pid_t)child;
+    }
+    return pid;
+}
+
+/* ---- one thread ----------------------------------------------------------------------------- */
+
+/* The functions of a kernel stack, "[<0>] name+0x1/0x2" on each line. */
+static json_t *kernel_stack(char *text)
+{
+    json_t *names = json_array();
+    char *save = NULL, *line = strtok_r(text, "\n", &save);
+
+    for (unsigned i = 0; line != NULL && i < KERNEL_FRAMES; i++) {
+        char *name = strstr(line, "] ");
+
+        if (name != NULL) {
+            name += 2;
+            name[strcspn(name, "+")] = '\0';
+            json_array_append_new(names, clean_text(name));
+        }
+        line = strtok_r(NULL, "\n", &save);
+    }
+    return names;
+}
+
+/* What the kernel shows of the thread's wait. */
+static void add_kernel(json_t *thread, pid_t pid, pid_t tid, bool *failed)
+{
+    char *text = read_file(pid, tid, "wchan");
+
+    if (text != NULL && text[0] != '\0' && strcmp(text, "0") != 0) {
+        ds_accel__json_set(thread, "wchan", clean_text(text), failed);
+    }
+    free(text);
+    text = read_file(pid, tid, "stack");
+    if (text != NULL && text[0] != '\0') {
+        ds_accel__json_set(thread, "kernel", kernel_stack(text), failed);
+    }
+    free(text);
+}
+
+/* Hash the calls that lead to the frame, and the frame's function. */
+static uint64_t hash_place(const struct ds_accel__frame *frames, size_t index, size_t count)
+{
+    uint64_t hash =
+        ds_accel__hash_text(frames[index].function, ds_accel__hash_text(frames[index].module, 0));
+
+    for (size_t i = index + 1; i < count; i++) {
+        hash = ds_accel__hash(&frames[i].address, sizeof(frames[i].address), hash);
+    }
+    return hash & INT64_MAX;
+}
+
+static void add_wait(json_t *thread, const struct ds_accel__frame *frames, size_t count,
+                     bool *failed)
+{
+    size_t index = ds_accel__waiting_frame(frames, count);
+    json_t *wait;
+
+    if (index == count) {
+        return;
+    }
+    wait = json_object();
+    ds_accel__json_set(wait, "function", clean_text(frames[index].function), failed);
+    ds_accel__json_set(wait, "module", clean_text(frames[index].module), failed);
+    ds_accel__json_set(wait, "place", json_integer((json_int_t)hash_place(frames, index, count)),
+                       failed);
+    ds_accel__json_set(thread, "wait", wait, failed);
+}
+
+static json_t *frame_list(const struct ds_accel__frame *frames, size_t count, bool *failed)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count && i < DS_ACCEL__STACK_REPORTED; i++) {
+        json_t *frame = json_object();
+
+        ds_accel__json_set(frame, "function", clean_text(frames[i].function), failed);
+        ds_accel__json_set(frame, "offset", json_integer((json_int_t)frames[i].offset), failed);
+        ds_accel__json_set(frame, "module", clean_text(frames[i].module), failed);
+        ds_accel__json_set(frame, "address", json_integer((json_int_t)frames[i].address), failed);
+        *failed = json_array_append_new(list, frame) != 0 || *failed;
+    }
+    return list;
+}
+
+static void add_frames(json_t *thread, struct ds_accel__unwind *unwind, pid_t tid, bool has_frames,
+                       bool *failed)
+{
+    const struct ds_accel__frame *frames;
+    size_t count;
+    const char *cause = ds_accel__unwind_thread(unwind, tid, &frames, &count);
+
+    if (cause != NULL) {
+        ds_accel__json_set(thread, "why", clean_text(cause), failed);
+        return;
+    }
+    add_wait(thread, frames, count, failed);
+    if (has_frames) {
+        ds_accel__json_set(thread, "frames", frame_list(frames, count, failed), failed);
+    }
+    if (has_frames && count > DS_ACCEL__STACK_REPORTED) {
+        ds_accel__json_set(thread, "omitted_frame_count",
+                           json_integer((json_int_t)(count - DS_ACCEL__STACK_REPORTED)), failed);
+    }
+}
+
+/* NULL: the thread has ended, or memory is exhausted, as *failed shows. */
+static json_t *read_thread(pid_t pid, pid_t tid, struct ds_accel__unwind *unwind, bool has_frames,
+                           bool *failed)
+{
+    char path[64];
+    struct stat_line line;
+    json_t *thread;
+
+    snprintf(path, sizeof(path), "/proc/%ld/task/%ld/stat", (long)pid, (long)tid);
+    if (!read_stat(path, &line) || line.state == 'Z' || line.state == 'X') {
+        return NULL;
+    }
+    thread = json_object();
+    ds_accel__json_set(thread, "tid", json_integer(tid), failed);
+    ds_accel__json_set(thread, "name", clean_text(line.name), failed);
+    ds_accel__json_set(thread, "state", json_stringn(&line.state, 1), failed);
+    ds_accel__json_set(thread, "cpu_ms", json_integer((json_int_t)line.cpu_ms), failed);
+    add_kernel(thread, pid, tid, failed);
+    if (line.state == 'D') {
+        /* It cannot stop now, and would stop for nothing later. */
+        ds_accel__json_set(thread, "why", json_string("the thread is in an uninterruptible wait"),
+                           failed);
+    } else if (unwind != NULL) {
+        add_frames(thread, unwind, tid, has_frames, failed);
+    }
+    return thread;
+}
+
+/* ---- one process ---------------------------------------------------------------------------- */
+
+static json_t *read_threads(pid_t pid, struct ds_accel__unwind *unwind, bool has_frames,
+                            bool *failed)
+{
+    json_t *threads = json_array();
+    const char *cause;
+    char path[64], **names = NULL;
+    size_t count = 0;
+
+    snprintf(path, sizeof(path), "/proc/%ld/task", (long)pid);
+    if (ds_accel__dir_list(path, is_tid, &names, &count, &cause) < 0) {
+        return threads;
+    }
+    /* The main thread is the first, although names are sorted as text. */
+    for (size_t i = 0, read = 0; i <= count && read < DS_ACCEL__STACK_THREADS; i++) {
+        pid_t tid = i == 0 ? pid : (pid_t)strtol(names[i - 1], NULL, 10);
+        json_t *thread;
+
+        if (i > 0 && tid == pid) {
+            continue;
+        }
+        thread = read_thread(pid, tid, unwind, has_frames, failed);
+        if (thread != NULL) {
+            *failed = json_array_append_new(threads, thread) != 0 || *failed;
+            read++;
+        }
+    }
+    ds_accel__names_free(names, count);
+    return threads;
+}
+
+/* The process without its threads; NULL: it has ended, or memory is exhausted. */
+static json_t *read_summary(size_t index, pid_t pid, bool *failed)
+{
+    char path[64];
+    struct stat_line line;
+    json_t *stack;
+
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    if (!read_stat(path, &line) || line.state == 'Z' || line.state == 'X') {
+        return NULL;
+    }
+    stack = json_object();
+    ds_accel__json_set(stack, "index", json_integer((json_int_t)index), failed);
+    ds_accel__json_set(stack, "pid", json_integer(pid), failed);
+    ds_accel__json_set(stack, "name", clean_text(line.name), failed);
+    ds_accel__json_set(stack, "time_ms", json_integer((json_int_t)(ds_accel__now_ns() / NS_PER_MS)),
+                       failed);
+    ds_accel__json_set(stack, "cpu_ms", json_integer((json_int_t)line.cpu_ms), failed);
+    ds_accel__json_set(stack, "thread_count", json_integer((json_int_t)line.thread_count), failed);
+    return stack;
+}
+
+/* Write a result without threads first, which remains if reading the threads takes too long. */
+static void read_process(struct ds_accel__worker *worker, size_t index, pid_t pid, bool has_frames)
+{
+    char cause[CAUSE_SIZE] = "";
+    struct ds_accel__unwind *unwind;
+    bool failed = false;
+    json_t *stack;
+
+    pid = find_program(pid);
+    stack = read_summary(index, pid, &failed);
+    ds_accel__json_set(stack, "why", json_string("reading its threads took too long"), &failed);
+    if (stack == NULL || failed) {
+        json_decref(stack);
+        return;
+    }
+    ds_accel__worker_result(worker, stack);
+    json_object_del(stack, "why");
+    unwind = ds_accel__unwind_create(pid, cause, sizeof(cause));
+    if (unwind == NULL) {
+        ds_accel__json_set(stack, "why", clean_text(cause), &failed);
+    }
+    ds_accel__json_set(stack, "threads", read_threads(pid, unwind, has_frames, &failed), &failed);
+    ds_accel__unwind_destroy(unwind);
+    if (!failed) {
+        ds_accel__worker_result(worker, stack);
+    }
+    json_decref(stack);
+}
+
+static void read_processes(struct ds_accel__worker *worker, void *user_data)
+{
+    const struct sample *sample = user_data;
+
+    for (size_t i = 0; i < sample->count; i++) {
+        read_process(worker, i, sample->pids[i], sample->has_frames);
+    }
+}
+
+int32_t ds_accel__stack_sample(const pid_t *pids, size_t count, bool has_frames,
+                               json_t **stacks_out, bool *is_late_out)
+{
+    struct sample sample = {.pids = pids, .count = count, .has_frames = has_frames};
+
+    assert(count <= DS_ACCEL__STACK_LIMIT);
+    return ds_accel__worker_run(read_processes, &sample, count * DS_ACCEL__STACK_TIMEOUT_NS,
+                               stacks_out, is_late_out);
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static void write_frames(const json_t *thread, struct ds_accel__text *text)
+{
+    const json_t *frame, *name, *why = json_object_get(thread, "why");
+    uint64_t omitted = ds_accel__json_size(thread, "omitted_frame_count");
+    size_t i;
+
+    if (json_array_size(json_object_get(thread, "kernel")) > 0) {
+        ds_accel__text_add(text, "    kernel:");
+        json_array_foreach(json_object_get(thread, "kernel"), i, name)
+        {
+            ds_accel__text_add(text, "%s%s", i > 0 ? " < " : " ", json_string_value(name));
+        }
+        ds_accel__text_add(text, "\n");
+    }
+    json_array_foreach(json_object_get(thread, "frames"), i, frame)
+    {
+        const char *function = json_string_value(json_object_get(frame, "function"));
+        const char *module = json_string_value(json_object_get(frame, "module"));
+        uint64_t address = (uint64_t)json_integer_value(json_object_get(frame, "address"));
+
+        ds_accel__text_add(text, "    #%zu ", i);
+        if (function[0] != '\0') {
+            ds_accel__text_add(text, "%s+0x%llx", function,
+                               (unsigned long long)ds_accel__json_size(frame, "offset"));
+        } else {
+            ds_accel__text_add(text, "0x%llx", (unsigned long long)address);
+        }
+        ds_accel__text_add(text, module[0] != '\0' ? " (%s)\n" : "\n", module);
+    }
+    if (omitted > 0) {
+        ds_accel__text_add(text, "    (%llu more)\n", (unsigned long long)omitted);
+    }
+    if (why != NULL) {
+        ds_accel__text_add(text, "    no frames: %s\n", json_string_value(why));
+    }
+}
+
+void ds_accel__stack_write(const json_t *stack, struct ds_accel__text *text)
+{
+    const json_t *threads = json_object_get(stack, "threads");
+    const json_t *why = json_object_get(stack, "why"), *thread;
+    uint64_t count = ds_accel__json_size(stack, "thread_count");
+    size_t i;
+
+    if (why != NULL) {
+        ds_accel__text_add(text, "  no frames: %s\n", json_string_value(why));
+    }
+    json_array_foreach(threads, i, thread)
+    {
+        const char *wchan = json_string_value(json_object_get(thread, "wchan"));
+        uint64_t cpu_ms = ds_accel__json_size(thread, "cpu_ms");
+
+        ds_accel__text_add(text, "  thread %llu %s: state %s, %s%s%llu.%02llu s of CPU time\n",
+                           (unsigned long long)ds_accel__json_size(thread, "tid"),
+                           json_string_value(json_object_get(thread, "name")),
+                           json_string_value(json_object_get(thread, "state")),
+                           wchan != NULL ? wchan : "", wchan != NULL ? ", " : "",
+                           (unsigned long long)(cpu_ms / 1000),
+                           (unsigned long long)(cpu_ms % 1000 / 10));
+        write_frames(thread, text);
+    }
+    if (count > json_array_size(threads) && count > DS_ACCEL__STACK_THREADS) {
+        ds_accel__text_add(text, "  (%llu more threads)\n",
+                           (unsigned long long)(count - json_array_size(threads)));
+    }
+}

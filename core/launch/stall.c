@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Finds jobs that stopped making progress, from outside, without a change of the program.
+ *
+ *      watching: no output of any rank for the timeout?
+ *         |                                   output, or a rank ended -> watching
+ *      sampling: five samples of each rank, and readings of the devices
+ *         |
+ *      no device works, and no rank works?  -> report, once
+ *                                otherwise  -> watching, for another timeout
+ *
+ * What a rank does follows from stall_rank.c: it is idle, or it spins in a wait, or it works. One
+ * rank that works is enough for no stall: the others rightly wait for it. Consequences:
+ *
+ * - A rank that computes silently, even for hours and in one function, is never reported, nor are
+ *   the ranks that wait for it, because a program that loops forever cannot be distinguished from
+ *   one that computes for long.
+ * - Ranks that spin in a function whose name and library are unknown are not reported.
+ * - Without libdw, or without the permission for ptrace(), a spinning rank is not reported, while
+ *   one that uses no CPU time still is.
+ * - A silent job on CPUs that spends nearly all its time in one collective operation, called from
+ *   one place, may be in it in all five samples, and is then reported though it makes progress. A
+ *   longer timeout does not prevent this; any output does.
+ *
+ * After a report the watch goes on. A job that is still stalled is not reported again; a job that
+ * wrote something, lost a rank or worked is.
+ */
+#include "launch/stall.h"
+#include "base/text.h"
+#include "launch/stall_rank.h"
+
+#include <stdlib.h>
+
+#define BATCH 8u /* ranks that one check reads */
+#define PYTHON_NS 2000000000ull
+#define SPACING_MIN_NS 250000000ull
+#define SPACING_MAX_NS 10000000000ull
+
+struct ds_accel__stall {
+    uint64_t timeout_ns;
+    uint32_t rank_count;
+    ds_accel__device_progress_t device_progress;
+    void *device_data;
+    struct ds_accel__fault *faults;
+
+    uint64_t next_ns;
+    uint64_t silent_since_ns; /* the last output */
+    uint64_t quiet_since_ns;  /* the last output or other sign of progress */
+    uint64_t output_bytes;    /* of all ranks */
+    uint32_t running_count;
+    bool is_reported;
+
+    bool is_sampling;
+    unsigned round;  /* complete samples */
+    uint32_t cursor; /* the next rank of the current sample */
+    uint64_t round_ns;
+    json_t *devices;
+    bool has_device_progress;
+    struct ds_accel__watched *watched;
+};
+
+int32_t ds_accel__stall_create(uint64_t timeout_ns, uint32_t rank_count, uint64_t now_ns,
+                               struct ds_accel__stall **stall_out)
+{
+    struct ds_accel__stall *stall = calloc(1, sizeof(*stall));
+    struct ds_accel__watched *watched = calloc(rank_count, sizeof(*watched));
+
+    if (stall == NULL || watched == NULL) {
+        free(stall);
+        free(watched);
+        return ds_accel__no_memory();
+    }
+    *stall = (struct ds_accel__stall){.timeout_ns = timeout_ns,
+                                      .rank_count = rank_count,
+                                      .next_ns = now_ns,
+                                      .silent_since_ns = now_ns,
+                                      .quiet_since_ns = now_ns,
+                                      .watched = watched};
+    *stall_out = stall;
+    return DS_ACCEL_OK;
+}
+
+/* Forget the samples. */
+static void stop_sampling(struct ds_accel__stall *stall)
+{
+    for (uint32_t i = 0; i < stall->rank_count; i++) {
+        ds_accel__watched_clear(&stall->watched[i]);
+    }
+    json_decref(stall->devices);
+    stall->devices = NULL;
+    stall->is_sampling = false;
+}
+
+void ds_accel__stall_destroy(struct ds_accel__stall *stall)
+{
+    if (stall != NULL) {
+        stop_sampling(stall);
+        free(stall->watched);
+        free(stall);
+    }
+}
+
+void ds_accel__stall_set_devices(struct ds_accel__stall *stall,
+                                 ds_accel__device_progress_t device_progress, void *user_data)
+{
+    stall->device_progress = device_progress;
+    stall->device_data = user_data;
+}
+
+void ds_accel__stall_set_faults(struct ds_accel__stall *stall, struct ds_accel__fault *faults)
+{
+    stall->faults = faults;
+}
+
+uint64_t ds_accel__stall_next_ns(const struct ds_accel__stall *stall)
+{
+    return stall->next_ns;
+}
+
+/* ---- watching ------------------------------------------------------------------------------- */
+
+/* Start a new wait for the timeout. */
+static void watch_again(struct ds_accel__stall *stall, uint64_t now_ns)
+{
+    stop_sampling(stall);
+    stall->quiet_since_ns = now_ns;
+    stall->next_ns = now_ns + stall->timeout_ns / 8;
+}
+
+/* True if there was output, or a rank ended, since the last check. */
+static bool is_progress(struct ds_accel__stall *stall, const struct ds_accel__stall_rank *ranks)
+{
+    uint64_t output_bytes = 0;
+    uint32_t running_count = 0;
+    bool is_changed;
+
+    for (uint32_t i = 0; i < stall->rank_count; i++) {
+        output_bytes += ranks[i].output_bytes;
+        running_count += ranks[i].is_running;
+    }
+    is_changed = output_bytes != stall->output_bytes || running_count != stall->running_count;
+    stall->output_bytes = output_bytes;
+    stall->running_count = running_count;
+    return is_changed;
+}
+
+/* ---- sampling ------------------------------------------------------------------------------- */
+
+static uint64_t spacing_ns(const struct ds_accel__stall *stall)
+{
+    uint64_t spacing = stall->timeout_ns / 20;
+
+    return spacing < SPACING_MIN_NS   ? SPACING_MIN_NS
+           : spacing > SPACING_MAX_NS ? SPACING_MAX_NS
+                                      : spacing;
+}
+
+static void read_devices(struct ds_accel__stall *stall, bool is_first)
+{
+    if (stall->device_progress != NULL) {
+        json_decref(stall->devices);
+        stall->devices = NULL;
+        stall->has_device_progress =
+            stall->device_progress(stall->device_data, is_first, &stall->devices);
+    }
+}
+
+static void start_sampling(struct ds_accel__stall *stall)
+{
+    stall->is_sampling = true;
+    stall->round = 0;
+    stall->cursor = 0;
+    read_devices(stall, true);
+}
+
+/* Add a batch of samples. A process that was read in part has several results. */
+static void add_samples(struct ds_accel__stall *stall, const uint32_t *batch, json_t *stacks)
+{
+    size_t count = json_array_size(stacks);
+
+    for (size_t i = 0; i < count; i++) {
+        json_t *stack = json_array_get(stacks, i), *next = json_array_get(stacks, i + 1);
+        json_int_t index = json_integer_value(json_object_get(stack, "index"));
+
+        if (next == NULL || json_integer_value(json_object_get(next, "index")) != index) {
+            ds_accel__watched_add(&stall->watched[batch[index]], json_incref(stack));
+        }
+    }
+}
+
+/* Read the next ranks of this sample. */
+static void sample_batch(struct ds_accel__stall *stall, const struct ds_accel__stall_rank *ranks)
+{
+    bool is_last = stall->round == DS_ACCEL__STALL_SAMPLES - 1, is_late;
+    uint32_t batch[BATCH];
+    pid_t pids[BATCH];
+    json_t *stacks;
+    size_t count = 0;
+
+    for (; stall->cursor < stall->rank_count && count < BATCH; stall->cursor++) {
+        if (ranks[stall->cursor].is_running) {
+            batch[count] = stall->cursor;
+            pids[count++] = ranks[stall->cursor].pid;
+        }
+    }
+    if (count > 0 && ds_accel__stack_sample(pids, count, is_last, &stacks, &is_late) >= 0) {
+        add_samples(stall, batch, stacks);
+        json_decref(stacks);
+    }
+}
+
+/* ---- judging -------------------------------------------------------------------------------- */
+
+static bool is_stalled(const struct ds_accel__stall *stall,
+                       const struct ds_accel__stall_rank *ranks)
+{
+    bool is_any = false;
+
+    for (uint32_t i = 0; i < stall->rank_count; i++) {
+        if (ranks[i].is_running) {
+            is_any = true;
+            if (ds_accel__watched_condition(&stall->watched[i], DS_ACCEL__STALL_SAMPLES) ==
+                DS_ACCEL__CONDITION_WORKING) {
+                return false;
+            }
+        }
+    }
+    return is_any && !stall->has_device_progress;
+}
+
+static void collect_tracebacks(struct ds_accel__stall *stall,
+                               const struct ds_accel__stall_rank *ranks)
+{
+    pid_t *pids = calloc(stall->rank_count, sizeof(*pids));
+
+    for (uint32_t i = 0; pids != NULL && i < stall->rank_count; i++) {
+        pids[i] = ranks[i].is_running ? ranks[i].pid : 0;
+    }
+    if (pids != NULL) {
+        ds_accel__fault_collect(stall->faults, pids, stall->rank_count, PYTHON_NS);
+    }
+    free(pids);
+}
+
+static json_t *make_report(struct ds_accel__stall *stall, uint64_t now_ns,
+                           const struct ds_accel__stall_rank *ranks)
+{
+    struct ds_accel__stall_facts facts = {.silent_ns = now_ns - stall->silent_since_ns,
+                                          .watched = stall->watched,
+                                          .ranks = ranks,
+                                          .faults = stall->faults,
+                                          .rank_count = stall->rank_count,
+                                          .devices = stall->devices};
+
+    if (stall->faults != NULL) {
+        collect_tracebacks(stall, ranks);
+    }
+    return ds_accel__stall_report(&facts);
+}
+
+/* After the last sample. If memory is exhausted, the stall is reported after the next samples. */
+static bool judge(struct ds_accel__stall *stall, uint64_t now_ns,
+                  const struct ds_accel__stall_rank *ranks, json_t **report_out)
+{
+    json_t *report = NULL;
+
+    stall->has_device_progress = false;
+    read_devices(stall, false);
+    if (!is_stalled(stall, ranks)) {
+        stall->is_reported = false;
+    } else if (!stall->is_reported) {
+        report = make_report(stall, now_ns, ranks);
+        stall->is_reported = report != NULL;
+    }
+    watch_again(stall, now_ns);
+    if (report == NULL) {
+        return false;
+    }
+    *report_out = report;
+    return true;
+}
+
+bool ds_accel__stall_check(struct ds_accel__stall *stall, uint64_t now_ns,
+                           const struct ds_accel__stall_rank *ranks, json_t **report_out)
+{
+    if (is_progress(stall, ranks)) {
+        stall->silent_since_ns = now_ns;
+        stall->is_reported = false;
+        watch_again(stall, now_ns);
+        return false;
+    }
+    if (now_ns < stall->next_ns) {
+        return false;
+    }
+    if (!stall->is_sampling) {
+        if (now_ns - stall->quiet_since_ns < stall->timeout_ns) {
+            stall->next_ns = now_ns + stall->timeout_ns / 8;
+            return false;
+        }
+        start_sampling(stall);
+    }
+    if (stall->cursor == 0) {
+        stall->round_ns = now_ns;
+    }
+    sample_batch(stall, ranks);
+    if (stall->cursor < stall->rank_count) {
+        stall->next_ns = now_ns; /* at once, after other events */
+        return false;
+    }
+    stall->cursor = 0;
+    stall->round++;
+    stall->next_ns = stall->round_ns + spacing_ns(stall);
+    return stall->round == DS_ACCEL__STALL_SAMPLES && judge(stall, now_ns, ranks, report_out);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Ranks that stopped making progress: stall.c. */
+#ifndef DS_ACCEL_LAUNCH_STALL_H
+#define DS_ACCEL_LAUNCH_STALL_H
+
+#include "ds_accel.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct ds_accel__fault;
+struct ds_accel__text;
+struct ds_accel__stall;
+
+#define DS_ACCEL__STALL_SAMPLES 5u
+
+/* A rank at the time of a check. */
+struct ds_accel__stall_rank {
+    pid_t pid;             /* child of this process, not yet reaped while is_running */
+    uint64_t output_bytes; /* bytes that it wrote so far */
+    bool is_running;
+};
+
+/*
+ * Read the devices. is_first: later readings are compared with this one. Returns true if a device
+ * worked in between. *devices_out is a new tree for the report, or NULL.
+ */
+typedef bool (*ds_accel__device_progress_t)(void *user_data, bool is_first, json_t **devices_out);
+
+/*
+ * Watch rank_count ranks. All times are of one monotonic clock, which the caller reads.
+ * timeout_ns: how long a job without progress is not reported; > 0. ERR_NO_MEMORY.
+ */
+int32_t ds_accel__stall_create(uint64_t timeout_ns, uint32_t rank_count, uint64_t now_ns,
+                               struct ds_accel__stall **stall_out);
+void ds_accel__stall_destroy(struct ds_accel__stall *stall);
+/* Also watch the devices; NULL: nothing is known of them. user_data is borrowed. */
+void ds_accel__stall_set_devices(struct ds_accel__stall *stall,
+                                 ds_accel__device_progress_t device_progress, void *user_data);
+/* Also report the tracebacks of programs that armed a handler: rank_count elements, borrowed. */
+void ds_accel__stall_set_faults(struct ds_accel__stall *stall, struct ds_accel__fault *faults);
+/* The time of the next check. */
+uint64_t ds_accel__stall_next_ns(const struct ds_accel__stall *stall);
+/*
+ * Check the ranks. Call it at the time of ds_accel__stall_next_ns(); an earlier call is cheap, and
+ * notices output sooner. While a stall is suspected, a call reads at most 8 ranks, for at most 2
+ * seconds each, and usually some milliseconds; the first and the last call of five samples also
+ * read the devices.
+ *
+ * ranks        rank_count elements
+ * report_out   caller; set if a stall was found, which is reported once, until there is progress:
+ *
+ *      {"silent_s": 300.5, "devices": ..., "common": {"function": "MPI_Allreduce",
+ *       "module": "libmpi.so.40", "ranks": "0-2", "outside": "3"},
+ *       "ranks": [{"rank": 0, "condition": "idle", "stack": ..., "python": "..."}]}
+ *
+ *              devices is what the device reading returned; condition is idle, spinning or ended;
+ *              stack is as in ds_accel__stack_sample(). common is null if no rank is in a known
+ *              wait. python is what the program's handler wrote, and may be missing.
+ * Returns true if a stall was found.
+ */
+bool ds_accel__stall_check(struct ds_accel__stall *stall, uint64_t now_ns,
+                           const struct ds_accel__stall_rank *ranks, json_t **report_out);
+/* Add a report as lines of text. */
+void ds_accel__stall_write(const json_t *report, struct ds_accel__text *text);
+
+#endif

@@ -1,0 +1,873 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Stalls of jobs, found from outside. The ranks are processes of this program that wait, spin or
+ * compute; the clock of the watch is a number, so that no test waits for a timeout. The tested
+ * functions are internal, so this program is linked with the core's own objects.
+ *
+ *     stall PLUGINS PYTHON
+ *     stall program NAME
+ *     stall measure
+ */
+#include "launch/stall.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "launch/fault.h"
+#include "launch/progress.h"
+#include "launch/stack.h"
+#include "stall_programs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RANKS 4u
+#define PATIENCE_MS 60000
+#define TIMEOUT_NS 60000000000ull
+
+static unsigned passed;
+static unsigned failed;
+static char self[4096];
+static const char *plugins, *python;
+
+static void check(const char *name, bool right)
+{
+    passed += right;
+    failed += !right;
+    if (!right) {
+        printf("FAILED: %s: %s\n", name, ds_accel_last_error());
+    }
+}
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+struct process {
+    pid_t pid;
+    int output;
+};
+
+/* Wait for a byte that the process writes. */
+static bool hear(const struct process *process)
+{
+    struct pollfd ready = {.fd = process->output, .events = POLLIN};
+    char byte;
+
+    return poll(&ready, 1, PATIENCE_MS) == 1 && read(process->output, &byte, 1) == 1;
+}
+
+static bool start_command(const char *const *arguments, struct process *process)
+{
+    pid_t parent = getpid();
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) != 0) {
+        return false;
+    }
+    process->pid = fork();
+    if (process->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent && dup2(fds[1], STDOUT_FILENO) >= 0) {
+            execv(arguments[0], (char *const *)(uintptr_t)arguments);
+        }
+        _exit(127);
+    }
+    close(fds[1]);
+    process->output = fds[0];
+    return hear(process);
+}
+
+static bool start(const char *name, struct process *process)
+{
+    const char *arguments[] = {self, "program", name, NULL};
+
+    return start_command(arguments, process);
+}
+
+/* Kill and reap the process; returns its status. */
+static int finish(struct process *process)
+{
+    int status = -1;
+
+    kill(process->pid, SIGKILL);
+    waitpid(process->pid, &status, 0);
+    close(process->output);
+    return status;
+}
+
+/* A number of /proc/PID/stat, counted from the state, which is 0. */
+static unsigned long long stat_field(pid_t pid, unsigned field, char *state_out)
+{
+    char path[64], *text, *at;
+    const char *cause;
+    size_t size;
+    unsigned long long value = 0;
+
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    *state_out = '?';
+    if (ds_accel__file_read(path, 65536, &text, &size, &cause) < 0) {
+        return 0;
+    }
+    at = strrchr(text, ')') + 2;
+    *state_out = *at;
+    for (unsigned i = 0; i < field; i++) {
+        at = strchr(at, ' ') + 1;
+    }
+    value = strtoull(at, NULL, 10);
+    free(text);
+    return value;
+}
+
+static bool has_state(pid_t pid, char wanted)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+    char state = '?';
+
+    for (int i = 0; i < PATIENCE_MS && state != wanted; i++) {
+        stat_field(pid, 0, &state);
+        nanosleep(&pause, NULL);
+    }
+    return state == wanted;
+}
+
+/* Wait until the process used 50 ms of CPU time more. */
+static bool has_run(pid_t pid)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+    char state;
+    unsigned long long first = stat_field(pid, 11, &state), now = first;
+
+    for (int i = 0; i < PATIENCE_MS && now < first + 5; i++) {
+        nanosleep(&pause, NULL);
+        now = stat_field(pid, 11, &state) + stat_field(pid, 12, &state);
+    }
+    return now >= first + 5;
+}
+
+/* ---- stacks --------------------------------------------------------------------------------- */
+
+/* The whole sample of one process. */
+static json_t *sample(pid_t pid)
+{
+    json_t *stacks = NULL, *stack = NULL;
+    bool is_late = true;
+
+    if (ds_accel__stack_sample(&pid, 1, true, &stacks, &is_late) >= 0 && !is_late) {
+        stack = json_incref(json_array_get(stacks, json_array_size(stacks) - 1));
+    }
+    json_decref(stacks);
+    return stack;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text != NULL ? text : "";
+}
+
+static const json_t *find_thread(const json_t *stack, const char *name)
+{
+    const json_t *thread;
+    size_t i;
+
+    json_array_foreach(json_object_get(stack, "threads"), i, thread)
+    {
+        if (strcmp(text_of(thread, "name"), name) == 0) {
+            return thread;
+        }
+    }
+    return NULL;
+}
+
+static bool has_function(const json_t *thread, const char *function)
+{
+    const json_t *frame;
+    size_t i;
+
+    json_array_foreach(json_object_get(thread, "frames"), i, frame)
+    {
+        if (strcmp(text_of(frame, "function"), function) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const json_t *first_thread(const json_t *stack)
+{
+    return json_array_get(json_object_get(stack, "threads"), 0);
+}
+
+static void test_sleep_stack(void)
+{
+    struct process process;
+    bool is_started = start("pipe", &process) && has_state(process.pid, 'S');
+    json_t *stack = sample(process.pid);
+    const json_t *thread = first_thread(stack);
+
+    check("sleep: started", is_started);
+    check("sleep: process", ds_accel__json_size(stack, "pid") == (uint64_t)process.pid);
+    check("sleep: thread", ds_accel__json_size(thread, "tid") == (uint64_t)process.pid);
+    check("sleep: state", strcmp(text_of(thread, "state"), "S") == 0);
+    check("sleep: frames", has_function(thread, "read_message") && has_function(thread, "main"));
+    check("sleep: module",
+          strcmp(text_of(json_array_get(json_object_get(thread, "frames"), 1), "module"),
+                 "stall") == 0);
+    check("sleep: no cause",
+          json_object_get(stack, "why") == NULL && json_object_get(thread, "why") == NULL);
+    check("sleep: wchan", strstr(text_of(thread, "wchan"), "pipe") != NULL || geteuid() != 0);
+    check("sleep: waits no more", json_object_get(thread, "wait") == NULL);
+    json_decref(stack);
+    check("sleep: alive", WTERMSIG(finish(&process)) == SIGKILL);
+}
+
+static void test_spin_stack(void)
+{
+    struct process process;
+    bool is_started = start("spin", &process) && has_run(process.pid);
+    json_t *one = sample(process.pid), *two = sample(process.pid);
+    const json_t *wait = json_object_get(first_thread(one), "wait");
+    const json_t *again = json_object_get(first_thread(two), "wait");
+
+    check("spin: started", is_started);
+    check("spin: function", strcmp(text_of(wait, "function"), "all_reduce") == 0);
+    check("spin: place", ds_accel__json_size(wait, "place") != 0 && json_equal(wait, again));
+    check("spin: resumed", has_run(process.pid));
+    json_decref(one);
+    json_decref(two);
+    finish(&process);
+}
+
+static void test_threads_stack(void)
+{
+    struct process process;
+    bool is_started = start("threads", &process) && has_run(process.pid);
+    json_t *stack = sample(process.pid);
+    const json_t *spinner = find_thread(stack, "spinner");
+
+    check("threads: started", is_started);
+    check("threads: all", json_array_size(json_object_get(stack, "threads")) == 5);
+    check("threads: spinner", has_function(spinner, "all_reduce"));
+    check("threads: spinner's start", has_function(spinner, "spin_thread"));
+    check("threads: main", !has_function(first_thread(stack), "all_reduce") &&
+                               has_function(first_thread(stack), "run_threads"));
+    json_decref(stack);
+    finish(&process);
+}
+
+static void test_wrapped_stack(void)
+{
+    struct process process;
+    bool is_started = start("wrapped", &process) && has_state(process.pid, 'S');
+    json_t *stack = sample(process.pid);
+
+    check("wrapped: started", is_started);
+    check("wrapped: child", ds_accel__json_size(stack, "pid") != (uint64_t)process.pid);
+    check("wrapped: frames", has_function(first_thread(stack), "all_reduce"));
+    kill((pid_t)ds_accel__json_size(stack, "pid"), SIGKILL);
+    json_decref(stack);
+    finish(&process);
+}
+
+static void test_crowd(void)
+{
+    struct process process;
+    bool is_started = start("crowd", &process) && has_state(process.pid, 'S');
+    json_t *stack;
+    struct ds_accel__text text = {0};
+    char state;
+
+    while (stat_field(process.pid, 17, &state) < 101) {
+        usleep(1000);
+    }
+    stack = sample(process.pid);
+    ds_accel__stack_write(stack, &text);
+    check("crowd: started", is_started);
+    check("crowd: limit",
+          json_array_size(json_object_get(stack, "threads")) == DS_ACCEL__STACK_THREADS);
+    check("crowd: count", ds_accel__json_size(stack, "thread_count") == 101);
+    check("crowd: text", text.data != NULL && strstr(text.data, "(37 more threads)") != NULL);
+    ds_accel__text_clear(&text);
+    json_decref(stack);
+    finish(&process);
+}
+
+static void test_stopped(void)
+{
+    struct process process;
+    bool is_started = start("spin", &process);
+    siginfo_t info = {0};
+    json_t *stack;
+    int pidfd = (int)syscall(SYS_pidfd_open, process.pid, 0);
+
+    kill(process.pid, SIGSTOP);
+    check("stopped: started", is_started && has_state(process.pid, 'T'));
+    stack = sample(process.pid);
+    check("stopped: state", strcmp(text_of(first_thread(stack), "state"), "T") == 0);
+    check("stopped: frames", has_function(first_thread(stack), "all_reduce"));
+    check("stopped: remains", has_state(process.pid, 'T'));
+    check("stopped: no exit",
+          waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG) == 0 && info.si_pid == 0);
+    kill(process.pid, SIGCONT);
+    check("stopped: continues", has_run(process.pid));
+    json_decref(stack);
+    close(pidfd);
+    check("stopped: status", WTERMSIG(finish(&process)) == SIGKILL);
+}
+
+/* Processes that are killed at some time while they are sampled. */
+static void test_dying(void)
+{
+    bool is_right = true;
+    json_t *stack;
+
+    for (unsigned i = 0; i < 20; i++) {
+        struct process process;
+        bool is_started = start("threads", &process);
+        pid_t killer = fork();
+        int status;
+
+        if (killer == 0) {
+            usleep(i * 1500);
+            kill(process.pid, SIGKILL);
+            _exit(0);
+        }
+        json_decref(sample(process.pid));
+        waitpid(killer, NULL, 0);
+        is_right = is_right && is_started && waitpid(process.pid, &status, 0) == process.pid &&
+                   WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+        close(process.output);
+        stack = sample(process.pid);
+        is_right = is_right && stack == NULL;
+        json_decref(stack);
+    }
+    check("dying: status", is_right);
+}
+
+/* ---- the watch ------------------------------------------------------------------------------ */
+
+/* A job and its watch. */
+struct job {
+    struct process processes[RANKS];
+    struct ds_accel__stall_rank ranks[RANKS];
+    unsigned count;
+    struct ds_accel__stall *stall;
+    uint64_t now_ns;
+    json_t *report;
+    bool (*between)(struct job *job); /* called before each check */
+};
+
+static void begin(struct job *job, const char *const *names, unsigned count)
+{
+    *job = (struct job){.count = count, .now_ns = 1000};
+    for (unsigned i = 0; i < count; i++) {
+        check("job: started", start(names[i], &job->processes[i]));
+        job->ranks[i] = (struct ds_accel__stall_rank){
+            .pid = job->processes[i].pid, .is_running = true, .output_bytes = 1};
+    }
+    check("job: watch",
+          ds_accel__stall_create(TIMEOUT_NS, count, job->now_ns, &job->stall) == DS_ACCEL_OK);
+}
+
+static void end(struct job *job)
+{
+    json_decref(job->report);
+    ds_accel__stall_destroy(job->stall);
+    for (unsigned i = 0; i < job->count; i++) {
+        finish(&job->processes[i]);
+    }
+}
+
+/* Check once at the next time. Processes that do not sleep run in between. */
+static bool check_once(struct job *job)
+{
+    json_t *report = NULL;
+
+    for (unsigned i = 0; i < job->count; i++) {
+        char state;
+
+        stat_field(job->ranks[i].pid, 0, &state);
+        if (state == 'R') {
+            has_run(job->ranks[i].pid);
+        }
+    }
+    if (job->between != NULL) {
+        check("job: between", job->between(job));
+    }
+    if (ds_accel__stall_next_ns(job->stall) > job->now_ns) {
+        job->now_ns = ds_accel__stall_next_ns(job->stall);
+    }
+    if (!ds_accel__stall_check(job->stall, job->now_ns, job->ranks, &report)) {
+        return false;
+    }
+    json_decref(job->report);
+    job->report = report;
+    return true;
+}
+
+/* Check until the clock has gone on by so many timeouts; the number of reports. */
+static unsigned watch(struct job *job, unsigned timeouts)
+{
+    uint64_t end_ns = job->now_ns + timeouts * TIMEOUT_NS;
+    unsigned count = 0;
+
+    while (job->now_ns < end_ns) {
+        count += check_once(job);
+    }
+    return count;
+}
+
+static const json_t *rank_of(const struct job *job, unsigned rank)
+{
+    return json_array_get(json_object_get(job->report, "ranks"), rank);
+}
+
+static bool has_text(const struct job *job, const char *wanted)
+{
+    struct ds_accel__text text = {0};
+    bool is_found;
+
+    ds_accel__stall_write(job->report, &text);
+    is_found = !text.failed && text.data != NULL && strstr(text.data, wanted) != NULL;
+    if (!is_found) {
+        printf("%s\n", text.data != NULL ? text.data : "");
+    }
+    ds_accel__text_clear(&text);
+    return is_found;
+}
+
+static void test_idle_job(void)
+{
+    static const char *const names[] = {"sleep", "pipe"};
+    struct job job;
+
+    begin(&job, names, 2);
+    while (job.now_ns < TIMEOUT_NS) {
+        check("idle: not before the timeout", !check_once(&job));
+    }
+    check("idle: once", watch(&job, 6) == 1);
+    check("idle: condition", strcmp(text_of(rank_of(&job, 0), "condition"), "idle") == 0);
+    check("idle: no common operation", json_is_null(json_object_get(job.report, "common")));
+    check("idle: text", has_text(&job, "uses no CPU time"));
+    check("idle: function", has_text(&job, "load_data+0x") && has_text(&job, "read_message+0x"));
+    check("idle: not again", watch(&job, 4) == 0);
+    job.ranks[1].output_bytes++;
+    check("idle: again after output", watch(&job, 4) == 1);
+    end(&job);
+}
+
+static void test_spinning_job(void)
+{
+    static const char *const names[] = {"spin", "threads", "wrapped"};
+    struct job job;
+
+    begin(&job, names, 3);
+    check("spinning: once", watch(&job, 4) == 1);
+    check("spinning: condition",
+          strcmp(text_of(rank_of(&job, 0), "condition"), "spinning") == 0 &&
+              strcmp(text_of(rank_of(&job, 1), "condition"), "spinning") == 0);
+    check("spinning: common", has_text(&job, "ranks 0-2 are in all_reduce (stall)"));
+    kill((pid_t)ds_accel__json_size(json_object_get(rank_of(&job, 2), "stack"), "pid"), SIGKILL);
+    end(&job);
+}
+
+static void test_missing_rank(void)
+{
+    static const char *const names[] = {"spin", "spin", "spin", "sleep"};
+    struct job job;
+
+    begin(&job, names, 4);
+    check("missing: found", watch(&job, 2) == 1);
+    check("missing: inside", has_text(&job, "ranks 0-2 are in all_reduce"));
+    check("missing: outside", has_text(&job, "rank 3 is not in all_reduce"));
+    check("missing: where",
+          has_function(first_thread(json_object_get(rank_of(&job, 3), "stack")), "load_data"));
+    end(&job);
+}
+
+static void test_ended_rank(void)
+{
+    static const char *const names[] = {"spin", "sleep"};
+    struct job job;
+
+    begin(&job, names, 2);
+    job.ranks[1].is_running = false;
+    check("ended: found", watch(&job, 2) == 1);
+    check("ended: text", has_text(&job, "rank 1 has ended") && has_text(&job, "rank 0 is in all_"));
+    job.ranks[0].is_running = false;
+    check("ended: none is left", watch(&job, 4) == 0);
+    end(&job);
+}
+
+static void test_computing_job(void)
+{
+    static const char *const names[] = {"compute", "compute"}, *const mixed[] = {"spin", "compute"};
+    struct job job;
+
+    begin(&job, names, 2);
+    check("computing: no report", watch(&job, 4) == 0);
+    end(&job);
+    begin(&job, mixed, 2);
+    check("computing: others wait", watch(&job, 4) == 0);
+    end(&job);
+}
+
+static bool change_phase(struct job *job)
+{
+    return kill(job->ranks[0].pid, SIGUSR2) == 0 && hear(&job->processes[0]);
+}
+
+static void test_progressing_job(void)
+{
+    static const char *const names[] = {"train"};
+    struct job job;
+
+    begin(&job, names, 1);
+    job.between = change_phase;
+    check("progressing: no report", watch(&job, 4) == 0);
+    job.between = NULL;
+    change_phase(&job); /* one of the two functions, forever */
+    has_run(job.ranks[0].pid);
+    json_decref(job.report);
+    job.report = sample(job.ranks[0].pid);
+    if (!has_function(first_thread(job.report), "all_reduce")) {
+        change_phase(&job);
+    }
+    check("progressing: then a stall", watch(&job, 4) == 1);
+    job.between = change_phase;
+    check("progressing: again no report", watch(&job, 4) == 0);
+    job.between = NULL;
+    if (!has_function(first_thread(json_object_get(rank_of(&job, 0), "stack")), "all_reduce")) {
+        check("progressing: function", false);
+    }
+    end(&job);
+}
+
+static void test_stopped_job(void)
+{
+    static const char *const names[] = {"compute"};
+    struct job job;
+
+    begin(&job, names, 1);
+    kill(job.ranks[0].pid, SIGSTOP);
+    has_state(job.ranks[0].pid, 'T');
+    check("stopped job: found", watch(&job, 2) == 1);
+    check("stopped job: text", has_text(&job, ": state T,"));
+    end(&job);
+}
+
+/* A rank that died and is not yet known to have ended. */
+static void test_dead_rank(void)
+{
+    static const char *const names[] = {"sleep", "sleep"};
+    struct job job;
+
+    begin(&job, names, 2);
+    kill(job.ranks[1].pid, SIGKILL);
+    has_state(job.ranks[1].pid, 'Z');
+    check("dead: no report", watch(&job, 4) == 0);
+    job.ranks[1].is_running = false;
+    check("dead: then a report", watch(&job, 4) == 1);
+    end(&job);
+}
+
+/* ---- devices -------------------------------------------------------------------------------- */
+
+static bool read_fake(void *user_data, bool is_first, json_t **devices_out)
+{
+    *devices_out = json_pack("{s:s, s:[{s:s}]}", "accelerator", "fake", "devices", "progress",
+                             *(bool *)user_data ? "yes" : "no");
+    return !is_first && *(bool *)user_data;
+}
+
+static void test_device_job(void)
+{
+    static const char *const names[] = {"sleep"};
+    bool is_working = true;
+    struct job job;
+
+    begin(&job, names, 1);
+    ds_accel__stall_set_devices(job.stall, read_fake, &is_working);
+    check("devices: work", watch(&job, 4) == 0);
+    is_working = false;
+    check("devices: do not work", watch(&job, 4) == 1);
+    check("devices: text", has_text(&job, "fake device 0: progress: no"));
+    end(&job);
+}
+
+static void test_compare(void)
+{
+    static const struct {
+        const char *before, *after, *answer;
+    } cases[] = {
+        {"{}", "{}", "unknown"},
+        {"{'utilization_percent':0}", "{'utilization_percent':0}", "no"},
+        {"{'utilization_percent':0}", "{'utilization_percent':2}", "unknown"},
+        {"{'utilization_percent':10}", "{'utilization_percent':50}", "yes"},
+        {"{'utilization_percent':100}", "{'utilization_percent':100}", "unknown"},
+        {"{'utilization_percent':100,'memory_utilization_percent':0}",
+         "{'utilization_percent':100,'memory_utilization_percent':0}", "no"},
+        {"{'utilization_percent':100,'memory_utilization_percent':40}",
+         "{'utilization_percent':100,'memory_utilization_percent':40}", "yes"},
+        {"{'utilization_percent':0,'memory_used_bytes':1}",
+         "{'utilization_percent':0,'memory_used_bytes':2}", "yes"},
+        {"{'processes':[{'pid':1,'utilization_percent':1}]}",
+         "{'processes':[{'pid':1,'utilization_percent':9}]}", "yes"},
+        {"{'processes':[]}", "{'processes':[{'pid':1}]}", "yes"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[256];
+        json_t *trees[2];
+
+        for (unsigned j = 0; j < 2; j++) {
+            snprintf(text, sizeof(text), "%s", j == 0 ? cases[i].before : cases[i].after);
+            for (char *c = text; *c != '\0'; c++) {
+                *c = *c == '\'' ? '"' : *c;
+            }
+            trees[j] = json_loads(text, 0, NULL);
+        }
+        check(cases[i].after,
+              trees[0] != NULL && trees[1] != NULL &&
+                  strcmp(ds_accel__progress_compare(trees[0], trees[1]), cases[i].answer) == 0);
+        json_decref(trees[0]);
+        json_decref(trees[1]);
+    }
+}
+
+/* Two readings of an accelerator; the progress of its first device. */
+static void test_progress_of(const char *name, const char *answer)
+{
+    struct ds_accel_options options = {.struct_size = sizeof(options),
+                                       .flags = DS_ACCEL_OPTION_NO_USER_CONFIG |
+                                                DS_ACCEL_OPTION_NO_CACHE,
+                                       .accelerator = name,
+                                       .plugin_dirs = &plugins,
+                                       .plugin_dir_count = 1};
+    struct ds_accel__progress progress = {.options = &options,
+                                          .timeout_ns = PATIENCE_MS * 1000000ull};
+    json_t *first = NULL, *second = NULL;
+    bool is_any = ds_accel__progress_read(&progress, true, &first);
+    const json_t *device;
+
+    is_any = ds_accel__progress_read(&progress, false, &second) || is_any;
+    device = json_array_get(json_object_get(second, "devices"), 0);
+    check(name, !is_any && strcmp(text_of(second, "accelerator"), name) == 0 &&
+                    strcmp(text_of(device, "progress"), answer) == 0);
+    json_decref(first);
+    json_decref(second);
+    ds_accel__progress_clear(&progress);
+}
+
+static void test_no_accelerator(void)
+{
+    struct ds_accel_options options = {.struct_size = sizeof(options),
+                                       .flags = DS_ACCEL_OPTION_NO_USER_CONFIG |
+                                                DS_ACCEL_OPTION_NO_CACHE,
+                                       .accelerator = "absent"};
+    struct ds_accel__progress progress = {.options = &options,
+                                          .timeout_ns = PATIENCE_MS * 1000000ull};
+    json_t *reading = NULL;
+
+    check("no accelerator: none", !ds_accel__progress_read(&progress, true, &reading));
+    check("no accelerator: error", strstr(text_of(reading, "error"), "absent") != NULL);
+    json_decref(reading);
+    progress.timeout_ns = 1;
+    check("no accelerator: late", !ds_accel__progress_read(&progress, false, &reading));
+    check("no accelerator: late error", strstr(text_of(reading, "error"), "in time") != NULL);
+    json_decref(reading);
+    ds_accel__progress_clear(&progress);
+}
+
+/* ---- tracebacks ----------------------------------------------------------------------------- */
+
+static const char armed_program[] =
+    "import faulthandler, os, signal, threading\n"
+    "fd = int(os.environ['DS_ACCEL_FAULTHANDLER_FD'])\n"
+    "faulthandler.register(signal.SIGUSR1, file=fd, all_threads=True)\n"
+    "os.write(fd, b'armed %d %d\\n' % (signal.SIGUSR1, os.getpid()))\n"
+    "def wait_for_peer():\n"
+    "    os.write(1, b'.')\n"
+    "    threading.Event().wait()\n"
+    "wait_for_peer()\n";
+
+/* Start a process with a descriptor for tracebacks. */
+static bool start_with_fault(const char *const *arguments, struct ds_accel__fault *fault,
+                             struct process *process)
+{
+    char number[16];
+    bool is_started;
+
+    if (ds_accel__fault_open(fault) < 0) {
+        return false;
+    }
+    snprintf(number, sizeof(number), "%d", fault->child_fd);
+    setenv(DS_ACCEL__FAULT_VARIABLE, number, 1);
+    is_started = start_command(arguments, process);
+    unsetenv(DS_ACCEL__FAULT_VARIABLE);
+    ds_accel__fault_started(fault);
+    return is_started;
+}
+
+static void test_python(void)
+{
+    const char *arguments[] = {python, "-c", armed_program, NULL};
+    struct ds_accel__fault fault;
+    struct job job = {.count = 1, .now_ns = 1000};
+
+    check("python: started", start_with_fault(arguments, &fault, &job.processes[0]));
+    job.ranks[0] = (struct ds_accel__stall_rank){.pid = job.processes[0].pid, .is_running = true};
+    check("python: watch", ds_accel__stall_create(TIMEOUT_NS, 1, job.now_ns, &job.stall) == 0);
+    ds_accel__stall_set_faults(job.stall, &fault);
+    check("python: found", watch(&job, 2) == 1);
+    check("python: traceback", has_text(&job, "in wait_for_peer"));
+    check("python: only the traceback",
+          strstr(text_of(rank_of(&job, 0), "python"), "armed") == NULL);
+    job.ranks[0].output_bytes++;
+    check("python: again", watch(&job, 4) == 1 && has_text(&job, "in wait_for_peer"));
+    end(&job);
+    ds_accel__fault_close(&fault);
+}
+
+/* Nothing is sent to programs that have not armed a handler. */
+static void test_unarmed(void)
+{
+    const char *unarmed[] = {self, "program", "unarmed", NULL};
+    const char *handler[] = {self, "program", "handler", NULL};
+    struct ds_accel__fault faults[2];
+    struct process processes[2];
+    pid_t pids[2];
+    struct pollfd output;
+
+    check("unarmed: started", start_with_fault(unarmed, &faults[0], &processes[0]));
+    check("handler: started", start_with_fault(handler, &faults[1], &processes[1]));
+    pids[0] = processes[0].pid;
+    pids[1] = processes[1].pid;
+    ds_accel__fault_collect(faults, pids, 2, 100000000);
+    check("unarmed: the line was read", faults[0].pid == pids[0] && faults[0].signal == SIGUSR1);
+    check("unarmed: no text", faults[0].text == NULL && faults[1].text == NULL);
+    faults[1].pid = getpid(); /* as if it had named a process that is not the rank's */
+    faults[1].signal = SIGUSR1;
+    ds_accel__fault_collect(faults, pids, 2, 100000000);
+    output = (struct pollfd){.fd = processes[1].output, .events = POLLIN};
+    check("handler: no signal", poll(&output, 1, 0) == 0);
+    check("unarmed: alive", WTERMSIG(finish(&processes[0])) == SIGKILL);
+    check("handler: alive", WTERMSIG(finish(&processes[1])) == SIGKILL);
+    ds_accel__fault_close(&faults[0]);
+    ds_accel__fault_close(&faults[1]);
+}
+
+/* ---- names of waits ------------------------------------------------------------------------- */
+
+static void test_names(void)
+{
+    static const struct {
+        const char *function, *module;
+        bool is_waiting;
+    } cases[] = {{"MPI_Recv", "libmpi.so.40", true},
+                 {"solve", "a.out", false},
+                 {"", "libnccl.so.2", true},
+                 {"", "libtorch_cpu.so", false},
+                 {"gloo::allreduce(gloo::AllreduceOptions&)", "libtorch_cpu.so", true},
+                 {"c10d::Work::wait(std::chrono::milliseconds)", "libtorch_cpu.so", true},
+                 {"cudaStreamSynchronize", "libtorch_cuda.so", true},
+                 {"waiter::compute(int)", "a.out", false},
+                 {"ring_reduce_scatter", "a.out", true},
+                 {"at::native::sum(at::Tensor, allreduce)", "libtorch_cpu.so", false}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct ds_accel__frame frame = {.function = (char *)cases[i].function,
+                                        .module = cases[i].module};
+
+        check(cases[i].function, (ds_accel__waiting_frame(&frame, 1) == 0) == cases[i].is_waiting);
+    }
+}
+
+/* ---- cost ----------------------------------------------------------------------------------- */
+
+static long resident_kib(int who)
+{
+    struct rusage usage;
+
+    getrusage(who, &usage);
+    return usage.ru_maxrss;
+}
+
+/* Print the cost of samples of a process with 50 threads. */
+static int measure(void)
+{
+    struct process process;
+    bool is_started = start("many", &process);
+    char state;
+
+    while (is_started && stat_field(process.pid, 17, &state) < 50) {
+        usleep(1000);
+    }
+    for (unsigned i = 0; i < 6; i++) {
+        uint64_t start_ns = ds_accel__now_ns();
+        json_t *stack = sample(process.pid);
+
+        printf("%zu threads: %.2f ms\n", json_array_size(json_object_get(stack, "threads")),
+               (double)(ds_accel__now_ns() - start_ns) / 1e6);
+        json_decref(stack);
+    }
+    finish(&process);
+    printf("largest resident set: this process %ld KiB, a sampling child %ld KiB\n",
+           resident_kib(RUSAGE_SELF), resident_kib(RUSAGE_CHILDREN));
+    return is_started ? 0 : 1;
+}
+
+int main(int argument_count, char **arguments)
+{
+    ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    if (argument_count == 3 && strcmp(arguments[1], "program") == 0) {
+        stall_program_run(arguments[2]);
+    }
+    if (size > 0 && argument_count == 2 && strcmp(arguments[1], "measure") == 0) {
+        return measure();
+    }
+    if (size < 0 || argument_count != 3) {
+        fprintf(stderr, "usage: stall PLUGINS PYTHON\n");
+        return 2;
+    }
+    plugins = arguments[1];
+    python = arguments[2];
+    test_names();
+    test_sleep_stack();
+    test_spin_stack();
+    test_threads_stack();
+    test_wrapped_stack();
+    test_crowd();
+    test_stopped();
+    test_dying();
+    test_idle_job();
+    test_spinning_job();
+    test_missing_rank();
+    test_ended_rank();
+    test_computing_job();
+    test_progressing_job();
+    test_stopped_job();
+    test_dead_rank();
+    test_device_job();
+    test_compare();
+    test_progress_of("mock", "no");
+    test_progress_of("cpu", "unknown");
+    test_no_accelerator();
+    test_python();
+    test_unarmed();
+    printf("%u passed, %u failed\n", passed, failed);
+    return failed > 0 ? 1 : 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The functions have external linkage or noinline, because their names are expected in stacks. */
+#include "stall_programs.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+
+static volatile sig_atomic_t phase; /* counts SIGUSR2 */
+static volatile uint64_t sink;
+
+static void say(void)
+{
+    if (write(STDOUT_FILENO, ".", 1) != 1) {
+        _exit(1);
+    }
+}
+
+static NOINLINE void check_left(uint64_t turns)
+{
+    for (uint64_t i = 0; i < turns; i++) {
+        sink += i;
+    }
+}
+
+static NOINLINE void check_right(uint64_t turns)
+{
+    for (uint64_t i = 0; i < turns; i++) {
+        sink ^= i;
+    }
+}
+
+/* Spins, in changing functions, until the phase changes. */
+static NOINLINE void all_reduce(int during)
+{
+    while (phase == during) {
+        check_left(1000);
+        check_right(3000);
+        sink++;
+    }
+}
+
+static NOINLINE void solve(int during)
+{
+    while (phase == during) {
+        check_right(2000);
+        check_left(2000);
+        sink *= 3; /* the compiler would merge equal functions */
+    }
+}
+
+static NOINLINE void load_data(void)
+{
+    for (;;) {
+        pause();
+    }
+}
+
+static NOINLINE void read_message(void)
+{
+    int fds[2];
+    char byte;
+
+    if (pipe(fds) == 0) {
+        say();
+        while (read(fds[0], &byte, 1) != 1) {
+        }
+    }
+}
+
+static void next_phase(int number)
+{
+    (void)number;
+    phase++;
+    say();
+}
+
+/* Alternates with each SIGUSR2 between an all-reduce and other functions. */
+static NOINLINE void train(void)
+{
+    for (;;) {
+        all_reduce(phase);
+        solve(phase);
+    }
+}
+
+static void *sleep_thread(void *argument)
+{
+    load_data();
+    return argument;
+}
+
+static void *spin_thread(void *argument)
+{
+    pthread_setname_np(pthread_self(), "spinner");
+    say();
+    all_reduce(0);
+    return argument;
+}
+
+static NOINLINE void run_threads(unsigned sleeping, void *(*last)(void *))
+{
+    pthread_t thread;
+
+    for (unsigned i = 0; i < sleeping; i++) {
+        pthread_create(&thread, NULL, sleep_thread, NULL);
+    }
+    pthread_create(&thread, NULL, last, NULL);
+    pthread_join(thread, NULL);
+}
+
+/* A shell-like process that waits for the program. */
+static void run_wrapped(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        say();
+        all_reduce(0);
+    }
+    waitpid(pid, NULL, 0);
+}
+
+/* Also announces a handler that it does not have. */
+static void run_unarmed(void)
+{
+    const char *fd = getenv("DS_ACCEL_FAULTHANDLER_FD");
+
+    if (fd != NULL) {
+        dprintf(atoi(fd), "armed %d %ld\n", SIGUSR1, (long)getpid());
+    }
+    say();
+    load_data();
+}
+
+void stall_program_run(const char *name)
+{
+    signal(SIGUSR2, next_phase);
+    if (strcmp(name, "threads") == 0) {
+        run_threads(3, spin_thread);
+    } else if (strcmp(name, "pipe") == 0) {
+        read_message();
+    } else if (strcmp(name, "wrapped") == 0) {
+        run_wrapped();
+    } else if (strcmp(name, "unarmed") == 0) {
+        run_unarmed();
+    } else if (strcmp(name, "handler") == 0) {
+        signal(SIGUSR1, next_phase);
+    }
+    say();
+    if (strcmp(name, "spin") == 0) {
+        all_reduce(0);
+    } else if (strcmp(name, "compute") == 0) {
+        solve(0);
+    } else if (strcmp(name, "train") == 0) {
+        train();
+    } else if (strcmp(name, "many") == 0) {
+        run_threads(48, sleep_thread);
+    } else if (strcmp(name, "crowd") == 0) {
+        run_threads(99, sleep_thread);
+    }
+    load_data();
+}
