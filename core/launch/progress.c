@@ -13,7 +13,10 @@
  *      utilization is above 0 and the memory moves data                      yes
  *      utilization is 0, or it is above 0 and the memory moves no data       no
  *      utilization is above 0 and constant, the memory's is not known        unknown
- *      no utilization is known, as for cpu                                   unknown
+ *      no utilization is known                                               unknown
+ *
+ * Sensors of cpu are not read: the CPU time of each rank is known anyway, and other programs use the
+ * same CPUs and memory.
  */
 #include "launch/progress.h"
 #include "base/json.h"
@@ -67,6 +70,10 @@ static json_t *read_device(ds_accel_t *context, uint32_t index, bool *failed)
     struct ds_accel_telemetry telemetry = {.struct_size = sizeof(telemetry)};
     json_t *device = json_object();
 
+    if (strcmp(ds_accel_name(context), "cpu") == 0) {
+        ds_accel__json_set(device, "index", json_integer(index), failed);
+        return device;
+    }
     if (ds_accel_telemetry(context, index, &telemetry) < 0) {
         telemetry.valid = 0;
     }

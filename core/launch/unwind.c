@@ -151,7 +151,13 @@ static char *readable_name(const char *name)
     if (name != NULL && libdw.demangle != NULL && strncmp(name, "_Z", 2) == 0) {
         readable = libdw.demangle(name, NULL, NULL, &error);
     }
-    return readable != NULL ? readable : strdup(name != NULL ? name : "");
+    if (readable == NULL) {
+        readable = strdup(name != NULL ? name : "");
+    }
+    if (readable != NULL) { /* without a version, as in "read@@GLIBC_2.2.5" */
+        readable[strcspn(readable, "@")] = '\0';
+    }
+    return readable;
 }
 
 static int add_frame(Dwfl_Frame *state, void *user_data)
@@ -226,7 +232,10 @@ const char *ds_accel__unwind_thread(struct ds_accel__unwind *unwind, pid_t tid,
 
     clear_frames(unwind);
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
-        return errno == EPERM ? "the kernel does not permit ptrace() here" : strerror(errno);
+        return errno == EPERM
+                   ? "the kernel does not permit ptrace() (another user, a container's rules, "
+                     "or Yama's ptrace_scope)"
+                   : strerror(errno);
     }
     if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0) {
         return strerror(errno);
