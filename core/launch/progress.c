@@ -15,8 +15,8 @@
  *      utilization is above 0 and constant, the memory's is not known        unknown
  *      no utilization is known                                               unknown
  *
- * Sensors of cpu are not read: the CPU time of each rank is known anyway, and other programs use the
- * same CPUs and memory.
+ * Sensors of cpu are not read: the CPU time of each rank is known anyway, and other programs use
+ * the same CPUs and memory.
  */
 #include "launch/progress.h"
 #include "base/json.h"

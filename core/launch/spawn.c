@@ -116,6 +116,9 @@ static void run_child(struct child *child)
     if (getppid() != child->parent) {
         _exit(127); /* the parent died before the call above */
     }
+    if (spawn->is_traceable) {
+        prctl(PR_SET_PTRACER, child->parent); /* fails without Yama, where nothing is needed */
+    }
     bind_child(child);
     if (replace_streams(spawn) < 0) {
         fail(child, DS_ACCEL__SPAWN_STREAMS);

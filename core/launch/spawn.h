@@ -17,6 +17,7 @@ struct ds_accel__spawn {
     char *const *environment;                    /* ends with NULL */
     const struct ds_accel__placement *placement; /* NULL or without CPUs: not bound */
     int descriptors[3];         /* what becomes stdin, stdout and stderr; -1: inherited */
+    bool is_traceable;          /* this process's children may ptrace() it despite Yama's rules */
     bool has_terminal;          /* descriptors[0] is a terminal, for a session of its own */
     int cgroups[2];             /* descriptors of cgroup.procs files; -1: none */
     const sigset_t *signals;    /* mask of blocked signals */

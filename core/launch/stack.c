@@ -6,8 +6,9 @@
  * server that does not respond, and libdw parses files of any origin.
  *
  * The kernel permits ptrace() of a process of the same user, unless the process has changed its
- * user, or Yama's ptrace_scope is 1 and the process has not permitted it by PR_SET_PTRACER, or a
- * container forbids it. Then frames are missing, and the result has the reason.
+ * user, or a container forbids it, or Yama's ptrace_scope is above 0. With 1, as on Ubuntu, a rank
+ * that was started with is_traceable (spawn.h) can be read, but not the child of a rank that is a
+ * shell. Where ptrace() is not permitted, frames are missing, and the result has the reason.
  */
 #include "launch/stack.h"
 #include "base/clock.h"
@@ -16,7 +17,6 @@
 #include "base/text.h"
 #include "launch/worker.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +38,7 @@ struct stat_line {
 
 /* The work of the child process. */
 struct sample {
-    const pid_t *pids;
-    size_t count;
+    pid_t pid;
     bool has_frames;
 };
 
@@ -178,13 +177,19 @@ static void add_wait(json_t *thread, const struct ds_accel__frame *frames, size_
                      bool *failed)
 {
     size_t index = ds_accel__waiting_frame(frames, count);
+    const char *function;
     json_t *wait;
+    char *name;
 
     if (index == count) {
         return;
     }
+    function = frames[index].function;
+    function += strncmp(function, "PMPI_", 5) == 0; /* the same operation as MPI_ */
+    name = strndup(function, ds_accel__waiting_name_length(function));
     wait = json_object();
-    ds_accel__json_set(wait, "function", clean_text(frames[index].function), failed);
+    ds_accel__json_set(wait, "function", name != NULL ? clean_text(name) : NULL, failed);
+    free(name);
     ds_accel__json_set(wait, "module", clean_text(frames[index].module), failed);
     ds_accel__json_set(wait, "place", json_integer((json_int_t)hash_place(frames, index, count)),
                        failed);
@@ -289,7 +294,7 @@ static json_t *read_threads(pid_t pid, struct ds_accel__unwind *unwind, bool has
 }
 
 /* The process without its threads; NULL: it has ended, or memory is exhausted. */
-static json_t *read_summary(size_t index, pid_t pid, bool *failed)
+static json_t *read_summary(pid_t pid, bool *failed)
 {
     char path[64];
     struct stat_line line;
@@ -300,7 +305,6 @@ static json_t *read_summary(size_t index, pid_t pid, bool *failed)
         return NULL;
     }
     stack = json_object();
-    ds_accel__json_set(stack, "index", json_integer((json_int_t)index), failed);
     ds_accel__json_set(stack, "pid", json_integer(pid), failed);
     ds_accel__json_set(stack, "name", clean_text(line.name), failed);
     ds_accel__json_set(stack, "time_ms", json_integer((json_int_t)(ds_accel__now_ns() / NS_PER_MS)),
@@ -311,27 +315,26 @@ static json_t *read_summary(size_t index, pid_t pid, bool *failed)
 }
 
 /* Write a result without threads first, which remains if reading the threads takes too long. */
-static void read_process(struct ds_accel__worker *worker, size_t index, pid_t pid, bool has_frames)
+static void read_process(struct ds_accel__worker *worker, void *user_data)
 {
+    const struct sample *sample = user_data;
     char cause[CAUSE_SIZE] = "";
+    pid_t pid = find_program(sample->pid);
     struct ds_accel__unwind *unwind;
     bool failed = false;
-    json_t *stack;
+    json_t *stack = read_summary(pid, &failed);
 
-    pid = find_program(pid);
-    stack = read_summary(index, pid, &failed);
-    ds_accel__json_set(stack, "why", json_string("reading its threads took too long"), &failed);
     if (stack == NULL || failed) {
         json_decref(stack);
         return;
     }
     ds_accel__worker_result(worker, stack);
-    json_object_del(stack, "why");
     unwind = ds_accel__unwind_create(pid, cause, sizeof(cause));
     if (unwind == NULL) {
         ds_accel__json_set(stack, "why", clean_text(cause), &failed);
     }
-    ds_accel__json_set(stack, "threads", read_threads(pid, unwind, has_frames, &failed), &failed);
+    ds_accel__json_set(stack, "threads", read_threads(pid, unwind, sample->has_frames, &failed),
+                       &failed);
     ds_accel__unwind_destroy(unwind);
     if (!failed) {
         ds_accel__worker_result(worker, stack);
@@ -339,23 +342,31 @@ static void read_process(struct ds_accel__worker *worker, size_t index, pid_t pi
     json_decref(stack);
 }
 
-static void read_processes(struct ds_accel__worker *worker, void *user_data)
+int32_t ds_accel__stack_sample(pid_t pid, bool has_frames, json_t **stack_out)
 {
-    const struct sample *sample = user_data;
+    struct sample sample = {.pid = pid, .has_frames = has_frames};
+    json_t *results, *stack = NULL;
+    bool is_late, failed = false;
+    size_t count;
+    int32_t status =
+        ds_accel__worker_run(read_process, &sample, DS_ACCEL__STACK_TIMEOUT_NS, &results, &is_late);
 
-    for (size_t i = 0; i < sample->count; i++) {
-        read_process(worker, i, sample->pids[i], sample->has_frames);
+    if (status < 0) {
+        return status;
     }
-}
-
-int32_t ds_accel__stack_sample(const pid_t *pids, size_t count, bool has_frames,
-                               json_t **stacks_out, bool *is_late_out)
-{
-    struct sample sample = {.pids = pids, .count = count, .has_frames = has_frames};
-
-    assert(count <= DS_ACCEL__STACK_LIMIT);
-    return ds_accel__worker_run(read_processes, &sample, count * DS_ACCEL__STACK_TIMEOUT_NS,
-                               stacks_out, is_late_out);
+    count = json_array_size(results);
+    if (count > 0) {
+        stack = json_incref(json_array_get(results, count - 1));
+    }
+    if (count == 1) {
+        ds_accel__json_set(stack, "why",
+                           json_string(is_late ? "reading the threads took too long"
+                                               : "reading the threads failed"),
+                           &failed);
+    }
+    json_decref(results);
+    *stack_out = stack;
+    return DS_ACCEL_OK;
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */

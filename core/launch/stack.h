@@ -14,21 +14,19 @@ struct ds_accel__text;
 
 #define DS_ACCEL__STACK_THREADS 64u  /* threads that are read of a process */
 #define DS_ACCEL__STACK_REPORTED 64u /* innermost frames that are reported of a thread */
-#define DS_ACCEL__STACK_LIMIT 64u    /* processes of one sample */
-#define DS_ACCEL__STACK_TIMEOUT_NS 2000000000ull /* for each process of a sample */
+#define DS_ACCEL__STACK_TIMEOUT_NS 2000000000ull
 
 /*
- * Read the threads of processes, in a child process that is killed after TIMEOUT_NS for each of
- * them. A process that only waits for its one child process, such as a shell, is replaced by the
- * child. has_frames: the result has the frames; without it, only what the frames show of waiting.
+ * Read the threads of a process, in a child process that is killed after TIMEOUT_NS. A process that
+ * only waits for its one child process, such as a shell, is replaced by the child. has_frames: the
+ * result has the frames; without it, only what the frames show of waiting.
  *
- * pids         count elements, at most DS_ACCEL__STACK_LIMIT, of children of this process that it
- *              has not yet reaped, so that the numbers cannot denote other processes
- * stacks_out   caller; an array with two elements for each process, in the order of pids. The first
- *              lacks threads, and is there alone if reading the threads took too long:
+ * pid        a child of this process that was not yet reaped, so that the number cannot denote
+ *            another process
+ * stack_out  caller; NULL: the process has ended; else an object:
  *
- *      {"index": 0, "pid": 12, "name": "python3", "time_ms": 5000, "cpu_ms": 1234,
- *       "thread_count": 1, "why": "libdw (elfutils) cannot be loaded: ...",
+ *      {"pid": 12, "name": "python3", "time_ms": 5000, "cpu_ms": 1234, "thread_count": 1,
+ *       "why": "libdw (elfutils) cannot be loaded: ...",
  *       "threads": [{"tid": 12, "name": "python3", "state": "S", "wchan": "futex_do_wait",
  *                    "cpu_ms": 1200, "kernel": ["futex_do_wait", "do_futex"], "why": "...",
  *                    "wait": {"function": "MPI_Allreduce", "module": "libmpi.so.40", "place": 17},
@@ -36,16 +34,15 @@ struct ds_accel__text;
  *                                "address": 140737353}],
  *                    "omitted_frame_count": 3}]}
  *
- *              index is that of pids; pid is the process that was read. why, if it is present, is
- *              the reason that frames are missing. place is the same number in two samples if the
- *              same call of the program led to the same waiting function. wchan and kernel are
- *              missing if the kernel does not permit to read them, frames if has_frames is false.
- *              A process or thread that has ended is missing.
- * is_late_out  processes are missing because of the deadline
+ *            pid is the process that was read, and the main thread is the first. why, if it is
+ *            present, is the reason that frames, or also threads, are missing. place is the same
+ *            number in two samples if the same call of the program led to the same waiting
+ *            function. wchan and kernel are missing if the kernel does not permit to read them,
+ *            frames if has_frames is false, and threads if they could not be read in time. A thread
+ *            that has ended is missing.
  * ERR_NO_MEMORY; ERR_LIMIT
  */
-int32_t ds_accel__stack_sample(const pid_t *pids, size_t count, bool has_frames,
-                               json_t **stacks_out, bool *is_late_out);
+int32_t ds_accel__stack_sample(pid_t pid, bool has_frames, json_t **stack_out);
 /* Add the threads of one process as lines of text. */
 void ds_accel__stack_write(const json_t *stack, struct ds_accel__text *text);
 
@@ -54,6 +51,8 @@ void ds_accel__stack_write(const json_t *stack, struct ds_accel__text *text);
  * frames: innermost first. See waiting.c.
  */
 size_t ds_accel__waiting_frame(const struct ds_accel__frame *frames, size_t count);
+/* The length of a function's name without its arguments. */
+size_t ds_accel__waiting_name_length(const char *function);
 /* True if the function is a collective or point-to-point operation of a communication library, so
  * that its name is a good name of the wait. */
 bool ds_accel__waiting_is_communication(const char *function);

@@ -27,12 +27,14 @@
  * wrote something, lost a rank or worked is.
  */
 #include "launch/stall.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "launch/stall_rank.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
-#define BATCH 8u /* ranks that one check reads */
+#define CHECK_NS 200000000ull /* after this time, a check reads no further rank */
 #define PYTHON_NS 2000000000ull
 #define SPACING_MIN_NS 250000000ull
 #define SPACING_MAX_NS 10000000000ull
@@ -66,6 +68,7 @@ int32_t ds_accel__stall_create(uint64_t timeout_ns, uint32_t rank_count, uint64_
     struct ds_accel__stall *stall = calloc(1, sizeof(*stall));
     struct ds_accel__watched *watched = calloc(rank_count, sizeof(*watched));
 
+    assert(timeout_ns > 0 && rank_count > 0);
     if (stall == NULL || watched == NULL) {
         free(stall);
         free(watched);
@@ -174,40 +177,21 @@ static void start_sampling(struct ds_accel__stall *stall)
     read_devices(stall, true);
 }
 
-/* Add a batch of samples. A process that was read in part has several results. */
-static void add_samples(struct ds_accel__stall *stall, const uint32_t *batch, json_t *stacks)
+/* Read the next ranks of this sample, at least one of them. */
+static void sample_ranks(struct ds_accel__stall *stall, const struct ds_accel__stall_rank *ranks)
 {
-    size_t count = json_array_size(stacks);
+    bool is_last = stall->round == DS_ACCEL__STALL_SAMPLES - 1;
+    uint64_t start_ns = ds_accel__now_ns();
 
-    for (size_t i = 0; i < count; i++) {
-        json_t *stack = json_array_get(stacks, i), *next = json_array_get(stacks, i + 1);
-        json_int_t index = json_integer_value(json_object_get(stack, "index"));
+    do {
+        uint32_t rank = stall->cursor++;
+        json_t *stack = NULL;
 
-        if (next == NULL || json_integer_value(json_object_get(next, "index")) != index) {
-            ds_accel__watched_add(&stall->watched[batch[index]], json_incref(stack));
+        if (ranks[rank].is_running &&
+            ds_accel__stack_sample(ranks[rank].pid, is_last, &stack) >= 0 && stack != NULL) {
+            ds_accel__watched_add(&stall->watched[rank], stack);
         }
-    }
-}
-
-/* Read the next ranks of this sample. */
-static void sample_batch(struct ds_accel__stall *stall, const struct ds_accel__stall_rank *ranks)
-{
-    bool is_last = stall->round == DS_ACCEL__STALL_SAMPLES - 1, is_late;
-    uint32_t batch[BATCH];
-    pid_t pids[BATCH];
-    json_t *stacks;
-    size_t count = 0;
-
-    for (; stall->cursor < stall->rank_count && count < BATCH; stall->cursor++) {
-        if (ranks[stall->cursor].is_running) {
-            batch[count] = stall->cursor;
-            pids[count++] = ranks[stall->cursor].pid;
-        }
-    }
-    if (count > 0 && ds_accel__stack_sample(pids, count, is_last, &stacks, &is_late) >= 0) {
-        add_samples(stall, batch, stacks);
-        json_decref(stacks);
-    }
+    } while (stall->cursor < stall->rank_count && ds_accel__now_ns() - start_ns < CHECK_NS);
 }
 
 /* ---- judging -------------------------------------------------------------------------------- */
@@ -303,7 +287,7 @@ bool ds_accel__stall_check(struct ds_accel__stall *stall, uint64_t now_ns,
     if (stall->cursor == 0) {
         stall->round_ns = now_ns;
     }
-    sample_batch(stall, ranks);
+    sample_ranks(stall, ranks);
     if (stall->cursor < stall->rank_count) {
         stall->next_ns = now_ns; /* at once, after other events */
         return false;

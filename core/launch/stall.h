@@ -45,9 +45,9 @@ void ds_accel__stall_set_faults(struct ds_accel__stall *stall, struct ds_accel__
 uint64_t ds_accel__stall_next_ns(const struct ds_accel__stall *stall);
 /*
  * Check the ranks. Call it at the time of ds_accel__stall_next_ns(); an earlier call is cheap, and
- * notices output sooner. While a stall is suspected, a call reads at most 8 ranks, for at most 2
- * seconds each, and usually some milliseconds; the first and the last call of five samples also
- * read the devices.
+ * notices output sooner. While a stall is suspected, a call reads ranks for about 200 ms, and at
+ * most 2 seconds longer if a process cannot be read; the first and the last call of five samples
+ * also read the devices, and the last one tracebacks.
  *
  * ranks        rank_count elements
  * report_out   caller; set if a stall was found, which is reported once, until there is progress:

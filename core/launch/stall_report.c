@@ -44,7 +44,8 @@ static bool is_inside(const struct ds_accel__watched *watched, const char *funct
     return false;
 }
 
-/* The operation that most running ranks wait in; one of communication precedes others. NULL: none */
+/* The operation that most running ranks wait in; one of communication precedes others. NULL: there
+ * is none. */
 static const json_t *find_common(const struct ds_accel__stall_facts *facts)
 {
     const json_t *best = NULL;

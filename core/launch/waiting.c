@@ -35,15 +35,30 @@ static const char *const operations[] = {"allreduce", "allgather", "reducescatte
 /* Ends of the names of functions that wait, in lower case. */
 static const char *const endings[] = {"wait", "synchronize", "progress", "poll", "_yield", "_spin"};
 
+#define ANONYMOUS "(anonymous namespace)"
+
+size_t ds_accel__waiting_name_length(const char *function)
+{
+    bool is_anonymous = strncmp(function, ANONYMOUS, strlen(ANONYMOUS)) == 0;
+    size_t length = is_anonymous ? strlen(ANONYMOUS) : 0;
+
+    while (function[length] != '\0' && function[length] != '(') {
+        length++;
+        if (strncmp(function + length, ANONYMOUS, strlen(ANONYMOUS)) == 0) {
+            length += strlen(ANONYMOUS);
+        }
+    }
+    return length;
+}
+
 /* Copy the name without arguments, in lower case, and without '_' if skip is '_'. */
 static void plain_name(const char *function, char skip, char *name)
 {
-    size_t used = 0;
+    size_t used = 0, length = ds_accel__waiting_name_length(function);
 
-    for (; *function != '\0' && *function != '(' && *function != '@' && used < NAME_SIZE - 1;
-         function++) {
-        if (*function != skip) {
-            name[used++] = (char)tolower((unsigned char)*function);
+    for (size_t i = 0; i < length && used < NAME_SIZE - 1; i++) {
+        if (function[i] != skip) {
+            name[used++] = (char)tolower((unsigned char)function[i]);
         }
     }
     name[used] = '\0';

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Runs work that may hang, crash or leave memory behind in a child process: reading another
- * process's stacks, reading a device's sensors through a vendor's library. The child writes each result as a
- * line of JSON to a pipe:
+ * Runs work in a child process that may hang, crash or leave memory behind: reading another
+ * process's stacks, reading a device's sensors through a vendor's library. The child writes each
+ * result as a line of JSON to a pipe:
  *
  *      parent: fork, read lines until the end of the pipe or the deadline, kill, reap
  *      child:  work, one line per result, _exit
@@ -160,7 +160,7 @@ static int32_t collect(int fd, pid_t pid, uint64_t timeout_ns, json_t **results_
 }
 
 int32_t ds_accel__worker_run(ds_accel__worker_work_t work, void *user_data, uint64_t timeout_ns,
-                            json_t **results_out, bool *is_late_out)
+                             json_t **results_out, bool *is_late_out)
 {
     pid_t parent = getpid(), pid;
     int32_t status;

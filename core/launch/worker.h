@@ -28,6 +28,6 @@ void ds_accel__worker_result(struct ds_accel__worker *worker, const json_t *resu
  * ERR_NO_MEMORY; ERR_LIMIT no process or descriptor is left
  */
 int32_t ds_accel__worker_run(ds_accel__worker_work_t work, void *user_data, uint64_t timeout_ns,
-                            json_t **results_out, bool *is_late_out);
+                             json_t **results_out, bool *is_late_out);
 
 #endif
