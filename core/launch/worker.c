@@ -9,7 +9,7 @@
  *      child:  work, one line per result, _exit
  *
  * The child dies with the parent. Its own children, which may keep the pipe open, do not delay the
- * parent beyond the deadline. A killed child that the kernel does not end within a second is in an
+ * parent beyond the deadline, and are killed with their process group. A killed child that the kernel does not end within a second is in an
  * uninterruptible wait; it remains a child of this process, and is reaped by the next run, or when
  * the caller reaps all its children.
  */
@@ -65,7 +65,7 @@ static void run_child(ds_accel__worker_work_t work, void *user_data, int fd, pid
     if (getppid() != parent) {
         _exit(1);
     }
-    /* The terminal's signals are the parent's. */
+    /* The terminal's signals are the parent's, and the group is killed at the end. */
     setpgid(0, 0);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -111,7 +111,8 @@ static void end_child(pid_t pid)
 {
     struct timespec pause = {.tv_nsec = 200000};
 
-    kill(pid, SIGKILL);
+    kill(-pid, SIGKILL);
+    kill(pid, SIGKILL); /* if it has not yet made its group */
     for (uint64_t start_ns = ds_accel__now_ns(); ds_accel__now_ns() - start_ns < END_NS;) {
         pid_t ended = waitpid(pid, NULL, WNOHANG);
 

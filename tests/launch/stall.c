@@ -7,6 +7,7 @@
  *
  *     stall PLUGINS PYTHON
  *     stall program NAME
+ *     stall sample PID
  *     stall measure
  */
 #include "launch/stall.h"
@@ -17,6 +18,7 @@
 #include "launch/fault.h"
 #include "launch/progress.h"
 #include "launch/stack.h"
+#include "launch/worker.h"
 #include "stall_programs.h"
 
 #include <errno.h>
@@ -348,6 +350,125 @@ static void test_dying(void)
         json_decref(stack);
     }
     check("dying: status", is_right);
+}
+
+/* Print why a process has no frames. */
+static int print_cause(const char *pid)
+{
+    json_t *stack = sample((pid_t)strtol(pid, NULL, 10));
+    const json_t *thread = first_thread(stack);
+
+    printf("%s: %s%s\n", text_of(thread, "state"), text_of(stack, "why"), text_of(thread, "why"));
+    json_decref(stack);
+    return 0;
+}
+
+/* What print_cause() prints in a process of its own. */
+static bool has_cause(pid_t pid, const char *library_path, const char *wanted)
+{
+    char number[16], text[512] = "";
+    int fds[2], used = 0;
+    pid_t child;
+
+    snprintf(number, sizeof(number), "%ld", (long)pid);
+    if (pipe(fds) != 0) {
+        return false;
+    }
+    child = fork();
+    if (child == 0) {
+        dup2(fds[1], STDOUT_FILENO);
+        if (library_path != NULL) {
+            setenv("LD_LIBRARY_PATH", library_path, 1);
+            execl(self, self, "sample", number, (char *)NULL);
+        } else if (geteuid() != 0 || setuid(65534) == 0) { /* the kernel permits root everything */
+            print_cause(number);
+            fflush(stdout);
+        }
+        _exit(127);
+    }
+    close(fds[1]);
+    for (ssize_t size; (size = read(fds[0], text + used, sizeof(text) - 1 - (size_t)used)) > 0;) {
+        used += (int)size;
+    }
+    close(fds[0]);
+    waitpid(child, NULL, 0);
+    if (strncmp(text, "S: ", 3) != 0 || strstr(text, wanted) == NULL) {
+        printf("%s\n", text);
+        return false;
+    }
+    return true;
+}
+
+/* The threads are there without frames, and the result has the reason. */
+static void test_causes(void)
+{
+    char directory[] = "/tmp/ds-accel-stall-XXXXXX", path[64];
+    struct process process;
+    int fd;
+
+    check("causes: started", start("secret", &process) && has_state(process.pid, 'S'));
+    check("causes: directory", mkdtemp(directory) != NULL);
+    snprintf(path, sizeof(path), "%s/libdw.so.1", directory);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    check("causes: no libdw", has_cause(process.pid, directory, "libdw (elfutils)"));
+    close(fd);
+    unlink(path);
+    rmdir(directory);
+    check("causes: not permitted", has_cause(process.pid, NULL, "ermi"));
+    finish(&process);
+}
+
+/* ---- workers -------------------------------------------------------------------------------- */
+
+/* Writes one result, the process ID of its child or 0, and then fails as user_data says. */
+static void fail_work(struct ds_accel__worker *worker, void *user_data)
+{
+    pid_t child = strcmp(user_data, "child") == 0 ? fork() : -1;
+
+    if (child != 0) {
+        json_t *result = json_pack("{s:i}", "child", child > 0 ? (int)child : 0);
+
+        ds_accel__worker_result(worker, result);
+        json_decref(result);
+    }
+    if (strcmp(user_data, "crash") == 0) {
+        abort();
+    } else if (child <= 0) { /* the child keeps the pipe open */
+        alarm(PATIENCE_MS / 1000);
+        pause();
+    }
+}
+
+/* True if the process has ended, also if nobody has reaped it. */
+static bool has_ended(pid_t pid)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+    char state = 'S';
+
+    for (int i = 0; i < PATIENCE_MS / 2 && state != '?' && state != 'Z'; i++) {
+        nanosleep(&pause, NULL);
+        stat_field(pid, 0, &state);
+    }
+    return state == '?' || state == 'Z';
+}
+
+static void test_workers(void)
+{
+    static const char *const names[] = {"crash", "hang", "child"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        json_t *results = NULL;
+        bool is_late = false;
+        pid_t child;
+
+        check(names[i], ds_accel__worker_run(fail_work, (void *)(uintptr_t)names[i], 300000000,
+                                             &results, &is_late) == DS_ACCEL_OK &&
+                            is_late == (i > 0) && json_array_size(results) == 1);
+        child = (pid_t)ds_accel__json_size(json_array_get(results, 0), "child");
+        check("worker: child", (child > 0) == (i == 2) && (child == 0 || has_ended(child)));
+        json_decref(results);
+    }
+    check("worker: reaped", waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 }
 
 /* ---- the watch ------------------------------------------------------------------------------ */
@@ -833,6 +954,9 @@ int main(int argument_count, char **arguments)
     if (size > 0 && argument_count == 2 && strcmp(arguments[1], "measure") == 0) {
         return measure();
     }
+    if (size > 0 && argument_count == 3 && strcmp(arguments[1], "sample") == 0) {
+        return print_cause(arguments[2]);
+    }
     if (size < 0 || argument_count != 3) {
         fprintf(stderr, "usage: stall PLUGINS PYTHON\n");
         return 2;
@@ -847,6 +971,8 @@ int main(int argument_count, char **arguments)
     test_crowd();
     test_stopped();
     test_dying();
+    test_causes();
+    test_workers();
     test_idle_job();
     test_spinning_job();
     test_missing_rank();

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,6 +153,8 @@ void stall_program_run(const char *name)
         run_wrapped();
     } else if (strcmp(name, "unarmed") == 0) {
         run_unarmed();
+    } else if (strcmp(name, "secret") == 0) {
+        prctl(PR_SET_DUMPABLE, 0);
     } else if (strcmp(name, "handler") == 0) {
         signal(SIGUSR1, next_phase);
     }
