@@ -15,8 +15,7 @@ $(DEATH): $(DEATH_OBJECTS) $(CORE_OBJECTS)
 
 -include $(DEATH_OBJECTS:.o=.d)
 
-CHECKS += test-death
-.PHONY: test-death test-death-built mutant-death
+.PHONY: mutant-death
 test-death-built: $(DEATH)
 mutant-death: $(DEATH)
 test-death: test-death-built

@@ -14,7 +14,6 @@ $(STALL): $(STALL_OBJECTS) $(CORE_OBJECTS)
 	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
 -include $(STALL_OBJECTS:.o=.d)
 
-.PHONY: test-stall test-stall-built
 test-stall-built: build $(TESTBED)/complete $(STALL)
-test-stall: test-stall-built  ## stalls of jobs, found from outside
+test-stall: test-stall-built
 	@$(MEASURED_TEST) $(STALL) $(abspath $(TESTBED))/lib/ds-accel $(PYTHON)
