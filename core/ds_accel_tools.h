@@ -159,7 +159,8 @@ typedef struct ds_accel_launch ds_accel_launch_t;
  * helper processes. With --help or --version, no plan is made.
  *
  * @param[in]  options         options of the context in which the accelerator is chosen; options
- *                             among the arguments replace them; NULL for the defaults
+ *                             among the arguments replace them; NULL for the defaults. What
+ *                             it points to is borrowed until the job is destroyed
  * @param[in]  arguments       arguments[argument_count], those of ds-accel run after "run": its own
  *                             options, the program, the program's arguments. Borrowed until the job
  *                             is destroyed

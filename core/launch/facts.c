@@ -13,7 +13,6 @@
  * long as its job, so a vendor's runtime is never loaded into it.
  */
 #include "launch/facts.h"
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "config/config.h"
@@ -22,19 +21,16 @@
 #include "host/decision.h"
 #include "host/detect.h"
 #include "launch/spawn.h"
+#include "launch/worker.h"
 #include "runtime/facts.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define CHILD_LIMIT_NS UINT64_C(60000000000) /* for the start of a vendor's runtime */
@@ -112,121 +108,52 @@ static int32_t read_plugin(ds_accel_t *context, json_t **tree_out)
 
 /* ---- the child process ---------------------------------------------------------------------- */
 
-static bool write_all(int fd, const char *data, size_t size_bytes)
+/* Write the facts, or an object with the error; the work of the child. */
+static void serve(struct ds_accel__worker *worker, void *user_data)
 {
-    while (size_bytes > 0) {
-        ssize_t written = write(fd, data, size_bytes);
-
-        if (written < 0 && errno != EINTR) {
-            return false;
-        }
-        data += written > 0 ? written : 0;
-        size_bytes -= written > 0 ? (size_t)written : 0;
-    }
-    return true;
-}
-
-/* Write the facts to the pipe: JSON, or "!" and the error. */
-static _Noreturn void serve(ds_accel_t *context, int fd, pid_t parent)
-{
-    json_t *tree = NULL;
-    char *text = NULL;
-    int32_t status;
+    ds_accel_t *context = user_data;
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    json_t *tree = NULL;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) {
-        _exit(1);
-    }
     if (null >= 0) {
         dup2(null, STDOUT_FILENO); /* for runtimes that print */
     }
     context->log.level = 0; /* the parent has logged its choice already */
     context->log.topic_count = 0;
-    status = read_plugin(context, &tree);
-    text = status >= 0 ? ds_accel__json_dump(tree, JSON_COMPACT)
-                       : ds_accel__format("!%s", ds_accel_last_error());
-    /* Without exit handlers: some belong to the plugin, and may hang. */
-    _exit(text != NULL && write_all(fd, text, strlen(text)) ? 0 : 1);
-}
-
-/* Read the pipe to its end. False: the limit was exceeded. */
-static bool read_all(int fd, struct ds_accel__text *text)
-{
-    uint64_t end_ns = ds_accel__now_ns() + CHILD_LIMIT_NS;
-
-    for (;;) {
-        struct pollfd ready = {.fd = fd, .events = POLLIN};
-        uint64_t now_ns = ds_accel__now_ns();
-        char buffer[4096];
-        ssize_t size;
-
-        if (now_ns >= end_ns || poll(&ready, 1, (int)((end_ns - now_ns) / 1000000 + 1)) == 0) {
-            return false;
-        }
-        size = read(fd, buffer, sizeof(buffer));
-        if (size == 0 || (size < 0 && errno != EINTR)) {
-            return true;
-        }
-        ds_accel__text_add_bytes(text, buffer, size > 0 ? (size_t)size : 0);
+    if (read_plugin(context, &tree) < 0) {
+        json_decref(tree);
+        tree = json_pack("{s:s}", "error", ds_accel_last_error());
+    }
+    if (tree != NULL) {
+        ds_accel__worker_result(worker, tree);
     }
 }
 
-/* Parse what the child wrote. Without it, the job starts with what the configuration says. */
-static int32_t take_answer(ds_accel_t *context, const struct ds_accel__text *text, int ended,
-                           struct ds_accel__text *notes, json_t **tree_out)
-{
-    *tree_out = text->size_bytes > 0 && text->data[0] == '{' ? json_loads(text->data, 0, NULL)
-                                                             : NULL;
-    if (text->failed) {
-        json_decref(*tree_out);
-        return ds_accel__no_memory();
-    }
-    if (*tree_out != NULL) {
-        return DS_ACCEL_OK;
-    }
-    ds_accel__text_add(notes, "the devices of %s are not known: ", context->chosen->name);
-    if (text->size_bytes > 1 && text->data[0] == '!') {
-        ds_accel__text_add(notes, "%s\n", text->data + 1);
-    } else if (WIFSIGNALED(ended)) {
-        ds_accel__text_add(notes, "the start of the plugin ended by signal %d\n", WTERMSIG(ended));
-    } else {
-        ds_accel__text_add(notes, "the start of the plugin failed or took too long\n");
-    }
-    return read_configured(context, tree_out);
-}
-
+/* Read the facts of the chosen backend in a child process. If that fails, the job starts with what
+ * the configuration says. */
 static int32_t read_in_child(ds_accel_t *context, struct ds_accel__text *notes, json_t **tree_out)
 {
-    struct ds_accel__text text = {0};
-    pid_t parent = getpid();
-    int ended = 0;
-    int ends[2];
-    int32_t status;
-    pid_t child;
+    json_t *results = NULL;
+    json_t *first;
+    bool is_late = false;
+    int32_t status = ds_accel__worker_run(serve, context, CHILD_LIMIT_NS, &results, &is_late);
 
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "pipe: %s", strerror(errno));
+    if (status < 0) {
+        return status;
     }
-    child = fork();
-    if (child == 0) {
-        close(ends[0]);
-        serve(context, ends[1], parent);
-    }
-    close(ends[1]);
-    if (child < 0) {
-        status = ds_accel__error(DS_ACCEL_ERR_LIMIT, "fork: %s", strerror(errno));
+    first = json_array_get(results, 0);
+    if (first != NULL && json_object_get(first, "error") == NULL) {
+        *tree_out = json_incref(first);
     } else {
-        if (!read_all(ends[0], &text)) {
-            ds_accel__text_clear(&text);
-        }
-        kill(child, SIGKILL); /* it has written everything, or it hangs */
-        while (waitpid(child, &ended, 0) < 0 && errno == EINTR) {
-        }
-        status = take_answer(context, &text, ended, notes, tree_out);
+        const char *error = json_string_value(json_object_get(first, "error"));
+
+        ds_accel__text_add(notes, "the devices of %s are not known: %s\n", context->chosen->name,
+                           error != NULL ? error
+                           : is_late     ? "the start of the plugin took too long"
+                                         : "the start of the plugin ended the process");
+        status = read_configured(context, tree_out);
     }
-    close(ends[0]);
-    ds_accel__text_clear(&text);
+    json_decref(results);
     return status;
 }
 

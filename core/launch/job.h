@@ -5,11 +5,14 @@
 #define DS_ACCEL_LAUNCH_JOB_H
 
 #include "launch/death.h"
+#include "launch/fault.h"
 #include "launch/groups.h"
 #include "launch/launch.h"
 #include "launch/port.h"
+#include "launch/progress.h"
 #include "launch/pty.h"
 #include "launch/spawn.h"
+#include "launch/stall.h"
 #include "launch/stream.h"
 
 #include <poll.h>
@@ -85,12 +88,16 @@ struct ds_accel__job {
     struct pollfd *fds;               /* room for all descriptors of one poll() */
     struct ds_accel__stream **polled; /* the stream of each of them; NULL: not a stream's */
     enum ds_accel__job_phase phase;
-    uint64_t deadline_ns;         /* when the next phase begins; 0: never */
-    uint32_t culprit;             /* position of the rank that failed first; NO_RANK: none */
-    struct ds_accel__death death; /* of the culprit */
-    json_t *stalls;               /* array of the stalls found so far; NULL: none */
-    int signal;                   /* the first signal that the job was ended with; 0: none */
-    uint64_t signal_ns;           /* when it came */
+    uint64_t deadline_ns;          /* when the next phase begins; 0: never */
+    uint32_t culprit;              /* position of the rank that failed first; NO_RANK: none */
+    struct ds_accel__death death;  /* of the culprit */
+    struct ds_accel__stall *stall; /* NULL: stalls are not watched */
+    struct ds_accel__stall_rank *stall_ranks; /* [rank_count], with stall */
+    struct ds_accel__fault *faults;           /* [rank_count], with stall */
+    struct ds_accel__progress progress;       /* of the devices */
+    json_t *stalls;                           /* array of the stalls found so far; NULL: none */
+    int signal;          /* the first signal that the job was ended with; 0: none */
+    uint64_t signal_ns;  /* when it came */
     int terminal_signal; /* a signal of the terminal that only concerns the single rank; 0: none */
     uint64_t kill_ns;    /* when the phase KILLING began */
     uint64_t timer_ns;   /* what the timer is set to; 0: nothing */
@@ -100,10 +107,10 @@ struct ds_accel__job {
     uint64_t start_wall_us;
 };
 
-/* The most descriptors of one poll(): signals, timer, guard, pty, stdin, sinks, pipes. */
+/* The most descriptors of one poll(): signals, timer, guard, pty, stdin, sinks, pipes, faults. */
 static inline size_t ds_accel__job_fd_limit(const struct ds_accel__job *job)
 {
-    return 5 + DS_ACCEL__STREAMS + (size_t)job->rank_count * DS_ACCEL__STREAMS;
+    return 5 + DS_ACCEL__STREAMS + (size_t)job->rank_count * (DS_ACCEL__STREAMS + 1);
 }
 
 /* start.c: prepare the job, and start its ranks. A rank that cannot be started is the culprit, and
@@ -115,6 +122,12 @@ void ds_accel__job_close(struct ds_accel__job *job);
 /* Log a message to the user, on a line of its own. */
 void ds_accel__job_say(struct ds_accel__job *job, uint32_t level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* watch.c: prepare the search for stalls, if it was requested. ERR_NO_MEMORY. */
+int32_t ds_accel__job_watch_open(struct ds_accel__job *job);
+void ds_accel__job_watch_close(struct ds_accel__job *job);
+/* Check for a stall if it is time, and report one. True: the job must be ended for it, and the
+ * culprit is set. */
+bool ds_accel__job_watch(struct ds_accel__job *job, uint64_t now_ns);
 /* placement.c: read where a bound rank runs, and warn if that differs from the plan. */
 void ds_accel__job_check_placement(struct ds_accel__job *job, struct ds_accel__job_rank *rank);
 /* supervise.c: run the started job to its end. */

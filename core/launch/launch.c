@@ -83,15 +83,15 @@ static int32_t make_plan(struct ds_accel_launch *launch, const struct ds_accel_o
                          struct ds_accel__text *notes)
 {
     struct ds_accel__hosts hosts = {0};
-    struct ds_accel_options options;
+    struct ds_accel_options *options = &launch->context_options;
     bool has_hostfile = false;
-    int32_t status = make_options(given, &launch->options, &options);
+    int32_t status = make_options(given, &launch->options, options);
 
     if (status >= 0) {
         status = read_hosts(&launch->options, &hosts, notes, &has_hostfile);
     }
     if (status >= 0) {
-        status = ds_accel__known_facts_read(&options, &launch->options, has_hostfile, notes,
+        status = ds_accel__known_facts_read(options, &launch->options, has_hostfile, notes,
                                             &launch->known);
     }
     if (status >= 0) {

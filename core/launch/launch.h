@@ -11,6 +11,7 @@
 
 struct ds_accel_launch {
     struct ds_accel__launch_options options;
+    struct ds_accel_options context_options; /* borrow from the caller's and the command line's */
     struct ds_accel__known_facts known;
     struct ds_accel__plan plan;
     struct ds_accel__log log; /* for messages to the user, topic "run" */

@@ -41,6 +41,7 @@
 
 struct ds_accel__stall {
     uint64_t timeout_ns;
+    uint32_t first_rank; /* the number of the first rank */
     uint32_t rank_count;
     ds_accel__device_progress_t device_progress;
     void *device_data;
@@ -102,6 +103,11 @@ void ds_accel__stall_destroy(struct ds_accel__stall *stall)
         free(stall->watched);
         free(stall);
     }
+}
+
+void ds_accel__stall_set_first_rank(struct ds_accel__stall *stall, uint32_t first_rank)
+{
+    stall->first_rank = first_rank;
 }
 
 void ds_accel__stall_set_devices(struct ds_accel__stall *stall,
@@ -235,6 +241,7 @@ static json_t *make_report(struct ds_accel__stall *stall, uint64_t now_ns,
                                           .ranks = ranks,
                                           .faults = stall->faults,
                                           .rank_count = stall->rank_count,
+                                          .first_rank = stall->first_rank,
                                           .devices = stall->devices};
 
     if (stall->faults != NULL) {

@@ -36,6 +36,8 @@ typedef bool (*ds_accel__device_progress_t)(void *user_data, bool is_first, json
 int32_t ds_accel__stall_create(uint64_t timeout_ns, uint32_t rank_count, uint64_t now_ns,
                                struct ds_accel__stall **stall_out);
 void ds_accel__stall_destroy(struct ds_accel__stall *stall);
+/* The number of the first rank, in reports; 0 by default. */
+void ds_accel__stall_set_first_rank(struct ds_accel__stall *stall, uint32_t first_rank);
 /* Also watch the devices; NULL: nothing is known of them. user_data is borrowed. */
 void ds_accel__stall_set_devices(struct ds_accel__stall *stall,
                                  ds_accel__device_progress_t device_progress, void *user_data);

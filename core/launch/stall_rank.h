@@ -52,7 +52,8 @@ struct ds_accel__stall_facts {
     const struct ds_accel__stall_rank *ranks;
     const struct ds_accel__fault *faults; /* NULL: none */
     uint32_t rank_count;
-    json_t *devices; /* NULL: not known */
+    uint32_t first_rank; /* the number of the first one */
+    json_t *devices;     /* NULL: not known */
 };
 
 /* The report of ds_accel__stall_check(); NULL: out of memory. */

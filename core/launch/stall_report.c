@@ -97,7 +97,8 @@ static json_t *common_tree(const struct ds_accel__stall_facts *facts, bool *fail
         if (facts->ranks[i].is_running) {
             bool is_in = is_inside(&facts->watched[i], text_of(wait, "function"));
 
-            *failed = ds_accel__set_add(is_in ? &inside : &outside, i) < 0 || *failed;
+            *failed = ds_accel__set_add(is_in ? &inside : &outside, facts->first_rank + i) < 0 ||
+                      *failed;
         }
     }
     common = json_object();
@@ -120,7 +121,7 @@ static json_t *rank_tree(const struct ds_accel__stall_facts *facts, uint32_t ran
     const char *text = facts->faults != NULL ? facts->faults[rank].text : NULL;
     json_t *tree = json_object();
 
-    ds_accel__json_set(tree, "rank", json_integer(rank), failed);
+    ds_accel__json_set(tree, "rank", json_integer(facts->first_rank + rank), failed);
     if (!facts->ranks[rank].is_running) {
         ds_accel__json_set(tree, "condition", json_string("ended"), failed);
         return tree;

@@ -132,9 +132,16 @@ static int32_t environment_make(const struct ds_accel__job *job,
                                 struct environment *environment)
 {
     const struct ds_accel__text *decision = &job->launch->known.decision;
+    const struct ds_accel__fault *fault = job->faults != NULL ? &job->faults[rank - job->ranks]
+                                                              : NULL;
+    char number[16];
     int32_t status =
         ds_accel__plan_variables(job->plan, rank->rank, job->lease.port, set_variable, environment);
 
+    if (status >= 0 && fault != NULL && fault->child_fd >= 0) {
+        snprintf(number, sizeof(number), "%d", fault->child_fd);
+        set_variable(environment, DS_ACCEL__FAULT_VARIABLE, number);
+    }
     if (status >= 0 && decision->size_bytes > 0) {
         set_variable(environment, "DS_ACCEL_DECISION", decision->data);
     }
@@ -478,6 +485,9 @@ int32_t ds_accel__job_open(struct ds_accel_launch *launch, struct ds_accel__job 
     if (status >= 0) {
         status = open_groups(job);
     }
+    if (status >= 0) {
+        status = ds_accel__job_watch_open(job);
+    }
     open_sinks(job);
     return status;
 }
@@ -498,7 +508,7 @@ void ds_accel__job_close(struct ds_accel__job *job)
     }
     ds_accel__pty_close(&job->pty);
     ds_accel__groups_close(job->groups);
-    json_decref(job->stalls);
+    ds_accel__job_watch_close(job);
     ds_accel__port_release(&job->lease);
     free(job->ranks);
     free(job->fds);
@@ -577,9 +587,13 @@ static void spawn_rank(struct ds_accel__job *job, struct ds_accel__job_rank *ran
 /* Start one rank. False: it could not be started. */
 static bool start_rank(struct ds_accel__job *job, struct ds_accel__job_rank *rank)
 {
+    struct ds_accel__fault *fault = job->faults != NULL ? &job->faults[rank - job->ranks] : NULL;
     int descriptors[3];
     int32_t status = open_streams(job, rank, descriptors);
 
+    if (status >= 0 && fault != NULL) {
+        status = ds_accel__fault_open(fault);
+    }
     if (status >= 0) {
         spawn_rank(job, rank, descriptors);
     } else {
@@ -587,6 +601,9 @@ static bool start_rank(struct ds_accel__job *job, struct ds_accel__job_rank *ran
         rank->spawned = (struct ds_accel__spawned){.step = DS_ACCEL__SPAWN_STREAMS, .error = EIO};
     }
     close_streams(descriptors);
+    if (fault != NULL) {
+        ds_accel__fault_started(fault);
+    }
     if (rank->spawned.step != DS_ACCEL__SPAWN_NONE) {
         rank->state = DS_ACCEL__RANK_NOT_STARTED;
         rank->end_ns = ds_accel__now_ns();

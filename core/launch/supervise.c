@@ -241,6 +241,9 @@ static void set_timer(struct ds_accel__job *job)
     struct itimerspec spec = {0};
 
     earlier(&next_ns, job->deadline_ns);
+    if (job->stall != NULL && job->phase == DS_ACCEL__JOB_RUNNING) {
+        earlier(&next_ns, ds_accel__stall_next_ns(job->stall));
+    }
     for (uint32_t i = 0; job->has_pipes && i < job->rank_count; i++) {
         for (int j = 0; j < DS_ACCEL__STREAMS; j++) {
             const struct ds_accel__stream *stream = &job->ranks[i].streams[j];
@@ -283,6 +286,9 @@ static void take_time(struct ds_accel__job *job)
         job->timer_ns = 0;
     }
     flush_lines(job, now_ns);
+    if (ds_accel__job_watch(job, now_ns)) {
+        terminate_all(job, DS_ACCEL__JOB_ENDING, GRACE_NS);
+    }
     if (job->deadline_ns == 0 || now_ns < job->deadline_ns) {
         return;
     }
@@ -336,6 +342,11 @@ static nfds_t collect(struct ds_accel__job *job)
             if (stream->fd >= 0 && !ds_accel__sink_is_full(stream->sink)) {
                 add_fd(job, &count, stream->fd, POLLIN, stream);
             }
+        }
+    }
+    for (uint32_t i = 0; job->faults != NULL && i < job->rank_count; i++) {
+        if (job->faults[i].fd >= 0) {
+            add_fd(job, &count, job->faults[i].fd, POLLIN, NULL);
         }
     }
     assert(count <= ds_accel__job_fd_limit(job));
@@ -411,6 +422,16 @@ static void drain(struct ds_accel__job *job)
     }
 }
 
+/* Read what programs wrote to the descriptors of faults, which are the last ones of poll(). */
+static void read_faults(struct ds_accel__job *job, nfds_t count)
+{
+    for (uint32_t i = job->faults != NULL ? job->rank_count : 0; i-- > 0;) {
+        if (job->faults[i].fd >= 0 && job->fds[--count].revents != 0) {
+            ds_accel__fault_read(&job->faults[i]);
+        }
+    }
+}
+
 /* Pass on input to the pseudo-terminal, whose descriptor follows the first ones of poll(). */
 static void pass_input(struct ds_accel__job *job, nfds_t count)
 {
@@ -444,6 +465,7 @@ static void step(struct ds_accel__job *job)
     }
     pass_input(job, count);
     read_streams(job, count);
+    read_faults(job, count);
     take_signals(job);
     reap(job);
     take_time(job);
