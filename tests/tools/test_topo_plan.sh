@@ -238,6 +238,22 @@ put sys/devices/system/cpu/online 0-7
 put sys/devices/system/node/node1/cpulist 2-3,6-7
 cp "$dir/kept" "$dir/plan"
 
+# token SLOT DEVICE: check which device the slot of rank 1 is.
+token() {
+    sed "s/mock-00000000-0000-0000-0000-000000000001/$1/" "$dir/kept" >"$dir/plan"
+    # shellcheck disable=SC2086
+    "$program" -q $here topo --plan "$dir/plan" --json >"$dir/json"
+    is "the device of $1" "$2" "$(at plan/ranks/1/device)"
+}
+token 0000:E1:00.0 cuda:1
+token MOCK-00000000-0000-0000-0000-000000000000 cuda:0
+token MOCK-0000 null # both begin with it
+token MOCK-00000000-0000-0000-0000-000000000009 null
+DS_ACCEL_CUDA_DEVICE_COUNT=1
+token MOCK-0000 cuda:0
+token MOC null # too short
+DS_ACCEL_CUDA_DEVICE_COUNT=2
+
 # Devices are those of the variable: with "1" the first one is the second.
 export MOCK_VISIBLE_DEVICES=1
 # shellcheck disable=SC2086
