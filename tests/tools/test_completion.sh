@@ -170,6 +170,9 @@ my own.json"
 offers "ds-accel explain xpu.e" xpu.external
 offers "ds-accel topo mock xpu.e" xpu.external
 offers "ds-accel topo --s" --svg
+offers "ds-accel topo --pla" --plan
+offers "ds-accel topo --plan m" "mine.json
+my own.json"
 offers "ds-accel report --re" --record
 offers "ds-accel report --record m" "mine.json
 my own.json"

@@ -72,7 +72,8 @@ plan --no_python printf '%s\n' '"' ''
 plan --root "$hbm" -a cpu --num_gpus 4 --bind_cores_to_rank true
 # The schema rejects a plan that lacks a key or has another type.
 for change in 'del plan["refusal"]' 'plan["ranks"][0]["cpus"] = "0,"' 'plan["hosts"] = []' \
-    'plan["ranks"][0]["mem_policy"] = "strict"' 'plan["ranks"][0]["env"]["A"] = 1' 'plan["more"] = 1'; do
+    'plan["ranks"][0]["mem_policy"] = "strict"' 'plan["ranks"][0]["env"]["A"] = 1' 'plan["exports"]["A"] = None' \
+    'plan["more"] = 1'; do
     "$python" -c "import json, sys; plan = json.load(sys.stdin); $change; print(json.dumps(plan))" \
         <"$dir/plan" >"$dir/changed"
     run validate "$source/conf/schema/run.json" <"$dir/changed"
