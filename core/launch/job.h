@@ -119,7 +119,7 @@ static inline size_t ds_accel__job_fd_limit(const struct ds_accel__job *job)
 int32_t ds_accel__job_open(struct ds_accel_launch *launch, struct ds_accel__job *job);
 void ds_accel__job_start(struct ds_accel__job *job);
 void ds_accel__job_close(struct ds_accel__job *job);
-/* Log a message to the user, on a line of its own. */
+/* say.c: log a message to the user, on a line of its own. */
 void ds_accel__job_say(struct ds_accel__job *job, uint32_t level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* watch.c: prepare the search for stalls, if it was requested. ERR_NO_MEMORY. */

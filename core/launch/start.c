@@ -20,7 +20,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,21 +31,6 @@
 #define LOG_MODE 0644
 
 extern char **environ;
-
-void ds_accel__job_say(struct ds_accel__job *job, uint32_t level, const char *format, ...)
-{
-    char message[2048];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    ds_accel__sanitize(message, sizeof(message));
-    if (job->has_pipes) {
-        ds_accel__sink_end_line(job->shared[DS_ACCEL__ERR]);
-    }
-    ds_accel__log(job->log, "run", level, "%s", message);
-}
 
 /* ---- environment and arguments -------------------------------------------------------------- */
 
