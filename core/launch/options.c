@@ -40,7 +40,7 @@ static const char *const binds[] = {
 };
 
 #define MEMBER(name) offsetof(struct ds_accel__launch_options, name)
-/* All options; names have underscores. The first part is DeepSpeed's. */
+/* All options. The first part is DeepSpeed's. */
 static const struct option {
     const char *name;
     char letter; /* 0: none */
@@ -79,24 +79,25 @@ static const struct option {
     {"help", 'h', FLAG, MEMBER(wants_help)},
 #define THEIRS 30u /* the number of options above */
     {"accelerator", 'a', TEXT, MEMBER(accelerator)},
-    {"bind_to", 0, BIND_TO, MEMBER(bind)},
+    {"bind-to", 0, BIND_TO, MEMBER(bind)},
     {"config", 0, TEXT, MEMBER(config)},
-    {"dry_run", 0, FLAG, MEMBER(dry_run)},
+    {"dry-run", 0, FLAG, MEMBER(dry_run)},
     {"json", 0, FLAG, MEMBER(json)},
     {"machine", 0, TEXT, MEMBER(machine)},
-    {"plugin_dir", 0, DIRECTORY, MEMBER(plugin_dirs)},
+    {"plugin-dir", 0, DIRECTORY, MEMBER(plugin_dirs)},
     {"pty", 0, FLAG, MEMBER(pty)},
-    {"reserve_cores", 0, RESERVE, MEMBER(reserve_cores)},
+    {"reserve-cores", 0, RESERVE, MEMBER(reserve_cores)},
     {"result", 0, TEXT, MEMBER(result)},
     {"root", 0, TEXT, MEMBER(root)},
-    {"show_ranks", 0, FLAG, MEMBER(show_ranks)},
+    {"show-ranks", 0, FLAG, MEMBER(show_ranks)},
     {"smt", 0, FLAG, MEMBER(uses_smt)},
-    {"stall_kill", 0, FLAG, MEMBER(stall_kill)},
-    {"stall_timeout", 0, DURATION, MEMBER(stall_timeout_ns)},
+    {"stall-kill", 0, FLAG, MEMBER(stall_kill)},
+    {"stall-timeout", 0, DURATION, MEMBER(stall_timeout_ns)},
     {"verbose", 'v', COUNT, MEMBER(verbosity)},
     {"version", 0, FLAG, MEMBER(wants_version)},
 };
 #define OPTION_COUNT ARRAY_SIZE(options_table)
+#define NAME_SIZE 64u /* more than any name has, and NUL */
 
 struct parser {
     struct ds_accel__launch_options *options;
@@ -106,13 +107,16 @@ struct parser {
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
+static char equal_letter(char letter)
+{
+    return letter == '-' ? '_' : letter;
+}
+
 /* Compare a name, up to length, with the start of an option's name; "-" is equal to "_". */
 static bool starts(const char *option, const char *name, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
-        char letter = name[i] == '-' ? '_' : name[i];
-
-        if (option[i] == '\0' || option[i] != letter) {
+        if (option[i] == '\0' || equal_letter(option[i]) != equal_letter(name[i])) {
             return false;
         }
     }
@@ -145,23 +149,39 @@ static const struct option *find_exact(const char *name, size_t length)
     return NULL;
 }
 
+/* Copy a name, truncated to fit, with underscores. */
+static void copy_name(const char *name, size_t length, char copy[NAME_SIZE])
+{
+    snprintf(copy, NAME_SIZE, "%.*s", (int)(length < NAME_SIZE ? length : NAME_SIZE - 1), name);
+    for (char *at = copy; *at != '\0'; at++) {
+        *at = equal_letter(*at);
+    }
+}
+
 static int32_t unknown_option(const char *name, size_t length)
 {
+    char copies[OPTION_COUNT][NAME_SIZE];
     const char *names[OPTION_COUNT];
-    char text[64];
+    char text[NAME_SIZE];
     const char *near;
 
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        names[i] = options_table[i].name;
+        copy_name(options_table[i].name, NAME_SIZE, copies[i]);
+        names[i] = copies[i];
     }
-    snprintf(text, sizeof(text), "%.*s", (int)(length < 63 ? length : 63), name);
-    for (char *at = text; *at != '\0'; at++) {
-        *at = *at == '-' ? '_' : *at;
-    }
+    copy_name(name, length, text);
     near = ds_accel__nearest(text, names, OPTION_COUNT);
-    return near != NULL ? ds_accel__error(DS_ACCEL_ERR_INVALID,
-                                          "unknown option --%s; did you mean --%s?", text, near)
-                        : ds_accel__error(DS_ACCEL_ERR_INVALID, "unknown option --%s", text);
+    for (size_t i = 0; near != NULL && i < OPTION_COUNT; i++) {
+        if (near == names[i]) {
+            near = options_table[i].name;
+            break;
+        }
+    }
+    length = length < NAME_SIZE ? length : NAME_SIZE;
+    return near != NULL
+               ? ds_accel__error(DS_ACCEL_ERR_INVALID, "unknown option --%.*s; did you mean --%s?",
+                                 (int)length, name, near)
+               : ds_accel__error(DS_ACCEL_ERR_INVALID, "unknown option --%.*s", (int)length, name);
 }
 
 static int32_t find_long(const char *name, size_t length, const struct option **found)

@@ -14,7 +14,7 @@ SOAK_FUZZ_SECONDS ?= 300
 SOAK_OPERATIONS ?= 100000000
 
 .PHONY: mutations mutations-sample soak mutant-host mutant-unit mutant-shell mutant-abi mutant-fuzz mutant-alloc \
-    mutant-allocator mutant-threads mutant-threads-sim mutant-caller mutant-layer
+    mutant-allocator mutant-threads mutant-threads-sim mutant-caller mutant-layer mutant-launch
 
 mutations: build $(TESTBED)/complete $(FIXTURES) $(SIM_FILES)  ## every deliberate defect must fail the test it names
 	$(MUTATIONS) --only '$(MUTATIONS_ONLY)' $(BUILD)
@@ -47,3 +47,4 @@ mutant-threads: mutant-host $(THREADS)
 mutant-threads-sim: mutant-shell $(THREADS)
 mutant-caller: mutant-host $(CALLER)
 mutant-layer: mutant-host $(BLOCKS)
+mutant-launch: $(LAUNCH)
