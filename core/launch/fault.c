@@ -84,7 +84,8 @@ static void parse_armed(struct ds_accel__fault *fault, const char *data, size_t 
     memcpy(line, data, size);
     line[size] = '\0';
     if (sscanf(line, "armed %d %ld%n", &number, &pid, &used) == 2 && line[used] == '\0' &&
-        number > 0 && number < NSIG && number != SIGKILL && number != SIGSTOP && pid > 1) {
+        number > 0 && number < NSIG && number != SIGKILL && number != SIGSTOP && pid > 1 &&
+        pid <= INT32_MAX) {
         fault->signal = number;
         fault->pid = (pid_t)pid;
     }

@@ -9,9 +9,9 @@
  *      child:  work, one line per result, _exit
  *
  * The child dies with the parent. Its own children, which may keep the pipe open, do not delay the
- * parent beyond the deadline, and are killed with their process group. A killed child that the kernel does not end within a second is in an
- * uninterruptible wait; it remains a child of this process, and is reaped by the next run, or when
- * the caller reaps all its children.
+ * parent beyond the deadline, and are killed with their process group. A killed child that the
+ * kernel does not end within a second is in an uninterruptible wait; it remains a child of this
+ * process, and is reaped by the next run, or when the caller reaps all its children.
  */
 #include "launch/worker.h"
 #include "base/clock.h"

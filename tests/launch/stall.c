@@ -74,6 +74,7 @@ static bool start_command(const char *const *arguments, struct process *process)
     pid_t parent = getpid();
     int fds[2];
 
+    process->pid = 0;
     if (pipe2(fds, O_CLOEXEC) != 0) {
         return false;
     }
@@ -97,14 +98,22 @@ static bool start(const char *name, struct process *process)
     return start_command(arguments, process);
 }
 
+/* Signal one process; a number that denotes several, as after a failure, does nothing. */
+static bool signal_process(pid_t pid, int number)
+{
+    return pid > 1 && kill(pid, number) == 0;
+}
+
 /* Kill and reap the process; returns its status. */
 static int finish(struct process *process)
 {
     int status = -1;
 
-    kill(process->pid, SIGKILL);
-    waitpid(process->pid, &status, 0);
-    close(process->output);
+    signal_process(process->pid, SIGKILL);
+    if (process->pid > 0) {
+        waitpid(process->pid, &status, 0);
+        close(process->output);
+    }
     return status;
 }
 
@@ -272,7 +281,7 @@ static void test_wrapped_stack(void)
     check("wrapped: started", is_started);
     check("wrapped: child", ds_accel__json_size(stack, "pid") != (uint64_t)process.pid);
     check("wrapped: frames", has_function(first_thread(stack), "all_reduce"));
-    kill((pid_t)ds_accel__json_size(stack, "pid"), SIGKILL);
+    signal_process((pid_t)ds_accel__json_size(stack, "pid"), SIGKILL);
     json_decref(stack);
     finish(&process);
 }
@@ -308,7 +317,7 @@ static void test_stopped(void)
     json_t *stack;
     int pidfd = (int)syscall(SYS_pidfd_open, process.pid, 0);
 
-    kill(process.pid, SIGSTOP);
+    signal_process(process.pid, SIGSTOP);
     check("stopped: started", is_started && has_state(process.pid, 'T'));
     stack = sample(process.pid);
     check("stopped: state", strcmp(text_of(first_thread(stack), "state"), "T") == 0);
@@ -316,7 +325,7 @@ static void test_stopped(void)
     check("stopped: remains", has_state(process.pid, 'T'));
     check("stopped: no exit",
           waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG) == 0 && info.si_pid == 0);
-    kill(process.pid, SIGCONT);
+    signal_process(process.pid, SIGCONT);
     check("stopped: continues", has_run(process.pid));
     json_decref(stack);
     close(pidfd);
@@ -337,7 +346,7 @@ static void test_dying(void)
 
         if (killer == 0) {
             usleep(i * 1500);
-            kill(process.pid, SIGKILL);
+            signal_process(process.pid, SIGKILL);
             _exit(0);
         }
         json_decref(sample(process.pid));
@@ -432,6 +441,7 @@ static void fail_work(struct ds_accel__worker *worker, void *user_data)
         json_decref(result);
     }
     if (strcmp(user_data, "crash") == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0});
         abort();
     } else if (child <= 0) { /* the child keeps the pipe open */
         alarm(PATIENCE_MS / 1000);
@@ -592,7 +602,8 @@ static void test_spinning_job(void)
           strcmp(text_of(rank_of(&job, 0), "condition"), "spinning") == 0 &&
               strcmp(text_of(rank_of(&job, 1), "condition"), "spinning") == 0);
     check("spinning: common", has_text(&job, "ranks 0-2 are in all_reduce (stall)"));
-    kill((pid_t)ds_accel__json_size(json_object_get(rank_of(&job, 2), "stack"), "pid"), SIGKILL);
+    signal_process((pid_t)ds_accel__json_size(json_object_get(rank_of(&job, 2), "stack"), "pid"),
+                   SIGKILL);
     end(&job);
 }
 
@@ -639,7 +650,7 @@ static void test_computing_job(void)
 
 static bool change_phase(struct job *job)
 {
-    return kill(job->ranks[0].pid, SIGUSR2) == 0 && hear(&job->processes[0]);
+    return signal_process(job->ranks[0].pid, SIGUSR2) && hear(&job->processes[0]);
 }
 
 static void test_progressing_job(void)
@@ -675,7 +686,7 @@ static void test_stopped_job(void)
 
     begin(&job, names, 1);
     job.is_busy[0] = false;
-    kill(job.ranks[0].pid, SIGSTOP);
+    signal_process(job.ranks[0].pid, SIGSTOP);
     has_state(job.ranks[0].pid, 'T');
     check("stopped job: found", watch(&job, 2) == 1);
     check("stopped job: text", has_text(&job, ": state T,"));
@@ -689,7 +700,7 @@ static void test_dead_rank(void)
     struct job job;
 
     begin(&job, names, 2);
-    kill(job.ranks[1].pid, SIGKILL);
+    signal_process(job.ranks[1].pid, SIGKILL);
     has_state(job.ranks[1].pid, 'Z');
     check("dead: no report", watch(&job, 4) == 0);
     job.ranks[1].is_running = false;
