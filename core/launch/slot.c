@@ -30,9 +30,17 @@ static bool is_token(const char *text, size_t length)
 bool ds_accel__slot_parse(const char *text, size_t length, struct ds_accel__slot *slot)
 {
     uint64_t number = 0;
+    size_t first = 0;
+    size_t end = length;
 
     *slot = (struct ds_accel__slot){.index = DS_ACCEL__NO_INDEX, .device = DS_ACCEL__NO_INDEX};
-    for (size_t i = 0; i < length; i++) {
+    while (first < end && text[first] == ' ') { /* "0, 1": as DeepSpeed's int() */
+        first++;
+    }
+    while (end > first && text[end - 1] == ' ') {
+        end--;
+    }
+    for (size_t i = first; i < end; i++) {
         if (text[i] < '0' || text[i] > '9') {
             slot->token = (char *)text;
             return is_token(text, length);
@@ -41,7 +49,7 @@ bool ds_accel__slot_parse(const char *text, size_t length, struct ds_accel__slot
     }
     slot->index = number < DS_ACCEL__NO_INDEX ? (uint32_t)number : DS_ACCEL__NO_INDEX - 1;
     slot->device = slot->index;
-    return length > 0;
+    return end > first;
 }
 
 bool ds_accel__slot_is_same(const struct ds_accel__slot *left, const struct ds_accel__slot *right)
