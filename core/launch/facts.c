@@ -499,14 +499,21 @@ static int32_t find_python(struct ds_accel__known_facts *known)
     return status;
 }
 
-static int32_t read_machine(struct ds_accel__known_facts *known)
+/* The CPUs and NUMA nodes. They are read only for ranks that will be bound, because a large machine
+ * has many files. */
+static int32_t read_processors(struct ds_accel__known_facts *known)
 {
     int32_t status = ds_accel__cpus_read(&known->context->machine, &known->cpus);
 
     known->facts.cpus = &known->cpus;
-    if (status >= 0) {
-        status = ds_accel__context_topology(known->context, &known->facts.topology);
-    }
+    return status < 0 ? status : ds_accel__context_topology(known->context, &known->facts.topology);
+}
+
+static int32_t read_machine(struct ds_accel__known_facts *known,
+                            const struct ds_accel__launch_options *launch)
+{
+    int32_t status = launch->bind != DS_ACCEL__BIND_NONE ? read_processors(known) : DS_ACCEL_OK;
+
     if (gethostname(known->host_name, sizeof(known->host_name) - 1) != 0) {
         known->host_name[0] = '\0';
     }
@@ -590,7 +597,7 @@ int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
         status = take_settings(known, options);
     }
     if (status >= 0) {
-        status = read_machine(known);
+        status = read_machine(known, launch);
     }
     if (status >= 0) {
         status = ds_accel__decision_write(known->context, &known->decision);

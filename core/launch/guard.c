@@ -319,6 +319,9 @@ static int32_t run(struct ds_accel__job *job, siginfo_t *ended)
     if (supervisor < 0) {
         return ds_accel__error(DS_ACCEL_ERR_LIMIT, "fork: %s", strerror(errno));
     }
+    /* Freed while the ranks start, not at the end, when the user waits. */
+    ds_accel_destroy(job->launch->known.context);
+    job->launch->known.context = NULL;
     watch(job, supervisor, ended);
     return DS_ACCEL_OK;
 }

@@ -65,7 +65,7 @@ struct ds_accel__launch_facts {
      * script. */
     bool (*find_file)(void *user_data, const char *path, bool *is_executable_out);
     void *user_data;
-    const struct ds_accel__cpus *cpus;
+    const struct ds_accel__cpus *cpus; /* NULL, as the next one: ranks are not bound */
     const struct ds_accel__topology *topology;
 };
 
