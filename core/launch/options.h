@@ -43,7 +43,7 @@ struct ds_accel__launch_options {
     bool elastic_training, bind_cores_to_rank, quiet;
     const char *autotuning;
     /* ours */
-    enum ds_accel__bind bind;  /* SHARE: --bind_cores_to_rank or --bind_core_list, no --bind-to */
+    enum ds_accel__bind bind;  /* SHARE: --bind_cores_to_rank, or a list without --bind-to */
     bool uses_smt;             /* --smt: bind to all hardware threads of a core */
     uint32_t reserve_cores;    /* cores of each rank that are kept free; 0: none */
     uint32_t reserve_percent;  /* the same as a part of the rank's cores; 0: none */

@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# Stalls of jobs, as a user meets them: ds-accel run --stall-timeout. test_run_stall.sh BUILD
+# shellcheck disable=SC2016 # the shell of a rank expands it
+set -eu
+build=$1
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+source=$(cd "$(dirname "$0")/../.." && pwd)
+tool=$build/bin/ds-accel
+export DS_ACCELERATOR=cpu
+
+value() {
+    python3 "$source/tests/tools/validate.py" "$source/conf/schema/run-result.json" "$@" <"$dir/result" 2>&1 | paste -sd ' ' -
+}
+
+# One rank sleeps outside the function in which the others wait.
+cat >"$dir/wait.py" <<'END_OF_PYTHON'
+import faulthandler, os, signal, time
+fd = os.environ.get("DS_ACCEL_FAULTHANDLER_FD")
+if fd:
+    faulthandler.register(signal.SIGUSR1, file=int(fd), all_threads=True)
+    os.write(int(fd), b"armed %d %d\n" % (signal.SIGUSR1, os.getpid()))
+def load_batch():
+    time.sleep(1000)
+def all_reduce():
+    os.read(os.pipe()[0], 1)
+load_batch() if os.environ["RANK"] == "1" else all_reduce()
+END_OF_PYTHON
+run timeout 120 "$tool" run --stall-timeout 1 --stall-kill --result "$dir/result" --num_gpus 3 "$dir/wait.py"
+is "a stall ends the job on request: exit code" 124 "$code"
+is "a stall: in the result" "stall 1" "$(value cause/kind stalls/#)"
+has "a stall: on stderr" "$err" "no output for"
+has "a stall: each rank" "$err" "rank 2 (python3"
+has "a stall: the traceback of a program that armed faulthandler" "$err" "in load_batch"
+has "a stall: of the others, too" "$err" "in all_reduce"
+has "a stall: the cause" "$err" "made no progress for"
+
+# Without --stall-kill the job goes on after the report.
+run timeout 120 "$tool" run --stall-timeout 1 --result "$dir/result" --num_gpus 2 sh -c 'sleep 10; exit 5'
+is "a reported stall: exit code" 5 "$code"
+is "a reported stall: it is not the cause" "exit 1" "$(value cause/kind stalls/#)"
+
+# Output, and work, are progress: three timeouts pass without a report.
+run timeout 120 "$tool" run --stall-timeout 1 --num_gpus 1 sh -c 'for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.4; done'
+is "a rank that writes: nothing on stderr" "0 " "$code $err"
+run timeout 120 "$tool" run --stall-timeout 1 --num_gpus 2 sh -c 'end=$(($(date +%s) + 4)); while [ $(date +%s) -lt $end ]; do :; done'
+is "ranks that work silently: nothing on stderr" "0 " "$code $err"
+run "$tool" run --stall-kill true
+is "--stall-kill needs a time" 2 "$code"
+finish
