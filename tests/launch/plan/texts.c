@@ -195,27 +195,10 @@ static void check_command(char *text, const char *const *program, size_t count)
 static void test_quoting(void)
 {
     static const char *const program[] = {
-        "./a program",
-        "",
-        " ",
-        "it's",
-        "'",
-        "\"$HOME\" `id` \\n",
-        "a\nb\tc\r",
-        "\xff\xfe",
-        "\xc3\xbc",
-        "\x1b[31m",
-        "a=b",
-        "--x=y",
-        "*",
-        "~",
-        "#",
-        "!!",
-        "\x01"
-        "7",
-        "{a,b}",
-        ";rm",
-        "\xff'\\",
+        "./a program", "",         " ",        "it's",     "'",     "\"$HOME\" `id` \\n",
+        "a\nb\tc\r",   "\xff\xfe", "\xc3\xbc", "\x1b[31m", "a=b",   "--x=y",
+        "*",           "~",        "#",        "!!",       "\0017", "{a,b}",
+        ";rm",         "\xff'\\",
     };
     json_t *description = json_pack("{s:s}", "args", "--no_python --no_local_rank x");
     struct ds_accel__text notes = {0};
