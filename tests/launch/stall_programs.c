@@ -124,6 +124,7 @@ static void run_wrapped(void)
     pid_t pid = fork();
 
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* the test may kill only the parent */
         say();
         all_reduce(0);
     }
