@@ -20,6 +20,7 @@
 #include "host/context.h"
 #include "host/decision.h"
 #include "host/detect.h"
+#include "launch/exports.h"
 #include "launch/spawn.h"
 #include "launch/worker.h"
 #include "runtime/facts.h"
@@ -538,14 +539,6 @@ static int32_t choose(const struct ds_accel_options *options, struct ds_accel__k
     return status;
 }
 
-/* Do the options choose devices? Then the environment's variable does not. */
-static bool chooses_devices(const struct ds_accel__launch_options *launch)
-{
-    return (launch->include != NULL && launch->include[0] != '\0') ||
-           (launch->exclude != NULL && launch->exclude[0] != '\0') || launch->num_nodes > 1 ||
-           launch->num_devices > 0;
-}
-
 static int32_t read_all_facts(const struct ds_accel_options *options, struct ds_accel__text *notes,
                               struct ds_accel__known_facts *known)
 {
@@ -578,17 +571,14 @@ int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
     unsetenv("DS_ACCEL_DECISION"); /* of another launcher, whose rank this process is */
     status = read_all_facts(options, notes, known);
     if (status >= 0 && !has_hostfile && known->facts.visible_value != NULL &&
-        chooses_devices(launch)) {
-        ds_accel__text_add(notes, "%s=%s is ignored, because the options choose devices\n",
+        !ds_accel__launch_uses_visible(launch, has_hostfile)) {
+        ds_accel__text_add(notes, "%s=%s is ignored: options choose the devices\n",
                            known->visible_names[0], known->visible_value);
         for (uint32_t i = 0; i < known->facts.visible_count; i++) {
             unsetenv(known->visible_names[i]);
         }
         ds_accel__known_facts_clear(known);
         status = read_all_facts(options, notes, known);
-    }
-    if (has_hostfile) {
-        known->facts.visible_value = NULL; /* the slots of the hostfile count */
     }
     if (status >= 0) {
         status = take_devices(known);
@@ -598,6 +588,11 @@ int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
     }
     if (status >= 0) {
         status = read_machine(known, launch);
+    }
+    if (status >= 0 && has_hostfile) {
+        status = ds_accel__env_files_read((const char *const *)environ, known->directory,
+                                          known->env_files, &known->facts.env_file_count);
+        known->facts.env_files = known->env_files;
     }
     if (status >= 0) {
         status = ds_accel__decision_write(known->context, &known->decision);
@@ -626,6 +621,7 @@ void ds_accel__known_facts_clear(struct ds_accel__known_facts *known)
     free(known->directory);
     free(known->python);
     free(known->pod);
+    ds_accel__env_files_clear(known->env_files, known->facts.env_file_count);
     for (size_t i = 0; i < ARRAY_SIZE(known->handed_down); i++) {
         free(known->handed_down[i]);
     }

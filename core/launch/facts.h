@@ -23,6 +23,7 @@ struct ds_accel__known_facts {
     char *visible_value, *directory, *python, *pod;
     char *handed_down[4];           /* values of settings that come from options; NULL: not given */
     struct ds_accel__text decision; /* the choice, for the ranks of this host; "": none */
+    struct ds_accel__env_file env_files[DS_ACCEL__ENV_FILE_LIMIT];
     char host_name[256];
 };
 
@@ -30,8 +31,8 @@ struct ds_accel__known_facts {
  * Choose the accelerator, and collect the facts for a plan. The choice starts no plugin in this
  * process; a plugin that must describe its devices runs in a child process. Removes variables from
  * this process's environment: DS_ACCEL_DECISION, and, if the options choose devices and there is no
- * hostfile, the variable that chooses devices, as DeepSpeed does. Adds to notes what the user should know.
- * Returns an error of ds_accel_create() or ds_accel_detect(); ERR_NO_MEMORY.
+ * hostfile, the variable that chooses devices, as DeepSpeed does. Adds to notes what the user
+ * should know. Returns an error of ds_accel_create() or ds_accel_detect(); ERR_NO_MEMORY.
  */
 int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
                                    const struct ds_accel__launch_options *launch, bool has_hostfile,

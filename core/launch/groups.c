@@ -733,8 +733,8 @@ static int32_t find_directories(const struct ds_accel__machine *machine, char v1
 
 int32_t ds_accel__groups_make(struct ds_accel__groups *groups)
 {
-    char v1[PATH_MAX];
-    char v2[PATH_MAX];
+    char v1[PATH_MAX] = "";
+    char v2[PATH_MAX] = "";
     int32_t status;
 
     if (groups->machine->files != NULL) {
@@ -753,8 +753,8 @@ int32_t ds_accel__groups_open(const struct ds_accel__machine *machine, uint32_t 
                               struct ds_accel__groups **groups_out)
 {
     struct ds_accel__groups *groups = calloc(1, sizeof(*groups));
-    char v1[PATH_MAX];
-    char v2[PATH_MAX];
+    char v1[PATH_MAX] = "";
+    char v2[PATH_MAX] = "";
     int32_t status;
 
     if (groups == NULL) {

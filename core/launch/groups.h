@@ -38,9 +38,9 @@ int32_t ds_accel__groups_open(const struct ds_accel__machine *machine, uint32_t 
 uint64_t ds_accel__groups_limit_bytes(const struct ds_accel__groups *groups);
 /*
  * Make one group for the job below the group of this process, and in it one memory group for each
- * rank, as far as the kernel, permissions and mounts allow; whatever is not possible is left out. In
- * cgroup v2 this process may move to a group below its own until ds_accel__groups_close(). No group
- * is made below a recording. Called once, before any rank starts. ERR_NO_MEMORY.
+ * rank, as far as the kernel, permissions and mounts allow; whatever is not possible is left out.
+ * In cgroup v2 this process may move to a group below its own until ds_accel__groups_close(). No
+ * group is made below a recording. Called once, before any rank starts. ERR_NO_MEMORY.
  *
  * Groups delay a start: the kernel waits for all its processors when the first process joins a
  * group after a while without any that did (12 to 20 ms on two processors); each further rank costs

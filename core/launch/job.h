@@ -65,46 +65,49 @@ struct ds_accel__job {
     struct ds_accel_launch *launch;
     const struct ds_accel__plan *plan;
     const struct ds_accel__log *log;
+    char *path;                       /* the file that every rank executes */
     struct ds_accel__job_rank *ranks; /* [rank_count], this machine's */
-    uint32_t rank_count;
-    uint32_t running_count;
-    struct ds_accel__port_lease lease; /* of the master's port */
     struct ds_accel__groups *groups;
-    uint64_t core_limit; /* RLIMIT_CORE */
-    int result_fd;       /* where the supervisor writes the result; -1: nowhere */
-    char **environment;  /* ends with NULL: the job's, borrowed entries */
-    char *path;          /* the file that every rank executes */
-    int path_error;      /* why it cannot be executed; 0: none */
+    /* what ranks write; shared: the sink of each stream, one if both streams are one file */
     struct ds_accel__sink sinks[DS_ACCEL__STREAMS];
-    struct ds_accel__sink
-        *shared[DS_ACCEL__STREAMS]; /* sinks by stream; one, if both are one file */
-    struct ds_accel__pty pty;       /* master -1: none */
-    bool has_pipes;                 /* ranks write to pipes: there are several, without logs */
-    sigset_t signals;               /* the mask that ranks start with */
-    struct rlimit files;            /* RLIMIT_NOFILE that ranks start with */
-    int signal_fd;                  /* signals to this process */
-    int timer_fd;
-    int guard_fd;                     /* pidfd of the guard */
-    struct pollfd *fds;               /* room for all descriptors of one poll() */
-    struct ds_accel__stream **polled; /* the stream of each of them; NULL: not a stream's */
-    enum ds_accel__job_phase phase;
-    uint64_t deadline_ns;          /* when the next phase begins; 0: never */
-    uint32_t culprit;              /* position of the rank that failed first; NO_RANK: none */
-    struct ds_accel__death death;  /* of the culprit */
-    struct ds_accel__stall *stall; /* NULL: stalls are not watched */
-    struct ds_accel__stall_rank *stall_ranks; /* [rank_count], with stall */
-    struct ds_accel__fault *faults;           /* [rank_count], with stall */
+    struct ds_accel__sink *shared[DS_ACCEL__STREAMS];
+    struct ds_accel__pty pty; /* master -1: none */
+    /* what ranks start with */
+    sigset_t signals;    /* mask of blocked signals */
+    struct rlimit files; /* RLIMIT_NOFILE */
+    uint64_t core_limit; /* RLIMIT_CORE */
+    /* room for all descriptors of one poll(), and the stream of each; NULL: not a stream's */
+    struct pollfd *fds;
+    struct ds_accel__stream **polled;
+    /* stalls; NULL: they are not watched */
+    struct ds_accel__stall *stall;
+    struct ds_accel__stall_rank *stall_ranks; /* [rank_count] */
+    struct ds_accel__fault *faults;           /* [rank_count] */
+    json_t *stalls;                           /* array of the stalls found so far */
     struct ds_accel__progress progress;       /* of the devices */
-    json_t *stalls;                           /* array of the stalls found so far; NULL: none */
-    int signal;          /* the first signal that the job was ended with; 0: none */
-    uint64_t signal_ns;  /* when it came */
-    int terminal_signal; /* a signal of the terminal that only concerns the single rank; 0: none */
-    uint64_t kill_ns;    /* when the phase KILLING began */
-    uint64_t timer_ns;   /* what the timer is set to; 0: nothing */
-    bool has_children;   /* this process has children, ranks or orphans */
-    bool has_unkillable; /* processes are left that SIGKILL did not end */
+    struct ds_accel__death death;             /* of the culprit */
+    /* times; monotonic, but for start_wall_us */
     uint64_t start_ns;
     uint64_t start_wall_us;
+    uint64_t deadline_ns;              /* when the next phase begins; 0: never */
+    uint64_t signal_ns;                /* when signal came */
+    uint64_t kill_ns;                  /* when the phase KILLING began; 0: it has not */
+    uint64_t timer_ns;                 /* what the timer is set to; 0: nothing */
+    struct ds_accel__port_lease lease; /* of the master's port */
+    uint32_t rank_count;
+    uint32_t running_count;
+    uint32_t culprit; /* position of the rank that failed first; NO_RANK: none */
+    enum ds_accel__job_phase phase;
+    int path_error;      /* why path cannot be executed; 0: it can */
+    int signal;          /* the first signal that the job was ended with; 0: none */
+    int terminal_signal; /* a signal of the terminal that only concerns the single rank; 0: none */
+    int signal_fd;       /* signals to this process */
+    int timer_fd;
+    int guard_fd;        /* pidfd of the guard */
+    int result_fd;       /* where the supervisor writes the result; -1: nowhere */
+    bool has_pipes;      /* ranks write to pipes: there are several, without logs */
+    bool has_children;   /* this process has children, ranks or orphans */
+    bool has_unkillable; /* processes are left that SIGKILL did not end */
 };
 
 /* The most descriptors of one poll(): signals, timer, guard, pty, stdin, sinks, pipes, faults. */

@@ -156,7 +156,8 @@ static int32_t take_of_range(uint32_t low, uint32_t high, const bool *excluded,
     uint32_t count = high - low + 1;
     uint32_t start = draw(count);
 
-    /* If half of the ports are excluded, the port behind them must not be drawn half of the time. */
+    /* If half of the ports are excluded, the port behind them must not be drawn half of the time.
+     * */
     for (unsigned i = 0; i < DRAWS && excluded != NULL && excluded[low + start]; i++) {
         start = draw(count);
     }

@@ -59,15 +59,28 @@ static void add_entry(struct environment *environment, char *entry)
     environment->entries[environment->count++] = entry;
 }
 
-/* Set a variable, which replaces that of the job's environment, or of an earlier call. */
+/* Do not inherit a variable. The name is borrowed. */
+static void remove_variable(struct environment *environment, const char *name)
+{
+    const char **removed =
+        realloc(environment->removed, (environment->removed_count + 1) * sizeof(*removed));
+
+    if (removed == NULL) {
+        environment->failed = true;
+        return;
+    }
+    environment->removed = removed;
+    environment->removed[environment->removed_count++] = name;
+}
+
+/* Set a variable, which replaces that of the job's environment, or of an earlier call. The name is
+ * borrowed. */
 static bool set_variable(void *user_data, const char *name, const char *value)
 {
     struct environment *environment = user_data;
     size_t length = strlen(name);
-    const char **removed =
-        realloc(environment->removed, (environment->removed_count + 1) * sizeof(*removed));
-    char *entry = value != NULL ? ds_accel__format("%s=%s", name, value) : NULL;
 
+    remove_variable(environment, name);
     for (size_t i = 0; i < environment->count; i++) {
         if (strncmp(environment->entries[i], name, length) == 0 &&
             environment->entries[i][length] == '=') {
@@ -76,17 +89,20 @@ static bool set_variable(void *user_data, const char *name, const char *value)
             break;
         }
     }
-    if (removed == NULL || (value != NULL && entry == NULL)) {
-        free(entry);
-        environment->failed = true;
-    } else {
-        environment->removed = removed;
-        environment->removed[environment->removed_count++] = name;
-        if (entry != NULL) {
-            add_entry(environment, entry);
-        }
-    }
     environment->owned_count = environment->count;
+    if (value != NULL) {
+        char *entry = ds_accel__format("%s=%s", name, value);
+
+        if (entry == NULL) {
+            environment->failed = true;
+            return false;
+        }
+        add_entry(environment, entry);
+        if (environment->failed) {
+            free(entry);
+        }
+        environment->owned_count = environment->count;
+    }
     return !environment->failed;
 }
 
@@ -547,6 +563,7 @@ static void spawn_rank(struct ds_accel__job *job, struct ds_accel__job_rank *ran
         .arguments = arguments,
         .placement = rank->rank->placement,
         .descriptors = {descriptors[0], descriptors[1], descriptors[2]},
+        .is_traceable = job->stall != NULL,
         .has_terminal = rank->rank->local_rank == 0 && job->pty.master >= 0,
         .cgroups = {ds_accel__groups_descriptor(job->groups, (uint32_t)(rank - job->ranks)),
                     ds_accel__groups_job_descriptor(job->groups)},

@@ -315,13 +315,11 @@ void ds_accel__stream_read(struct ds_accel__stream *stream, uint64_t now_ns)
     stream->total_bytes += (uint64_t)result;
     newline = memrchr(stream->buffer + stream->used, '\n', (size_t)result);
     stream->used += (size_t)result;
-    if (stream->is_raw) {
+    if (stream->is_raw || (newline == NULL && stream->used == stream->capacity)) {
         ds_accel__stream_flush(stream);
     } else if (newline != NULL) {
         write_first(stream, (size_t)(newline + 1 - stream->buffer));
         stream->since_ns = 0;
-    } else if (stream->used == stream->capacity) {
-        ds_accel__stream_flush(stream);
     }
     if (stream->used > 0 && stream->since_ns == 0) {
         stream->since_ns = now_ns;

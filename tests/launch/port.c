@@ -3,8 +3,8 @@
 /*
  * The port of a job's master and its lease. Other processes hold ports: each is a child that does
  * one thing, reports that it is done, and waits until it is killed. As root, the test runs in a
- * network namespace of its own, and also changes the kernel's settings there. The functions are internal, so this
- * program is linked with the core's own objects.
+ * network namespace of its own, and also changes the kernel's settings there. The functions are
+ * internal, so this program is linked with the core's own objects.
  */
 #include "launch/port.h"
 #include "base/text.h"
