@@ -174,13 +174,20 @@ static bool await_signal(const sigset_t *set, uint64_t until_ns, siginfo_t *info
     }
 }
 
+/* Has the kernel sent a signal to the process group, and not to this process alone? When a terminal
+ * hangs up, only the leader of its session receives SIGHUP. */
+static bool is_from_terminal(const siginfo_t *info)
+{
+    return info->si_code == SI_KERNEL && (info->si_signo != SIGHUP || getsid(0) != getpid());
+}
+
 /*
  * Pass on a signal. The terminal's signals have reached the supervisor already. After SIGTSTP this
  * process stops, so that the shell takes the terminal back.
  */
 static void forward(struct ds_accel__job *job, pid_t supervisor, const siginfo_t *info)
 {
-    if (info->si_code != SI_KERNEL) {
+    if (!is_from_terminal(info)) {
         kill(supervisor, info->si_signo);
     }
     if (info->si_signo == SIGTSTP) {

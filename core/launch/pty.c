@@ -55,17 +55,19 @@ void ds_accel__pty_close(struct ds_accel__pty *pty)
     pty->master = pty->slave = -1;
 }
 
-/* Is this process in the foreground of the user's terminal? */
-static bool is_foreground(void)
+/* Does the user's terminal belong to another process group now? One that was hung up does not. */
+static bool is_background(void)
 {
-    return tcgetpgrp(STDIN_FILENO) == getpgrp();
+    pid_t group = tcgetpgrp(STDIN_FILENO);
+
+    return group >= 0 && group != getpgrp();
 }
 
 void ds_accel__pty_enter_raw(struct ds_accel__pty *pty)
 {
     struct termios raw = pty->before;
 
-    if (pty->is_terminal && is_foreground()) {
+    if (pty->is_terminal && !is_background()) {
         cfmakeraw(&raw);
         pty->is_raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
     }
@@ -115,7 +117,7 @@ void ds_accel__pty_read(struct ds_accel__pty *pty)
 {
     ssize_t size;
 
-    if (pty->is_terminal && !is_foreground()) {
+    if (pty->is_terminal && is_background()) {
         pty->is_background = true; /* until SIGCONT */
         return;
     }

@@ -45,12 +45,17 @@
 
 /* ---- signals to ranks ----------------------------------------------------------------------- */
 
+static void signal_rank(const struct ds_accel__job_rank *rank, int signal)
+{
+    if (rank->state == DS_ACCEL__RANK_RUNNING) {
+        kill(rank->pid, signal); /* not reaped yet, so the pid is still its own */
+    }
+}
+
 static void signal_ranks(const struct ds_accel__job *job, int signal)
 {
     for (uint32_t i = 0; i < job->rank_count; i++) {
-        if (job->ranks[i].state == DS_ACCEL__RANK_RUNNING) {
-            kill(job->ranks[i].pid, signal); /* not reaped yet, so the pid is still its own */
-        }
+        signal_rank(&job->ranks[i], signal);
     }
 }
 
@@ -172,8 +177,8 @@ static bool ends(int signal)
 
 /*
  * A signal that the terminal sent has reached the ranks already, because they are in the same
- * process group. With a single rank, the terminal's SIGINT is that rank's matter: an interpreter or
- * a debugger goes on.
+ * process group, except rank 0 on a pseudo-terminal. With a single rank, the terminal's SIGINT is
+ * that rank's matter: an interpreter or a debugger goes on.
  */
 static void take_signal(struct ds_accel__job *job, const struct signalfd_siginfo *info)
 {
@@ -186,6 +191,8 @@ static void take_signal(struct ds_accel__job *job, const struct signalfd_siginfo
     }
     if (!is_terminals) {
         signal_ranks(job, signal);
+    } else if (job->pty.master >= 0 && ends(signal)) {
+        signal_rank(&job->ranks[0], signal);
     }
     if (job->pty.master >= 0 && signal == SIGWINCH) {
         ds_accel__pty_resize(&job->pty);
@@ -196,7 +203,7 @@ static void take_signal(struct ds_accel__job *job, const struct signalfd_siginfo
     if (!ends(signal)) {
         return;
     }
-    if (is_terminals && job->rank_count == 1) {
+    if (is_terminals && job->rank_count == 1 && job->pty.master < 0) {
         job->terminal_signal = signal;
         return;
     }
