@@ -4,8 +4,13 @@
 """Checks of ds-accel run that a shell cannot make; each check that fails is printed.
 
     launch.py bytes PROGRAM DIR     arguments and environment arrive as bytes
+    launch.py signals PROGRAM DIR   signals, killed and stopped processes: nothing is left
     launch.py pty PROGRAM DIR       terminals
+    launch.py chaos PROGRAM COUNT SEED   jobs whose processes are killed and stopped at random
+    launch.py flow PROGRAM MEGABYTES     what much output costs
 """
+import ctypes
+import fcntl
 import os
 import pty
 import random
@@ -16,9 +21,9 @@ import subprocess
 import sys
 import termios
 import time
-import fcntl
 
-LIMIT_S = 60  # of every wait; only a failure takes so long
+os.environ["DS_ACCEL_MOCK_DEVICE_COUNT"] = "256"
+LIMIT_S = float(os.environ.get("LAUNCH_LIMIT_S", "60"))  # of every wait; only a failure takes so long
 STRANGE = [
     b"", b" ", b"a b", b'"quoted" \'both\'', b"new\nline\n", b"$HOME `id` $(id) ${x}", b"\\ \\n",
     b"* ? [a] ~ # ! & | ; < >", b"\xff\xfe\x80 \xc3\x28", b"--flag=x", b"-", b"--", b"\t\r\x01\x7f",
@@ -37,7 +42,7 @@ def check(name, wanted, given):
     global failures
     if wanted != given:
         failures += 1
-        print(f"FAILED: {name}\n    wanted: {wanted!r:.300}\n    given:  {given!r:.300}")
+        print(f"FAILED: {name}\n    wanted: {wanted!r:.300}\n    given:  {given!r:.300}", flush=True)
 
 
 def command(program, count, *arguments, options=()):
@@ -73,6 +78,603 @@ def check_bytes(program, directory):
             check(f"variable {name!r}", value, given.get(name))
 
 
+
+# ---- processes -----------------------------------------------------------------------------------
+
+def become_subreaper():
+    """Every process that a job leaves becomes a child of this one, so that none can hide."""
+    if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) != 0:
+        sys.exit("prctl(PR_SET_CHILD_SUBREAPER) failed")
+
+
+def parents():
+    """The parent of each process."""
+    result = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", encoding="latin-1") as file:
+                    result[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+    return result
+
+
+def descendants(root):
+    """The processes below a process, from top to bottom."""
+    table = parents()
+    found = [root]
+    for pid in found:
+        found += [child for child, parent in table.items() if parent == pid]
+    return found[1:]
+
+
+def state_of(pid):
+    """The state of a process, such as S or T; empty: it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def send(pid, number):
+    """Send a signal to a process, which may have ended."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def until(condition):
+    """Wait for a condition; return whether it came true."""
+    end = time.monotonic() + LIMIT_S
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def reap_all():
+    """Wait until this process has no child; return whether that came true."""
+    def is_empty():
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0] != 0:
+                pass
+        except ChildProcessError:
+            return True
+        return False
+    return until(is_empty)
+
+
+class Job:
+    """A job in a process group of its own, whose output is read here."""
+
+    def __init__(self, program, count, script, options=(), prepare=None, prefix=()):
+        self.output = b""
+        ranks = ("sh", "-c", script) if isinstance(script, str) else script
+        argv = [*prefix, *command(program, count, *ranks, options=options)]
+        reader, writer = os.pipe()
+        self.reader = reader
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setpgid(0, 0)
+            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+            os.dup2(writer, 1)
+            os.dup2(os.open("/dev/null", os.O_WRONLY), 2)
+            if prepare is not None:
+                prepare()
+            os.execvp(argv[0], argv)
+        os.close(writer)
+
+    def read(self, limit_s=LIMIT_S):
+        """Read once; return whether there was something."""
+        if select.select([self.reader], [], [], limit_s)[0]:
+            data = os.read(self.reader, 65536)
+            self.output += data
+            return data != b""
+        return False
+
+    def expect(self, text, count=1):
+        """Wait until the output has a text, so often."""
+        while self.output.count(text) < count:
+            if not self.read():
+                check("output", text, self.output)
+                return False
+        return True
+
+    def supervisor(self):
+        """The process ID of the supervisor, which the launcher's only child is."""
+        below = descendants(self.pid)
+        return below[0] if below else 0
+
+    def ranks(self):
+        """The process IDs of the ranks."""
+        table = parents()
+        supervisor = self.supervisor()
+        return sorted(pid for pid, parent in table.items() if parent == supervisor)
+
+    def finish(self):
+        """Wait for the launcher, reading its output; return its exit code as a shell's."""
+        end = time.monotonic() + LIMIT_S
+        done = 0
+        while done == 0:
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            if done == 0:
+                if time.monotonic() > end:
+                    print("FAILED: the launcher does not end", [(pid, state_of(pid)) for pid in descendants(self.pid)])
+                    for pid in [self.pid, *descendants(self.pid)]:
+                        send(pid, signal.SIGKILL)
+                self.read(0.005)
+        return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+    def close(self):
+        """Read the rest of the output."""
+        while self.read():
+            pass
+        os.close(self.reader)
+
+
+def check_end(name, job, code, is_killed=False):
+    """Check the exit code of the launcher, and that nothing is left, at once or, after it was killed, soon."""
+    check(f"{name}: exit code", code, job.finish())
+    if not is_killed:
+        left = descendants(os.getpid())
+        check(f"{name}: processes left at the end", [], [(pid, state_of(pid)) for pid in left])
+    if not reap_all():
+        check(f"{name}: processes left", [], descendants(os.getpid()))
+        for pid in descendants(os.getpid()):
+            send(pid, signal.SIGKILL)
+    job.close()
+
+
+# ---- signals -------------------------------------------------------------------------------------
+
+WAIT = "echo ready; exec sleep 1000"
+DEAF = "trap '' INT TERM HUP QUIT; echo ready; while :; do sleep 0.05; done"
+DAEMON = "(setsid sleep 1000 >/dev/null 2>&1 &) ; "
+
+
+def ready(program, script, count=2, **options):
+    """Start a job, and wait until its ranks are ready."""
+    job = Job(program, count, script, **options)
+    job.expect(b"ready\n", count)
+    return job
+
+
+def check_forwarding(program):
+    """Signals to the launcher, or to its group, reach the ranks."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        job = ready(program, WAIT)
+        os.kill(job.pid, number)
+        check_end(f"{number.name} to the launcher", job, 128 + number)
+        job = ready(program, WAIT)
+        os.killpg(job.pid, number)
+        check_end(f"{number.name} to the group", job, 128 + number)
+    trap = "".join(f"trap 'echo got {name}' {name}; " for name in ("USR1", "USR2", "WINCH"))
+    job = ready(program, trap + "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done")
+    for name in ("USR1", "USR2", "WINCH"):
+        os.kill(job.pid, getattr(signal, "SIG" + name))
+        job.expect(b"got " + name.encode(), 2)
+    os.kill(job.pid, signal.SIGTERM)
+    check_end("a rank that handles SIGTERM", job, 0)
+    job = ready(program, "trap 'echo got' INT; trap 'exit 4' TERM; echo ready; while :; do sleep 0.05; done")
+    os.kill(job.pid, signal.SIGINT)
+    job.expect(b"got\n", 2)
+    os.kill(job.pid, signal.SIGTERM)
+    time.sleep(0.6)
+    os.kill(job.pid, signal.SIGTERM)
+    check_end("a rank that handles SIGINT, and a second signal", job, 4)
+    check("each rank got one SIGINT", 2, job.output.count(b"got\n"))
+
+
+def check_stops(program):
+    """SIGTSTP stops launcher and ranks, and SIGCONT continues them."""
+    job = ready(program, WAIT)
+    ranks = job.ranks()
+    os.kill(job.pid, signal.SIGTSTP)
+    check("the launcher stops", True, until(lambda: state_of(job.pid) == "T"))
+    check("ranks stop", True, until(lambda: [state_of(pid) for pid in ranks] == ["T", "T"]))
+    os.kill(job.pid, signal.SIGCONT)
+    check("ranks continue", True, until(lambda: "T" not in [state_of(pid) for pid in (job.pid, *ranks)]))
+    os.kill(job.pid, signal.SIGTERM)
+    check_end("after SIGTSTP and SIGCONT", job, 143)
+    job = ready(program, WAIT)
+    send(job.ranks()[0], signal.SIGSTOP)
+    os.kill(job.pid, signal.SIGTERM)
+    check_end("a stopped rank", job, 143)
+    job = ready(program, "[ $RANK = 1 ] && { echo ready; sleep 0.3; exit 9; }; " + WAIT)
+    send(job.ranks()[0], signal.SIGSTOP)
+    check_end("a stopped rank, and another that fails", job, 9)
+
+
+def check_deaf(program):
+    """Ranks that ignore signals are killed by a second signal, long before the grace period ends."""
+    job = ready(program, DEAF)
+    start = time.monotonic()
+    os.kill(job.pid, signal.SIGTERM)
+    time.sleep(0.6)
+    os.kill(job.pid, signal.SIGTERM)
+    check_end("ranks that ignore SIGTERM", job, 137)
+    check("the second signal kills", True, time.monotonic() - start < 25)
+    job = ready(program, "[ $RANK = 1 ] && { echo ready; exit 5; }; " + DEAF)
+    time.sleep(0.6)
+    os.kill(job.pid, signal.SIGINT)
+    time.sleep(0.6)
+    os.kill(job.pid, signal.SIGINT)
+    check_end("a rank fails, another ignores signals", job, 5)
+
+
+def check_daemons(program):
+    """Processes in sessions of their own end with the job."""
+    check_end("daemons outlive the ranks", Job(program, 2, DAEMON + "exit 0"), 0)
+    check_end("daemons of a failed rank", Job(program, 2, DAEMON + "exit 3"), 3)
+    job = ready(program, DAEMON + WAIT)
+    os.kill(job.pid, signal.SIGTERM)
+    check_end("daemons and SIGTERM", job, 143)
+    deaf = "(setsid sh -c \"trap '' TERM; sleep 1000; sleep 1000\" >/dev/null 2>&1 &) ; sleep 0.2; exit 0"
+    check_end("daemons that ignore SIGTERM", Job(program, 1, deaf), 0)
+
+
+def check_kills(program):
+    """The launcher or the supervisor is killed."""
+    for script in (WAIT, DAEMON + WAIT, DEAF):
+        job = ready(program, script)
+        os.kill(job.pid, signal.SIGKILL)
+        check_end("the launcher is killed", job, 137, is_killed=True)
+        job = ready(program, script)
+        os.kill(job.supervisor(), signal.SIGKILL)
+        check_end("the supervisor is killed", job, 137)
+        job = ready(program, script)
+        os.kill(job.supervisor(), signal.SIGSTOP)
+        os.kill(job.pid, signal.SIGKILL)
+        check_end("the supervisor is stopped, the launcher killed", job, 137, is_killed=True)
+
+
+def check_inherited(program):
+    """Ignored signals stay ignored, except SIGCHLD."""
+    job = ready(program, "echo ready; sleep 1.5; echo end",
+                prepare=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    os.kill(job.pid, signal.SIGHUP)
+    time.sleep(0.6)
+    os.kill(job.pid, signal.SIGHUP)
+    check_end("SIGHUP is ignored, as under nohup", job, 0)
+    check("ranks end by themselves", 2, job.output.count(b"end\n"))
+    job = Job(program, 2, "exit 3", prepare=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    check_end("SIGCHLD is ignored", job, 3)
+    masked = [signal.SIGTERM, signal.SIGCHLD, signal.SIGINT]
+    job = Job(program, 2, ("grep", "SigBlk", "/proc/self/status"),
+              prepare=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, masked))
+    check_end("signals are blocked", job, 0)
+    mask = sum(1 << number - 1 for number in masked)
+    check("ranks have the mask of the launcher", [b"%016x" % mask] * 2, job.output.split()[1::2])
+    job = Job(program, 2, ("grep", "SigBlk", "/proc/self/status"))
+    check_end("no signal is blocked", job, 0)
+    check("ranks have an empty mask", [b"%016x" % 0] * 2, job.output.split()[1::2])
+    job = Job(program, 1, "trap 'echo unexpected' TERM; exit 0",
+              prefix=("sh", "-c", "sleep 0.4 & exec \"$@\"", "-"))
+    check("a child of the caller: exit code", 0, job.finish())
+    check("it is left alone", ["sleep"], [os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+                                          for pid in descendants(os.getpid())])
+    reap_all()
+    job.close()
+
+
+def check_namespace(program):
+    """As process 1 of a pid namespace, the launcher reaps and forwards."""
+    prefix = ("unshare", "--pid", "--fork", "--mount-proc")
+    if subprocess.run([*prefix, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        return
+    job = Job(program, 2, DAEMON + "echo $PPID; exit 0", prefix=prefix)
+    check_end("process 1", job, 0)
+    job = ready(program, "(setsid sh -c 'setsid sleep 0.1 & exec sleep 1000' >/dev/null 2>&1 &) ; " + WAIT, prefix=prefix)
+    first = job.supervisor()  # unshare's child, the launcher
+    os.kill(first, signal.SIGTERM)
+    check_end("SIGTERM to process 1", job, 143)
+    job = ready(program, DEAF, prefix=prefix)
+    os.kill(job.supervisor(), signal.SIGTERM)
+    time.sleep(0.6)
+    os.kill(job.supervisor(), signal.SIGTERM)
+    check_end("a second SIGTERM to process 1", job, 137)
+
+
+def check_pid_file(program):
+    """The file of --save_pid is removed on every path."""
+    for name, number in (("TERM", signal.SIGTERM), ("KILL", signal.SIGKILL), ("", 0)):
+        job = ready(program, "echo ready; sleep 0.3" if number == 0 else WAIT, options=("--save_pid",))
+        path = f"/tmp/{job.pid}.deepspeed"
+        with open(path, encoding="ascii") as file:
+            check("the pid file", str(job.pid), file.read().strip())
+        if number != 0:
+            os.kill(job.pid, number)
+        check_end(f"--save_pid and SIG{name}", job, 128 + number if number else 0, is_killed=number == signal.SIGKILL)
+        check(f"the pid file after SIG{name}", False, os.path.exists(path))
+
+
+def check_signals(program, directory):
+    """All of the above."""
+    os.chdir(directory)
+    become_subreaper()
+    for part in (check_forwarding, check_stops, check_deaf, check_daemons, check_kills, check_inherited,
+                 check_namespace, check_pid_file):
+        part(program)
+
+
+# ---- chaos ---------------------------------------------------------------------------------------
+
+CHAOS = (
+    WAIT,
+    DAEMON + WAIT,
+    "echo ready; sleep 1000 & sleep 1000 & wait",
+    DAEMON + "echo ready; while :; do echo a line of $RANK; sleep 0.01; done",
+    "trap '' TERM; echo ready; while :; do sleep 0.02; done",
+    "echo ready; [ $RANK = 0 ] && sleep 0.05 && exit 3; " + DAEMON + "sleep 1000",
+)
+
+
+def chaos_round(program, source):
+    """One job, of which processes are killed and stopped."""
+    name = []
+    job = Job(program, source.randrange(1, 5), source.choice(CHAOS))
+    if source.randrange(3) > 0:
+        job.read(0.2)
+    else:
+        time.sleep(source.random() * 0.03)
+    is_headless = source.randrange(2)  # 1: the launcher may be killed, 0: the supervisor
+    heads = [job.pid, job.supervisor()]
+    for _ in range(source.randrange(1, 4)):
+        below = descendants(job.pid) if state_of(job.pid) not in ("", "Z") else descendants(os.getpid())
+        below = [pid for pid in below if pid not in heads] + [job.pid] * 2 + heads[1:] * 2
+        pid = source.choice(below)
+        number = source.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM))
+        if number == signal.SIGKILL and pid == heads[1 - is_headless]:
+            number = signal.SIGSTOP
+        if pid != 0:
+            name.append(f"{number.name} to {'launcher' if pid == heads[0] else 'supervisor' if pid == heads[1] else 'a process'}")
+            send(pid, number)
+        time.sleep(source.random() * 0.01)
+    end_job(job, heads)
+    code = job.finish()
+    if not reap_all():
+        check(f"{', '.join(name)}: processes left after exit code {code}", [],
+              [(pid, state_of(pid)) for pid in descendants(os.getpid())])
+        for pid in descendants(os.getpid()):
+            send(pid, signal.SIGKILL)
+        reap_all()
+    job.close()
+
+
+def end_job(job, heads):
+    """Continue what was stopped, and send SIGTERM until the launcher ends; a second one kills."""
+    end = time.monotonic() + LIMIT_S
+    next_signal = 0
+    while state_of(job.pid) not in ("", "Z") and time.monotonic() < end:
+        if time.monotonic() > next_signal:
+            for pid in heads:
+                if pid != 0:
+                    send(pid, signal.SIGCONT)
+            send(job.pid, signal.SIGTERM)
+            next_signal = time.monotonic() + 0.55
+        job.read(0.005)
+
+
+def check_chaos(program, count, seed):
+    """Jobs, of which processes are killed and stopped; equal seeds do the same."""
+    become_subreaper()
+    source = random.Random(int(seed))
+    shared = set(os.listdir("/dev/shm"))
+    for _ in range(int(count)):
+        chaos_round(program, source)
+    check("shared memory left", [], [name for name in set(os.listdir("/dev/shm")) - shared if "accel" in name])
+    print(f"{count} jobs with killed and stopped processes, seed {seed}", file=sys.stderr)
+
+
+# ---- terminals -----------------------------------------------------------------------------------
+
+class Terminal:
+    """A job on a terminal of its own, as a user has."""
+
+    def __init__(self, program, count, script, options=()):
+        self.output = b""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
+            argv = command(program, count, "sh", "-c", script, options=options)
+            os.execvp(argv[0], argv)
+
+    def expect(self, text, count=1):
+        """Wait until the output has a text, so often."""
+        end = time.monotonic() + LIMIT_S
+        while self.output.count(text) < count:
+            if time.monotonic() > end or not self.read():
+                check("output of the terminal", text, self.output)
+                return False
+        return True
+
+    def read(self):
+        """Read once; return false at the end."""
+        if not select.select([self.fd], [], [], LIMIT_S)[0]:
+            return False
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.output += data
+        return data != b""
+
+    def settings(self):
+        """The settings of the terminal."""
+        return termios.tcgetattr(self.fd)
+
+    def finish(self):
+        """Read to the end; return the exit code."""
+        while self.read():
+            pass
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+IS_TERMINAL = "for fd in 0 1 2; do test -t $fd && printf y || printf n; done; echo; "
+
+
+def check_inherited_terminal(program):
+    """Without --pty, a single rank has the user's terminal, several have its stdin."""
+    job = Terminal(program, 1, IS_TERMINAL + "stty size; read -r line; echo \"<$line>\"")
+    job.expect(b"33 77")
+    os.write(job.fd, b"typed\n")
+    job.expect(b"<typed>")
+    check("exit code", 0, job.finish())
+    check("one rank has a terminal", b"yyy", job.output[:3])
+    job = Terminal(program, 1, "trap 'echo got INT' INT; echo ready; read -r line; read -r line; echo \"<$line>\"")
+    job.expect(b"ready")
+    os.write(job.fd, b"\x03")
+    job.expect(b"got INT")
+    os.write(job.fd, b"typed\ntyped\n")
+    job.expect(b"<typed>")
+    check("a rank that handles Control-C goes on", 0, job.finish())
+    job = Terminal(program, 2, WAIT)
+    job.expect(b"ready", 2)
+    os.write(job.fd, b"\x03")
+    check("Control-C ends several ranks", 130, job.finish())
+
+
+def check_rank_terminal(program, count):
+    """--pty gives rank 0 a terminal, with the size and the keys of the user's."""
+    script = ("[ $RANK = 0 ] || { trap 'echo other got INT' INT; echo ready; sleep 2; exit 0; }; " + IS_TERMINAL +
+              "trap 'stty size' WINCH; trap 'echo got INT; exit 0' INT; stty size; echo ready; "
+              "read -r line; echo \"<$line>\"; while :; do sleep 0.05; done")
+    job = Terminal(program, count, script, options=("--pty",))
+    job.expect(b"ready", count)
+    job.expect(b"yyy")
+    job.expect(b"33 77")
+    os.write(job.fd, b"typed\r")
+    job.expect(b"<typed>")
+    fcntl.ioctl(job.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 44, 99, 0, 0))
+    job.expect(b"44 99")
+    os.write(job.fd, b"\x03")
+    job.expect(b"got INT")
+    check("exit code", 0, job.finish())
+    check("Control-C reaches rank 0 only", 0, job.output.count(b"other got INT"))
+    job = Terminal(program, count, "[ $RANK = 0 ] && echo ready && cat; echo end", options=("--pty",))
+    job.expect(b"ready")
+    os.write(job.fd, b"typed\r\x04")
+    check("Control-D ends the input", 0, job.finish())
+    check("all ranks end", count, job.output.count(b"end"))
+
+
+def check_hangup(program, count, options):
+    """A terminal that hangs up ends the job."""
+    job = Terminal(program, count, WAIT, options)
+    job.expect(b"ready", count)
+    processes = [job.pid, *descendants(job.pid)]
+    os.close(job.fd)
+    check("the exit code after a hang-up", 129, os.waitstatus_to_exitcode(os.waitpid(job.pid, 0)[1]))
+    check("a hang-up ends all", "", "".join(state_of(pid) for pid in processes))
+
+
+def check_restored(program, who):
+    """The settings of the terminal are restored, also after a process was killed."""
+    holder, slave = os.openpty()
+    before = termios.tcgetattr(slave)
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+        for fd in range(3):
+            os.dup2(slave, fd)
+        argv = command(program, 2, "sh", "-c", "[ $RANK = 0 ] && stty -echo; exec sleep 1000", options=("--pty",))
+        # A session leader's end would hang up the terminal, so the launcher is a child of one.
+        child = os.posix_spawnp(argv[0], argv, os.environ)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
+    check("the terminal is raw", True, until(lambda: termios.tcgetattr(slave)[3] & termios.ICANON == 0))
+    until(lambda: len(descendants(pid)) == 4)
+    launcher, supervisor = descendants(pid)[:2]
+    send({"launcher": launcher, "supervisor": supervisor}.get(who, launcher),
+         signal.SIGTERM if who == "nothing" else signal.SIGKILL)
+    os.waitpid(pid, 0)
+    check(f"the terminal is restored, {who} killed", True, until(lambda: termios.tcgetattr(slave) == before))
+    os.close(holder)
+    os.close(slave)
+    if not reap_all():
+        check(f"processes left, {who} killed", [], descendants(os.getpid()))
+
+
+def check_pty(program, directory):
+    """Terminals."""
+    os.chdir(directory)
+    become_subreaper()
+    check_inherited_terminal(program)
+    for count in (1, 3):
+        check_rank_terminal(program, count)
+        check_hangup(program, count, ("--pty",))
+        check_hangup(program, count, ())
+    for who in ("nothing", "launcher", "supervisor"):
+        check_restored(program, who)
+
+
+# ---- much output ---------------------------------------------------------------------------------
+
+def ticks(pid):
+    """The processor time of a process, in seconds."""
+    with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_kib(pid):
+    """The resident memory of a process."""
+    with open(f"/proc/{pid}/status", encoding="latin-1") as file:
+        return int(file.read().split("VmRSS:")[1].split()[0])
+
+
+def flow(argv, total, measured):
+    """Read a command's output; return the processor time and the memory that a process of it used."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(reader, 1031, 1 << 20)  # F_SETPIPE_SZ
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(writer, 1)
+        os.execvp(argv[0], argv)
+    os.close(writer)
+    count = 0
+    early = late = seconds = 0
+    process = 0
+    buffer = bytearray(1 << 20)
+    while True:
+        size = os.readv(reader, [buffer])
+        if size == 0:
+            break
+        count += size
+        if process == 0:
+            process = measured(pid)
+        if early == 0 and count > total / 10:
+            early = memory_kib(process)
+        if late == 0 and count > total * 0.95:
+            late, seconds = memory_kib(process), ticks(process)
+    os.close(reader)
+    os.waitpid(pid, 0)
+    check("bytes", total, count)
+    return seconds, early, late
+
+
+def check_flow(program, megabytes):
+    """The memory of the supervisor stays constant, and its processor time that of a copy."""
+    line = "x" * 99
+    total = int(megabytes) * 1000000
+    writer = f"yes {line} | head -c {total // 4}"
+    seconds, early, late = flow(command(program, 4, "sh", "-c", writer), total, lambda pid: descendants(pid)[0])
+    source = f"yes {line} | head -c {total} | cat"
+    base, _, _ = flow(["sh", "-c", source], total,
+                      lambda pid: next(child for child in descendants(pid)
+                                       if os.readlink(f"/proc/{child}/exe").endswith("/cat")))
+    print(f"{megabytes} MB of lines: the supervisor took {seconds:.2f} s of a processor, cat {base:.2f} s; "
+          f"its memory was {early} KiB, and then {late} KiB", file=sys.stderr)
+    check("memory grows", True, late <= early + 256)
+    return seconds, base
+
+
 if __name__ == "__main__":
-    {"bytes": check_bytes}[sys.argv[1]](*sys.argv[2:])
+    {"bytes": check_bytes, "signals": check_signals, "pty": check_pty, "chaos": check_chaos,
+     "flow": check_flow}[sys.argv[1]](*sys.argv[2:])
     sys.exit(failures > 0)

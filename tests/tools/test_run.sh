@@ -5,6 +5,7 @@
 # ds-accel run on this machine: how the program is found, its arguments and environment, its
 # streams, exit codes and binding. Signals and killed processes are tested by test_run_signals.sh,
 # terminals by launch.py.  test_run.sh BUILD
+# shellcheck disable=SC2016 # the ranks expand these
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -158,11 +159,9 @@ is "stdout and stderr stay apart" "out out|err err" \
     "$(shells 2 'echo out; echo err >&2' 2>err.txt | paste -sd ' ')|$(paste -sd ' ' err.txt)"
 
 # Long lines of many ranks do not mix. Ranks write pieces that end within lines.
-# shellcheck disable=SC2016 # expanded by the ranks
 shells 8 'line=$(printf "%6000s" "" | tr " " "$RANK"); yes "$line" | head -n 200 | dd bs=4099 iflag=fullblock status=none' >lines.txt
 is "long lines are not mixed" "1600" "$(grep -cE '^(0+|1+|2+|3+|4+|5+|6+|7+)$' lines.txt)"
 is "no line is lost or cut" "1600 6001" "$(awk '{ n[length($0) + 1]++ } END { for (i in n) print n[i], i }' lines.txt)"
-# shellcheck disable=SC2016
 shells 4 'line=$(printf "%3000s" "" | tr " " "$RANK"); yes "$line" | head -n 100 >&$((1 + RANK % 2))' >same.txt 2>&1
 is "stdout and stderr of one file are not mixed" "400 0" "$(grep -cE '^(0+|1+|2+|3+)$' same.txt) $(grep -cvE '^(0{3000}|1{3000}|2{3000}|3{3000})$' same.txt || true)"
 
@@ -195,7 +194,7 @@ is "a full file system is no reason to wait" "141" "$(shells 2 'yes | head -c 10
 is "no descriptor of the launcher reaches a rank" "" \
     "$(shells 2 'ls -l /proc/$$/fd' | grep -E 'anon_inode|memfd|ds_accel|/dev/mock' || true)"
 run shells 1 'ulimit -n'
-is "the limit of descriptors" "$(ulimit -n)" "$out"
+is "the limit of descriptors" "$(sh -c 'ulimit -n')" "$out"
 
 # ---- logs ----------------------------------------------------------------------------------------
 
@@ -239,7 +238,6 @@ fi
 # ---- binding -------------------------------------------------------------------------------------
 
 allowed='sed -n "s/^Cpus_allowed_list:.//p" /proc/self/status'
-# shellcheck disable=SC2016
 cpus=$(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)))')
 first=${cpus%% *}
 is "a single allowed CPU" "$first" "$(taskset -c "$first" "$program" run -a mock --num_gpus 1 --master_port auto \
