@@ -353,10 +353,12 @@ def check_inherited(program):
     check_end("no signal is blocked", job, 0)
     check("ranks have an empty mask", [b"%016x" % 0] * 2, job.output.split()[1::2])
     job = Job(program, 1, "trap 'echo unexpected' TERM; exit 0",
-              prefix=("sh", "-c", "sleep 0.4 & exec \"$@\"", "-"))
+              prefix=("sh", "-c", "sleep 1000 & exec \"$@\"", "-"))
     check("a child of the caller: exit code", 0, job.finish())
     check("it is left alone", ["sleep"], [os.path.basename(os.readlink(f"/proc/{pid}/exe"))
                                           for pid in descendants(os.getpid())])
+    for pid in descendants(os.getpid()):
+        send(pid, signal.SIGKILL)
     reap_all()
     job.close()
 
@@ -675,6 +677,9 @@ def check_flow(program, megabytes):
 
 
 if __name__ == "__main__":
+    # A shell makes its background processes ignore some signals, and Python ignores SIGPIPE.
+    for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(ignored, signal.SIG_DFL)
     {"bytes": check_bytes, "signals": check_signals, "pty": check_pty, "chaos": check_chaos,
      "flow": check_flow}[sys.argv[1]](*sys.argv[2:])
     sys.exit(failures > 0)
