@@ -530,21 +530,44 @@ static uint32_t find_emptiest(const struct binder *binder, const struct group *g
     return best;
 }
 
-/* Choose a group for a rank: the emptiest near its device. If there is none, neighbouring ranks get
- * the same or neighbouring groups, and cores are used one after the other. */
-static uint32_t choose_group(const struct binder *binder, const struct group *groups,
-                             uint32_t count, uint32_t rank)
+/* Choose the emptiest group near the device of each rank; UINT32_MAX: there is none. Returns the
+ * number of ranks that have a group. */
+static uint32_t choose_near(const struct binder *binder, struct group *groups, uint32_t count,
+                            uint32_t *chosen)
 {
-    uint32_t node = find_node(binder, device_node(binder, rank));
-    uint32_t near = node < binder->topology->node_count ? find_emptiest(binder, groups, count, node)
-                                                        : UINT32_MAX;
+    uint32_t placed = 0;
 
-    if (near != UINT32_MAX) {
-        return near;
+    for (uint32_t rank = 0; rank < binder->request->rank_count; rank++) {
+        uint32_t node = find_node(binder, device_node(binder, rank));
+
+        chosen[rank] = node < binder->topology->node_count
+                           ? find_emptiest(binder, groups, count, node)
+                           : UINT32_MAX;
+        if (chosen[rank] != UINT32_MAX) {
+            groups[chosen[rank]].rank_count++;
+            placed++;
+        }
     }
-    return binder->request->mode == DS_ACCEL__BIND_CORE
-               ? find_emptiest(binder, groups, count, binder->topology->node_count)
-               : (uint32_t)((uint64_t)rank * count / binder->request->rank_count);
+    return placed;
+}
+
+/* Choose a group for each rank: near its device, if the device's node is known. The other ranks
+ * fill the emptiest groups; if no node is known, neighbouring ranks get neighbouring groups. */
+static void choose_groups(const struct binder *binder, struct group *groups, uint32_t count,
+                          uint32_t *chosen)
+{
+    uint32_t rank_count = binder->request->rank_count;
+    bool by_position = choose_near(binder, groups, count, chosen) == 0 &&
+                       binder->request->mode != DS_ACCEL__BIND_CORE;
+
+    for (uint32_t rank = 0; rank < rank_count; rank++) {
+        if (chosen[rank] == UINT32_MAX) {
+            chosen[rank] = by_position
+                               ? (uint32_t)((uint64_t)rank * count / rank_count)
+                               : find_emptiest(binder, groups, count, binder->topology->node_count);
+            groups[chosen[rank]].rank_count++;
+        }
+    }
 }
 
 /* Give a rank all CPUs of its group, without the cores that the group's ranks reserve. */
@@ -606,11 +629,8 @@ static int32_t fill_groups(struct binder *binder, struct group *groups, uint32_t
     uint32_t count = 0;
     int32_t status = make_groups(binder, groups, &count);
 
-    for (uint32_t rank = 0; rank < rank_count && status >= 0; rank++) {
-        chosen[rank] = choose_group(binder, groups, count, rank);
-        groups[chosen[rank]].rank_count++;
-    }
     if (status >= 0) {
+        choose_groups(binder, groups, count, chosen);
         note_groups(binder, count);
     }
     for (uint32_t rank = 0; rank < rank_count && status >= 0; rank++) {
