@@ -499,7 +499,7 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
 	    $(MAKE) check-all CHECKS="$(filter-out test-alloc,$(CHECKS))" BUILD=$(BUILD)-asan SAN=address,undefined CFLAGS='$(SAN_CFLAGS)' \
-	    SHELL_TESTS="$(addprefix tests/tools/test_,$(addsuffix .sh,cli docs doctor faults config record reports)) $(VENDOR_TESTS)"
+	    SHELL_TESTS="$(addprefix tests/tools/test_,$(addsuffix .sh,cli docs doctor faults config record reports run run_result run_signals)) $(VENDOR_TESTS)"
 	@# A leak found when the process of a test exits does not fail the test, but its report fails this target.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 
