@@ -22,7 +22,7 @@ job() {
     wanted=$2
     shift 2
     rm -f "$dir/result"
-    run "$tool" run --result "$dir/result" "$@"
+    run "$tool" run --master_port auto --result "$dir/result" "$@"
     is "$name: exit code" "$wanted" "$code"
     is "$name: the form of the result" "" "$(validate "$source/conf/schema/run-result.json" <"$dir/result" 2>&1)"
     is "$name: exit code in the result" "$wanted" "$(value exit_code)"

@@ -44,9 +44,9 @@ is "a reported stall: exit code" 5 "$code"
 is "a reported stall: it is not the cause" "exit 1" "$(value cause/kind stalls/#)"
 
 # Output, and work, are progress: three timeouts pass without a report.
-run timeout 120 "$tool" run --stall-timeout 1 --num_gpus 1 sh -c 'for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.4; done'
+run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --num_gpus 1 sh -c 'for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.4; done'
 is "a rank that writes: nothing on stderr" "0 " "$code $err"
-run timeout 120 "$tool" run --stall-timeout 1 --num_gpus 2 sh -c 'end=$(($(date +%s) + 4)); while [ $(date +%s) -lt $end ]; do :; done'
+run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --num_gpus 2 sh -c 'end=$(($(date +%s) + 4)); while [ $(date +%s) -lt $end ]; do :; done'
 is "ranks that work silently: nothing on stderr" "0 " "$code $err"
 run "$tool" run --stall-kill true
 is "--stall-kill needs a time" 2 "$code"
