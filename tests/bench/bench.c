@@ -8,6 +8,7 @@
  *   bare.c      the baseline of the start    trivial.c    the baseline of a call
  *   allocate.c  a separate program: device memory compared with host allocators
  *   pinned.c    a separate program: cost of pinned memory
+ *   launch.c    jobs beside other launchers  spawn.c      the baseline of a job
  *
  * Our code and its baseline run in turn (A B A B) and results are medians, since virtual machines
  * drift by tens of per cent within minutes. Only ratios can be compared between machines.
@@ -518,6 +519,7 @@ int main(int argc, char **argv)
     measure_dispatch(&bench);
     measure_allocation(&bench);
     measure_pinned(&bench);
+    bench_launch(bench.program, bench.dir, bench.warm, &bench.report);
     bench_write(&bench.report, bench.dir);
     remove_cache(&bench);
     printf("%.0f s\n", elapsed_ns(start_ns) / 1e9);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #define BENCH_PATH_SIZE 4096
-#define BENCH_MAX_ROWS 24
+#define BENCH_MAX_ROWS 48
 
 /* ---- process.c: other programs, timed ------------------------------------------------------- */
 
@@ -63,5 +63,11 @@ struct bench_row *bench_add(struct bench_report *report);
 
 /* Write the table to stdout, and dir/bench.json and dir/bench.svg. */
 void bench_write(const struct bench_report *report, const char *dir);
+
+/* ---- launch.c: jobs beside other launchers --------------------------------------------------- */
+
+/* Add rows about ds-accel run. dir is that of the benchmark's programs; env ends with NULL. */
+void bench_launch(const char *program, const char *dir, const char *const *env,
+                  struct bench_report *report);
 
 #endif

@@ -7,9 +7,9 @@
 BENCH_SOURCE := tests/bench
 BENCH_DIR := $(BUILD)/bench
 BENCH := $(BENCH_DIR)/bench
-BENCH_OBJECTS := $(foreach f,bench process plugins report,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
+BENCH_OBJECTS := $(foreach f,bench process plugins launch report,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
 BENCH_NEEDS := $(BENCH_DIR)/bare $(BENCH_DIR)/dispatch $(BENCH_DIR)/pinned $(BENCH_DIR)/allocate \
-    $(BENCH_DIR)/beside_cuda $(BENCH_DIR)/placeholder.so
+    $(BENCH_DIR)/beside_cuda $(BENCH_DIR)/spawn $(BENCH_DIR)/placeholder.so
 # The placeholder is as long as the names that replace it: p000 and so on.
 BENCH_PLACEHOLDER := pxxx
 
@@ -30,6 +30,10 @@ $(BENCH): $(BENCH_OBJECTS)
 $(BENCH_DIR)/bare: $(BUILD)/obj/$(BENCH_SOURCE)/bare.o
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $^ -ldl $(SANFLAGS) $(LDFLAGS)
+
+$(BENCH_DIR)/spawn: $(BUILD)/obj/$(BENCH_SOURCE)/spawn.o
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $^ $(SANFLAGS) $(LDFLAGS)
 
 $(BENCH_DIR)/libtrivial.so: $(BENCH_SOURCE)/trivial.c $(BENCH_SOURCE)/trivial.h \
     $(BENCH_SOURCE)/bench.mk $(SETTINGS) $(STAGE_PLUGIN)/plugin-api.h
