@@ -101,6 +101,15 @@ def parents():
     return result
 
 
+def comm_of(pid):
+    """The name of a process; "" if it does not exist."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def descendants(root):
     """The processes below a process, from top to bottom."""
     table = parents()
@@ -186,9 +195,8 @@ class Job:
         return True
 
     def supervisor(self):
-        """The process ID of the supervisor, which the launcher's only child is."""
-        below = descendants(self.pid)
-        return below[0] if below else 0
+        """The process ID of the supervisor; 0 before it has named itself: other children only prepare the job."""
+        return next((pid for pid in descendants(self.pid) if comm_of(pid) == "ds-accel-superv"), 0)
 
     def ranks(self):
         """The process IDs of the ranks."""
@@ -372,13 +380,13 @@ def check_namespace(program):
     job = Job(program, 2, DAEMON + "echo $PPID; exit 0", prefix=prefix)
     check_end("process 1", job, 0)
     job = ready(program, "(setsid sh -c 'setsid sleep 0.1 & exec sleep 1000' >/dev/null 2>&1 &) ; " + WAIT, prefix=prefix)
-    first = job.supervisor()  # unshare's child, the launcher
-    os.kill(first, signal.SIGTERM)
+    os.kill(descendants(job.pid)[0], signal.SIGTERM)  # unshare's child, the launcher
     check_end("SIGTERM to process 1", job, 143)
     job = ready(program, DEAF, prefix=prefix)
-    os.kill(job.supervisor(), signal.SIGTERM)
+    launcher = descendants(job.pid)[0]
+    os.kill(launcher, signal.SIGTERM)
     time.sleep(0.6)
-    os.kill(job.supervisor(), signal.SIGTERM)
+    os.kill(launcher, signal.SIGTERM)
     check_end("a second SIGTERM to process 1", job, 137)
 
 
@@ -429,6 +437,9 @@ def chaos_round(program, source):
     for _ in range(source.randrange(1, 4)):
         below = descendants(job.pid) if state_of(job.pid) not in ("", "Z") else descendants(os.getpid())
         below = [pid for pid in below if pid not in heads] + [job.pid] * 2 + heads[1:] * 2
+        if heads[1] == 0:
+            # A helper that is stopped before it asked to be killed with its parent would stay.
+            below = [job.pid]
         pid = source.choice(below)
         number = source.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM))
         if number == signal.SIGKILL and pid == heads[1 - is_headless]:
