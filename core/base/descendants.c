@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PROCESS_LIMIT 65536u /* maximum number of processes read from /proc */
-#define STOP_PASSES 64       /* maximum number of passes over processes that keep forking */
+#define PROCESS_LIMIT 4194304u /* maximum number of processes read from /proc */
+#define STOP_PASSES 64         /* maximum number of passes over processes that keep forking */
 
 struct process {
     pid_t pid;

@@ -93,8 +93,7 @@ bool ds_accel__job_visit_environment(const struct ds_accel__job *job,
             free(name);
         }
     }
-    return goes_on &&
-           ds_accel__plan_variables(job->plan, rank, job->lease.port, visit, user_data) >= 0;
+    return goes_on && ds_accel__plan_variables(job->plan, rank, job->port, visit, user_data) >= 0;
 }
 
 char *ds_accel__job_last_lines(const struct ds_accel__job_rank *rank, unsigned line_count)

@@ -32,14 +32,28 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define KILL_LIMIT_NS UINT64_C(10000000000)
+#define SECOND_SIGNAL_NS UINT64_C(500000000) /* signals in less time are one signal */
+#define LAST_GRACE_NS UINT64_C(20000000000)  /* for the supervisor after a second signal */
+#define GROUP_DELAY_NS 5000000l              /* until a signal to a group has reached all */
 #define EXIT_INTERNAL 7
 
 /* Signals that are passed on. SIGCHLD is received, too. */
 static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,
                                 SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT};
+
+/* All signals that guard and supervisor receive through descriptors. */
+static void fill_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGCHLD);
+    for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
+        sigaddset(set, forwarded[i]);
+    }
+}
 
 /* Did the caller make this process ignore a signal, as nohup does? */
 static bool is_ignored(int signal)
@@ -92,11 +106,7 @@ static bool open_descriptors(struct ds_accel__job *job, int guard_fd)
 {
     sigset_t set;
 
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
-        sigaddset(&set, forwarded[i]);
-    }
+    fill_signals(&set);
     job->guard_fd = guard_fd;
     job->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     job->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -139,7 +149,7 @@ static int supervise(struct ds_accel__job *job, int guard_fd, pid_t guard)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, SIGCONT); /* if this process is stopped when the guard is killed */
     prctl(PR_SET_NAME, "ds-accel-superv");
-    if (!open_descriptors(job, guard_fd)) {
+    if (!open_descriptors(job, guard_fd) || ds_accel__job_divert_stderr(job) < 0) {
         ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "no descriptors are left: %s", strerror(errno));
         return EXIT_INTERNAL;
     }
@@ -150,7 +160,9 @@ static int supervise(struct ds_accel__job *job, int guard_fd, pid_t guard)
     ds_accel__job_supervise(job);
     ds_accel__pty_leave_raw(&job->pty); /* also if the guard, which restores it, has died */
     ds_accel__job_report(job);
+    ds_accel__job_drain(job);
     write_result(job);
+    ds_accel__job_continue_guard(job);
     if (getppid() != guard) {
         clean_up(job, guard);
     }
@@ -182,17 +194,62 @@ static bool is_from_terminal(const siginfo_t *info)
 }
 
 /*
- * Pass on a signal. The terminal's signals have reached the supervisor already. After SIGTSTP this
- * process stops, so that the shell takes the terminal back.
+ * Stop, so that the shell takes the terminal back. The kernel ignores SIGTSTP where no shell could
+ * continue this process, as in an orphaned process group; SIGSTOP would stop it forever.
+ */
+static void stop(struct ds_accel__job *job)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    struct sigaction before;
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTSTP);
+    ds_accel__pty_leave_raw(&job->pty);
+    sigaction(SIGTSTP, &action, &before);
+    raise(SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    sigaction(SIGTSTP, &before, NULL);
+}
+
+/* What the guard remembers of signals that end the job. */
+struct ending {
+    uint64_t first_ns; /* when the first one came; 0: none */
+    uint64_t last_ns;  /* when the supervisor is killed; 0: never */
+};
+
+/* A supervisor that does not react to a second signal, for example because it is stopped, is killed
+ * later, and so is the job. */
+static void note_end(struct ending *ending, int signal)
+{
+    uint64_t now_ns = ds_accel__now_ns();
+
+    if (signal != SIGINT && signal != SIGTERM && signal != SIGHUP && signal != SIGQUIT) {
+        return;
+    }
+    if (ending->first_ns == 0) {
+        ending->first_ns = now_ns;
+    } else if (ending->last_ns == 0 && now_ns - ending->first_ns >= SECOND_SIGNAL_NS) {
+        ending->last_ns = now_ns + LAST_GRACE_NS;
+    }
+}
+
+/*
+ * Pass on a signal. The terminal's signals have reached the supervisor already. A signal that was
+ * sent to the process group must reach the supervisor directly before it comes from here, so that
+ * the ranks do not receive it twice.
  */
 static void forward(struct ds_accel__job *job, pid_t supervisor, const siginfo_t *info)
 {
-    if (!is_from_terminal(info)) {
+    bool is_supervisors = info->si_code == SI_USER && info->si_pid == supervisor;
+
+    if (!is_from_terminal(info) && !is_supervisors) {
+        nanosleep(&(struct timespec){.tv_nsec = GROUP_DELAY_NS}, NULL);
         kill(supervisor, info->si_signo);
     }
     if (info->si_signo == SIGTSTP) {
-        ds_accel__pty_leave_raw(&job->pty);
-        raise(SIGSTOP);
+        stop(job);
     }
     if (info->si_signo == SIGCONT) {
         ds_accel__pty_enter_raw(&job->pty); /* so that the end restores it */
@@ -247,18 +304,18 @@ static void kill_rest(const sigset_t *set)
 /* Wait for the end of the supervisor, and of everything that it left. */
 static void watch(struct ds_accel__job *job, pid_t supervisor, siginfo_t *ended)
 {
+    struct ending ending = {0};
     bool has_children = true;
     sigset_t set;
     siginfo_t info;
 
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
-        sigaddset(&set, forwarded[i]);
-    }
+    fill_signals(&set);
     while (!reap(supervisor, ended, &has_children)) {
-        await_signal(&set, 0, &info);
-        if (info.si_signo != SIGCHLD) {
+        if (!await_signal(&set, ending.last_ns, &info)) {
+            kill(supervisor, SIGKILL);
+            ending.last_ns += LAST_GRACE_NS;
+        } else if (info.si_signo != SIGCHLD) {
+            note_end(&ending, info.si_signo);
             forward(job, supervisor, &info);
         }
     }
@@ -329,6 +386,7 @@ static int32_t run(struct ds_accel__job *job, siginfo_t *ended)
     /* Freed while the ranks start, not at the end, when the user waits. */
     ds_accel_destroy(job->launch->known.context);
     job->launch->known.context = NULL;
+    ds_accel__pty_pass_on(&job->pty);
     watch(job, supervisor, ended);
     return DS_ACCEL_OK;
 }
@@ -354,13 +412,13 @@ int32_t ds_accel__guard_run(struct ds_accel_launch *launch, int32_t *exit_code_o
     int32_t status;
 
     open_standard();
+    block_signals(&before); /* first, so that no signal leaves half of the preparation behind */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     status = ds_accel__job_open(launch, &job);
+    job.signals = before;
     if (status >= 0) {
         status = prepare(&job, result_out != NULL);
     }
-    block_signals(&before);
-    job.signals = before;
     if (status >= 0) {
         ds_accel__pty_enter_raw(&job.pty);
         status = run(&job, &ended);
@@ -369,10 +427,12 @@ int32_t ds_accel__guard_run(struct ds_accel_launch *launch, int32_t *exit_code_o
             ds_accel__pid_file_remove((int32_t)getpid());
         }
     }
+    ds_accel__groups_close(job.groups);
+    job.groups = NULL;
+    sigprocmask(SIG_SETMASK, &before, NULL); /* a message below may wait for a reader */
     if (status >= 0) {
         status = conclude(&job, &ended, exit_code_out, result_out);
     }
     ds_accel__job_close(&job);
-    sigprocmask(SIG_SETMASK, &before, NULL);
     return status;
 }

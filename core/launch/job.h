@@ -44,6 +44,7 @@ struct ds_accel__job_rank {
     struct ds_accel__spawned spawned; /* errors of the start */
     siginfo_t ended;                  /* how it ended, from waitid() */
     bool is_victim;                   /* it ended after the supervisor began to end the job */
+    bool is_examined;                 /* a victim that is not the cause after all */
     uint64_t start_ns, end_ns;        /* monotonic; end_ns 0: not ended */
     struct ds_accel__stream streams[DS_ACCEL__STREAMS];
     struct ds_accel__tail tail;
@@ -69,6 +70,7 @@ struct ds_accel__job {
     struct ds_accel__job_rank *ranks; /* [rank_count], this machine's */
     struct ds_accel__groups *groups;
     /* what ranks write; shared: the sink of each stream, one if both streams are one file */
+    struct ds_accel__stream messages; /* what this process itself writes to stderr */
     struct ds_accel__sink sinks[DS_ACCEL__STREAMS];
     struct ds_accel__sink *shared[DS_ACCEL__STREAMS];
     struct ds_accel__pty pty; /* master -1: none */
@@ -91,9 +93,11 @@ struct ds_accel__job {
     uint64_t start_wall_us;
     uint64_t deadline_ns;              /* when the next phase begins; 0: never */
     uint64_t signal_ns;                /* when signal came */
+    uint64_t group_ns[_NSIG];          /* when the process group received each signal; 0: never */
     uint64_t kill_ns;                  /* when the phase KILLING began; 0: it has not */
     uint64_t timer_ns;                 /* what the timer is set to; 0: nothing */
-    struct ds_accel__port_lease lease; /* of the master's port */
+    struct ds_accel__port_lease lease; /* of the master's port, if the master is here */
+    uint16_t port;                     /* the master's */
     uint32_t rank_count;
     uint32_t running_count;
     uint32_t culprit; /* position of the rank that failed first; NO_RANK: none */
@@ -103,17 +107,20 @@ struct ds_accel__job {
     int terminal_signal; /* a signal of the terminal that only concerns the single rank; 0: none */
     int signal_fd;       /* signals to this process */
     int timer_fd;
-    int guard_fd;        /* pidfd of the guard */
-    int result_fd;       /* where the supervisor writes the result; -1: nowhere */
-    bool has_pipes;      /* ranks write to pipes: there are several, without logs */
-    bool has_children;   /* this process has children, ranks or orphans */
-    bool has_unkillable; /* processes are left that SIGKILL did not end */
+    int guard_fd;           /* pidfd of the guard */
+    int error_fd;           /* the original stderr; -1: it was not replaced */
+    int result_fd;          /* where the supervisor writes the result; -1: nowhere */
+    bool has_pipes;         /* ranks write to pipes: there are several, without logs */
+    bool has_children;      /* this process has children, ranks or orphans */
+    bool has_unkillable;    /* processes are left that SIGKILL did not end */
+    bool has_stopped_guard; /* it follows a rank that has stopped */
 };
 
-/* The most descriptors of one poll(): signals, timer, guard, pty, stdin, sinks, pipes, faults. */
+/* The most descriptors of one poll(): signals, timer, guard, messages, pty, stdin, sinks, pipes,
+ * faults. */
 static inline size_t ds_accel__job_fd_limit(const struct ds_accel__job *job)
 {
-    return 5 + DS_ACCEL__STREAMS + (size_t)job->rank_count * (DS_ACCEL__STREAMS + 1);
+    return 6 + DS_ACCEL__STREAMS + (size_t)job->rank_count * (DS_ACCEL__STREAMS + 1);
 }
 
 /* start.c: prepare the job, and start its ranks. A rank that cannot be started is the culprit, and
@@ -122,7 +129,10 @@ static inline size_t ds_accel__job_fd_limit(const struct ds_accel__job *job)
 int32_t ds_accel__job_open(struct ds_accel_launch *launch, struct ds_accel__job *job);
 void ds_accel__job_start(struct ds_accel__job *job);
 void ds_accel__job_close(struct ds_accel__job *job);
-/* say.c: log a message to the user, on a line of its own. */
+/* say.c: from now on, what this process writes to stderr passes through the sink of stderr, which
+ * does not block. ERR_LIMIT; ERR_NO_MEMORY. */
+int32_t ds_accel__job_divert_stderr(struct ds_accel__job *job);
+/* Log a message to the user, on a line of its own. */
 void ds_accel__job_say(struct ds_accel__job *job, uint32_t level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* watch.c: prepare the search for stalls, if it was requested. ERR_NO_MEMORY. */
@@ -135,6 +145,10 @@ bool ds_accel__job_watch(struct ds_accel__job *job, uint64_t now_ns);
 void ds_accel__job_check_placement(struct ds_accel__job *job, struct ds_accel__job_rank *rank);
 /* supervise.c: run the started job to its end. */
 void ds_accel__job_supervise(struct ds_accel__job *job);
+/* Wait for the readers of what this process has written, unless a signal ends the wait. */
+void ds_accel__job_drain(struct ds_accel__job *job);
+/* Continue the guard, if it has stopped with a rank. */
+void ds_accel__job_continue_guard(struct ds_accel__job *job);
 /* cause.c: find out why the culprit has ended. */
 void ds_accel__job_find_death(struct ds_accel__job *job);
 /* The exit code of the job, or of a rank that has ended, as a shell shows it. */

@@ -43,9 +43,8 @@ int32_t ds_accel__pty_open(struct ds_accel__pty *pty)
     return DS_ACCEL_OK;
 }
 
-void ds_accel__pty_close(struct ds_accel__pty *pty)
+void ds_accel__pty_pass_on(struct ds_accel__pty *pty)
 {
-    ds_accel__pty_leave_raw(pty);
     if (pty->slave >= 0) {
         close(pty->slave);
     }
@@ -53,6 +52,12 @@ void ds_accel__pty_close(struct ds_accel__pty *pty)
         close(pty->master);
     }
     pty->master = pty->slave = -1;
+}
+
+void ds_accel__pty_close(struct ds_accel__pty *pty)
+{
+    ds_accel__pty_leave_raw(pty);
+    ds_accel__pty_pass_on(pty);
 }
 
 /* Does the user's terminal belong to another process group now? One that was hung up does not. */

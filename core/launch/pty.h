@@ -26,6 +26,9 @@ struct ds_accel__pty {
 /* Open a pseudo-terminal with the size and settings of stdin, if that is a terminal. ERR_LIMIT. */
 int32_t ds_accel__pty_open(struct ds_accel__pty *pty);
 void ds_accel__pty_close(struct ds_accel__pty *pty);
+/* Close the pseudo-terminal, but not the connection to the user's terminal, in a process that has
+ * passed it on. */
+void ds_accel__pty_pass_on(struct ds_accel__pty *pty);
 /* Set the user's terminal to raw mode, so that every key reaches the rank; and back. */
 void ds_accel__pty_enter_raw(struct ds_accel__pty *pty);
 void ds_accel__pty_leave_raw(struct ds_accel__pty *pty);

@@ -78,7 +78,7 @@ static void report_output(struct ds_accel__job *job, const struct ds_accel__job_
     free(lines);
 }
 
-/* What became of the other ranks. */
+/* What became of the other ranks. A rank that ended with code 0 has ended by itself. */
 static void report_others(struct ds_accel__job *job)
 {
     uint32_t terminated = 0;
@@ -87,9 +87,10 @@ static void report_others(struct ds_accel__job *job)
     for (uint32_t i = 0; i < job->rank_count; i++) {
         const struct ds_accel__job_rank *rank = &job->ranks[i];
 
-        if (i != job->culprit && rank->state == DS_ACCEL__RANK_ENDED) {
+        if (i != job->culprit && rank->state == DS_ACCEL__RANK_ENDED &&
+            ds_accel__job_rank_code(rank) != 0) {
             terminated += rank->is_victim;
-            failed += !rank->is_victim && ds_accel__job_rank_code(rank) != 0;
+            failed += !rank->is_victim;
         }
     }
     if (failed > 0) {

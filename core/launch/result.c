@@ -272,7 +272,7 @@ char *ds_accel__job_result(const struct ds_accel__job *job, int exit_code, int s
     set_text(tree, "accelerator", plan->accelerator, &failed);
     set_number(tree, "world_size", plan->world_size, &failed);
     set_text(tree, "master_addr", plan->master_addr, &failed);
-    set_number(tree, "master_port", job->lease.port, &failed);
+    set_number(tree, "master_port", job->port, &failed);
     ds_accel__json_set(tree, "has_unkillable", json_boolean(job->has_unkillable), &failed);
     ds_accel__json_set(tree, "stalls",
                        job->stalls != NULL ? json_incref(job->stalls) : json_array(), &failed);

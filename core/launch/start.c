@@ -136,7 +136,7 @@ static int32_t environment_make(const struct ds_accel__job *job,
                                                               : NULL;
     char number[16];
     int32_t status =
-        ds_accel__plan_variables(job->plan, rank->rank, job->lease.port, set_variable, environment);
+        ds_accel__plan_variables(job->plan, rank->rank, job->port, set_variable, environment);
 
     if (status >= 0 && fault != NULL && fault->child_fd >= 0) {
         snprintf(number, sizeof(number), "%d", fault->child_fd);
@@ -231,7 +231,7 @@ static int32_t open_terminal(struct ds_accel__job *job, struct ds_accel__job_ran
     stream->tail = &rank->tail;
     stream->is_raw = true;
     descriptors[0] = descriptors[1] = descriptors[2] = job->pty.slave;
-    job->pty.slave = -1; /* close_streams() closes it, so that the master sees the rank's end */
+    job->pty.slave = -1; /* close_streams() closes it */
     return DS_ACCEL_OK;
 }
 
@@ -266,6 +266,11 @@ static int32_t open_streams(struct ds_accel__job *job, struct ds_accel__job_rank
         status = open_pipe(job, rank, DS_ACCEL__OUT, &descriptors[1]);
         if (status >= 0) {
             status = open_pipe(job, rank, DS_ACCEL__ERR, &descriptors[2]);
+        }
+    } else if (job->messages.fd >= 0) { /* stderr of this process is diverted */
+        descriptors[2] = fcntl(job->error_fd, F_DUPFD_CLOEXEC, 3);
+        if (descriptors[2] < 0) {
+            return ds_accel__error(DS_ACCEL_ERR_LIMIT, "stderr: %s", strerror(errno));
         }
     }
     return status;
@@ -410,7 +415,9 @@ static void open_sinks(struct ds_accel__job *job)
     job->shared[DS_ACCEL__OUT] = &job->sinks[DS_ACCEL__OUT];
     job->shared[DS_ACCEL__ERR] = &job->sinks[DS_ACCEL__ERR];
     ds_accel__sink_open(&job->sinks[DS_ACCEL__OUT], STDOUT_FILENO);
-    ds_accel__sink_open(&job->sinks[DS_ACCEL__ERR], STDERR_FILENO);
+    job->error_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    ds_accel__sink_open(&job->sinks[DS_ACCEL__ERR],
+                        job->error_fd >= 0 ? job->error_fd : STDERR_FILENO);
     if (fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
         out.st_dev == err.st_dev && out.st_ino == err.st_ino) {
         job->shared[DS_ACCEL__ERR] = &job->sinks[DS_ACCEL__OUT];
@@ -425,13 +432,16 @@ static int32_t take_port(struct ds_accel__job *job)
     struct ds_accel__text notes = {0};
     int32_t status;
 
+    job->port = plan->port_low;
     if (plan->local_host != 0) {
-        job->lease.port = plan->port_low;
         return DS_ACCEL_OK;
     }
     status = ds_accel__port_take(plan->port_low, plan->port_high,
                                  job->launch->options.master_port == NULL && plan->hosts.count == 1,
                                  &job->lease, &notes);
+    if (status >= 0) {
+        job->port = job->lease.port;
+    }
     if (status >= 0 && notes.size_bytes > 0) {
         notes.data[strcspn(notes.data, "\n")] = '\0';
         ds_accel__job_say(job, DS_ACCEL_LOG_WARN, "%s", notes.data);
@@ -465,6 +475,10 @@ int32_t ds_accel__job_open(struct ds_accel_launch *launch, struct ds_accel__job 
                                   .timer_fd = -1,
                                   .guard_fd = -1,
                                   .result_fd = -1,
+                                  .error_fd = -1,
+                                  .lease.fd = -1,
+                                  .messages.fd = -1,
+                                  .messages.prefix = "",
                                   .pty.master = -1,
                                   .pty.slave = -1,
                                   .culprit = DS_ACCEL__NO_RANK,
@@ -514,8 +528,12 @@ void ds_accel__job_close(struct ds_accel__job *job)
     free(job->fds);
     free(job->polled);
     free(job->path);
+    ds_accel__stream_close(&job->messages);
     for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
         ds_accel__sink_close(&job->sinks[i]);
+    }
+    if (job->error_fd >= 0) {
+        close(job->error_fd);
     }
     if (job->signal_fd >= 0) {
         close(job->signal_fd);

@@ -3,7 +3,7 @@
 /*
  * Runs a job to its end, in one loop around poll():
  *
- *      signalfd   SIGCHLD: a rank, or an orphan that a rank left, has ended
+ *      signalfd   SIGCHLD: a rank, or an orphan that a rank left, has ended or stopped
  *                 SIGINT, SIGTERM, ...: passed on to the ranks
  *      pidfd      the guard has died: everything is killed
  *      pipes      what ranks write
@@ -11,9 +11,10 @@
  *
  * Phases:
  *
- *      RUNNING -> SIGNALED                a signal was passed on; a second one kills at once
- *      RUNNING, SIGNALED -> ENDING        a rank has failed: SIGTERM to all processes of the job
- *      any -> LEFTOVERS                   the ranks have ended, but other processes are left
+ *      RUNNING -> SIGNALED    a signal was passed on; the ranks have time to save their state, also
+ *                             if some have ended; a second signal kills at once
+ *      RUNNING -> ENDING      a rank has failed: SIGTERM to all processes of the job
+ *      any -> LEFTOVERS       the ranks have ended, but other processes are left
  *      SIGNALED, ENDING, LEFTOVERS -> KILLING   the grace period is over
  *
  * This process is a subreaper, so that processes whose parent has ended become its children, also
@@ -32,6 +33,7 @@
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -41,6 +43,7 @@
 #define KILL_AGAIN_NS (SECOND_NS / 10)    /* between attempts to kill */
 #define FLUSH_NS (SECOND_NS / 10)         /* until an incomplete line is written */
 #define SECOND_SIGNAL_NS (SECOND_NS / 2)  /* signals in less time are one signal */
+#define SAME_SIGNAL_NS (SECOND_NS / 10)   /* a signal to the group comes twice in this time */
 #define DRAIN_MS 5000                     /* for a slow reader after a signal */
 
 /* ---- signals to ranks ----------------------------------------------------------------------- */
@@ -59,14 +62,33 @@ static void signal_ranks(const struct ds_accel__job *job, int signal)
     }
 }
 
-/* Terminate all processes of the job. A stopped process must continue to receive the signal. */
+/* Pass on a signal that the process group has received to the ranks that have left the group, for
+ * example into a session of their own. */
+static void signal_distant_ranks(const struct ds_accel__job *job, int signal)
+{
+    pid_t group = getpgrp();
+
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        if (job->ranks[i].state == DS_ACCEL__RANK_RUNNING && getpgid(job->ranks[i].pid) != group) {
+            signal_rank(&job->ranks[i], signal);
+        }
+    }
+}
+
+/*
+ * Terminate all processes of the job. A stopped process must continue to receive the signal. Without
+ * /proc only the ranks themselves are found.
+ */
 static void terminate_all(struct ds_accel__job *job, enum ds_accel__job_phase phase,
                           uint64_t grace_ns)
 {
     job->phase = phase;
     job->deadline_ns = ds_accel__now_ns() + grace_ns;
-    ds_accel__descendants_signal(getpid(), SIGTERM);
+    if (ds_accel__descendants_signal(getpid(), SIGTERM) < job->running_count) {
+        signal_ranks(job, SIGTERM);
+    }
     ds_accel__descendants_signal(getpid(), SIGCONT);
+    signal_ranks(job, SIGCONT);
 }
 
 static void kill_all(struct ds_accel__job *job)
@@ -78,6 +100,7 @@ static void kill_all(struct ds_accel__job *job)
     job->deadline_ns = ds_accel__now_ns() + KILL_AGAIN_NS;
     ds_accel__groups_kill(job->groups);
     ds_accel__descendants_kill(getpid());
+    signal_ranks(job, SIGKILL);
 }
 
 /* ---- ranks that end ------------------------------------------------------------------------- */
@@ -107,14 +130,44 @@ static bool is_likelier_cause(const struct ds_accel__job_rank *rank,
     return rank->ended.si_code != CLD_EXITED && other->ended.si_code == CLD_EXITED;
 }
 
-/* Reap one process that has ended. False: there is none. has_children_out: there are others. */
+/*
+ * A rank that the terminal stops, for example because it reads in the background, is a job that the
+ * shell must see stop: the guard, which the shell waits for, stops as well. So does a single rank
+ * that stops itself. When the rank goes on, the guard does, too.
+ */
+static void follow_stop(struct ds_accel__job *job, const siginfo_t *info)
+{
+    bool is_terminals = info->si_status == SIGTTIN || info->si_status == SIGTTOU ||
+                        info->si_status == SIGTSTP;
+
+    if (info->si_code == CLD_CONTINUED) {
+        ds_accel__job_continue_guard(job);
+    } else if ((is_terminals || job->rank_count == 1) && !job->has_stopped_guard &&
+               job->phase == DS_ACCEL__JOB_RUNNING && job->pty.master < 0 &&
+               (isatty(STDIN_FILENO) || isatty(STDOUT_FILENO))) {
+        job->has_stopped_guard = kill(getppid(), SIGTSTP) == 0;
+    }
+}
+
+static void end_rank(struct ds_accel__job *job, struct ds_accel__job_rank *rank,
+                     const siginfo_t *info)
+{
+    rank->ended = *info;
+    rank->end_ns = ds_accel__now_ns();
+    rank->state = DS_ACCEL__RANK_ENDED;
+    rank->is_victim = job->phase != DS_ACCEL__JOB_RUNNING;
+    job->running_count--;
+}
+
+/* Reap one process that has ended, or notice that it has stopped. False: there is none.
+ * has_children_out: there are others. */
 static bool reap_one(struct ds_accel__job *job, bool *has_children_out)
 {
     siginfo_t info = {0};
     struct ds_accel__job_rank *rank;
 
     *has_children_out = true;
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0) {
+    if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG) != 0) {
         *has_children_out = errno != ECHILD;
         return errno == EINTR;
     }
@@ -122,12 +175,10 @@ static bool reap_one(struct ds_accel__job *job, bool *has_children_out)
         return false;
     }
     rank = find_rank(job, info.si_pid);
-    if (rank != NULL) {
-        rank->ended = info;
-        rank->end_ns = ds_accel__now_ns();
-        rank->state = DS_ACCEL__RANK_ENDED;
-        rank->is_victim = job->phase != DS_ACCEL__JOB_RUNNING;
-        job->running_count--;
+    if (rank != NULL && (info.si_code == CLD_STOPPED || info.si_code == CLD_CONTINUED)) {
+        follow_stop(job, &info);
+    } else if (rank != NULL) {
+        end_rank(job, rank, &info);
     }
     return true;
 }
@@ -146,6 +197,35 @@ static void find_culprit(struct ds_accel__job *job)
     }
 }
 
+/*
+ * A rank that runs out of memory closes its connections before it has ended, so that others may fail
+ * first. If the kernel has killed a rank for its memory, it is the cause, even if it is found later;
+ * this process has not sent SIGKILL yet.
+ */
+static void find_later_cause(struct ds_accel__job *job)
+{
+    struct ds_accel__death death = job->death;
+    uint32_t culprit = job->culprit;
+
+    for (uint32_t i = 0; i < job->rank_count && death.oom.verdict == DS_ACCEL__OOM_NONE; i++) {
+        const struct ds_accel__job_rank *rank = &job->ranks[i];
+
+        if (rank->state != DS_ACCEL__RANK_ENDED || !rank->is_victim || rank->is_examined ||
+            rank->ended.si_code == CLD_EXITED || rank->ended.si_status != SIGKILL) {
+            continue;
+        }
+        job->ranks[i].is_examined = true;
+        job->culprit = i;
+        ds_accel__job_find_death(job);
+        if (job->death.oom.verdict != DS_ACCEL__OOM_NONE) {
+            job->ranks[i].is_victim = false;
+            return;
+        }
+        job->culprit = culprit;
+        job->death = death;
+    }
+}
+
 /* Reap all processes that have ended, and begin the end of the job if a rank has failed. */
 static void reap(struct ds_accel__job *job)
 {
@@ -160,6 +240,8 @@ static void reap(struct ds_accel__job *job)
             ds_accel__job_find_death(job);
             terminate_all(job, DS_ACCEL__JOB_ENDING, GRACE_NS);
         }
+    } else if (job->phase == DS_ACCEL__JOB_ENDING) {
+        find_later_cause(job);
     }
     if (job->running_count == 0 && job->has_children && job->phase != DS_ACCEL__JOB_LEFTOVERS &&
         job->phase != DS_ACCEL__JOB_KILLING) {
@@ -176,37 +258,25 @@ static bool ends(int signal)
 }
 
 /*
- * A signal that the terminal sent has reached the ranks already, because they are in the same
- * process group, except rank 0 on a pseudo-terminal. With a single rank, the terminal's SIGINT is
- * that rank's matter: an interpreter or a debugger goes on.
+ * Has the process group received the signal, so that the ranks have it already? The terminal and
+ * kill() with a group send it to all; then it also comes through the guard, a little later.
  */
-static void take_signal(struct ds_accel__job *job, const struct signalfd_siginfo *info)
+static bool is_for_group(struct ds_accel__job *job, const struct signalfd_siginfo *info,
+                         uint64_t now_ns)
 {
-    int signal = (int)info->ssi_signo;
-    bool is_terminals = info->ssi_code == SI_KERNEL;
-    uint64_t now_ns = ds_accel__now_ns();
+    if (info->ssi_code == SI_KERNEL) {
+        return true;
+    }
+    if ((pid_t)info->ssi_pid != getppid()) {
+        job->group_ns[info->ssi_signo] = now_ns;
+        return true;
+    }
+    return false;
+}
 
-    if (ends(signal) && signal == job->signal && now_ns - job->signal_ns < SECOND_SIGNAL_NS) {
-        return; /* sent to the process group, it comes directly and through the guard */
-    }
-    if (!is_terminals) {
-        signal_ranks(job, signal);
-    } else if (job->pty.master >= 0 && ends(signal)) {
-        signal_rank(&job->ranks[0], signal);
-    }
-    if (job->pty.master >= 0 && signal == SIGWINCH) {
-        ds_accel__pty_resize(&job->pty);
-    }
-    if (job->pty.master >= 0 && signal == SIGCONT) {
-        ds_accel__pty_enter_raw(&job->pty);
-    }
-    if (!ends(signal)) {
-        return;
-    }
-    if (is_terminals && job->rank_count == 1 && job->pty.master < 0) {
-        job->terminal_signal = signal;
-        return;
-    }
+/* End the job by a signal: the ranks have time, unless it is the second one. */
+static void end_by_signal(struct ds_accel__job *job, int signal, uint64_t now_ns)
+{
     if (job->signal != 0 && now_ns - job->signal_ns >= SECOND_SIGNAL_NS) {
         kill_all(job);
     } else if (job->signal == 0) {
@@ -217,6 +287,37 @@ static void take_signal(struct ds_accel__job *job, const struct signalfd_siginfo
             job->deadline_ns = now_ns + GRACE_NS;
             signal_ranks(job, SIGCONT);
         }
+    }
+}
+
+/* Pass on a signal. With a single rank, the terminal's SIGINT is that rank's matter: an interpreter
+ * or a debugger goes on. */
+static void take_signal(struct ds_accel__job *job, const struct signalfd_siginfo *info)
+{
+    int signal = (int)info->ssi_signo;
+    bool is_terminals = info->ssi_code == SI_KERNEL;
+    uint64_t now_ns = ds_accel__now_ns();
+
+    if (is_for_group(job, info, now_ns)) {
+        signal_distant_ranks(job, signal);
+    } else if (now_ns - job->group_ns[signal] < SAME_SIGNAL_NS) {
+        return; /* the same signal, through the guard */
+    } else {
+        signal_ranks(job, signal);
+    }
+    if (job->pty.master >= 0 && signal == SIGWINCH) {
+        ds_accel__pty_resize(&job->pty);
+    }
+    if (job->pty.master >= 0 && signal == SIGCONT) {
+        ds_accel__pty_enter_raw(&job->pty);
+    }
+    if (signal == SIGCONT) {
+        job->has_stopped_guard = false;
+    }
+    if (ends(signal) && is_terminals && job->rank_count == 1 && job->pty.master < 0) {
+        job->terminal_signal = signal;
+    } else if (ends(signal)) {
+        end_by_signal(job, signal, now_ns);
     }
 }
 
@@ -336,6 +437,9 @@ static nfds_t collect(struct ds_accel__job *job)
         add_fd(job, &count, STDIN_FILENO, POLLIN, NULL);
     } else if (ds_accel__pty_has_input(&job->pty)) {
         add_fd(job, &count, job->pty.master, POLLOUT, NULL);
+    }
+    if (job->messages.fd >= 0 && !ds_accel__sink_is_full(job->messages.sink)) {
+        add_fd(job, &count, job->messages.fd, POLLIN, &job->messages);
     }
     for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
         if (ds_accel__sink_is_full(&job->sinks[i])) {
@@ -460,9 +564,12 @@ static void step(struct ds_accel__job *job)
 
     set_timer(job);
     count = collect(job);
-    if (poll(job->fds, count, -1) < 0 && errno != EINTR) {
-        kill_all(job); /* out of memory in the kernel: the job cannot be supervised */
-        return;
+    if (poll(job->fds, count, -1) < 0) {
+        memset(job->fds, 0, count * sizeof(*job->fds));
+        if (errno != EINTR) { /* out of memory in the kernel: the job cannot be supervised */
+            kill_all(job);
+            nanosleep(&(struct timespec){.tv_nsec = (long)KILL_AGAIN_NS}, NULL);
+        }
     }
     if (job->fds[FD_GUARD].revents != 0) {
         kill_all(job);
@@ -478,6 +585,14 @@ static void step(struct ds_accel__job *job)
     take_time(job);
 }
 
+void ds_accel__job_continue_guard(struct ds_accel__job *job)
+{
+    if (job->has_stopped_guard) {
+        kill(getppid(), SIGCONT);
+        job->has_stopped_guard = false;
+    }
+}
+
 void ds_accel__job_supervise(struct ds_accel__job *job)
 {
     assert(job->signal_fd >= 0 && job->timer_fd >= 0 && job->guard_fd >= 0);
@@ -491,4 +606,13 @@ void ds_accel__job_supervise(struct ds_accel__job *job)
     }
     ds_accel__pty_leave_raw(&job->pty); /* so that Control-C ends the wait for a slow reader */
     drain(job);
+}
+
+void ds_accel__job_drain(struct ds_accel__job *job)
+{
+    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
+        if (!await_reader(job, &job->sinks[i])) {
+            return;
+        }
+    }
 }
