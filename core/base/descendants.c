@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Finds the descendants of a process in /proc. A process whose parent has exited is found only if
- * an ancestor is a subreaper, which has become its parent.
+ * an ancestor is a subreaper, which has become its parent. Nothing is found if /proc is not mounted,
+ * or is that of another pid namespace, in which the IDs would be those of other processes.
  */
 #include "base/descendants.h"
 
@@ -85,9 +86,19 @@ static int compare_pids(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* Does /proc show the process IDs of this process's namespace? */
+static bool is_own_proc(void)
+{
+    char link[32];
+    ssize_t length = readlink("/proc/self", link, sizeof(link) - 1);
+
+    link[length > 0 ? length : 0] = '\0';
+    return atoi(link) == getpid();
+}
+
 static void list_processes(struct processes *processes)
 {
-    DIR *dir = opendir("/proc");
+    DIR *dir = is_own_proc() ? opendir("/proc") : NULL;
     const struct dirent *entry;
 
     processes->count = 0;
