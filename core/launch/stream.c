@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #define BUFFER_SIZE 65536u
+#define LINE_LIMIT (1u << 20) /* a longer line is written in parts */
 
 /* ---- sinks ---------------------------------------------------------------------------------- */
 
@@ -87,6 +88,7 @@ static size_t write_some(struct ds_accel__sink *sink, const char *data, size_t s
             break;
         } else if (errno != EINTR) {
             sink->is_broken = true;
+            sink->error = errno;
         }
     }
     return sink->is_broken ? size_bytes : written;
@@ -294,6 +296,20 @@ void ds_accel__stream_flush(struct ds_accel__stream *stream)
     stream->since_ns = 0;
 }
 
+/* Make room for the rest of a long line. False: the line is too long, or memory is exhausted. */
+static bool grow(struct ds_accel__stream *stream)
+{
+    size_t capacity = 2 * stream->capacity;
+    char *buffer = capacity <= LINE_LIMIT ? realloc(stream->buffer, capacity) : NULL;
+
+    if (buffer == NULL) {
+        return false;
+    }
+    stream->buffer = buffer;
+    stream->capacity = capacity;
+    return true;
+}
+
 void ds_accel__stream_read(struct ds_accel__stream *stream, uint64_t now_ns)
 {
     ssize_t result =
@@ -315,7 +331,7 @@ void ds_accel__stream_read(struct ds_accel__stream *stream, uint64_t now_ns)
     stream->total_bytes += (uint64_t)result;
     newline = memrchr(stream->buffer + stream->used, '\n', (size_t)result);
     stream->used += (size_t)result;
-    if (stream->is_raw || (newline == NULL && stream->used == stream->capacity)) {
+    if (stream->is_raw || (newline == NULL && stream->used == stream->capacity && !grow(stream))) {
         ds_accel__stream_flush(stream);
     } else if (newline != NULL) {
         write_first(stream, (size_t)(newline + 1 - stream->buffer));

@@ -18,6 +18,7 @@ struct ds_accel__sink {
     bool is_own;    /* fd was opened by ds_accel__sink_open() */
     bool is_file;   /* a regular file */
     bool is_broken; /* a write failed, for example because the reader has ended */
+    int error;      /* why it failed */
     char *pending;  /* bytes that did not fit; while there are any, streams are not read */
     size_t pending_start, pending_size, pending_capacity;
     /* the stream whose last line has no end yet; NULL: the line has ended */

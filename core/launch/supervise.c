@@ -543,6 +543,21 @@ static void read_faults(struct ds_accel__job *job, nfds_t count)
     }
 }
 
+/* Report output that was lost, unless its reader has ended. */
+static void report_lost(struct ds_accel__job *job)
+{
+    static const char *const names[DS_ACCEL__STREAMS] = {"stdout", "stderr"};
+
+    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
+        const struct ds_accel__sink *sink = &job->sinks[i];
+
+        if (sink->is_broken && sink->error != EPIPE) {
+            ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "%s: %s; output of ranks is lost", names[i],
+                              strerror(sink->error));
+        }
+    }
+}
+
 /* Pass on input to the pseudo-terminal, whose descriptor follows the first ones of poll(). */
 static void pass_input(struct ds_accel__job *job, nfds_t count)
 {
@@ -606,6 +621,7 @@ void ds_accel__job_supervise(struct ds_accel__job *job)
     }
     ds_accel__pty_leave_raw(&job->pty); /* so that Control-C ends the wait for a slow reader */
     drain(job);
+    report_lost(job);
 }
 
 void ds_accel__job_drain(struct ds_accel__job *job)
