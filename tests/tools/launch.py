@@ -146,6 +146,14 @@ def until(condition):
     return True
 
 
+def execute(argv):
+    """Become the program."""
+    try:
+        os.execvp(argv[0], argv)
+    finally:
+        os._exit(127)
+
+
 def reap_all():
     """Wait until this process has no child; return whether that came true."""
     def is_empty():
@@ -175,7 +183,7 @@ class Job:
             os.dup2(os.open("/dev/null", os.O_WRONLY), 2)
             if prepare is not None:
                 prepare()
-            os.execvp(argv[0], argv)
+            execute(argv)
         os.close(writer)
 
     def read(self, limit_s=LIMIT_S):
@@ -379,6 +387,19 @@ def check_namespace(program):
         return
     job = Job(program, 2, DAEMON + "echo $PPID; exit 0", prefix=prefix)
     check_end("process 1", job, 0)
+    # Without a /proc of its own, the launcher cannot find processes there, and ends its ranks by their IDs.
+    foreign = ("unshare", "--pid", "--fork")
+    job = Job(program, 2, "[ $RANK = 1 ] && exit 5; exec sleep 1000", prefix=foreign)
+    start = time.monotonic()
+    check_end("a foreign /proc", job, 5)
+    check("SIGTERM ends the ranks", True, time.monotonic() - start < 25)
+    job = ready(program, "[ $RANK = 1 ] && { echo ready; exit 5; }; " + DEAF, prefix=foreign)
+    time.sleep(0.6)
+    os.kill(job.supervisor(), signal.SIGTERM)
+    time.sleep(0.6)
+    os.kill(job.supervisor(), signal.SIGTERM)
+    check_end("a foreign /proc, and a rank that ignores SIGTERM", job, 5)
+    check("the second signal kills", True, time.monotonic() - start < 50)
     job = ready(program, "(setsid sh -c 'setsid sleep 0.1 & exec sleep 1000' >/dev/null 2>&1 &) ; " + WAIT, prefix=prefix)
     os.kill(descendants(job.pid)[0], signal.SIGTERM)  # unshare's child, the launcher
     check_end("SIGTERM to process 1", job, 143)
@@ -463,6 +484,9 @@ def end_job(job, heads):
     """Continue what was stopped, and send SIGTERM until the launcher ends; a second one kills."""
     end = time.monotonic() + LIMIT_S
     next_signal = 0
+    for pid in heads[1:]:
+        if pid != 0:
+            send(pid, signal.SIGCONT)  # nothing continues a supervisor that was stopped after its launcher was killed
     while state_of(job.pid) not in ("", "Z") and time.monotonic() < end:
         if time.monotonic() > next_signal:
             for pid in heads:
@@ -495,7 +519,7 @@ class Terminal:
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
             argv = command(program, count, "sh", "-c", script, options=options)
-            os.execvp(argv[0], argv)
+            execute(argv)
 
     def expect(self, text, count=1):
         """Wait until the output has a text, so often."""
@@ -649,7 +673,7 @@ def flow(argv, total, measured):
     pid = os.fork()
     if pid == 0:
         os.dup2(writer, 1)
-        os.execvp(argv[0], argv)
+        execute(argv)
     os.close(writer)
     count = 0
     early = late = seconds = 0

@@ -165,6 +165,9 @@ is "no line is lost or cut" "1600 6001" "$(awk '{ n[length($0) + 1]++ } END { fo
 shells 4 'line=$(printf "%3000s" "" | tr " " "$RANK"); yes "$line" | head -n 100 >&$((1 + RANK % 2))' >same.txt 2>&1
 is "stdout and stderr of one file are not mixed" "400 0" "$(grep -cE '^(0+|1+|2+|3+)$' same.txt) $(grep -cvE '^(0{3000}|1{3000}|2{3000}|3{3000})$' same.txt || true)"
 
+shells 4 'for i in 1 2 3 4 5; do head -c 600000 /dev/zero | tr "\\0" "$RANK"; echo; done' >long.txt
+is "lines longer than a pipe are not mixed" "20 600000" "$(awk '{ n[length($0)]++ } END { for (i in n) print n[i], i }' long.txt)"
+
 host=$("$program" run -a mock --num_gpus 1 --dry-run --json true | validate - hosts/0/name 2>/dev/null || echo localhost)
 is "prefixes of ranks" "$host:0: a|$host:0: b|$host:1: a|$host:1: b" \
     "$(ranks 2 --show-ranks --no_python --no_local_rank printf 'a\nb\n' | sort | paste -sd '|')"
@@ -190,7 +193,8 @@ run sh -c '"$0" run -a mock --num_gpus 1 --master_port auto --no_python --no_loc
 is "stdin and stderr are closed" "0 3" "$code $out"
 # A reader that begins after the ranks have ended gets everything.
 is "a slow reader loses nothing" "400000" "$(shells 2 'yes 123456789 | head -c 200000' | (sleep 1; wc -c))"
-is "a full file system is no reason to wait" "141" "$(shells 2 'yes | head -c 100000' >/dev/full 2>/dev/null && echo 0 || echo "$?")"
+is "a full file system is no reason to wait" "141" "$(shells 2 'exec yes' 2>full.txt >/dev/full || echo "$?")"
+has "it is reported" "$(cat full.txt)" "stdout: No space left on device; output of ranks is lost"
 is "no descriptor of the launcher reaches a rank" "" \
     "$(shells 2 'ls -l /proc/$$/fd' | grep -E 'anon_inode|memfd|ds_accel|/dev/mock' || true)"
 run shells 1 'ulimit -n'
