@@ -180,9 +180,9 @@ is "an empty line has a prefix" "$host:0: |$host:1: " \
 mkfifo prompt answer
 shells 2 '[ $RANK = 1 ] && exit 0; printf "answer? "; read -r line; echo "got $line"' <answer >prompt &
 exec 3>answer 4<prompt
-is "an incomplete line is written" "answer? " "$(dd bs=8 count=1 iflag=fullblock status=none <&4)"
+is "an incomplete line is written" "answer? " "$(timeout 100 dd bs=8 count=1 iflag=fullblock status=none <&4)"
 echo yes >&3
-is "the rest follows" "got yes" "$(cat <&4)"
+is "the rest follows" "got yes" "$(timeout 100 cat <&4)"
 exec 3>&- 4<&-
 wait
 
