@@ -421,12 +421,58 @@ def check_pid_file(program):
         check(f"the pid file after SIG{name}", False, os.path.exists(path))
 
 
+def check_group(program):
+    """A signal to the process group, also after one to the launcher as timeout(1) sends them, comes once."""
+    script = "trap 'echo usr1' USR1; echo ready; while :; do sleep 0.05; done"
+    for count in (1, 2):
+        job = ready(program, script, count=count)
+        os.kill(job.pid, signal.SIGUSR1)
+        os.killpg(job.pid, signal.SIGUSR1)
+        os.killpg(job.pid, signal.SIGCONT)
+        job.expect(b"usr1", count)
+        time.sleep(0.4)
+        os.kill(job.pid, signal.SIGTERM)
+        check_end("a signal to the group", job, 143)
+        check(f"signals that {count} ranks received", count, job.output.count(b"usr1"))
+
+
+def check_blocked_messages(program):
+    """The report of a failure waits for a reader of stderr, but two signals end it."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while True:
+            os.write(writer, b"x" * 4096)
+    except BlockingIOError:
+        pass
+    os.set_blocking(writer, True)
+    job = Job(program, 2, "echo ready; [ $RANK = 0 ] || exec sleep 1000; exit 3", prepare=lambda: os.dup2(writer, 2))
+    job.expect(b"ready", 2)
+    time.sleep(0.5)
+    for _ in range(2):
+        os.kill(job.pid, signal.SIGINT)
+        time.sleep(0.7)
+    check_end("messages that nobody reads", job, 3)
+    os.close(reader)
+    os.close(writer)
+
+
+def check_without_proc(program):
+    """Without /proc a failed rank still ends the others."""
+    prefix = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"')
+    if subprocess.run([*prefix, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        return
+    job = Job(program, 2, "[ $RANK = 0 ] || exec sleep 1000; exit 3", prefix=prefix)
+    check_end("without /proc", job, 3)
+
+
 def check_signals(program, directory):
     """All of the above."""
     os.chdir(directory)
     become_subreaper()
     for part in (check_forwarding, check_stops, check_deaf, check_daemons, check_kills, check_inherited,
-                 check_namespace, check_pid_file):
+                 check_namespace, check_pid_file, check_group, check_blocked_messages,
+                 check_without_proc):
         part(program)
 
 
@@ -510,13 +556,12 @@ def check_chaos(program, count, seed):
 class Terminal:
     """A job on a terminal of its own, as a user has."""
 
-    def __init__(self, program, count, script, options=()):
+    def __init__(self, program, count, script, options=(), argv=None):
         self.output = b""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
-            argv = command(program, count, "sh", "-c", script, options=options)
-            execute(argv)
+            execute(argv or command(program, count, "sh", "-c", script, options=options))
 
     def expect(self, text, count=1):
         """Wait until the output has a text, so often."""
@@ -635,6 +680,32 @@ def check_restored(program, who):
         check(f"processes left, {who} killed", [], descendants(os.getpid()))
 
 
+def check_orphaned_stop(program):
+    """Control-Z stops nothing where no shell could continue it, as under ssh -t or docker exec -it."""
+    job = Terminal(program, 2, "echo ready; sleep 1; echo done", ())
+    job.expect(b"ready", 2)
+    os.write(job.fd, b"\x1a")
+    job.expect(b"done", 2)
+    check("the exit code after Control-Z", 0, os.waitstatus_to_exitcode(os.waitpid(job.pid, 0)[1]))
+    os.close(job.fd)
+
+
+def check_background(program):
+    """A job in the background that reads the terminal stops, as the shell sees; fg continues it."""
+    job = Terminal(program, 0, None, argv=["bash", "--norc", "--noprofile", "-i"])
+    line = command(program, 1, "sh", "-c", "'read x; echo got:$x'")
+    os.write(job.fd, " ".join(line).encode() + b" 2>/dev/null &\n")
+    os.write(job.fd, b"while ! jobs -l | grep -q Stopped; do sleep 0.1; done; echo sto''pped\n")
+    job.expect(b"stopped\r")
+    os.write(job.fd, b"fg\n")
+    time.sleep(0.5)
+    os.write(job.fd, b"hello\n")
+    job.expect(b"got:hello")
+    os.write(job.fd, b"exit 7\n")
+    check("the exit code of the shell", 7, os.waitstatus_to_exitcode(os.waitpid(job.pid, 0)[1]))
+    os.close(job.fd)
+
+
 def check_pty(program, directory):
     """Terminals."""
     os.chdir(directory)
@@ -646,6 +717,8 @@ def check_pty(program, directory):
         check_hangup(program, count, ())
     for who in ("nothing", "launcher", "supervisor"):
         check_restored(program, who)
+    check_orphaned_stop(program)
+    check_background(program)
 
 
 # ---- much output ---------------------------------------------------------------------------------
