@@ -457,22 +457,12 @@ def check_blocked_messages(program):
     os.close(writer)
 
 
-def check_without_proc(program):
-    """Without /proc a failed rank still ends the others."""
-    prefix = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"')
-    if subprocess.run([*prefix, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
-        return
-    job = Job(program, 2, "[ $RANK = 0 ] || exec sleep 1000; exit 3", prefix=prefix)
-    check_end("without /proc", job, 3)
-
-
 def check_signals(program, directory):
     """All of the above."""
     os.chdir(directory)
     become_subreaper()
     for part in (check_forwarding, check_stops, check_deaf, check_daemons, check_kills, check_inherited,
-                 check_namespace, check_pid_file, check_group, check_blocked_messages,
-                 check_without_proc):
+                 check_namespace, check_pid_file, check_group, check_blocked_messages):
         part(program)
 
 
