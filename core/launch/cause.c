@@ -4,16 +4,17 @@
  * Why a job ended. The cause is the rank that failed first, by itself: a rank that fails after a
  * signal was passed on, or after the supervisor terminated it, is a victim.
  */
-#include "base/file.h"
 #include "base/text.h"
 #include "host/context.h"
 #include "launch/job.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#define LOG_LIMIT (1u << 30)
+#define LAST_LINES 50u
 
 extern char **environ;
 
@@ -96,23 +97,41 @@ bool ds_accel__job_visit_environment(const struct ds_accel__job *job,
     return goes_on && ds_accel__plan_variables(job->plan, rank, job->port, visit, user_data) >= 0;
 }
 
-char *ds_accel__job_last_lines(const struct ds_accel__job_rank *rank, unsigned line_count)
+/* Read the end of a log, however long it is. A log that cannot be read has no lines. */
+static void read_log(const char *path, struct ds_accel__tail *tail)
+{
+    char *text = malloc(DS_ACCEL__TAIL_SIZE);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat info;
+    ssize_t size;
+
+    if (text != NULL && fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+        /* The bytes before the end count as added, so that a cut first line is left out. */
+        if (info.st_size > (off_t)DS_ACCEL__TAIL_SIZE) {
+            tail->total = (uint64_t)info.st_size - DS_ACCEL__TAIL_SIZE;
+        }
+        size = pread(fd, text, DS_ACCEL__TAIL_SIZE, (off_t)tail->total);
+        if (size < (ssize_t)DS_ACCEL__TAIL_SIZE) {
+            tail->total = 0; /* the log is short, or was cut since fstat() */
+        }
+        ds_accel__tail_add(tail, text, size > 0 ? (size_t)size : 0);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(text);
+}
+
+char *ds_accel__job_last_lines(const struct ds_accel__job_rank *rank)
 {
     struct ds_accel__tail tail = {0};
-    const char *cause = NULL;
-    size_t size_bytes = 0;
-    char *text = NULL;
     char *lines;
 
     if (rank->log_path == NULL) {
-        return ds_accel__tail_lines(&rank->tail, line_count);
+        return ds_accel__tail_lines(&rank->tail, LAST_LINES);
     }
-    if (ds_accel__file_read(rank->log_path, LOG_LIMIT, &text, &size_bytes, &cause) < 0) {
-        return strdup("");
-    }
-    ds_accel__tail_add(&tail, text, size_bytes);
-    lines = ds_accel__tail_lines(&tail, line_count);
+    read_log(rank->log_path, &tail);
+    lines = ds_accel__tail_lines(&tail, LAST_LINES);
     free(tail.bytes);
-    free(text);
     return lines;
 }

@@ -159,8 +159,9 @@ int ds_accel__job_rank_code(const struct ds_accel__job_rank *rank);
 bool ds_accel__job_visit_environment(const struct ds_accel__job *job,
                                      const struct ds_accel__rank *rank,
                                      ds_accel__variable_visit_t visit, void *user_data);
-/* The last lines that a rank wrote, also to its log; a new text; NULL: out of memory. */
-char *ds_accel__job_last_lines(const struct ds_accel__job_rank *rank, unsigned line_count);
+/* The last lines that a rank wrote, also to its log: at most 50, and less than
+ * DS_ACCEL__TAIL_SIZE bytes. A new text; NULL: out of memory. */
+char *ds_accel__job_last_lines(const struct ds_accel__job_rank *rank);
 /* report.c: log why the job failed. */
 void ds_accel__job_report(struct ds_accel__job *job);
 /* result.c: the result as JSON, a new text; NULL: out of memory. supervisor_signal: the signal that

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LAST_LINES 50u
-
 static void report_death(struct ds_accel__job *job, const struct ds_accel__job_rank *rank)
 {
     const char *host = job->plan->hosts.items[rank->rank->host].name;
@@ -63,7 +61,7 @@ static void report_environment(struct ds_accel__job *job, const struct ds_accel_
 
 static void report_output(struct ds_accel__job *job, const struct ds_accel__job_rank *rank)
 {
-    char *lines = ds_accel__job_last_lines(rank, LAST_LINES);
+    char *lines = ds_accel__job_last_lines(rank);
     char *state = NULL;
 
     if (lines != NULL && lines[0] != '\0') {

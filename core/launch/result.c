@@ -11,7 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-#define LAST_LINES 50u
 #define MS_NS UINT64_C(1000000)
 
 static void set_text(json_t *tree, const char *key, const char *text, bool *failed)
@@ -135,7 +134,7 @@ static bool add_variable(void *user_data, const char *name, const char *value)
 
 static json_t *lines_array(const struct ds_accel__job_rank *rank, bool *failed)
 {
-    char *lines = ds_accel__job_last_lines(rank, LAST_LINES);
+    char *lines = ds_accel__job_last_lines(rank);
     json_t *array = json_array();
     char *state = NULL;
 

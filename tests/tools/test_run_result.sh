@@ -61,6 +61,10 @@ mkdir "$dir/logs"
 job "a log" 2 --enable_each_rank_log "$dir/logs" --num_gpus 2 sh -c 'echo "to the log"; [ $RANK = 1 ] || exec sleep 1000; exit 2'
 has "a log: its name" "$(value cause/rank ranks/1/log)" "_rank1.log"
 is "a log: the last lines" '["to the log"]' "$(value cause/last_lines)"
+job "a long log" 2 --enable_each_rank_log "$dir/logs" --num_gpus 1 \
+    sh -c 'truncate -s 1200M /proc/$$/fd/1; printf "\nits end\nits last line"; exit 2'
+is "a long log: the last lines" '["its end","its last line"]' "$(value cause/last_lines | tr -d '\n' | sed 's/", "/","/g')"
+rm -rf "$dir/logs"
 
 job "not found" 127 --num_gpus 2 no-such-program
 is "not found: the cause" "not_started 0 null null not_started" \
