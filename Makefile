@@ -303,7 +303,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets -------------------------------------------------------------------------------------
 
-TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-caller test-layer test-decision test-launch test-port test-death test-stall test-fuzz test-shell
+TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-fuzz test-shell
 .PHONY: FORCE all build bench-programs run check check-all $(TESTS) $(TESTS:%=%-built) threads-sim fuzz \
     fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
     deps-check
@@ -373,6 +373,7 @@ include tests/host/decision.mk
 include tests/launch/plan.mk
 include tests/launch/death.mk
 include tests/launch/port.mk
+include tests/launch/rank.mk
 include tests/launch/stall.mk
 
 # A test with very many cases (allocations to fail, deliberate mistakes, machines) runs a sample of
@@ -402,8 +403,8 @@ SHELL_JOBS ?= 4
 # If make runs without -j, builds and tests use every processor.
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 IN_PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
-QUICK_CHECKS := unit test-caller test-layer test-decision test-launch test-port test-death test-stall test-fuzz test-shell
-CHECKS := $(if $(QUICK),$(QUICK_CHECKS),test-shell test-alloc unit test-allocator test-threads-sim test-threads test-caller test-layer test-decision test-launch test-port test-death test-stall test-fuzz)
+QUICK_CHECKS := unit test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-fuzz test-shell
+CHECKS := $(if $(QUICK),$(QUICK_CHECKS),test-shell test-alloc unit test-allocator test-threads-sim test-threads test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-fuzz)
 MEASURED_TEST = tests/tools/measured.sh $@
 
 check: deps-check  ## build and run every test, on samples; QUICK=1: what a change needs; FULL=1: without samples

@@ -10,6 +10,10 @@
  * as /proc/self/fd/N, which gives this process a description of its own that does not block; a file
  * does not block anyway. What does not fit stays pending, and the streams of a full sink are not
  * read, so that the ranks wait, and memory stays constant.
+ *
+ * If the reader of the sink has ended, the ranks' pipes are closed, so that a rank that writes ends
+ * as if it wrote to the sink itself. Another error, such as a full disk, may pass: what cannot be
+ * written is dropped, the ranks go on, and each later write tries again.
  */
 #include "launch/stream.h"
 #include "base/text.h"
@@ -63,6 +67,25 @@ bool ds_accel__sink_is_full(const struct ds_accel__sink *sink)
     return sink->pending_size > 0;
 }
 
+int ds_accel__sink_take_error(struct ds_accel__sink *sink)
+{
+    if (sink->error_is_reported || sink->error == 0) {
+        return 0;
+    }
+    sink->error_is_reported = true;
+    return sink->error;
+}
+
+/* Note why a write failed. */
+static void note_error(struct ds_accel__sink *sink, int error)
+{
+    if (error == EPIPE) {
+        sink->is_broken = true;
+    } else if (sink->error == 0) {
+        sink->error = error;
+    }
+}
+
 /* Write as much as fits; returns the number of bytes written or dropped. A descriptor that could
  * not be opened anew may block, so only what a pipe surely takes is written to it. */
 static size_t write_some(struct ds_accel__sink *sink, const char *data, size_t size_bytes)
@@ -87,8 +110,8 @@ static size_t write_some(struct ds_accel__sink *sink, const char *data, size_t s
         } else if (errno == EAGAIN) {
             break;
         } else if (errno != EINTR) {
-            sink->is_broken = true;
-            sink->error = errno;
+            note_error(sink, errno);
+            return size_bytes;
         }
     }
     return sink->is_broken ? size_bytes : written;

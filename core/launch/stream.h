@@ -17,9 +17,10 @@ struct ds_accel__sink {
     int fd;         /* does not block, unless it is a file */
     bool is_own;    /* fd was opened by ds_accel__sink_open() */
     bool is_file;   /* a regular file */
-    bool is_broken; /* a write failed, for example because the reader has ended */
-    int error;      /* why it failed */
-    char *pending;  /* bytes that did not fit; while there are any, streams are not read */
+    bool is_broken; /* the reader has ended */
+    int error;      /* errno of the first write that failed otherwise; 0: none */
+    bool error_is_reported;
+    char *pending; /* bytes that did not fit; while there are any, streams are not read */
     size_t pending_start, pending_size, pending_capacity;
     /* the stream whose last line has no end yet; NULL: the line has ended */
     struct ds_accel__stream *partial;
@@ -34,6 +35,9 @@ void ds_accel__sink_end_line(struct ds_accel__sink *sink);
 /* Write pending bytes. */
 void ds_accel__sink_flush(struct ds_accel__sink *sink);
 bool ds_accel__sink_is_full(const struct ds_accel__sink *sink);
+/* Return the errno of the first write that failed, such as ENOSPC, once for each sink; otherwise 0.
+ * What such a write had is dropped, and later output is written if that is possible again. */
+int ds_accel__sink_take_error(struct ds_accel__sink *sink);
 
 /* The last bytes that a rank wrote. */
 struct ds_accel__tail {
@@ -64,7 +68,7 @@ struct ds_accel__stream {
 int32_t ds_accel__stream_open(struct ds_accel__stream *stream, int fd, struct ds_accel__sink *sink);
 void ds_accel__stream_close(struct ds_accel__stream *stream);
 /* Read once, and write all complete lines. Closes the stream at its end, with the rest of the last
- * line, and if the sink is broken: the rank's writes then fail, as if it wrote to the sink. */
+ * line, and if the sink's reader has ended: the rank's writes then fail, as if it wrote to it. */
 void ds_accel__stream_read(struct ds_accel__stream *stream, uint64_t now_ns);
 /* Write an incomplete line. */
 void ds_accel__stream_flush(struct ds_accel__stream *stream);

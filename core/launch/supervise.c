@@ -502,6 +502,24 @@ static bool await_reader(struct ds_accel__job *job, struct ds_accel__sink *sink)
     return true;
 }
 
+/* Report, once for each sink, that output is lost. */
+static void report_sinks(struct ds_accel__job *job)
+{
+    static const char *const names[] = {
+        [DS_ACCEL__OUT] = "stdout",
+        [DS_ACCEL__ERR] = "stderr",
+    };
+
+    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
+        int error = ds_accel__sink_take_error(&job->sinks[i]);
+
+        if (error != 0) {
+            ds_accel__job_say(job, DS_ACCEL_LOG_WARN, "%s: %s; output is dropped", names[i],
+                              strerror(error));
+        }
+    }
+}
+
 /* Read what is left in a pipe, and write it. */
 static bool drain_stream(struct ds_accel__job *job, struct ds_accel__stream *stream)
 {
@@ -531,6 +549,7 @@ static void drain(struct ds_accel__job *job)
     for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
         is_read = is_read && await_reader(job, &job->sinks[i]);
     }
+    report_sinks(job);
 }
 
 /* Read what programs wrote to the descriptors of faults, which are the last ones of poll(). */
@@ -539,21 +558,6 @@ static void read_faults(struct ds_accel__job *job, nfds_t count)
     for (uint32_t i = job->faults != NULL ? job->rank_count : 0; i-- > 0;) {
         if (job->faults[i].fd >= 0 && job->fds[--count].revents != 0) {
             ds_accel__fault_read(&job->faults[i]);
-        }
-    }
-}
-
-/* Report output that was lost, unless its reader has ended. */
-static void report_lost(struct ds_accel__job *job)
-{
-    static const char *const names[DS_ACCEL__STREAMS] = {"stdout", "stderr"};
-
-    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
-        const struct ds_accel__sink *sink = &job->sinks[i];
-
-        if (sink->is_broken && sink->error != EPIPE) {
-            ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "%s: %s; output of ranks is lost", names[i],
-                              strerror(sink->error));
         }
     }
 }
@@ -594,6 +598,7 @@ static void step(struct ds_accel__job *job)
     }
     pass_input(job, count);
     read_streams(job, count);
+    report_sinks(job);
     read_faults(job, count);
     take_signals(job);
     reap(job);
@@ -621,7 +626,6 @@ void ds_accel__job_supervise(struct ds_accel__job *job)
     }
     ds_accel__pty_leave_raw(&job->pty); /* so that Control-C ends the wait for a slow reader */
     drain(job);
-    report_lost(job);
 }
 
 void ds_accel__job_drain(struct ds_accel__job *job)

@@ -193,8 +193,10 @@ run sh -c '"$0" run -a mock --num_gpus 1 --master_port auto --no_python --no_loc
 is "stdin and stderr are closed" "0 3" "$code $out"
 # A reader that begins after the ranks have ended gets everything.
 is "a slow reader loses nothing" "400000" "$(shells 2 'yes 123456789 | head -c 200000' | (sleep 1; wc -c))"
-is "a full file system is no reason to wait" "141" "$(shells 2 'exec yes' 2>full.txt >/dev/full || echo "$?")"
-has "it is reported" "$(cat full.txt)" "stdout: No space left on device; output of ranks is lost"
+code=0
+shells 2 'yes | head -c 100000 && echo "rank $RANK wrote all" >&2' >/dev/full 2>err.txt || code=$?
+is "a full disk ends no job" "0 2" "$code $(grep -c 'wrote all' err.txt)"
+is "a full disk is reported once" "1" "$(grep -c 'stdout: No space left on device; output is dropped' err.txt)"
 is "no descriptor of the launcher reaches a rank" "" \
     "$(shells 2 'ls -l /proc/$$/fd' | grep -E 'anon_inode|memfd|ds_accel|/dev/mock' || true)"
 run shells 1 'ulimit -n'
