@@ -5,6 +5,7 @@
 #include "base/trust.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ const char *ds_accel_last_error(void)
 int32_t ds_accel__error(int32_t status, const char *format, ...)
 {
     va_list arguments;
+    int error = errno;
 
     va_start(arguments, format);
     vsnprintf(last_error, sizeof(last_error), format, arguments);
@@ -29,6 +31,7 @@ int32_t ds_accel__error(int32_t status, const char *format, ...)
      * library, and programs print it on terminals.
      */
     ds_accel__sanitize(last_error, sizeof(last_error));
+    errno = error;
     return status;
 }
 

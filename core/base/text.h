@@ -17,7 +17,7 @@
 
 /*
  * Store the message as this thread's last error, with unprintable characters replaced; return
- * status.
+ * status. errno stays as it is.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__error(int32_t status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -29,6 +29,7 @@
 
 #define PIPE_SIZE (1 << 20) /* wanted; the system may allow less */
 #define LOG_MODE 0644
+#define OWN_FILES 32 /* descriptors of a job without those of its ranks */
 
 extern char **environ;
 
@@ -405,13 +406,35 @@ static void raise_file_limit(struct ds_accel__job *job)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static bool needs_pipes(const struct ds_accel__job *job)
+{
+    return job->launch->options.pty ||
+           (job->rank_count > 1 && !is_log_wanted(&job->launch->options));
+}
+
+/* Fail before a rank starts, if this process may not have a descriptor for each pipe. */
+static int32_t check_file_limit(const struct ds_accel__job *job)
+{
+    unsigned pipes = (needs_pipes(job) ? DS_ACCEL__STREAMS : 0u) +
+                     (job->launch->options.stall_timeout_ns != 0);
+    unsigned long long needed = (unsigned long long)job->rank_count * pipes + OWN_FILES;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) {
+        return DS_ACCEL_OK;
+    }
+    return ds_accel__error(DS_ACCEL_ERR_LIMIT,
+                           "%u ranks need %llu open files, and the hard limit is %llu: it can be "
+                           "raised by ulimit -n %llu",
+                           job->rank_count, needed, (unsigned long long)limit.rlim_cur, needed);
+}
+
 static void open_sinks(struct ds_accel__job *job)
 {
     struct stat out;
     struct stat err;
 
-    job->has_pipes = job->launch->options.pty ||
-                     (job->rank_count > 1 && !is_log_wanted(&job->launch->options));
+    job->has_pipes = needs_pipes(job);
     job->shared[DS_ACCEL__OUT] = &job->sinks[DS_ACCEL__OUT];
     job->shared[DS_ACCEL__ERR] = &job->sinks[DS_ACCEL__ERR];
     ds_accel__sink_open(&job->sinks[DS_ACCEL__OUT], STDOUT_FILENO);
@@ -487,6 +510,9 @@ int32_t ds_accel__job_open(struct ds_accel_launch *launch, struct ds_accel__job 
     raise_file_limit(job);
     job->core_limit = getrlimit(RLIMIT_CORE, &core) == 0 ? core.rlim_cur : RLIM_INFINITY;
     status = prepare_ranks(job);
+    if (status >= 0) {
+        status = check_file_limit(job);
+    }
     if (status >= 0) {
         status = find_program(job);
     }
@@ -616,8 +642,8 @@ static bool start_rank(struct ds_accel__job *job, struct ds_accel__job_rank *ran
     if (status >= 0) {
         spawn_rank(job, rank, descriptors);
     } else {
+        rank->spawned = (struct ds_accel__spawned){.step = DS_ACCEL__SPAWN_STREAMS, .error = errno};
         ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "%s", ds_accel_last_error());
-        rank->spawned = (struct ds_accel__spawned){.step = DS_ACCEL__SPAWN_STREAMS, .error = EIO};
     }
     close_streams(descriptors);
     if (fault != NULL) {

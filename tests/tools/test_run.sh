@@ -225,10 +225,21 @@ shells 256 'echo $RANK' >many.txt
 is "256 ranks" "$(seq 0 255)" "$(sort -n many.txt)"
 run shells 256 '[ $RANK = 255 ] && exit 3; exec sleep 1000'
 is "the last of 256 ranks fails" "3" "$code"
-run sh -c 'ulimit -n 40; shift; exec "$@"' - - "$program" run -a mock --num_gpus 200 --master_port auto \
+run sh -c 'ulimit -n 200; shift; exec "$@"' - - "$program" run -a mock --num_gpus 256 --master_port auto \
     --no_python --no_local_rank sleep 1000.40
+has "too few descriptors are allowed" "$err" "256 ranks need 544 open files, and the hard limit is 200: it can be raised by ulimit -n 544"
+is "no rank is started" "1 " "$code $out$(pgrep -f 'sleep 1000.40' || true)"
+run sh -c 'ulimit -n 60; shift; exec "$@"' - - "$program" run -a mock --num_gpus 100 --master_port auto \
+    --enable_each_rank_log logs/100 --no_python --no_local_rank true
+is "logs need no descriptors" "0 " "$code $out$err"
+# The launcher inherits most descriptors that it may have.
+run python3 -c 'import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (240, 240))
+for _ in range(180):
+    os.set_inheritable(os.dup(0), True)
+os.execv(sys.argv[1], sys.argv[1:])' "$program" run -a mock --num_gpus 100 --master_port auto --no_python --no_local_rank sleep 1000.40
 is "descriptors run out during the start" "126 " "$code $out"
-has "why" "$err" "Too many open files"
+has "why" "$err" "could not be started: sleep: its streams: Too many open files"
 is "no rank is left" "" "$(pgrep -f 'sleep 1000.40' || true)"
 is "few descriptors are raised to the hard limit" "0 100" \
     "$(sh -c 'ulimit -S -n 40; shift; exec "$@"' - - "$program" run -a mock --num_gpus 100 --master_port auto \
