@@ -659,6 +659,7 @@ int ds_accel__groups_descriptor(struct ds_accel__groups *groups, uint32_t rank)
     }
     if (rank < groups->rank_count && rank_path(path, groups->ranks_path, rank, "/cgroup.procs")) {
         groups->descriptor = open(path, O_WRONLY | O_CLOEXEC);
+        groups->forgotten[rank] = groups->forgotten[rank] || groups->descriptor < 0;
     }
     return groups->descriptor;
 }

@@ -8,6 +8,9 @@
  * CPUs and memory policy are set by the child, because they apply to the calling thread. If the
  * kernel forbids one of them, as in some containers, the rank runs without it, and the caller
  * reports that.
+ *
+ * A handler of the caller must not run in the child, where it would change the caller's memory. So
+ * all signals are blocked from before vfork() until the child has no handler.
  */
 #include "launch/spawn.h"
 #include "base/text.h"
@@ -84,11 +87,11 @@ static void bind_child(struct child *child)
 {
     struct ds_accel__spawned *spawned = child->spawned;
 
-    for (size_t i = 0; i < ARRAY_SIZE(child->spawn->cgroups); i++) {
+    for (size_t i = 0; i < DS_ACCEL__SPAWN_CGROUPS; i++) {
         int cgroup = child->spawn->cgroups[i];
 
         if (cgroup >= 0 && write(cgroup, "0", 1) != 1) {
-            spawned->cgroup_error = errno;
+            spawned->cgroup_errors[i] = errno;
         }
     }
     if (child->cpus_size > 0 &&
@@ -98,6 +101,21 @@ static void bind_child(struct child *child)
     if (child->policy != 0 &&
         syscall(SYS_set_mempolicy, child->policy, child->nodes, (unsigned long)NODE_LIMIT) != 0) {
         spawned->memory_error = errno;
+    }
+}
+
+/* Restore the default action of each signal that has a handler. A signal that is ignored stays so,
+ * as in every new program. */
+static void reset_handlers(void)
+{
+    const struct sigaction action = {.sa_handler = SIG_DFL};
+    struct sigaction before;
+
+    for (int signal = 1; signal < NSIG; signal++) {
+        if (sigaction(signal, NULL, &before) == 0 && before.sa_handler != SIG_DFL &&
+            before.sa_handler != SIG_IGN) {
+            sigaction(signal, &action, NULL);
+        }
     }
 }
 
@@ -126,6 +144,7 @@ static void run_child(struct child *child)
     if (spawn->files != NULL) {
         setrlimit(RLIMIT_NOFILE, spawn->files);
     }
+    reset_handlers();
     sigprocmask(SIG_SETMASK, spawn->signals, NULL);
     execve(spawn->path, spawn->arguments, spawn->environment);
     if (errno == ENOEXEC) {
@@ -139,11 +158,17 @@ static void run_child(struct child *child)
 /* A function of its own, so that the child overwrites no variable of the caller. */
 static __attribute__((noinline)) pid_t fork_child(struct child *child)
 {
-    pid_t pid = vfork(); /* NOLINT: fork() would copy the page tables of this process */
+    sigset_t all;
+    sigset_t before;
+    pid_t pid;
 
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid = vfork(); /* NOLINT: fork() would copy the page tables of this process */
     if (pid == 0) {
         run_child(child); /* NOLINT: it makes only system calls */
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return pid;
 }
 

@@ -10,18 +10,25 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+/* The control groups that a rank can join: its own, and that of the job. */
+enum {
+    DS_ACCEL__RANK_CGROUP,
+    DS_ACCEL__JOB_CGROUP,
+    DS_ACCEL__SPAWN_CGROUPS
+};
+
 /* What the process is and has. All is borrowed during the call. */
 struct ds_accel__spawn {
     const char *path;                            /* the file to execute */
     char *const *arguments;                      /* end with NULL */
     char *const *environment;                    /* ends with NULL */
     const struct ds_accel__placement *placement; /* NULL or without CPUs: not bound */
-    int descriptors[3];         /* what becomes stdin, stdout and stderr; -1: inherited */
-    bool is_traceable;          /* this process's children may ptrace() it despite Yama's rules */
-    bool has_terminal;          /* descriptors[0] is a terminal, for a session of its own */
-    int cgroups[2];             /* descriptors of cgroup.procs files; -1: none */
-    const sigset_t *signals;    /* mask of blocked signals */
-    const struct rlimit *files; /* RLIMIT_NOFILE; NULL: inherited */
+    int descriptors[3]; /* what becomes stdin, stdout and stderr; -1: inherited */
+    bool is_traceable;  /* this process's children may ptrace() it despite Yama's rules */
+    bool has_terminal;  /* descriptors[0] is a terminal, for a session of its own */
+    int cgroups[DS_ACCEL__SPAWN_CGROUPS]; /* descriptors of cgroup.procs files; -1: none */
+    const sigset_t *signals;              /* mask of blocked signals */
+    const struct rlimit *files;           /* RLIMIT_NOFILE; NULL: inherited */
 };
 
 /* The step of a start that failed. */
@@ -36,7 +43,9 @@ struct ds_accel__spawned {
     pid_t pid;                      /* 0: the start failed */
     enum ds_accel__spawn_step step; /* which failed, with its error */
     int error;
-    int cpu_error, memory_error, cgroup_error; /* errors that did not prevent the start; 0: none */
+    /* errors that did not prevent the start; 0: none */
+    int cpu_error, memory_error;
+    int cgroup_errors[DS_ACCEL__SPAWN_CGROUPS];
 };
 
 /*

@@ -609,8 +609,9 @@ static void spawn_rank(struct ds_accel__job *job, struct ds_accel__job_rank *ran
         .descriptors = {descriptors[0], descriptors[1], descriptors[2]},
         .is_traceable = job->stall != NULL,
         .has_terminal = rank->rank->local_rank == 0 && job->pty.master >= 0,
-        .cgroups = {ds_accel__groups_descriptor(job->groups, (uint32_t)(rank - job->ranks)),
-                    ds_accel__groups_job_descriptor(job->groups)},
+        .cgroups = {[DS_ACCEL__RANK_CGROUP] =
+                        ds_accel__groups_descriptor(job->groups, (uint32_t)(rank - job->ranks)),
+                    [DS_ACCEL__JOB_CGROUP] = ds_accel__groups_job_descriptor(job->groups)},
         .signals = &job->signals,
         .files = &job->files,
     };
@@ -655,7 +656,7 @@ static bool start_rank(struct ds_accel__job *job, struct ds_accel__job_rank *ran
         return false;
     }
     rank->pid = rank->spawned.pid;
-    if (rank->spawned.cgroup_error != 0) {
+    if (rank->spawned.cgroup_errors[DS_ACCEL__RANK_CGROUP] != 0) {
         ds_accel__groups_forget(job->groups, (uint32_t)(rank - job->ranks));
     }
     rank->state = DS_ACCEL__RANK_RUNNING;

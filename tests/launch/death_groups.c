@@ -265,6 +265,10 @@ static void test_v2_groups(void)
     check_oom("only the shared counter rose", 0, DS_ACCEL__OOM_NONE, 0, "");
     ds_accel__groups_forget(groups, 0);
     check_oom("could not join", 0, DS_ACCEL__OOM_LIKELY, 4, "/" V2 "/memory.events");
+    fill(path, sizeof(path), "%s/%s/2/cgroup.procs", root, job);
+    check(unlink(path) == 0, "%s: %s", path, strerror(errno));
+    check(ds_accel__groups_descriptor(groups, 2) == -1, "a group without processes");
+    check_oom("its group cannot be opened", 2, DS_ACCEL__OOM_LIKELY, 4, "/" V2 "/memory.events");
     check(ds_accel__groups_kill(groups), "cgroup.kill");
     fill(path, sizeof(path), "%s/cgroup.kill", job);
     check(strcmp(get(root, path), "1") == 0, "cgroup.kill: %s", get(root, path));
@@ -554,8 +558,9 @@ static pid_t spawn_eater(int group, int job_group)
 
     sigemptyset(&none);
     ds_accel__spawn(&spawn, &spawned);
-    check(spawned.pid > 0 && spawned.cgroup_error == 0, "spawn: %s, group: %s",
-          strerror(spawned.error), strerror(spawned.cgroup_error));
+    check(spawned.pid > 0 && spawned.cgroup_errors[0] == 0 && spawned.cgroup_errors[1] == 0,
+          "spawn: %s, groups: %s, %s", strerror(spawned.error), strerror(spawned.cgroup_errors[0]),
+          strerror(spawned.cgroup_errors[1]));
     return spawned.pid;
 }
 

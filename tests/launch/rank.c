@@ -5,6 +5,7 @@
  * linked with the core's own objects.
  */
 #include "base/text.h"
+#include "launch/spawn.h"
 #include "launch/stream.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static unsigned passed;
@@ -121,8 +123,88 @@ static void test_lost_reader(void)
     close(fd);
 }
 
+/* ---- the start ------------------------------------------------------------------------------ */
+
+static volatile int handled;
+
+static void handle(int number)
+{
+    (void)number;
+    handled++;
+}
+
+/* Start a shell that prints nothing, with these control groups, and wait for its end. */
+static void run_shell(const char *script, const int cgroups[2], struct ds_accel__spawned *spawned,
+                      siginfo_t *ended)
+{
+    char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)script, NULL};
+    char *const environment[] = {NULL};
+    sigset_t none;
+    struct ds_accel__spawn spawn = {.path = "/bin/sh",
+                                    .arguments = arguments,
+                                    .environment = environment,
+                                    .descriptors = {-1, -1, -1},
+                                    .cgroups = {cgroups[0], cgroups[1]},
+                                    .signals = &none};
+
+    sigemptyset(&none);
+    ds_accel__spawn(&spawn, spawned);
+    need(spawned->pid > 0, "spawn");
+    need(waitid(P_PID, (id_t)spawned->pid, ended, WEXITED) == 0, "waitid");
+}
+
+/* The groups fail apart: without the job's, the rank's own still proves why it was killed. */
+static void test_groups(void)
+{
+    const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    struct ds_accel__spawned spawned;
+    siginfo_t ended;
+
+    run_shell("exit 3", (const int[]){null, full}, &spawned, &ended);
+    check("the job's group fails", ended.si_status == 3 && spawned.cgroup_errors[0] == 0 &&
+                                       spawned.cgroup_errors[1] == ENOSPC);
+    run_shell("exit 4", (const int[]){full, null}, &spawned, &ended);
+    check("the rank's group fails", ended.si_status == 4 && spawned.cgroup_errors[1] == 0 &&
+                                        spawned.cgroup_errors[0] == ENOSPC);
+    close(null);
+    close(full);
+}
+
+/* The child receives SIGPIPE before it executes the program, because a group is a pipe without a
+ * reader. */
+static void test_handlers(void)
+{
+    int ends[2];
+    struct ds_accel__spawned spawned;
+    siginfo_t ended;
+    sigset_t before;
+    sigset_t after;
+
+    need(pipe2(ends, O_CLOEXEC) == 0, "pipe");
+    close(ends[0]);
+    sigemptyset(&before);
+    sigemptyset(&after);
+    sigprocmask(SIG_SETMASK, NULL, &before);
+    signal(SIGPIPE, handle);
+    run_shell("exit 5", (const int[]){-1, ends[1]}, &spawned, &ended);
+    check("the caller's handler does not run in the child", handled == 0);
+    check("the child has the default action",
+          ended.si_code == CLD_KILLED && ended.si_status == SIGPIPE);
+    sigprocmask(SIG_SETMASK, NULL, &after);
+    check("the caller's mask is the same", memcmp(&before, &after, sizeof(before)) == 0);
+    raise(SIGPIPE);
+    check("the caller keeps its handler", handled == 1);
+    signal(SIGPIPE, SIG_IGN);
+    run_shell("kill -PIPE $$; exit 6", (const int[]){-1, ends[1]}, &spawned, &ended);
+    check("an ignored signal stays ignored", ended.si_code == CLD_EXITED && ended.si_status == 6);
+    close(ends[1]);
+}
+
 int main(void)
 {
+    test_handlers();
+    test_groups();
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     test_full_disk();
