@@ -228,12 +228,25 @@ static int32_t take_visible_names(struct ds_accel__known_facts *known)
     return status;
 }
 
-/* Copy the value of the variable that chooses devices, up to a first "-1", which hides all devices
- * behind it. */
+/* Cut a list of devices at its first item "-1", which hides all devices behind it. */
+static void cut_hidden(char *list)
+{
+    const char *rest = list;
+    const char *item;
+    size_t length;
+
+    while ((item = ds_accel__list_next(&rest, ',', &length)) != NULL) {
+        if (length == 2 && strncmp(item, "-1", 2) == 0) {
+            list[item - list] = '\0';
+            return;
+        }
+    }
+}
+
+/* Copy the value of the variable that chooses devices, without what it hides. */
 static int32_t take_visible_value(struct ds_accel__known_facts *known)
 {
     const char *value = NULL;
-    char *end;
 
     for (uint32_t i = 0; value == NULL && i < known->facts.visible_count; i++) {
         value = ds_accel__context_variable(known->context, known->visible_names[i]);
@@ -246,11 +259,7 @@ static int32_t take_visible_value(struct ds_accel__known_facts *known)
     if (known->visible_value == NULL) {
         return ds_accel__no_memory();
     }
-    end = strstr(known->visible_value, "-1");
-    if (end != NULL && (end == known->visible_value || end[-1] == ',') &&
-        (end[2] == '\0' || end[2] == ',')) {
-        *end = '\0';
-    }
+    cut_hidden(known->visible_value);
     if (known->visible_value[0] != '\0') {
         known->facts.visible_value = known->visible_value;
     }
@@ -401,19 +410,22 @@ static int32_t take_devices(struct ds_accel__known_facts *known)
 
 /* ---- this machine --------------------------------------------------------------------------- */
 
-/* Is the text an address of a network interface of this machine? */
-static bool is_own_address(const char *text)
+/* Is the text an address of a network interface of this machine? The interfaces are read once for
+ * all hosts. */
+static bool is_own_address(struct ds_accel__known_facts *known, const char *text)
 {
-    struct ifaddrs *interfaces = NULL;
     struct in6_addr six;
     struct in_addr four;
     bool is_four = inet_pton(AF_INET, text, &four) == 1;
     bool found = false;
 
-    if ((!is_four && inet_pton(AF_INET6, text, &six) != 1) || getifaddrs(&interfaces) != 0) {
+    if (!is_four && inet_pton(AF_INET6, text, &six) != 1) {
         return false;
     }
-    for (const struct ifaddrs *entry = interfaces; entry != NULL && !found;
+    if (known->interfaces == NULL && getifaddrs(&known->interfaces) != 0) {
+        known->interfaces = NULL;
+    }
+    for (const struct ifaddrs *entry = known->interfaces; entry != NULL && !found;
          entry = entry->ifa_next) {
         const struct sockaddr *address = entry->ifa_addr;
 
@@ -425,7 +437,6 @@ static bool is_own_address(const char *text)
                            sizeof(six)) == 0;
         }
     }
-    freeifaddrs(interfaces);
     return found;
 }
 
@@ -436,7 +447,7 @@ static bool is_own_address(const char *text)
  */
 static bool is_local(void *user_data, const char *host)
 {
-    const struct ds_accel__known_facts *known = user_data;
+    struct ds_accel__known_facts *known = user_data;
     const char *own = known->host_name;
     size_t length = strcspn(host, ".");
     size_t own_length = strcspn(own, ".");
@@ -453,7 +464,7 @@ static bool is_local(void *user_data, const char *host)
                                : strcasecmp(host, own) == 0)) {
         return true;
     }
-    return is_own_address(host);
+    return is_own_address(known, host);
 }
 
 static bool is_python_script(const char *path)
@@ -626,6 +637,9 @@ void ds_accel__known_facts_clear(struct ds_accel__known_facts *known)
         free(known->handed_down[i]);
     }
     ds_accel__text_clear(&known->decision);
+    if (known->interfaces != NULL) {
+        freeifaddrs(known->interfaces);
+    }
     ds_accel_destroy(known->context);
     memset(known, 0, sizeof(*known));
 }

@@ -9,6 +9,7 @@
 #include "machine/cpus.h"
 
 struct ds_accel_options;
+struct ifaddrs;
 
 /* The facts, and what they borrow from. {0} is empty. Release it with
  * ds_accel__known_facts_clear(). */
@@ -25,6 +26,7 @@ struct ds_accel__known_facts {
     struct ds_accel__text decision; /* the choice, for the ranks of this host; "": none */
     struct ds_accel__env_file env_files[DS_ACCEL__ENV_FILE_LIMIT];
     char host_name[256];
+    struct ifaddrs *interfaces; /* of the network; NULL: not read yet */
 };
 
 /*

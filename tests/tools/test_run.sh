@@ -124,6 +124,17 @@ if [ -e "$build/../sim/lib" ]; then
 0,1 0 0" "$code $out"
 fi
 
+# An item "-1" hides the devices behind it; a UUID may contain these characters.
+if [ -e "$build/../sim/lib" ]; then
+    uuid=GPU-3b7c8d2e-14a5-4c1f-9e60-5d2f8a7b9c01
+    for list in "$uuid" "$uuid,-1" "$uuid,-1,GPU-8e41f0a6-72bd-4d93-8c15-0f6e3d9b2a47"; do
+        run env SIM_BUILD="$build/.." CUDA_VISIBLE_DEVICES="$list" "$source/tests/sim/ds-accel-sim" "$source/tests/sim/machines/cuda.json" "$program" run \
+            --plugin-dir "$build/../lib/ds-accel" -a cuda --master_port auto --no_python --no_local_rank \
+            sh -c 'echo "$CUDA_VISIBLE_DEVICES"'
+        is "CUDA_VISIBLE_DEVICES=$list" "0 $uuid" "$code $out$err"
+    done
+fi
+
 # ---- exit codes ----------------------------------------------------------------------------------
 
 # ends CODE COUNT SCRIPT: check the exit code of a job.
