@@ -639,6 +639,10 @@ def check_hangup(program, count, options):
     job.expect(b"ready", count)
     processes = [job.pid, *descendants(job.pid)]
     os.close(job.fd)
+    if not until(lambda: state_of(job.pid) in ("", "Z")):
+        check("a hang-up ends the launcher", True, False)
+        for pid in processes:
+            send(pid, signal.SIGKILL)
     check("the exit code after a hang-up", 129, os.waitstatus_to_exitcode(os.waitpid(job.pid, 0)[1]))
     check("a hang-up ends all", "", "".join(state_of(pid) for pid in processes))
 

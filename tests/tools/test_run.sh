@@ -188,10 +188,13 @@ is "an empty line has a prefix" "$host:0: |$host:1: " \
     "$(ranks 2 --show_ranks --no_python --no_local_rank echo | sort | paste -sd '|')"
 
 # An incomplete line appears while its rank waits for the reaction to it.
-mkfifo prompt answer
-shells 2 '[ $RANK = 1 ] && exit 0; printf "answer? "; read -r line; echo "got $line"' <answer >prompt &
+mkfifo prompt answer go
+shells 2 '[ $RANK = 1 ] && { read -r line <go; echo between; exit 0; }; printf "answer? "; read -r line; echo "got $line"' <answer >prompt &
 exec 3>answer 4<prompt
 is "an incomplete line is written" "answer? " "$(timeout 100 dd bs=8 count=1 iflag=fullblock status=none <&4)"
+echo >go
+is "the line of another rank begins on a new line" "
+between" "$(timeout 100 dd bs=9 count=1 iflag=fullblock status=none <&4)"
 echo yes >&3
 is "the rest follows" "got yes" "$(timeout 100 cat <&4)"
 exec 3>&- 4<&-
