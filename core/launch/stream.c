@@ -237,9 +237,6 @@ void ds_accel__stream_close(struct ds_accel__stream *stream)
     if (stream->fd >= 0) {
         close(stream->fd);
     }
-    if (stream->sink != NULL && stream->sink->partial == stream) {
-        stream->sink->partial = NULL;
-    }
     free(stream->buffer);
     stream->buffer = NULL;
     stream->fd = -1;
