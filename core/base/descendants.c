@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Finds the descendants of a process in /proc. A process whose parent has exited is found only if
- * an ancestor is a subreaper, which has become its parent. Nothing is found if /proc is not mounted,
- * or is that of another pid namespace, in which the IDs would be those of other processes.
+ * an ancestor is a subreaper, which has become its parent. Nothing is found if /proc is not
+ * mounted, or is that of another pid namespace, in which the IDs would be those of other processes.
  */
 #include "base/descendants.h"
 

@@ -23,6 +23,7 @@
 #include "launch/exports.h"
 #include "launch/spawn.h"
 #include "launch/worker.h"
+#include "report/report.h"
 #include "runtime/facts.h"
 
 #include <arpa/inet.h>
@@ -84,26 +85,20 @@ static int32_t read_plugin(ds_accel_t *context, json_t **tree_out)
 {
     const char *name = context->chosen->name;
     json_t *devices = NULL;
-    char *text = NULL;
     int32_t status = context->recording != NULL ? DS_ACCEL_OK : ds_accel_detect(context);
 
-    if (status >= 0) {
-        pthread_mutex_lock(&context->lock);
-        status = ds_accel__with_facts(context, name, backend_tree, tree_out);
-        pthread_mutex_unlock(&context->lock);
+    if (status < 0) {
+        return status;
     }
+    pthread_mutex_lock(&context->lock);
+    status = ds_accel__with_facts(context, name, backend_tree, tree_out);
     if (status >= 0) {
-        status = ds_accel_report(context, DS_ACCEL_REPORT_TOPO, name, DS_ACCEL_FORMAT_JSON, &text);
+        status = ds_accel__topo_devices(context, name, &devices);
     }
-    if (status >= 0) {
-        devices = json_loads(text, 0, NULL);
-        if (devices == NULL ||
-            json_object_set(*tree_out, "devices", json_object_get(devices, "devices")) != 0) {
-            status = ds_accel__no_memory();
-        }
+    pthread_mutex_unlock(&context->lock);
+    if (status >= 0 && json_object_set_new(*tree_out, "devices", devices) != 0) {
+        status = ds_accel__no_memory();
     }
-    json_decref(devices);
-    ds_accel_free_text(text);
     return status;
 }
 

@@ -48,8 +48,9 @@ uint64_t ds_accel__groups_limit_bytes(const struct ds_accel__groups *groups);
  */
 int32_t ds_accel__groups_make(struct ds_accel__groups *groups);
 /*
- * The file to which the process of a rank writes "0" to join the rank's group; -1: there is none, or
- * it cannot be opened, and the rank's group is forgotten. The descriptor is valid until the next call, and closes on exec.
+ * The file to which the process of a rank writes "0" to join the rank's group; -1: there is none,
+ * or it cannot be opened, and the rank's group is forgotten. The descriptor is valid until the next
+ * call, and closes on exec.
  */
 int ds_accel__groups_descriptor(struct ds_accel__groups *groups, uint32_t rank);
 /*

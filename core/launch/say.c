@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Messages of a running job to its user. The log's sink belongs to the caller, and writes to stderr.
- * A reader of stderr that is slow must not stop the supervisor, so its stderr is a pipe to itself:
+ * Messages of a running job to its user. The log's sink belongs to the caller, and writes to
+ * stderr. A reader of stderr that is slow must not stop the supervisor, so its stderr is a pipe to
+ * itself:
  *
  *      message -> log -> stderr, a pipe -> stream -> sink of the original stderr
  */

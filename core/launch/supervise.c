@@ -76,8 +76,8 @@ static void signal_distant_ranks(const struct ds_accel__job *job, int signal)
 }
 
 /*
- * Terminate all processes of the job. A stopped process must continue to receive the signal. Without
- * /proc only the ranks themselves are found.
+ * Terminate all processes of the job. A stopped process must continue to receive the signal.
+ * Without /proc only the ranks themselves are found.
  */
 static void terminate_all(struct ds_accel__job *job, enum ds_accel__job_phase phase,
                           uint64_t grace_ns)
@@ -198,9 +198,9 @@ static void find_culprit(struct ds_accel__job *job)
 }
 
 /*
- * A rank that runs out of memory closes its connections before it has ended, so that others may fail
- * first. If the kernel has killed a rank for its memory, it is the cause, even if it is found later;
- * this process has not sent SIGKILL yet.
+ * A rank that runs out of memory closes its connections before it has ended, so that others may
+ * fail first. If the kernel has killed a rank for its memory, it is the cause, even if it is found
+ * later; this process has not sent SIGKILL yet.
  */
 static void find_later_cause(struct ds_accel__job *job)
 {

@@ -19,6 +19,9 @@ struct ds_accel__text;
  * if no other accelerator has a device), for which the caller has probed every plugin. The caller
  * holds context->lock. */
 int32_t ds_accel__report_topo(ds_accel_t *context, const char *names, json_t **tree_out);
+/* Only the devices of one accelerator, as in the report topo: an array. The caller holds
+ * context->lock. */
+int32_t ds_accel__topo_devices(ds_accel_t *context, const char *name, json_t **devices_out);
 /* Make a recording of the machine as a tree. Caller does not hold context->lock. record/recorder.c
  * sets this pointer. */
 extern int32_t (*ds_accel__report_recording)(ds_accel_t *context, json_t **tree_out);

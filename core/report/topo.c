@@ -813,3 +813,28 @@ int32_t ds_accel__report_topo(ds_accel_t *context, const char *names, json_t **t
     *tree_out = tree;
     return DS_ACCEL_OK;
 }
+
+int32_t ds_accel__topo_devices(ds_accel_t *context, const char *name, json_t **devices_out)
+{
+    struct topo topo = {.context = context};
+    json_t *tree = NULL;
+    int32_t status = ds_accel__context_topology(context, &topo.nodes);
+
+    if (status >= 0) {
+        status = ds_accel__with_facts(context, name, accelerator_tree, &tree);
+    }
+    if (status >= 0) {
+        json_t *devices = json_object_get(tree, "devices");
+
+        topo.vertices = calloc(json_array_size(devices) + 1, sizeof(*topo.vertices));
+        topo.failed = topo.vertices == NULL;
+        for (size_t i = 0; !topo.failed && i < json_array_size(devices); i++) {
+            add_vertex(&topo, json_array_get(devices, i));
+        }
+        status = topo.failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+        *devices_out = topo.failed ? NULL : json_incref(devices);
+    }
+    free(topo.vertices);
+    json_decref(tree);
+    return status;
+}
