@@ -3,7 +3,7 @@
 /*
  * The time of ds-accel run with ranks that end at once, beside bare C, and beside other launchers
  * where they are installed; the plan of a large job; and the cost of much output. The ranks are on
- * the mock, whose verdict is stored, as after the first job of a user.
+ * cpu, whose verdict is stored, as after the first job of a user.
  */
 #include "bench.h"
 
@@ -31,8 +31,7 @@ struct launchers {
     char spawn[BENCH_PATH_SIZE];
     char hostfile[BENCH_PATH_SIZE];
     char logs[BENCH_PATH_SIZE]; /* of torchrun */
-    const char *env[16];        /* ends with devices */
-    const char **devices;
+    const char *env[16];
     struct bench_report *report;
 };
 
@@ -131,7 +130,7 @@ static void measure_many(const struct launchers *launchers)
     struct bench_row *row = add_row(launchers, "run, " MANY " ranks", "bare C", 2);
 
     sample(launchers, ours, bare, MANY_ROUNDS, row);
-    snprintf(row->note, sizeof(row->note), "the mock has as many devices; ranks write to pipes");
+    snprintf(row->note, sizeof(row->note), "ranks write to pipes");
 }
 
 static void measure_plan(const struct launchers *launchers)
@@ -188,7 +187,7 @@ void bench_launch(const char *program, const char *dir, const char *const *env,
     static struct launchers launchers;
     static const char *const more[] = {
         "PATH=/usr/bin:/bin",       "HOME=/tmp",
-        "DS_ACCELERATOR=mock",      "DS_ACCEL_LOG=error",
+        "DS_ACCELERATOR=cpu",       "DS_ACCEL_LOG=error",
         "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
         "PYTHONWARNINGS=ignore"};
     size_t count = 0;
@@ -197,16 +196,13 @@ void bench_launch(const char *program, const char *dir, const char *const *env,
         launchers.env[count] = env[count];
     }
     memcpy(launchers.env + count, more, sizeof(more));
-    launchers.devices = &launchers.env[count + sizeof(more) / sizeof(more[0])];
     launchers.program = program;
     launchers.report = report;
     snprintf(launchers.spawn, sizeof(launchers.spawn), "%s/spawn", dir);
     snprintf(launchers.hostfile, sizeof(launchers.hostfile), "%s/hostfile", dir);
     snprintf(launchers.logs, sizeof(launchers.logs), "%s/torchrun", dir);
-    *launchers.devices = "DS_ACCEL_MOCK_DEVICE_COUNT=2";
     measure_two(&launchers);
     measure_plan(&launchers);
-    *launchers.devices = "DS_ACCEL_MOCK_DEVICE_COUNT=" MANY;
     measure_many(&launchers);
     measure_flow(&launchers);
 }
