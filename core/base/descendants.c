@@ -23,12 +23,14 @@ struct process {
     pid_t pid;
     pid_t parent;
     bool is_ours; /* is a descendant of the root */
+    pid_t branch; /* if it is ours, the child of the root from which it descends */
 };
 
 struct processes {
     struct process *list;
     size_t count;
     pid_t root;
+    bool is_partial; /* processes are missing */
 };
 
 /* Return the parent's process ID from the text of /proc/PID/stat; 0 if the text is malformed. */
@@ -102,11 +104,13 @@ static void list_processes(struct processes *processes)
     const struct dirent *entry;
 
     processes->count = 0;
+    processes->is_partial = dir == NULL;
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         pid_t parent =
             entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? read_parent(entry->d_name) : 0;
 
         if (parent > 0 && !add_process(processes, (pid_t)atoi(entry->d_name), parent)) {
+            processes->is_partial = true;
             break;
         }
     }
@@ -118,19 +122,17 @@ static void list_processes(struct processes *processes)
     }
 }
 
-static bool is_ours(const struct processes *processes, pid_t pid)
+/* The child of the root from which a child of the parent descends; 0: it is not known to. */
+static pid_t branch_of(const struct processes *processes, pid_t pid, pid_t parent)
 {
-    struct process key = {.pid = pid};
+    struct process key = {.pid = parent};
     const struct process *found;
 
-    if (pid == processes->root) {
-        return true;
-    }
-    if (processes->count == 0) {
-        return false;
+    if (parent == processes->root) {
+        return pid;
     }
     found = bsearch(&key, processes->list, processes->count, sizeof(key), compare_pids);
-    return found != NULL && found->is_ours;
+    return found != NULL && found->is_ours ? found->branch : 0;
 }
 
 /*
@@ -146,9 +148,10 @@ static void mark_ours(struct processes *processes)
         for (size_t i = 0; i < processes->count; i++) {
             struct process *process = &processes->list[i];
 
-            if (!process->is_ours && process->pid != processes->root &&
-                is_ours(processes, process->parent)) {
-                process->is_ours = found = true;
+            if (!process->is_ours && process->pid != processes->root) {
+                process->branch = branch_of(processes, process->pid, process->parent);
+                process->is_ours = process->branch != 0;
+                found = found || process->is_ours;
             }
         }
     }
@@ -194,4 +197,19 @@ void ds_accel__descendants_kill(pid_t root)
     }
     signal_ours(&processes, SIGKILL);
     free(processes.list);
+}
+
+bool ds_accel__descendants_visit(pid_t root, ds_accel__descendant_visit_t visit, void *user_data)
+{
+    struct processes processes = {.root = root};
+
+    list_processes(&processes);
+    mark_ours(&processes);
+    for (size_t i = 0; i < processes.count; i++) {
+        if (processes.list[i].is_ours) {
+            visit(user_data, processes.list[i].pid, processes.list[i].branch);
+        }
+    }
+    free(processes.list);
+    return !processes.is_partial;
 }

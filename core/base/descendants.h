@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_BASE_DESCENDANTS_H
 #define DS_ACCEL_BASE_DESCENDANTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -17,5 +18,15 @@ size_t ds_accel__descendants_signal(pid_t root, int signal);
  * faster than they are listed. A caller that must be sure calls again until no child is left.
  */
 void ds_accel__descendants_kill(pid_t root);
+/*
+ * A descendant of a process. branch: the child of that process from which it descends, or which it
+ * is. It may have ended since.
+ */
+typedef void (*ds_accel__descendant_visit_t)(void *user_data, pid_t pid, pid_t branch);
+/*
+ * Visit all descendants of a process in the order of their process IDs, after one pass over /proc.
+ * False: some were missed, because memory is exhausted or there are too many processes.
+ */
+bool ds_accel__descendants_visit(pid_t root, ds_accel__descendant_visit_t visit, void *user_data);
 
 #endif

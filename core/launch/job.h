@@ -85,9 +85,10 @@ struct ds_accel__job {
     struct ds_accel__stall *stall;
     struct ds_accel__stall_rank *stall_ranks; /* [rank_count] */
     struct ds_accel__fault *faults;           /* [rank_count] */
-    json_t *stalls;                           /* array of the stalls found so far */
-    struct ds_accel__progress progress;       /* of the devices */
-    struct ds_accel__death death;             /* of the culprit */
+    json_t *stalls;                     /* array: the first and the last stalls found so far */
+    uint64_t stall_count;               /* of all that were found */
+    struct ds_accel__progress progress; /* of the devices */
+    struct ds_accel__death death;       /* of the culprit */
     /* times; monotonic, but for start_wall_us */
     uint64_t start_ns;
     uint64_t start_wall_us;

@@ -273,6 +273,7 @@ char *ds_accel__job_result(const struct ds_accel__job *job, int exit_code, int s
     set_text(tree, "master_addr", plan->master_addr, &failed);
     set_number(tree, "master_port", job->port, &failed);
     ds_accel__json_set(tree, "has_unkillable", json_boolean(job->has_unkillable), &failed);
+    set_number(tree, "stall_count", job->stall_count, &failed);
     ds_accel__json_set(tree, "stalls",
                        job->stalls != NULL ? json_incref(job->stalls) : json_array(), &failed);
     ds_accel__json_set(tree, "ranks", ranks, &failed);

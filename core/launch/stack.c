@@ -7,8 +7,8 @@
  *
  * The kernel permits ptrace() of a process of the same user, unless the process has changed its
  * user, or a container forbids it, or Yama's ptrace_scope is above 0. With 1, as on Ubuntu, a rank
- * that was started with is_traceable (spawn.h) can be read, but not the child of a rank that is a
- * shell. Where ptrace() is not permitted, frames are missing, and the result has the reason.
+ * that was started with is_traceable (spawn.h) can be read, but not a child of the rank. Where
+ * ptrace() is not permitted, frames are missing, and the result has the reason.
  */
 #include "launch/stack.h"
 #include "base/clock.h"
@@ -23,18 +23,9 @@
 #include <unistd.h>
 
 #define FILE_LIMIT 65536u
-#define WRAPPER_LIMIT 8u
 #define KERNEL_FRAMES 16u
 #define NS_PER_MS 1000000ull
 #define CAUSE_SIZE 256
-
-/* What /proc/PID/stat and /proc/PID/task/TID/stat contain. */
-struct stat_line {
-    char name[64];
-    char state;
-    uint64_t cpu_ms;
-    uint64_t thread_count;
-};
 
 /* The work of the child process. */
 struct sample {
@@ -67,23 +58,29 @@ static char *read_file(pid_t pid, pid_t tid, const char *name)
     return ds_accel__file_read(path, FILE_LIMIT, &data, &size, &cause) >= 0 ? data : NULL;
 }
 
-static bool parse_stat(const char *text, struct stat_line *line)
+static bool parse_stat(const char *text, struct ds_accel__stat *stat)
 {
     const char *begin = strchr(text, '('), *end = strrchr(text, ')');
-    unsigned long long user, system, threads;
+    uint64_t ticks = (uint64_t)sysconf(_SC_CLK_TCK);
+    unsigned long long user, system, children_user, children_system, threads, start;
 
     if (begin == NULL || end == NULL || end < begin ||
-        sscanf(end, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %llu",
-               &line->state, &user, &system, &threads) != 4) {
+        sscanf(end,
+               ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %llu %*d "
+               "%llu",
+               &stat->state, &user, &system, &children_user, &children_system, &threads,
+               &start) != 7) {
         return false;
     }
-    snprintf(line->name, sizeof(line->name), "%.*s", (int)(end - begin - 1), begin + 1);
-    line->cpu_ms = (user + system) * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
-    line->thread_count = threads;
+    snprintf(stat->name, sizeof(stat->name), "%.*s", (int)(end - begin - 1), begin + 1);
+    stat->cpu_ms = (user + system) * 1000 / ticks;
+    stat->children_ms = (children_user + children_system) * 1000 / ticks;
+    stat->thread_count = threads;
+    stat->start_ticks = start;
     return true;
 }
 
-static bool read_stat(const char *path, struct stat_line *line)
+bool ds_accel__stat_read(const char *path, struct ds_accel__stat *stat)
 {
     const char *cause;
     size_t size;
@@ -93,7 +90,7 @@ static bool read_stat(const char *path, struct stat_line *line)
     if (ds_accel__file_read(path, FILE_LIMIT, &text, &size, &cause) < 0) {
         return false;
     }
-    is_read = parse_stat(text, line);
+    is_read = parse_stat(text, stat);
     free(text);
     return is_read;
 }
@@ -101,27 +98,6 @@ static bool read_stat(const char *path, struct stat_line *line)
 static bool is_tid(const char *name)
 {
     return name[0] >= '0' && name[0] <= '9';
-}
-
-/* The process that a chain of processes runs of which each only waits for its one child. */
-static pid_t find_program(pid_t pid)
-{
-    for (unsigned i = 0; i < WRAPPER_LIMIT; i++) {
-        char *wchan = read_file(pid, pid, "wchan");
-        char *children = read_file(pid, pid, "children");
-        char *end = NULL;
-        long child = children != NULL ? strtol(children, &end, 10) : 0;
-        bool is_wrapper = wchan != NULL && strcmp(wchan, "do_wait") == 0 && child > 0 &&
-                          strspn(end, " ") == strlen(end);
-
-        free(wchan);
-        free(children);
-        if (!is_wrapper) {
-            break;
-        }
-        pid = (pid_t)child;
-    }
-    return pid;
 }
 
 /* ---- one thread ----------------------------------------------------------------------------- */
@@ -238,20 +214,20 @@ static json_t *read_thread(pid_t pid, pid_t tid, struct ds_accel__unwind *unwind
                            bool *failed)
 {
     char path[64];
-    struct stat_line line;
+    struct ds_accel__stat stat;
     json_t *thread;
 
     snprintf(path, sizeof(path), "/proc/%ld/task/%ld/stat", (long)pid, (long)tid);
-    if (!read_stat(path, &line) || line.state == 'Z' || line.state == 'X') {
+    if (!ds_accel__stat_read(path, &stat) || stat.state == 'Z' || stat.state == 'X') {
         return NULL;
     }
     thread = json_object();
     ds_accel__json_set(thread, "tid", json_integer(tid), failed);
-    ds_accel__json_set(thread, "name", clean_text(line.name), failed);
-    ds_accel__json_set(thread, "state", json_stringn(&line.state, 1), failed);
-    ds_accel__json_set(thread, "cpu_ms", json_integer((json_int_t)line.cpu_ms), failed);
+    ds_accel__json_set(thread, "name", clean_text(stat.name), failed);
+    ds_accel__json_set(thread, "state", json_stringn(&stat.state, 1), failed);
+    ds_accel__json_set(thread, "cpu_ms", json_integer((json_int_t)stat.cpu_ms), failed);
     add_kernel(thread, pid, tid, failed);
-    if (line.state == 'D') {
+    if (stat.state == 'D') {
         /* It cannot stop now, and would stop for nothing later. */
         ds_accel__json_set(thread, "why", json_string("the thread is in an uninterruptible wait"),
                            failed);
@@ -297,20 +273,20 @@ static json_t *read_threads(pid_t pid, struct ds_accel__unwind *unwind, bool has
 static json_t *read_summary(pid_t pid, bool *failed)
 {
     char path[64];
-    struct stat_line line;
+    struct ds_accel__stat stat;
     json_t *stack;
 
     snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-    if (!read_stat(path, &line) || line.state == 'Z' || line.state == 'X') {
+    if (!ds_accel__stat_read(path, &stat) || stat.state == 'Z' || stat.state == 'X') {
         return NULL;
     }
     stack = json_object();
     ds_accel__json_set(stack, "pid", json_integer(pid), failed);
-    ds_accel__json_set(stack, "name", clean_text(line.name), failed);
+    ds_accel__json_set(stack, "name", clean_text(stat.name), failed);
     ds_accel__json_set(stack, "time_ms", json_integer((json_int_t)(ds_accel__now_ns() / NS_PER_MS)),
                        failed);
-    ds_accel__json_set(stack, "cpu_ms", json_integer((json_int_t)line.cpu_ms), failed);
-    ds_accel__json_set(stack, "thread_count", json_integer((json_int_t)line.thread_count), failed);
+    ds_accel__json_set(stack, "cpu_ms", json_integer((json_int_t)stat.cpu_ms), failed);
+    ds_accel__json_set(stack, "thread_count", json_integer((json_int_t)stat.thread_count), failed);
     return stack;
 }
 
@@ -319,7 +295,7 @@ static void read_process(struct ds_accel__worker *worker, void *user_data)
 {
     const struct sample *sample = user_data;
     char cause[CAUSE_SIZE] = "";
-    pid_t pid = find_program(sample->pid);
+    pid_t pid = sample->pid;
     struct ds_accel__unwind *unwind;
     bool failed = false;
     json_t *stack = read_summary(pid, &failed);

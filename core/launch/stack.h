@@ -16,13 +16,23 @@ struct ds_accel__text;
 #define DS_ACCEL__STACK_REPORTED 64u /* innermost frames that are reported of a thread */
 #define DS_ACCEL__STACK_TIMEOUT_NS 2000000000ull
 
+/* What /proc/PID/stat and /proc/PID/task/TID/stat contain. */
+struct ds_accel__stat {
+    char name[64];
+    char state;
+    uint64_t cpu_ms;
+    uint64_t children_ms; /* of children that have ended and were reaped */
+    uint64_t thread_count;
+    uint64_t start_ticks; /* since the start of the system; with the pid, it denotes one process */
+};
+
+/* False: the process or thread has been reaped. */
+bool ds_accel__stat_read(const char *path, struct ds_accel__stat *stat);
 /*
- * Read the threads of a process, in a child process that is killed after TIMEOUT_NS. A process that
- * only waits for its one child process, such as a shell, is replaced by the child. has_frames: the
- * result has the frames; without it, only what the frames show of waiting.
+ * Read the threads of a process, in a child process that is killed after TIMEOUT_NS. has_frames:
+ * the result has the frames; without it, only what the frames show of waiting.
  *
- * pid        a child of this process that was not yet reaped, so that the number cannot denote
- *            another process
+ * pid        a process of a rank
  * stack_out  caller; NULL: the process has ended; else an object:
  *
  *      {"pid": 12, "name": "python3", "time_ms": 5000, "cpu_ms": 1234, "thread_count": 1,
@@ -34,8 +44,8 @@ struct ds_accel__text;
  *                                "address": 140737353}],
  *                    "omitted_frame_count": 3}]}
  *
- *            pid is the process that was read, and the main thread is the first. why, if it is
- *            present, is the reason that frames, or also threads, are missing. place is the same
+ *            The main thread is the first. why, if it is present, is the reason that frames, or also
+ *            threads, are missing. place is the same
  *            number in two samples if the same call of the program led to the same waiting
  *            function. wchan and kernel are missing if the kernel does not permit to read them,
  *            frames if has_frames is false, and threads if they could not be read in time. A thread

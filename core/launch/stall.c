@@ -4,14 +4,15 @@
  * Finds jobs that stopped making progress, from outside, without a change of the program.
  *
  *      watching: no output of any rank for the timeout?
- *         |                                   output, or a rank ended -> watching
- *      sampling: five samples of each rank, and readings of the devices
+ *         |                output, a rank ended, or a process is stopped -> watching
+ *      sampling: five samples of each rank's processes, and readings of the devices
  *         |
  *      no device works, and no rank works?  -> report, once
  *                                otherwise  -> watching, for another timeout
  *
- * What a rank does follows from stall_rank.c: it is idle, or it spins in a wait, or it works. One
- * rank that works is enough for no stall: the others rightly wait for it. Consequences:
+ * What a rank does follows from stall_rank.c: it is idle, or it spins in a wait, or it works. A rank
+ * is its process with all descendants (stall_scan.c). One rank that works, or a process that a rank
+ * has left behind, is enough for no stall: the others rightly wait for it. Consequences:
  *
  * - A rank that computes silently, even for hours and in one function, is never reported, nor are
  *   the ranks that wait for it, because a program that loops forever cannot be distinguished from
@@ -22,6 +23,7 @@
  * - A silent job on CPUs that spends nearly all its time in one collective operation, called from
  *   one place, may be in it in all five samples, and is then reported though it makes progress. A
  *   longer timeout does not prevent this; any output does.
+ * - A helper of a rank that uses more than 1 percent of a CPU, such as a monitor, hides a stall.
  *
  * After a report the watch goes on. A job that is still stalled is not reported again; a job that
  * wrote something, lost a rank or worked is.
@@ -54,20 +56,23 @@ struct ds_accel__stall {
     uint32_t running_count;
     bool is_reported;
 
+    struct ds_accel__scan first, last; /* at the first sample, and at the last one so far */
     bool is_sampling;
-    unsigned round;  /* complete samples */
-    uint32_t cursor; /* the next rank of the current sample */
+    unsigned round; /* complete samples */
+    size_t cursor;  /* the next process of the current sample */
     uint64_t round_ns;
     json_t *devices;
     bool has_device_progress;
-    struct ds_accel__watched *watched;
+    struct ds_accel__watched *processes; /* [process_count], by rank; NULL: no samples */
+    size_t process_count;
+    struct ds_accel__watched_rank *watched; /* [rank_count] */
 };
 
 int32_t ds_accel__stall_create(uint64_t timeout_ns, uint32_t rank_count, uint64_t now_ns,
                                struct ds_accel__stall **stall_out)
 {
     struct ds_accel__stall *stall = calloc(1, sizeof(*stall));
-    struct ds_accel__watched *watched = calloc(rank_count, sizeof(*watched));
+    struct ds_accel__watched_rank *watched = calloc(rank_count, sizeof(*watched));
 
     assert(timeout_ns > 0 && rank_count > 0);
     if (stall == NULL || watched == NULL) {
@@ -88,11 +93,12 @@ int32_t ds_accel__stall_create(uint64_t timeout_ns, uint32_t rank_count, uint64_
 /* Forget the samples. */
 static void stop_sampling(struct ds_accel__stall *stall)
 {
-    for (uint32_t i = 0; i < stall->rank_count; i++) {
-        ds_accel__watched_clear(&stall->watched[i]);
-    }
+    ds_accel__watched_free(stall->processes, stall->process_count);
+    stall->processes = NULL;
+    stall->process_count = 0;
     json_decref(stall->devices);
     stall->devices = NULL;
+    stall->cursor = 0;
     stall->is_sampling = false;
 }
 
@@ -100,6 +106,8 @@ void ds_accel__stall_destroy(struct ds_accel__stall *stall)
 {
     if (stall != NULL) {
         stop_sampling(stall);
+        ds_accel__scan_clear(&stall->first);
+        ds_accel__scan_clear(&stall->last);
         free(stall->watched);
         free(stall);
     }
@@ -135,6 +143,12 @@ static void watch_again(struct ds_accel__stall *stall, uint64_t now_ns)
     stop_sampling(stall);
     stall->quiet_since_ns = now_ns;
     stall->next_ns = now_ns + stall->timeout_ns / 8;
+}
+
+void ds_accel__stall_postpone(struct ds_accel__stall *stall, uint64_t now_ns)
+{
+    stall->silent_since_ns = now_ns;
+    watch_again(stall, now_ns);
 }
 
 /* True if there was output, or a rank ended, since the last check. */
@@ -175,42 +189,88 @@ static void read_devices(struct ds_accel__stall *stall, bool is_first)
     }
 }
 
-static void start_sampling(struct ds_accel__stall *stall)
+/* False: memory is exhausted. */
+static bool start_sampling(struct ds_accel__stall *stall)
 {
+    struct ds_accel__scan scan = stall->first;
+
+    if (ds_accel__watched_choose(&stall->last, stall->rank_count, stall->watched, &stall->processes,
+                                 &stall->process_count) < 0) {
+        return false;
+    }
+    stall->first = stall->last;
+    stall->last = scan;
     stall->is_sampling = true;
     stall->round = 0;
-    stall->cursor = 0;
     read_devices(stall, true);
+    return true;
 }
 
-/* Read the next ranks of this sample, at least one of them. */
-static void sample_ranks(struct ds_accel__stall *stall, const struct ds_accel__stall_rank *ranks)
+/*
+ * Before each sample: look at all processes, and begin to sample if it is time. False: there is
+ * nothing to sample now. What cannot be read is no stall.
+ */
+static bool begin_sample(struct ds_accel__stall *stall, uint64_t now_ns,
+                         const struct ds_accel__stall_rank *ranks)
+{
+    if (ds_accel__scan_read(&stall->last, ranks, stall->rank_count) < 0 ||
+        ds_accel__scan_has_stopped(&stall->last)) {
+        ds_accel__stall_postpone(stall, now_ns);
+        return false;
+    }
+    if (!stall->is_sampling && now_ns - stall->quiet_since_ns < stall->timeout_ns) {
+        stall->next_ns = now_ns + stall->timeout_ns / 8;
+        return false;
+    }
+    if (!stall->is_sampling && !start_sampling(stall)) {
+        watch_again(stall, now_ns);
+        return false;
+    }
+    stall->round_ns = now_ns;
+    return true;
+}
+
+/* Read the next processes of this sample, at least one of them. */
+static void sample_processes(struct ds_accel__stall *stall)
 {
     bool is_last = stall->round == DS_ACCEL__STALL_SAMPLES - 1;
     uint64_t start_ns = ds_accel__now_ns();
 
-    do {
-        uint32_t rank = stall->cursor++;
+    while (stall->cursor < stall->process_count) {
+        struct ds_accel__watched *watched = &stall->processes[stall->cursor++];
         json_t *stack = NULL;
 
-        if (ranks[rank].is_running &&
-            ds_accel__stack_sample(ranks[rank].pid, is_last, &stack) >= 0 && stack != NULL) {
-            ds_accel__watched_add(&stall->watched[rank], stack);
+        if (ds_accel__stack_sample(watched->process.pid, is_last, &stack) >= 0 && stack != NULL) {
+            ds_accel__watched_add(watched, stack);
         }
-    } while (stall->cursor < stall->rank_count && ds_accel__now_ns() - start_ns < CHECK_NS);
+        if (ds_accel__now_ns() - start_ns >= CHECK_NS) {
+            break;
+        }
+    }
 }
 
 /* ---- judging -------------------------------------------------------------------------------- */
 
-static bool is_stalled(const struct ds_accel__stall *stall,
-                       const struct ds_accel__stall_rank *ranks)
+/* The time from the first scan to the last. */
+static uint64_t during_ms(const struct ds_accel__stall *stall)
 {
+    return stall->last.time_ms - stall->first.time_ms;
+}
+
+static bool is_stalled(struct ds_accel__stall *stall, const struct ds_accel__stall_rank *ranks)
+{
+    uint64_t others_ms = ds_accel__watched_ranks_rest(
+        stall->watched, stall->rank_count, &stall->first, &stall->last, DS_ACCEL__STALL_SAMPLES);
     bool is_any = false;
 
+    if (others_ms > ds_accel__watched_limit_ms(during_ms(stall))) {
+        return false;
+    }
     for (uint32_t i = 0; i < stall->rank_count; i++) {
         if (ranks[i].is_running) {
             is_any = true;
-            if (ds_accel__watched_condition(&stall->watched[i], DS_ACCEL__STALL_SAMPLES) ==
+            if (ds_accel__watched_rank_condition(&stall->watched[i], during_ms(stall),
+                                                 DS_ACCEL__STALL_SAMPLES) ==
                 DS_ACCEL__CONDITION_WORKING) {
                 return false;
             }
@@ -238,12 +298,16 @@ static json_t *make_report(struct ds_accel__stall *stall, uint64_t now_ns,
 {
     struct ds_accel__stall_facts facts = {.silent_ns = now_ns - stall->silent_since_ns,
                                           .watched = stall->watched,
+                                          .during_ms = during_ms(stall),
                                           .ranks = ranks,
                                           .faults = stall->faults,
                                           .rank_count = stall->rank_count,
                                           .first_rank = stall->first_rank,
                                           .devices = stall->devices};
 
+    for (uint32_t i = 0; i < stall->rank_count; i++) {
+        ds_accel__watched_rank_choose(&stall->watched[i], DS_ACCEL__STALL_SAMPLES);
+    }
     if (stall->faults != NULL) {
         collect_tracebacks(stall, ranks);
     }
@@ -284,18 +348,11 @@ bool ds_accel__stall_check(struct ds_accel__stall *stall, uint64_t now_ns,
     if (now_ns < stall->next_ns) {
         return false;
     }
-    if (!stall->is_sampling) {
-        if (now_ns - stall->quiet_since_ns < stall->timeout_ns) {
-            stall->next_ns = now_ns + stall->timeout_ns / 8;
-            return false;
-        }
-        start_sampling(stall);
+    if (stall->cursor == 0 && !begin_sample(stall, now_ns, ranks)) {
+        return false;
     }
-    if (stall->cursor == 0) {
-        stall->round_ns = now_ns;
-    }
-    sample_ranks(stall, ranks);
-    if (stall->cursor < stall->rank_count) {
+    sample_processes(stall);
+    if (stall->cursor < stall->process_count) {
         stall->next_ns = now_ns; /* at once, after other events */
         return false;
     }

@@ -45,11 +45,14 @@ void ds_accel__stall_set_devices(struct ds_accel__stall *stall,
 void ds_accel__stall_set_faults(struct ds_accel__stall *stall, struct ds_accel__fault *faults);
 /* The time of the next check. */
 uint64_t ds_accel__stall_next_ns(const struct ds_accel__stall *stall);
+/* Begin the silence anew, because the job cannot go on for a reason outside it. */
+void ds_accel__stall_postpone(struct ds_accel__stall *stall, uint64_t now_ns);
 /*
  * Check the ranks. Call it at the time of ds_accel__stall_next_ns(); an earlier call is cheap, and
  * notices output sooner. While a stall is suspected, a call reads ranks for about 200 ms, and at
  * most 2 seconds longer if a process cannot be read; the first and the last call of five samples
- * also read the devices, and the last one tracebacks.
+ * also read the devices, and the last one tracebacks. While a process of a rank is stopped, by a
+ * signal such as Control-Z or by a debugger, there is no stall.
  *
  * ranks        rank_count elements
  * report_out   caller; set if a stall was found, which is reported once, until there is progress:
@@ -59,7 +62,7 @@ uint64_t ds_accel__stall_next_ns(const struct ds_accel__stall *stall);
  *       "ranks": [{"rank": 0, "condition": "idle", "stack": ..., "python": "..."}]}
  *
  *              devices is what the device reading returned; condition is idle, spinning or ended;
- *              stack is as in ds_accel__stack_sample(). common is null if no rank is in a known
+ *              stack is as in ds_accel__stack_sample(), of one process of the rank. common is null if no rank is in a known
  *              wait. python is what the program's handler wrote, and may be missing.
  * Returns true if a stall was found.
  */

@@ -29,7 +29,7 @@ static bool is_operation(const json_t *wait)
             strncmp(text_of(wait, "module"), "libpthread", 10) != 0);
 }
 
-/* True if a thread of the rank is in the function. */
+/* True if a thread of the process is in the function. */
 static bool is_inside(const struct ds_accel__watched *watched, const char *function)
 {
     const json_t *thread;
@@ -52,8 +52,8 @@ static const json_t *find_common(const struct ds_accel__stall_facts *facts)
     uint64_t best_weight = 0;
 
     for (uint32_t i = 0; i < facts->rank_count; i++) {
-        const json_t *wait = facts->ranks[i].is_running ? ds_accel__watched_wait(&facts->watched[i])
-                                                        : NULL;
+        const json_t *wait =
+            facts->ranks[i].is_running ? ds_accel__watched_wait(facts->watched[i].shown) : NULL;
         const char *function = text_of(wait, "function");
         uint64_t weight = 0;
 
@@ -62,7 +62,7 @@ static const json_t *find_common(const struct ds_accel__stall_facts *facts)
             continue;
         }
         for (uint32_t j = 0; j < facts->rank_count; j++) {
-            weight += facts->ranks[j].is_running && is_inside(&facts->watched[j], function);
+            weight += facts->ranks[j].is_running && is_inside(facts->watched[j].shown, function);
         }
         weight += ds_accel__waiting_is_communication(function) ? (uint64_t)UINT32_MAX : 0;
         if (weight > best_weight) {
@@ -95,7 +95,7 @@ static json_t *common_tree(const struct ds_accel__stall_facts *facts, bool *fail
     }
     for (uint32_t i = 0; i < facts->rank_count; i++) {
         if (facts->ranks[i].is_running) {
-            bool is_in = is_inside(&facts->watched[i], text_of(wait, "function"));
+            bool is_in = is_inside(facts->watched[i].shown, text_of(wait, "function"));
 
             *failed = ds_accel__set_add(is_in ? &inside : &outside, facts->first_rank + i) < 0 ||
                       *failed;
@@ -115,9 +115,8 @@ static json_t *common_tree(const struct ds_accel__stall_facts *facts, bool *fail
 
 static json_t *rank_tree(const struct ds_accel__stall_facts *facts, uint32_t rank, bool *failed)
 {
-    const struct ds_accel__watched *watched = &facts->watched[rank];
-    enum ds_accel__condition condition =
-        ds_accel__watched_condition(watched, DS_ACCEL__STALL_SAMPLES);
+    enum ds_accel__condition condition = ds_accel__watched_rank_condition(
+        &facts->watched[rank], facts->during_ms, DS_ACCEL__STALL_SAMPLES);
     const char *text = facts->faults != NULL ? facts->faults[rank].text : NULL;
     json_t *tree = json_object();
 
@@ -129,7 +128,7 @@ static json_t *rank_tree(const struct ds_accel__stall_facts *facts, uint32_t ran
     ds_accel__json_set(tree, "condition",
                        json_string(condition == DS_ACCEL__CONDITION_IDLE ? "idle" : "spinning"),
                        failed);
-    ds_accel__json_set(tree, "stack", json_incref(watched->stack), failed);
+    ds_accel__json_set(tree, "stack", json_incref(facts->watched[rank].shown->stack), failed);
     if (text != NULL) {
         ds_accel__json_set(tree, "python", ds_accel__json_text(text), failed);
     }

@@ -5,13 +5,19 @@
  * the job. The search itself is in stall.c.
  */
 #include "base/clock.h"
+#include "base/descendants.h"
 #include "base/text.h"
 #include "launch/job.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST_REPORTS 8u
+#define LAST_REPORTS 8u
 
 int32_t ds_accel__job_watch_open(struct ds_accel__job *job)
 {
@@ -55,15 +61,20 @@ void ds_accel__job_watch_close(struct ds_accel__job *job)
     json_decref(job->stalls);
 }
 
-/* The bytes that a process wrote so far to files, pipes and terminals; 0: not known. */
-static uint64_t read_written(pid_t pid)
+/* ---- output --------------------------------------------------------------------------------- */
+
+/* Add the bytes that a process wrote so far to files, pipes and terminals, as far as known. A child
+ * that ends leaves its number to its parent. */
+static void add_written(void *user_data, pid_t pid, pid_t branch)
 {
     static const char key[] = "\nwchar: ";
     char path[64];
     char text[512];
     const char *value = NULL;
+    uint64_t *written = user_data;
     FILE *file;
 
+    (void)branch;
     snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
     file = fopen(path, "re");
     if (file != NULL) {
@@ -71,13 +82,14 @@ static uint64_t read_written(pid_t pid)
         value = strstr(text, key);
         fclose(file);
     }
-    return value != NULL ? strtoull(value + sizeof(key) - 1, NULL, 10) : 0;
+    *written += value != NULL ? strtoull(value + sizeof(key) - 1, NULL, 10) : 0;
 }
 
-/* What a rank wrote so far. What does not pass through this process is known from its log, or from
- * the kernel's counter of the rank's process. */
+/* What a rank wrote so far. What does not pass through this process is known from the rank's log,
+ * or, if the job is a single rank, from the kernel's counters of all its processes. */
 static uint64_t count_output(const struct ds_accel__job *job, const struct ds_accel__job_rank *rank)
 {
+    uint64_t written = 0;
     struct stat info;
 
     if (job->has_pipes) {
@@ -86,8 +98,31 @@ static uint64_t count_output(const struct ds_accel__job *job, const struct ds_ac
     if (rank->log_path != NULL) {
         return stat(rank->log_path, &info) == 0 ? (uint64_t)info.st_size : 0;
     }
-    return read_written(rank->pid);
+    ds_accel__descendants_visit(getpid(), add_written, &written);
+    return written;
 }
+
+/* True if a stream that the rank inherits cannot take anything now. */
+static bool is_blocked(int fd)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+
+    return poll(&ready, 1, 0) == 0;
+}
+
+/* True if the ranks may have to wait for a slow reader of what they write. */
+static bool is_reader_slow(const struct ds_accel__job *job)
+{
+    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
+        if (ds_accel__sink_is_full(&job->sinks[i])) {
+            return true;
+        }
+    }
+    return !job->has_pipes && job->ranks[0].log_path == NULL &&
+           (is_blocked(STDOUT_FILENO) || is_blocked(STDERR_FILENO));
+}
+
+/* ---- reports -------------------------------------------------------------------------------- */
 
 /* Log each line of a report. */
 static void log_report(struct ds_accel__job *job, const json_t *report)
@@ -120,21 +155,37 @@ static uint32_t find_blamed(const struct ds_accel__job *job, const json_t *repor
     return first;
 }
 
+/* Keep the first reports and the last ones; a job that stalls again and again has many. */
+static void keep_report(struct ds_accel__job *job, json_t *report)
+{
+    job->stall_count++;
+    if (json_array_size(job->stalls) == FIRST_REPORTS + LAST_REPORTS) {
+        json_array_remove(job->stalls, FIRST_REPORTS);
+    }
+    json_array_append_new(job->stalls, report);
+}
+
 bool ds_accel__job_watch(struct ds_accel__job *job, uint64_t now_ns)
 {
     json_t *report = NULL;
 
-    if (job->stall == NULL || job->phase != DS_ACCEL__JOB_RUNNING) {
+    if (job->stall == NULL || job->phase != DS_ACCEL__JOB_RUNNING ||
+        (!job->has_pipes && now_ns < ds_accel__stall_next_ns(job->stall))) {
+        return false; /* without pipes, to count the output takes long */
+    }
+    if (is_reader_slow(job)) {
+        ds_accel__stall_postpone(job->stall, now_ns);
         return false;
     }
     for (uint32_t i = 0; i < job->rank_count; i++) {
         const struct ds_accel__job_rank *rank = &job->ranks[i];
+        struct ds_accel__stall_rank *watched = &job->stall_ranks[i];
 
-        job->stall_ranks[i] = (struct ds_accel__stall_rank){
-            .pid = rank->pid,
-            .output_bytes = count_output(job, rank),
-            .is_running = rank->state == DS_ACCEL__RANK_RUNNING,
-        };
+        watched->pid = rank->pid;
+        watched->is_running = rank->state == DS_ACCEL__RANK_RUNNING;
+        if (watched->is_running) { /* else its pid may be another process's */
+            watched->output_bytes = count_output(job, rank);
+        }
     }
     if (!ds_accel__stall_check(job->stall, now_ns, job->stall_ranks, &report)) {
         return false;
@@ -145,6 +196,6 @@ bool ds_accel__job_watch(struct ds_accel__job *job, uint64_t now_ns)
         ds_accel__death_stalled(
             (uint64_t)(json_real_value(json_object_get(report, "silent_s")) * 1e9), &job->death);
     }
-    json_array_append_new(job->stalls, report);
+    keep_report(job, report);
     return job->launch->options.stall_kill;
 }

@@ -12,6 +12,7 @@
  */
 #include "launch/stall.h"
 #include "base/clock.h"
+#include "base/descendants.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -268,20 +269,6 @@ static void test_threads_stack(void)
     check("threads: spinner's start", has_function(spinner, "spin_thread"));
     check("threads: main", !has_function(first_thread(stack), "all_reduce") &&
                                has_function(first_thread(stack), "run_threads"));
-    json_decref(stack);
-    finish(&process);
-}
-
-static void test_wrapped_stack(void)
-{
-    struct process process;
-    bool is_started = start("wrapped", &process) && has_state(process.pid, 'S');
-    json_t *stack = sample(process.pid);
-
-    check("wrapped: started", is_started);
-    check("wrapped: child", ds_accel__json_size(stack, "pid") != (uint64_t)process.pid);
-    check("wrapped: frames", has_function(first_thread(stack), "all_reduce"));
-    signal_process((pid_t)ds_accel__json_size(stack, "pid"), SIGKILL);
     json_decref(stack);
     finish(&process);
 }
@@ -679,17 +666,232 @@ static void test_progressing_job(void)
     end(&job);
 }
 
+static double silence(const struct job *job)
+{
+    return json_real_value(json_object_get(job->report, "silent_s"));
+}
+
+/* The silence begins when the job continues. */
 static void test_stopped_job(void)
 {
-    static const char *const names[] = {"compute"};
+    static const char *const names[] = {"sleep", "compute"};
     struct job job;
 
     begin(&job, names, 1);
-    job.is_busy[0] = false;
     signal_process(job.ranks[0].pid, SIGSTOP);
-    has_state(job.ranks[0].pid, 'T');
-    check("stopped job: found", watch(&job, 2) == 1);
-    check("stopped job: text", has_text(&job, ": state T,"));
+    check("stopped job: state", has_state(job.ranks[0].pid, 'T'));
+    check("stopped job: no report", watch(&job, 4) == 0);
+    signal_process(job.ranks[0].pid, SIGCONT);
+    check("stopped job: state after", has_state(job.ranks[0].pid, 'S'));
+    check("stopped job: then a report", watch(&job, 2) == 1);
+    check("stopped job: silence", silence(&job) >= 60 && silence(&job) < 90);
+    end(&job);
+    begin(&job, names, 2); /* one of two; the other would work */
+    signal_process(job.ranks[1].pid, SIGSTOP);
+    check("one stopped: state", has_state(job.ranks[1].pid, 'T'));
+    check("one stopped: no report", watch(&job, 4) == 0);
+    end(&job);
+}
+
+/* A stop between samples makes them void. */
+static bool stop_while_sampled(struct job *job)
+{
+    if (ds_accel__stall_next_ns(job->stall) - job->now_ns < TIMEOUT_NS / 8) {
+        return signal_process(job->ranks[0].pid, SIGSTOP) && has_state(job->ranks[0].pid, 'T');
+    }
+    return true;
+}
+
+static void test_stopped_samples(void)
+{
+    static const char *const names[] = {"sleep"};
+    struct job job;
+
+    begin(&job, names, 1);
+    job.between = stop_while_sampled;
+    check("stopped samples: no report", watch(&job, 2) == 0);
+    end(&job);
+}
+
+/* A child of a rank that is stopped, as by a debugger. */
+static void test_stopped_child(void)
+{
+    static const char *const names[] = {"wrapped"};
+    struct job job;
+    pid_t child;
+
+    begin(&job, names, 1);
+    check("stopped child: found", watch(&job, 2) == 1);
+    child = (pid_t)ds_accel__json_size(json_object_get(rank_of(&job, 0), "stack"), "pid");
+    check("stopped child: reported", child > 1 && child != job.ranks[0].pid);
+    signal_process(child, SIGSTOP);
+    check("stopped child: state", has_state(child, 'T'));
+    job.ranks[0].output_bytes++;
+    check("stopped child: no report", watch(&job, 4) == 0);
+    signal_process(child, SIGKILL);
+    end(&job);
+}
+
+static bool postpone(struct job *job)
+{
+    ds_accel__stall_postpone(job->stall, job->now_ns);
+    return true;
+}
+
+static void test_postponed_job(void)
+{
+    static const char *const names[] = {"sleep"};
+    struct job job;
+
+    begin(&job, names, 1);
+    job.between = postpone;
+    check("postponed: no report", watch(&job, 4) == 0);
+    job.between = NULL;
+    check("postponed: then a report", watch(&job, 2) == 1);
+    check("postponed: silence", silence(&job) >= 60 && silence(&job) < 90);
+    end(&job);
+}
+
+/* ---- ranks of several processes -------------------------------------------------------------- */
+
+static void test_families(void)
+{
+    static const char *const working[] = {"pipeline", "polling"};
+    static const char *const waiting[] = {"idle pipeline", "polling a spin"};
+    struct job job;
+
+    for (unsigned i = 0; i < 2; i++) {
+        begin(&job, &working[i], 1);
+        check(working[i], watch(&job, 4) == 0);
+        end(&job);
+        begin(&job, &waiting[i], 1);
+        check(waiting[i], watch(&job, 4) == 1);
+        check("family: a child is reported",
+              ds_accel__json_size(json_object_get(rank_of(&job, 0), "stack"), "pid") !=
+                  (uint64_t)job.ranks[0].pid);
+        check("family: condition",
+              strcmp(text_of(rank_of(&job, 0), "condition"), i == 0 ? "idle" : "spinning") == 0);
+        check("family: function", has_text(&job, i == 0 ? "+0x" : "rank 0 is in all_reduce"));
+        end(&job);
+    }
+}
+
+/* Wait until children that have ended used 50 ms more. */
+static bool has_spawned(struct job *job)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+    pid_t pid = job->ranks[0].pid;
+    char state;
+    unsigned long long first = stat_field(pid, 13, &state) + stat_field(pid, 14, &state);
+    unsigned long long now = first;
+
+    for (int i = 0; i < PATIENCE_MS && now < first + 5; i++) {
+        nanosleep(&pause, NULL);
+        now = stat_field(pid, 13, &state) + stat_field(pid, 14, &state);
+    }
+    return now >= first + 5;
+}
+
+static void test_spawner(void)
+{
+    static const char *const names[] = {"spawner"};
+    struct job job;
+
+    begin(&job, names, 1);
+    job.between = has_spawned;
+    check("spawner: no report", watch(&job, 4) == 0);
+    end(&job);
+}
+
+static pid_t orphan;
+
+static void find_orphan(void *user_data, pid_t pid, pid_t branch)
+{
+    const struct job *job = user_data;
+
+    if (pid == branch && pid != job->ranks[0].pid) {
+        orphan = pid;
+    }
+}
+
+static bool orphan_runs(struct job *job)
+{
+    (void)job;
+    return has_run(orphan);
+}
+
+static void test_orphan(void)
+{
+    static const char *const names[] = {"orphan"};
+    struct job job;
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    begin(&job, names, 1);
+    for (int i = 0; i < PATIENCE_MS && orphan == 0; i++) {
+        ds_accel__descendants_visit(getpid(), find_orphan, &job);
+        usleep(1000);
+    }
+    job.between = orphan_runs;
+    check("orphan: no report", orphan > 0 && watch(&job, 4) == 0);
+    job.between = NULL;
+    signal_process(orphan, SIGKILL);
+    check("orphan: reaped", orphan > 0 && waitpid(orphan, NULL, 0) == orphan);
+    check("orphan: then a report", watch(&job, 4) == 1);
+    end(&job);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+/* ---- progress between samples ---------------------------------------------------------------- */
+
+/* The same operation, called from two places, is not one long wait. */
+static void test_places(void)
+{
+    static const char *const names[] = {"places"};
+    struct job job;
+
+    begin(&job, names, 1);
+    job.is_busy[0] = true;
+    job.between = change_phase;
+    check("places: no report", watch(&job, 4) == 0);
+    job.between = NULL;
+    check("places: then a stall", watch(&job, 4) == 1 && has_text(&job, "in all_reduce"));
+    end(&job);
+}
+
+static bool kill_while_sampled(struct job *job)
+{
+    if (ds_accel__stall_next_ns(job->stall) - job->now_ns < TIMEOUT_NS / 8) {
+        return signal_process(job->ranks[1].pid, SIGKILL) && has_state(job->ranks[1].pid, 'Z');
+    }
+    return true;
+}
+
+/* A rank that dies between samples is not idle. */
+static void test_dying_rank(void)
+{
+    static const char *const names[] = {"sleep", "sleep"};
+    struct job job;
+
+    begin(&job, names, 2);
+    job.between = kill_while_sampled;
+    check("dying rank: no report", watch(&job, 2) == 0);
+    end(&job);
+}
+
+/* Work without output ends a stall, so that the next one is reported again. */
+static void test_work_between(void)
+{
+    static const char *const names[] = {"rest"};
+    struct job job;
+
+    begin(&job, names, 1);
+    check("work between: a stall", watch(&job, 4) == 1);
+    change_phase(&job);
+    job.is_busy[0] = true;
+    check("work between: works", watch(&job, 4) == 0);
+    job.is_busy[0] = false;
+    change_phase(&job);
+    check("work between: another stall", watch(&job, 4) == 1);
     end(&job);
 }
 
@@ -978,7 +1180,6 @@ int main(int argument_count, char **arguments)
     test_sleep_stack();
     test_spin_stack();
     test_threads_stack();
-    test_wrapped_stack();
     test_crowd();
     test_stopped();
     test_dying();
@@ -991,6 +1192,15 @@ int main(int argument_count, char **arguments)
     test_computing_job();
     test_progressing_job();
     test_stopped_job();
+    test_stopped_samples();
+    test_stopped_child();
+    test_postponed_job();
+    test_families();
+    test_spawner();
+    test_orphan();
+    test_places();
+    test_dying_rank();
+    test_work_between();
     test_dead_rank();
     test_device_job();
     test_compare();

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline))
@@ -93,6 +94,28 @@ static NOINLINE void train(void)
     }
 }
 
+/* Alternates with each SIGUSR2 between two calls of an all-reduce. */
+static NOINLINE void reduce_twice(void)
+{
+    for (;;) {
+        all_reduce(phase);
+        sink++;
+        all_reduce(phase);
+        sink += 2;
+    }
+}
+
+/* Alternates with each SIGUSR2 between a sleep and work. */
+static NOINLINE void rest_and_solve(void)
+{
+    for (;;) {
+        for (int during = phase; phase == during;) {
+            usleep(10000); /* a signal that comes before it is not missed */
+        }
+        solve(phase);
+    }
+}
+
 static void *sleep_thread(void *argument)
 {
     load_data();
@@ -118,17 +141,86 @@ static NOINLINE void run_threads(unsigned sleeping, void *(*last)(void *))
     pthread_join(thread, NULL);
 }
 
-/* A shell-like process that waits for the program. */
-static void run_wrapped(void)
+/* Start a child that does something forever. */
+static pid_t run_child(void (*work)(void))
 {
     pid_t pid = fork();
 
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* the test may kill only the parent */
-        say();
-        all_reduce(0);
+        work();
+        _exit(1);
+    }
+    return pid;
+}
+
+static void say_and_reduce(void)
+{
+    say();
+    all_reduce(0);
+}
+
+static void say_and_solve(void)
+{
+    say();
+    solve(0);
+}
+
+/* A shell-like process that waits for its children. */
+static void run_wrapped(void (*first)(void), void (*second)(void))
+{
+    run_child(first);
+    if (second != NULL) {
+        run_child(second);
+    }
+    while (waitpid(-1, NULL, 0) >= 0) {
+    }
+}
+
+/* A process that looks now and then whether its child has ended. */
+static void run_polling(void (*work)(void))
+{
+    pid_t pid = run_child(work);
+
+    while (waitpid(pid, NULL, WNOHANG) == 0) {
+        usleep(50000);
+    }
+}
+
+/* A process whose short children do all the work. */
+static void run_spawner(void)
+{
+    struct timespec used = {0};
+    pid_t pid;
+
+    say();
+    for (;;) {
+        pid = fork();
+        while (pid == 0 && used.tv_nsec < 8000000 && used.tv_sec == 0) {
+            check_left(1000);
+            clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+        }
+        if (pid == 0) {
+            _exit(0);
+        }
+        waitpid(pid, NULL, 0);
+    }
+}
+
+/* Leaves a process behind that works, and is not its descendant any more. */
+static void run_orphan(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (fork() == 0) {
+            alarm(600); /* if the test has failed to end it */
+            say_and_solve();
+        }
+        _exit(0);
     }
     waitpid(pid, NULL, 0);
+    load_data();
 }
 
 /* Also announces a handler that it does not have. */
@@ -151,7 +243,19 @@ void stall_program_run(const char *name)
     } else if (strcmp(name, "pipe") == 0) {
         read_message();
     } else if (strcmp(name, "wrapped") == 0) {
-        run_wrapped();
+        run_wrapped(say_and_reduce, NULL);
+    } else if (strcmp(name, "pipeline") == 0) {
+        run_wrapped(say_and_solve, load_data);
+    } else if (strcmp(name, "idle pipeline") == 0) {
+        run_wrapped(read_message, load_data);
+    } else if (strcmp(name, "polling") == 0) {
+        run_polling(say_and_solve);
+    } else if (strcmp(name, "polling a spin") == 0) {
+        run_polling(say_and_reduce);
+    } else if (strcmp(name, "spawner") == 0) {
+        run_spawner();
+    } else if (strcmp(name, "orphan") == 0) {
+        run_orphan();
     } else if (strcmp(name, "unarmed") == 0) {
         run_unarmed();
     } else if (strcmp(name, "secret") == 0) {
@@ -166,6 +270,10 @@ void stall_program_run(const char *name)
         solve(0);
     } else if (strcmp(name, "train") == 0) {
         train();
+    } else if (strcmp(name, "places") == 0) {
+        reduce_twice();
+    } else if (strcmp(name, "rest") == 0) {
+        rest_and_solve();
     } else if (strcmp(name, "many") == 0) {
         run_threads(48, sleep_thread);
     } else if (strcmp(name, "crowd") == 0) {
