@@ -693,10 +693,17 @@ static void test_stopped_job(void)
     end(&job);
 }
 
+static bool is_between_samples(const struct job *job)
+{
+    uint64_t wait_ns = ds_accel__stall_next_ns(job->stall) - job->now_ns;
+
+    return wait_ns > 0 && wait_ns < TIMEOUT_NS / 8;
+}
+
 /* A stop between samples makes them void. */
 static bool stop_while_sampled(struct job *job)
 {
-    if (ds_accel__stall_next_ns(job->stall) - job->now_ns < TIMEOUT_NS / 8) {
+    if (is_between_samples(job)) {
         return signal_process(job->ranks[0].pid, SIGSTOP) && has_state(job->ranks[0].pid, 'T');
     }
     return true;
@@ -860,7 +867,7 @@ static void test_places(void)
 
 static bool kill_while_sampled(struct job *job)
 {
-    if (ds_accel__stall_next_ns(job->stall) - job->now_ns < TIMEOUT_NS / 8) {
+    if (is_between_samples(job)) {
         return signal_process(job->ranks[1].pid, SIGKILL) && has_state(job->ranks[1].pid, 'Z');
     }
     return true;

@@ -48,6 +48,26 @@ run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --num_gpus 1 sh
 is "a rank that writes: nothing on stderr" "0 " "$code $err"
 run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --num_gpus 2 sh -c 'end=$(($(date +%s) + 4)); while [ $(date +%s) -lt $end ]; do :; done'
 is "ranks that work silently: nothing on stderr" "0 " "$code $err"
+# A rank is its process with all descendants: a shell that waits for a pipeline, a program that polls.
+run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus 1 sh -c '(for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.4; done) | cat; exit 0'
+is "a pipeline that writes: nothing on stderr" "0 " "$code $err"
+cat >"$dir/poll.py" <<'END_OF_PYTHON'
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time\nend = time.time() + 4\nwhile time.time() < end: pass"])
+while child.poll() is None:
+    time.sleep(0.1)
+END_OF_PYTHON
+run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus 2 "$dir/poll.py"
+is "a program that polls its child: nothing on stderr" "0 " "$code $err"
+
+# A job that cannot go on for a reason outside it: it is stopped, or its reader is slow.
+run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus 2 sh -c '(sleep 4; kill -CONT $$) & kill -STOP $$; wait'
+is "a stopped job: nothing on stderr" "0 " "$code $err"
+for count in 1 2; do
+    run sh -c '"$1" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus "$2" seq 1 100000 | (sleep 4; wc -l)' sh "$tool" "$count"
+    is "a slow reader of $count ranks: all lines" "$((count * 100000)) " "$out $err"
+done
+
 run "$tool" run --stall-kill true
 is "--stall-kill needs a time" 2 "$code"
 finish
