@@ -45,6 +45,7 @@
 #define SECOND_SIGNAL_NS (SECOND_NS / 2)  /* signals in less time are one signal */
 #define SAME_SIGNAL_NS (SECOND_NS / 10)   /* a signal to the group comes twice in this time */
 #define DRAIN_MS 5000                     /* for a slow reader after a signal */
+#define DRAIN_BYTES (4u << 20)            /* more than a pipe or a terminal holds */
 
 /* ---- signals to ranks ----------------------------------------------------------------------- */
 
@@ -520,12 +521,16 @@ static void report_sinks(struct ds_accel__job *job)
     }
 }
 
-/* Read what is left in a pipe, and write it. */
+/*
+ * Read what is left in a pipe, and write it. A process that SIGKILL does not end, or that is not of
+ * the job, may write for ever, so the amount is limited.
+ */
 static bool drain_stream(struct ds_accel__job *job, struct ds_accel__stream *stream)
 {
+    uint64_t end = stream->total_bytes + DRAIN_BYTES;
     uint64_t before = UINT64_MAX;
 
-    while (stream->fd >= 0 && stream->total_bytes != before) {
+    while (stream->fd >= 0 && stream->total_bytes != before && stream->total_bytes < end) {
         if (!await_reader(job, stream->sink)) {
             return false;
         }
@@ -536,7 +541,7 @@ static bool drain_stream(struct ds_accel__job *job, struct ds_accel__stream *str
     return true;
 }
 
-/* Write what is left. Everything that could write more has ended, unless it cannot be killed. */
+/* Write what is left. */
 static void drain(struct ds_accel__job *job)
 {
     bool is_read = true;

@@ -4,6 +4,7 @@
 """Checks of ds-accel run that a shell cannot make; each check that fails is printed.
 
     launch.py bytes PROGRAM DIR     arguments and environment arrive as bytes
+    launch.py outside PROGRAM DIR   a process that is not of the job writes to a rank's pipe
     launch.py signals PROGRAM DIR   signals, killed and stopped processes: nothing is left
     launch.py pty PROGRAM DIR       terminals
     launch.py chaos PROGRAM COUNT SEED   jobs whose processes are killed and stopped at random
@@ -78,6 +79,44 @@ def check_bytes(program, directory):
         for name, value in environment.items():
             check(f"variable {name!r}", value, given.get(name))
 
+
+# ---- output that never ends ----------------------------------------------------------------------
+
+def fill(fd):
+    """Write until the pipe is full. False: it has no reader."""
+    try:
+        while os.write(fd, b"y\n" * 2048):
+            pass
+    except BlockingIOError:
+        return True
+    except BrokenPipeError:
+        return False
+
+
+def check_outside(program, directory):
+    """This process fills the pipe of rank 0 before each read of the job's output, so that the pipe
+    is never empty, also after the ranks have ended."""
+    path = os.path.join(directory, "outside")
+    script = (f'[ $RANK = 1 ] && exit; echo $$ >"{path}.new"; mv "{path}.new" "{path}.pid"; '
+              f'until [ -e "{path}.ready" ]; do sleep 0.01; done')
+    with subprocess.Popen(command(program, 2, "sh", "-c", script), stdout=subprocess.PIPE) as job:
+        check("the rank starts", True, until(lambda: os.path.exists(path + ".pid")))
+        with open(path + ".pid", encoding="ascii") as file:
+            rank = file.read().strip()
+        pipe = os.open(f"/proc/{rank}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
+        count = 0
+        while fill(pipe) and count < 64 << 20:
+            if state_of(int(rank)) != "":
+                count = 0
+            if count == 0:
+                with open(path + ".ready", "wb"):
+                    pass
+            count += len(os.read(job.stdout.fileno(), 65536))
+        check("the launcher ends", True, count < 64 << 20)
+        os.close(pipe)
+        while os.read(job.stdout.fileno(), 65536):
+            pass
+        check("exit code", 0, job.wait(timeout=LIMIT_S))
 
 
 # ---- processes -----------------------------------------------------------------------------------
@@ -787,5 +826,5 @@ if __name__ == "__main__":
     for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(ignored, signal.SIG_DFL)
     {"bytes": check_bytes, "signals": check_signals, "pty": check_pty, "chaos": check_chaos,
-     "flow": check_flow, "figures": print_figures}[sys.argv[1]](*sys.argv[2:])
+     "outside": check_outside, "flow": check_flow, "figures": print_figures}[sys.argv[1]](*sys.argv[2:])
     sys.exit(failures > 0)

@@ -211,6 +211,8 @@ code=0
 shells 2 'yes | head -c 100000 && echo "rank $RANK wrote all" >&2' >/dev/full 2>err.txt || code=$?
 is "a full disk ends no job" "0 2" "$code $(grep -c 'wrote all' err.txt)"
 is "a full disk is reported once" "1" "$(grep -c 'stdout: No space left on device; output is dropped' err.txt)"
+run python3 "$source/tests/tools/launch.py" outside "$program" "$dir"
+is "output that never ends does not keep the launcher" "0 " "$code $out$err"
 is "no descriptor of the launcher reaches a rank" "" \
     "$(shells 2 'ls -l /proc/$$/fd' | grep -E 'anon_inode|memfd|ds_accel|/dev/mock' || true)"
 run shells 1 'ulimit -n'
