@@ -27,7 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PIPE_SIZE (1 << 20) /* wanted; the system may allow less */
+#define PIPE_SIZE (1 << 18) /* for the output of few ranks; the system may allow less */
+#define FEW_RANKS 4u
 #define LOG_MODE 0644
 #define OWN_FILES 32 /* descriptors of a job without those of its ranks */
 
@@ -199,7 +200,11 @@ static int32_t open_pipe(struct ds_accel__job *job, struct ds_accel__job_rank *r
         return ds_accel__error(DS_ACCEL_ERR_LIMIT, "pipe: %s", strerror(errno));
     }
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    fcntl(ends[0], F_SETPIPE_SZ, PIPE_SIZE / (int)(job->rank_count < 16 ? 1 : 16));
+    /* Few large pipes save system calls. The memory of pipes of a user is limited, usually to
+     * 64 MiB, and is shared with the pipes of the ranks themselves. */
+    if (which == DS_ACCEL__OUT && job->rank_count <= FEW_RANKS) {
+        fcntl(ends[0], F_SETPIPE_SZ, PIPE_SIZE);
+    }
     status = ds_accel__stream_open(stream, ends[0], job->shared[which]);
     if (status < 0) {
         close(ends[0]);
