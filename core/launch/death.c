@@ -8,6 +8,7 @@
  */
 #include "launch/death.h"
 #include "base/text.h"
+#include "launch/signals.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -57,19 +58,6 @@ bool ds_accel__death_is_failure(const struct ds_accel__death *death)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-static void add_signal(int signal, struct ds_accel__text *text)
-{
-    const char *name = sigabbrev_np(signal);
-
-    if (name != NULL) {
-        ds_accel__text_add(text, "SIG%s (signal %d)", name, signal);
-    } else if (signal >= SIGRTMIN && signal <= SIGRTMAX) {
-        ds_accel__text_add(text, "SIGRTMIN+%d (signal %d)", signal - SIGRTMIN, signal);
-    } else {
-        ds_accel__text_add(text, "signal %d", signal);
-    }
-}
-
 static void add_core(const struct ds_accel__core_dump *core, struct ds_accel__text *text)
 {
     switch (core->kind) {
@@ -110,8 +98,10 @@ static void add_kills(const struct ds_accel__oom *oom, struct ds_accel__text *te
 
 static void add_signaled(const struct ds_accel__death *death, struct ds_accel__text *text)
 {
-    ds_accel__text_add(text, "was killed by ");
-    add_signal(death->signal, text);
+    char name[DS_ACCEL__SIGNAL_NAME_SIZE];
+
+    ds_accel__text_add(text, "was killed by %s (signal %d)",
+                       ds_accel__signal_name(death->signal, name), death->signal);
     add_core(&death->core, text);
     if (death->oom.verdict != DS_ACCEL__OOM_NONE) {
         ds_accel__text_add(text, death->signal == SIGKILL ? "; likely out of memory: "

@@ -4,9 +4,12 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "launch/job.h"
+#include "launch/signals.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define LINE_SIZE 900 /* a message of the log is shorter than 1024 bytes */
 
 static void report_death(struct ds_accel__job *job, const struct ds_accel__job_rank *rank)
 {
@@ -40,23 +43,62 @@ static void report_place(struct ds_accel__job *job, const struct ds_accel__job_r
     ds_accel__text_clear(&text);
 }
 
+/* A line of variables, before it is logged. */
+struct line {
+    struct ds_accel__job *job;
+    char text[LINE_SIZE];
+    size_t length;
+};
+
+static void end_line(struct line *line)
+{
+    if (line->length > 0) {
+        ds_accel__job_say(line->job, DS_ACCEL_LOG_ERROR, " %s", line->text);
+        line->length = 0;
+    }
+}
+
+/* Add a text to the line, which is ended first if the text does not fit. A text that is longer than
+ * a line is logged in parts. */
+static void add_to_line(struct line *line, const char *text)
+{
+    size_t left = strlen(text);
+
+    if (line->length + left >= sizeof(line->text)) {
+        end_line(line);
+    }
+    while (left > 0) {
+        size_t room = sizeof(line->text) - 1 - line->length;
+        size_t size = left < room ? left : room;
+
+        memcpy(line->text + line->length, text, size);
+        line->length += size;
+        line->text[line->length] = '\0';
+        text += size;
+        left -= size;
+        if (left > 0) {
+            end_line(line);
+        }
+    }
+}
+
 static bool add_variable(void *user_data, const char *name, const char *value)
 {
-    if (value != NULL) {
-        ds_accel__text_add(user_data, " %s=%s", name, value);
+    char *text = value != NULL ? ds_accel__format(" %s=%s", name, value) : NULL;
+
+    if (text != NULL) {
+        add_to_line(user_data, text);
     }
+    free(text);
     return true;
 }
 
 static void report_environment(struct ds_accel__job *job, const struct ds_accel__job_rank *rank)
 {
-    struct ds_accel__text text = {0};
+    struct line line = {.job = job};
 
-    ds_accel__job_visit_environment(job, rank->rank, add_variable, &text);
-    if (text.size_bytes > 0 && !text.failed) {
-        ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, " %s", text.data);
-    }
-    ds_accel__text_clear(&text);
+    ds_accel__job_visit_environment(job, rank->rank, add_variable, &line);
+    end_line(&line);
 }
 
 static void report_output(struct ds_accel__job *job, const struct ds_accel__job_rank *rank)
@@ -102,21 +144,9 @@ static void report_others(struct ds_accel__job *job)
     }
 }
 
-/* The name of a signal, such as "SIGTERM". */
-static const char *signal_name(int signal, char *name, size_t name_size)
-{
-    const char *short_name = sigabbrev_np(signal);
-    char number[16];
-
-    snprintf(number, sizeof(number), "%d", signal);
-    ds_accel__copy(name, name_size, "SIG");
-    ds_accel__copy(name + 3, name_size - 3, short_name != NULL ? short_name : number);
-    return name;
-}
-
 void ds_accel__job_report(struct ds_accel__job *job)
 {
-    char name[32];
+    char name[DS_ACCEL__SIGNAL_NAME_SIZE];
 
     if (job->has_unkillable) {
         ds_accel__job_say(job, DS_ACCEL_LOG_ERROR,
@@ -126,7 +156,7 @@ void ds_accel__job_report(struct ds_accel__job *job)
     if (job->culprit == DS_ACCEL__NO_RANK) {
         if (job->signal != 0) {
             ds_accel__job_say(job, DS_ACCEL_LOG_WARN, "the job was ended by %s",
-                              signal_name(job->signal, name, sizeof(name)));
+                              ds_accel__signal_name(job->signal, name));
         }
         return;
     }

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "launch/job.h"
+#include "launch/signals.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,14 +45,9 @@ static void set_set(json_t *tree, const char *key, const struct ds_accel__set *s
 /* "SIGTERM", or null for signal 0. */
 static void set_signal(json_t *tree, const char *key, int signal, bool *failed)
 {
-    const char *name = signal != 0 ? sigabbrev_np(signal) : NULL;
-    char text[32];
+    char name[DS_ACCEL__SIGNAL_NAME_SIZE];
 
-    snprintf(text, sizeof(text), "SIG%s", name != NULL ? name : "");
-    if (signal != 0 && name == NULL) {
-        snprintf(text, sizeof(text), "SIG%d", signal);
-    }
-    set_text(tree, key, signal != 0 ? text : NULL, failed);
+    set_text(tree, key, signal != 0 ? ds_accel__signal_name(signal, name) : NULL, failed);
 }
 
 /* ---- ranks ---------------------------------------------------------------------------------- */

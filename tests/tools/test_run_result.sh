@@ -54,6 +54,11 @@ is "a signal: the cause" "signal null SIGSEGV 0 absent" \
     "$(value cause/kind cause/code cause/signal cause/rank cause/core_dump/kind)"
 has "a signal: on stderr" "$err" "was killed by SIGSEGV (signal 11), no core dump"
 
+rtmin=$(python3 -c 'import signal; print(int(signal.SIGRTMIN))')
+job "a real-time signal" $((130 + rtmin)) --num_gpus 1 sh -c "kill -$((rtmin + 2)) \$\$"
+is "a real-time signal: the cause" "signal SIGRTMIN+2" "$(value cause/kind cause/signal)"
+has "a real-time signal: on stderr" "$err" "was killed by SIGRTMIN+2 (signal $((rtmin + 2)))"
+
 job "fifty lines" 1 --num_gpus 2 sh -c 'if [ $RANK = 0 ]; then exec sleep 1000; fi; seq 1 70; exit 1'
 is "fifty lines: they are the last" "50 21 70" "$(value cause/last_lines/# cause/last_lines/0 cause/last_lines/49)"
 
@@ -77,6 +82,12 @@ job "not executable" 126 --no_python --num_gpus 2 "$dir/data"
 job "arguments and environment" 1 --num_gpus 1 sh -c 'exit 1' 'a b' ''
 is "arguments" '["sh","-c","exit 1","a b",""]' "$(value cause/argv | tr -d '\n' | sed 's/", "/","/g')"
 has "environment" "$(value cause/env)" '"RANK": "0"'
+# A long environment is reported on several lines, and a long value in parts.
+CCL_LONG=$(printf '%02500d' 7) job "a long environment" 1 --num_gpus 1 sh -c 'exit 1'
+is "a long environment: its lines" "yes" "$(printf '%s\n' "$err" | awk 'length($0) > 1000 { bad = 1 } END { print bad ? "no" : "yes" }')"
+has "a long environment: its begin" "$err" "CCL_LONG=000"
+has "a long environment: its end" "$err" "00007"
+has "a long environment: the last variable" "$err" " MASTER_PORT="
 
 if [ "$(nproc)" -gt 1 ]; then
     job "a place" 3 --bind-to core --num_gpus 2 sh -c 'exit 3'
@@ -88,7 +99,7 @@ fi
 # start: start a job of two ranks in the background, and wait until both run.
 start() {
     rm -f "$dir/result" "$dir"/ready.*
-    "$tool" run --result "$dir/result" --num_gpus 2 sh -c ': >"$0.$RANK"; exec sleep 1000' "$dir/ready" 2>"$dir/stderr" &
+    "$tool" run --master_port auto --result "$dir/result" --num_gpus 2 sh -c ': >"$0.$RANK"; exec sleep 1000' "$dir/ready" 2>"$dir/stderr" &
     launcher=$!
     for rank in 0 1; do
         for _ in $(seq 600); do
