@@ -46,7 +46,9 @@ void ds_accel__job_say(struct ds_accel__job *job, uint32_t level, const char *fo
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     ds_accel__sanitize(message, sizeof(message));
-    ds_accel__sink_end_line(job->shared[DS_ACCEL__ERR]);
+    if (job->shared[DS_ACCEL__ERR] != NULL) { /* NULL while the job is prepared */
+        ds_accel__sink_end_line(job->shared[DS_ACCEL__ERR]);
+    }
     ds_accel__log(job->log, "run", level, "%s", message);
     if (job->messages.fd >= 0) { /* so that the pipe is never full */
         ds_accel__stream_read(&job->messages, ds_accel__now_ns());

@@ -465,6 +465,30 @@ static nfds_t collect(struct ds_accel__job *job)
     return count;
 }
 
+/* Write what is pending. A line whose rest waited in a pipe while its sink was full is not
+ * incomplete: its time begins anew. */
+static void flush_sinks(struct ds_accel__job *job)
+{
+    uint64_t now_ns = ds_accel__now_ns();
+
+    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
+        struct ds_accel__sink *sink = &job->sinks[i];
+
+        if (!ds_accel__sink_is_full(sink)) {
+            continue;
+        }
+        ds_accel__sink_flush(sink);
+        for (uint32_t j = 0; !ds_accel__sink_is_full(sink) && j < job->rank_count; j++) {
+            for (int k = 0; k < DS_ACCEL__STREAMS; k++) {
+                struct ds_accel__stream *stream = &job->ranks[j].streams[k];
+
+                stream->since_ns = stream->sink == sink && stream->since_ns != 0 ? now_ns
+                                                                                 : stream->since_ns;
+            }
+        }
+    }
+}
+
 static void read_streams(struct ds_accel__job *job, nfds_t count)
 {
     uint64_t now_ns = ds_accel__now_ns();
@@ -598,9 +622,7 @@ static void step(struct ds_accel__job *job)
     if (job->fds[FD_GUARD].revents != 0) {
         kill_all(job);
     }
-    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
-        ds_accel__sink_flush(&job->sinks[i]);
-    }
+    flush_sinks(job);
     pass_input(job, count);
     read_streams(job, count);
     report_sinks(job);

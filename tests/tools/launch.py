@@ -96,6 +96,7 @@ def fill(fd):
 def check_outside(program, directory):
     """This process fills the pipe of rank 0 before each read of the job's output, so that the pipe
     is never empty, also after the ranks have ended."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # in this process only: subprocess restores it
     path = os.path.join(directory, "outside")
     script = (f'[ $RANK = 1 ] && exit; echo $$ >"{path}.new"; mv "{path}.new" "{path}.pid"; '
               f'until [ -e "{path}.ready" ]; do sleep 0.01; done')
