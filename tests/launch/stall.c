@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "launch/fault.h"
+#include "launch/job.h"
 #include "launch/progress.h"
 #include "launch/stack.h"
 #include "launch/worker.h"
@@ -917,6 +918,97 @@ static void test_dead_rank(void)
     end(&job);
 }
 
+/* ---- the watch of a job ---------------------------------------------------------------------- */
+
+/* A job of one rank, which reports to nobody. */
+struct watched_job {
+    struct ds_accel_launch launch;
+    struct ds_accel__job_rank rank;
+    struct ds_accel__job job;
+    struct process process;
+    uint64_t now_ns;
+};
+
+static void begin_job(struct watched_job *watched, const char *name)
+{
+    static char cpu[] = "cpu";
+    struct ds_accel__job *job = &watched->job;
+
+    *watched = (struct watched_job){.now_ns = ds_accel__now_ns()};
+    check("job watch: started", start(name, &watched->process));
+    watched->launch.options.stall_timeout_ns = TIMEOUT_NS;
+    watched->launch.plan.accelerator = cpu;
+    watched->rank.pid = watched->process.pid;
+    watched->rank.state = DS_ACCEL__RANK_RUNNING;
+    *job = (struct ds_accel__job){.launch = &watched->launch,
+                                  .plan = &watched->launch.plan,
+                                  .log = &watched->launch.log,
+                                  .ranks = &watched->rank,
+                                  .rank_count = 1,
+                                  .has_pipes = true};
+    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
+        job->shared[i] = &job->sinks[i];
+    }
+    check("job watch: opened", ds_accel__job_watch_open(job) == DS_ACCEL_OK);
+}
+
+static void end_job(struct watched_job *watched)
+{
+    ds_accel__job_watch_close(&watched->job);
+    finish(&watched->process);
+}
+
+/* Watch until the clock has gone on by so many timeouts; the number of reports. */
+static uint64_t watch_job(struct watched_job *watched, unsigned timeouts)
+{
+    uint64_t end_ns = watched->now_ns + timeouts * TIMEOUT_NS, before = watched->job.stall_count;
+
+    while (watched->now_ns < end_ns) {
+        uint64_t next_ns = ds_accel__stall_next_ns(watched->job.stall);
+
+        watched->now_ns = next_ns > watched->now_ns ? next_ns : watched->now_ns + 1;
+        ds_accel__job_watch(&watched->job, watched->now_ns);
+    }
+    return watched->job.stall_count - before;
+}
+
+/* The first and the last reports are kept. */
+static void test_many_stalls(void)
+{
+    struct watched_job watched;
+    bool is_right = true, is_kept = true;
+
+    begin_job(&watched, "sleep");
+    for (unsigned i = 0; i < 20; i++) {
+        watched.rank.streams[DS_ACCEL__OUT].total_bytes++;
+        ds_accel__stall_set_first_rank(watched.job.stall, i); /* the report's mark */
+        is_right = is_right && watch_job(&watched, 2) == 1;
+    }
+    check("many stalls: each", is_right);
+    check("many stalls: count", watched.job.stall_count == 20);
+    check("many stalls: kept", json_array_size(watched.job.stalls) == 16);
+    for (unsigned i = 0; i < 16; i++) {
+        const json_t *report = json_array_get(watched.job.stalls, i);
+        const json_t *rank = json_array_get(json_object_get(report, "ranks"), 0);
+
+        is_kept = is_kept && ds_accel__json_size(rank, "rank") == (i < 8 ? i : i + 4);
+    }
+    check("many stalls: which", is_kept);
+    end_job(&watched);
+}
+
+static void test_slow_reader(void)
+{
+    struct watched_job watched;
+
+    begin_job(&watched, "sleep");
+    watched.job.sinks[DS_ACCEL__ERR].pending_size = 1;
+    check("slow reader: no report", watch_job(&watched, 4) == 0);
+    watched.job.sinks[DS_ACCEL__ERR].pending_size = 0;
+    check("slow reader: then a report", watch_job(&watched, 4) == 1);
+    end_job(&watched);
+}
+
 /* ---- devices -------------------------------------------------------------------------------- */
 
 static bool read_fake(void *user_data, bool is_first, json_t **devices_out)
@@ -1209,6 +1301,8 @@ int main(int argument_count, char **arguments)
     test_dying_rank();
     test_work_between();
     test_dead_rank();
+    test_many_stalls();
+    test_slow_reader();
     test_device_job();
     test_compare();
     test_progress_of("mock", "no");

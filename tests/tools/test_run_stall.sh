@@ -64,8 +64,8 @@ is "a program that polls its child: nothing on stderr" "0 " "$code $err"
 run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus 2 sh -c '(sleep 4; kill -CONT $$) & kill -STOP $$; wait'
 is "a stopped job: nothing on stderr" "0 " "$code $err"
 for count in 1 2; do
-    run sh -c '"$1" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus "$2" seq 1 100000 | (sleep 4; wc -l)' sh "$tool" "$count"
-    is "a slow reader of $count ranks: all lines" "$((count * 100000)) " "$out $err"
+    run sh -c '"$1" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus "$2" seq 1 400000 | (sleep 4; wc -l)' sh "$tool" "$count"
+    is "a slow reader of $count ranks: all lines" "$((count * 400000)) " "$out $err"
 done
 
 run "$tool" run --stall-kill true
