@@ -811,6 +811,57 @@ static void test_spawner(void)
     end(&job);
 }
 
+/* The child that was started last. */
+static pid_t last_child(pid_t pid)
+{
+    char path[64], *text, *at;
+    const char *cause;
+    size_t size;
+    pid_t child = 0;
+
+    snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", (long)pid, (long)pid);
+    if (ds_accel__file_read(path, 65536, &text, &size, &cause) < 0) {
+        return 0;
+    }
+    for (at = text; *at != '\0' && *at != '\n';) {
+        child = (pid_t)strtol(at, &at, 10);
+        at += strspn(at, " ");
+    }
+    free(text);
+    return child;
+}
+
+/* Between samples the last child of the first rank begins to work, and works. */
+static bool herd_runs(struct job *job)
+{
+    pid_t child = last_child(job->ranks[0].pid);
+    char state;
+
+    if (!is_between_samples(job)) {
+        return true;
+    }
+    if (stat_field(child, 11, &state) == 0) {
+        change_phase(job);
+    }
+    return has_run(child);
+}
+
+/* Work of a process that was not sampled, because it had used less CPU time than many others. */
+static void test_herd(void)
+{
+    static const char *const names[] = {"herd"};
+    struct job job;
+    bool is_ready = true;
+
+    begin(&job, names, 1);
+    for (unsigned i = 1; i < STALL_HERD; i++) {
+        is_ready = is_ready && hear(&job.processes[0]);
+    }
+    job.between = herd_runs;
+    check("herd: no report", is_ready && watch(&job, 2) == 0);
+    end(&job);
+}
+
 static pid_t orphan;
 
 static void find_orphan(void *user_data, pid_t pid, pid_t branch)
@@ -1296,6 +1347,7 @@ int main(int argument_count, char **arguments)
     test_postponed_job();
     test_families();
     test_spawner();
+    test_herd();
     test_orphan();
     test_places();
     test_dying_rank();

@@ -187,20 +187,60 @@ static void run_polling(void (*work)(void))
     }
 }
 
+/* Use CPU time. */
+static void burn(long ns)
+{
+    struct timespec used = {0};
+
+    while (used.tv_nsec < ns && used.tv_sec == 0) {
+        check_left(1000);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    }
+}
+
+static void burn_and_sleep(void)
+{
+    burn(30000000);
+    say();
+    load_data();
+}
+
+/* Many children that have worked, and one that begins with SIGUSR2. */
+static void run_herd(void)
+{
+    int fds[2];
+    char byte;
+
+    for (unsigned i = 0; i < STALL_HERD; i++) {
+        run_child(burn_and_sleep);
+    }
+    if (pipe(fds) != 0) {
+        return;
+    }
+    if (fork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (read(fds[0], &byte, 1) == 1) {
+            solve(0);
+        }
+    }
+    while (phase == 0) {
+        usleep(10000);
+    }
+    if (write(fds[1], ".", 1) == 1) {
+        load_data();
+    }
+}
+
 /* A process whose short children do all the work. */
 static void run_spawner(void)
 {
-    struct timespec used = {0};
     pid_t pid;
 
     say();
     for (;;) {
         pid = fork();
-        while (pid == 0 && used.tv_nsec < 8000000 && used.tv_sec == 0) {
-            check_left(1000);
-            clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-        }
         if (pid == 0) {
+            burn(8000000);
             _exit(0);
         }
         waitpid(pid, NULL, 0);
@@ -252,6 +292,8 @@ void stall_program_run(const char *name)
         run_polling(say_and_solve);
     } else if (strcmp(name, "polling a spin") == 0) {
         run_polling(say_and_reduce);
+    } else if (strcmp(name, "herd") == 0) {
+        run_herd();
     } else if (strcmp(name, "spawner") == 0) {
         run_spawner();
     } else if (strcmp(name, "orphan") == 0) {
