@@ -105,6 +105,7 @@ def check_outside(program, directory):
         with open(path + ".pid", encoding="ascii") as file:
             rank = file.read().strip()
         pipe = os.open(f"/proc/{rank}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         count = 0
         while fill(pipe) and count < 64 << 20:
             if state_of(int(rank)) != "":
