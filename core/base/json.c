@@ -45,6 +45,13 @@ void ds_accel__json_set(json_t *object, const char *key, json_t *value, bool *fa
     }
 }
 
+const char *ds_accel__json_string(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text != NULL ? text : "";
+}
+
 uint64_t ds_accel__json_size(const json_t *object, const char *key)
 {
     json_int_t value = json_integer_value(json_object_get(object, key));

@@ -21,6 +21,8 @@ void ds_accel__size_text(uint64_t bytes, char *text, size_t text_size);
 /* Add text with XML's special characters escaped, and unprintable characters except line ends and
  * tabs replaced. */
 void ds_accel__xml_add(struct ds_accel__text *out, const char *text);
+/* The text of a member, borrowed from the object; "" if it is missing or not a text. */
+const char *ds_accel__json_string(const json_t *object, const char *key);
 /* The value of a numeric member; 0 if it is missing, negative or not an integer. */
 uint64_t ds_accel__json_size(const json_t *object, const char *key);
 

@@ -116,6 +116,12 @@ typedef bool (*ds_accel__list_visit_t)(void *user_data, uint32_t first, uint32_t
  * below DS_ACCEL__LIST_LIMIT; ranges after it are not visited.
  */
 bool ds_accel__list_parse(const char *text, ds_accel__list_visit_t visit, void *user_data);
+/* True for a space, a tab and the ends of lines, in every locale. */
+static inline bool ds_accel__is_blank(char character)
+{
+    return character == ' ' || (character >= '\t' && character <= '\r');
+}
+
 /* The count of numbers in the list; 0 if the list is empty or malformed. */
 uint32_t ds_accel__list_count(const char *list);
 /*

@@ -173,13 +173,6 @@ static int32_t read_backend(struct ds_accel__known_facts *known, struct ds_accel
 
 /* ---- variables ------------------------------------------------------------------------------ */
 
-static const char *get_text(const json_t *tree, const char *key)
-{
-    const char *text = json_string_value(json_object_get(tree, key));
-
-    return text != NULL ? text : "";
-}
-
 /* Copy an array of texts into an array of borrowed texts. */
 static int32_t borrow_texts(const json_t *array, const char ***texts_out, uint32_t *count_out)
 {
@@ -208,7 +201,7 @@ static int32_t borrow_texts(const json_t *array, const char ***texts_out, uint32
 static int32_t take_visible_names(struct ds_accel__known_facts *known)
 {
     struct ds_accel__launch_facts *facts = &known->facts;
-    const char *reads = get_text(known->tree, "reads");
+    const char *reads = ds_accel__json_string(known->tree, "reads");
     uint32_t count = 0;
     int32_t status = borrow_texts(json_object_get(known->tree, "visible_devices_envs"),
                                   &known->visible_names, &facts->visible_count);
@@ -363,11 +356,12 @@ static int32_t take_settings(struct ds_accel__known_facts *known,
     }
     for (size_t i = 0; i < rule_count; i++) {
         const json_t *rule = json_array_get(rules, i);
-        bool is_unset = strcmp(get_text(rule, "rule"), "unset") == 0;
+        bool is_unset = strcmp(ds_accel__json_string(rule, "rule"), "unset") == 0;
 
         if (json_is_true(json_object_get(rule, "applied"))) {
             known->settings[count++] = (struct ds_accel__job_variable){
-                get_text(rule, "name"), is_unset ? NULL : get_text(rule, "value")};
+                ds_accel__json_string(rule, "name"),
+                is_unset ? NULL : ds_accel__json_string(rule, "value")};
         }
     }
     status = read_pod(known, known->settings, &count);
@@ -393,9 +387,9 @@ static int32_t take_devices(struct ds_accel__known_facts *known)
         const json_t *device = json_array_get(devices, i);
         const json_t *node = json_object_get(device, "numa_node");
 
-        ds_accel__copy(fact->uuid, sizeof(fact->uuid), get_text(device, "uuid"));
+        ds_accel__copy(fact->uuid, sizeof(fact->uuid), ds_accel__json_string(device, "uuid"));
         ds_accel__copy(fact->pci_address, sizeof(fact->pci_address),
-                       get_text(device, "pci_address"));
+                       ds_accel__json_string(device, "pci_address"));
         fact->node = json_is_integer(node) ? (int32_t)json_integer_value(node) : -1;
     }
     known->facts.devices = known->devices;

@@ -260,11 +260,6 @@ static int32_t add_line(struct parsing *parsing, const struct line *line)
     return status;
 }
 
-static bool is_blank(char character)
-{
-    return character == ' ' || (character >= '\t' && character <= '\r');
-}
-
 /* Cut the next line out of *text, without blanks at both ends. False: there are no more lines. */
 static bool next_line(char **text, const char *end, struct line *line)
 {
@@ -277,10 +272,10 @@ static bool next_line(char **text, const char *end, struct line *line)
     stop = memchr(start, '\n', (size_t)(end - start));
     stop = stop != NULL ? stop : (char *)end;
     *text = stop + 1;
-    while (start < stop && is_blank(*start)) {
+    while (start < stop && ds_accel__is_blank(*start)) {
         start++;
     }
-    while (stop > start && is_blank(stop[-1])) {
+    while (stop > start && ds_accel__is_blank(stop[-1])) {
         stop--;
     }
     *stop = '\0';

@@ -46,11 +46,6 @@ static bool is_given(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-static bool is_blank(char character)
-{
-    return character == ' ' || (character >= '\t' && character <= '\r');
-}
-
 static bool is_cpu(const struct planner *planner)
 {
     return strcmp(planner->facts->accelerator, "cpu") == 0;
@@ -189,10 +184,10 @@ static int32_t take_visible(const struct planner *planner, struct ds_accel__job_
          i++) {
         struct ds_accel__slot slot;
 
-        for (; length > 0 && is_blank(item[0]); length--) {
+        for (; length > 0 && ds_accel__is_blank(item[0]); length--) {
             item++;
         }
-        for (; length > 0 && is_blank(item[length - 1]);) {
+        for (; length > 0 && ds_accel__is_blank(item[length - 1]);) {
             length--;
         }
         if (!ds_accel__slot_parse(item, length, &slot)) {

@@ -11,6 +11,7 @@
  */
 #include "record/recording.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/trust.h"
 #include "config/config.h"
@@ -297,13 +298,6 @@ static int32_t check_value(struct check *check, json_t *value, const struct shap
 
 /* ---- reading members ------------------------------------------------------------------------ */
 
-static const char *get_text(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text != NULL ? text : "";
-}
-
 static uint64_t get_number(const json_t *object, const char *key)
 {
     return (uint64_t)json_integer_value(json_object_get(object, key));
@@ -345,7 +339,7 @@ static bool has_all_gates(const json_t *gates)
     size_t position = 0;
 
     for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
-        const char *name = get_text(json_array_get(gates, position), "gate");
+        const char *name = ds_accel__json_string(json_array_get(gates, position), "gate");
 
         if (strcmp(name, ds_accel__gate_name(gate)) == 0) {
             position++;
@@ -363,14 +357,14 @@ static int32_t check_plugin(struct check *check, const json_t *plugin)
     const json_t *answers = json_object_get(plugin, "answers");
     uint64_t count = get_number(answers, "device_count");
 
-    if (state_of(get_text(plugin, "state")) == STATE_COUNT) {
-        return complain(check, "unknown state \"%.32s\"", get_text(plugin, "state"));
+    if (state_of(ds_accel__json_string(plugin, "state")) == STATE_COUNT) {
+        return complain(check, "unknown state \"%.32s\"", ds_accel__json_string(plugin, "state"));
     }
-    if (!ds_accel__reason_is_code(get_text(plugin, "reason"))) {
-        return complain(check, "unknown reason \"%.32s\"", get_text(plugin, "reason"));
+    if (!ds_accel__reason_is_code(ds_accel__json_string(plugin, "reason"))) {
+        return complain(check, "unknown reason \"%.32s\"", ds_accel__json_string(plugin, "reason"));
     }
-    if (stage_of(get_text(plugin, "stage")) == NULL) {
-        return complain(check, "unknown gate \"%.32s\"", get_text(plugin, "stage"));
+    if (stage_of(ds_accel__json_string(plugin, "stage")) == NULL) {
+        return complain(check, "unknown gate \"%.32s\"", ds_accel__json_string(plugin, "stage"));
     }
     if (!has_all_gates(gates)) {
         return complain(check, "its gates are not those of this version, in their order");
@@ -384,7 +378,8 @@ static int32_t check_plugin(struct check *check, const json_t *plugin)
 /* Reject a file of another kind or format, before its shape is checked. */
 static int32_t check_kind(const struct check *check, const json_t *root)
 {
-    if (!json_is_object(root) || strcmp(get_text(root, "kind"), DS_ACCEL__RECORDING_KIND) != 0) {
+    if (!json_is_object(root) ||
+        strcmp(ds_accel__json_string(root, "kind"), DS_ACCEL__RECORDING_KIND) != 0) {
         return complain(check, "it is not a recorded machine of ds-accel: expected \"kind\": "
                                "\"" DS_ACCEL__RECORDING_KIND "\"");
     }
@@ -394,8 +389,8 @@ static int32_t check_kind(const struct check *check, const json_t *root)
     if (get_number(root, "format") != DS_ACCEL__RECORDING_FORMAT) {
         return complain(check,
                         "ds-accel %.32s recorded it in format %lld; this version reads format %d",
-                        get_text(root, "version"), (long long)get_number(root, "format"),
-                        DS_ACCEL__RECORDING_FORMAT);
+                        ds_accel__json_string(root, "version"),
+                        (long long)get_number(root, "format"), DS_ACCEL__RECORDING_FORMAT);
     }
     return DS_ACCEL_OK;
 }
@@ -499,11 +494,12 @@ static int32_t add_files(ds_accel_t *context, const char *explicit_file)
 
     for (size_t i = 0; i < json_array_size(files) && status >= 0; i++) {
         const json_t *file = json_array_get(files, i);
-        enum ds_accel__config_layer layer = layer_of(get_text(file, "layer"));
+        enum ds_accel__config_layer layer = layer_of(ds_accel__json_string(file, "layer"));
 
         if (explicit_file == NULL || layer < DS_ACCEL__CONFIG_LAYER_USER) {
-            status = ds_accel__config_add_file(&context->config, get_text(file, "path"), layer,
-                                               get_text(file, "text"));
+            status = ds_accel__config_add_file(&context->config,
+                                               ds_accel__json_string(file, "path"), layer,
+                                               ds_accel__json_string(file, "text"));
         }
     }
     return status < 0 || explicit_file == NULL
@@ -562,7 +558,7 @@ static const json_t *gate_of(const json_t *plugin, enum ds_accel__gate gate)
     for (size_t i = 0; i < json_array_size(gates) && i <= (size_t)gate; i++) {
         const json_t *item = json_array_get(gates, i);
 
-        if (strcmp(get_text(item, "gate"), ds_accel__gate_name(gate)) == 0) {
+        if (strcmp(ds_accel__json_string(item, "gate"), ds_accel__gate_name(gate)) == 0) {
             return item;
         }
     }
@@ -571,19 +567,20 @@ static const json_t *gate_of(const json_t *plugin, enum ds_accel__gate gate)
 
 static enum ds_accel__gate_result recorded_result(const json_t *plugin, enum ds_accel__gate gate)
 {
-    return result_of(get_text(gate_of(plugin, gate), "result"));
+    return result_of(ds_accel__json_string(gate_of(plugin, gate), "result"));
 }
 
 /* The recorded finding because of which the gate rejected the plugin. */
 static void recorded_finding(const json_t *plugin, enum ds_accel__gate gate,
                              struct ds_accel__finding *finding)
 {
-    enum ds_accel__reason_id reason = ds_accel__reason_find(get_text(plugin, "reason"));
+    enum ds_accel__reason_id reason =
+        ds_accel__reason_find(ds_accel__json_string(plugin, "reason"));
 
     memset(finding, 0, sizeof(*finding));
     finding->reason = reason != DS_ACCEL__REASON_NONE ? reason : DS_ACCEL__REASON_NOT_RECORDED;
     ds_accel__copy(finding->detail, sizeof(finding->detail),
-                   get_text(gate_of(plugin, gate), "evidence"));
+                   ds_accel__json_string(gate_of(plugin, gate), "evidence"));
 }
 
 /* Set the candidate's result of a gate to the recorded result. False if the gate failed. */
@@ -596,11 +593,12 @@ static bool repeat_gate(struct ds_accel__candidate *candidate, enum ds_accel__ga
     switch (recorded_result(plugin, gate)) {
     case DS_ACCEL__GATE_PASSED:
         ds_accel__candidate_pass(candidate, gate, "%s",
-                                 get_text(gate_of(plugin, gate), "evidence"));
+                                 ds_accel__json_string(gate_of(plugin, gate), "evidence"));
         return true;
     case DS_ACCEL__GATE_FAILED:
         recorded_finding(plugin, gate, &finding);
-        ds_accel__candidate_fail(candidate, gate, state_of(get_text(plugin, "state")), &finding);
+        ds_accel__candidate_fail(candidate, gate, state_of(ds_accel__json_string(plugin, "state")),
+                                 &finding);
         return false;
     default:
         return true;
@@ -612,11 +610,12 @@ static int32_t scan(ds_accel_t *context)
     json_t *plugins = json_object_get(context->recording, "plugins");
     int32_t status = DS_ACCEL_OK;
 
-    ds_accel__text_add(&context->searched, "%s", get_text(context->recording, "searched"));
+    ds_accel__text_add(&context->searched, "%s",
+                       ds_accel__json_string(context->recording, "searched"));
     for (size_t i = 0; i < json_array_size(plugins) && status >= 0; i++) {
         const json_t *plugin = json_array_get(plugins, i);
-        struct ds_accel__candidate *candidate =
-            ds_accel__candidate_create(context, get_text(plugin, "name"), get_text(plugin, "path"));
+        struct ds_accel__candidate *candidate = ds_accel__candidate_create(
+            context, ds_accel__json_string(plugin, "name"), ds_accel__json_string(plugin, "path"));
 
         if (candidate != NULL) {
             candidate->recorded = plugin;
@@ -643,14 +642,17 @@ static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_ou
             return DS_ACCEL_OK;
         }
     }
-    ds_accel__copy(candidate->vendor, sizeof(candidate->vendor), get_text(plugin, "vendor"));
-    ds_accel__copy(candidate->version, sizeof(candidate->version), get_text(plugin, "version"));
-    ds_accel__copy(candidate->abi, sizeof(candidate->abi), get_text(plugin, "abi"));
+    ds_accel__copy(candidate->vendor, sizeof(candidate->vendor),
+                   ds_accel__json_string(plugin, "vendor"));
+    ds_accel__copy(candidate->version, sizeof(candidate->version),
+                   ds_accel__json_string(plugin, "version"));
+    ds_accel__copy(candidate->abi, sizeof(candidate->abi), ds_accel__json_string(plugin, "abi"));
     candidate->note_features = get_number(plugin, "note_required");
     candidate->note_optional = get_number(plugin, "note_optional");
     ds_accel__candidate_set_demand(candidate, candidate->note_optional);
     if (mode != NULL && strcmp(mode, "off") != 0 && !candidate->is_registered) {
-        ds_accel__candidate_judge_hash(candidate, get_text(plugin, "sha256"), &finding);
+        ds_accel__candidate_judge_hash(candidate, ds_accel__json_string(plugin, "sha256"),
+                                       &finding);
     }
     if (finding.reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_HASH, DS_ACCEL_STATE_REJECTED, &finding);
@@ -675,7 +677,7 @@ static void quarantine(struct ds_accel__candidate *candidate, bool *passed_out)
     }
     *passed_out = repeat_gate(candidate, DS_ACCEL__GATE_QUARANTINE);
     if (!*passed_out) {
-        ds_accel__candidate_keep_output(candidate, get_text(plugin, "output"));
+        ds_accel__candidate_keep_output(candidate, ds_accel__json_string(plugin, "output"));
     }
 }
 
@@ -687,7 +689,7 @@ static bool was_asked(const json_t *plugin)
             return false;
         }
     }
-    return state_of(get_text(plugin, "state")) != DS_ACCEL_STATE_NOT_PROBED;
+    return state_of(ds_accel__json_string(plugin, "state")) != DS_ACCEL_STATE_NOT_PROBED;
 }
 
 static void take_verdict(const json_t *verdict, struct ds_accel_verdict *out)
@@ -699,8 +701,8 @@ static void take_verdict(const json_t *verdict, struct ds_accel_verdict *out)
         .reason = (uint32_t)get_number(verdict, "reason"),
         .vendor_code = (int64_t)get_number(verdict, "vendor_code"),
     };
-    ds_accel__copy(out->variant, sizeof(out->variant), get_text(verdict, "variant"));
-    ds_accel__copy(out->detail, sizeof(out->detail), get_text(verdict, "detail"));
+    ds_accel__copy(out->variant, sizeof(out->variant), ds_accel__json_string(verdict, "variant"));
+    ds_accel__copy(out->detail, sizeof(out->detail), ds_accel__json_string(verdict, "detail"));
 }
 
 /* Copy the recorded result of the plugin's start, in place of a rehearsal. */
@@ -716,7 +718,7 @@ static void rehearse(struct ds_accel__candidate *candidate)
         return;
     }
     if (status < 0) {
-        ds_accel__start_fail(candidate, get_text(start, "detail"));
+        ds_accel__start_fail(candidate, ds_accel__json_string(start, "detail"));
         return;
     }
     if (!json_is_object(answers)) {
@@ -728,24 +730,25 @@ static void rehearse(struct ds_accel__candidate *candidate)
     rehearsed->info.struct_size = sizeof(rehearsed->info);
     ds_accel__copy(rehearsed->info.communication_backend,
                    sizeof(rehearsed->info.communication_backend),
-                   get_text(info, "communication_backend"));
+                   ds_accel__json_string(info, "communication_backend"));
     ds_accel__copy(rehearsed->info.compile_backend, sizeof(rehearsed->info.compile_backend),
-                   get_text(info, "compile_backend"));
+                   ds_accel__json_string(info, "compile_backend"));
 }
 
 static void ask(struct ds_accel__candidate *candidate)
 {
     const json_t *plugin = candidate->recorded;
-    enum ds_accel__reason_id reason = ds_accel__reason_find(get_text(plugin, "reason"));
-    const char *output = get_text(plugin, "output");
-    uint32_t state = state_of(get_text(plugin, "state"));
+    enum ds_accel__reason_id reason =
+        ds_accel__reason_find(ds_accel__json_string(plugin, "reason"));
+    const char *output = ds_accel__json_string(plugin, "output");
+    uint32_t state = state_of(ds_accel__json_string(plugin, "state"));
 
     if (!was_asked(plugin)) {
         struct ds_accel__finding finding = {0};
 
         ds_accel__finding_set(
             &finding, DS_ACCEL__REASON_NOT_RECORDED, "it was %s (%s) when the machine was recorded",
-            get_text(plugin, "state"),
+            ds_accel__json_string(plugin, "state"),
             reason != DS_ACCEL__REASON_NONE ? ds_accel__reason_code(reason) : "no reason");
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_UNAVAILABLE,
                                  &finding);
@@ -757,8 +760,9 @@ static void ask(struct ds_accel__candidate *candidate)
     take_verdict(json_object_get(plugin, "verdict"), &candidate->verdict);
     candidate->optional_features = get_number(plugin, "optional_features");
     candidate->has_conduct = json_is_true(json_object_get(plugin, "has_conduct"));
-    ds_accel__candidate_set(candidate, state, reason, "%s", get_text(plugin, "detail"));
-    candidate->stage = stage_of(get_text(plugin, "stage"));
+    ds_accel__candidate_set(candidate, state, reason, "%s",
+                            ds_accel__json_string(plugin, "detail"));
+    candidate->stage = stage_of(ds_accel__json_string(plugin, "stage"));
     rehearse(candidate);
     if (output[0] != '\0') {
         ds_accel__candidate_keep_output(candidate, output);
@@ -783,7 +787,8 @@ static int32_t fail_start(struct ds_accel__candidate *candidate, const json_t *s
     ds_accel__candidate_set(
         candidate, DS_ACCEL_STATE_ERROR,
         is_known ? DS_ACCEL__REASON_START_FAILED : DS_ACCEL__REASON_NOT_RECORDED, "%s",
-        is_known ? get_text(start, "detail") : "the result of its start was not recorded");
+        is_known ? ds_accel__json_string(start, "detail")
+                 : "the result of its start was not recorded");
     candidate->stage = ds_accel__gate_name(DS_ACCEL__GATE_START);
     return is_known ? status : DS_ACCEL_ERR_NOT_FOUND;
 }
@@ -796,9 +801,11 @@ static int32_t start(struct ds_accel__candidate *candidate,
     const char *stage = candidate->stage;
     void *handle;
 
-    if (!candidate->has_table && get_text(start, "load")[0] != '\0') {
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_LOAD, "%s", get_text(start, "load"));
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ENTRY, "%s", get_text(start, "entry"));
+    if (!candidate->has_table && ds_accel__json_string(start, "load")[0] != '\0') {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_LOAD, "%s",
+                                 ds_accel__json_string(start, "load"));
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ENTRY, "%s",
+                                 ds_accel__json_string(start, "entry"));
         candidate->stage = stage;
     }
     if (!json_is_object(answers)) {

@@ -63,13 +63,6 @@ static void set_text(json_t *object, const char *key, const char *text, bool *fa
     ds_accel__json_set(object, key, ds_accel__json_text(text), failed);
 }
 
-static const char *get_text(const json_t *tree, const char *key)
-{
-    const char *text = json_string_value(json_object_get(tree, key));
-
-    return text != NULL ? text : "";
-}
-
 static void append(json_t *array, json_t *value, bool *failed)
 {
     if (json_array_append_new(array, value) != 0) {
@@ -329,7 +322,7 @@ static int32_t add_accelerator(struct topo *topo, const char *name, json_t *acce
     int32_t status;
 
     for (size_t i = 0; i < json_array_size(accelerators); i++) {
-        if (strcmp(get_text(json_array_get(accelerators, i), "name"), name) == 0) {
+        if (strcmp(ds_accel__json_string(json_array_get(accelerators, i), "name"), name) == 0) {
             return DS_ACCEL_OK;
         }
     }
@@ -551,11 +544,12 @@ static void add_vertex(struct topo *topo, json_t *tree)
         .tree = tree,
         .numa = get_number(tree, "numa_node"),
         .parent = get_number(tree, "parent_index"),
-        .accelerator = get_text(tree, "accelerator"),
+        .accelerator = ds_accel__json_string(tree, "accelerator"),
         .index = get_number(tree, "index"),
     };
-    snprintf(vertex->id, sizeof(vertex->id), "%s", get_text(tree, "id"));
-    snprintf(vertex->address, sizeof(vertex->address), "%s", get_text(tree, "pci_address"));
+    snprintf(vertex->id, sizeof(vertex->id), "%s", ds_accel__json_string(tree, "id"));
+    snprintf(vertex->address, sizeof(vertex->address), "%s",
+             ds_accel__json_string(tree, "pci_address"));
     place(topo, vertex);
     if (json_object_set_new(tree, "numa_node",
                             vertex->numa >= 0 ? json_integer(vertex->numa) : json_null()) != 0) {
@@ -623,14 +617,15 @@ static bool leads_to(const json_t *link, const struct vertex *from, const struct
     if (peer >= 0) {
         return peer == to->index && strcmp(from->accelerator, to->accelerator) == 0;
     }
-    return to->address[0] != '\0' && strcmp(get_text(link, "peer_pci_address"), to->address) == 0;
+    return to->address[0] != '\0' &&
+           strcmp(ds_accel__json_string(link, "peer_pci_address"), to->address) == 0;
 }
 
 /* Does the link lead to something that is neither a device nor a network interface of this report,
  * such as an NVLink switch? */
 static bool leads_nowhere(const struct topo *topo, const json_t *link)
 {
-    const char *address = get_text(link, "peer_pci_address");
+    const char *address = ds_accel__json_string(link, "peer_pci_address");
 
     if (get_number(link, "peer_index") >= 0 || address[0] == '\0') {
         return false;
@@ -652,8 +647,10 @@ static bool is_shared(const json_t *link, const struct vertex *to)
         const json_t *other = json_array_get(links, i);
 
         if (json_is_true(json_object_get(other, "is_up")) && get_number(other, "peer_index") < 0 &&
-            strcmp(get_text(other, "kind"), get_text(link, "kind")) == 0 &&
-            strcmp(get_text(other, "peer_pci_address"), get_text(link, "peer_pci_address")) == 0) {
+            strcmp(ds_accel__json_string(other, "kind"), ds_accel__json_string(link, "kind")) ==
+                0 &&
+            strcmp(ds_accel__json_string(other, "peer_pci_address"),
+                   ds_accel__json_string(link, "peer_pci_address")) == 0) {
             return true;
         }
     }
@@ -670,7 +667,7 @@ struct bundle {
 static void count_link(struct bundle *bundles, size_t *bundle_count, const json_t *link,
                        bool is_direct)
 {
-    const char *kind = get_text(link, "kind");
+    const char *kind = ds_accel__json_string(link, "kind");
     json_int_t bandwidth;
     size_t i = 0;
 

@@ -43,13 +43,6 @@ static const char style[] =
     "@media(prefers-color-scheme:dark){text{fill:#ddd}.c{fill:#fff}}\n"
     "</style>\n";
 
-static const char *get_text(const json_t *tree, const char *key)
-{
-    const char *text = json_string_value(json_object_get(tree, key));
-
-    return text != NULL ? text : "";
-}
-
 /* Add a text of another text, with XML's special characters escaped. */
 static void add_escaped(struct ds_accel__text *out, struct ds_accel__text *text)
 {
@@ -288,7 +281,8 @@ static void draw_device(struct ds_accel__text *out, const struct ds_accel__topo_
     bool is_used = false;
 
     for (size_t i = 0; i < ranks->rank_count && !is_used; i++) {
-        if (strcmp(get_text(ranks->ranks[i].tree, "device"), get_text(device, "id")) == 0) {
+        if (strcmp(ds_accel__json_string(ranks->ranks[i].tree, "device"),
+                   ds_accel__json_string(device, "id")) == 0) {
             snprintf(class, sizeof(class), "k%zu", i % COLOUR_COUNT);
             is_used = true;
         }
@@ -296,7 +290,7 @@ static void draw_device(struct ds_accel__text *out, const struct ds_accel__topo_
     draw_rect(out, class, x, y, DEVICE_WIDTH, DEVICE_HEIGHT);
     ds_accel__text_add(out, "<text class=\"c\" x=\"%.1f\" y=\"%.1f\">", x + DEVICE_WIDTH / 2,
                        y + 16);
-    ds_accel__xml_add(out, get_text(device, "id"));
+    ds_accel__xml_add(out, ds_accel__json_string(device, "id"));
     ds_accel__text_add(out, "</text><text class=\"c\" x=\"%.1f\" y=\"%.1f\">", x + DEVICE_WIDTH / 2,
                        y + 32);
     ds_accel__topo_device_ranks(ranks, device, &users);

@@ -8,6 +8,7 @@
  * devices as the variable for visible devices does: if this process has the variable too, its
  * devices are those in the list, in this order; else the number is a device's index.
  */
+#include "base/json.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "ds_accel_tools.h"
@@ -21,13 +22,6 @@
 #include <string.h>
 
 #define UUID_PREFIX 4u /* shortest start of a UUID that selects a device */
-
-static const char *get_text(const json_t *tree, const char *key)
-{
-    const char *text = json_string_value(json_object_get(tree, key));
-
-    return text != NULL ? text : "";
-}
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
@@ -88,10 +82,10 @@ static const json_t *find_token(const json_t *devices, const char *token)
 
     for (size_t i = 0; i < json_array_size(devices); i++) {
         const json_t *device = json_array_get(devices, i);
-        const char *uuid = get_text(device, "uuid");
+        const char *uuid = ds_accel__json_string(device, "uuid");
 
         if (strcasecmp(uuid, token) == 0 ||
-            strcasecmp(get_text(device, "pci_address"), token) == 0) {
+            strcasecmp(ds_accel__json_string(device, "pci_address"), token) == 0) {
             return device;
         }
         if (length >= UUID_PREFIX && strncasecmp(uuid, token, length) == 0) {
@@ -151,7 +145,8 @@ static json_t *rank_tree(const json_t *rank, json_t *slot, const json_t *device,
     copy(tree, "rank", rank, failed);
     copy(tree, "local_rank", rank, failed);
     set(tree, "slot", json_incref(slot), failed);
-    set(tree, "device", device != NULL ? json_string(get_text(device, "id")) : json_null(), failed);
+    set(tree, "device",
+        device != NULL ? json_string(ds_accel__json_string(device, "id")) : json_null(), failed);
     copy(tree, "cpus", rank, failed);
     copy(tree, "reserved_cpus", rank, failed);
     copy(tree, "mem_policy", rank, failed);
@@ -258,7 +253,7 @@ static int32_t add_plan(const struct ds_accel__topo_plan *read, ds_accel_t *cont
 static int32_t make_tree(const struct ds_accel__topo_plan *plan, ds_accel_t *context,
                          uint32_t format, json_t **tree_out)
 {
-    const char *name = get_text(plan->root, "accelerator");
+    const char *name = ds_accel__json_string(plan->root, "accelerator");
     json_t *tree = NULL;
     int32_t status;
 

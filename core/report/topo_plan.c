@@ -6,6 +6,7 @@
  * place of the wrong value, the value, and what was expected.
  */
 #include "report/topo_plan.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "machine/cpus.h"
 #include "machine/topology.h"
@@ -14,16 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *get_text(const json_t *tree, const char *key)
-{
-    const char *text = json_string_value(json_object_get(tree, key));
-
-    return text != NULL ? text : "";
-}
-
 static const char *host_name(const struct ds_accel__topo_plan *plan, size_t position)
 {
-    return get_text(json_array_get(plan->hosts, position), "host");
+    return ds_accel__json_string(json_array_get(plan->hosts, position), "host");
 }
 
 /* Fail with the place of a wrong value; value NULL: it is missing. */
@@ -169,7 +163,7 @@ static bool is_list(const json_t *rank, const char *key)
 
 size_t ds_accel__topo_plan_host(const struct ds_accel__topo_plan *plan, const json_t *rank)
 {
-    const json_t *position = json_object_get(plan->positions, get_text(rank, "host"));
+    const json_t *position = json_object_get(plan->positions, ds_accel__json_string(rank, "host"));
 
     return position != NULL ? (size_t)json_integer_value(position) : json_array_size(plan->hosts);
 }
@@ -203,8 +197,8 @@ static int32_t check_rank(const struct ds_accel__topo_plan *plan, size_t positio
                                "null, or a list of numbers such as \"0-3,8\"");
         }
     }
-    if (!json_is_null(policy) && strcmp(get_text(rank, "mem_policy"), "bind") != 0 &&
-        strcmp(get_text(rank, "mem_policy"), "prefer") != 0) {
+    if (!json_is_null(policy) && strcmp(ds_accel__json_string(rank, "mem_policy"), "bind") != 0 &&
+        strcmp(ds_accel__json_string(rank, "mem_policy"), "prefer") != 0) {
         return fail_member(plan, "ranks", position, "mem_policy", "null, \"bind\" or \"prefer\"");
     }
     return DS_ACCEL_OK;
@@ -300,7 +294,7 @@ static int32_t check_numbers(const struct ds_accel__topo_plan *plan, size_t posi
     const json_t *rank = json_array_get(plan->ranks, position);
     struct ds_accel__text text = {0};
     struct ds_accel__set set = {0};
-    int32_t status = ds_accel__set_add_list(&set, get_text(rank, key));
+    int32_t status = ds_accel__set_add_list(&set, ds_accel__json_string(rank, key));
 
     for (uint32_t i = 0; status >= 0 && i < set.count; i++) {
         if (ds_accel__set_has(known, set.items[i])) {
@@ -313,8 +307,9 @@ static int32_t check_numbers(const struct ds_accel__topo_plan *plan, size_t posi
                                        "%s: ranks[%zu].%s is \"%.60s\", and this machine has no "
                                        "%s %u; expected numbers among %.200s: a plan for this "
                                        "machine, or for that of --machine or --root",
-                                       plan->source, position, key, get_text(rank, key), what,
-                                       set.items[i], text.data);
+                                       plan->source, position, key,
+                                       ds_accel__json_string(rank, key), what, set.items[i],
+                                       text.data);
     }
     ds_accel__text_clear(&text);
     ds_accel__set_clear(&set);

@@ -9,19 +9,13 @@
  * kernel's emulated nodes (numa=fake) share the CPUs of a real one, so a CPU may be on several.
  */
 #include "report/topo_ranks.h"
+#include "base/json.h"
 #include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define COLUMN_COUNT 5u
-
-static const char *get_text(const json_t *tree, const char *key)
-{
-    const char *text = json_string_value(json_object_get(tree, key));
-
-    return text != NULL ? text : "";
-}
 
 static long long get_number(const json_t *tree, const char *key)
 {
@@ -32,13 +26,16 @@ static long long get_number(const json_t *tree, const char *key)
 
 static int32_t read_rank(const json_t *tree, struct ds_accel__topo_rank *rank)
 {
-    int32_t status = ds_accel__set_add_list(&rank->cpus, get_text(tree, "cpus"));
+    int32_t status = ds_accel__set_add_list(&rank->cpus, ds_accel__json_string(tree, "cpus"));
 
     rank->tree = tree;
     if (status >= 0) {
-        status = ds_accel__set_add_list(&rank->reserved, get_text(tree, "reserved_cpus"));
+        status =
+            ds_accel__set_add_list(&rank->reserved, ds_accel__json_string(tree, "reserved_cpus"));
     }
-    return status < 0 ? status : ds_accel__set_add_list(&rank->nodes, get_text(tree, "mem_nodes"));
+    return status < 0
+               ? status
+               : ds_accel__set_add_list(&rank->nodes, ds_accel__json_string(tree, "mem_nodes"));
 }
 
 static int32_t read_ranks(struct ds_accel__topo_ranks *ranks)
@@ -75,7 +72,7 @@ static int32_t read_cores(struct ds_accel__topo_ranks *ranks)
         const json_t *tree = json_array_get(array, i);
 
         core->l3 = get_number(tree, "l3");
-        status = ds_accel__set_add_list(&core->cpus, get_text(tree, "cpus"));
+        status = ds_accel__set_add_list(&core->cpus, ds_accel__json_string(tree, "cpus"));
     }
     return status;
 }
@@ -114,7 +111,7 @@ static int32_t read_nodes(struct ds_accel__topo_ranks *ranks)
         struct ds_accel__topo_node *node = &ranks->nodes[ranks->node_count++];
 
         node->tree = json_array_get(array, i);
-        status = ds_accel__set_add_list(&node->cpus, get_text(node->tree, "cpus"));
+        status = ds_accel__set_add_list(&node->cpus, ds_accel__json_string(node->tree, "cpus"));
     }
     return status < 0 ? status : add_others(ranks);
 }
@@ -124,7 +121,8 @@ int32_t ds_accel__topo_ranks_read(const json_t *tree, struct ds_accel__topo_rank
     int32_t status;
 
     *ranks = (struct ds_accel__topo_ranks){.tree = tree, .plan = json_object_get(tree, "plan")};
-    status = ds_accel__set_add_list(&ranks->allowed, get_text(ranks->plan, "allowed_cpus"));
+    status =
+        ds_accel__set_add_list(&ranks->allowed, ds_accel__json_string(ranks->plan, "allowed_cpus"));
     status = status < 0 ? status : read_ranks(ranks);
     status = status < 0 ? status : read_cores(ranks);
     status = status < 0 ? status : read_nodes(ranks);
@@ -204,15 +202,16 @@ void ds_accel__topo_ranks_title(const struct ds_accel__topo_ranks *ranks,
     if (world_size > (long long)ranks->rank_count) {
         ds_accel__text_add(out, "%zu of ", ranks->rank_count);
     }
-    ds_accel__text_add(out, "%lld %s of %s on host %s%s", world_size,
-                       world_size == 1 ? "rank" : "ranks", get_text(ranks->plan, "accelerator"),
-                       get_text(ranks->plan, "host"), ranks->is_bound ? "" : ", not bound to CPUs");
+    ds_accel__text_add(
+        out, "%lld %s of %s on host %s%s", world_size, world_size == 1 ? "rank" : "ranks",
+        ds_accel__json_string(ranks->plan, "accelerator"),
+        ds_accel__json_string(ranks->plan, "host"), ranks->is_bound ? "" : ", not bound to CPUs");
 }
 
 void ds_accel__topo_rank_device(const struct ds_accel__topo_rank *rank, struct ds_accel__text *out)
 {
     const json_t *slot = json_object_get(rank->tree, "slot");
-    const char *device = get_text(rank->tree, "device");
+    const char *device = ds_accel__json_string(rank->tree, "device");
 
     if (device[0] != '\0') {
         ds_accel__text_add(out, "%s", device);
@@ -225,7 +224,7 @@ void ds_accel__topo_rank_device(const struct ds_accel__topo_rank *rank, struct d
 
 void ds_accel__topo_rank_memory(const struct ds_accel__topo_rank *rank, struct ds_accel__text *out)
 {
-    const char *policy = get_text(rank->tree, "mem_policy");
+    const char *policy = ds_accel__json_string(rank->tree, "mem_policy");
 
     if (policy[0] == '\0') {
         ds_accel__text_add(out, "-");
@@ -255,7 +254,8 @@ void ds_accel__topo_device_ranks(const struct ds_accel__topo_ranks *ranks, const
     for (size_t i = 0; i < ranks->rank_count; i++) {
         const json_t *rank = ranks->ranks[i].tree;
 
-        if (strcmp(get_text(rank, "device"), get_text(device, "id")) == 0 &&
+        if (strcmp(ds_accel__json_string(rank, "device"), ds_accel__json_string(device, "id")) ==
+                0 &&
             ds_accel__set_add(&users, (uint32_t)get_number(rank, "rank")) < 0) {
             out->failed = true;
         }
@@ -300,7 +300,8 @@ static void write_device(const struct writer *writer, const struct ds_accel__top
         const json_t *device = json_array_get(devices, i);
         const json_t *numa = json_object_get(device, "numa_node");
 
-        if (strcmp(get_text(device, "id"), get_text(rank->tree, "device")) == 0 &&
+        if (strcmp(ds_accel__json_string(device, "id"),
+                   ds_accel__json_string(rank->tree, "device")) == 0 &&
             json_is_integer(numa) && !ds_accel__topo_node_has(node, device)) {
             ds_accel__text_add(out, " on node %lld", (long long)json_integer_value(numa));
         }
@@ -389,7 +390,7 @@ static void write_devices(const struct writer *writer, const struct ds_accel__to
 
         if (ds_accel__topo_node_has(node, device)) {
             ds_accel__text_add(writer->out, "%s%s (", is_first ? "  devices: " : ", ",
-                               get_text(device, "id"));
+                               ds_accel__json_string(device, "id"));
             ds_accel__topo_device_ranks(writer->ranks, device, writer->out);
             ds_accel__text_add(writer->out, ")");
             is_first = false;

@@ -54,18 +54,11 @@ struct matrix {
     size_t device_count;
 };
 
-static const char *get_text(const json_t *tree, const char *key)
-{
-    const char *text = json_string_value(json_object_get(tree, key));
-
-    return text != NULL ? text : "";
-}
-
 static size_t find_vertex(const struct matrix *matrix, const char *id)
 {
     size_t i = 0;
 
-    while (i < matrix->count && strcmp(get_text(matrix->vertices[i], "id"), id) != 0) {
+    while (i < matrix->count && strcmp(ds_accel__json_string(matrix->vertices[i], "id"), id) != 0) {
         i++;
     }
     return i;
@@ -98,8 +91,8 @@ static bool matrix_make(struct matrix *matrix, json_t *tree)
     }
     for (size_t i = 0; i < json_array_size(relations); i++) {
         const json_t *relation = json_array_get(relations, i);
-        size_t a = find_vertex(matrix, get_text(relation, "a"));
-        size_t b = find_vertex(matrix, get_text(relation, "b"));
+        size_t a = find_vertex(matrix, ds_accel__json_string(relation, "a"));
+        size_t b = find_vertex(matrix, ds_accel__json_string(relation, "b"));
 
         if (a < matrix->count && b < matrix->count) {
             matrix->relations[a * matrix->count + b] = relation;
@@ -118,7 +111,7 @@ static const json_t *shown_link(const json_t *relation, size_t *kind_out)
         const json_t *link = json_array_get(links, i);
 
         for (size_t k = 0; k < ARRAY_SIZE(link_kinds); k++) {
-            if (strcmp(link_kinds[k].kind, get_text(link, "kind")) == 0) {
+            if (strcmp(link_kinds[k].kind, ds_accel__json_string(link, "kind")) == 0) {
                 *kind_out = k;
                 return link;
             }
@@ -132,7 +125,7 @@ static size_t grade_of(const json_t *relation)
     size_t grade = 0;
 
     while (grade + 1 < GRADE_COUNT &&
-           strcmp(grades[grade].closeness, get_text(relation, "closeness")) != 0) {
+           strcmp(grades[grade].closeness, ds_accel__json_string(relation, "closeness")) != 0) {
         grade++;
     }
     return grade;
@@ -174,7 +167,7 @@ static int id_width(const struct matrix *matrix)
     int width = 6;
 
     for (size_t i = 0; i < matrix->count; i++) {
-        int length = (int)strlen(get_text(matrix->vertices[i], "id"));
+        int length = (int)strlen(ds_accel__json_string(matrix->vertices[i], "id"));
 
         width = length > width ? length : width;
     }
@@ -196,7 +189,7 @@ static void write_numa(struct ds_accel__text *out, const struct matrix *matrix,
         const json_t *entry = json_array_get(nodes, i);
 
         if (json_equal(json_object_get(entry, "id"), node)) {
-            cpus = get_text(entry, "cpus");
+            cpus = ds_accel__json_string(entry, "cpus");
         }
     }
     ds_accel__text_add(out, "%-6lld%s\n", (long long)json_integer_value(node),
@@ -209,11 +202,11 @@ static void write_matrix(struct ds_accel__text *out, const struct matrix *matrix
 
     ds_accel__text_add(out, "%-*s", width, "");
     for (size_t i = 0; i < matrix->count; i++) {
-        ds_accel__text_add(out, "%-*s", width, get_text(matrix->vertices[i], "id"));
+        ds_accel__text_add(out, "%-*s", width, ds_accel__json_string(matrix->vertices[i], "id"));
     }
     ds_accel__text_add(out, "%-6sCPUS\n", "NUMA");
     for (size_t row = 0; row < matrix->count; row++) {
-        ds_accel__text_add(out, "%-*s", width, get_text(matrix->vertices[row], "id"));
+        ds_accel__text_add(out, "%-*s", width, ds_accel__json_string(matrix->vertices[row], "id"));
         for (size_t column = 0; column < matrix->count; column++) {
             const char *colour = has_colour ? cell_colour(matrix, row, column) : NULL;
             char text[32];
@@ -233,19 +226,20 @@ static void write_vertices(struct ds_accel__text *out, const struct matrix *matr
     for (size_t i = 0; i < matrix->count; i++) {
         const json_t *vertex = matrix->vertices[i];
         const json_t *interfaces = json_object_get(vertex, "interfaces");
-        const char *name = get_text(vertex, i < matrix->device_count ? "name" : "kind");
+        const char *name =
+            ds_accel__json_string(vertex, i < matrix->device_count ? "name" : "kind");
 
-        ds_accel__text_add(out, "%-*s%s", width, get_text(vertex, "id"),
+        ds_accel__text_add(out, "%-*s%s", width, ds_accel__json_string(vertex, "id"),
                            name[0] != '\0' ? name : "-");
         for (size_t k = 0; k < json_array_size(interfaces); k++) {
             ds_accel__text_add(out, "%s%s", k == 0 ? ": " : " ",
                                json_string_value(json_array_get(interfaces, k)));
         }
-        if (get_text(vertex, "pci_address")[0] != '\0') {
-            ds_accel__text_add(out, ", %s", get_text(vertex, "pci_address"));
+        if (ds_accel__json_string(vertex, "pci_address")[0] != '\0') {
+            ds_accel__text_add(out, ", %s", ds_accel__json_string(vertex, "pci_address"));
         }
-        if (get_text(vertex, "uuid")[0] != '\0') {
-            ds_accel__text_add(out, ", %s", get_text(vertex, "uuid"));
+        if (ds_accel__json_string(vertex, "uuid")[0] != '\0') {
+            ds_accel__text_add(out, ", %s", ds_accel__json_string(vertex, "uuid"));
         }
         ds_accel__text_add(out, "\n");
     }
@@ -259,9 +253,10 @@ static void write_nodes(struct ds_accel__text *out, const struct matrix *matrix)
         const json_t *node = json_array_get(nodes, i);
         const json_t *distances = json_object_get(node, "distances");
 
-        ds_accel__text_add(out, "node %lld: CPUs %s",
-                           (long long)json_integer_value(json_object_get(node, "id")),
-                           get_text(node, "cpus")[0] != '\0' ? get_text(node, "cpus") : "none");
+        ds_accel__text_add(
+            out, "node %lld: CPUs %s", (long long)json_integer_value(json_object_get(node, "id")),
+            ds_accel__json_string(node, "cpus")[0] != '\0' ? ds_accel__json_string(node, "cpus")
+                                                           : "none");
         for (size_t k = 0; k < json_array_size(distances); k++) {
             ds_accel__text_add(out, "%s%lld", k == 0 ? ", distances " : " ",
                                (long long)json_integer_value(json_array_get(distances, k)));
@@ -307,10 +302,11 @@ static void write_unavailable(struct ds_accel__text *out, json_t *accelerators)
         json_t *accelerator = json_array_get(accelerators, i);
 
         if (!json_is_true(json_object_get(accelerator, "available"))) {
-            ds_accel__text_add(out, "%s: not available: %s%s%s\n", get_text(accelerator, "name"),
-                               get_text(accelerator, "reason"),
-                               get_text(accelerator, "detail")[0] != '\0' ? ": " : "",
-                               get_text(accelerator, "detail"));
+            ds_accel__text_add(out, "%s: not available: %s%s%s\n",
+                               ds_accel__json_string(accelerator, "name"),
+                               ds_accel__json_string(accelerator, "reason"),
+                               ds_accel__json_string(accelerator, "detail")[0] != '\0' ? ": " : "",
+                               ds_accel__json_string(accelerator, "detail"));
         }
     }
 }
@@ -370,7 +366,7 @@ static void draw_cells(struct ds_accel__text *out, const struct matrix *matrix)
 
         ds_accel__text_add(out, "<text class=\"r\" x=\"%.0f\" y=\"%.0f\">", LABEL_WIDTH - 8,
                            y + 18);
-        ds_accel__xml_add(out, get_text(matrix->vertices[row], "id"));
+        ds_accel__xml_add(out, ds_accel__json_string(matrix->vertices[row], "id"));
         ds_accel__text_add(out, "</text>\n");
         for (size_t column = 0; column < matrix->count; column++) {
             const json_t *relation = matrix->relations[row * matrix->count + column];
@@ -395,7 +391,7 @@ static void draw_cells(struct ds_accel__text *out, const struct matrix *matrix)
     for (size_t column = 0; column < matrix->count; column++) {
         ds_accel__text_add(out, "<text x=\"%.0f\" y=\"%.0f\">",
                            LABEL_WIDTH + CELL_WIDTH * (double)column + 4, TOP + CELL_HEIGHT - 8);
-        ds_accel__xml_add(out, get_text(matrix->vertices[column], "id"));
+        ds_accel__xml_add(out, ds_accel__json_string(matrix->vertices[column], "id"));
         ds_accel__text_add(out, "</text>\n");
     }
 }
@@ -418,11 +414,11 @@ static double draw_node(struct ds_accel__text *out, const struct matrix *matrix,
         at += BOX_STEP;
         count++;
         ds_accel__text_add(out, "<text x=\"%.0f\" y=\"%.0f\">", MARGIN + 24, at);
-        ds_accel__xml_add(out, get_text(matrix->vertices[i], "id"));
+        ds_accel__xml_add(out, ds_accel__json_string(matrix->vertices[i], "id"));
         ds_accel__text_add(out, "  ");
-        ds_accel__xml_add(out, get_text(matrix->vertices[i], "name"));
+        ds_accel__xml_add(out, ds_accel__json_string(matrix->vertices[i], "name"));
         ds_accel__text_add(out, "  ");
-        ds_accel__xml_add(out, get_text(matrix->vertices[i], "pci_address"));
+        ds_accel__xml_add(out, ds_accel__json_string(matrix->vertices[i], "pci_address"));
         ds_accel__text_add(out, "</text>\n");
     }
     if (node == NULL && count == 0) {
@@ -431,7 +427,7 @@ static double draw_node(struct ds_accel__text *out, const struct matrix *matrix,
     if (node != NULL) {
         ds_accel__text_add(out, "<text x=\"%.0f\" y=\"%.0f\">NUMA node %lld, CPUs ", MARGIN + 8,
                            y + 18, (long long)json_integer_value(id));
-        ds_accel__xml_add(out, get_text(node, "cpus"));
+        ds_accel__xml_add(out, ds_accel__json_string(node, "cpus"));
     } else {
         ds_accel__text_add(out, "<text x=\"%.0f\" y=\"%.0f\">NUMA node not known", MARGIN + 8,
                            y + 18);
