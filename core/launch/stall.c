@@ -10,9 +10,9 @@
  *      no device works, and no rank works?  -> report, once
  *                                otherwise  -> watching, for another timeout
  *
- * What a rank does follows from stall_rank.c: it is idle, or it spins in a wait, or it works. A rank
- * is its process with all descendants (stall_scan.c). One rank that works, or a process that a rank
- * has left behind, is enough for no stall: the others rightly wait for it. Consequences:
+ * What a rank does follows from stall_rank.c: it is idle, or it spins in a wait, or it works. A
+ * rank is its process with all descendants (stall_scan.c). One rank that works, or a process that a
+ * rank has left behind, is enough for no stall: the others rightly wait for it. Consequences:
  *
  * - A rank that computes silently, even for hours and in one function, is never reported, nor are
  *   the ranks that wait for it, because a program that loops forever cannot be distinguished from

@@ -105,7 +105,6 @@ def check_outside(program, directory):
         with open(path + ".pid", encoding="ascii") as file:
             rank = file.read().strip()
         pipe = os.open(f"/proc/{rank}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         count = 0
         while fill(pipe) and count < 64 << 20:
             if state_of(int(rank)) != "":
@@ -626,7 +625,7 @@ class Terminal:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-IS_TERMINAL = "for fd in 0 1 2; do test -t $fd && printf y || printf n; done; echo; "
+IS_TERMINAL = "r=; for fd in 0 1 2; do test -t $fd && r=${r}y || r=${r}n; done; echo $r; "
 
 
 def check_inherited_terminal(program):
