@@ -183,6 +183,7 @@ static int32_t borrow_texts(const json_t *array, const char ***texts_out, uint32
         return ds_accel__no_memory();
     }
     *texts_out = texts;
+    *count_out = 0;
     for (size_t i = 0; i < count; i++) {
         const char *text = json_string_value(json_array_get(array, i));
 
