@@ -84,6 +84,7 @@ static void note_error(struct ds_accel__sink *sink, int error)
     } else if (sink->error == 0) {
         sink->error = error;
     }
+    sink->is_cut = sink->is_inside;
 }
 
 /* Write as much as fits; returns the number of bytes written or dropped. A descriptor that could
@@ -92,6 +93,9 @@ static size_t write_some(struct ds_accel__sink *sink, const char *data, size_t s
 {
     size_t written = 0;
 
+    if (sink->is_cut && write(sink->fd, "\n", 1) == 1) {
+        sink->is_cut = sink->is_inside = false;
+    }
     while (written < size_bytes && !sink->is_broken) {
         size_t size = size_bytes - written;
         ssize_t result;
@@ -105,9 +109,10 @@ static size_t write_some(struct ds_accel__sink *sink, const char *data, size_t s
             size = size < PIPE_BUF ? size : PIPE_BUF;
         }
         result = write(sink->fd, data + written, size);
-        if (result >= 0) {
+        if (result > 0) {
             written += (size_t)result;
-        } else if (errno == EAGAIN) {
+            sink->is_inside = data[written - 1] != '\n';
+        } else if (result == 0 || errno == EAGAIN) {
             break;
         } else if (errno != EINTR) {
             note_error(sink, errno);

@@ -20,7 +20,9 @@ struct ds_accel__sink {
     bool is_broken; /* the reader has ended */
     int error;      /* errno of the first write that failed otherwise; 0: none */
     bool error_is_reported;
-    char *pending; /* bytes that did not fit; while there are any, streams are not read */
+    bool is_inside; /* the last byte that was written does not end a line */
+    bool is_cut;    /* the rest of that line was dropped, so that a newline must follow */
+    char *pending;  /* bytes that did not fit; while there are any, streams are not read */
     size_t pending_start, pending_size, pending_capacity;
     /* the stream whose last line has no end yet; NULL: the line has ended */
     struct ds_accel__stream *partial;
