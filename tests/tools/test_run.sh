@@ -211,6 +211,11 @@ code=0
 shells 2 'yes | head -c 100000 && echo "rank $RANK wrote all" >&2' >/dev/full 2>err.txt || code=$?
 is "a full disk ends no job" "0 2" "$code $(grep -c 'wrote all' err.txt)"
 is "a full disk is reported once" "1" "$(grep -c 'stdout: No space left on device; output is dropped' err.txt)"
+code=0
+(ulimit -f 64 && shells 2 'yes | head -c 100000 && echo "rank $RANK wrote all" >&2' >limit.txt 2>err.txt) || code=$?
+is "nor does a limit on the size of files" "0 2" "$code $(grep -c 'wrote all' err.txt)"
+has "it is reported" "$(cat err.txt)" "stdout: File too large; output is dropped"
+rm -f limit.txt
 run python3 "$source/tests/tools/launch.py" outside "$program" "$dir"
 is "output that never ends does not keep the launcher" "0 " "$code $out$err"
 is "no descriptor of the launcher reaches a rank" "" \
