@@ -65,9 +65,9 @@ static bool is_ignored(int signal)
 
 /*
  * Block the signals that guard and supervisor receive through descriptors. SIGTTOU and SIGTTIN are
- * blocked so that the terminal does not stop them in the background, and SIGPIPE and SIGXFSZ so that
- * a closed output, or a file that has reached its limit, is an error of write(). An ignored signal
- * is not blocked, because the kernel would deliver it then.
+ * blocked so that the terminal does not stop them in the background, and SIGPIPE and SIGXFSZ so
+ * that a closed output, or a file that has reached its limit, is an error of write(). An ignored
+ * signal is not blocked, because the kernel would deliver it then.
  */
 static void block_signals(sigset_t *before)
 {

@@ -1000,6 +1000,7 @@ static void begin_job(struct watched_job *watched, const char *name)
     for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
         job->shared[i] = &job->sinks[i];
     }
+    job->messages.fd = -1; /* messages go to the log's sink */
     check("job watch: opened", ds_accel__job_watch_open(job) == DS_ACCEL_OK);
 }
 
