@@ -647,9 +647,11 @@ static void test_progressing_job(void)
     struct job job;
 
     begin(&job, names, 1);
+    job.is_busy[0] = true;
     job.between = change_phase;
     check("progressing: no report", watch(&job, 4) == 0);
     job.between = NULL;
+    job.is_busy[0] = false;
     change_phase(&job); /* one of the two functions, forever */
     has_run(job.ranks[0].pid);
     json_decref(job.report);
@@ -658,6 +660,7 @@ static void test_progressing_job(void)
         change_phase(&job);
     }
     check("progressing: then a stall", watch(&job, 4) == 1);
+    job.is_busy[0] = true;
     job.between = change_phase;
     check("progressing: again no report", watch(&job, 4) == 0);
     job.between = NULL;
@@ -762,24 +765,37 @@ static void test_postponed_job(void)
 
 /* ---- ranks of several processes -------------------------------------------------------------- */
 
-static void test_families(void)
+static void test_working_families(void)
 {
-    static const char *const working[] = {"pipeline", "polling"};
-    static const char *const waiting[] = {"idle pipeline", "polling a spin"};
+    static const char *const names[] = {"pipeline", "polling"};
     struct job job;
 
-    for (unsigned i = 0; i < 2; i++) {
-        begin(&job, &working[i], 1);
-        check(working[i], watch(&job, 4) == 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+        begin(&job, &names[i], 1);
+        check(names[i], watch(&job, 4) == 0);
         end(&job);
-        begin(&job, &waiting[i], 1);
-        check(waiting[i], watch(&job, 4) == 1);
+    }
+}
+
+/* The child that spins or does something is reported, and not its parent. */
+static void test_waiting_families(void)
+{
+    static const struct {
+        const char *name, *condition, *text;
+    } cases[] = {{"idle pipeline", "idle", "+0x"},
+                 {"polling a spin", "spinning", "rank 0 is in all_reduce"},
+                 {"polling a wait", "spinning", "rank 0 is in busy_wait"}};
+    struct job job;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        begin(&job, &cases[i].name, 1);
+        check(cases[i].name, watch(&job, 4) == 1);
         check("family: a child is reported",
               ds_accel__json_size(json_object_get(rank_of(&job, 0), "stack"), "pid") !=
                   (uint64_t)job.ranks[0].pid);
         check("family: condition",
-              strcmp(text_of(rank_of(&job, 0), "condition"), i == 0 ? "idle" : "spinning") == 0);
-        check("family: function", has_text(&job, i == 0 ? "+0x" : "rank 0 is in all_reduce"));
+              strcmp(text_of(rank_of(&job, 0), "condition"), cases[i].condition) == 0);
+        check("family: function", has_text(&job, cases[i].text));
         end(&job);
     }
 }
@@ -1346,7 +1362,8 @@ int main(int argument_count, char **arguments)
     test_stopped_samples();
     test_stopped_child();
     test_postponed_job();
-    test_families();
+    test_working_families();
+    test_waiting_families();
     test_spawner();
     test_herd();
     test_orphan();

@@ -50,6 +50,16 @@ static NOINLINE void all_reduce(int during)
     }
 }
 
+/* The same in a wait that names no operation. */
+static NOINLINE void busy_wait(int during)
+{
+    while (phase == during) {
+        check_right(1000);
+        check_left(3000);
+        sink += 5;
+    }
+}
+
 static NOINLINE void solve(int during)
 {
     while (phase == during) {
@@ -158,6 +168,12 @@ static void say_and_reduce(void)
 {
     say();
     all_reduce(0);
+}
+
+static void say_and_linger(void)
+{
+    say();
+    busy_wait(phase);
 }
 
 static void say_and_solve(void)
@@ -292,6 +308,8 @@ void stall_program_run(const char *name)
         run_polling(say_and_solve);
     } else if (strcmp(name, "polling a spin") == 0) {
         run_polling(say_and_reduce);
+    } else if (strcmp(name, "polling a wait") == 0) {
+        run_polling(say_and_linger);
     } else if (strcmp(name, "herd") == 0) {
         run_herd();
     } else if (strcmp(name, "spawner") == 0) {
