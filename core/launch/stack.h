@@ -44,8 +44,8 @@ bool ds_accel__stat_read(const char *path, struct ds_accel__stat *stat);
  *                                "address": 140737353}],
  *                    "omitted_frame_count": 3}]}
  *
- * The main thread is the first. why, if it is present, is the reason that frames, or also
- *            threads, are missing. place is the same
+ *            The main thread is the first. why, if it is present, is the reason that frames, or
+ *            also threads, are missing. place is the same
  *            number in two samples if the same call of the program led to the same waiting
  *            function. wchan and kernel are missing if the kernel does not permit to read them,
  *            frames if has_frames is false, and threads if they could not be read in time. A thread

@@ -62,8 +62,8 @@ void ds_accel__stall_postpone(struct ds_accel__stall *stall, uint64_t now_ns);
  *       "ranks": [{"rank": 0, "condition": "idle", "stack": ..., "python": "..."}]}
  *
  *              devices is what the device reading returned; condition is idle, spinning or ended;
- * stack is as in ds_accel__stack_sample(), of one process of the rank. common is null if no rank is
- * in a known
+ *              stack is as in ds_accel__stack_sample(), of one process of
+ *              the rank. common is null if no rank is in a known
  *              wait. python is what the program's handler wrote, and may be missing.
  * Returns true if a stall was found.
  */

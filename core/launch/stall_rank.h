@@ -49,7 +49,8 @@ enum ds_accel__condition {
 
 /*
  * Choose the processes whose threads are to be read, in a new array: by rank, each rank's own
- * first. ranks: rank_count elements, of which each refers to its part of the array. ERR_NO_MEMORY.
+ * first.
+ * ranks: rank_count elements, of which each refers to its part of the array. ERR_NO_MEMORY.
  */
 int32_t ds_accel__watched_choose(const struct ds_accel__scan *scan, uint32_t rank_count,
                                  struct ds_accel__watched_rank *ranks,

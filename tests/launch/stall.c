@@ -1324,6 +1324,31 @@ static int measure(void)
     return is_started ? 0 : 1;
 }
 
+static void test_watch(void)
+{
+    test_idle_job();
+    test_spinning_job();
+    test_missing_rank();
+    test_ended_rank();
+    test_computing_job();
+    test_progressing_job();
+    test_stopped_job();
+    test_stopped_samples();
+    test_stopped_child();
+    test_postponed_job();
+    test_working_families();
+    test_waiting_families();
+    test_spawner();
+    test_herd();
+    test_orphan();
+    test_places();
+    test_dying_rank();
+    test_work_between();
+    test_dead_rank();
+    test_many_stalls();
+    test_slow_reader();
+}
+
 int main(int argument_count, char **arguments)
 {
     ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -1352,27 +1377,7 @@ int main(int argument_count, char **arguments)
     test_dying();
     test_causes();
     test_workers();
-    test_idle_job();
-    test_spinning_job();
-    test_missing_rank();
-    test_ended_rank();
-    test_computing_job();
-    test_progressing_job();
-    test_stopped_job();
-    test_stopped_samples();
-    test_stopped_child();
-    test_postponed_job();
-    test_working_families();
-    test_waiting_families();
-    test_spawner();
-    test_herd();
-    test_orphan();
-    test_places();
-    test_dying_rank();
-    test_work_between();
-    test_dead_rank();
-    test_many_stalls();
-    test_slow_reader();
+    test_watch();
     test_device_job();
     test_compare();
     test_progress_of("mock", "no");
