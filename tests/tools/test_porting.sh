@@ -28,13 +28,13 @@ ds_accel_destroy
 ds_accel_detect
 ds_accel_free_data
 ds_accel_free_text
-ds_accel_layer_report
 ds_accel_launch_create
 ds_accel_launch_destroy
 ds_accel_launch_result_file
 ds_accel_launch_run
 ds_accel_launch_wish
 ds_accel_launch_write
+ds_accel_layer_report
 ds_accel_lint
 ds_accel_memory_replay
 ds_accel_note_access
