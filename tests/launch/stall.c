@@ -217,8 +217,8 @@ static const json_t *first_thread(const json_t *stack)
     return json_array_get(json_object_get(stack, "threads"), 0);
 }
 
-/* The module of the first frame in a function; "" if there is none. A sanitizer's frames are between
- * those of the program and of the C library. */
+/* The module of the first frame in a function; "" if there is none. A sanitizer's frames are
+ * between those of the program and of the C library. */
 static const char *module_of(const json_t *thread, const char *function)
 {
     const json_t *frame;
