@@ -144,7 +144,7 @@ static void *share_page(void *data)
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
     char *half = contested + (uintptr_t)data * (PAGE / 2);
 
-    for (int i = 0; i < 4000; i++) {
+    for (int i = 0; i < 40000; i++) {
         cr_expect_eq(table->mem_register(handle, half, PAGE / 2, 0, &ignored), DS_ACCEL_OK);
         pthread_barrier_wait(&turn);
         cr_expect_eq(table->mem_unregister(handle, half, &ignored), DS_ACCEL_OK);
