@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -61,6 +62,12 @@ static void signal_ranks(const struct ds_accel__job *job, int signal)
     for (uint32_t i = 0; i < job->rank_count; i++) {
         signal_rank(&job->ranks[i], signal);
     }
+}
+
+/* Send a signal to the guard, and to no process that has its ID after its death. */
+static bool signal_guard(const struct ds_accel__job *job, int signal)
+{
+    return syscall(SYS_pidfd_send_signal, job->guard_fd, signal, NULL, 0) == 0;
 }
 
 /* Pass on a signal that the process group has received to the ranks that have left the group, for
@@ -146,7 +153,7 @@ static void follow_stop(struct ds_accel__job *job, const siginfo_t *info)
     } else if ((is_terminals || job->rank_count == 1) && !job->has_stopped_guard &&
                job->phase == DS_ACCEL__JOB_RUNNING && job->pty.master < 0 &&
                (isatty(STDIN_FILENO) || isatty(STDOUT_FILENO))) {
-        job->has_stopped_guard = kill(getppid(), SIGTSTP) == 0;
+        job->has_stopped_guard = signal_guard(job, SIGTSTP);
     }
 }
 
@@ -635,7 +642,7 @@ static void step(struct ds_accel__job *job)
 void ds_accel__job_continue_guard(struct ds_accel__job *job)
 {
     if (job->has_stopped_guard) {
-        kill(getppid(), SIGCONT);
+        signal_guard(job, SIGCONT);
         job->has_stopped_guard = false;
     }
 }
