@@ -486,8 +486,11 @@ def check_blocked_messages(program):
     except BlockingIOError:
         pass
     os.set_blocking(writer, True)
-    job = Job(program, 2, "echo ready; [ $RANK = 0 ] || exec sleep 1000; exit 3", prepare=lambda: os.dup2(writer, 2))
-    job.expect(b"ready", 2)
+    # Rank 0 fails once rank 1 runs, so that rank 1 is not terminated before it is ready.
+    script = ("[ $RANK = 0 ] || { : >blocked; echo ready; exec sleep 1000; }; "
+              "until [ -e blocked ]; do sleep 0.01; done; exit 3")
+    job = Job(program, 2, script, prepare=lambda: os.dup2(writer, 2))
+    job.expect(b"ready", 1)
     time.sleep(0.5)
     for _ in range(2):
         os.kill(job.pid, signal.SIGINT)
