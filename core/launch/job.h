@@ -11,6 +11,7 @@
 #include "launch/port.h"
 #include "launch/progress.h"
 #include "launch/pty.h"
+#include "launch/shared_memory.h"
 #include "launch/spawn.h"
 #include "launch/stall.h"
 #include "launch/stream.h"
@@ -89,6 +90,7 @@ struct ds_accel__job {
     uint64_t stall_count;               /* of all that were found */
     struct ds_accel__progress progress; /* of the devices */
     struct ds_accel__death death;       /* of the culprit */
+    struct ds_accel__shared_memory shared_memory;
     /* times; monotonic, but for start_wall_us */
     uint64_t start_ns;
     uint64_t start_wall_us;

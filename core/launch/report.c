@@ -2,6 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /* Logs why a job failed: the rank that failed first, where it ran, and its last lines. */
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "launch/job.h"
 #include "launch/signals.h"
@@ -144,7 +145,36 @@ static void report_others(struct ds_accel__job *job)
     }
 }
 
-void ds_accel__job_report(struct ds_accel__job *job)
+/* Name the files in shared memory that the job may have left, on a line each, because a name may
+ * contain any character. */
+static void report_shared_memory(struct ds_accel__job *job)
+{
+    const struct ds_accel__shared_memory *memory = &job->shared_memory;
+    char size[32];
+
+    if (memory->found_count == 0) {
+        return;
+    }
+    ds_accel__size_text(memory->found_bytes, size, sizeof(size));
+    ds_accel__job_say(job, DS_ACCEL_LOG_WARN,
+                      "left in %s since the job started: %s in %u file%s that no process has open; "
+                      "remove with rm what no other program needs:",
+                      memory->directory, size, memory->found_count,
+                      memory->found_count == 1 ? "" : "s");
+    for (uint32_t i = 0; i < memory->file_count; i++) {
+        ds_accel__size_text(memory->files[i].size_bytes, size, sizeof(size));
+        ds_accel__job_say(job, DS_ACCEL_LOG_WARN, "  %s/%s (%s)", memory->directory,
+                          memory->files[i].name, size);
+    }
+    if (memory->found_count > memory->file_count) {
+        ds_accel__job_say(job, DS_ACCEL_LOG_WARN, "  and %s%u more",
+                          memory->is_partial ? "at least " : "",
+                          memory->found_count - memory->file_count);
+    }
+}
+
+/* Why the job failed. */
+static void report_failure(struct ds_accel__job *job)
 {
     char name[DS_ACCEL__SIGNAL_NAME_SIZE];
 
@@ -169,4 +199,10 @@ void ds_accel__job_report(struct ds_accel__job *job)
     report_environment(job, &job->ranks[job->culprit]);
     report_others(job);
     report_output(job, &job->ranks[job->culprit]);
+}
+
+void ds_accel__job_report(struct ds_accel__job *job)
+{
+    report_failure(job);
+    report_shared_memory(job);
 }

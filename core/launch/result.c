@@ -232,6 +232,25 @@ static json_t *cause_tree(const struct ds_accel__job *job, int supervisor_signal
     return json_null();
 }
 
+/* ---- shared memory -------------------------------------------------------------------------- */
+
+static json_t *shared_memory_array(const struct ds_accel__shared_memory *memory, bool *failed)
+{
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; i < memory->file_count; i++) {
+        char *path = ds_accel__format("%s/%s", memory->directory, memory->files[i].name);
+        json_t *tree = json_object();
+
+        *failed = *failed || path == NULL;
+        set_text(tree, "path", path, failed);
+        set_number(tree, "bytes", memory->files[i].size_bytes, failed);
+        *failed = json_array_append_new(array, tree) != 0 || *failed;
+        free(path);
+    }
+    return array;
+}
+
 /* ---- all ------------------------------------------------------------------------------------ */
 
 static void set_start(json_t *tree, uint64_t wall_us, bool *failed)
@@ -272,6 +291,10 @@ char *ds_accel__job_result(const struct ds_accel__job *job, int exit_code, int s
     set_number(tree, "stall_count", job->stall_count, &failed);
     ds_accel__json_set(tree, "stalls",
                        job->stalls != NULL ? json_incref(job->stalls) : json_array(), &failed);
+    if (job->shared_memory.is_examined) {
+        ds_accel__json_set(tree, "shared_memory", shared_memory_array(&job->shared_memory, &failed),
+                           &failed);
+    }
     ds_accel__json_set(tree, "ranks", ranks, &failed);
     text = failed ? NULL : ds_accel__json_dump(tree, JSON_INDENT(2));
     json_decref(tree);

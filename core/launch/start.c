@@ -555,6 +555,7 @@ void ds_accel__job_close(struct ds_accel__job *job)
     ds_accel__groups_close(job->groups);
     ds_accel__job_watch_close(job);
     ds_accel__port_release(&job->lease);
+    ds_accel__shared_memory_clear(&job->shared_memory);
     free(job->ranks);
     free(job->fds);
     free(job->polled);
@@ -672,6 +673,7 @@ static bool start_rank(struct ds_accel__job *job, struct ds_accel__job_rank *ran
 
 void ds_accel__job_start(struct ds_accel__job *job)
 {
+    ds_accel__shared_memory_list(&job->shared_memory, DS_ACCEL__SHARED_DIRECTORY);
     for (uint32_t i = 0; i < job->rank_count; i++) {
         if (!start_rank(job, &job->ranks[i])) {
             job->culprit = i;

@@ -660,6 +660,9 @@ void ds_accel__job_supervise(struct ds_accel__job *job)
     }
     ds_accel__pty_leave_raw(&job->pty); /* so that Control-C ends the wait for a slow reader */
     drain(job);
+    if (!job->has_unkillable && ds_accel__job_exit_code(job) != 0) {
+        ds_accel__shared_memory_find(&job->shared_memory);
+    }
 }
 
 void ds_accel__job_drain(struct ds_accel__job *job)

@@ -309,6 +309,7 @@ int main(int argc, char **argv)
     test_not_started();
     test_cores();
     test_groups();
+    test_shared_memory();
     remove_all(work);
     printf("%u passed, %u failed\n", passed, failed);
     return failed > 0;

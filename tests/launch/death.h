@@ -32,15 +32,19 @@ extern bool kernel_passes_memory; /* new groups have the files of the memory con
 extern bool kernel_has_kill;      /* new groups have the file cgroup.kill */
 extern unsigned kernel_refuses;   /* number of the mkdir() that fails; 0: none */
 extern unsigned kernel_made;      /* calls of mkdir() below the root */
+extern bool kernel_breaks_leases; /* each file is opened while a lease of it is held */
+extern unsigned kernel_broken;    /* leases for which this was announced */
+extern int kernel_refuses_leases; /* errno of each lease; 0: it may be granted */
 /*
  * Fail each allocation of a function in turn, until it completes without a failure. The function
  * returns a status, and releases everything.
  */
 void fail_allocations(const char *name, int32_t (*function)(void));
 
-/* death_groups.c, death_cores.c */
+/* death_groups.c, death_cores.c, death_shared.c */
 void test_groups(void);
 void test_cores(void);
+void test_shared_memory(void);
 /* For the program's own processes: use memory until killed. */
 int eat_memory(void);
 /* Print the time that groups of this many ranks cost. */

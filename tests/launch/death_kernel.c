@@ -2,14 +2,15 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Functions of the C library that the program `death` replaces: mkdir() and rmdir(), so that a tree
- * of ordinary files behaves as the kernel's control groups, and the allocation functions, so that
- * each allocation can fail. A sanitizer has its own allocation functions, so those are then left
- * alone.
+ * of ordinary files behaves as the kernel's control groups, fcntl(), so that a file is opened while
+ * a lease of it is held, and the allocation functions, so that each allocation can fail. A
+ * sanitizer has its own allocation functions, so those are then left alone.
  */
 #include "death.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,9 @@ bool kernel_passes_memory;
 bool kernel_has_kill;
 unsigned kernel_refuses;
 unsigned kernel_made;
+bool kernel_breaks_leases;
+unsigned kernel_broken;
+int kernel_refuses_leases;
 
 static const char *const group_files[] = {
     "cgroup.procs", "cgroup.freeze", "cgroup.events",      "cgroup.subtree_control",
@@ -92,6 +96,41 @@ int rmdir(const char *path)
         unlink(name);
     }
     return (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+/* Open a file for writing while this process has a lease of it. The kernel refuses this, because it
+ * must not wait, and sends the signal that announces it. */
+static void break_lease(int fd)
+{
+    char path[64];
+    int other;
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    other = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    kernel_broken += other < 0 && errno == EWOULDBLOCK;
+    if (other >= 0) {
+        close(other);
+    }
+}
+
+int fcntl(int fd, int command, ...)
+{
+    va_list arguments;
+    long argument;
+    int result;
+
+    va_start(arguments, command);
+    argument = va_arg(arguments, long);
+    va_end(arguments);
+    if (command == F_SETLEASE && kernel_refuses_leases != 0) {
+        errno = kernel_refuses_leases;
+        return -1;
+    }
+    result = (int)syscall(SYS_fcntl, fd, command, argument);
+    if (command == F_SETLEASE && result == 0 && kernel_breaks_leases) {
+        break_lease(fd);
+    }
+    return result;
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
