@@ -154,6 +154,31 @@ static bool has_state(pid_t pid, char wanted)
     return state == wanted;
 }
 
+/*
+ * Wait until the process sleeps, and has left its processor: only then does the kernel say where it
+ * waits, and this only to root for certain.
+ */
+static bool is_asleep(pid_t pid)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+    char path[64], place[64] = "0";
+    bool is_known = geteuid() != 0;
+
+    snprintf(path, sizeof(path), "/proc/%ld/wchan", (long)pid);
+    if (!has_state(pid, 'S')) {
+        return false;
+    }
+    for (int i = 0; i < PATIENCE_MS && !is_known; i++) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t size = fd >= 0 ? read(fd, place, sizeof(place)) : -1;
+
+        close(fd);
+        is_known = size > 0 && place[0] != '0';
+        nanosleep(&pause, NULL);
+    }
+    return is_known;
+}
+
 /* Wait until the process used 50 ms of CPU time more. */
 static bool has_run(pid_t pid)
 {
@@ -236,7 +261,7 @@ static const char *module_of(const json_t *thread, const char *function)
 static void test_sleep_stack(void)
 {
     struct process process;
-    bool is_started = start("pipe", &process) && has_state(process.pid, 'S');
+    bool is_started = start("pipe", &process) && is_asleep(process.pid);
     json_t *stack = sample(process.pid);
     const json_t *thread = first_thread(stack);
 
