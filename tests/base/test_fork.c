@@ -390,7 +390,7 @@ Test(core_fork, every_accelerator_of_the_parent_is_out_of_use_in_the_child)
 
     cr_assert_geq(child, 0);
     if (child == 0) {
-        alarm(10);
+        alarm(60);
         _exit(ds_accel_device_synchronize(devices[0]) == DS_ACCEL_ERR_STATE &&
                       ds_accel_device_synchronize(devices[1]) == DS_ACCEL_ERR_STATE
                   ? 0

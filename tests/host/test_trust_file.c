@@ -50,7 +50,7 @@ Test(core_trust, a_directory_in_its_place_says_so)
     expect_yes();
 }
 
-Test(core_trust, a_pipe_is_never_opened, .timeout = 10)
+Test(core_trust, a_pipe_is_never_opened, .timeout = 60)
 {
     int watch;
 

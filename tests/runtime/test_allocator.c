@@ -225,7 +225,7 @@ Test(core_allocator, answers_at_once_in_a_forked_child)
 
     cr_assert_geq(child, 0);
     if (child == 0) {
-        alarm(10);
+        alarm(60);
         _exit(ds_accel_mem_alloc(device, stream, 4096, &data) == DS_ACCEL_ERR_STATE &&
                       ds_accel_mem_free(device, stream, pointer) == DS_ACCEL_ERR_STATE &&
                       ds_accel_mem_free(device, NULL, pointer) == DS_ACCEL_ERR_STATE &&

@@ -495,7 +495,7 @@ Test(core_misuse, waits_for_no_lock_that_a_thread_had_before_fork)
     sem_wait(&opening);
     child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(60);
         use_inherited(&had);
         _exit(0);
     }

@@ -296,7 +296,7 @@ mkfifo "$dir/go"
 "$source/tests/sim/ds-accel-sim" hpu-holes "$drive" "$plugin" busy <"$dir/go" >"$dir/busy" &
 holder=$!
 exec 3>"$dir/go"
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
     [ ! -s "$dir/busy" ] || break
     sleep 0.05
 done

@@ -96,7 +96,7 @@ of_ours() {
 # moment to disappear.
 nobody_left() {
     tries=0
-    while left=$(of_ours) && [ -n "$left" ] && [ $tries -lt 100 ]; do
+    while left=$(of_ours) && [ -n "$left" ] && [ $tries -lt 3000 ]; do
         tries=$((tries + 1))
         sleep 0.02
     done

@@ -54,7 +54,7 @@ of_ours() {
 
 nobody_left() {
     tries=0
-    while left=$(of_ours) && [ -n "$left" ] && [ $tries -lt 200 ]; do
+    while left=$(of_ours) && [ -n "$left" ] && [ $tries -lt 3000 ]; do
         tries=$((tries + 1))
         sleep 0.02
     done
@@ -123,7 +123,7 @@ for way in namespace cgroup tree; do
     env "$mark" "$program" --config "$config" --plugin-dir "$plugins" detect >"$dir/answer" 2>&1 &
     pid=$!
     tries=0
-    while [ "$(of_ours | wc -l)" -lt 3 ] && [ $tries -lt 250 ]; do
+    while [ "$(of_ours | wc -l)" -lt 3 ] && [ $tries -lt 3000 ]; do
         tries=$((tries + 1))
         sleep 0.02
     done
