@@ -4,6 +4,7 @@
 """Checks of ds-accel run that a shell cannot make; each check that fails is printed.
 
     launch.py bytes PROGRAM DIR     arguments and environment arrive as bytes
+    launch.py lines PROGRAM DIR     lines of several ranks do not mix
     launch.py outside PROGRAM DIR   a process that is not of the job writes to a rank's pipe
     launch.py signals PROGRAM DIR   signals, killed and stopped processes: nothing is left
     launch.py pty PROGRAM DIR       terminals
@@ -78,6 +79,60 @@ def check_bytes(program, directory):
         check("new variables", set(), set(given) - set(environment) - SET_BY_LAUNCHER)
         for name, value in environment.items():
             check(f"variable {name!r}", value, given.get(name))
+
+
+# ---- lines ---------------------------------------------------------------------------------------
+
+# The launcher writes a line of which it has seen only a part for 100 ms; another rank's line may then
+# follow this part. A rank on a busy machine may take as long, so it counts the lines for which it
+# took half of that time.
+LINE_LIMIT_S = 0.05
+
+
+def write_lines(length, count, piece, streams):
+    """As a rank: write lines of its number, in pieces that end within lines, and then, to a file, how many were slow."""
+    rank = int(os.environ["RANK"])
+    fd = 1 + rank % int(streams)
+    length, piece = int(length) + 1, int(piece)
+    data = (str(rank).encode() * (length - 1) + b"\n") * int(count)
+    begun = {}
+    slow = set()
+    for start in range(0, len(data), piece):
+        part = data[start:start + piece]
+        lines = range(start // length, (start + len(part) - 1) // length + 1)
+        begin = time.monotonic()
+        while part:
+            part = part[os.write(fd, part):]
+        end = time.monotonic()
+        slow.update(line for line in lines if end - begun.setdefault(line, begin) >= LINE_LIMIT_S)
+    with open(f"slow.{rank}", "w", encoding="ascii") as file:
+        file.write(str(len(slow)))
+
+
+def check_job_lines(program, ranks, length, count, piece, streams):
+    """The lines of one job, whose streams are the same file."""
+    name = f"{ranks} ranks, {count} lines of {length} bytes"
+    with open("lines", "wb") as file:
+        argv = command(program, ranks, "/usr/bin/python3", os.path.abspath(__file__), "write", str(length), str(count),
+                       str(piece), str(streams))
+        check(f"{name}: exit code", 0, subprocess.run(argv, stdout=file, stderr=file, timeout=LIMIT_S, check=False).returncode)
+    with open("lines", "rb") as file:
+        lines = file.read().splitlines()
+    check(f"{name}: mixed lines", [], [line[:100] for line in lines if line.strip(line[:1]) != b""])
+    for rank in range(ranks):
+        with open(f"slow.{rank}", encoding="ascii") as file:
+            slow = int(file.read())
+        own = [len(line) for line in lines if line[:1] == str(rank).encode()]
+        check(f"{name}: bytes of rank {rank}", length * count, sum(own))
+        check(f"{name}: rank {rank}, {slow} lines were slow", True, own.count(length) >= count - slow)
+
+
+def check_lines(program, directory):
+    """Lines that are longer than a write, or than a pipe, and those of two streams of one file."""
+    os.chdir(directory)
+    check_job_lines(program, 8, 6000, 200, 4099, 1)
+    check_job_lines(program, 4, 3000, 100, 4096, 2)
+    check_job_lines(program, 4, 600000, 5, 65536, 1)
 
 
 # ---- output that never ends ----------------------------------------------------------------------
@@ -166,6 +221,21 @@ def state_of(pid):
             return file.read().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return ""
+
+
+def status_of(pid, key):
+    """A line of /proc/PID/status; empty: the process has ended."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="latin-1") as file:
+            return next((line.split(":")[1].strip() for line in file if line.startswith(key + ":")), "")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def has_pending(pid, *numbers):
+    """Have these signals been sent to the process, which has not taken them yet?"""
+    mask = sum(1 << number - 1 for number in numbers)
+    return int(status_of(pid, "ShdPnd") or "0", 16) & mask == mask
 
 
 def send(pid, number):
@@ -291,8 +361,26 @@ def check_end(name, job, code, is_killed=False):
 # ---- signals -------------------------------------------------------------------------------------
 
 WAIT = "echo ready; exec sleep 1000"
-DEAF = "trap '' INT TERM HUP QUIT; echo ready; while :; do sleep 0.05; done"
+FOREVER = "echo ready; while :; do sleep 0.05; done"
+DEAF = "trap '' INT TERM HUP QUIT; " + FOREVER
+# Ranks that ignore signals, too, but the last one says that it got one. The supervisor has taken a
+# signal then, because it passes signals on in the order of ranks.
+TAKEN = "trap 'echo got' INT TERM HUP QUIT; " + FOREVER
+LAST_TAKEN = f"[ $RANK = 1 ] && {{ {TAKEN}; }}; {DEAF}"
+# From one signal to the next, which must not count as the same; the first has been taken before.
+SECOND_SIGNAL_S = 0.6
 DAEMON = "(setsid sleep 1000 >/dev/null 2>&1 &) ; "
+
+
+def await_file(name):
+    """The command of a rank that waits for a file."""
+    return f"until [ -e {name} ]; do sleep 0.01; done"
+
+
+def make_file(name):
+    """Make a file for which a rank waits."""
+    with open(name, "wb"):
+        pass
 
 
 def ready(program, script, count=2, **options):
@@ -312,19 +400,20 @@ def check_forwarding(program):
         os.killpg(job.pid, number)
         check_end(f"{number.name} to the group", job, 128 + number)
     trap = "".join(f"trap 'echo got {name}' {name}; " for name in ("USR1", "USR2", "WINCH"))
-    job = ready(program, trap + "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done")
+    job = ready(program, trap + "trap 'exit 0' TERM; " + FOREVER)
     for name in ("USR1", "USR2", "WINCH"):
         os.kill(job.pid, getattr(signal, "SIG" + name))
         job.expect(b"got " + name.encode(), 2)
     os.kill(job.pid, signal.SIGTERM)
     check_end("a rank that handles SIGTERM", job, 0)
-    job = ready(program, "trap 'echo got' INT; trap 'exit 4' TERM; echo ready; while :; do sleep 0.05; done")
-    os.kill(job.pid, signal.SIGINT)
-    job.expect(b"got\n", 2)
-    os.kill(job.pid, signal.SIGTERM)
-    time.sleep(0.6)
-    os.kill(job.pid, signal.SIGTERM)
-    check_end("a rank that handles SIGINT, and a second signal", job, 4)
+    job = ready(program, "trap 'echo got' INT; trap 'exit 4' TERM; " + FOREVER)
+    supervisor = job.supervisor()
+    os.kill(supervisor, signal.SIGSTOP)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(job.pid, number)
+    check("both signals are passed on", True, until(lambda: has_pending(supervisor, signal.SIGINT, signal.SIGTERM)))
+    os.kill(supervisor, signal.SIGCONT)
+    check_end("two signals at once are not a second signal", job, 4)
     check("each rank got one SIGINT", 2, job.output.count(b"got\n"))
 
 
@@ -343,22 +432,26 @@ def check_stops(program):
     send(job.ranks()[0], signal.SIGSTOP)
     os.kill(job.pid, signal.SIGTERM)
     check_end("a stopped rank", job, 143)
-    job = ready(program, "[ $RANK = 1 ] && { echo ready; sleep 0.3; exit 9; }; " + WAIT)
+    job = ready(program, f"[ $RANK = 1 ] && {{ echo ready; {await_file('stopped')}; exit 9; }}; " + WAIT)
     send(job.ranks()[0], signal.SIGSTOP)
+    make_file("stopped")
     check_end("a stopped rank, and another that fails", job, 9)
 
 
 def check_deaf(program):
     """Ranks that ignore signals are killed by a second signal, long before the grace period ends."""
-    job = ready(program, DEAF)
+    job = ready(program, LAST_TAKEN)
     os.kill(job.pid, signal.SIGTERM)
-    time.sleep(0.6)
+    job.expect(b"got\n")
+    time.sleep(SECOND_SIGNAL_S)
     os.kill(job.pid, signal.SIGTERM)
     check_end("ranks that ignore SIGTERM", job, 137)
-    job = ready(program, "[ $RANK = 1 ] && { echo ready; exit 5; }; " + DEAF)
-    time.sleep(0.6)
+    job = ready(program, f"[ $RANK = 1 ] && {{ echo ready; {await_file('deaf')}; exit 5; }}; " + TAKEN)
+    make_file("deaf")
+    job.expect(b"got\n")  # SIGTERM, because the other rank has failed
     os.kill(job.pid, signal.SIGINT)
-    time.sleep(0.6)
+    job.expect(b"got\n", 2)
+    time.sleep(SECOND_SIGNAL_S)
     os.kill(job.pid, signal.SIGINT)
     check_end("a rank fails, another ignores signals", job, 5)
 
@@ -370,7 +463,8 @@ def check_daemons(program):
     job = ready(program, DAEMON + WAIT)
     os.kill(job.pid, signal.SIGTERM)
     check_end("daemons and SIGTERM", job, 143)
-    deaf = "(setsid sh -c \"trap '' TERM; sleep 1000; sleep 1000\" >/dev/null 2>&1 &) ; sleep 0.2; exit 0"
+    deaf = (f"(setsid sh -c \"trap '' TERM; : >deaf_daemon; sleep 1000; sleep 1000\" >/dev/null 2>&1 &) ; "
+            f"{await_file('deaf_daemon')}; exit 0")
     check_end("daemons that ignore SIGTERM", Job(program, 1, deaf), 0)
 
 
@@ -412,8 +506,8 @@ def check_inherited(program):
     job = Job(program, 1, "trap 'echo unexpected' TERM; exit 0",
               prefix=("sh", "-c", "sleep 1000 & exec \"$@\"", "-"))
     check("a child of the caller: exit code", 0, job.finish())
-    check("it is left alone", ["sleep"], [os.path.basename(os.readlink(f"/proc/{pid}/exe"))
-                                          for pid in descendants(os.getpid())])
+    until(lambda: [comm_of(pid) for pid in descendants(os.getpid())] == ["sleep"])  # sh may still be to execute it
+    check("it is left alone", ["sleep"], [comm_of(pid) for pid in descendants(os.getpid())])
     for pid in descendants(os.getpid()):
         send(pid, signal.SIGKILL)
     reap_all()
@@ -431,19 +525,24 @@ def check_namespace(program):
     foreign = ("unshare", "--pid", "--fork")
     job = Job(program, 2, "[ $RANK = 1 ] && exit 5; exec sleep 1000", prefix=foreign)
     check_end("a foreign /proc", job, 5)
-    job = ready(program, "[ $RANK = 1 ] && { echo ready; exit 5; }; " + DEAF, prefix=foreign)
-    time.sleep(0.6)
-    os.kill(job.supervisor(), signal.SIGTERM)
-    time.sleep(0.6)
-    os.kill(job.supervisor(), signal.SIGTERM)
+    job = ready(program, f"[ $RANK = 1 ] && {{ echo ready; {await_file('foreign')}; exit 5; }}; " + TAKEN, prefix=foreign)
+    make_file("foreign")
+    job.expect(b"got\n")
+    supervisor = job.supervisor()
+    os.kill(supervisor, signal.SIGTERM)
+    check("the signal is taken", True,
+          until(lambda: not has_pending(supervisor, signal.SIGTERM) and state_of(supervisor) == "S"))
+    time.sleep(SECOND_SIGNAL_S)
+    os.kill(supervisor, signal.SIGTERM)
     check_end("a foreign /proc, and a rank that ignores SIGTERM", job, 5)
     job = ready(program, "(setsid sh -c 'setsid sleep 0.1 & exec sleep 1000' >/dev/null 2>&1 &) ; " + WAIT, prefix=prefix)
     os.kill(descendants(job.pid)[0], signal.SIGTERM)  # unshare's child, the launcher
     check_end("SIGTERM to process 1", job, 143)
-    job = ready(program, DEAF, prefix=prefix)
+    job = ready(program, LAST_TAKEN, prefix=prefix)
     launcher = descendants(job.pid)[0]
     os.kill(launcher, signal.SIGTERM)
-    time.sleep(0.6)
+    job.expect(b"got\n")
+    time.sleep(SECOND_SIGNAL_S)
     os.kill(launcher, signal.SIGTERM)
     check_end("a second SIGTERM to process 1", job, 137)
 
@@ -451,12 +550,14 @@ def check_namespace(program):
 def check_pid_file(program):
     """The file of --save_pid is removed on every path."""
     for name, number in (("TERM", signal.SIGTERM), ("KILL", signal.SIGKILL), ("", 0)):
-        job = ready(program, "echo ready; sleep 0.3" if number == 0 else WAIT, options=("--save_pid",))
+        job = ready(program, WAIT if number else f"echo ready; {await_file('pid_read')}", options=("--save_pid",))
         path = f"/tmp/{job.pid}.deepspeed"
         with open(path, encoding="ascii") as file:
             check("the pid file", str(job.pid), file.read().strip())
         if number != 0:
             os.kill(job.pid, number)
+        else:
+            make_file("pid_read")
         check_end(f"--save_pid and SIG{name}", job, 128 + number if number else 0, is_killed=number == signal.SIGKILL)
         check(f"the pid file after SIG{name}", False, os.path.exists(path))
 
@@ -487,14 +588,13 @@ def check_blocked_messages(program):
         pass
     os.set_blocking(writer, True)
     # Rank 0 fails once rank 1 runs, so that rank 1 is not terminated before it is ready.
-    script = ("[ $RANK = 0 ] || { : >blocked; echo ready; exec sleep 1000; }; "
-              "until [ -e blocked ]; do sleep 0.01; done; exit 3")
+    script = f"[ $RANK = 0 ] || {{ : >blocked; echo ready; exec sleep 1000; }}; {await_file('blocked')}; exit 3"
     job = Job(program, 2, script, prepare=lambda: os.dup2(writer, 2))
     job.expect(b"ready", 1)
-    time.sleep(0.5)
+    check("the ranks end", True, until(lambda: job.ranks() == []))
     for _ in range(2):
         os.kill(job.pid, signal.SIGINT)
-        time.sleep(0.7)
+        time.sleep(SECOND_SIGNAL_S)
     check_end("messages that nobody reads", job, 3)
     os.close(reader)
     os.close(writer)
@@ -735,7 +835,7 @@ def check_background(program):
     os.write(job.fd, b"while ! jobs -l | grep -q Stopped; do sleep 0.1; done; echo sto''pped\n")
     job.expect(b"stopped\r")
     os.write(job.fd, b"fg\n")
-    time.sleep(0.5)
+    check("fg gives the job the terminal", True, until(lambda: os.tcgetpgrp(job.fd) != job.pid))
     os.write(job.fd, b"hello\n")
     job.expect(b"got:hello")
     os.write(job.fd, b"exit 7\n")
@@ -829,6 +929,7 @@ if __name__ == "__main__":
     # A shell makes its background processes ignore some signals, and Python ignores SIGPIPE.
     for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(ignored, signal.SIG_DFL)
-    {"bytes": check_bytes, "signals": check_signals, "pty": check_pty, "chaos": check_chaos,
-     "outside": check_outside, "flow": check_flow, "figures": print_figures}[sys.argv[1]](*sys.argv[2:])
+    {"bytes": check_bytes, "lines": check_lines, "write": write_lines, "outside": check_outside,
+     "signals": check_signals, "pty": check_pty, "chaos": check_chaos, "flow": check_flow,
+     "figures": print_figures}[sys.argv[1]](*sys.argv[2:])
     sys.exit(failures > 0)

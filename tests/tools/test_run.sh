@@ -106,8 +106,17 @@ is "the environment of ranks" \
 is "all devices of the job are visible" "0 0,1,2 
 1 0,1,2 
 2 0,1,2 " "$(rank_environment MOCK_VISIBLE_DEVICES)"
-is "a port, and the address of this machine" "127.0.0.1 2345" \
-    "$("$program" run -a mock --num_gpus 1 --no_python --no_local_rank --master_port 2345 \
+# A port that is free, and that no job takes which chooses one itself.
+port=$(python3 -c 'import os, socket
+for port in range(2000 + os.getpid() % 7000, 10000):
+    try:
+        socket.socket().bind(("", port))
+        break
+    except OSError:
+        pass
+print(port)')
+is "a port, and the address of this machine" "127.0.0.1 $port" \
+    "$("$program" run -a mock --num_gpus 1 --no_python --no_local_rank --master_port "$port" \
         sh -c 'echo "$MASTER_ADDR $MASTER_PORT"')"
 is "variables of the backend, and of the user" "1 kept a  b" \
     "$(USER_S="a  b" MOCK_RUNTIME=kept shells 1 'echo "$MOCK_RUNTIME $USER_S"' | sed 's/^kept/1 kept/; s/^1 a/1 kept a/')"
@@ -169,15 +178,8 @@ is "rank 0 alone reads stdin" "0 one two
 is "stdout and stderr stay apart" "out out|err err" \
     "$(shells 2 'echo out; echo err >&2' 2>err.txt | paste -sd ' ')|$(paste -sd ' ' err.txt)"
 
-# Long lines of many ranks do not mix. Ranks write pieces that end within lines.
-shells 8 'line=$(printf "%6000s" "" | tr " " "$RANK"); yes "$line" | head -n 200 | dd bs=4099 iflag=fullblock status=none' >lines.txt
-is "long lines are not mixed" "1600" "$(grep -cE '^(0+|1+|2+|3+|4+|5+|6+|7+)$' lines.txt)"
-is "no line is lost or cut" "1600 6001" "$(awk '{ n[length($0) + 1]++ } END { for (i in n) print n[i], i }' lines.txt)"
-shells 4 'line=$(printf "%3000s" "" | tr " " "$RANK"); yes "$line" | head -n 100 >&$((1 + RANK % 2))' >same.txt 2>&1
-is "stdout and stderr of one file are not mixed" "400 0" "$(grep -cE '^(0+|1+|2+|3+)$' same.txt) $(grep -cvE '^(0{3000}|1{3000}|2{3000}|3{3000})$' same.txt || true)"
-
-shells 4 'for i in 1 2 3 4 5; do head -c 600000 /dev/zero | tr "\\0" "$RANK"; echo; done' >long.txt
-is "lines longer than a pipe are not mixed" "20 600000" "$(awk '{ n[length($0)]++ } END { for (i in n) print n[i], i }' long.txt)"
+run python3 "$source/tests/tools/launch.py" lines "$program" "$dir"
+is "lines of ranks are not mixed, lost or cut" "0 " "$code $out$err"
 
 host=$("$program" run -a mock --num_gpus 1 --dry-run --json true | validate - hosts/0/name 2>/dev/null || echo localhost)
 is "prefixes of ranks" "$host:0: a|$host:0: b|$host:1: a|$host:1: b" \
@@ -246,31 +248,41 @@ shells 256 'echo $RANK' >many.txt
 is "256 ranks" "$(seq 0 255)" "$(sort -n many.txt)"
 run shells 256 '[ $RANK = 255 ] && exit 3; exec sleep 1000'
 is "the last of 256 ranks fails" "3" "$code"
+# Only this test has ranks of this command.
+sleeper="sleep 1000.4$$"
+# sleepers: print the processes with this command.
+sleepers() {
+    pgrep -f "$sleeper\$" || true
+}
+
+# shellcheck disable=SC2086 # words
 run sh -c 'ulimit -n 200; shift; exec "$@"' - - "$program" run -a mock --num_gpus 256 --master_port auto \
-    --no_python --no_local_rank sleep 1000.40
+    --no_python --no_local_rank $sleeper
 has "too few descriptors are allowed" "$err" "256 ranks need 544 open files, and the hard limit is 200: it can be raised by ulimit -n 544"
-is "no rank is started" "1 " "$code $out$(pgrep -f 'sleep 1000.40' || true)"
+is "no rank is started" "1 " "$code $out$(sleepers)"
 run sh -c 'ulimit -n 60; shift; exec "$@"' - - "$program" run -a mock --num_gpus 100 --master_port auto \
     --enable_each_rank_log logs/100 --no_python --no_local_rank true
 is "logs need no descriptors" "0 " "$code $out$err"
 # The launcher inherits most descriptors that it may have.
+# shellcheck disable=SC2086
 run python3 -c 'import os, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (240, 240))
 for _ in range(180):
     os.set_inheritable(os.dup(0), True)
-os.execv(sys.argv[1], sys.argv[1:])' "$program" run -a mock --num_gpus 100 --master_port auto --no_python --no_local_rank sleep 1000.40
+os.execv(sys.argv[1], sys.argv[1:])' "$program" run -a mock --num_gpus 100 --master_port auto --no_python --no_local_rank $sleeper
 is "descriptors run out during the start" "126 " "$code $out"
 has "why" "$err" "could not be started: sleep: its streams: Too many open files"
-is "no rank is left" "" "$(pgrep -f 'sleep 1000.40' || true)"
+is "no rank is left" "" "$(sleepers)"
 is "few descriptors are raised to the hard limit" "0 100" \
     "$(sh -c 'ulimit -S -n 40; shift; exec "$@"' - - "$program" run -a mock --num_gpus 100 --master_port auto \
         --no_python --no_local_rank sh -c 'ulimit -n' >limits.txt; echo "$? $(grep -c '^40$' limits.txt)")"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && setpriv --reuid 61234 --clear-groups "$program" --version >/dev/null 2>&1; then
     chmod 755 "$dir"
+    # shellcheck disable=SC2086
     run limited setpriv --reuid 61234 --clear-groups prlimit --nproc=12 "$program" run -a mock --num_gpus 100 \
-        --master_port auto --no_python --no_local_rank sleep 1000.41
+        --master_port auto --no_python --no_local_rank $sleeper
     is "processes run out during the start" "126 " "$code $out"
-    is "no rank is left" "" "$(pgrep -f 'sleep 1000.41' || true)"
+    is "no rank is left" "" "$(sleepers)"
 fi
 
 # ---- binding -------------------------------------------------------------------------------------
