@@ -2,7 +2,7 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # Linked with the objects of core/, because the tested functions are not exported. Its functions
-# are the frames that the test expects, so calls stay calls.
+# are the frames that the test expects, so calls stay calls. Samples get a longer limit.
 
 STALL := $(BUILD)/tests/stall
 STALL_OBJECTS := $(BUILD)/obj/tests/launch/stall.o $(BUILD)/obj/tests/launch/stall_programs.o
@@ -11,7 +11,7 @@ $(STALL_OBJECTS): $(BUILD)/obj/tests/launch/%.o: tests/launch/%.c tests/launch/s
 	$(CC) $(INSIDE_CFLAGS) -fno-optimize-sibling-calls -c -o $@ $<
 $(STALL): $(STALL_OBJECTS) $(CORE_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
+	$(CC) -o $@ $^ -Wl,--wrap=ds_accel__worker_run $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
 -include $(STALL_OBJECTS:.o=.d)
 
 test-stall-built: build $(TESTBED)/complete $(STALL)
