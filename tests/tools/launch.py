@@ -97,6 +97,9 @@ def write_lines(length, count, piece, streams):
     data = (str(rank).encode() * (length - 1) + b"\n") * int(count)
     begun = {}
     slow = set()
+    with open(f"ready.{rank}", "wb"):  # all ranks write at the same time
+        pass
+    until(lambda: all(os.path.exists(f"ready.{other}") for other in range(int(os.environ["WORLD_SIZE"]))))
     for start in range(0, len(data), piece):
         part = data[start:start + piece]
         lines = range(start // length, (start + len(part) - 1) // length + 1)
@@ -112,6 +115,9 @@ def write_lines(length, count, piece, streams):
 def check_job_lines(program, ranks, length, count, piece, streams):
     """The lines of one job, whose streams are the same file."""
     name = f"{ranks} ranks, {count} lines of {length} bytes"
+    for file in os.listdir():
+        if file.startswith("ready."):
+            os.remove(file)
     with open("lines", "wb") as file:
         argv = command(program, ranks, "/usr/bin/python3", os.path.abspath(__file__), "write", str(length), str(count),
                        str(piece), str(streams))
@@ -132,7 +138,7 @@ def check_lines(program, directory):
     os.chdir(directory)
     check_job_lines(program, 8, 6000, 200, 4099, 1)
     check_job_lines(program, 4, 3000, 100, 4096, 2)
-    check_job_lines(program, 4, 600000, 5, 65536, 1)
+    check_job_lines(program, 4, 600000, 20, 65536, 1)
 
 
 # ---- output that never ends ----------------------------------------------------------------------
