@@ -197,7 +197,7 @@ static int32_t note_limit(struct ds_accel__groups *groups)
     if (status < 0) {
         return status;
     }
-    total_bytes = meminfo != NULL ? ds_accel__meminfo_value(meminfo, "MemTotal:") : 0;
+    total_bytes = meminfo != NULL ? ds_accel__meminfo_value(meminfo, "MemTotal") : 0;
     free(meminfo);
     status =
         ds_accel__cgroup_limit(machine, total_bytes > 0 ? total_bytes : UINT64_MAX, &groups->limit);

@@ -180,6 +180,33 @@ static void test_v2_counters(void)
     close_groups();
 }
 
+/* A limit that the machine's memory, 16 GiB, reaches first is none: no group is made for it. */
+static void test_limit_of_the_machine(void)
+{
+    begin_v2();
+    put(root, V2 "/memory.max", "17179869184\n");
+    open_groups(false, 1);
+    check_limit("limit of all memory", false, 0, "");
+    check(ds_accel__groups_limit_bytes(groups) == 0, "a limit of all memory");
+    close_groups();
+    put(root, V2 "/memory.max", "17179869183\n");
+    open_groups(false, 1);
+    check_limit("limit of less", false, 17179869183, "/" V2 "/memory.max");
+    check(ds_accel__groups_limit_bytes(groups) == 17179869183, "a limit below all memory");
+    close_groups();
+    begin_v1();
+    put(root, "sys/fs/cgroup/memory/job/memory.limit_in_bytes", "34359738368\n");
+    open_groups(false, 1);
+    check_limit("v1 limit above all memory", false, 0, "");
+    close_groups();
+    begin_v2();
+    put(root, "proc/meminfo", "");
+    put(root, V2 "/memory.max", "17179869184\n");
+    open_groups(false, 1);
+    check_limit("memory unknown", false, 17179869184, "/" V2 "/memory.max");
+    close_groups();
+}
+
 static void test_v1_counters(void)
 {
     begin_v1();
@@ -800,6 +827,7 @@ void test_groups(void)
     kernel_root = root;
     test_v2_counters();
     test_v1_counters();
+    test_limit_of_the_machine();
     test_last_resorts();
     test_v2_groups();
     test_aside();
