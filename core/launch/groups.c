@@ -63,6 +63,7 @@ struct job {
 
 struct ds_accel__groups {
     const struct ds_accel__machine *machine;
+    struct ds_accel__cgroups cgroups; /* of this process before any group is made */
     struct counter shared;
     bool is_machine_wide; /* of shared */
     struct ds_accel__cgroup_limit limit;
@@ -199,8 +200,8 @@ static int32_t note_limit(struct ds_accel__groups *groups)
     }
     total_bytes = meminfo != NULL ? ds_accel__meminfo_value(meminfo, "MemTotal") : 0;
     free(meminfo);
-    status =
-        ds_accel__cgroup_limit(machine, total_bytes > 0 ? total_bytes : UINT64_MAX, &groups->limit);
+    status = ds_accel__cgroups_limit(machine, &groups->cgroups,
+                                     total_bytes > 0 ? total_bytes : UINT64_MAX, &groups->limit);
     if (status < 0 || groups->limit.source[0] != '/') {
         return status; /* no limit, or its path is too long */
     }
@@ -373,7 +374,8 @@ static int32_t make_kill_group(struct ds_accel__groups *groups, const char *v2)
 
     groups->is_v2 = groups->kill.path != NULL;
     if (status >= 0 && groups->kill.path == NULL) {
-        status = ds_accel__cgroup_directory(groups->machine, "freezer", freezer, sizeof(freezer));
+        status = ds_accel__cgroups_directory(groups->machine, &groups->cgroups, "freezer", freezer,
+                                             sizeof(freezer));
         if (status >= 0) {
             status = make_job(groups, freezer, &groups->kill);
         }
@@ -717,6 +719,7 @@ void ds_accel__groups_close(struct ds_accel__groups *groups)
     close_job(&groups->memory, CLOSE_ATTEMPTS / 2);
     close_job(&groups->kill, CLOSE_ATTEMPTS / 2);
     move_back(groups);
+    ds_accel__cgroups_clear(&groups->cgroups);
     free(groups->shared.path);
     free(groups->limit_hits.path);
     free(groups->forgotten);
@@ -724,12 +727,14 @@ void ds_accel__groups_close(struct ds_accel__groups *groups)
 }
 
 /* The directories of this process's group in the memory hierarchy of v1 and in v2. */
-static int32_t find_directories(const struct ds_accel__machine *machine, char v1[static PATH_MAX],
+static int32_t find_directories(const struct ds_accel__groups *groups, char v1[static PATH_MAX],
                                 char v2[static PATH_MAX])
 {
-    int32_t status = ds_accel__cgroup_directory(machine, "memory", v1, PATH_MAX);
+    const struct ds_accel__machine *machine = groups->machine;
+    int32_t status = ds_accel__cgroups_directory(machine, &groups->cgroups, "memory", v1, PATH_MAX);
 
-    return status < 0 ? status : ds_accel__cgroup_directory(machine, NULL, v2, PATH_MAX);
+    return status < 0 ? status
+                      : ds_accel__cgroups_directory(machine, &groups->cgroups, NULL, v2, PATH_MAX);
 }
 
 int32_t ds_accel__groups_make(struct ds_accel__groups *groups)
@@ -741,7 +746,7 @@ int32_t ds_accel__groups_make(struct ds_accel__groups *groups)
     if (groups->machine->files != NULL) {
         return DS_ACCEL_OK;
     }
-    status = find_directories(groups->machine, v1, v2);
+    status = find_directories(groups, v1, v2);
     return status < 0 ? status : make_groups(groups, v1, v2);
 }
 
@@ -766,7 +771,11 @@ int32_t ds_accel__groups_open(const struct ds_accel__machine *machine, uint32_t 
                                         .descriptor = -1,
                                         .job_descriptor = -1,
                                         .forgotten = calloc(rank_count + 1, sizeof(bool))};
-    status = groups->forgotten != NULL ? find_directories(machine, v1, v2) : ds_accel__no_memory();
+    status = groups->forgotten != NULL ? ds_accel__cgroups_read(machine, &groups->cgroups)
+                                       : ds_accel__no_memory();
+    if (status >= 0) {
+        status = find_directories(groups, v1, v2);
+    }
     if (status >= 0) {
         status = note_shared(groups, v1, v2);
     }

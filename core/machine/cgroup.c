@@ -83,9 +83,8 @@ static bool find_mount(const char *mountinfo, bool is_v2, const char *controller
 
         line += *line == '\n';
         length = strcspn(line, "\n");
-        dash = strstr(line, " - ");
-        if (dash == NULL || dash > line + length ||
-            sscanf(line, "%*s %*s %*s %*s %255s", point) != 1 ||
+        dash = memmem(line, length, " - cgroup", strlen(" - cgroup"));
+        if (dash == NULL || sscanf(line, "%*s %*s %*s %*s %255s", point) != 1 ||
             sscanf(dash, " - %31s %*s %255s", type, options) != 2) {
             continue;
         }
@@ -99,13 +98,14 @@ static bool find_mount(const char *mountinfo, bool is_v2, const char *controller
 }
 
 /* Find the group of this process for a controller of cgroup v1 or v2. */
-static bool find_group(const char *cgroup, const char *mountinfo, bool is_v2,
-                       const char *controller, struct group *group)
+static bool find_group(const struct ds_accel__cgroups *cgroups, bool is_v2, const char *controller,
+                       struct group *group)
 {
     *group = (struct group){.is_v2 = is_v2};
-    return find_path(cgroup, is_v2, controller, group->path, sizeof(group->path)) &&
+    return cgroups->paths != NULL && cgroups->mounts != NULL &&
+           find_path(cgroups->paths, is_v2, controller, group->path, sizeof(group->path)) &&
            (group->path[0] == '/' || group->path[0] == '\0') &&
-           find_mount(mountinfo, is_v2, controller, group->mount, sizeof(group->mount));
+           find_mount(cgroups->mounts, is_v2, controller, group->mount, sizeof(group->mount));
 }
 
 /*
@@ -225,15 +225,27 @@ static int32_t take_smallest(const struct ds_accel__machine *machine, struct gro
     }
 }
 
-/* Read /proc/self/cgroup and /proc/self/mountinfo. A file that cannot be read yields NULL. */
-static int32_t read_groups(const struct ds_accel__machine *machine, char **cgroup_out,
-                           char **mountinfo_out)
+int32_t ds_accel__cgroups_read(const struct ds_accel__machine *machine,
+                               struct ds_accel__cgroups *cgroups_out)
 {
-    int32_t status = ds_accel__machine_read(machine, "/proc/self/cgroup", cgroup_out);
+    struct ds_accel__cgroups cgroups = {0};
+    int32_t status = ds_accel__machine_read(machine, "/proc/self/cgroup", &cgroups.paths);
 
-    *mountinfo_out = NULL;
-    return status < 0 ? status
-                      : ds_accel__machine_read(machine, "/proc/self/mountinfo", mountinfo_out);
+    if (status >= 0) {
+        status = ds_accel__machine_read(machine, "/proc/self/mountinfo", &cgroups.mounts);
+    }
+    if (status < 0) {
+        ds_accel__cgroups_clear(&cgroups);
+    }
+    *cgroups_out = cgroups;
+    return status;
+}
+
+void ds_accel__cgroups_clear(struct ds_accel__cgroups *cgroups)
+{
+    free(cgroups->paths);
+    free(cgroups->mounts);
+    *cgroups = (struct ds_accel__cgroups){0};
 }
 
 /*
@@ -271,21 +283,18 @@ static int32_t find_list(const struct ds_accel__machine *machine, struct group *
 int32_t ds_accel__cgroup_cpuset(const struct ds_accel__machine *machine, const char *file,
                                 uint32_t count, char *source, size_t source_size)
 {
-    char *cgroup = NULL;
-    char *mountinfo = NULL;
-    int32_t status = read_groups(machine, &cgroup, &mountinfo);
+    struct ds_accel__cgroups cgroups;
+    int32_t status = ds_accel__cgroups_read(machine, &cgroups);
 
     source[0] = '\0';
-    for (int version = 1; version <= 2 && status >= 0 && cgroup != NULL && mountinfo != NULL;
-         version++) {
+    for (int version = 1; version <= 2 && status >= 0; version++) {
         struct group group;
 
-        if (find_group(cgroup, mountinfo, version == 2, "cpuset", &group)) {
+        if (find_group(&cgroups, version == 2, "cpuset", &group)) {
             status = find_list(machine, &group, file, count, source, source_size);
         }
     }
-    free(cgroup);
-    free(mountinfo);
+    ds_accel__cgroups_clear(&cgroups);
     return status;
 }
 
@@ -321,44 +330,47 @@ static int32_t find_directory(const struct ds_accel__machine *machine, const str
     }
 }
 
-int32_t ds_accel__cgroup_directory(const struct ds_accel__machine *machine, const char *controller,
-                                   char *path, size_t path_size)
+int32_t ds_accel__cgroups_directory(const struct ds_accel__machine *machine,
+                                    const struct ds_accel__cgroups *cgroups, const char *controller,
+                                    char *path, size_t path_size)
 {
-    char *cgroup = NULL;
-    char *mountinfo = NULL;
     struct group group;
-    int32_t status = read_groups(machine, &cgroup, &mountinfo);
 
     path[0] = '\0';
-    if (status >= 0 && cgroup != NULL && mountinfo != NULL &&
-        find_group(cgroup, mountinfo, controller == NULL, controller, &group)) {
-        status = find_directory(machine, &group, path, path_size);
+    return find_group(cgroups, controller == NULL, controller, &group)
+               ? find_directory(machine, &group, path, path_size)
+               : DS_ACCEL_OK;
+}
+
+int32_t ds_accel__cgroups_limit(const struct ds_accel__machine *machine,
+                                const struct ds_accel__cgroups *cgroups, uint64_t machine_bytes,
+                                struct ds_accel__cgroup_limit *limit_out)
+{
+    struct ds_accel__cgroup_limit limit = {.left_bytes = UINT64_MAX};
+    int32_t status = DS_ACCEL_OK;
+
+    for (int version = 1; version <= 2 && status >= 0; version++) {
+        struct group group;
+
+        if (find_group(cgroups, version == 2, "memory", &group)) {
+            status = take_smallest(machine, &group, machine_bytes, &limit);
+        }
     }
-    free(cgroup);
-    free(mountinfo);
+    if (status >= 0) {
+        *limit_out = limit;
+    }
     return status;
 }
 
 int32_t ds_accel__cgroup_limit(const struct ds_accel__machine *machine, uint64_t machine_bytes,
                                struct ds_accel__cgroup_limit *limit_out)
 {
-    struct ds_accel__cgroup_limit limit = {.left_bytes = UINT64_MAX};
-    char *cgroup = NULL;
-    char *mountinfo = NULL;
-    int32_t status = read_groups(machine, &cgroup, &mountinfo);
+    struct ds_accel__cgroups cgroups;
+    int32_t status = ds_accel__cgroups_read(machine, &cgroups);
 
-    for (int version = 1; version <= 2 && status >= 0 && cgroup != NULL && mountinfo != NULL;
-         version++) {
-        struct group group;
-
-        if (find_group(cgroup, mountinfo, version == 2, "memory", &group)) {
-            status = take_smallest(machine, &group, machine_bytes, &limit);
-        }
-    }
-    free(cgroup);
-    free(mountinfo);
     if (status >= 0) {
-        *limit_out = limit;
+        status = ds_accel__cgroups_limit(machine, &cgroups, machine_bytes, limit_out);
     }
+    ds_accel__cgroups_clear(&cgroups);
     return status;
 }

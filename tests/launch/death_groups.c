@@ -611,10 +611,15 @@ static bool limit_group(const char *directory)
 static const char *real_memory(void)
 {
     static char path[1024];
+    struct ds_accel__cgroups cgroups;
+    int32_t status = ds_accel__cgroups_read(&ds_accel__machine_here, &cgroups);
 
-    return ds_accel__cgroup_directory(&ds_accel__machine_here, "memory", path, sizeof(path)) < 0
-               ? ""
-               : path;
+    if (status >= 0) {
+        status = ds_accel__cgroups_directory(&ds_accel__machine_here, &cgroups, "memory", path,
+                                             sizeof(path));
+    }
+    ds_accel__cgroups_clear(&cgroups);
+    return status < 0 ? "" : path;
 }
 
 static void check_proved(const char *job)
