@@ -25,12 +25,18 @@
 #include <unistd.h>
 
 #define PORT_COUNT 65536u
+#define WORD_BITS 64u
 #define FIRST_PORT 1025u
 #define FIRST_UNPOPULAR_PORT 10000u /* many services have a usual port below */
 #define DRAWS 16u
 /* The kernel's default range for connections. */
 #define EPHEMERAL_LOW 32768u
 #define EPHEMERAL_HIGH 60999u
+
+/* A set of ports, with a bit for each. */
+struct ports {
+    uint64_t words[PORT_COUNT / WORD_BITS];
+};
 
 /* ---- one port ------------------------------------------------------------------------------- */
 
@@ -146,11 +152,17 @@ static uint32_t draw(uint32_t limit)
     return number % limit;
 }
 
+/* excluded: NULL excludes no port. */
+static bool is_excluded(const struct ports *excluded, uint32_t port)
+{
+    return excluded != NULL && (excluded->words[port / WORD_BITS] >> port % WORD_BITS & 1) != 0;
+}
+
 /*
  * Lease the first free port of a range, beginning at a random one. excluded: ports that are not
  * used; NULL: none. ERR_BUSY without an error text: none is free.
  */
-static int32_t take_of_range(uint32_t low, uint32_t high, const bool *excluded,
+static int32_t take_of_range(uint32_t low, uint32_t high, const struct ports *excluded,
                              struct ds_accel__port_lease *lease_out)
 {
     uint32_t count = high - low + 1;
@@ -158,7 +170,7 @@ static int32_t take_of_range(uint32_t low, uint32_t high, const bool *excluded,
 
     /* If half of the ports are excluded, the port behind them must not be drawn half of the time.
      * */
-    for (unsigned i = 0; i < DRAWS && excluded != NULL && excluded[low + start]; i++) {
+    for (unsigned i = 0; i < DRAWS && is_excluded(excluded, low + start); i++) {
         start = draw(count);
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -166,7 +178,7 @@ static int32_t take_of_range(uint32_t low, uint32_t high, const bool *excluded,
         enum ds_accel__port_use use;
         int32_t status;
 
-        if (excluded != NULL && excluded[port]) {
+        if (is_excluded(excluded, port)) {
             continue;
         }
         status = take_free((uint16_t)port, false, lease_out, &use);
@@ -179,15 +191,19 @@ static int32_t take_of_range(uint32_t low, uint32_t high, const bool *excluded,
 
 static bool exclude(void *user_data, uint32_t first, uint32_t last)
 {
-    bool *excluded = user_data;
+    struct ports *excluded = user_data;
+    uint32_t port = first;
 
-    for (uint32_t port = first; port <= last && port < PORT_COUNT; port++) {
-        excluded[port] = true;
+    while (port <= last && port < PORT_COUNT) {
+        bool is_word = port % WORD_BITS == 0 && last - port >= WORD_BITS - 1;
+
+        excluded->words[port / WORD_BITS] |= is_word ? UINT64_MAX : UINT64_C(1) << port % WORD_BITS;
+        port += is_word ? WORD_BITS : 1;
     }
     return true;
 }
 
-static int32_t exclude_reserved(bool *excluded)
+static int32_t exclude_reserved(struct ports *excluded)
 {
     char *reserved;
     int32_t status = ds_accel__machine_read(
@@ -216,24 +232,24 @@ static int32_t read_ephemeral(uint32_t *low_out, uint32_t *high_out)
 
 static int32_t take_any(struct ds_accel__port_lease *lease_out, struct ds_accel__text *notes)
 {
-    bool reserved[PORT_COUNT] = {false};
-    bool excluded[PORT_COUNT];
+    struct ports reserved = {0};
+    struct ports excluded;
     uint32_t low;
     uint32_t high;
     int32_t status = read_ephemeral(&low, &high);
 
-    status = status < 0 ? status : exclude_reserved(reserved);
+    status = status < 0 ? status : exclude_reserved(&reserved);
     if (status < 0) {
         return status;
     }
-    memcpy(excluded, reserved, sizeof(excluded));
-    exclude(excluded, low, high);
-    status = take_of_range(FIRST_UNPOPULAR_PORT, PORT_COUNT - 1, excluded, lease_out);
+    excluded = reserved;
+    exclude(&excluded, low, high);
+    status = take_of_range(FIRST_UNPOPULAR_PORT, PORT_COUNT - 1, &excluded, lease_out);
     if (status == DS_ACCEL_ERR_BUSY) {
-        status = take_of_range(FIRST_PORT, FIRST_UNPOPULAR_PORT - 1, excluded, lease_out);
+        status = take_of_range(FIRST_PORT, FIRST_UNPOPULAR_PORT - 1, &excluded, lease_out);
     }
     if (status == DS_ACCEL_ERR_BUSY) {
-        status = take_of_range(FIRST_PORT, PORT_COUNT - 1, reserved, lease_out);
+        status = take_of_range(FIRST_PORT, PORT_COUNT - 1, &reserved, lease_out);
         if (status >= 0) {
             ds_accel__text_add(notes,
                                "no port outside %u to %u is free (net.ipv4.ip_local_port_range): "
