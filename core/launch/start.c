@@ -350,11 +350,20 @@ static int32_t prepare_rank(const struct ds_accel__job *job, struct ds_accel__jo
                : DS_ACCEL_OK;
 }
 
-static int32_t prepare_ranks(struct ds_accel__job *job)
+/* Write the local time for the names of logs. It reads the time zone. */
+static void write_log_time(char *text, size_t size)
 {
-    char log_time[32];
     time_t now = time(NULL);
     struct tm parts;
+
+    if (localtime_r(&now, &parts) == NULL || strftime(text, size, "%Y%m%d%H%M%S", &parts) == 0) {
+        ds_accel__copy(text, size, "0");
+    }
+}
+
+static int32_t prepare_ranks(struct ds_accel__job *job)
+{
+    char log_time[32] = "";
     int32_t status = DS_ACCEL_OK;
 
     job->rank_count = job->plan->local_count;
@@ -366,10 +375,7 @@ static int32_t prepare_ranks(struct ds_accel__job *job)
     }
     if (is_log_wanted(&job->launch->options)) {
         status = make_directories(job->launch->options.log_directory);
-    }
-    if (localtime_r(&now, &parts) == NULL ||
-        strftime(log_time, sizeof(log_time), "%Y%m%d%H%M%S", &parts) == 0) {
-        ds_accel__copy(log_time, sizeof(log_time), "0");
+        write_log_time(log_time, sizeof(log_time));
     }
     for (uint32_t i = 0; i < job->rank_count; i++) {
         job->ranks[i].rank = &job->plan->ranks[job->plan->local_first + i];
