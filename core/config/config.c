@@ -633,6 +633,8 @@ int32_t ds_accel__config_load_ops(struct ds_accel__config *config)
 
 void ds_accel__config_clear(struct ds_accel__config *config)
 {
+    struct ds_accel__config_late *late;
+
     for (size_t i = 0; i < config->file_count; i++) {
         free(config->files[i].path);
         free(config->files[i].text);
@@ -642,6 +644,11 @@ void ds_accel__config_clear(struct ds_accel__config *config)
     free(config->files);
     json_decref(config->merged);
     if (config->later != NULL) {
+        while ((late = config->later->late) != NULL) {
+            config->later->late = late->next;
+            json_decref(late->tree);
+            free(late);
+        }
         json_decref(config->later->whole);
         free(config->later->data);
         free(config->later);
@@ -702,26 +709,98 @@ static json_t *whole_of(const struct ds_accel__config *config)
     return whole;
 }
 
-int32_t ds_accel__config_complete(const struct ds_accel__config *config)
+/* Find a backend in a list of late facts. */
+static struct ds_accel__config_late *find_late(struct ds_accel__config_late *late,
+                                               const char *backend)
 {
-    return config->merged == NULL || whole_of(config) != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    while (late != NULL && strcmp(late->backend, backend) != 0) {
+        late = late->next;
+    }
+    return late;
+}
+
+static struct ds_accel__config_late *parse_late(const struct ds_accel__config_later *later,
+                                                const char *backend)
+{
+    size_t size = strlen(backend) + 1;
+    struct ds_accel__config_late *late = malloc(sizeof(*late) + size);
+
+    if (late == NULL) {
+        return NULL;
+    }
+    memcpy(late->backend, backend, size);
+    late->tree = ds_accel__snapshot_late(later->data, later->size_bytes, backend);
+    if (late->tree == NULL) {
+        free(late);
+        return NULL;
+    }
+    return late;
 }
 
 /*
- * Choose the tree for a path of keys: config->merged if detection reads the value, else the whole
- * configuration.
+ * A tree with the late facts of a backend; NULL if memory is exhausted. Several threads may call it
+ * at once: they only prepend to the list, and the first tree of a backend is used by all.
+ */
+static json_t *late_of(const struct ds_accel__config *config, const char *backend)
+{
+    struct ds_accel__config_later *later = config->later;
+    struct ds_accel__config_late *first;
+    struct ds_accel__config_late *late;
+    struct ds_accel__config_late *other;
+
+    assert(!config->is_snapshot || config->identity != 0);
+    if (!config->is_snapshot || later == NULL) {
+        return config->merged;
+    }
+    if (__atomic_load_n(&later->whole, __ATOMIC_ACQUIRE) != NULL) {
+        return whole_of(config);
+    }
+    first = __atomic_load_n(&later->late, __ATOMIC_ACQUIRE);
+    late = find_late(first, backend);
+    if (late != NULL) {
+        return late->tree;
+    }
+    late = parse_late(later, backend);
+    if (late == NULL) {
+        return NULL;
+    }
+    do {
+        other = find_late(first, backend);
+        if (other != NULL) {
+            json_decref(late->tree);
+            free(late);
+            return other->tree;
+        }
+        late->next = first;
+    } while (!__atomic_compare_exchange_n(&later->late, &first, late, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+    return late->tree;
+}
+
+int32_t ds_accel__config_complete(const struct ds_accel__config *config, const char *backend)
+{
+    bool is_complete = config->merged == NULL ||
+                       (backend != NULL ? late_of(config, backend) : whole_of(config)) != NULL;
+
+    return is_complete ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+/*
+ * Choose the tree for a path of keys: config->merged if detection reads the value, else the late
+ * facts of the backend, or the whole configuration if the path ends in front of them.
  */
 static json_t *tree_of(const struct ds_accel__config *config, va_list keys)
 {
     const char *key = va_arg(keys, const char *);
-    json_t *whole;
 
     if (key != NULL && strcmp(key, "backends") == 0) {
-        key = va_arg(keys, const char *);
-        key = key != NULL ? va_arg(keys, const char *) : NULL;
+        const char *backend = va_arg(keys, const char *);
+        json_t *tree;
+
+        key = backend != NULL ? va_arg(keys, const char *) : NULL;
         if (key == NULL || !ds_accel__snapshot_is_early(key)) {
-            whole = whole_of(config);
-            return whole != NULL ? whole : config->merged;
+            tree = key != NULL ? late_of(config, backend) : whole_of(config);
+            return tree != NULL ? tree : config->merged;
         }
     }
     return config->merged;

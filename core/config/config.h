@@ -48,6 +48,13 @@ struct ds_accel__config_problem {
     char *message;
 };
 
+/* The late facts of one backend (snapshot.c). */
+struct ds_accel__config_late {
+    struct ds_accel__config_late *next;
+    json_t *tree; /* {"backends": {backend: facts}} */
+    char backend[];
+};
+
 /*
  * Data of a configuration that was read from a snapshot. Its merged tree contains only the values
  * that detection reads; the other values are parsed from this data when they are needed.
@@ -55,7 +62,8 @@ struct ds_accel__config_problem {
 struct ds_accel__config_later {
     char *data; /* the stored snapshot, whose format snapshot.c describes */
     size_t size_bytes;
-    json_t *whole; /* the whole configuration; NULL: not parsed yet */
+    json_t *whole;                      /* the whole configuration; NULL: not parsed yet */
+    struct ds_accel__config_late *late; /* of each backend that was needed, the last one first */
 };
 
 struct ds_accel__config {
@@ -135,10 +143,11 @@ DS_ACCEL__PRIVATE json_t *ds_accel__config_get(const struct ds_accel__config *co
  */
 json_t *ds_accel__config_facts(const struct ds_accel__config *config, const char *backend);
 /*
- * Parse the whole configuration, if only the values that detection reads were parsed so far.
- * ERR_NO_MEMORY: the other values then seem absent.
+ * Parse the facts of a backend, or the whole configuration if backend is NULL, if only the values
+ * that detection reads were parsed so far. ERR_NO_MEMORY: the other values then seem absent.
  */
-DS_ACCEL__PRIVATE int32_t ds_accel__config_complete(const struct ds_accel__config *config);
+DS_ACCEL__PRIVATE int32_t ds_accel__config_complete(const struct ds_accel__config *config,
+                                                    const char *backend);
 DS_ACCEL__PRIVATE json_t *ds_accel__config_backend(const struct ds_accel__config *config,
                                                    const char *backend, const char *key);
 const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key);

@@ -9,7 +9,8 @@
  *
  * Building a tree takes longer than reading its bytes, and detection needs a third of the tree. The
  * facts of a backend that detection does not read (late facts) are therefore stored after its other
- * facts (early facts), and are skipped until they are needed (ds_accel__config_get()).
+ * facts (early facts), and are skipped until they are needed (ds_accel__config_get()). Then those
+ * of the backend in question are parsed, and the whole only for a caller that walks all backends.
  *
  *     value   := 'n' | 't' | 'f' | 'i' int64 | 'r' double | 's' text | 'a' count value*
  *              | 'o' members | 'p' members size members      a backend; the size bytes contain the
@@ -409,6 +410,130 @@ json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t i
         tree = NULL;
     }
     return tree;
+}
+
+/* ---- late facts of one backend -------------------------------------------------------------- */
+
+static bool skip_value(struct input *input, int depth);
+
+static bool skip_members(struct input *input, int depth)
+{
+    uint32_t count;
+    size_t length;
+
+    if (!take_count(input, &count)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (take_text(input, &length) == NULL || !skip_value(input, depth + 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool skip_array(struct input *input, int depth)
+{
+    uint32_t count;
+
+    if (!take_count(input, &count)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!skip_value(input, depth + 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool skip_value(struct input *input, int depth)
+{
+    const char *tag = take(input, 1);
+    uint32_t size;
+    size_t length;
+
+    if (tag == NULL || depth > DEPTH_LIMIT) {
+        return false;
+    }
+    switch (*tag) {
+    case 'n':
+    case 't':
+    case 'f':
+        return true;
+    case 'i':
+        return take(input, sizeof(json_int_t)) != NULL;
+    case 'r':
+        return take(input, sizeof(double)) != NULL;
+    case 's':
+        return take_text(input, &length) != NULL;
+    case 'a':
+        return skip_array(input, depth);
+    case 'o':
+        return skip_members(input, depth);
+    case 'p':
+        return skip_members(input, depth) && take_count(input, &size) && take(input, size) != NULL;
+    default:
+        return false;
+    }
+}
+
+static bool take_tag(struct input *input, char tag)
+{
+    const char *taken = take(input, 1);
+
+    return taken != NULL && *taken == tag;
+}
+
+/* Skip the members of an object in front of the value of a key. False if there is no such key. */
+static bool find_member(struct input *input, const char *key, int depth)
+{
+    uint32_t count;
+
+    if (!take_tag(input, 'o') || !take_count(input, &count)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        size_t length;
+        const char *name = take_text(input, &length);
+
+        if (name == NULL || strcmp(name, key) == 0) {
+            return name != NULL;
+        }
+        if (!skip_value(input, depth + 1)) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* Make an object whose only member is the value, which is consumed. NULL: memory is exhausted. */
+static json_t *wrap(const char *key, json_t *value)
+{
+    json_t *object = json_object();
+
+    if (json_object_set_new_nocheck(object, key, value) != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+json_t *ds_accel__snapshot_late(const void *data, size_t size_bytes, const char *backend)
+{
+    struct input input = {.at = data, .left = size_bytes};
+    json_t *facts = json_object();
+
+    if (facts == NULL) {
+        return NULL;
+    }
+    if (take(&input, sizeof(struct head)) != NULL && find_member(&input, "backends", 0) &&
+        find_member(&input, backend, 1) && take_tag(&input, 'p') &&
+        (!skip_members(&input, 2) || !take_later(&input, facts, 2))) {
+        json_decref(facts);
+        return NULL;
+    }
+    return wrap("backends", wrap(backend, facts));
 }
 
 /* ---- identity ------------------------------------------------------------------------------- */

@@ -18,6 +18,12 @@ struct ds_accel__text;
  */
 json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity,
                                  bool is_early);
+/*
+ * Parse the late facts of one backend, from a snapshot that ds_accel__snapshot_parse() has
+ * accepted, into a new tree {"backends": {backend: facts}}; without facts if the snapshot has none
+ * of it. NULL if the data is invalid or memory is exhausted. Several threads may call it at once.
+ */
+json_t *ds_accel__snapshot_late(const void *data, size_t size_bytes, const char *backend);
 bool ds_accel__snapshot_is_early(const char *key);
 int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text);
 /*

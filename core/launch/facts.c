@@ -159,7 +159,7 @@ static int32_t read_backend(struct ds_accel__known_facts *known, struct ds_accel
     int32_t status;
 
     pthread_mutex_lock(&context->config_lock);
-    status = ds_accel__config_complete(&context->config);
+    status = ds_accel__config_complete(&context->config, context->chosen->name);
     pthread_mutex_unlock(&context->config_lock);
     if (status < 0) {
         return status;

@@ -258,7 +258,7 @@ static int32_t make_tree(const struct ds_accel__topo_plan *plan, ds_accel_t *con
     int32_t status;
 
     pthread_mutex_lock(&context->config_lock);
-    status = ds_accel__config_complete(&context->config);
+    status = ds_accel__config_complete(&context->config, NULL);
     pthread_mutex_unlock(&context->config_lock);
     if (status < 0) {
         return status;

@@ -703,7 +703,7 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
     /* Every report except detect needs the complete configuration. */
     if (report != DS_ACCEL_REPORT_DETECT) {
         pthread_mutex_lock(&context->config_lock);
-        status = ds_accel__config_complete(&context->config);
+        status = ds_accel__config_complete(&context->config, NULL);
         pthread_mutex_unlock(&context->config_lock);
         if (status < 0) {
             return status;

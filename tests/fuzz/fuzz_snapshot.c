@@ -40,6 +40,56 @@ static void check_early(const json_t *early, const json_t *tree)
     }
 }
 
+/* Check that the late part of each backend has all that the early part lacks, unchanged. */
+static void check_late(const struct ds_accel__text *text, const json_t *tree)
+{
+    const json_t *backends = json_object_get(tree, "backends");
+    const json_t *facts;
+    const json_t *member;
+    const char *name;
+    const char *key;
+
+    json_object_foreach((json_t *)(uintptr_t)backends, name, facts)
+    {
+        json_t *late = ds_accel__snapshot_late(text->data, text->size_bytes, name);
+        const json_t *part = json_object_get(json_object_get(late, "backends"), name);
+        size_t count = 0;
+
+        FUZZ_CHECK(json_is_object(part));
+        json_object_foreach((json_t *)(uintptr_t)facts, key, member)
+        {
+            const json_t *value = json_object_get(part, key);
+
+            FUZZ_CHECK((value == NULL) == ds_accel__snapshot_is_early(key));
+            FUZZ_CHECK(value == NULL || json_equal(value, member) == json_equal(member, member));
+            count += value != NULL;
+        }
+        FUZZ_CHECK(json_object_size(part) == count);
+        json_decref(late);
+    }
+}
+
+/* Read late facts from a snapshot that may be damaged in them. */
+static void read_late(const void *data, size_t size)
+{
+    json_t *early = ds_accel__snapshot_parse(data, size, IDENTITY, true);
+    json_t *backends = json_object_get(early, "backends");
+    const char *name;
+    json_t *ignored;
+
+    json_object_foreach(backends, name, ignored)
+    {
+        json_decref(ds_accel__snapshot_late(data, size, name));
+    }
+    if (early != NULL) {
+        json_t *none = ds_accel__snapshot_late(data, size, "");
+
+        FUZZ_CHECK(none == NULL || json_object_size(none) == 1);
+        json_decref(none);
+    }
+    json_decref(early);
+}
+
 #define DEPTH_LIMIT 16
 
 /* Check that the stored value is a configuration: of bounded depth, and without NUL in texts. */
@@ -65,6 +115,7 @@ static void parse(const void *data, size_t size)
     json_t *tree = ds_accel__snapshot_parse(data, size, IDENTITY, false);
     struct ds_accel__text text = {0};
 
+    read_late(data, size);
     if (tree == NULL) {
         return;
     }
@@ -76,6 +127,7 @@ static void parse(const void *data, size_t size)
 
         FUZZ_CHECK(again != NULL);
         check_early(early, tree);
+        check_late(&text, tree);
         json_decref(early);
         /* NaN is not equal to itself, and is not JSON. */
         FUZZ_CHECK(json_equal(tree, again) == json_equal(tree, tree));
