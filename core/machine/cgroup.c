@@ -67,6 +67,16 @@ static bool find_path(const char *cgroup, bool is_v2, const char *controller, ch
     return false;
 }
 
+/* Skip fields of a line, each of which is followed by a blank. */
+static const char *skip_fields(const char *at, unsigned count)
+{
+    for (; count > 0; count--) {
+        at += strcspn(at, " \n");
+        at += *at == ' ';
+    }
+    return at;
+}
+
 /*
  * Find the mount point in a line of mountinfo such as "36 25 0:31 / /sys/fs/cgroup/memory rw -
  * cgroup cgroup rw,memory".
@@ -74,23 +84,24 @@ static bool find_path(const char *cgroup, bool is_v2, const char *controller, ch
 static bool find_mount(const char *mountinfo, bool is_v2, const char *controller, char *mount,
                        size_t mount_size)
 {
+    const char *type = is_v2 ? " - cgroup2 " : " - cgroup ";
+
     for (const char *line = mountinfo; *line != '\0'; line += strcspn(line, "\n")) {
-        char point[256];
-        char type[32];
-        char options[256];
         const char *dash;
+        const char *options;
+        const char *point;
         size_t length;
 
         line += *line == '\n';
         length = strcspn(line, "\n");
-        dash = memmem(line, length, " - cgroup", strlen(" - cgroup"));
-        if (dash == NULL || sscanf(line, "%*s %*s %*s %*s %255s", point) != 1 ||
-            sscanf(dash, " - %31s %*s %255s", type, options) != 2) {
+        dash = memmem(line, length, type, strlen(type));
+        if (dash == NULL) {
             continue;
         }
-        if (is_v2 ? strcmp(type, "cgroup2") == 0
-                  : strcmp(type, "cgroup") == 0 && has_word(options, strlen(options), controller)) {
-            snprintf(mount, mount_size, "%s", point);
+        options = skip_fields(dash + strlen(type), 1);
+        if (is_v2 || has_word(options, strcspn(options, " \n"), controller)) {
+            point = skip_fields(line, 4);
+            snprintf(mount, mount_size, "%.*s", (int)strcspn(point, " \n"), point);
             return true;
         }
     }
