@@ -331,7 +331,8 @@ static int32_t set_value(struct ds_accel__launch_options *options, const struct 
         return status;
     case BIND_TO:
         status = set_choice(option, value, binds, ARRAY_SIZE(binds), &choice);
-        *(enum ds_accel__bind *)member = (enum ds_accel__bind)choice;
+        options->bind = (enum ds_accel__bind)choice;
+        options->has_bind = true;
         return status;
     case RESERVE:
         return set_reserve(option, value, options);
@@ -385,6 +386,11 @@ static int32_t take_value(struct parser *parser, const struct option *option)
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
+static int32_t takes_no_value(const struct option *option)
+{
+    return ds_accel__error(DS_ACCEL_ERR_INVALID, "--%s takes no value", option->name);
+}
+
 static int32_t take_long(struct parser *parser, const char *argument)
 {
     const char *name = argument + 2;
@@ -397,14 +403,14 @@ static int32_t take_long(struct parser *parser, const char *argument)
     }
     if (name[length] == '=') {
         if (option->kind == FLAG || option->kind == COUNT) {
-            return ds_accel__error(DS_ACCEL_ERR_INVALID, "--%s takes no value", option->name);
+            return takes_no_value(option);
         }
         return set_value(parser->options, option, name + length + 1);
     }
     return set_flag(parser->options, option) ? DS_ACCEL_OK : take_value(parser, option);
 }
 
-/* "-q", "-Hfile", "-H file", "-qH file". */
+/* "-q", "-Hfile", "-H file", "-H=file", "-qH file". */
 static int32_t take_short(struct parser *parser, const char *argument)
 {
     for (const char *letter = argument + 1; *letter != '\0'; letter++) {
@@ -417,9 +423,14 @@ static int32_t take_short(struct parser *parser, const char *argument)
             return ds_accel__error(DS_ACCEL_ERR_INVALID, "unknown option -%c", *letter);
         }
         if (!set_flag(parser->options, option)) {
-            letter += letter[1] == '=';
-            return letter[1] != '\0' ? set_value(parser->options, option, letter + 1)
-                                     : take_value(parser, option);
+            bool has_equals = letter[1] == '='; /* the value behind it may be empty */
+
+            return has_equals || letter[1] != '\0'
+                       ? set_value(parser->options, option, letter + 1 + has_equals)
+                       : take_value(parser, option);
+        }
+        if (letter[1] == '=') {
+            return takes_no_value(option);
         }
     }
     return DS_ACCEL_OK;
@@ -461,9 +472,14 @@ static int32_t finish(struct ds_accel__launch_options *options)
             "--autotuning: ds-accel run starts one configuration; to compare several, run "
             "DeepSpeed's own autotuner (deepspeed --autotuning), or start ds-accel run for each");
     }
-    if (options->bind_cores_to_rank && options->bind != DS_ACCEL__BIND_NONE) {
+    if (options->bind_cores_to_rank && options->has_bind) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID,
                                "--bind_cores_to_rank and --bind-to exclude each other");
+    }
+    if (options->bind_core_list != NULL && options->has_bind &&
+        options->bind == DS_ACCEL__BIND_NONE) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "--bind_core_list and --bind-to none exclude each other");
     }
     if (options->bind == DS_ACCEL__BIND_NONE &&
         (options->bind_cores_to_rank || options->bind_core_list != NULL)) {

@@ -44,6 +44,7 @@ struct ds_accel__launch_options {
     const char *autotuning;
     /* ours */
     enum ds_accel__bind bind;  /* SHARE: --bind_cores_to_rank, or a list without --bind-to */
+    bool has_bind;             /* --bind-to was given */
     bool uses_smt;             /* --smt: bind to all hardware threads of a core */
     uint32_t reserve_cores;    /* cores of each rank that are kept free; 0: none */
     uint32_t reserve_percent;  /* the same as a part of the rank's cores; 0: none */
