@@ -298,12 +298,16 @@ static int32_t device_node(const struct binder *binder, uint32_t rank)
 
 /* ---- what a rank gets ----------------------------------------------------------------------- */
 
-/* The number of cores to reserve of a rank's cores. */
+/* The number of cores to reserve of a rank's cores. A percentage is rounded up, and is at least one
+ * core: a rank that has less than one core cannot reserve a part of it. */
 static uint32_t count_reserved(const struct ds_accel__bind_request *request, uint32_t core_count)
 {
-    uint64_t part = (uint64_t)core_count * request->reserve_percent;
+    uint64_t part = ((uint64_t)core_count * request->reserve_percent + 99) / 100;
 
-    return request->reserve_percent > 0 ? (uint32_t)((part + 99) / 100) : request->reserve_cores;
+    if (request->reserve_percent == 0) {
+        return request->reserve_cores;
+    }
+    return part > 0 ? (uint32_t)part : 1;
 }
 
 /* Add a core: its first usable CPU, or all of them. */
