@@ -37,6 +37,7 @@
 
 #define CHILD_LIMIT_NS UINT64_C(60000000000) /* for the start of a vendor's runtime */
 #define POD_FILE "/dlts-runtime/env/pod.env"
+#define POD_VARIABLES 2u /* the variables of POD_FILE that ranks get */
 
 extern char **environ;
 
@@ -255,11 +256,13 @@ static int32_t take_visible_value(struct ds_accel__known_facts *known)
     return DS_ACCEL_OK;
 }
 
-/* Read the variables that the pod's file exports, of which DeepSpeed passes on two. */
+/* Read the variables that the pod's file exports, of which DeepSpeed passes on two. The value is
+ * one word, and the last line of a variable counts, as in DeepSpeed. */
 static int32_t read_pod(struct ds_accel__known_facts *known,
                         struct ds_accel__job_variable *settings, uint32_t *count)
 {
-    static const char *const names[] = {"FC_TASKROLE_NAME", "FC_TASK_INDEX"};
+    static const char *const names[POD_VARIABLES] = {"FC_TASKROLE_NAME", "FC_TASK_INDEX"};
+    const char *values[POD_VARIABLES] = {NULL};
     int32_t status = ds_accel__machine_read(&known->context->machine, POD_FILE, &known->pod);
     char *state = NULL;
 
@@ -271,10 +274,14 @@ static int32_t read_pod(struct ds_accel__known_facts *known,
             continue;
         }
         *value++ = '\0';
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-            if (strcmp(line + 7, names[i]) == 0) {
-                settings[(*count)++] = (struct ds_accel__job_variable){names[i], value};
-            }
+        value[strcspn(value, " \t\v\f\r")] = '\0';
+        for (size_t i = 0; i < POD_VARIABLES; i++) {
+            values[i] = strcmp(line + 7, names[i]) == 0 ? value : values[i];
+        }
+    }
+    for (size_t i = 0; i < POD_VARIABLES; i++) {
+        if (values[i] != NULL) {
+            settings[(*count)++] = (struct ds_accel__job_variable){names[i], values[i]};
         }
     }
     return status;
@@ -319,7 +326,7 @@ static int32_t hand_down_options(struct ds_accel__known_facts *known,
         const char *name;
         bool is_given;
         char *value;
-    } rows[] = {
+    } rows[ARRAY_SIZE(known->handed_down)] = {
         {"DS_ACCELERATOR", options->accelerator != NULL,
          options->accelerator != NULL ? strdup(options->accelerator) : NULL},
         {"DS_ACCEL_PLUGIN_PATH", options->plugin_dir_count > 0,
@@ -351,7 +358,8 @@ static int32_t take_settings(struct ds_accel__known_facts *known,
     uint32_t count = 0;
     int32_t status;
 
-    known->settings = calloc(rule_count + 64, sizeof(*known->settings));
+    known->settings = calloc(rule_count + POD_VARIABLES + ARRAY_SIZE(known->handed_down),
+                             sizeof(*known->settings));
     if (known->settings == NULL) {
         return ds_accel__no_memory();
     }

@@ -106,6 +106,19 @@ is "the environment of ranks" \
 is "all devices of the job are visible" "0 0,1,2 
 1 0,1,2 
 2 0,1,2 " "$(rank_environment MOCK_VISIBLE_DEVICES)"
+# The pod's file, in which a variable may be set many times.
+mkdir -p pod/dlts-runtime/env
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    for j in 1 2 3 4 5 6 7 8 9 10; do
+        printf 'export FC_TASK_INDEX=%s\r\nexport FC_TASKROLE_NAME=role-%s-%s extra\n' \
+            "$i$j" $i $j
+    done
+done >pod/dlts-runtime/env/pod.env
+printf 'export FC_TASK_INDEX\nFC_TASK_INDEX=0\nexport FC_TASK_INDEX_2=0' >>pod/dlts-runtime/env/pod.env
+run limited "$program" run -a cpu --root pod --dry-run true
+is "the last line of the pod's file counts" "0 FC_TASKROLE_NAME=role-10-10
+  FC_TASK_INDEX=1010" "$code $(echo "$out" | grep FC_TASK | sed '1s/^  //')"
+
 # A port that is free, and that no job takes which chooses one itself.
 port=$(python3 -c 'import os, socket
 for port in range(2000 + os.getpid() % 7000, 10000):
