@@ -56,6 +56,12 @@ static int32_t add_slot(const struct filter *filter, size_t position, const char
         slot.device = slot.index;
         free(token);
     }
+    if (status >= 0 && slot.index == DS_ACCEL__NO_INDEX && !filter->is_include) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "%s: the devices of host %s are not known here: name the slot by "
+                               "its index, not by \"%.*s\"",
+                               filter->option, host->name, (int)(length < 80 ? length : 80), text);
+    }
     if (status >= 0 && slot.index != DS_ACCEL__NO_INDEX &&
         ds_accel__host_find(host, &slot) == NULL) {
         status = ds_accel__error(DS_ACCEL_ERR_INVALID, "%s: host %s has no slot %.*s, only %u %s",
