@@ -110,6 +110,9 @@ static int32_t read_option(const struct filter *filter, const char *text)
         status = add_node(filter, node, length);
         node = node[length] == '@' ? node + length + 1 : NULL;
     }
+    for (size_t i = 0; i < filter->hosts->count && status >= 0; i++) {
+        status = ds_accel__host_sort_slots(&filter->marks[i].named);
+    }
     return status;
 }
 
@@ -119,8 +122,8 @@ static void take_slots(struct ds_accel__job_host *host, struct mark *mark)
     ds_accel__host_clear_slots(host);
     host->slots = mark->named.slots;
     host->slot_count = mark->named.slot_count;
-    mark->named.slots = NULL;
-    mark->named.slot_count = 0;
+    host->slot_capacity = mark->named.slot_capacity;
+    mark->named = (struct ds_accel__job_host){0};
 }
 
 static void remove_slots(struct ds_accel__job_host *host, const struct mark *mark)

@@ -27,7 +27,8 @@ static void host_clear(struct ds_accel__job_host *host)
 
 int32_t ds_accel__host_set_slots(struct ds_accel__job_host *host, uint32_t slot_count)
 {
-    struct ds_accel__slot *slots = calloc(slot_count > 0 ? slot_count : 1, sizeof(*slots));
+    uint32_t capacity = slot_count > 0 ? slot_count : 1;
+    struct ds_accel__slot *slots = calloc(capacity, sizeof(*slots));
 
     if (slots == NULL) {
         return ds_accel__no_memory();
@@ -38,6 +39,7 @@ int32_t ds_accel__host_set_slots(struct ds_accel__job_host *host, uint32_t slot_
     ds_accel__host_clear_slots(host);
     host->slots = slots;
     host->slot_count = slot_count;
+    host->slot_capacity = capacity;
     return DS_ACCEL_OK;
 }
 

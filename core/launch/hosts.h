@@ -25,8 +25,9 @@ struct ds_accel__slot {
 
 struct ds_accel__job_host {
     char *name;
-    struct ds_accel__slot *slots;
+    struct ds_accel__slot *slots; /* [slot_count], sorted */
     uint32_t slot_count;
+    uint32_t slot_capacity;
 };
 
 /* {0} is an empty list. Release it with ds_accel__hosts_clear(). */
@@ -49,13 +50,16 @@ int32_t ds_accel__host_set_slots(struct ds_accel__job_host *host, uint32_t slot_
 bool ds_accel__slot_parse(const char *text, size_t length, struct ds_accel__slot *slot);
 /* True if both are the same device. */
 bool ds_accel__slot_is_same(const struct ds_accel__slot *left, const struct ds_accel__slot *right);
-/* Find a slot of the host; NULL: there is none. */
+/* Find a slot of the host, whose slots are sorted; NULL: there is none. */
 const struct ds_accel__slot *ds_accel__host_find(const struct ds_accel__job_host *host,
                                                  const struct ds_accel__slot *slot);
 /*
- * Add a slot, unless the host has it; the token is copied. Slots are sorted by index; slots without
- * an index keep their order behind the others. ERR_NO_MEMORY.
+ * Sort the slots by index, and remove each slot that the host has already; slots without an index
+ * keep their order behind the others. ERR_NO_MEMORY.
  */
+int32_t ds_accel__host_sort_slots(struct ds_accel__job_host *host);
+/* Add a slot behind the others, which ds_accel__host_sort_slots() must sort then; the token is
+ * copied. ERR_NO_MEMORY. */
 int32_t ds_accel__host_add_slot(struct ds_accel__job_host *host, const struct ds_accel__slot *slot,
                                 size_t token_length);
 /* Remove all slots, and free them. */

@@ -199,7 +199,7 @@ static int32_t take_visible(const struct planner *planner, struct ds_accel__job_
         slot.device = i;
         status = ds_accel__host_add_slot(host, &slot, length);
     }
-    return status;
+    return status < 0 ? status : ds_accel__host_sort_slots(host);
 }
 
 /* This machine as the only host. */

@@ -63,10 +63,19 @@ bool ds_accel__slot_is_same(const struct ds_accel__slot *left, const struct ds_a
 const struct ds_accel__slot *ds_accel__host_find(const struct ds_accel__job_host *host,
                                                  const struct ds_accel__slot *slot)
 {
-    if (slot->index < host->slot_count && host->slots[slot->index].index == slot->index) {
-        return &host->slots[slot->index]; /* the usual case: slots 0 to N - 1 */
+    uint32_t first = 0; /* the slots before it have lower indices */
+    uint32_t end = host->slot_count;
+
+    while (first < end) {
+        uint32_t middle = first + (end - first) / 2;
+
+        if (host->slots[middle].index < slot->index) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
     }
-    for (uint32_t i = 0; i < host->slot_count; i++) {
+    for (uint32_t i = first; i < host->slot_count && host->slots[i].index == slot->index; i++) {
         if (ds_accel__slot_is_same(&host->slots[i], slot)) {
             return &host->slots[i];
         }
@@ -78,34 +87,105 @@ int32_t ds_accel__host_add_slot(struct ds_accel__job_host *host, const struct ds
                                 size_t token_length)
 {
     struct ds_accel__slot added = *slot;
-    struct ds_accel__slot *slots;
-    uint32_t at = host->slot_count;
 
-    assert((slot->token == NULL) == (slot->index != DS_ACCEL__NO_INDEX) || slot->token != NULL);
+    assert(slot->token != NULL || slot->index != DS_ACCEL__NO_INDEX);
+    if (host->slot_count == host->slot_capacity) {
+        uint32_t capacity = host->slot_capacity > 0 ? 2 * host->slot_capacity : 8;
+        struct ds_accel__slot *slots = realloc(host->slots, capacity * sizeof(*slots));
+
+        if (slots == NULL) {
+            return ds_accel__no_memory();
+        }
+        host->slots = slots;
+        host->slot_capacity = capacity;
+    }
     if (slot->token != NULL) {
         added.token = strndup(slot->token, token_length);
         if (added.token == NULL) {
             return ds_accel__no_memory();
         }
     }
-    if (ds_accel__host_find(host, &added) != NULL) {
-        free(added.token);
-        return DS_ACCEL_OK;
-    }
-    slots = realloc(host->slots, (host->slot_count + 1) * sizeof(*slots));
-    if (slots == NULL) {
-        free(added.token);
-        return ds_accel__no_memory();
-    }
-    while (at > 0 && slots[at - 1].index > added.index) {
-        slots[at] = slots[at - 1];
-        at--;
-    }
-    slots[at] = added;
-    host->slots = slots;
-    host->slot_count++;
+    host->slots[host->slot_count++] = added;
     return DS_ACCEL_OK;
 }
+
+/* ---- sorting -------------------------------------------------------------------------------- */
+
+struct entry {
+    struct ds_accel__slot slot;
+    uint32_t position; /* at which it was added */
+};
+
+static int compare(uint32_t left, uint32_t right)
+{
+    return (left > right) - (left < right);
+}
+
+static int compare_positions(const void *left, const void *right)
+{
+    const struct entry *a = left;
+    const struct entry *b = right;
+    int order = compare(a->slot.index, b->slot.index);
+
+    return order != 0 ? order : compare(a->position, b->position);
+}
+
+/* Like compare_positions(), but the same token is together. */
+static int compare_slots(const void *left, const void *right)
+{
+    const struct entry *a = left;
+    const struct entry *b = right;
+    int order = compare(a->slot.index, b->slot.index);
+
+    if (order == 0 && a->slot.index == DS_ACCEL__NO_INDEX) {
+        order = strcasecmp(a->slot.token, b->slot.token);
+    }
+    return order != 0 ? order : compare(a->position, b->position);
+}
+
+static bool is_sorted(const struct ds_accel__job_host *host)
+{
+    for (uint32_t i = 1; i < host->slot_count; i++) {
+        if (host->slots[i].index <= host->slots[i - 1].index) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int32_t ds_accel__host_sort_slots(struct ds_accel__job_host *host)
+{
+    struct entry *entries;
+    uint32_t count = 0;
+
+    if (is_sorted(host)) {
+        return DS_ACCEL_OK;
+    }
+    entries = calloc(host->slot_count, sizeof(*entries));
+    if (entries == NULL) {
+        return ds_accel__no_memory();
+    }
+    for (uint32_t i = 0; i < host->slot_count; i++) {
+        entries[i] = (struct entry){host->slots[i], i};
+    }
+    qsort(entries, host->slot_count, sizeof(*entries), compare_slots);
+    for (uint32_t i = 0; i < host->slot_count; i++) {
+        if (count > 0 && ds_accel__slot_is_same(&entries[count - 1].slot, &entries[i].slot)) {
+            free(entries[i].slot.token);
+        } else {
+            entries[count++] = entries[i];
+        }
+    }
+    qsort(entries, count, sizeof(*entries), compare_positions);
+    for (uint32_t i = 0; i < count; i++) {
+        host->slots[i] = entries[i].slot;
+    }
+    host->slot_count = count;
+    free(entries);
+    return DS_ACCEL_OK;
+}
+
+/* ---- removing ------------------------------------------------------------------------------- */
 
 void ds_accel__host_clear_slots(struct ds_accel__job_host *host)
 {
@@ -115,4 +195,5 @@ void ds_accel__host_clear_slots(struct ds_accel__job_host *host)
     free(host->slots);
     host->slots = NULL;
     host->slot_count = 0;
+    host->slot_capacity = 0;
 }
