@@ -71,8 +71,8 @@ static int32_t read_hosts(const struct ds_accel__launch_options *options,
     *found_out = status >= 0;
     if (status == DS_ACCEL_ERR_NOT_FOUND) {
         if (options->hostfile != NULL) {
-            ds_accel__text_add(
-                notes, "there is no hostfile %s: the job runs on this machine only\n", path);
+            ds_accel__launch_note(
+                notes, "there is no hostfile %.300s: the job runs on this machine only", path);
         }
         return DS_ACCEL_OK;
     }
@@ -124,10 +124,10 @@ int32_t ds_accel_launch_create(const struct ds_accel_options *options, uint32_t 
                      : ds_accel__error(DS_ACCEL_ERR_INVALID, "no program was given");
     }
     if (status >= 0 && launch->options.misplaced != NULL) {
-        ds_accel__text_add(&notes,
-                           "%s is passed to the program, because it follows it; as an option of "
-                           "ds-accel run it must precede the program\n",
-                           launch->options.misplaced);
+        ds_accel__launch_note(&notes,
+                              "%.100s is passed to the program, because it follows it; as an "
+                              "option of ds-accel run it must precede the program",
+                              launch->options.misplaced);
     }
     if (status >= 0 && notes.failed) {
         status = ds_accel__no_memory();

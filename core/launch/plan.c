@@ -19,6 +19,7 @@
 #include "launch/exports.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,18 @@ struct planner {
 static int32_t invalid(const char *message)
 {
     return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s", message);
+}
+
+void ds_accel__launch_note(struct ds_accel__text *notes, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    ds_accel__sanitize(line, sizeof(line));
+    ds_accel__text_add(notes, "%s\n", line);
 }
 
 static bool is_given(const char *text)
@@ -382,10 +395,10 @@ static int32_t choose_master(struct planner *planner)
 
     if (!planner->has_hostfile) {
         if (is_given(given) && strcmp(given, LOCAL_ADDRESS) != 0) {
-            ds_accel__text_add(planner->notes,
-                               "--master_addr %s is ignored: without a hostfile, the master is "
-                               "this machine\n",
-                               given);
+            ds_accel__launch_note(planner->notes,
+                                  "--master_addr %.200s is ignored: without a hostfile, the master "
+                                  "is this machine",
+                                  given);
         }
         address = LOCAL_ADDRESS;
     } else if (!is_given(given)) {

@@ -96,6 +96,9 @@ struct ds_accel__plan {
     char *refusal;          /* why the plan cannot be started here; NULL: it can */
 };
 
+/* Add a line to the notes for the user, with unprintable characters replaced. */
+void ds_accel__launch_note(struct ds_accel__text *notes, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /*
  * True if the variable that chooses devices, where it is not empty, also chooses the slots of this
  * machine: there is no hostfile, and no option chooses hosts or slots.

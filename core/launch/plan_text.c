@@ -272,12 +272,22 @@ static int32_t find_common(struct writer *writer)
 static void add_variable(struct writer *writer, const char *name, const json_t *value)
 {
     struct ds_accel__text *out = &writer->pieces.text;
+    struct ds_accel__text whole = {0};
 
     if (json_is_null(value)) {
-        ds_accel__text_add(out, "-u %s", name);
-    } else {
+        ds_accel__text_add(out, "-u ");
+        add_word(out, name);
+    } else if (is_plain(name)) {
         ds_accel__text_add(out, "%s=", name);
         add_word(out, json_string_value(value));
+    } else { /* a name that a shell would change */
+        ds_accel__text_add(&whole, "%s=%s", name, json_string_value(value));
+        if (whole.failed) {
+            out->failed = true;
+        } else {
+            add_word(out, whole.data);
+        }
+        ds_accel__text_clear(&whole);
     }
 }
 

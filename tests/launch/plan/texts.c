@@ -222,8 +222,59 @@ static void test_quoting(void)
     json_decref(description);
 }
 
+/* Names and values from outside, as the text shows them. */
+static void test_names(void)
+{
+    static const struct ds_accel__job_variable settings[] = {{"A\x1b[31mB", "1"},
+                                                             {"C D", "it's"},
+                                                             {"E\x9b", NULL},
+                                                             {"F", "\x1b]0;x\a"}};
+    static const char expected[] = "  $'A\\033[31mB=1'\n"
+                                   "  'C D=it'\\''s'\n"
+                                   "  -u $'E\\233'\n"
+                                   "  F=$'\\033]0;x\\007'\n";
+    json_t *description = json_pack("{s:[s,s,s], s:s, s:{s:s}}", "args", "--no_ssh",
+                                    "--node_rank=0", "train.py", "hostfile", "w\x1b[0m slots=1\n",
+                                    "env", "UCX\x1b[31m", "1");
+    struct ds_accel__text notes = {0};
+    struct ds_accel__text text = {0};
+    struct ds_accel__plan plan = {0};
+    struct job job;
+    bool is_written = make_job(description, &job) >= 0;
+
+    job.facts.settings = settings;
+    job.facts.setting_count = ARRAY_SIZE(settings);
+    is_written = is_written && plan_job(&job, &notes, &plan) >= 0 &&
+                 ds_accel__plan_write_text(&plan, keep, &text) >= 0;
+    check("a plan with any names is written", is_written, "%s", ds_accel_last_error());
+    check("names of variables are escaped as words of a shell",
+          is_written && strstr(text.data, expected) != NULL, "\n%s", text.data);
+    for (char *c = text.data; is_written && *c != '\0'; c++) {
+        *c = *c == '\n' ? ' ' : *c;
+    }
+    check("the text is printable", is_written && ds_accel__is_printable(text.data), "%s",
+          text.data);
+    ds_accel__text_clear(&notes);
+    ds_accel__text_clear(&text);
+    ds_accel__plan_clear(&plan);
+    clear_job(&job);
+    json_decref(description);
+}
+
+static void test_notes(void)
+{
+    struct ds_accel__text notes = {0};
+
+    ds_accel__launch_note(&notes, "%s is ignored", "a\nb\x1b[31m");
+    check("a note is one line without control characters",
+          !notes.failed && strcmp(notes.data, "a b [31m is ignored\n") == 0, "%s", notes.data);
+    ds_accel__text_clear(&notes);
+}
+
 void test_texts(void)
 {
+    test_names();
+    test_notes();
     test_hosts();
     test_quoting();
 }
