@@ -235,11 +235,41 @@ static int32_t make_local(struct planner *planner)
     if (status >= 0 && is_set && ds_accel__launch_uses_visible(planner->options, false)) {
         status = take_visible(planner, &hosts->items[0]);
     } else if (status >= 0 && is_set) {
-        ds_accel__text_add(planner->notes,
-                           "%s=%.200s is ignored, because options choose the devices\n",
-                           facts->visible_names[0], facts->visible_value);
+        ds_accel__launch_note(planner->notes,
+                              "%s=%.200s is ignored, because options choose the devices",
+                              facts->visible_names[0], facts->visible_value);
     }
     return status;
+}
+
+static int32_t check_rank_count(uint64_t count)
+{
+    return count <= DS_ACCEL__RANK_LIMIT
+               ? DS_ACCEL_OK
+               : ds_accel__error(DS_ACCEL_ERR_INVALID, "%llu ranks; a job has at most %u",
+                                 (unsigned long long)count, DS_ACCEL__RANK_LIMIT);
+}
+
+/* Check --num_gpus before slots are made for it. */
+static int32_t check_devices(const struct planner *planner)
+{
+    const struct ds_accel__hosts *hosts = &planner->plan->hosts;
+    int64_t count = planner->options->num_devices;
+
+    if (count > (int64_t)DS_ACCEL__SLOT_LIMIT) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "--num_gpus %lld: a host has at most %u slots",
+                               (long long)count, DS_ACCEL__SLOT_LIMIT);
+    }
+    for (size_t i = 0; !is_cpu(planner) && i < hosts->count; i++) { /* CPUs can be shared */
+        const struct ds_accel__job_host *host = &hosts->items[i];
+
+        if (count > (int64_t)host->slot_count) {
+            return ds_accel__error(DS_ACCEL_ERR_INVALID, "--num_gpus %lld: host %s has %u %s",
+                                   (long long)count, host->name, host->slot_count,
+                                   host->slot_count == 1 ? "slot" : "slots");
+        }
+    }
+    return count > 0 ? check_rank_count((uint64_t)count * hosts->count) : DS_ACCEL_OK;
 }
 
 /* --num_nodes keeps the first hosts; --num_gpus replaces the slots of each host by 0 to N - 1. */
@@ -247,7 +277,7 @@ static int32_t apply_numbers(struct planner *planner)
 {
     const struct ds_accel__launch_options *options = planner->options;
     struct ds_accel__hosts *hosts = &planner->plan->hosts;
-    int32_t status = DS_ACCEL_OK;
+    int32_t status;
 
     ds_accel__hosts_compact(hosts); /* lines "HOST slots=0" */
     if (options->num_nodes > (int64_t)hosts->count) {
@@ -260,17 +290,9 @@ static int32_t apply_numbers(struct planner *planner)
         }
     }
     ds_accel__hosts_compact(hosts);
+    status = check_devices(planner);
     for (size_t i = 0; options->num_devices > 0 && status >= 0 && i < hosts->count; i++) {
-        struct ds_accel__job_host *host = &hosts->items[i];
-
-        /* CPUs can be shared. */
-        if (options->num_devices >
-            (int64_t)(is_cpu(planner) ? DS_ACCEL__SLOT_LIMIT : host->slot_count)) {
-            return ds_accel__error(DS_ACCEL_ERR_INVALID, "--num_gpus %lld: host %s has %u %s",
-                                   (long long)options->num_devices, host->name, host->slot_count,
-                                   host->slot_count == 1 ? "slot" : "slots");
-        }
-        status = ds_accel__host_set_slots(host, (uint32_t)options->num_devices);
+        status = ds_accel__host_set_slots(&hosts->items[i], (uint32_t)options->num_devices);
     }
     return status;
 }
@@ -419,9 +441,8 @@ static int32_t make_ranks(struct planner *planner)
     for (size_t i = 0; i < plan->hosts.count; i++) {
         count += plan->hosts.items[i].slot_count;
     }
-    if (count > DS_ACCEL__RANK_LIMIT) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%llu ranks; a job has at most %u",
-                               (unsigned long long)count, DS_ACCEL__RANK_LIMIT);
+    if (check_rank_count(count) < 0) {
+        return DS_ACCEL_ERR_INVALID;
     }
     plan->ranks = calloc(count, sizeof(*plan->ranks));
     if (plan->ranks == NULL) {
