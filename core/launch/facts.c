@@ -144,10 +144,10 @@ static int32_t read_in_child(ds_accel_t *context, struct ds_accel__text *notes, 
     } else {
         const char *error = json_string_value(json_object_get(first, "error"));
 
-        ds_accel__text_add(notes, "the devices of %s are not known: %s\n", context->chosen->name,
-                           error != NULL ? error
-                           : is_late     ? "the start of the plugin took too long"
-                                         : "the start of the plugin ended the process");
+        ds_accel__launch_note(notes, "the devices of %s are not known: %s", context->chosen->name,
+                              error != NULL ? error
+                              : is_late     ? "the start of the plugin took too long"
+                                            : "the start of the plugin ended the process");
         status = read_configured(context, tree_out);
     }
     json_decref(results);
@@ -579,10 +579,11 @@ int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
 
     unsetenv("DS_ACCEL_DECISION"); /* of another launcher, whose rank this process is */
     status = read_all_facts(options, notes, known);
-    if (status >= 0 && !has_hostfile && known->facts.visible_value != NULL &&
+    if (status >= 0 && known->facts.visible_value != NULL &&
         !ds_accel__launch_uses_visible(launch, has_hostfile)) {
-        ds_accel__text_add(notes, "%s=%s is ignored: options choose the devices\n",
-                           known->visible_names[0], known->visible_value);
+        ds_accel__launch_note(notes, "%s=%.200s is ignored: %s the devices",
+                              known->visible_names[0], known->visible_value,
+                              has_hostfile ? "the hostfile chooses" : "options choose");
         for (uint32_t i = 0; i < known->facts.visible_count; i++) {
             unsetenv(known->visible_names[i]);
         }

@@ -119,6 +119,15 @@ run limited "$program" run -a cpu --root pod --dry-run true
 is "the last line of the pod's file counts" "0 FC_TASKROLE_NAME=role-10-10
   FC_TASK_INDEX=1010" "$code $(echo "$out" | grep FC_TASK | sed '1s/^  //')"
 
+# A hostfile's slots are all devices of this machine, whatever the environment selects.
+printf 'localhost slots=4\n' >hosts
+uuid=MOCK-00000000-0000-0000-0000-00000000000
+run limited env DS_ACCEL_MOCK_DEVICE_COUNT=4 MOCK_VISIBLE_DEVICES=2,3 "$program" run -a mock \
+    --hostfile hosts --include "localhost:${uuid}1,${uuid}3" --no_python --no_local_rank \
+    --master_port auto sh -c 'echo "$LOCAL_RANK $MOCK_VISIBLE_DEVICES"'
+is "a hostfile chooses among all devices" "0 0 ${uuid}1,${uuid}3
+1 ${uuid}1,${uuid}3" "$code $(echo "$out" | sort)"
+has "what chooses the devices" "$err" "MOCK_VISIBLE_DEVICES=2,3 is ignored: the hostfile chooses the devices"
 # A port that is free, and that no job takes which chooses one itself.
 port=$(python3 -c 'import os, socket
 for port in range(2000 + os.getpid() % 7000, 10000):
