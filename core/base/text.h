@@ -122,6 +122,18 @@ static inline bool ds_accel__is_blank(char character)
     return character == ' ' || (character >= '\t' && character <= '\r');
 }
 
+/* Take the blanks from both ends of a text. */
+static inline void ds_accel__trim(const char **text, size_t *length)
+{
+    while (*length > 0 && ds_accel__is_blank(**text)) {
+        ++*text;
+        --*length;
+    }
+    while (*length > 0 && ds_accel__is_blank((*text)[*length - 1])) {
+        --*length;
+    }
+}
+
 /* The count of numbers in the list; 0 if the list is empty or malformed. */
 uint32_t ds_accel__list_count(const char *list);
 /*

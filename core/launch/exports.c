@@ -11,7 +11,6 @@
 #include "base/file.h"
 #include "base/text.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,18 +89,6 @@ void ds_accel__env_files_clear(struct ds_accel__env_file *files, uint32_t count)
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
-/* Take the blanks from both ends of a text. */
-static void strip(const char **text, size_t *length)
-{
-    while (*length > 0 && isspace((unsigned char)**text)) {
-        ++*text;
-        --*length;
-    }
-    while (*length > 0 && isspace((unsigned char)(*text)[*length - 1])) {
-        --*length;
-    }
-}
-
 static bool is_name(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -134,7 +121,7 @@ static int32_t add_line(json_t *exports, const char *line, size_t length, bool *
     size_t name_length;
     size_t value_length;
 
-    strip(&line, &length);
+    ds_accel__trim(&line, &length);
     *is_wrong_out = false;
     if (length == 0 || line[0] == '#') {
         return DS_ACCEL_OK;
@@ -143,8 +130,8 @@ static int32_t add_line(json_t *exports, const char *line, size_t length, bool *
     name_length = equals != NULL ? (size_t)(equals - line) : 0;
     value = equals != NULL ? equals + 1 : line;
     value_length = equals != NULL ? length - name_length - 1 : 0;
-    strip(&line, &name_length);
-    strip(&value, &value_length);
+    ds_accel__trim(&line, &name_length);
+    ds_accel__trim(&value, &value_length);
     *is_wrong_out = !is_name(line, name_length) || memchr(value, '\0', value_length) != NULL;
     return *is_wrong_out ? DS_ACCEL_OK : set(exports, line, name_length, value, value_length);
 }

@@ -226,7 +226,10 @@ static void cut_hidden(char *list)
     size_t length;
 
     while ((item = ds_accel__list_next(&rest, ',', &length)) != NULL) {
-        if (length == 2 && strncmp(item, "-1", 2) == 0) {
+        const char *text = item;
+
+        ds_accel__trim(&text, &length);
+        if (length == 2 && strncmp(text, "-1", 2) == 0) {
             list[item - list] = '\0';
             return;
         }

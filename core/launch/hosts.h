@@ -15,6 +15,7 @@
 #define DS_ACCEL__RANK_LIMIT 1000000u
 
 #define DS_ACCEL__NO_INDEX UINT32_MAX
+#define DS_ACCEL__LAST_INDEX (UINT32_MAX - 1) /* also stands for every larger number */
 
 /* A device of a host, for one rank. */
 struct ds_accel__slot {

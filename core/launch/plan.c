@@ -197,13 +197,8 @@ static int32_t take_visible(const struct planner *planner, struct ds_accel__job_
          i++) {
         struct ds_accel__slot slot;
 
-        for (; length > 0 && ds_accel__is_blank(item[0]); length--) {
-            item++;
-        }
-        for (; length > 0 && ds_accel__is_blank(item[length - 1]);) {
-            length--;
-        }
-        if (!ds_accel__slot_parse(item, length, &slot)) {
+        ds_accel__trim(&item, &length);
+        if (!ds_accel__slot_parse(item, length, &slot) || slot.index == DS_ACCEL__LAST_INDEX) {
             return ds_accel__error(DS_ACCEL_ERR_INVALID,
                                    "%s=%.200s: \"%.*s\" is not an index, a UUID or a PCI address",
                                    planner->facts->visible_names[0], planner->facts->visible_value,
@@ -211,6 +206,10 @@ static int32_t take_visible(const struct planner *planner, struct ds_accel__job_
         }
         slot.device = i;
         status = ds_accel__host_add_slot(host, &slot, length);
+    }
+    if (status >= 0 && host->slot_count == 0) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s=%.200s selects no device",
+                               planner->facts->visible_names[0], planner->facts->visible_value);
     }
     return status < 0 ? status : ds_accel__host_sort_slots(host);
 }

@@ -47,7 +47,7 @@ bool ds_accel__slot_parse(const char *text, size_t length, struct ds_accel__slot
         }
         number = number < DS_ACCEL__NO_INDEX ? 10 * number + (uint64_t)(text[i] - '0') : number;
     }
-    slot->index = number < DS_ACCEL__NO_INDEX ? (uint32_t)number : DS_ACCEL__NO_INDEX - 1;
+    slot->index = number < DS_ACCEL__NO_INDEX ? (uint32_t)number : DS_ACCEL__LAST_INDEX;
     slot->device = slot->index;
     return end > first;
 }

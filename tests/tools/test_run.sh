@@ -119,6 +119,11 @@ run limited "$program" run -a cpu --root pod --dry-run true
 is "the last line of the pod's file counts" "0 FC_TASKROLE_NAME=role-10-10
   FC_TASK_INDEX=1010" "$code $(echo "$out" | grep FC_TASK | sed '1s/^  //')"
 
+for list in 0,-1,1 "0, -1 ,1"; do
+    run limited env CUDA_VISIBLE_DEVICES="$list" "$program" run -a cpu --json --dry-run true
+    has "$list hides the devices behind -1" "$code $out" '"hosts":[{"host":"localhost","slots":[0]}]'
+done
+
 # A hostfile's slots are all devices of this machine, whatever the environment selects.
 printf 'localhost slots=4\n' >hosts
 uuid=MOCK-00000000-0000-0000-0000-00000000000
