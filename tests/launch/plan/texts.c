@@ -225,10 +225,8 @@ static void test_quoting(void)
 /* Names and values from outside, as the text shows them. */
 static void test_names(void)
 {
-    static const struct ds_accel__job_variable settings[] = {{"A\x1b[31mB", "1"},
-                                                             {"C D", "it's"},
-                                                             {"E\x9b", NULL},
-                                                             {"F", "\x1b]0;x\a"}};
+    static const struct ds_accel__job_variable settings[] = {
+        {"A\x1b[31mB", "1"}, {"C D", "it's"}, {"E\x9b", NULL}, {"F", "\x1b]0;x\a"}};
     static const char expected[] = "  $'A\\033[31mB=1'\n"
                                    "  'C D=it'\\''s'\n"
                                    "  -u $'E\\233'\n"
