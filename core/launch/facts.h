@@ -33,8 +33,8 @@ struct ds_accel__known_facts {
  * Choose the accelerator, and collect the facts for a plan. The choice starts no plugin in this
  * process; a plugin that must describe its devices runs in a child process. Removes variables from
  * this process's environment: DS_ACCEL_DECISION, and, if options or a hostfile choose the devices,
- * the variable that does so otherwise, because it would hide devices of the job. Adds to notes what the user
- * should know. Returns an error of ds_accel_create() or ds_accel_detect(); ERR_NO_MEMORY.
+ * the variable that chooses them otherwise, which would hide devices of the job. Adds to notes what
+ * the user should know. Returns an error of ds_accel_create() or ds_accel_detect(); ERR_NO_MEMORY.
  */
 int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
                                    const struct ds_accel__launch_options *launch, bool has_hostfile,
