@@ -17,55 +17,23 @@
 #include "launch/plan.h"
 #include "base/text.h"
 #include "launch/exports.h"
+#include "launch/planner.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LOCAL_NAME "localhost"
 #define LOCAL_ADDRESS "127.0.0.1"
 #define DEFAULT_PORT 29500
-
-struct planner {
-    const struct ds_accel__launch_options *options;
-    const struct ds_accel__launch_facts *facts;
-    struct ds_accel__text *notes;
-    struct ds_accel__plan *plan;
-    bool has_hostfile;
-    bool has_others; /* the job has ranks that are started as those of other hosts */
-};
 
 static int32_t invalid(const char *message)
 {
     return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s", message);
 }
 
-void ds_accel__launch_note(struct ds_accel__text *notes, const char *format, ...)
-{
-    char line[1024];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
-    va_end(arguments);
-    ds_accel__sanitize(line, sizeof(line));
-    ds_accel__text_add(notes, "%s\n", line);
-}
-
-static bool is_given(const char *text)
-{
-    return text != NULL && text[0] != '\0';
-}
-
-static bool is_cpu(const struct planner *planner)
-{
-    return strcmp(planner->facts->accelerator, "cpu") == 0;
-}
-
 /* A variable of the job's environment; NULL: unset. */
-static const char *variable(const struct planner *planner, const char *name)
+static const char *variable(const struct ds_accel__planner *planner, const char *name)
 {
     size_t length = strlen(name);
 
@@ -79,19 +47,14 @@ static const char *variable(const struct planner *planner, const char *name)
 
 /* ---- options that exclude each other -------------------------------------------------------- */
 
-static bool has_filter(const struct ds_accel__launch_options *options)
-{
-    return is_given(options->include) || is_given(options->exclude);
-}
-
-static int32_t check_options(const struct planner *planner)
+static int32_t check_options(const struct ds_accel__planner *planner)
 {
     const struct ds_accel__launch_options *options = planner->options;
 
-    if ((options->num_nodes >= 0 || options->num_devices >= 0) && has_filter(options)) {
+    if ((options->num_nodes >= 0 || options->num_devices >= 0) && ds_accel__has_filter(options)) {
         return invalid("--num_nodes and --num_gpus exclude --include and --exclude");
     }
-    if (options->elastic_training && !is_given(options->master_addr)) {
+    if (options->elastic_training && !ds_accel__is_given(options->master_addr)) {
         return invalid("--elastic_training needs --master_addr");
     }
     if (options->elastic_training && options->no_local_rank) {
@@ -105,7 +68,7 @@ static int32_t check_options(const struct planner *planner)
 }
 
 /* Read "auto", "N" or "LO-HI". */
-static int32_t read_port(struct planner *planner)
+static int32_t read_port(struct ds_accel__planner *planner)
 {
     const char *text = planner->options->master_port;
     unsigned long low;
@@ -137,192 +100,14 @@ static int32_t read_port(struct planner *planner)
     return DS_ACCEL_OK;
 }
 
-/* ---- hosts and slots ------------------------------------------------------------------------ */
-
-/* Find this machine's device with a UUID, or a start of one that only one device has, or a PCI
- * address. */
-static int32_t find_slot(void *user_data, const struct ds_accel__job_host *host, const char *token,
-                         uint32_t *index_out)
-{
-    const struct planner *planner = user_data;
-    const struct ds_accel__launch_facts *facts = planner->facts;
-    size_t length = strlen(token);
-    uint32_t found = 0;
-
-    if (planner->has_hostfile && !facts->is_local(facts->user_data, host->name)) {
-        *index_out = DS_ACCEL__NO_INDEX; /* the host itself will find it */
-        return DS_ACCEL_OK;
-    }
-    for (uint32_t i = 0; i < facts->device_count; i++) {
-        const struct ds_accel__device_fact *device = &facts->devices[i];
-
-        if (strcasecmp(device->pci_address, token) == 0 || strcasecmp(device->uuid, token) == 0) {
-            *index_out = i;
-            return DS_ACCEL_OK;
-        }
-        if (length >= 4 && strncasecmp(device->uuid, token, length) == 0) {
-            *index_out = i;
-            found++;
-        }
-    }
-    if (found == 1) {
-        return DS_ACCEL_OK;
-    }
-    return ds_accel__error(DS_ACCEL_ERR_INVALID, "host %s has %s device \"%.80s\"", host->name,
-                           found == 0 ? "no" : "more than one", token);
-}
-
 uint16_t ds_accel__plan_port(const struct ds_accel__plan *plan)
 {
     return plan->port_low == plan->port_high ? plan->port_low : 0;
 }
 
-bool ds_accel__launch_uses_visible(const struct ds_accel__launch_options *options,
-                                   bool has_hostfile)
-{
-    return !has_hostfile && !has_filter(options) && options->num_nodes <= 1 &&
-           options->num_devices <= 0;
-}
-
-/* Make this machine's slots from the value of the variable that chooses devices. */
-static int32_t take_visible(const struct planner *planner, struct ds_accel__job_host *host)
-{
-    const char *list = planner->facts->visible_value;
-    const char *item;
-    size_t length;
-    int32_t status = DS_ACCEL_OK;
-
-    ds_accel__host_clear_slots(host);
-    for (uint32_t i = 0; status >= 0 && (item = ds_accel__list_next(&list, ',', &length)) != NULL;
-         i++) {
-        struct ds_accel__slot slot;
-
-        ds_accel__trim(&item, &length);
-        if (!ds_accel__slot_parse(item, length, &slot) || slot.index == DS_ACCEL__LAST_INDEX) {
-            return ds_accel__error(DS_ACCEL_ERR_INVALID,
-                                   "%s=%.200s: \"%.*s\" is not an index, a UUID or a PCI address",
-                                   planner->facts->visible_names[0], planner->facts->visible_value,
-                                   (int)(length < 80 ? length : 80), item);
-        }
-        slot.device = i;
-        status = ds_accel__host_add_slot(host, &slot, length);
-    }
-    if (status >= 0 && host->slot_count == 0) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s=%.200s selects no device",
-                               planner->facts->visible_names[0], planner->facts->visible_value);
-    }
-    return status < 0 ? status : ds_accel__host_sort_slots(host);
-}
-
-/* This machine as the only host. */
-static int32_t make_local(struct planner *planner)
-{
-    const struct ds_accel__launch_facts *facts = planner->facts;
-    struct ds_accel__hosts *hosts = &planner->plan->hosts;
-    bool is_set = facts->visible_value != NULL && facts->visible_value[0] != '\0';
-    int32_t status;
-
-    if (planner->options->num_nodes > 1) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID,
-                               "--num_nodes %lld, and there is no hostfile with other hosts",
-                               (long long)planner->options->num_nodes);
-    }
-    if (facts->device_count == 0) {
-        return ds_accel__error(DS_ACCEL_ERR_NO_DEVICE, "%s has no device", facts->accelerator);
-    }
-    status = ds_accel__hosts_add(hosts, LOCAL_NAME, strlen(LOCAL_NAME), facts->device_count);
-    if (status >= 0 && is_set && ds_accel__launch_uses_visible(planner->options, false)) {
-        status = take_visible(planner, &hosts->items[0]);
-    } else if (status >= 0 && is_set) {
-        ds_accel__launch_note(planner->notes,
-                              "%s=%.200s is ignored, because options choose the devices",
-                              facts->visible_names[0], facts->visible_value);
-    }
-    return status;
-}
-
-static int32_t check_rank_count(uint64_t count)
-{
-    return count <= DS_ACCEL__RANK_LIMIT
-               ? DS_ACCEL_OK
-               : ds_accel__error(DS_ACCEL_ERR_INVALID, "%llu ranks; a job has at most %u",
-                                 (unsigned long long)count, DS_ACCEL__RANK_LIMIT);
-}
-
-/* Check --num_gpus before slots are made for it. */
-static int32_t check_devices(const struct planner *planner)
-{
-    const struct ds_accel__hosts *hosts = &planner->plan->hosts;
-    int64_t count = planner->options->num_devices;
-
-    if (count > (int64_t)DS_ACCEL__SLOT_LIMIT) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "--num_gpus %lld: a host has at most %u slots",
-                               (long long)count, DS_ACCEL__SLOT_LIMIT);
-    }
-    for (size_t i = 0; !is_cpu(planner) && i < hosts->count; i++) { /* CPUs can be shared */
-        const struct ds_accel__job_host *host = &hosts->items[i];
-
-        if (count > (int64_t)host->slot_count) {
-            return ds_accel__error(DS_ACCEL_ERR_INVALID, "--num_gpus %lld: host %s has %u %s",
-                                   (long long)count, host->name, host->slot_count,
-                                   host->slot_count == 1 ? "slot" : "slots");
-        }
-    }
-    return count > 0 ? check_rank_count((uint64_t)count * hosts->count) : DS_ACCEL_OK;
-}
-
-/* --num_nodes keeps the first hosts; --num_gpus replaces the slots of each host by 0 to N - 1. */
-static int32_t apply_numbers(struct planner *planner)
-{
-    const struct ds_accel__launch_options *options = planner->options;
-    struct ds_accel__hosts *hosts = &planner->plan->hosts;
-    int32_t status;
-
-    ds_accel__hosts_compact(hosts); /* lines "HOST slots=0" */
-    if (options->num_nodes > (int64_t)hosts->count) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "--num_nodes %lld: there are only %zu hosts",
-                               (long long)options->num_nodes, hosts->count);
-    }
-    for (size_t i = 0; options->num_nodes > 0 && i < hosts->count; i++) {
-        if ((int64_t)i >= options->num_nodes) {
-            ds_accel__host_clear_slots(&hosts->items[i]);
-        }
-    }
-    ds_accel__hosts_compact(hosts);
-    status = check_devices(planner);
-    for (size_t i = 0; options->num_devices > 0 && status >= 0 && i < hosts->count; i++) {
-        status = ds_accel__host_set_slots(&hosts->items[i], (uint32_t)options->num_devices);
-    }
-    return status;
-}
-
-static int32_t choose_hosts(struct planner *planner, struct ds_accel__hosts *hosts)
-{
-    const struct ds_accel__launch_options *options = planner->options;
-    int32_t status = DS_ACCEL_OK;
-
-    if (hosts != NULL) {
-        planner->plan->hosts = *hosts;
-        *hosts = (struct ds_accel__hosts){0};
-    } else {
-        status = make_local(planner);
-    }
-    if (status >= 0) {
-        status = ds_accel__hosts_filter(&planner->plan->hosts, options->include, options->exclude,
-                                        find_slot, planner);
-    }
-    if (status >= 0) {
-        status = apply_numbers(planner);
-    }
-    if (status >= 0 && planner->plan->hosts.count == 0) {
-        status = invalid("no host has a slot");
-    }
-    return status;
-}
-
 /* ---- this machine --------------------------------------------------------------------------- */
 
-static int32_t refuse(struct planner *planner, char *refusal)
+static int32_t refuse(struct ds_accel__planner *planner, char *refusal)
 {
     planner->plan->refusal = refusal;
     return refusal != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
@@ -343,7 +128,7 @@ static bool is_launcher(const char *name)
 
 /* Decide whether the plan can be started here. other: a host that is not this machine; twice: a
  * second name of this machine; NULL: there is none. */
-static int32_t check_start(struct planner *planner, const char *other, const char *twice)
+static int32_t check_start(struct ds_accel__planner *planner, const char *other, const char *twice)
 {
     const struct ds_accel__launch_options *options = planner->options;
     bool is_forced = options->force_multi && !options->no_ssh;
@@ -378,7 +163,7 @@ static int32_t check_start(struct planner *planner, const char *other, const cha
 }
 
 /* Find this machine among the hosts. */
-static int32_t find_here(struct planner *planner)
+static int32_t find_here(struct ds_accel__planner *planner)
 {
     const struct ds_accel__launch_options *options = planner->options;
     const struct ds_accel__launch_facts *facts = planner->facts;
@@ -409,20 +194,20 @@ static int32_t find_here(struct planner *planner)
     return check_start(planner, other, twice);
 }
 
-static int32_t choose_master(struct planner *planner)
+static int32_t choose_master(struct ds_accel__planner *planner)
 {
     const char *given = planner->options->master_addr;
     const char *address = given;
 
     if (!planner->has_hostfile) {
-        if (is_given(given) && strcmp(given, LOCAL_ADDRESS) != 0) {
+        if (ds_accel__is_given(given) && strcmp(given, LOCAL_ADDRESS) != 0) {
             ds_accel__launch_note(planner->notes,
                                   "--master_addr %.200s is ignored: without a hostfile, the master "
                                   "is this machine",
                                   given);
         }
         address = LOCAL_ADDRESS;
-    } else if (!is_given(given)) {
+    } else if (!ds_accel__is_given(given)) {
         address = planner->plan->hosts.items[0].name;
     }
     planner->plan->master_addr = strdup(address);
@@ -431,7 +216,7 @@ static int32_t choose_master(struct planner *planner)
 
 /* ---- ranks ---------------------------------------------------------------------------------- */
 
-static int32_t make_ranks(struct planner *planner)
+static int32_t make_ranks(struct ds_accel__planner *planner)
 {
     struct ds_accel__plan *plan = planner->plan;
     uint64_t count = 0;
@@ -440,7 +225,7 @@ static int32_t make_ranks(struct planner *planner)
     for (size_t i = 0; i < plan->hosts.count; i++) {
         count += plan->hosts.items[i].slot_count;
     }
-    if (check_rank_count(count) < 0) {
+    if (ds_accel__planner_check_count(count) < 0) {
         return DS_ACCEL_ERR_INVALID;
     }
     plan->ranks = calloc(count, sizeof(*plan->ranks));
@@ -462,7 +247,7 @@ static int32_t make_ranks(struct planner *planner)
 }
 
 /* The NUMA nodes of the local ranks' devices; -1: unknown. */
-static void find_nodes(const struct planner *planner, int32_t *nodes)
+static void find_nodes(const struct ds_accel__planner *planner, int32_t *nodes)
 {
     const struct ds_accel__plan *plan = planner->plan;
     const struct ds_accel__job_host *host = &plan->hosts.items[plan->local_host];
@@ -477,14 +262,15 @@ static void find_nodes(const struct planner *planner, int32_t *nodes)
 
 /* The devices of the cpu plugin are NUMA nodes. An equal share of the cores does not depend on
  * them: a single rank gets all cores, as in DeepSpeed. */
-static bool uses_nodes(const struct planner *planner)
+static bool uses_nodes(const struct ds_accel__planner *planner)
 {
     enum ds_accel__bind mode = planner->options->bind;
 
-    return !is_cpu(planner) || (mode != DS_ACCEL__BIND_SHARE && mode != DS_ACCEL__BIND_EXCLUSIVE);
+    return !ds_accel__planner_is_cpu(planner) ||
+           (mode != DS_ACCEL__BIND_SHARE && mode != DS_ACCEL__BIND_EXCLUSIVE);
 }
 
-static int32_t place_ranks(struct planner *planner)
+static int32_t place_ranks(struct ds_accel__planner *planner)
 {
     const struct ds_accel__launch_options *options = planner->options;
     struct ds_accel__plan *plan = planner->plan;
@@ -536,7 +322,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-static enum way choose_way(const struct planner *planner)
+static enum way choose_way(const struct ds_accel__planner *planner)
 {
     const struct ds_accel__launch_options *options = planner->options;
     const struct ds_accel__launch_facts *facts = planner->facts;
@@ -558,7 +344,7 @@ static enum way choose_way(const struct planner *planner)
     return EXECUTED; /* a command in PATH, or an error when it is started */
 }
 
-static int32_t choose_program(struct planner *planner)
+static int32_t choose_program(struct ds_accel__planner *planner)
 {
     const struct ds_accel__launch_options *options = planner->options;
     struct ds_accel__plan *plan = planner->plan;
@@ -594,7 +380,7 @@ static int32_t choose_program(struct planner *planner)
 
 /* ---- the environment ------------------------------------------------------------------------ */
 
-static int32_t copy_settings(struct planner *planner)
+static int32_t copy_settings(struct ds_accel__planner *planner)
 {
     const struct ds_accel__launch_facts *facts = planner->facts;
     struct ds_accel__plan *plan = planner->plan;
@@ -623,91 +409,6 @@ static int32_t copy_settings(struct planner *planner)
     return planner->has_others ? ds_accel__exports_make(facts, plan->exports) : DS_ACCEL_OK;
 }
 
-/* The value of the variables that choose a host's devices: all of them, for each rank. */
-static void write_visible(const struct ds_accel__job_host *host, struct ds_accel__text *text)
-{
-    for (uint32_t i = 0; i < host->slot_count; i++) {
-        const struct ds_accel__slot *slot = &host->slots[i];
-
-        if (slot->token != NULL) {
-            ds_accel__text_add(text, "%s%s", i > 0 ? "," : "", slot->token);
-        } else {
-            ds_accel__text_add(text, "%s%u", i > 0 ? "," : "", slot->index);
-        }
-    }
-}
-
-static bool visit_number(ds_accel__variable_visit_t visit, void *user_data, const char *name,
-                         uint64_t number)
-{
-    char text[24];
-
-    snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
-    return visit(user_data, name, text);
-}
-
-static bool visit_ranks(const struct ds_accel__plan *plan, const struct ds_accel__rank *rank,
-                        uint16_t port, ds_accel__variable_visit_t visit, void *user_data)
-{
-    uint32_t local_size = plan->hosts.items[rank->host].slot_count;
-
-    return visit(user_data, "MASTER_ADDR", plan->master_addr) &&
-           (port == 0 || visit_number(visit, user_data, "MASTER_PORT", port)) &&
-           visit_number(visit, user_data, "WORLD_SIZE", plan->world_size) &&
-           visit_number(visit, user_data, "RANK", rank->rank) &&
-           visit_number(visit, user_data, "LOCAL_RANK", rank->local_rank) &&
-           visit_number(visit, user_data, "LOCAL_SIZE", local_size) &&
-           visit_number(visit, user_data, "LOCAL_WORLD_SIZE", local_size) &&
-           visit_number(visit, user_data, "CROSS_RANK", rank->host) &&
-           visit_number(visit, user_data, "CROSS_SIZE", plan->hosts.count);
-}
-
-static bool visit_placement(const struct ds_accel__placement *placement,
-                            ds_accel__variable_visit_t visit, void *user_data)
-{
-    struct ds_accel__text text = {0};
-    bool goes_on = true;
-
-    if (placement->thread_count > 0) {
-        goes_on = visit_number(visit, user_data, "OMP_NUM_THREADS", placement->thread_count);
-    }
-    if (goes_on && placement->reserved.count > 0) {
-        ds_accel__set_write(&placement->reserved, &text);
-        goes_on = !text.failed && visit(user_data, "DS_ACCEL_RESERVED_CPUS", text.data);
-        ds_accel__text_clear(&text);
-    }
-    return goes_on;
-}
-
-int32_t ds_accel__plan_variables(const struct ds_accel__plan *plan,
-                                 const struct ds_accel__rank *rank, uint16_t port,
-                                 ds_accel__variable_visit_t visit, void *user_data)
-{
-    struct ds_accel__text visible = {0};
-    const char *name;
-    json_t *value;
-    bool goes_on;
-
-    write_visible(&plan->hosts.items[rank->host], &visible);
-    goes_on = !visible.failed;
-    for (size_t i = 0; goes_on && i < json_array_size(plan->visible_names); i++) {
-        goes_on = visit(user_data, json_string_value(json_array_get(plan->visible_names, i)),
-                        visible.data);
-    }
-    ds_accel__text_clear(&visible);
-    goes_on = goes_on && visit_ranks(plan, rank, port, visit, user_data);
-    if (goes_on && rank->placement != NULL) {
-        goes_on = visit_placement(rank->placement, visit, user_data);
-    }
-    if (goes_on) {
-        json_object_foreach(plan->settings, name, value)
-        {
-            goes_on = goes_on && visit(user_data, name, json_string_value(value));
-        }
-    }
-    return goes_on ? DS_ACCEL_OK : ds_accel__no_memory();
-}
-
 /* ---- all ------------------------------------------------------------------------------------ */
 
 int32_t ds_accel__plan_make(const struct ds_accel__launch_options *options,
@@ -715,14 +416,14 @@ int32_t ds_accel__plan_make(const struct ds_accel__launch_options *options,
                             struct ds_accel__hosts *hosts, struct ds_accel__text *notes,
                             struct ds_accel__plan *plan)
 {
-    static int32_t (*const steps[])(struct planner * planner) = {
+    static int32_t (*const steps[])(struct ds_accel__planner * planner) = {
         find_here, choose_master, make_ranks, place_ranks, choose_program, copy_settings,
     };
-    struct planner planner = {.options = options,
-                              .facts = facts,
-                              .notes = notes,
-                              .plan = plan,
-                              .has_hostfile = hosts != NULL};
+    struct ds_accel__planner planner = {.options = options,
+                                        .facts = facts,
+                                        .notes = notes,
+                                        .plan = plan,
+                                        .has_hostfile = hosts != NULL};
     int32_t status;
 
     assert(options->program_count > 0);
@@ -733,7 +434,7 @@ int32_t ds_accel__plan_make(const struct ds_accel__launch_options *options,
         status = read_port(&planner);
     }
     if (status >= 0) {
-        status = choose_hosts(&planner, hosts);
+        status = ds_accel__planner_choose_hosts(&planner, hosts);
     }
     for (size_t i = 0; i < ARRAY_SIZE(steps) && status >= 0; i++) {
         status = steps[i](&planner);

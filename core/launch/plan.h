@@ -96,7 +96,7 @@ struct ds_accel__plan {
     char *refusal;          /* why the plan cannot be started here; NULL: it can */
 };
 
-/* Add a line to the notes for the user, with unprintable characters replaced. */
+/* planner.c: add a line to the notes for the user, with unprintable characters replaced. */
 void ds_accel__launch_note(struct ds_accel__text *notes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /*
