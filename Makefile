@@ -466,9 +466,16 @@ $(CALLER): $(BUILD)/obj/tests/caller/caller.o $(BUILD)/obj/tests/caller/state.o 
 	$(CC) -o $@ $(filter %.o,$^) $(LINK_LIBRARIES) $(TESTBED_RPATH) \
 	    -lpthread $(SANFLAGS) $(LDFLAGS)
 
-test-caller-built: build $(TESTBED)/complete $(FIXTURES) $(CALLER)
+CALLER_JOB := $(BUILD)/tests/caller-job
+$(CALLER_JOB): $(BUILD)/obj/tests/caller/job.o $(BUILD)/obj/tests/caller/state.o $(LIBRARIES)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $(filter %.o,$^) $(LINK_LIBRARIES) $(TESTBED_RPATH) $(SANFLAGS) $(LDFLAGS)
+$(BUILD)/obj/tests/caller/job.o: TEST_CFLAGS += -fno-builtin
+
+test-caller-built: build $(TESTBED)/complete $(FIXTURES) $(CALLER) $(CALLER_JOB)
 test-caller: test-caller-built
 	@$(MEASURED_TEST) $(CALLER) $(abspath $(TESTBED))
+	@$(MEASURED_TEST)-job $(CALLER_JOB)
 
 # Linked with the objects of core/, because the tested functions are not exported.
 BLOCKS := $(BUILD)/tests/blocks

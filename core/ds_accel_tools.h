@@ -203,19 +203,33 @@ DS_ACCEL_EXPORT int32_t ds_accel_launch_write(const ds_accel_launch_t *launch,
 DS_ACCEL_EXPORT const char *ds_accel_launch_result_file(const ds_accel_launch_t *launch);
 
 /**
- * Start the job's ranks on this machine, and wait for their end. While it runs, this process
- * receives no signals: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT and
- * SIGWINCH are passed on to the ranks. All children of this process are reaped. Descriptors 0 to 2
- * are opened if they are closed.
+ * Start the job's ranks on this machine, and wait for their end. A job runs once; if nothing was
+ * started, because of an error before the start, it may be run again.
+ *
+ * While the job runs, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT and
+ * SIGWINCH are passed on to the ranks, except those that this process ignores; SIGCHLD, SIGPIPE,
+ * SIGXFSZ, SIGTTIN and SIGTTOU are blocked. Handlers of other signals run as usual. stdio's output
+ * is flushed before the start.
+ *
+ * Children of the caller: one that ends while the job runs is reaped, and its exit status is lost.
+ * If the supervisor, the child process that runs the job, is killed, all children of this process
+ * are killed with the job. A process of the job that SIGKILL does not end becomes a child of this
+ * process.
+ *
+ * On return, also with an error, the signal mask, the actions of signals, the soft limit of
+ * descriptors, PR_SET_CHILD_SUBREAPER, the descriptors, the control group and the terminal's
+ * settings are those from before the call. Descriptors 0 to 2 are open during the call.
  *
  * @param[out] exit_code_out  the job's: that of the first rank that failed, 128 + n for signal n,
  *                            127 or 126 if the program was not found or cannot be executed
  * @param[out] result_out     how the job ended, as JSON (conf/schema/run-result.json); release with
  *                            ds_accel_free_text(). NULL: it is not made
- * @return DS_ACCEL_OK the job ran, or a rank could not be started; ERR_UNSUPPORTED the job has
- * ranks on other hosts; ERR_NOT_USABLE the machine is a recorded one; ERR_BUSY the master's port
- *         is taken; ERR_IO a log cannot be made; ERR_LIMIT; ERR_INVALID; ERR_NO_MEMORY
- * @threads a process with one thread
+ * @return DS_ACCEL_OK the job ran, or a rank could not be started; ERR_STATE the job has run
+ *         already; ERR_UNSUPPORTED the job has ranks on other hosts; ERR_NOT_USABLE the machine is
+ *         a recorded one; ERR_BUSY the master's port is taken; ERR_IO a log cannot be made;
+ *         ERR_LIMIT; ERR_INVALID; ERR_NO_MEMORY, also if the job ran and its result cannot be made
+ * @threads a process with one thread: the signals are blocked in the calling thread only, and the
+ *          supervisor is a fork() that does not execute another program
  */
 DS_ACCEL_EXPORT int32_t ds_accel_launch_run(ds_accel_launch_t *launch, int32_t *exit_code_out,
                                             char **result_out);

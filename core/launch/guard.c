@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -55,6 +56,19 @@ static void fill_signals(sigset_t *set)
     }
 }
 
+/* ---- the caller's process ------------------------------------------------------------------- */
+
+/* What a job changes in its caller's process. */
+struct caller {
+    sigset_t mask;                      /* of blocked signals */
+    sigset_t pending;                   /* signals that were pending already */
+    struct sigaction child_action;      /* of SIGCHLD */
+    struct rlimit files;                /* RLIMIT_NOFILE */
+    int is_subreaper;                   /* PR_SET_CHILD_SUBREAPER */
+    bool has_files;                     /* files is known */
+    bool was_closed[STDERR_FILENO + 1]; /* descriptors 0 to 2 */
+};
+
 /* Did the caller make this process ignore a signal, as nohup does? */
 static bool is_ignored(int signal)
 {
@@ -63,14 +77,22 @@ static bool is_ignored(int signal)
     return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+static void on_child(int signal)
+{
+    (void)signal;
+}
+
 /*
  * Block the signals that guard and supervisor receive through descriptors. SIGTTOU and SIGTTIN are
  * blocked so that the terminal does not stop them in the background, and SIGPIPE and SIGXFSZ so
  * that a closed output, or a file that has reached its limit, is an error of write(). An ignored
  * signal is not blocked, because the kernel would deliver it then.
  */
-static void block_signals(sigset_t *before)
+static void block_signals(struct caller *caller)
 {
+    /* An ignored SIGCHLD would keep exit codes from this process. With the default action, the
+     * kernel would drop one that is pending for the caller. */
+    const struct sigaction action = {.sa_handler = on_child, .sa_flags = SA_RESTART};
     sigset_t set;
 
     sigemptyset(&set);
@@ -84,20 +106,57 @@ static void block_signals(sigset_t *before)
             sigaddset(&set, forwarded[i]);
         }
     }
-    sigprocmask(SIG_BLOCK, &set, before);
-    signal(SIGCHLD, SIG_DFL); /* ignored, it would keep exit codes from this process */
+    sigprocmask(SIG_BLOCK, &set, &caller->mask);
+    sigpending(&caller->pending);
+    sigaction(SIGCHLD, &action, &caller->child_action);
 }
 
 /* Descriptors 0 to 2 must exist, because pipes of ranks would get these numbers otherwise. */
-static void open_standard(void)
+static void open_standard(struct caller *caller)
 {
     int fd;
 
     do {
         fd = open("/dev/null", O_RDWR);
+        if (fd >= 0 && fd <= STDERR_FILENO) {
+            caller->was_closed[fd] = true;
+        }
     } while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0) {
         close(fd);
+    }
+}
+
+static void close_standard(const struct caller *caller)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        if (caller->was_closed[fd]) {
+            close(fd);
+        }
+    }
+}
+
+/* Note what the job changes in this process, and change what guard and supervisor share. The
+ * signals are first, so that none leaves half of the preparation behind. */
+static void enter(struct caller *caller)
+{
+    *caller = (struct caller){0};
+    block_signals(caller);
+    open_standard(caller);
+    caller->has_files = getrlimit(RLIMIT_NOFILE, &caller->files) == 0;
+    prctl(PR_GET_CHILD_SUBREAPER, &caller->is_subreaper);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+/* Discard a pending signal that the job has caused. */
+static void discard(const struct caller *caller, int signal)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    while (sigismember(&caller->pending, signal) == 0 &&
+           sigtimedwait(&set, NULL, &(struct timespec){0}) == signal) {
     }
 }
 
@@ -361,6 +420,33 @@ static int32_t conclude(struct ds_accel__job *job, const siginfo_t *ended, int32
     return DS_ACCEL_OK;
 }
 
+/*
+ * Restore what enter() and the job have changed, except descriptors 0 to 2, which messages may
+ * still need. If the supervisor ran, SIGCHLD of its end is discarded. Children that have ended are
+ * then reaped, so that none is left without a signal; one that ends later sends SIGCHLD again.
+ */
+static void leave(struct caller *caller, bool has_run)
+{
+    bool has_children;
+    siginfo_t ended;
+
+    if (caller->has_files) {
+        setrlimit(RLIMIT_NOFILE, &caller->files);
+    }
+    prctl(PR_SET_CHILD_SUBREAPER, caller->is_subreaper);
+    discard(caller, SIGPIPE);
+    discard(caller, SIGXFSZ);
+    if (has_run) {
+        sigdelset(&caller->pending, SIGCHLD);
+        discard(caller, SIGCHLD);
+    }
+    sigaction(SIGCHLD, &caller->child_action, NULL);
+    if (has_run) {
+        reap(0, &ended, &has_children);
+    }
+    sigprocmask(SIG_SETMASK, &caller->mask, NULL);
+}
+
 /* ---- both ----------------------------------------------------------------------------------- */
 
 static int32_t run(struct ds_accel__job *job, siginfo_t *ended)
@@ -384,6 +470,7 @@ static int32_t run(struct ds_accel__job *job, siginfo_t *ended)
     if (supervisor < 0) {
         return ds_accel__error(DS_ACCEL_ERR_LIMIT, "fork: %s", strerror(errno));
     }
+    job->launch->has_run = true;
     /* Freed while the ranks start, not at the end, when the user waits. */
     ds_accel_destroy(job->launch->known.context);
     job->launch->known.context = NULL;
@@ -408,15 +495,13 @@ int32_t ds_accel__guard_run(struct ds_accel_launch *launch, int32_t *exit_code_o
                             char **result_out)
 {
     struct ds_accel__job job;
+    struct caller caller;
     siginfo_t ended = {0};
-    sigset_t before;
     int32_t status;
 
-    open_standard();
-    block_signals(&before); /* first, so that no signal leaves half of the preparation behind */
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    enter(&caller);
     status = ds_accel__job_open(launch, &job);
-    job.signals = before;
+    job.signals = caller.mask;
     if (status >= 0) {
         status = prepare(&job, result_out != NULL);
     }
@@ -430,10 +515,11 @@ int32_t ds_accel__guard_run(struct ds_accel_launch *launch, int32_t *exit_code_o
     }
     ds_accel__groups_close(job.groups);
     job.groups = NULL;
-    sigprocmask(SIG_SETMASK, &before, NULL); /* a message below may wait for a reader */
+    leave(&caller, launch->has_run); /* a message below may wait for a reader */
     if (status >= 0) {
         status = conclude(&job, &ended, exit_code_out, result_out);
     }
     ds_accel__job_close(&job);
+    close_standard(&caller);
     return status;
 }

@@ -11,7 +11,8 @@ struct ds_accel_launch;
 /*
  * Start a planned job in a supervisor process, and wait for its end. *exit_code_out is the job's
  * exit code; *result_out its result as JSON, a new text, unless result_out is NULL. ERR_BUSY the
- * master's port is taken; ERR_LIMIT; ERR_NO_MEMORY: nothing was started.
+ * master's port is taken; ERR_LIMIT; ERR_NO_MEMORY: nothing was started, unless launch->has_run is
+ * set. The caller's process is restored in every case, as ds_accel_launch_run() describes it.
  */
 int32_t ds_accel__guard_run(struct ds_accel_launch *launch, int32_t *exit_code_out,
                             char **result_out);

@@ -183,6 +183,11 @@ int32_t ds_accel_launch_run(ds_accel_launch_t *launch, int32_t *exit_code_out, c
     if (launch == NULL || exit_code_out == NULL || launch->plan.ranks == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "there is no plan, or exit_code_out is NULL");
     }
+    if (launch->has_run) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "the job has run already, and a job runs once: create another one "
+                               "with ds_accel_launch_create()");
+    }
     if (launch->known.context->recording != NULL) {
         return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
                                "the machine is a recorded one: only --dry-run can use it");

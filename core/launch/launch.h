@@ -15,6 +15,7 @@ struct ds_accel_launch {
     struct ds_accel__known_facts known;
     struct ds_accel__plan plan;
     struct ds_accel__log log; /* for messages to the user, topic "run" */
+    bool has_run;             /* its supervisor was started, and known.context is destroyed */
 };
 
 #endif

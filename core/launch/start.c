@@ -336,9 +336,6 @@ static int32_t prepare_rank(const struct ds_accel__job *job, struct ds_accel__jo
     const struct ds_accel__launch_options *options = &job->launch->options;
     const char *host = job->plan->hosts.items[rank->rank->host].name;
 
-    for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
-        rank->streams[i].fd = -1;
-    }
     rank->prefix = options->show_ranks ? ds_accel__format("%s:%u: ", host, rank->rank->rank)
                                        : strdup("");
     if (is_log_wanted(options)) {
@@ -368,6 +365,11 @@ static int32_t prepare_ranks(struct ds_accel__job *job)
 
     job->rank_count = job->plan->local_count;
     job->ranks = calloc(job->rank_count, sizeof(*job->ranks));
+    for (uint32_t i = 0; job->ranks != NULL && i < job->rank_count; i++) {
+        for (int j = 0; j < DS_ACCEL__STREAMS; j++) {
+            job->ranks[i].streams[j].fd = -1; /* first: 0 would be closed after an error */
+        }
+    }
     job->fds = calloc(ds_accel__job_fd_limit(job), sizeof(*job->fds));
     job->polled = calloc(ds_accel__job_fd_limit(job), sizeof(*job->polled));
     if (job->ranks == NULL || job->fds == NULL || job->polled == NULL) {

@@ -3,6 +3,7 @@
 #include "state.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
 #include <sched.h>
@@ -54,7 +55,9 @@ static void add_links(FILE *out, const char *path)
         }
         snprintf(link, sizeof(link), "%s/%.20s", path, entry->d_name);
         length = readlink(link, target, sizeof(target));
-        fprintf(out, "descriptor %s %.*s\n", entry->d_name, length > 0 ? (int)length : 0, target);
+        fprintf(out, "descriptor %s %.*s flags %x %x\n", entry->d_name,
+                length > 0 ? (int)length : 0, target, (unsigned)fcntl(atoi(entry->d_name), F_GETFL),
+                (unsigned)fcntl(atoi(entry->d_name), F_GETFD));
     }
     if (dir != NULL) {
         closedir(dir);
@@ -182,6 +185,9 @@ char *state_take(void)
     add_file(out, "/proc/self/status", "Umask:");
     add_file(out, "/proc/self/status", "Seccomp");
     add_file(out, "/proc/self/status", "NoNewPrivs");
+    add_file(out, "/proc/self/cgroup", "");
+    add_file(out, "/proc/self/oom_score_adj", "");
+    add_file(out, "/proc/self/personality", "");
     add_links(out, "/proc/self/fd");
     add_libraries(out);
     add_signals(out);
