@@ -37,6 +37,7 @@ SET_BY_LAUNCHER = {
     b"CROSS_SIZE", b"MASTER_ADDR", b"MASTER_PORT", b"MOCK_VISIBLE_DEVICES", b"MOCK_RUNTIME",
     b"DS_ACCEL_DECISION", b"DS_ACCELERATOR",
 }
+FAILED = os.environ.get("LAUNCH_FAILED")  # a file that the first failure makes, and that ends all checks
 failures = 0
 
 
@@ -46,6 +47,23 @@ def check(name, wanted, given):
     if wanted != given:
         failures += 1
         print(f"FAILED: {name}\n    wanted: {wanted!r:.300}\n    given:  {given!r:.300}", flush=True)
+        if FAILED is not None:
+            with open(FAILED, "wb"):
+                pass
+            leave(1)
+
+
+def leave(code):
+    """End this process, and the processes below it."""
+    for pid in descendants(os.getpid()):
+        send(pid, signal.SIGKILL)
+    os._exit(code)
+
+
+def leave_after_others(*_):
+    """End if the checks of another process have failed; a handler of SIGALRM."""
+    if os.path.exists(FAILED):
+        leave(0)
 
 
 def command(program, count, *arguments, options=()):
@@ -260,6 +278,16 @@ def until(condition):
             return False
         time.sleep(0.005)
     return True
+
+
+def exit_code(name, pid):
+    """Wait for a child; return its exit code. A child that stops or goes on would be waited for in vain: it is
+    killed, and reported with its state."""
+    if not until(lambda: state_of(pid) in ("Z", "T")) or state_of(pid) == "T":
+        check(f"{name}: the state of the process at its end", "Z", state_of(pid))
+        for below in [pid, *descendants(pid)]:
+            send(below, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def execute(argv):
@@ -731,7 +759,7 @@ class Terminal:
         while self.read():
             pass
         os.close(self.fd)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return exit_code("a job on a terminal", self.pid)
 
 
 IS_TERMINAL = "r=; for fd in 0 1 2; do test -t $fd && r=${r}y || r=${r}n; done; echo $r; "
@@ -815,7 +843,7 @@ def check_restored(program, who):
     launcher, supervisor = descendants(pid)[:2]
     send({"launcher": launcher, "supervisor": supervisor}.get(who, launcher),
          signal.SIGTERM if who == "nothing" else signal.SIGKILL)
-    os.waitpid(pid, 0)
+    exit_code(f"{who} killed", pid)
     check(f"the terminal is restored, {who} killed", True, until(lambda: termios.tcgetattr(slave) == before))
     os.close(holder)
     os.close(slave)
@@ -829,7 +857,7 @@ def check_orphaned_stop(program):
     job.expect(b"ready", 2)
     os.write(job.fd, b"\x1a")
     job.expect(b"done", 2)
-    check("the exit code after Control-Z", 0, os.waitstatus_to_exitcode(os.waitpid(job.pid, 0)[1]))
+    check("the exit code after Control-Z", 0, exit_code("Control-Z", job.pid))
     os.close(job.fd)
 
 
@@ -845,7 +873,7 @@ def check_background(program):
     os.write(job.fd, b"hello\n")
     job.expect(b"got:hello")
     os.write(job.fd, b"exit 7\n")
-    check("the exit code of the shell", 7, os.waitstatus_to_exitcode(os.waitpid(job.pid, 0)[1]))
+    check("the exit code of the shell", 7, exit_code("a shell with a stopped job", job.pid))
     os.close(job.fd)
 
 
@@ -904,7 +932,7 @@ def flow(argv, total, measured):
         if late == 0 and count > total * 0.95:
             late, seconds = memory_kib(process), ticks(process)
     os.close(reader)
-    os.waitpid(pid, 0)
+    exit_code("the writer of much output", pid)
     check("bytes", total, count)
     return seconds, early, late
 
@@ -935,6 +963,9 @@ if __name__ == "__main__":
     # A shell makes its background processes ignore some signals, and Python ignores SIGPIPE.
     for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(ignored, signal.SIG_DFL)
+    if FAILED is not None:
+        signal.signal(signal.SIGALRM, leave_after_others)
+        signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
     {"bytes": check_bytes, "lines": check_lines, "write": write_lines, "outside": check_outside,
      "signals": check_signals, "pty": check_pty, "chaos": check_chaos, "flow": check_flow,
      "figures": print_figures}[sys.argv[1]](*sys.argv[2:])
