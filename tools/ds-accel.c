@@ -116,13 +116,58 @@ int tool_exit_code(int32_t status)
     }
 }
 
+/* Print a line of any length on stderr by one write(), so that lines of several processes do not
+ * mix. If memory is exhausted, it is several writes. */
+__attribute__((format(printf, 1, 2))) static void print_line(const char *format, ...)
+{
+    va_list arguments;
+    va_list again;
+    char *text;
+    char *line;
+
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    if (vasprintf(&text, format, arguments) < 0) {
+        text = NULL;
+    }
+    line = NULL;
+    if (text != NULL && asprintf(&line, "ds-accel: %s\n", text) >= 0) {
+        fputs(line, stderr);
+        free(line);
+    } else {
+        fputs("ds-accel: ", stderr);
+        vfprintf(stderr, format, again);
+        fputc('\n', stderr);
+    }
+    free(text);
+    va_end(again);
+    va_end(arguments);
+}
+
 static void say(const char *format, const char *tail, va_list arguments)
 {
-    char line[4096]; /* longer lines are truncated */
+    char buffer[1024];
+    char *line = buffer;
+    va_list again;
+    int length;
 
-    vsnprintf(line, sizeof(line), format, arguments);
-    ds_accel_sanitize_text(line, sizeof(line));
-    fprintf(stderr, "ds-accel: %s%s\n", line, tail);
+    va_copy(again, arguments);
+    length = vsnprintf(buffer, sizeof(buffer), format, arguments);
+    if (length >= (int)sizeof(buffer) && vasprintf(&line, format, again) < 0) {
+        size_t end = sizeof(buffer) - sizeof("..."); /* out of memory: what fits, with a mark */
+
+        while (end > 0 && ((unsigned char)buffer[end] & 0xc0) == 0x80) {
+            end--;
+        }
+        memcpy(buffer + end, "...", sizeof("..."));
+        line = buffer;
+    }
+    va_end(again);
+    ds_accel_sanitize_text(line, strlen(line) + 1);
+    print_line("%s%s", line, tail);
+    if (line != buffer) {
+        free(line);
+    }
 }
 
 void tool_say(const char *format, ...)
@@ -239,7 +284,7 @@ static void print_log(void *user_data, uint32_t level, const char *topic, const 
     static const char *const names[] = {"", "error", "warning", "info", "debug", "trace"};
 
     (void)user_data;
-    fprintf(stderr, "ds-accel: %s: %s: %s\n", level < 6 ? names[level] : "log", topic, message);
+    print_line("%s: %s: %s", level < 6 ? names[level] : "log", topic, message);
 }
 
 static int print_help(const struct tool_command *command)

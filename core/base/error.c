@@ -6,12 +6,15 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Large enough for a few lines of configuration problems. Longer texts are truncated. */
-static _Thread_local char last_error[4096];
+/* Large enough for two paths, or for a few lines of configuration problems. Longer texts are
+ * truncated, with a mark. */
+static _Thread_local char last_error[3 * PATH_MAX];
 
 const char *ds_accel_last_error(void)
 {
@@ -22,10 +25,12 @@ int32_t ds_accel__error(int32_t status, const char *format, ...)
 {
     va_list arguments;
     int error = errno;
+    int length;
 
     va_start(arguments, format);
-    vsnprintf(last_error, sizeof(last_error), format, arguments);
+    length = vsnprintf(last_error, sizeof(last_error), format, arguments);
     va_end(arguments);
+    ds_accel__truncate(last_error, sizeof(last_error), length > 0 ? (size_t)length : 0);
     /*
      * Replace unprintable characters: the message may contain names and paths from outside the
      * library, and programs print it on terminals.
@@ -39,6 +44,7 @@ int32_t ds_accel__error_lines(int32_t status, const char *lines)
 {
     assert(status < 0);
     ds_accel__copy(last_error, sizeof(last_error), lines);
+    ds_accel__truncate(last_error, sizeof(last_error), strlen(lines));
     return status;
 }
 
@@ -79,12 +85,14 @@ void ds_accel__finding_set(struct ds_accel__finding *finding, enum ds_accel__rea
                            const char *format, ...)
 {
     va_list arguments;
+    int length;
 
     assert(reason != DS_ACCEL__REASON_NONE);
     finding->reason = reason;
     va_start(arguments, format);
-    vsnprintf(finding->detail, sizeof(finding->detail), format, arguments);
+    length = vsnprintf(finding->detail, sizeof(finding->detail), format, arguments);
     va_end(arguments);
+    ds_accel__truncate(finding->detail, sizeof(finding->detail), length > 0 ? (size_t)length : 0);
 }
 
 const char *ds_accel_status_name(int32_t status)

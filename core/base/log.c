@@ -5,7 +5,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug", "trace"};
@@ -103,17 +103,20 @@ void ds_accel__log(const struct ds_accel__log *log, const char *topic, uint32_t 
                    const char *format, ...)
 {
     char clean_topic[64];
-    char line[1024];
+    char buffer[1024]; /* a longer line is allocated */
+    char *line;
     va_list arguments;
 
     if (!ds_accel__log_enabled(log, topic, level)) {
         return;
     }
     va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
+    line = ds_accel__format_line(buffer, sizeof(buffer), format, arguments);
     va_end(arguments);
-    ds_accel__sanitize(line, sizeof(line));
     ds_accel__copy(clean_topic, sizeof(clean_topic), topic);
     ds_accel__sanitize(clean_topic, sizeof(clean_topic));
     log->sink(log->user_data, level, clean_topic, line);
+    if (line != buffer) {
+        free(line);
+    }
 }

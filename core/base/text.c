@@ -314,6 +314,44 @@ void ds_accel__sanitize(char *text, size_t text_size)
     *to = '\0';
 }
 
+void ds_accel__truncate(char *text, size_t text_size, size_t size_bytes)
+{
+    size_t end = text_size - sizeof("...");
+
+    assert(text_size >= sizeof("..."));
+    if (size_bytes < text_size) {
+        return;
+    }
+    for (unsigned i = 0; i < 3 && end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80; i++) {
+        end--;
+    }
+    memcpy(text + end, "...", sizeof("..."));
+}
+
+char *ds_accel__format_line(char *buffer, size_t buffer_size, const char *format, va_list arguments)
+{
+    char *line = buffer;
+    va_list again;
+    int length;
+
+    va_copy(again, arguments);
+    length = vsnprintf(buffer, buffer_size, format, arguments);
+    if (length < 0) {
+        buffer[0] = '\0';
+    } else if ((size_t)length >= buffer_size) {
+        line = malloc((size_t)length + 1);
+        if (line == NULL) {
+            line = buffer;
+            ds_accel__truncate(line, buffer_size, (size_t)length);
+        } else {
+            vsnprintf(line, (size_t)length + 1, format, again);
+        }
+    }
+    va_end(again);
+    ds_accel__sanitize(line, strlen(line) + 1);
+    return line;
+}
+
 void ds_accel_sanitize_text(char *text, size_t text_size)
 {
     if (text != NULL && text_size > 0) {

@@ -8,6 +8,7 @@
 #include "ds_accel.h"
 
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -72,6 +73,19 @@ char *ds_accel__join(const char *left, char between, const char *right);
 void ds_accel__copy(char *to, size_t to_size, const char *text);
 /* Like snprintf(), but into a new string; NULL if memory is exhausted. */
 char *ds_accel__format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/*
+ * Truncate a text to less than text_size bytes, at a character boundary, and mark that with "...".
+ * The text has size_bytes bytes, of which the first text_size - 1 are at text. text_size is 4 or
+ * more.
+ */
+void ds_accel__truncate(char *text, size_t text_size, size_t size_bytes);
+/*
+ * Format a line for the user, with unprintable characters replaced. A line that fits is written to
+ * buffer; a longer one is a new string, which the caller frees if it is not buffer. If memory is
+ * exhausted, the line is truncated to fit, with a mark.
+ */
+char *ds_accel__format_line(char *buffer, size_t buffer_size, const char *format, va_list arguments)
+    __attribute__((format(printf, 3, 0)));
 /*
  * Describe a plugin's failure on one line: its message (or the status name), vendor text and vendor
  * code.

@@ -183,16 +183,20 @@ void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, cons
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
                              enum ds_accel__reason_id reason, const char *format, ...)
 {
-    char line[1024];
+    char buffer[1024];
+    char *line;
     va_list arguments;
 
     assert(state <= DS_ACCEL_STATE_QUARANTINED);
     candidate->state = state;
     candidate->reason = reason;
     va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
+    line = ds_accel__format_line(buffer, sizeof(buffer), format, arguments);
     va_end(arguments);
     candidate->detail = ds_accel__candidate_keep(candidate, line);
+    if (line != buffer) {
+        free(line);
+    }
 }
 
 #define FROM(phase) (1u << DS_ACCEL__PHASE_##phase)
@@ -250,15 +254,19 @@ void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_acc
 void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
                               const char *format, ...)
 {
-    char line[1024];
+    char buffer[1024];
+    char *line;
     va_list arguments;
 
     candidate->stage = ds_accel__gate_name(gate);
     candidate->gates[gate].result = DS_ACCEL__GATE_PASSED;
     va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
+    line = ds_accel__format_line(buffer, sizeof(buffer), format, arguments);
     va_end(arguments);
     candidate->gates[gate].evidence = ds_accel__candidate_keep(candidate, line);
+    if (line != buffer) {
+        free(line);
+    }
 }
 
 void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,

@@ -155,7 +155,6 @@ static void take_log(const ds_accel_t *context, struct ds_accel__helper *helper,
                      const struct ds_accel__message *message)
 {
     uint32_t level;
-    char line[1024];
     char topic[DS_ACCEL__NAME_SIZE];
 
     if (helper->logged_bytes > LOG_LIMIT_BYTES) {
@@ -168,10 +167,9 @@ static void take_log(const ds_accel_t *context, struct ds_accel__helper *helper,
                       helper->candidate->name, LOG_LIMIT_BYTES);
     } else if (ds_accel__message_struct(message, &level, sizeof(level))) {
         snprintf(topic, sizeof(topic), "%s", ds_accel__message_text(message, sizeof(level), 0));
-        snprintf(line, sizeof(line), "%s", ds_accel__message_text(message, sizeof(level), 1));
         ds_accel__sanitize(topic, sizeof(topic));
-        ds_accel__sanitize(line, sizeof(line));
-        ds_accel__log(&context->log, topic, level, "%s", line);
+        ds_accel__log(&context->log, topic, level, "%s",
+                      ds_accel__message_text(message, sizeof(level), 1));
     }
 }
 

@@ -13,10 +13,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define ADDED_LIMIT 1024 /* bytes that a sink of the log may add to a message */
 
 int32_t ds_accel__job_divert_stderr(struct ds_accel__job *job)
 {
@@ -37,20 +41,48 @@ int32_t ds_accel__job_divert_stderr(struct ds_accel__job *job)
     return status;
 }
 
+/* Make the pipe large enough for a message, and for what the log's sink adds to it. If the kernel
+ * does not permit that, truncate the message. */
+static void make_room(const struct ds_accel__job *job, char *message)
+{
+    size_t length = strlen(message);
+    int size = job->messages.fd >= 0 ? fcntl(job->messages.fd, F_GETPIPE_SZ) : -1;
+
+    if (size < 0 || length < (size_t)size - ADDED_LIMIT) {
+        return;
+    }
+    if (length < INT_MAX - ADDED_LIMIT &&
+        fcntl(job->messages.fd, F_SETPIPE_SZ, (int)(length + ADDED_LIMIT)) >= 0) {
+        return;
+    }
+    ds_accel__truncate(message, (size_t)size - ADDED_LIMIT, length);
+}
+
+static bool is_readable(int fd)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+
+    return poll(&ready, 1, 0) == 1;
+}
+
 void ds_accel__job_say(struct ds_accel__job *job, uint32_t level, const char *format, ...)
 {
-    char message[2048];
+    char buffer[1024]; /* a longer message is allocated */
+    char *message;
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
+    message = ds_accel__format_line(buffer, sizeof(buffer), format, arguments);
     va_end(arguments);
-    ds_accel__sanitize(message, sizeof(message));
+    make_room(job, message);
     if (job->shared[DS_ACCEL__ERR] != NULL) { /* NULL while the job is prepared */
         ds_accel__sink_end_line(job->shared[DS_ACCEL__ERR]);
     }
     ds_accel__log(job->log, "run", level, "%s", message);
-    if (job->messages.fd >= 0) { /* so that the pipe is never full */
+    while (job->messages.fd >= 0 && is_readable(job->messages.fd)) { /* so that the pipe is empty */
         ds_accel__stream_read(&job->messages, ds_accel__now_ns());
+    }
+    if (message != buffer) {
+        free(message);
     }
 }

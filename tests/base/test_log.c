@@ -254,3 +254,46 @@ Test(core_log, a_text_without_an_end_is_ended)
     ds_accel_sanitize_text(one, 0);
     cr_expect_eq(one[0], 'x');
 }
+
+Test(core_log, a_long_line_is_logged_whole)
+{
+    static char path[4001];
+    const char *directories[] = {path};
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context = NULL;
+    char line[4100];
+
+    for (size_t i = 0; i + 1 < sizeof(path); i += 2) {
+        memcpy(path + i, "/x", 2);
+    }
+    snprintf(line, sizeof(line), "2 scan: %s is not a directory\n", path);
+    options.plugin_dirs = directories;
+    options.plugin_dir_count = 1;
+    test_log[0] = '\0';
+    cr_assert_eq(ds_accel_create(&options, &context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    ds_accel_destroy(context);
+    EXPECT_LOGGED(line);
+}
+
+/* The last error has a limit; a truncated one says so, and ends with a whole character. */
+Test(core_log, a_long_error_is_whole_or_marked)
+{
+    static char path[40001];
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context = NULL;
+    const char *error = ds_accel_last_error();
+    size_t length;
+
+    for (size_t i = 0; i + 1 < sizeof(path); i += 2) {
+        memcpy(path + i, "\u00e9", 2);
+    }
+    path[4094] = '\0';
+    options.config_file = path;
+    cr_expect_lt(ds_accel_create(&options, &context), 0);
+    cr_expect_not_null(strstr(error, path), "%s", error);
+    path[4094] = '\xc3';
+    cr_expect_lt(ds_accel_create(&options, &context), 0);
+    length = strlen(error);
+    cr_assert_geq(length, 8192u);
+    cr_expect_str_eq(error + length - 5, "\u00e9...");
+}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * One rank: its start, and the way of its output. The functions are internal, so this program is
- * linked with the core's own objects.
+ * One rank: its start, and the way of its output and of messages. The functions are internal, so
+ * this program is linked with the core's own objects.
  */
 #include "base/text.h"
+#include "launch/job.h"
 #include "launch/spawn.h"
 #include "launch/stream.h"
 
@@ -14,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -201,8 +204,90 @@ static void test_handlers(void)
     close(ends[1]);
 }
 
+/* ---- messages ------------------------------------------------------------------------------- */
+
+/* A sink of the log, which writes a message to stderr by one call. */
+static void write_message(void *user_data, uint32_t level, const char *topic, const char *message)
+{
+    (void)user_data;
+    (void)level;
+    (void)topic;
+    need(write(STDERR_FILENO, message, strlen(message)) == (ssize_t)strlen(message), "message");
+    need(write(STDERR_FILENO, "\n", 1) == 1, "newline");
+}
+
+/* Logs a message of a supervisor whose stderr is the file. */
+static void say(int file, const char *message)
+{
+    const struct ds_accel__log log = {.sink = write_message, .level = DS_ACCEL_LOG_WARN};
+    struct ds_accel__job job = {
+        .log = &log, .error_fd = file, .messages = {.fd = -1, .prefix = ""}};
+
+    job.shared[DS_ACCEL__ERR] = &job.sinks[DS_ACCEL__ERR];
+    ds_accel__sink_open(&job.sinks[DS_ACCEL__ERR], file);
+    need(ds_accel__job_divert_stderr(&job) == DS_ACCEL_OK, "divert");
+    ds_accel__job_say(&job, DS_ACCEL_LOG_WARN, "%s", message);
+    ds_accel__sink_flush(&job.sinks[DS_ACCEL__ERR]);
+    ds_accel__stream_close(&job.messages);
+    ds_accel__sink_close(&job.sinks[DS_ACCEL__ERR]);
+}
+
+/* A message of any length arrives whole, also one that the supervisor's pipe to itself cannot hold
+ * at first. */
+static void test_messages(void)
+{
+    static const size_t sizes[] = {1, 1023, 1024, 2047, 2048, 4096, 65535, 65536, 300000};
+    static char message[300002];
+    static char given[300002];
+
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        int file = memfd_create("stderr", MFD_CLOEXEC);
+        int status = -1;
+        pid_t pid;
+
+        need(file >= 0, "memfd_create");
+        memset(message, 'x', sizes[i]);
+        message[sizes[i]] = '\0';
+        pid = fork();
+        if (pid == 0) {
+            say(file, message);
+            _exit(0);
+        }
+        check("the message is logged", waitpid(pid, &status, 0) == pid && status == 0);
+        message[sizes[i]] = '\n';
+        check("the message is whole",
+              pread(file, given, sizeof(given), 0) == (ssize_t)(sizes[i] + 1) &&
+                  memcmp(given, message, sizes[i] + 1) == 0);
+        close(file);
+    }
+}
+
+/* A text is truncated between characters of one to four bytes, and never grows. */
+static void test_truncation(void)
+{
+    static const char whole[] = "a\u00e9\u4e2d\U0001f600a\u00e9\u4e2d\U0001f600";
+
+    for (size_t size = 4; size <= sizeof(whole); size++) {
+        char text[sizeof(whole)];
+        size_t length;
+
+        snprintf(text, size, "%s", whole);
+        ds_accel__truncate(text, size, sizeof(whole) - 1);
+        length = strlen(text);
+        if (size == sizeof(whole)) {
+            check("a text that fits is whole", strcmp(text, whole) == 0);
+            continue;
+        }
+        check("a truncated text fits", length < size && length + 4 >= size - 3);
+        check("a truncated text has a mark", length >= 3 && strcmp(text + length - 3, "...") == 0);
+        check("a truncated text is UTF-8", ds_accel__is_clean_text(text, sizeof(text)));
+    }
+}
+
 int main(void)
 {
+    test_messages();
+    test_truncation();
     test_handlers();
     test_groups();
     signal(SIGXFSZ, SIG_IGN);
