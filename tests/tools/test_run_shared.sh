@@ -101,7 +101,8 @@ is "success: in the result" "absent" "$(listed)"
 rm -f "$mine".*
 
 job "a killed rank" 137 --num_gpus 2 sh -c '"$dir/leave" $mine.$RANK 600 2048
-    [ $RANK = 0 ] || exec sleep 1000; while [ ! -s $mine.1 ]; do sleep 0.05; done; kill -KILL $$'
+    [ $RANK = 0 ] || { : >"$dir/left"; exec sleep 1000; }
+    while [ ! -e "$dir/left" ]; do sleep 0.05; done; kill -KILL $$'
 is "a killed rank: the files of both" "0 (2 MiB) 1 (2 MiB)" "$(named | tr ' ' '\n' | paste -d ' ' - - - | sort | paste -sd ' ' -)"
 rm -f "$mine".*
 
