@@ -208,13 +208,15 @@ DS_ACCEL_EXPORT const char *ds_accel_launch_result_file(const ds_accel_launch_t 
  *
  * While the job runs, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT and
  * SIGWINCH are passed on to the ranks, except those that this process ignores; SIGCHLD, SIGPIPE,
- * SIGXFSZ, SIGTTIN and SIGTTOU are blocked. Handlers of other signals run as usual. stdio's output
- * is flushed before the start.
+ * SIGXFSZ, SIGTTIN and SIGTTOU are blocked. A signal of the first list that was pending before the
+ * call is passed on, too. Handlers of other signals run as usual. stdio's output is flushed before
+ * the start.
  *
- * Children of the caller: one that ends while the job runs is reaped, and its exit status is lost.
- * If the supervisor, the child process that runs the job, is killed, all children of this process
- * are killed with the job. A process of the job that SIGKILL does not end becomes a child of this
- * process.
+ * Children of the caller: one that ends before the job does is reaped unless it was waited for
+ * already, and its exit status is lost. If the supervisor, the child process that runs the job, is
+ * killed, all children of this process are killed with the job. This process becomes the parent of
+ * processes that the caller's children leave behind during the job, and of a process of the job
+ * that SIGKILL does not end.
  *
  * On return, also with an error, the signal mask, the actions of signals, the soft limit of
  * descriptors, PR_SET_CHILD_SUBREAPER, the descriptors, the control group and the terminal's

@@ -153,6 +153,9 @@ static void say(const char *format, const char *tail, va_list arguments)
 
     va_copy(again, arguments);
     length = vsnprintf(buffer, sizeof(buffer), format, arguments);
+    if (length < 0) {
+        buffer[0] = '\0';
+    }
     if (length >= (int)sizeof(buffer) && vasprintf(&line, format, again) < 0) {
         size_t end = sizeof(buffer) - sizeof("..."); /* out of memory: what fits, with a mark */
 

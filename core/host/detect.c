@@ -471,6 +471,7 @@ int32_t ds_accel__detect_locked(ds_accel_t *context)
 
 static int32_t decide(ds_accel_t *context, bool only_chooses)
 {
+    const char *failure;
     int32_t status;
 
     assert(!context->only_chooses);
@@ -483,8 +484,9 @@ static int32_t decide(ds_accel_t *context, bool only_chooses)
     status = ds_accel__detect_locked(context);
     ds_accel__evaluation_end(context);
     context->only_chooses = false;
-    snprintf(context->failure, sizeof(context->failure), "%s",
-             status < 0 ? ds_accel_last_error() : "");
+    failure = status < 0 ? ds_accel_last_error() : "";
+    ds_accel__copy(context->failure, sizeof(context->failure), failure);
+    ds_accel__truncate(context->failure, sizeof(context->failure), strlen(failure));
     ds_accel__context_change_end(context);
     return status;
 }

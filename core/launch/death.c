@@ -43,6 +43,7 @@ void ds_accel__death_not_started(const struct ds_accel__spawned *spawned, const 
     *death = (struct ds_accel__death){
         .kind = DS_ACCEL__DEATH_NOT_STARTED, .step = spawned->step, .error = spawned->error};
     ds_accel__copy(death->program, sizeof(death->program), program);
+    ds_accel__truncate(death->program, sizeof(death->program), strlen(program));
     ds_accel__sanitize(death->program, sizeof(death->program));
 }
 

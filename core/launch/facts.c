@@ -236,15 +236,27 @@ static void cut_hidden(char *list)
     }
 }
 
+/* Return the value of the variable that chooses devices, and its name; NULL: there is none. */
+static const char *visible_variable(const struct ds_accel__known_facts *known,
+                                    const char **name_out)
+{
+    for (uint32_t i = 0; i < known->facts.visible_count; i++) {
+        const char *value = ds_accel__context_variable(known->context, known->visible_names[i]);
+
+        if (value != NULL && value[0] != '\0') {
+            *name_out = known->visible_names[i];
+            return value;
+        }
+    }
+    return NULL;
+}
+
 /* Copy the value of the variable that chooses devices, without what it hides. */
 static int32_t take_visible_value(struct ds_accel__known_facts *known)
 {
-    const char *value = NULL;
+    const char *name;
+    const char *value = visible_variable(known, &name);
 
-    for (uint32_t i = 0; value == NULL && i < known->facts.visible_count; i++) {
-        value = ds_accel__context_variable(known->context, known->visible_names[i]);
-        value = value != NULL && value[0] != '\0' ? value : NULL;
-    }
     if (value == NULL) {
         return DS_ACCEL_OK;
     }
@@ -584,8 +596,10 @@ int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
     status = read_all_facts(options, notes, known);
     if (status >= 0 && known->facts.visible_value != NULL &&
         !ds_accel__launch_uses_visible(launch, has_hostfile)) {
-        ds_accel__launch_note(notes, "%s=%.200s is ignored: %s the devices",
-                              known->visible_names[0], known->visible_value,
+        const char *name;
+        const char *value = visible_variable(known, &name);
+
+        ds_accel__launch_note(notes, "%s=%s is ignored: %s the devices", name, value,
                               has_hostfile ? "the hostfile chooses" : "options choose");
         for (uint32_t i = 0; i < known->facts.visible_count; i++) {
             unsetenv(known->visible_names[i]);

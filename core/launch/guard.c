@@ -82,6 +82,12 @@ static void on_child(int signal)
     (void)signal;
 }
 
+/* Does the kernel reap the children of this process, without keeping their exit codes? */
+static bool is_reaping(const struct sigaction *action)
+{
+    return action->sa_handler == SIG_IGN || (action->sa_flags & SA_NOCLDWAIT) != 0;
+}
+
 /*
  * Block the signals that guard and supervisor receive through descriptors. SIGTTOU and SIGTTIN are
  * blocked so that the terminal does not stop them in the background, and SIGPIPE and SIGXFSZ so
@@ -90,8 +96,6 @@ static void on_child(int signal)
  */
 static void block_signals(struct caller *caller)
 {
-    /* An ignored SIGCHLD would keep exit codes from this process. With the default action, the
-     * kernel would drop one that is pending for the caller. */
     const struct sigaction action = {.sa_handler = on_child, .sa_flags = SA_RESTART};
     sigset_t set;
 
@@ -108,7 +112,11 @@ static void block_signals(struct caller *caller)
     }
     sigprocmask(SIG_BLOCK, &set, &caller->mask);
     sigpending(&caller->pending);
-    sigaction(SIGCHLD, &action, &caller->child_action);
+    /* Any other action stays: setting the default one drops a signal that is pending. */
+    sigaction(SIGCHLD, NULL, &caller->child_action);
+    if (is_reaping(&caller->child_action)) {
+        sigaction(SIGCHLD, &action, NULL);
+    }
 }
 
 /* Descriptors 0 to 2 must exist, because pipes of ranks would get these numbers otherwise. */
@@ -423,7 +431,8 @@ static int32_t conclude(struct ds_accel__job *job, const siginfo_t *ended, int32
 /*
  * Restore what enter() and the job have changed, except descriptors 0 to 2, which messages may
  * still need. If the supervisor ran, SIGCHLD of its end is discarded. Children that have ended are
- * then reaped, so that none is left without a signal; one that ends later sends SIGCHLD again.
+ * then reaped, so that none is left without a signal; one that ends later sends SIGCHLD again. They
+ * are also reaped if the kernel would have done it.
  */
 static void leave(struct caller *caller, bool has_run)
 {
@@ -440,8 +449,10 @@ static void leave(struct caller *caller, bool has_run)
         sigdelset(&caller->pending, SIGCHLD);
         discard(caller, SIGCHLD);
     }
-    sigaction(SIGCHLD, &caller->child_action, NULL);
-    if (has_run) {
+    if (is_reaping(&caller->child_action)) {
+        sigaction(SIGCHLD, &caller->child_action, NULL);
+    }
+    if (has_run || is_reaping(&caller->child_action)) {
         reap(0, &ended, &has_children);
     }
     sigprocmask(SIG_SETMASK, &caller->mask, NULL);

@@ -174,17 +174,20 @@ __attribute__((format(printf, 3, 4))) static void
 add_problem(struct problems *problems, const struct line *line, const char *format, ...)
 {
     char message[256];
+    char *text;
     va_list arguments;
 
     if (problems->count++ >= PROBLEM_LIMIT) {
         return;
     }
     va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
+    text = ds_accel__format_line(message, sizeof(message), format, arguments);
     va_end(arguments);
-    ds_accel__sanitize(message, sizeof(message));
     ds_accel__text_add(&problems->text, "%s%s:%u: %s", problems->count > 1 ? "\n" : "",
-                       problems->path, line->number, message);
+                       problems->path, line->number, text);
+    if (text != message) {
+        free(text);
+    }
 }
 
 /* Find "HOST slots=N" at the start of a line. False: the line begins otherwise. */

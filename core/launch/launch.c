@@ -72,7 +72,7 @@ static int32_t read_hosts(const struct ds_accel__launch_options *options,
     if (status == DS_ACCEL_ERR_NOT_FOUND) {
         if (options->hostfile != NULL) {
             ds_accel__launch_note(
-                notes, "there is no hostfile %.300s: the job runs on this machine only", path);
+                notes, "there is no hostfile %s: the job runs on this machine only", path);
         }
         return DS_ACCEL_OK;
     }
@@ -125,7 +125,7 @@ int32_t ds_accel_launch_create(const struct ds_accel_options *options, uint32_t 
     }
     if (status >= 0 && launch->options.misplaced != NULL) {
         ds_accel__launch_note(&notes,
-                              "%.100s is passed to the program, because it follows it; as an "
+                              "%s is passed to the program, because it follows it; as an "
                               "option of ds-accel run it must precede the program",
                               launch->options.misplaced);
     }

@@ -202,7 +202,7 @@ static int32_t choose_master(struct ds_accel__planner *planner)
     if (!planner->has_hostfile) {
         if (ds_accel__is_given(given) && strcmp(given, LOCAL_ADDRESS) != 0) {
             ds_accel__launch_note(planner->notes,
-                                  "--master_addr %.200s is ignored: without a hostfile, the master "
+                                  "--master_addr %s is ignored: without a hostfile, the master "
                                   "is this machine",
                                   given);
         }

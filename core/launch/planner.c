@@ -5,7 +5,7 @@
 #include "base/text.h"
 
 #include <stdarg.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool ds_accel__is_given(const char *text)
@@ -33,12 +33,15 @@ int32_t ds_accel__planner_check_count(uint64_t count)
 
 void ds_accel__launch_note(struct ds_accel__text *notes, const char *format, ...)
 {
-    char line[1024];
+    char buffer[1024];
+    char *line;
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
+    line = ds_accel__format_line(buffer, sizeof(buffer), format, arguments);
     va_end(arguments);
-    ds_accel__sanitize(line, sizeof(line));
     ds_accel__text_add(notes, "%s\n", line);
+    if (line != buffer) {
+        free(line);
+    }
 }

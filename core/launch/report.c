@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_SIZE 900 /* a message of the log is shorter than 1024 bytes */
+#define LINE_SIZE 900 /* longer lines of a rank are logged in parts */
 
 static void report_death(struct ds_accel__job *job, const struct ds_accel__job_rank *rank)
 {
@@ -157,18 +157,17 @@ static void report_shared_memory(struct ds_accel__job *job)
     }
     ds_accel__size_text(memory->found_bytes, size, sizeof(size));
     ds_accel__job_say(job, DS_ACCEL_LOG_WARN,
-                      "left in %s since the job started: %s in %u file%s that no process has open; "
-                      "remove with rm what no other program needs:",
-                      memory->directory, size, memory->found_count,
-                      memory->found_count == 1 ? "" : "s");
+                      "left in %s since the job started: %s%s in %u file%s that no process has "
+                      "open; remove with rm what no other program needs:",
+                      memory->directory, memory->is_partial ? "at least " : "", size,
+                      memory->found_count, memory->found_count == 1 ? "" : "s");
     for (uint32_t i = 0; i < memory->file_count; i++) {
         ds_accel__size_text(memory->files[i].size_bytes, size, sizeof(size));
         ds_accel__job_say(job, DS_ACCEL_LOG_WARN, "  %s/%s (%s)", memory->directory,
                           memory->files[i].name, size);
     }
     if (memory->found_count > memory->file_count) {
-        ds_accel__job_say(job, DS_ACCEL_LOG_WARN, "  and %s%u more",
-                          memory->is_partial ? "at least " : "",
+        ds_accel__job_say(job, DS_ACCEL_LOG_WARN, "  and %u more",
                           memory->found_count - memory->file_count);
     }
 }

@@ -3,8 +3,9 @@
 /*
  * Is a file in use? /proc does not show the processes of other pid namespaces and users, which may
  * have the same /dev/shm. The kernel grants a write lease only if no process has another descriptor
- * or mapping of the file. The lease is held for some microseconds, in which an open() by another
- * process waits for its end, and the kernel announces that open() by SIGIO.
+ * or mapping of the file. The lease is held for some microseconds. An open() by another process
+ * waits for its end meanwhile, or fails with EAGAIN if it has O_NONBLOCK, and the kernel announces
+ * it by SIGIO.
  */
 #include "launch/shared_memory.h"
 #include "base/text.h"
@@ -27,6 +28,14 @@
 static bool may_be_file(const struct dirent *entry)
 {
     return entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN;
+}
+
+/* Other file systems may have leases that do not see every user of a file. */
+static bool is_tmpfs(int directory)
+{
+    struct statfs system;
+
+    return fstatfs(directory, &system) == 0 && (uint64_t)system.f_type == TMPFS_MAGIC;
 }
 
 static int compare_inodes(const void *left, const void *right)
@@ -86,7 +95,7 @@ void ds_accel__shared_memory_list(struct ds_accel__shared_memory *memory, const 
         return;
     }
     /* The clock that the kernel stamps files with, which is some milliseconds behind. */
-    if (clock_gettime(CLOCK_REALTIME_COARSE, &memory->start) == 0 &&
+    if (is_tmpfs(dirfd(stream)) && clock_gettime(CLOCK_REALTIME_COARSE, &memory->start) == 0 &&
         fstat(dirfd(stream), &info) == 0) {
         memory->device = info.st_dev;
         memory->is_listed = read_inodes(memory, stream);
@@ -169,7 +178,13 @@ static void examine(struct ds_accel__shared_memory *memory, DIR *directory)
     const struct dirent *entry;
     struct statx info;
 
-    for (uint32_t i = 0; (entry = readdir(directory)) != NULL; i++) {
+    for (uint32_t i = 0;; i++) {
+        errno = 0;
+        entry = readdir(directory);
+        if (entry == NULL) {
+            memory->is_partial = errno != 0;
+            return;
+        }
         if (i == DS_ACCEL__SHARED_ENTRIES) {
             memory->is_partial = true;
             return;
@@ -183,15 +198,12 @@ static void examine(struct ds_accel__shared_memory *memory, DIR *directory)
     }
 }
 
-/* Is this the directory that was listed, and on tmpfs? Other file systems may have leases that do
- * not see every user of a file. */
+/* Is this the directory that was listed? */
 static bool is_expected(const struct ds_accel__shared_memory *memory, int directory)
 {
     struct stat info;
-    struct statfs system;
 
-    return fstat(directory, &info) == 0 && info.st_dev == memory->device &&
-           fstatfs(directory, &system) == 0 && (uint64_t)system.f_type == TMPFS_MAGIC;
+    return fstat(directory, &info) == 0 && info.st_dev == memory->device && is_tmpfs(directory);
 }
 
 void ds_accel__shared_memory_find(struct ds_accel__shared_memory *memory)

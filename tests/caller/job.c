@@ -400,15 +400,18 @@ static bool few_descriptors(void)
 }
 
 /* SIGCHLD of a child of the caller, pending before the job is refused, still reaches it. */
-static bool pending_child_signal(void)
+static bool pending_child_signal_of(bool is_handled)
 {
     ds_accel_launch_t *launch = create(&scenarios[PORT_TAKEN]);
     sigset_t mask;
+    sigset_t pending;
     pid_t child;
     char *before;
     bool right;
 
-    handle_children(0);
+    if (is_handled) {
+        handle_children(0);
+    }
     sigemptyset(&mask);
     sigaddset(&mask, SIGCHLD);
     sigprocmask(SIG_BLOCK, &mask, NULL);
@@ -423,14 +426,28 @@ static bool pending_child_signal(void)
     if (waitpid(child, NULL, WNOHANG) != child) {
         right = fail("the caller's child", "was reaped by a job that was not started");
     }
+    sigpending(&pending);
+    if (sigismember(&pending, SIGCHLD) != 1) {
+        right = fail("SIGCHLD", "is not pending any more");
+    }
     sigprocmask(SIG_UNBLOCK, &mask, NULL);
-    if (child_signals != 1) {
+    if (is_handled && child_signals != 1) {
         right = fail("SIGCHLD", "did not reach the caller");
     }
     free(before);
     give_way();
     ds_accel_launch_destroy(launch);
     return right;
+}
+
+static bool pending_child_signal(void)
+{
+    return pending_child_signal_of(true);
+}
+
+static bool pending_default_signal(void)
+{
+    return pending_child_signal_of(false);
 }
 
 /* A message to a stderr without a reader does not kill the caller. */
@@ -513,6 +530,7 @@ static const struct part {
     {"no standard streams", no_streams},
     {"few descriptors", few_descriptors},
     {"SIGCHLD is pending", pending_child_signal},
+    {"SIGCHLD is pending, without a handler", pending_default_signal},
     {"stderr without a reader", closed_stderr},
     {"allocations that fail", no_memory},
 };
