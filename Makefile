@@ -80,6 +80,11 @@ CORE_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -fno-semantic-interposition -I$(STAGE
 INSIDE_CFLAGS = $(filter-out -DNDEBUG,$(CORE_CFLAGS)) -Icore
 PLUGIN_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
 PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(LDFLAGS)
+# Every code path of an op computes the same bits, so the compiler must not fuse a product and a sum.
+# errno and floating-point exceptions, which no op uses, would only hinder vector instructions. A
+# compiler without OpenMP makes ops that use one thread.
+OPENMP := $(shell printf '\043include <omp.h>\n' | $(CC) -fopenmp -E - >/dev/null 2>&1 && echo -fopenmp)
+OP_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -Iops $(CFLAGS:-O2=-O3) -ffp-contract=off -fno-math-errno -fno-trapping-math $(OPENMP)
 TOOL_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
 # Tests run once, so compiling them with -O2 would take longer than it saves.
 TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --cflags criterion) \
@@ -93,6 +98,9 @@ SYSTEM := $(shell uname -s)
 VENDOR_PLUGINS := $(filter-out common cpu mock $(if $(filter Darwin,$(SYSTEM)),,mps),$(sort $(patsubst plugins/%/,%,$(wildcard plugins/*/))))
 PLUGINS := cpu mock $(VENDOR_PLUGINS)
 cpu_LIBS := -lnuma
+
+# Each directory of ops/ but common is an op, a shared object.
+OPS := $(filter-out common,$(sort $(patsubst ops/%/,%,$(wildcard ops/*/))))
 
 # The rooms (subdirectories) of core/, in the order of use: each room may include its own headers
 # and those of earlier rooms. ROOMS form libds_accel.so, TOOLS_ROOMS libds_accel_tools.so; our own
@@ -119,6 +127,7 @@ TOOLS_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(call room_sources,$(T
 TOOL_OBJECTS := $(TOOL_SOURCES:%.c=$(BUILD)/obj/%.o)
 UNIT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(UNIT_SOURCES) $(UNIT_SHARED))
 PLUGIN_FILES := $(PLUGINS:%=$(BUILD)/lib/ds-accel/ds_accel_%.so)
+OP_FILES := $(OPS:%=$(BUILD)/lib/ds-accel/ops/%.so)
 LIBRARY := $(BUILD)/lib/libds_accel.so
 LIBRARY_FILE := $(LIBRARY).$(VERSION)
 TOOLS_LIBRARY := $(BUILD)/lib/libds_accel_tools.so
@@ -129,6 +138,7 @@ LINK_LIBRARIES := -L$(BUILD)/lib -Wl,--no-as-needed -lds_accel_tools -lds_accel
 PROGRAM := $(BUILD)/bin/ds-accel
 HELPER := $(BUILD)/libexec/ds-accel/ds-accel-probe
 HEADERS := $(addprefix $(BUILD)/include/ds-accel/,plugin-api.h ds_accel.h ds_accel_tools.h)
+OP_HEADERS := $(addprefix $(BUILD)/include/ds-accel/ops/,op.h $(OPS:%=%.h))
 SHARE := $(CONF_FILES:conf/%=$(BUILD)/share/ds-accel/%) \
     $(SCHEMA_FILES:conf/%=$(BUILD)/share/ds-accel/%)
 MANUALS := $(foreach page,$(sort $(wildcard docs/*.[157])), \
@@ -159,6 +169,17 @@ $(STAGE_PROGRAM)/%.h: core/%.h
 $(BUILD)/include/ds-accel/%.h: core/%.h
 	@mkdir -p $(@D)
 	cp $< $@
+
+$(BUILD)/include/ds-accel/ops/op.h: ops/op.h
+	@mkdir -p $(@D)
+	cp $< $@
+
+define op_header_rule
+$(BUILD)/include/ds-accel/ops/$(1).h: ops/$(1)/$(1).h
+	@mkdir -p $$(@D)
+	cp $$< $$@
+endef
+$(foreach op,$(OPS),$(eval $(call op_header_rule,$(op))))
 
 $(BUILD)/share/ds-accel/%: conf/%
 	@mkdir -p $(@D)
@@ -298,12 +319,24 @@ $(BUILD)/lib/ds-accel/ds_accel_$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sor
 endef
 $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
+$(BUILD)/obj/ops/%.o: ops/%.c Makefile $(SETTINGS)
+	@mkdir -p $(@D)
+	$(CC) $(OP_CFLAGS) -I$(<D) -c -o $@ $<
+
+OP_COMMON := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard ops/common/*.c)))
+define op_rule
+$(BUILD)/lib/ds-accel/ops/$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard ops/$(1)/*.c))) $$(OP_COMMON)
+	@mkdir -p $$(@D)
+	$$(CC) -shared $$(DEFS) -Wl,-z,now,-z,relro $$(SANFLAGS) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(OPENMP) -lm -lpthread
+endef
+$(foreach op,$(OPS),$(eval $(call op_rule,$(op))))
+
 -include $(CORE_OBJECTS:.o=.d) $(TOOL_OBJECTS:.o=.d) $(UNIT_OBJECTS:.o=.d)
--include $(wildcard $(BUILD)/obj/plugins/*/*.d)
+-include $(wildcard $(BUILD)/obj/plugins/*/*.d $(BUILD)/obj/ops/*/*.d)
 
 # ---- targets -------------------------------------------------------------------------------------
 
-TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-fuzz test-shell
+TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-ops test-fuzz test-shell
 .PHONY: FORCE all build bench-programs run check check-all $(TESTS) $(TESTS:%=%-built) threads-sim fuzz \
     fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
     deps-check
@@ -317,7 +350,7 @@ $(BUILD)/obj/mps-skipped:
 	@mkdir -p $(@D)
 	@echo "mps: not built: Metal is macOS's, and this is $(SYSTEM)" | tee $@
 
-build: $(MPS_SKIPPED) $(LIBRARIES) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) $(KIT) $(BUILD_PC) $(BUILD_TOOLS_PC)
+build: $(MPS_SKIPPED) $(LIBRARIES) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(OP_FILES) $(HEADERS) $(OP_HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) $(KIT) $(BUILD_PC) $(BUILD_TOOLS_PC)
 
 deps:
 	@NO_DEPS=$(NO_DEPS) tools/deps.sh build
@@ -375,6 +408,7 @@ include tests/launch/death.mk
 include tests/launch/port.mk
 include tests/launch/rank.mk
 include tests/launch/stall.mk
+include tests/ops/ops.mk
 
 # A test with very many cases (allocations to fail, deliberate mistakes, machines) runs a sample of
 # them in the gate, and all of them with FULL=1, as in `make soak`. SEED selects the sample. SEED is
@@ -403,8 +437,8 @@ SHELL_JOBS ?= 4
 # If make runs without -j, builds and tests use every processor.
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 IN_PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
-QUICK_CHECKS := unit test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-fuzz test-shell
-CHECKS := $(if $(QUICK),$(QUICK_CHECKS),test-shell test-alloc unit test-allocator test-threads-sim test-threads test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-fuzz)
+QUICK_CHECKS := unit test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-ops test-fuzz test-shell
+CHECKS := $(if $(QUICK),$(QUICK_CHECKS),test-shell test-alloc unit test-allocator test-threads-sim test-threads test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-ops test-fuzz)
 MEASURED_TEST = tests/tools/measured.sh $@
 
 check: deps-check  ## build and run every test, on samples; QUICK=1: what a change needs; FULL=1: without samples
@@ -544,7 +578,7 @@ include tests/headers/headers.mk
 # The formatter leaves out the frozen headers, which must not change.
 C_FILES := $(sort $(shell git ls-files '*.c' '*.h' ':!tests/abi/*/plugin-api.h' 2>/dev/null))
 SH_FILES := $(sort $(shell git ls-files '*.sh' '*.bash' .ci/run tests/sim/ds-accel-sim 2>/dev/null))
-TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c,$(C_FILES))
+TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c ops/%.c,$(C_FILES))
 
 # Build directory in which warnings of gcc are errors.
 WERROR_BUILD ?= $(BUILD)-werror
@@ -565,8 +599,8 @@ lint-clang:
 # the rules. Files changed in the last commit or since then are checked first.
 TIDY_CHANGED := $(filter $(TIDY_FILES),$(shell git diff --name-only HEAD~1 2>/dev/null))
 TIDY_PASSED := $(patsubst %.c,$(BUILD)/tidy/%,$(TIDY_CHANGED) $(filter-out $(TIDY_CHANGED),$(TIDY_FILES)))
-TIDY_FLAGS = -std=c11 -D_GNU_SOURCE -I$(WERROR_BUILD)/stage/program -Icore -Itools -Iplugins/common $(DEPENDS_CFLAGS)
-$(TIDY_PASSED): $(BUILD)/tidy/%: %.c .clang-tidy $(filter core/% tools/% plugins/% plugin-api.h,$(filter %.h,$(C_FILES))) \
+TIDY_FLAGS = -std=c11 -D_GNU_SOURCE -I$(WERROR_BUILD)/stage/program -Icore -Itools -Iplugins/common -Iops $(OPS:%=-Iops/%) $(DEPENDS_CFLAGS)
+$(TIDY_PASSED): $(BUILD)/tidy/%: %.c .clang-tidy $(filter core/% tools/% plugins/% ops/% plugin-api.h,$(filter %.h,$(C_FILES))) \
     $(wildcard core/*.def)
 	@mkdir -p $(@D)
 	@clang-tidy --quiet $< -- $(TIDY_FLAGS) >$@.out 2>&1 || { cat $@.out; exit 1; }
@@ -635,17 +669,17 @@ below = $(foreach file,$(2),'$(DESTDIR)$(1)/$(file)')
 OWN_PLUGINS := $(notdir $(PLUGIN_FILES))
 INSTALLED = $(call below,$(BINDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel/ds-accel-probe) \
     $(call below,$(LIBDIR),$(foreach name,$(notdir $(LIBRARIES)),$(name).$(VERSION) $(name).$(SOVERSION) $(name)) \
-        $(OWN_PLUGINS:%=ds-accel/%) pkgconfig/ds-accel.pc pkgconfig/ds-accel-tools.pc) \
-    $(call below,$(INCLUDEDIR),$(HEADERS:$(BUILD)/include/%=%)) \
+        $(OWN_PLUGINS:%=ds-accel/%) $(OPS:%=ds-accel/ops/%.so) pkgconfig/ds-accel.pc pkgconfig/ds-accel-tools.pc) \
+    $(call below,$(INCLUDEDIR),$(patsubst $(BUILD)/include/%,%,$(HEADERS) $(OP_HEADERS))) \
     $(call below,$(DATADIR),$(patsubst $(BUILD)/share/%,%,$(SHARE) $(COMPLETIONS))) \
     $(call below,$(MANDIR),$(MANUALS:$(BUILD)/share/man/%=%)) \
     $(call below,$(DOCDIR),$(KIT:$(BUILD)/share/doc/ds-accel/%=%))
 # Uninstalling removes only our own directories, and only if they are empty.
-INSTALLED_DIRS = $(call below,$(DATADIR),ds-accel/schema ds-accel) $(call below,$(LIBDIR),ds-accel) \
-    $(call below,$(INCLUDEDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel) $(call below,$(DOCDIR),example) '$(DESTDIR)$(DOCDIR)'
+INSTALLED_DIRS = $(call below,$(DATADIR),ds-accel/schema ds-accel) $(call below,$(LIBDIR),ds-accel/ops ds-accel) \
+    $(call below,$(INCLUDEDIR),ds-accel/ops ds-accel) $(call below,$(LIBEXECDIR),ds-accel) $(call below,$(DOCDIR),example) '$(DESTDIR)$(DOCDIR)'
 
 install: build $(PC) $(TOOLS_PC)  ## install below DESTDIR and PREFIX
-	install -d '$(DESTDIR)$(BINDIR)' $(call below,$(LIBDIR),ds-accel pkgconfig) $(call below,$(INCLUDEDIR),ds-accel) \
+	install -d '$(DESTDIR)$(BINDIR)' $(call below,$(LIBDIR),ds-accel/ops pkgconfig) $(call below,$(INCLUDEDIR),ds-accel/ops) \
 	    $(call below,$(DATADIR),ds-accel/schema bash-completion/completions zsh/site-functions) \
 	    $(call below,$(MANDIR),man1 man5 man7) $(call below,$(LIBEXECDIR),ds-accel) $(call below,$(DOCDIR),example)
 	install -m 755 $(HELPER) $(call below,$(LIBEXECDIR),ds-accel/ds-accel-probe)
@@ -655,6 +689,8 @@ install: build $(PC) $(TOOLS_PC)  ## install below DESTDIR and PREFIX
 	    ln -sf $(name).$(SOVERSION) $(call below,$(LIBDIR),$(name)) &&) true
 	install -m 644 $(PLUGIN_FILES) $(call below,$(LIBDIR),ds-accel/)
 	install -m 644 $(HEADERS) $(call below,$(INCLUDEDIR),ds-accel/)
+	install -m 644 $(OP_FILES) $(call below,$(LIBDIR),ds-accel/ops/)
+	install -m 644 $(OP_HEADERS) $(call below,$(INCLUDEDIR),ds-accel/ops/)
 	install -m 644 $(CONF_FILES) $(call below,$(DATADIR),ds-accel/)
 	install -m 644 $(SCHEMA_FILES) $(call below,$(DATADIR),ds-accel/schema/)
 	install -m 644 $(filter %.1,$(MANUALS)) $(call below,$(MANDIR),man1/)

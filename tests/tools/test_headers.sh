@@ -29,6 +29,12 @@ DS_ACCEL_PLUGIN("header_test", "the tests", "1.0", DS_ACCEL_FEATURE_CONFIG, 0, f
 DS_ACCEL_PLUGIN_HARDWARE("pci 1ab8:12\n" "node /dev/header_test[0-9]*\n");
 END
 cp "$dir/plugin.c" "$dir/plugin.cc"
+ops=$(cd "$build/include/ds-accel/ops" && printf '%s\n' *.h | sed 's/\.h$//')
+has "headers of ops" "$ops" cpu_adam
+for op in $ops; do
+    echo "#include \"ops/$op.h\"" >"$dir/ops_$op.c"
+    cp "$dir/ops_$op.c" "$dir/ops_$op.cc"
+done
 for header in plugin-api.h ds_accel.h ds_accel_tools.h; do
     echo "#include \"$header\"" >"$dir/${header%.h}.c"
     cp "$dir/${header%.h}.c" "$dir/${header%.h}.cc"
@@ -86,13 +92,15 @@ languages() {
     cxx=$2
     shift 2
     for standard in c99 c11 c17 c2x; do
-        for file in plugin-api.c ds_accel.c ds_accel_tools.c plugin.c typed.c declared.c; do
+        for file in plugin-api.c ds_accel.c ds_accel_tools.c plugin.c typed.c declared.c \
+            $(for op in $ops; do echo "ops_$op.c"; done); do
             # shellcheck disable=SC2086
             check "$cc" $standard $file $warnings_c
         done
     done
     for standard in c++11 c++17 c++20 c++2b; do
-        for file in plugin-api.cc ds_accel.cc ds_accel_tools.cc plugin.cc typed.cc declared.cc; do
+        for file in plugin-api.cc ds_accel.cc ds_accel_tools.cc plugin.cc typed.cc declared.cc \
+            $(for op in $ops; do echo "ops_$op.cc"; done); do
             # shellcheck disable=SC2086
             check "$cxx" $standard $file $warnings_cc "$@"
         done

@@ -17,7 +17,7 @@ export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 # Use a separate build directory, because one object contains the prefix. The other objects are
 # reused.
 mkdir -p "$dir/build/obj"
-cp -a "$build/obj/core" "$build/obj/tools" "$build/obj/plugins" "$build/obj/settings" "$dir/build/obj"
+cp -a "$build/obj/core" "$build/obj/tools" "$build/obj/plugins" "$build/obj/ops" "$build/obj/settings" "$dir/build/obj"
 make -C "$source" BUILD="$dir/build" "$dir/build/obj/settings" >/dev/null
 touch -r "$build/obj/settings" "$dir/build/obj/settings" # prevents a rebuild for other warnings
 run make -C "$source" install BUILD="$dir/build" PREFIX="$prefix" NO_DEPS=1
@@ -103,6 +103,62 @@ is "a C program compiles" "0 " "$code $err"
 run g++ -std=c++11 -Wall -Wextra -Werror -o "$dir/consumer_cc" "$dir/consumer.cc" \
     $(pkg-config --cflags --libs ds-accel) "-Wl,-rpath,$prefix/lib"
 is "a C++ program compiles" "0 " "$code $err"
+# A program uses an op from the installed files alone: two steps of Adam for three parameters.
+cat >"$dir/op.c" <<'END'
+#include <ds-accel/ops/cpu_adam.h>
+#include <dlfcn.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    float parameter[3] = {1, 2, 3};
+    float gradient[3] = {0.5f, -0.5f, 0};
+    float m[3] = {0};
+    float v[3] = {0};
+    struct ds_accel_optimizer_tensor tensor = {0};
+    struct ds_accel_cpu_adam_options options = {0};
+    struct ds_accel_error error = {0};
+    const struct ds_accel_cpu_adam *adam;
+    ds_accel_op_entry_v1_fn entry;
+    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 1;
+    }
+    entry = (ds_accel_op_entry_v1_fn)dlsym(library, DS_ACCEL_OP_ENTRY);
+    adam = (const struct ds_accel_cpu_adam *)entry();
+    tensor.count = 3;
+    tensor.parameter = parameter;
+    tensor.gradient = gradient;
+    tensor.state[0] = m;
+    tensor.state[1] = v;
+    tensor.parameter_dtype = tensor.gradient_dtype = tensor.state_dtype = DS_ACCEL_DTYPE_FLOAT32;
+    options.common.struct_size = sizeof(options);
+    options.common.tensors = &tensor;
+    options.common.tensor_count = 1;
+    options.common.tensor_bytes = sizeof(tensor);
+    options.common.learning_rate = 0.1;
+    options.common.gradient_scale = 1;
+    options.beta1 = 0.9;
+    options.beta2 = 0.999;
+    options.epsilon = 1e-8;
+    error.struct_size = sizeof(error);
+    for (options.common.step = 1; options.common.step <= 2; options.common.step++) {
+        if (adam->step(&options, &error)) {
+            fprintf(stderr, "%s\n", error.message);
+            return 1;
+        }
+    }
+    printf("%s %.4f %.4f %.4f\n", adam->op.name, parameter[0], parameter[1], parameter[2]);
+    return 0;
+}
+END
+# shellcheck disable=SC2046
+run gcc -std=c11 -Wall -Wextra -Werror -o "$dir/op" "$dir/op.c" $(pkg-config --cflags ds-accel) -ldl
+is "a program that uses an op compiles" "0 " "$code $err"
+run "$dir/op" "$plugindir/ops/cpu_adam.so"
+is "a program uses an op" "0 cpu_adam 0.8000 2.2000 3.0000" "$code $out"
 run "$dir/consumer"
 is "the C program runs" "0 cpu" "$code $out"
 run "$dir/consumer_cc"

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Checks of an optimizer op that are the same for all of them: optimizer.c. Each op's own file
+ * describes the op as a struct optimizer and calls optimizer_main(). */
+#ifndef TESTS_OPS_OPTIMIZER_H
+#define TESTS_OPS_OPTIMIZER_H
+
+#include "ds-accel/ops/op.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Hyper-parameters of a step, for the op and for its reference. */
+struct step {
+    uint32_t flags;
+    uint64_t step;
+    double learning_rate;
+    double weight_decay;
+    double gradient_scale;
+};
+
+/* One element, before and after a step, in double. */
+struct element {
+    double parameter;
+    double gradient;
+    double state[2];
+    double slack; /* after the step: how far the parameter may be off because of float arithmetic */
+};
+
+/* An op's options begin with the common ones; large enough for every op. */
+union options {
+    struct ds_accel_optimizer_step common;
+    char space[256];
+};
+
+/* Call one of the op's functions. */
+typedef int32_t (*step_fn)(const struct ds_accel_op *op, const union options *options,
+                           struct ds_accel_error *error);
+
+struct optimizer {
+    const char *name;
+    unsigned states;
+    bool first_state_positive; /* a sum of squares */
+    bool second_state_positive;
+    uint32_t flags[4]; /* combinations to check */
+    unsigned flags_count;
+    size_t options_bytes;
+    /* Set the op's own options to usable values. */
+    void (*options)(union options *options);
+    /* The step in double, from the formula of the op's header. */
+    void (*reference)(const struct step *step, struct element *element);
+    step_fn step;
+    step_fn rollback; /* NULL: the op has none */
+};
+
+/* Run all checks on every path of each shared object in argv. Return the exit status. */
+int optimizer_main(const struct optimizer *optimizer, int argc, char **argv);
+
+#endif
