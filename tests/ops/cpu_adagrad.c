@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Checks of the op cpu_adagrad: cpu_adagrad FILE.so ... */
+#include "ds-accel/ops/cpu_adagrad.h"
+#include "ops/optimizer.h"
+
+#include <math.h>
+
+#define EPSILON 1e-10
+
+static void set_options(union options *options)
+{
+    ((struct ds_accel_cpu_adagrad_options *)options)->epsilon = EPSILON;
+}
+
+static void reference(const struct step *step, struct element *e)
+{
+    double g = e->gradient * step->gradient_scale;
+    double h = g + step->weight_decay * e->parameter;
+    double parts = fabs(g) + step->weight_decay * fabs(e->parameter);
+    double root;
+
+    e->state[0] += h * h;
+    root = sqrt(e->state[0]) + EPSILON;
+    e->slack = 4e-7 * (fabs(e->parameter) + 2 * step->learning_rate * parts / root);
+    e->parameter -= step->learning_rate * (step->flags & DS_ACCEL_CPU_ADAGRAD_DECAYED ? h : g) /
+                    root;
+}
+
+static int32_t step(const struct ds_accel_op *op, const union options *options,
+                    struct ds_accel_error *error)
+{
+    return ((const struct ds_accel_cpu_adagrad *)op)
+        ->step((const struct ds_accel_cpu_adagrad_options *)options, error);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct optimizer optimizer = {
+        .name = "cpu_adagrad",
+        .states = 1,
+        .first_state_positive = true,
+        .flags = {0, DS_ACCEL_CPU_ADAGRAD_DECAYED},
+        .flags_count = 2,
+        .options_bytes = sizeof(struct ds_accel_cpu_adagrad_options),
+        .options = set_options,
+        .reference = reference,
+        .step = step,
+    };
+
+    return optimizer_main(&optimizer, argc, argv);
+}
