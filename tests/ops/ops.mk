@@ -35,3 +35,7 @@ $(filter-out %.so,$(OPS_ARM)): $(ARM)/%: $(wildcard tests/ops/*.[ch]) $(OP_HEADE
 test-ops-built: $(OP_FILES) $(OPS_TESTS) $(OPS_EMULATED) $(OPS_ARM)
 test-ops: test-ops-built
 	@$(MEASURED_TEST) tests/ops/test_ops.sh $(BUILD) $(OPS)
+
+# What a mutation of this test is built with.
+.PHONY: mutant-ops
+mutant-ops: test-ops-built
