@@ -228,6 +228,7 @@ static int32_t make_ranks(struct ds_accel__planner *planner)
     if (ds_accel__planner_check_count(count) < 0) {
         return DS_ACCEL_ERR_INVALID;
     }
+    assert(count > 0);
     plan->ranks = calloc(count, sizeof(*plan->ranks));
     if (plan->ranks == NULL) {
         return ds_accel__no_memory();

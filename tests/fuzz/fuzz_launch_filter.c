@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     add_hosts(&excluded);
     in = filter(text, NULL, &has_token, &included);
     out = filter(NULL, text, &has_token, &excluded);
-    /* What is refused by one is refused by the other; --exclude also refuses another host's UUID. */
+    /* Both refuse the same; --exclude refuses another host's UUID as well. */
     FUZZ_CHECK(in >= 0 || out < 0);
     FUZZ_CHECK(in < 0 || out >= 0 || has_token);
     if (in >= 0 && !has_token) { /* a UUID of another host may be one of its indices */
