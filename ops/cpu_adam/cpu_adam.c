@@ -24,7 +24,8 @@ static const struct {
 static int32_t check(const struct ops__call *call, const struct ds_accel_cpu_adam_options *options,
                      struct ds_accel_error *error)
 {
-    int32_t status = ops__optimizer_check(call, &options->common, error);
+    int32_t status =
+        ops__optimizer_check(call, (const struct ds_accel_optimizer_step *)options, error);
 
     if (status)
         return status;
@@ -95,12 +96,13 @@ static int32_t adam_rollback(const struct ds_accel_cpu_adam_options *options,
         .flags = DS_ACCEL_CPU_ADAM_L2 | DS_ACCEL_CPU_ADAM_NO_BIAS_CORRECTION,
         .struct_bytes = sizeof(struct ds_accel_cpu_adam_options),
     };
-    const struct ds_accel_optimizer_step *common = options ? &options->common : NULL;
+    const struct ds_accel_optimizer_step *common;
     struct ops__adam constants;
     int32_t status = check(&call, options, error);
 
     if (status)
         return status;
+    common = &options->common;
     if (options->beta1 == 0 || options->beta2 == 0)
         return ops__invalid(&call, error, "beta1 or beta2 is 0: the step kept nothing of a moment");
     if (!(common->flags & DS_ACCEL_CPU_ADAM_L2) &&

@@ -28,7 +28,8 @@ static int32_t lion_step(const struct ds_accel_cpu_lion_options *options,
         .struct_bytes = sizeof(struct ds_accel_cpu_lion_options),
     };
     struct ops__lion constants;
-    int32_t status = ops__optimizer_check(&call, &options->common, error);
+    int32_t status =
+        ops__optimizer_check(&call, (const struct ds_accel_optimizer_step *)options, error);
 
     if (status)
         return status;
