@@ -15,14 +15,14 @@ failed=0
 OPS_SAMPLE=1
 export OPS_SAMPLE
 
-# checked OP COMMAND...: run checks; keep the paths with their bits in $dir/OP.
+# checked NAME COMMAND...: run checks; keep the paths with their bits in $dir/NAME.
 checked() {
-    op=$1
+    name=$1
     shift
     code=0
     "$@" >"$dir/out" || code=$?
     cat "$dir/out"
-    grep ' path ' "$dir/out" >>"$dir/$op" || :
+    grep ' path ' "$dir/out" >>"$dir/$name" || :
     # shellcheck disable=SC2046 # two numbers
     set -- $(sed -n 's/.*: \([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$dir/out")
     passed=$((passed + ${1:-0}))
