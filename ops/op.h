@@ -80,7 +80,7 @@ struct ds_accel_optimizer_step {
     const struct ds_accel_optimizer_tensor *tensors;
     uint64_t tensor_count;
     uint32_t tensor_bytes; /**< sizeof(struct ds_accel_optimizer_tensor) of the caller */
-    uint32_t threads;      /**< most threads to use; 0: as OpenMP's environment says */
+    uint32_t threads;      /**< most threads to use, as far as there are CPUs; 0: OpenMP's choice */
     uint64_t step;         /**< number of this step, from 1; the same for all of a step's tensors */
     double learning_rate;
     double weight_decay;

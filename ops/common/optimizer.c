@@ -2,7 +2,6 @@
  * Copyright (c) 2026 the ds-accel authors */
 #include "common/optimizer.h"
 
-#include <limits.h>
 #include <math.h>
 #ifdef _OPENMP
 #include <omp.h>
@@ -218,9 +217,17 @@ static void run_threads(const struct ds_accel_optimizer_step *step, ops__kernel_
     }
 }
 
-static uint64_t default_threads(void)
+/* OpenMP ends the process if it cannot start a thread, so a large number is limited to that of the
+ * CPUs, or to what OpenMP's environment says. */
+static uint64_t usable_threads(uint32_t wanted)
 {
-    return (uint64_t)omp_get_max_threads();
+    int most = omp_get_max_threads();
+
+    if (wanted == 0)
+        return (uint64_t)most;
+    if (most < omp_get_num_procs())
+        most = omp_get_num_procs();
+    return wanted < (uint32_t)most ? wanted : (uint64_t)most;
 }
 
 #else
@@ -233,8 +240,9 @@ static void run_threads(const struct ds_accel_optimizer_step *step, ops__kernel_
     run_range(step, kernel, constants, 0, chunks);
 }
 
-static uint64_t default_threads(void)
+static uint64_t usable_threads(uint32_t wanted)
 {
+    (void)wanted;
     return 1;
 }
 
@@ -245,7 +253,7 @@ void ops__optimizer_run(const struct ds_accel_optimizer_step *step, ops__kernel_
 {
     uint64_t elements = 0;
     uint64_t chunks = 0;
-    uint64_t threads = step->threads ? step->threads : default_threads();
+    uint64_t threads = usable_threads(step->threads);
 
     for (uint64_t i = 0; i < step->tensor_count; i++) {
         elements += tensor_at(step, i)->count;
@@ -253,8 +261,6 @@ void ops__optimizer_run(const struct ds_accel_optimizer_step *step, ops__kernel_
     }
     if (threads > chunks)
         threads = chunks;
-    if (threads > INT_MAX)
-        threads = INT_MAX;
     if (threads <= 1 || elements < ALONE)
         run_range(step, kernel, constants, 0, chunks);
     else

@@ -395,6 +395,8 @@ static void check_slices(const uint32_t *of, uint32_t flags)
     struct arrays whole;
     struct arrays parts;
     struct arrays together;
+    struct arrays original;
+    struct arrays most_threads;
     struct ds_accel_optimizer_tensor tensors[32];
     size_t tensor_count = 0;
     union options options;
@@ -402,6 +404,7 @@ static void check_slices(const uint32_t *of, uint32_t flags)
 
     make_arrays(&whole, of, most, 0);
     copy_arrays(&parts, &whole, 1);
+    copy_arrays(&original, &whole, 0);
     copy_arrays(&together, &whole, 6);
     take_step(&step, &whole);
     for (size_t from = 0; from < most;) {
@@ -418,6 +421,15 @@ static void check_slices(const uint32_t *of, uint32_t flags)
     set_options(&options, &step, tensors, tensor_count);
     options.common.threads = 3;
     CHECK(optimizer->step(op, &options, &error) == DS_ACCEL_OK, "together: %s", error.message);
+    /* Again, with a number of threads that no machine has. */
+    copy_arrays(&most_threads, &original, 3);
+    set_tensor(&tensors[0], &most_threads, 0, most);
+    set_options(&options, &step, tensors, 1);
+    options.common.threads = UINT32_MAX;
+    CHECK(optimizer->step(op, &options, &error) == DS_ACCEL_OK, "threads: %s", error.message);
+    CHECK(same(&whole, &most_threads), "the largest number of threads changes the result");
+    free_arrays(&most_threads);
+    free_arrays(&original);
     CHECK(same(&whole, &parts), "types %u %u %u: slices differ from the whole", of[0], of[1],
           of[2]);
     CHECK(same(&whole, &together), "types %u %u %u: several threads differ from one", of[0], of[1],

@@ -13,7 +13,8 @@ trap 'rm -rf "$dir"' EXIT
 passed=0
 failed=0
 OPS_SAMPLE=1
-export OPS_SAMPLE
+OMP_NUM_THREADS=3 # more than some machines have CPUs
+export OPS_SAMPLE OMP_NUM_THREADS
 
 # checked NAME COMMAND...: run checks; keep the paths with their bits in $dir/NAME.
 checked() {
