@@ -19,7 +19,6 @@
 extern char cache_dir[128];
 extern char file[160];
 extern char count_file[128];
-extern char tally_file[128];
 extern struct ds_accel_options base_options; /* children use the test process's directory */
 
 static inline void put(const char *fault, const char *name)

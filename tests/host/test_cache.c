@@ -17,7 +17,6 @@
 char cache_dir[128];
 char file[160];
 char count_file[128];
-char tally_file[128];
 struct ds_accel_options base_options;
 
 /* Start with an empty cache and the plugin that counts its probes. */
@@ -26,7 +25,6 @@ static void setup(void)
     snprintf(cache_dir, sizeof(cache_dir), "%s", test_path("cache"));
     snprintf(file, sizeof(file), "%s/verdicts", cache_dir);
     snprintf(count_file, sizeof(count_file), "%s", test_path("count"));
-    snprintf(tally_file, sizeof(tally_file), "%s", test_path("tally"));
     setenv("DS_TEST_COUNT_FILE", count_file, 1);
     test_write("share/ds-accel.json", "{}");
     put("count", "counted");

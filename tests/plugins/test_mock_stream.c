@@ -343,7 +343,7 @@ Test(plugin_mock, a_wait_ends_at_its_deadline)
 {
     ds_accel_plugin_stream_t *stream;
 
-    option("launch_latency_ns", "200000000");
+    option("launch_latency_ns", "1000000000");
     open_mock();
     stream = make_stream();
     EXPECT_OK(table->stream_host_task(stream, do_nothing, NULL, &error));

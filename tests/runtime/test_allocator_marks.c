@@ -180,7 +180,7 @@ Test(core_allocator, waits_itself_where_events_fail)
     ds_accel_stream_t *b;
     void *pointer;
 
-    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", "50000000", 1);
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
     setenv("DS_ACCEL_MOCK_FAIL", "event_create:1=no_memory,event_record:1=driver", 1);
     context = test_start("mock", &device);
     a = make_stream(device);

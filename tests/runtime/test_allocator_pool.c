@@ -127,7 +127,7 @@ Test(core_allocator, keeps_a_graphs_memory_until_its_replay_elsewhere_is_done)
     ds_accel_t *context;
     void *pointer;
 
-    setenv("DS_ACCEL_MOCK_LAUNCH_LATENCY_NS", "50000000", 1);
+    setenv("DS_ACCEL_MOCK_LAUNCH_LATENCY_NS", SLOW, 1);
     context = test_start("mock", &device);
     captured = make_stream(device);
     elsewhere = make_stream(device);
@@ -164,7 +164,7 @@ Test(core_allocator, waits_for_a_replay_also_beside_a_global_capture)
     uint64_t races = 9;
     void *pointer;
 
-    setenv("DS_ACCEL_MOCK_LAUNCH_LATENCY_NS", "50000000", 1);
+    setenv("DS_ACCEL_MOCK_LAUNCH_LATENCY_NS", SLOW, 1);
     setenv("DS_ACCEL_LAYERS", "race,validate", 1);
     context = test_start("mock", &device);
     captured = make_stream(device);

@@ -87,7 +87,7 @@ Test(core_allocator, asks_the_driver_every_time_when_it_is_off)
     void *pointer;
 
     setenv("DS_ACCEL_ALLOCATOR", "off", 1);
-    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", "50000000", 1);
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
     context = test_start("mock", &device);
     b = make_stream(device);
     pointer = take(device, NULL, 1000);

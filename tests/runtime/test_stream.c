@@ -99,7 +99,7 @@ Test(core_stream, waits_for_all_of_another, .init = NULL)
     char bytes[16] = "";
     void *pointer;
 
-    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", "30000000", 1);
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", "1000000000", 1);
     context = test_start("mock", &device);
     cr_assert_eq(ds_accel_stream_create(device, 0, 0, &slow), DS_ACCEL_OK);
     cr_assert_eq(ds_accel_stream_create(device, 0, 0, &later), DS_ACCEL_OK);
