@@ -48,9 +48,9 @@ int32_t ds_accel__error_lines(int32_t status, const char *lines)
     return status;
 }
 
-int32_t ds_accel__no_memory(void)
+void ds_accel__error_memory(void)
 {
-    return ds_accel__error(DS_ACCEL_ERR_NO_MEMORY, "host memory is exhausted");
+    ds_accel__error(DS_ACCEL_ERR_NO_MEMORY, "host memory is exhausted");
 }
 
 void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char *text,

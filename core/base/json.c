@@ -37,6 +37,18 @@ json_t *ds_accel__json_text(const char *text)
     return value;
 }
 
+/*
+ * jansson's lexer does not check whether its own buffer could grow (2.14): if memory is exhausted,
+ * it truncates a text or fails its own assertion. Allocate more than the lexer can need.
+ */
+bool ds_accel__json_has_headroom(size_t size_bytes)
+{
+    void *headroom = malloc(16 * size_bytes + 65536);
+
+    free(headroom);
+    return headroom != NULL;
+}
+
 void ds_accel__json_set(json_t *object, const char *key, json_t *value, bool *failed)
 {
     /* json_object_set_new() releases value even when it fails, and rejects NULL. */

@@ -14,6 +14,9 @@ struct ds_accel__text;
 /* A JSON string from text of any origin: NULL is ""; each byte that is not part of a valid UTF-8
  * character becomes '?'. Returns NULL if memory is exhausted. */
 json_t *ds_accel__json_text(const char *text);
+/* Whether there is memory to parse a text of this size: jansson's parser does not survive a failed
+ * allocation, so this is asked first. */
+bool ds_accel__json_has_headroom(size_t size_bytes);
 /* Set a member of the object. Takes ownership of value; a NULL value sets *failed to true. */
 void ds_accel__json_set(json_t *object, const char *key, json_t *value, bool *failed);
 /* Write a size with its unit: "20 MiB", "1.5 GiB", "512 B". */

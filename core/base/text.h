@@ -24,8 +24,14 @@ DS_ACCEL__PRIVATE int32_t ds_accel__error(int32_t status, const char *format, ..
     __attribute__((format(printf, 2, 3)));
 /* Like ds_accel__error(), for several lines, which must already be printable. */
 DS_ACCEL__PRIVATE int32_t ds_accel__error_lines(int32_t status, const char *lines);
-/* Store an error for exhausted memory and return ERR_NO_MEMORY. Allocates nothing. */
-DS_ACCEL__PRIVATE int32_t ds_accel__no_memory(void);
+/* Store an error for exhausted memory. Allocates nothing. */
+DS_ACCEL__PRIVATE void ds_accel__error_memory(void);
+/* Likewise, and return ERR_NO_MEMORY; inline, so that checkers know the status. */
+static inline int32_t ds_accel__no_memory(void)
+{
+    ds_accel__error_memory();
+    return DS_ACCEL_ERR_NO_MEMORY;
+}
 
 /*
  * A growing text. After a failed allocation, further additions have no effect, and

@@ -14,6 +14,7 @@
  */
 #include "config/config.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "config/env.h"
 #include "config/prefix.h"
@@ -161,26 +162,6 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir,
     return status;
 }
 
-/*
- * PREFIX/share/ds-accel of the running library if it exists, else the directory set at build time.
- */
-static char *package_dir(void)
-{
-    char *library = ds_accel__library_dir();
-    char *beside = library != NULL ? ds_accel__format("%s/../share/ds-accel", library) : NULL;
-    char *dir = NULL;
-
-    if (beside != NULL) {
-        dir = realpath(beside, NULL);
-        if (dir == NULL && errno != ENOMEM) {
-            dir = strdup(ds_accel__built_for.data_dir);
-        }
-    }
-    free(beside);
-    free(library);
-    return dir;
-}
-
 static int32_t add_dir_below(struct ds_accel__config *config, const char *base, const char *below,
                              enum ds_accel__config_layer layer)
 {
@@ -200,7 +181,7 @@ static int32_t find_files(struct ds_accel__config *config, const struct ds_accel
                                     ? options->config_file
                                     : env->values[DS_ACCEL__VARIABLE_CONFIG];
     char *package = options->package_config_dir != NULL ? strdup(options->package_config_dir)
-                                                        : package_dir();
+                                                        : ds_accel__data_dir();
     char *path = ds_accel__format("%s/ds-accel.json", system_dir);
     struct stat info;
     int32_t status;
@@ -252,26 +233,13 @@ static int32_t on_problem(void *user_data, const char *pointer, bool is_key, con
     return add_problem(check->config, check->file->path, line, column, message);
 }
 
-/*
- * jansson's lexer does not check whether its own buffer could grow (2.14): if memory is exhausted,
- * it truncates a text or fails its own assertion. Allocate more than the lexer can need in advance,
- * and fail if that is not possible.
- */
-static bool has_headroom(size_t size_bytes)
-{
-    void *headroom = malloc(16 * size_bytes + 65536);
-
-    free(headroom);
-    return headroom != NULL;
-}
-
 int32_t ds_accel__config_parse(struct ds_accel__config *config, struct ds_accel__config_file *file)
 {
     struct file_check check = {.config = config, .file = file};
     json_error_t error;
 
     assert(file->root == NULL && file->text != NULL);
-    if (!has_headroom(file->size_bytes)) {
+    if (!ds_accel__json_has_headroom(file->size_bytes)) {
         return ds_accel__no_memory();
     }
     file->root = json_loadb(file->text, file->size_bytes, JSON_REJECT_DUPLICATES, &error);
@@ -589,7 +557,7 @@ int32_t ds_accel__config_find_named(struct ds_accel__config *config,
                                     uint32_t count)
 {
     char *package = options->package_config_dir != NULL ? strdup(options->package_config_dir)
-                                                        : package_dir();
+                                                        : ds_accel__data_dir();
     int32_t status;
 
     memset(config, 0, sizeof(*config));

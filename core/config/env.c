@@ -55,6 +55,9 @@ const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUN
     [DS_ACCEL__VARIABLE_RACE_FILE] =
         {"DS_ACCEL_RACE_FILE", NULL,
          "the file to which layer race appends races (overrides validate.file); %p is the process"},
+    [DS_ACCEL__VARIABLE_OPS_ISA] =
+        {"DS_ACCEL_OPS_ISA", NULL,
+         "instruction set that ops use: scalar, avx2, avx512, neon or sve; default: the best"},
     [DS_ACCEL__VARIABLE_ROOT] = {"DS_ACCEL_ROOT", NULL,
                                  "read /sys, /proc and /dev below this directory: a recorded or "
                                  "simulated machine"},
@@ -237,6 +240,17 @@ char *ds_accel__env_user_config_dir(void)
         return strdup(dir);
     }
     return home != NULL && home[0] == '/' ? ds_accel__format("%s/.config", home) : NULL;
+}
+
+char *ds_accel__env_user_cache_dir(void)
+{
+    const char *dir = secure_getenv("XDG_CACHE_HOME");
+    const char *home = secure_getenv("HOME");
+
+    if (dir != NULL && dir[0] == '/') {
+        return strdup(dir);
+    }
+    return home != NULL && home[0] == '/' ? ds_accel__format("%s/.cache", home) : NULL;
 }
 
 char *ds_accel__env_runtime_dir(void)

@@ -26,6 +26,7 @@ enum ds_accel__variable {
     DS_ACCEL__VARIABLE_LAYERS,
     DS_ACCEL__VARIABLE_TRACE_FILE,
     DS_ACCEL__VARIABLE_RACE_FILE,
+    DS_ACCEL__VARIABLE_OPS_ISA, /* read by the ops themselves: ops/common/isa.c */
     DS_ACCEL__VARIABLE_ROOT,
     DS_ACCEL__VARIABLE_COUNT
 };
@@ -87,6 +88,8 @@ bool ds_accel__env_has_others(const struct ds_accel__env *env);
  * if there is none, in a program with raised rights (AT_SECURE), or if memory is exhausted.
  */
 char *ds_accel__env_user_config_dir(void);
+/* The user's cache directory: $XDG_CACHE_HOME or $HOME/.cache; otherwise likewise. */
+char *ds_accel__env_user_cache_dir(void);
 /*
  * $TMPDIR unless it is relative or below the home directory, else /tmp, as a new string; "" in a
  * program with raised rights (AT_SECURE); NULL if memory is exhausted.

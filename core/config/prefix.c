@@ -185,3 +185,20 @@ char *ds_accel__library_dir(void)
     }
     return dir != NULL ? strdup(dir) : NULL;
 }
+
+char *ds_accel__data_dir(void)
+{
+    char *library = ds_accel__library_dir();
+    char *beside = library != NULL ? ds_accel__format("%s/../share/ds-accel", library) : NULL;
+    char *dir = NULL;
+
+    if (beside != NULL) {
+        dir = realpath(beside, NULL);
+        if (dir == NULL && errno != ENOMEM) {
+            dir = strdup(ds_accel__built_for.data_dir);
+        }
+    }
+    free(beside);
+    free(library);
+    return dir;
+}

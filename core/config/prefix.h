@@ -11,6 +11,11 @@
  * know the library's file.
  */
 char *ds_accel__library_dir(void);
+/*
+ * PREFIX/share/ds-accel of the running library if it exists, else the directory set at build time.
+ * A new string; NULL if memory is exhausted or the library's file is not known.
+ */
+char *ds_accel__data_dir(void);
 /* The paths set at build time, used if nothing is found relative to the library's directory. */
 struct ds_accel__built_for {
     const char *plugin_dir;

@@ -63,8 +63,7 @@ int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data)
     assert(data != NULL);
     if (file == NULL) {
         free(data);
-        ds_accel__no_memory();
-        return DS_ACCEL_ERR_NO_MEMORY;
+        return ds_accel__no_memory();
     }
     file->data = data;
     file->next = cache->files;

@@ -257,6 +257,28 @@ int ds_accel__cache_directory_open(const char *path, bool is_private, bool can_m
     return fd;
 }
 
+bool ds_accel__cache_directory_is_shared(const char *path)
+{
+    char *parent = strdup(path);
+    char *slash;
+    bool shared;
+    int fd = -1;
+
+    while (parent != NULL && fd < 0 && (slash = strrchr(parent, '/')) != NULL) {
+        fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        *slash = '\0';
+    }
+    if (fd < 0) {
+        fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    shared = is_shared(fd); /* also if fd is -1 */
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(parent);
+    return shared;
+}
+
 bool ds_accel__cache_directory_has_parent(const char *path)
 {
     size_t length = strlen(path);

@@ -29,6 +29,11 @@ int32_t ds_accel__cache_directory_find(const char *given, char **directory_out,
  */
 int ds_accel__cache_directory_open(const char *path, bool is_private, bool can_make, int *error_out,
                                    char *problem, size_t problem_size);
+/*
+ * True if several machines can mount the file system of the directory, or of the nearest parent
+ * that exists, at once.
+ */
+bool ds_accel__cache_directory_is_shared(const char *path);
 /* True if this user may create the directory in its parent directory. */
 bool ds_accel__cache_directory_has_parent(const char *path);
 

@@ -236,7 +236,7 @@ static void cut_hidden(char *list)
     }
 }
 
-/* Return the value of the variable that chooses devices, and its name; NULL: there is none. */
+/* Return the value of the variable that chooses devices, and its name; NULL, "": there is none. */
 static const char *visible_variable(const struct ds_accel__known_facts *known,
                                     const char **name_out)
 {
@@ -248,6 +248,7 @@ static const char *visible_variable(const struct ds_accel__known_facts *known,
             return value;
         }
     }
+    *name_out = "";
     return NULL;
 }
 

@@ -416,15 +416,11 @@ static int32_t check_tree(const char *path, json_t *root)
 int32_t ds_accel__recording_parse(const char *path, const char *text, size_t size_bytes,
                                   json_t **root_out)
 {
-    /* Check that enough memory is available for jansson; has_headroom() in config.c explains
-     * why. */
-    void *headroom = malloc(16 * size_bytes + 65536);
     json_error_t error;
     json_t *root;
     int32_t status;
 
-    free(headroom);
-    if (headroom == NULL) {
+    if (!ds_accel__json_has_headroom(size_bytes)) {
         return ds_accel__no_memory();
     }
     root = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &error);
