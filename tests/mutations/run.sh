@@ -132,6 +132,7 @@ build_for() {
     case $2 in
     unit*) make_in "$1" mutant-unit ;;
     "shell tests/tools/test_abi.sh") make_in "$1" mutant-abi ;;
+    "shell tests/tools/test_bench_ops.sh") make_in "$1" mutant-bench-ops ;;
     shell*) make_in "$1" mutant-shell ;;
     "program fuzz "*) make_in "$1" mutant-fuzz FUZZERS="${2#program fuzz }" ;;
     "program "*) make_in "$1" "mutant-${2#program }" ;;

@@ -38,10 +38,11 @@ tests_named() {
 tests_of() {
     case $1 in
     Makefile | *.mk | tests/tools/lib.sh | tests/tools/cli.sh | tests/tools/run_tests.sh)
-        ls tests/tools/test_*.sh tests/sim/test_*.sh
+        ls tests/tools/test_*.sh tests/sim/test_*.sh tests/ops/test_torch.sh
         return
         ;;
     tests/sim/vendor.sh) ls tests/sim/test_*.sh ;;
+    tests/tools/ops_build.sh) tests_named ops_build ops_share ;;
     esac
     stem=$(basename "$1")
     stem=${stem%.*}
@@ -67,9 +68,11 @@ tests_of() {
     core/memtools/*) tests_named memory ;;
     core/conformance/* | tests/conformance/*) tests_named conformance ;;
     core/lint/* | tests/lint/*) tests_named cli porting ;;
+    core/ops/* | tests/ops/*) tests_named ops_load ops_build ops_share ;;
     esac
     case $1 in
     plugin-api.h | tests/abi/*) tests_named abi headers ;;
+    ops/* | tests/ops/*) echo tests/ops/test_torch.sh ;;
     plugins/common/*) tests_named frame opened cuda cli ;;
     plugins/cpu/* | plugins/mock/*) tests_named cli bench ;;
     docs/*.md | README.md | CONTRIBUTING.md) tests_named docs examples ;;
@@ -83,6 +86,7 @@ tests_of() {
     core/*verdict* | core/*snapshot*) tests_named cache ;;
     core/*tensor* | core/*dlpack*) tests_named dlpack ;;
     tests/sim/*.[ch] | tests/sim/*.py) tests_named engine ;;
+    tests/bench/*) tests_named bench_ops ;;
     tests/fixtures/mutant*) tests_named conformance ;;
     tests/fixtures/fault*) tests_named faults isolation ;;
     esac
@@ -101,7 +105,7 @@ suites_of() {
     for directory in $rooms plugins; do
         # A test file selects only the suites of its own room.
         case $directory/$1 in "$room"/*) seen=yes ;; */tests/*) seen= ;; esac
-        [ -z "$seen" ] || [ ! -d "tests/$directory" ] ||
+        [ -z "$seen" ] || ! ls "tests/$directory"/test_*.c >/dev/null 2>&1 ||
             sed -n 's/^Test(\([a-z_0-9]*\),.*/\1/p' "tests/$directory"/test_*.c
     done
 }

@@ -9,12 +9,27 @@
 #
 # On a machine that is not idle, compare the processor time. It covers all processes that the
 # command waited for; it is omitted on systems without /proc.
+#
+# With $FAILURES, the name of a file, the output is printed when the command has ended, and if it
+# fails, the lines that tell why are appended to that file (failures.sh).
 set -u
 name=$1
 shift
 start=$(date +%s)
 code=0
-"$@" || code=$?
+failures=${FAILURES-}
+unset FAILURES
+if [ -n "$failures" ]; then
+    output=$(mktemp "${TMPDIR:-/tmp}/ds-accel-output.XXXXXX") || exit 1
+    trap 'rm -f "$output"' EXIT
+    trap 'cat "$output"; exit 130' INT
+    trap 'cat "$output"; exit 143' TERM
+    "$@" >"$output" 2>&1 || code=$?
+    cat "$output"
+    [ $code = 0 ] || "$(dirname "$0")/failures.sh" "$name" "$output" >>"$failures"
+else
+    "$@" || code=$?
+fi
 seconds=$(($(date +%s) - start))
 # The fields after the program's name include the user and system time, in ticks, of waited-for
 # children.

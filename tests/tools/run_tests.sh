@@ -8,6 +8,8 @@
 #
 #     run_tests.sh JOBS BUILD TESTBED TEST...
 #
+# With $RUN_TESTS_FAILURES, what failed is also appended to that file (measured.sh).
+#
 # Tests run the sample of $SEED, or all cases with $FULL (lib.sh).
 set -eu
 jobs=$1
@@ -38,7 +40,7 @@ printf '%s\n' "$@" | xargs -n 1 -P "$jobs" sh -c '
     # Each test has its own simulated machines, so that one test cannot make a device that admits a
     # single process busy for another test.
     export SIM_SCOPE="${RUN_TESTS_DIR##*/}.$$"
-    tests/tools/measured.sh "$1" "$1" "$build" >"$RUN_TESTS_DIR/out.$$" 2>&1 || code=1
+    FAILURES=${RUN_TESTS_FAILURES-} tests/tools/measured.sh "$1" "$1" "$build" >"$RUN_TESTS_DIR/out.$$" 2>&1 || code=1
     [ $code = 0 ] || [ -n "${FULL-}" ] || echo "-- $1: SEED=${SEED:-0} repeats this sample" >>"$RUN_TESTS_DIR/out.$$"
     flock "$RUN_TESTS_DIR" cat "$RUN_TESTS_DIR/out.$$"
     exit $code' sh
