@@ -101,6 +101,20 @@ cpu_LIBS := -lnuma
 
 # Each directory of ops/ but common is an op, a shared object.
 OPS := $(filter-out common,$(sort $(patsubst ops/%/,%,$(wildcard ops/*/))))
+# An op for the memory of the host serves every backend. fused_adam is called with memory of the
+# backend, so this one is for the backend cpu only.
+fused_adam_PLACE := cpu/
+# The optimizers among them have a kernel for each instruction set.
+OPTIMIZERS := $(filter-out pin_memory utils,$(OPS))
+
+# Some ops have a kernel for CUDA besides. nvcc compiles it for all its architectures, with
+# sanitizers, which do not reach it, for the newest only; later ones compile the newest one's PTX
+# when they load it. Before 12.1, parameters of kernels were smaller.
+NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_ARCHS := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\),.*/\1 \2/p' | \
+    { read -r major minor && [ $$((major * 100 + minor)) -ge 1201 ] && $(NVCC) --list-gpu-arch; } | \
+    sed -n 's/^compute_\([0-9]*\)$$/\1/p' | awk '$$1 >= 70' | sort -n $(if $(SAN),| tail -n 1)))
+CUDA_OPS := $(if $(CUDA_ARCHS),$(patsubst ops/%/cuda/kernel.cu,%,$(wildcard ops/*/cuda/kernel.cu)))
 
 # The rooms (subdirectories) of core/, in the order of use: each room may include its own headers
 # and those of earlier rooms. ROOMS form libds_accel.so, TOOLS_ROOMS libds_accel_tools.so; our own
@@ -127,7 +141,9 @@ TOOLS_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(call room_sources,$(T
 TOOL_OBJECTS := $(TOOL_SOURCES:%.c=$(BUILD)/obj/%.o)
 UNIT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(UNIT_SOURCES) $(UNIT_SHARED))
 PLUGIN_FILES := $(PLUGINS:%=$(BUILD)/lib/ds-accel/ds_accel_%.so)
-OP_FILES := $(OPS:%=$(BUILD)/lib/ds-accel/ops/%.so)
+HOST_OP_FILES := $(OPS:%=$(BUILD)/lib/ds-accel/ops/%.so)
+OP_FILES := $(foreach op,$(OPS),$(BUILD)/lib/ds-accel/ops/$($(op)_PLACE)$(op).so)
+CUDA_OP_FILES := $(CUDA_OPS:%=$(BUILD)/lib/ds-accel/ops/cuda/%.so)
 LIBRARY := $(BUILD)/lib/libds_accel.so
 LIBRARY_FILE := $(LIBRARY).$(VERSION)
 TOOLS_LIBRARY := $(BUILD)/lib/libds_accel_tools.so
@@ -138,9 +154,13 @@ LINK_LIBRARIES := -L$(BUILD)/lib -Wl,--no-as-needed -lds_accel_tools -lds_accel
 PROGRAM := $(BUILD)/bin/ds-accel
 HELPER := $(BUILD)/libexec/ds-accel/ds-accel-probe
 HEADERS := $(addprefix $(BUILD)/include/ds-accel/,plugin-api.h ds_accel.h ds_accel_tools.h)
-OP_HEADERS := $(addprefix $(BUILD)/include/ds-accel/ops/,op.h $(OPS:%=%.h))
+OP_HEADERS := $(addprefix $(BUILD)/include/ds-accel/ops/,op.h dlpack.h $(OPS:%=%.h))
+# The sources of ops are installed, too, so that an op can be built where it is used.
+KERNEL_SOURCES := $(sort $(wildcard ops/*.h ops/*/*.c ops/*/*.h ops/*/cuda/*.c ops/*/cuda/*.h ops/*/cuda/*.cu))
+KERNEL_DIRS := $(sort $(patsubst %/,%,$(dir $(KERNEL_SOURCES))))
+KERNEL_FILES := $(KERNEL_SOURCES:%=$(BUILD)/share/ds-accel/%) $(BUILD)/share/ds-accel/plugin-api.h
 SHARE := $(CONF_FILES:conf/%=$(BUILD)/share/ds-accel/%) \
-    $(SCHEMA_FILES:conf/%=$(BUILD)/share/ds-accel/%)
+    $(SCHEMA_FILES:conf/%=$(BUILD)/share/ds-accel/%) $(KERNEL_FILES)
 MANUALS := $(foreach page,$(sort $(wildcard docs/*.[157])), \
     $(BUILD)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
     $(BUILD)/share/man/man7/ds-accel-reasons.7
@@ -162,6 +182,10 @@ $(STAGE_PLUGIN)/plugin-api.h $(STAGE_PROGRAM)/plugin-api.h $(BUILD)/include/ds-a
 	@mkdir -p $(@D)
 	cp $< $@
 
+$(STAGE_PROGRAM)/ops/op.h: ops/op.h
+	@mkdir -p $(@D)
+	cp $< $@
+
 $(STAGE_PROGRAM)/%.h: core/%.h
 	@mkdir -p $(@D)
 	cp $< $@
@@ -170,7 +194,7 @@ $(BUILD)/include/ds-accel/%.h: core/%.h
 	@mkdir -p $(@D)
 	cp $< $@
 
-$(BUILD)/include/ds-accel/ops/op.h: ops/op.h
+$(BUILD)/include/ds-accel/ops/op.h $(BUILD)/include/ds-accel/ops/dlpack.h: $(BUILD)/include/ds-accel/ops/%: ops/%
 	@mkdir -p $(@D)
 	cp $< $@
 
@@ -180,6 +204,17 @@ $(BUILD)/include/ds-accel/ops/$(1).h: ops/$(1)/$(1).h
 	cp $$< $$@
 endef
 $(foreach op,$(OPS),$(eval $(call op_header_rule,$(op))))
+
+STALE_KERNEL_FILES := $(filter-out $(KERNEL_FILES),$(wildcard $(foreach suffix,c h cu,$(addprefix $(BUILD)/share/ds-accel/ops/*,.$(suffix) /*.$(suffix) /cuda/*.$(suffix)))))
+$(if $(STALE_KERNEL_FILES),$(shell rm -f $(STALE_KERNEL_FILES)))
+
+$(BUILD)/share/ds-accel/ops/%: ops/%
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(BUILD)/share/ds-accel/plugin-api.h: plugin-api.h
+	@mkdir -p $(@D)
+	cp $< $@
 
 $(BUILD)/share/ds-accel/%: conf/%
 	@mkdir -p $(@D)
@@ -239,7 +274,7 @@ $(PATH_SETTINGS): FORCE
 write_if_changed = mkdir -p $(@D); echo '$(subst ','\'',$(1))' | cmp -s - $@ || echo '$(subst ','\'',$(1))' >$@
 FORCE:
 
-STAGED := $(STAGE_PLUGIN)/plugin-api.h $(addprefix $(STAGE_PROGRAM)/,plugin-api.h ds_accel.h ds_accel_tools.h)
+STAGED := $(STAGE_PLUGIN)/plugin-api.h $(addprefix $(STAGE_PROGRAM)/,plugin-api.h ds_accel.h ds_accel_tools.h ops/op.h)
 
 # Each room gets a directory with links to the rooms that it may include: an include of a later room
 # does not compile.
@@ -325,20 +360,34 @@ $(BUILD)/obj/ops/%.o: ops/%.c Makefile $(SETTINGS)
 
 OP_COMMON := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard ops/common/*.c)))
 define op_rule
-$(BUILD)/lib/ds-accel/ops/$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard ops/$(1)/*.c))) $$(OP_COMMON)
+$(BUILD)/lib/ds-accel/ops/$($(1)_PLACE)$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard ops/$(1)/*.c))) $$(OP_COMMON)
 	@mkdir -p $$(@D)
-	$$(CC) -shared $$(DEFS) -Wl,-z,now,-z,relro $$(SANFLAGS) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(OPENMP) -lm -lpthread
+	$$(CC) -shared $$(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $$(SANFLAGS) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(OPENMP) -lm -lpthread
 endef
 $(foreach op,$(OPS),$(eval $(call op_rule,$(op))))
 
+# The compiled kernel is data of the shared object. KERNEL.fatbin.log has what ptxas used.
+$(BUILD)/obj/ops/%.fatbin: ops/%.cu $(wildcard ops/*.h ops/*/*.h ops/*/*/*.h) plugin-api.h Makefile $(SETTINGS)
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O3 -Iops -fatbin --threads 2 $(foreach arch,$(CUDA_ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+	    -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) -Xptxas -v -o $@ $< >$@.log 2>&1 || { cat $@.log >&2; exit 1; }
+define cuda_op_rule
+$(BUILD)/obj/ops/$(1)/cuda/driver.o: $(BUILD)/obj/ops/$(1)/cuda/kernel.fatbin
+$(BUILD)/obj/ops/$(1)/cuda/driver.o: OP_CFLAGS += -DOPS_CUDA_IMAGE='"$(BUILD)/obj/ops/$(1)/cuda/kernel.fatbin"'
+$(BUILD)/lib/ds-accel/ops/cuda/$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard ops/$(1)/cuda/*.c))) $$(OP_COMMON)
+	@mkdir -p $$(@D)
+	$$(CC) -shared $$(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $$(SANFLAGS) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(OPENMP) -lm -lpthread -ldl
+endef
+$(foreach op,$(CUDA_OPS),$(eval $(call cuda_op_rule,$(op))))
+
 -include $(CORE_OBJECTS:.o=.d) $(TOOL_OBJECTS:.o=.d) $(UNIT_OBJECTS:.o=.d)
--include $(wildcard $(BUILD)/obj/plugins/*/*.d $(BUILD)/obj/ops/*/*.d)
+-include $(wildcard $(BUILD)/obj/plugins/*/*.d $(BUILD)/obj/ops/*/*.d $(BUILD)/obj/ops/*/*/*.d)
 
 # ---- targets -------------------------------------------------------------------------------------
 
 TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-ops test-fuzz test-shell
 .PHONY: FORCE all build bench-programs run check check-all $(TESTS) $(TESTS:%=%-built) threads-sim fuzz \
-    fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
+    fuzz-keep libfuzzers asan tsan valgrind lint format bench bench-ops install uninstall clean help deps \
     deps-check
 
 all: deps  ## build everything (the build directory is a usable prefix)
@@ -350,7 +399,13 @@ $(BUILD)/obj/mps-skipped:
 	@mkdir -p $(@D)
 	@echo "mps: not built: Metal is macOS's, and this is $(SYSTEM)" | tee $@
 
-build: $(MPS_SKIPPED) $(LIBRARIES) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(OP_FILES) $(HEADERS) $(OP_HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) $(KIT) $(BUILD_PC) $(BUILD_TOOLS_PC)
+# So is the note that nvcc is missing.
+CUDA_SKIPPED := $(if $(CUDA_ARCHS),,$(BUILD)/obj/cuda-ops-skipped)
+$(BUILD)/obj/cuda-ops-skipped:
+	@mkdir -p $(@D)
+	@echo "ops for cuda: not built: nvcc 12.1 or later was not found (NVCC=FILE names one)" | tee $@
+
+build: $(MPS_SKIPPED) $(CUDA_SKIPPED) $(LIBRARIES) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(OP_FILES) $(CUDA_OP_FILES) $(HEADERS) $(OP_HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) $(KIT) $(BUILD_PC) $(BUILD_TOOLS_PC)
 
 deps:
 	@NO_DEPS=$(NO_DEPS) tools/deps.sh build
@@ -368,11 +423,11 @@ run: all  ## build, then say which accelerator this machine has
 # built or installed. Tests of plugins of vendors use the build directory itself.
 TESTBED := $(BUILD)/testbed
 TESTBED_FILES := bin/ds-accel libexec/ds-accel/ds-accel-probe $(addprefix lib/,$(notdir $(LIBRARY_FILE) $(TOOLS_LIBRARY_FILE))) \
-    lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so $(addprefix lib/pkgconfig/,ds-accel.pc ds-accel-tools.pc)
+    lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so lib/ds-accel/ops/cpu_adam.so $(addprefix lib/pkgconfig/,ds-accel.pc ds-accel-tools.pc)
 TESTBED_LINKS := obj stage tests
-$(TESTBED)/complete: $(LIBRARIES) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) $(KIT) $(BUILD_PC) $(BUILD_TOOLS_PC) Makefile
+$(TESTBED)/complete: $(LIBRARIES) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(OP_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) $(KIT) $(BUILD_PC) $(BUILD_TOOLS_PC) Makefile
 	rm -rf $(TESTBED)
-	mkdir -p $(addprefix $(TESTBED)/,bin lib/ds-accel lib/pkgconfig libexec/ds-accel)
+	mkdir -p $(addprefix $(TESTBED)/,bin lib/ds-accel/ops lib/pkgconfig libexec/ds-accel)
 	for file in $(TESTBED_FILES); do ln $(BUILD)/$$file $(TESTBED)/$$file || exit 1; done
 	for name in $(notdir $(LIBRARIES)); do ln -s $$name.$(VERSION) $(TESTBED)/lib/$$name.$(SOVERSION) && \
 	    ln -s $$name.$(SOVERSION) $(TESTBED)/lib/$$name || exit 1; done
@@ -386,7 +441,7 @@ UNIT := $(BUILD)/tests/unit
 SIM_TESTS := $(sort $(wildcard tests/sim/test_*.sh))
 # Tests that call plugins of vendors directly, without detection.
 VENDOR_TESTS := $(filter-out %/test_identity.sh %/test_matrix.sh %/test_opened.sh %/test_remedies.sh %/test_replay.sh,$(SIM_TESTS))
-SHELL_TESTS := $(sort $(wildcard tests/tools/test_*.sh)) $(SIM_TESTS)
+SHELL_TESTS := $(sort $(wildcard tests/tools/test_*.sh)) $(SIM_TESTS) tests/ops/test_torch.sh
 
 $(BUILD)/obj/tests/%.o: tests/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
@@ -444,11 +499,14 @@ MEASURED_TEST = tests/tools/measured.sh $@
 check: deps-check  ## build and run every test, on samples; QUICK=1: what a change needs; FULL=1: without samples
 	@$(MAKE) --no-print-directory check-all
 
-# Independent tests run in parallel. All tests run, even after a failure.
+# Independent tests run in parallel. All tests run, even after a failure; what failed is repeated at
+# the end.
 check-all:
 	@echo "-- check: $(if $(FULL),everything,samples by SEED=$(SEED))"
 	@tests/tools/measured.sh build $(MAKE) --no-print-directory $(IN_PARALLEL) $(CHECKS:%=%-built)
-	@$(MAKE) --no-print-directory -k $(IN_PARALLEL) $(CHECKS)
+	@FAILURES=$$(mktemp); export FAILURES; code=0; \
+	    $(MAKE) --no-print-directory -k $(IN_PARALLEL) $(CHECKS) || code=$$?; \
+	    cat "$$FAILURES"; rm -f "$$FAILURES"; exit $$code
 
 unit-built: build $(TESTBED)/complete $(FIXTURES) $(UNIT)
 unit: unit-built
@@ -529,7 +587,7 @@ LONG_TESTS := $(addprefix tests/,tools/test_conformance.sh sim/test_opencl.sh to
     tools/test_cli.sh sim/test_xpu.sh sim/test_cuda.sh sim/test_rocm.sh sim/test_npu.sh sim/test_hpu.sh sim/test_fork.sh)
 test-shell-built: build $(TESTBED)/complete $(FIXTURES) $(SIM_FILES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
 test-shell: test-shell-built
-	@SAN=$(SAN) $(MEASURED_TEST) tests/tools/run_tests.sh $(SHELL_JOBS) $(abspath $(BUILD)) $(abspath $(TESTBED)) \
+	@SAN=$(SAN) RUN_TESTS_FAILURES=$$FAILURES FAILURES= $(MEASURED_TEST) tests/tools/run_tests.sh $(SHELL_JOBS) $(abspath $(BUILD)) $(abspath $(TESTBED)) \
 	    $(filter $(SHELL_TESTS),$(LONG_TESTS)) $(filter-out $(LONG_TESTS),$(SHELL_TESTS))
 
 # -O1 compiles in half the time of -O2, and the authors of the sanitizers recommend it.
@@ -599,7 +657,7 @@ lint-clang:
 # the rules. Files changed in the last commit or since then are checked first.
 TIDY_CHANGED := $(filter $(TIDY_FILES),$(shell git diff --name-only HEAD~1 2>/dev/null))
 TIDY_PASSED := $(patsubst %.c,$(BUILD)/tidy/%,$(TIDY_CHANGED) $(filter-out $(TIDY_CHANGED),$(TIDY_FILES)))
-TIDY_FLAGS = -std=c11 -D_GNU_SOURCE -I$(WERROR_BUILD)/stage/program -Icore -Itools -Iplugins/common -Iops $(OPS:%=-Iops/%) $(DEPENDS_CFLAGS)
+TIDY_FLAGS = -std=c11 -D_GNU_SOURCE -I$(WERROR_BUILD)/stage/program -Icore -Itools -Iplugins/common -Iops $(OPS:%=-Iops/%) -DOPS_CUDA_IMAGE='"/dev/null"' $(DEPENDS_CFLAGS)
 $(TIDY_PASSED): $(BUILD)/tidy/%: %.c .clang-tidy $(filter core/% tools/% plugins/% ops/% plugin-api.h,$(filter %.h,$(C_FILES))) \
     $(wildcard core/*.def)
 	@mkdir -p $(@D)
@@ -669,18 +727,18 @@ below = $(foreach file,$(2),'$(DESTDIR)$(1)/$(file)')
 OWN_PLUGINS := $(notdir $(PLUGIN_FILES))
 INSTALLED = $(call below,$(BINDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel/ds-accel-probe) \
     $(call below,$(LIBDIR),$(foreach name,$(notdir $(LIBRARIES)),$(name).$(VERSION) $(name).$(SOVERSION) $(name)) \
-        $(OWN_PLUGINS:%=ds-accel/%) $(OPS:%=ds-accel/ops/%.so) pkgconfig/ds-accel.pc pkgconfig/ds-accel-tools.pc) \
+        $(OWN_PLUGINS:%=ds-accel/%) $(OP_FILES:$(BUILD)/lib/%=%) $(CUDA_OPS:%=ds-accel/ops/cuda/%.so) pkgconfig/ds-accel.pc pkgconfig/ds-accel-tools.pc) \
     $(call below,$(INCLUDEDIR),$(patsubst $(BUILD)/include/%,%,$(HEADERS) $(OP_HEADERS))) \
     $(call below,$(DATADIR),$(patsubst $(BUILD)/share/%,%,$(SHARE) $(COMPLETIONS))) \
     $(call below,$(MANDIR),$(MANUALS:$(BUILD)/share/man/%=%)) \
     $(call below,$(DOCDIR),$(KIT:$(BUILD)/share/doc/ds-accel/%=%))
 # Uninstalling removes only our own directories, and only if they are empty.
-INSTALLED_DIRS = $(call below,$(DATADIR),ds-accel/schema ds-accel) $(call below,$(LIBDIR),ds-accel/ops ds-accel) \
+INSTALLED_DIRS = $(call below,$(DATADIR),$(shell printf '%s\n' $(KERNEL_DIRS:%=ds-accel/%) | sort -r) ds-accel/schema ds-accel) $(call below,$(LIBDIR),ds-accel/ops/cpu ds-accel/ops/cuda ds-accel/ops ds-accel) \
     $(call below,$(INCLUDEDIR),ds-accel/ops ds-accel) $(call below,$(LIBEXECDIR),ds-accel) $(call below,$(DOCDIR),example) '$(DESTDIR)$(DOCDIR)'
 
 install: build $(PC) $(TOOLS_PC)  ## install below DESTDIR and PREFIX
-	install -d '$(DESTDIR)$(BINDIR)' $(call below,$(LIBDIR),ds-accel/ops pkgconfig) $(call below,$(INCLUDEDIR),ds-accel/ops) \
-	    $(call below,$(DATADIR),ds-accel/schema bash-completion/completions zsh/site-functions) \
+	install -d '$(DESTDIR)$(BINDIR)' $(call below,$(LIBDIR),ds-accel/ops/cpu $(if $(CUDA_OPS),ds-accel/ops/cuda) pkgconfig) $(call below,$(INCLUDEDIR),ds-accel/ops) \
+	    $(call below,$(DATADIR),ds-accel/schema $(KERNEL_DIRS:%=ds-accel/%) bash-completion/completions zsh/site-functions) \
 	    $(call below,$(MANDIR),man1 man5 man7) $(call below,$(LIBEXECDIR),ds-accel) $(call below,$(DOCDIR),example)
 	install -m 755 $(HELPER) $(call below,$(LIBEXECDIR),ds-accel/ds-accel-probe)
 	install -m 755 $(PROGRAM) $(call below,$(BINDIR),ds-accel)
@@ -689,10 +747,16 @@ install: build $(PC) $(TOOLS_PC)  ## install below DESTDIR and PREFIX
 	    ln -sf $(name).$(SOVERSION) $(call below,$(LIBDIR),$(name)) &&) true
 	install -m 644 $(PLUGIN_FILES) $(call below,$(LIBDIR),ds-accel/)
 	install -m 644 $(HEADERS) $(call below,$(INCLUDEDIR),ds-accel/)
-	install -m 644 $(OP_FILES) $(call below,$(LIBDIR),ds-accel/ops/)
+	install -m 644 $(filter $(HOST_OP_FILES),$(OP_FILES)) $(call below,$(LIBDIR),ds-accel/ops/)
+	install -m 644 $(filter-out $(HOST_OP_FILES),$(OP_FILES)) $(call below,$(LIBDIR),ds-accel/ops/cpu/)
+	$(if $(CUDA_OPS),install -m 644 $(CUDA_OP_FILES) $(call below,$(LIBDIR),ds-accel/ops/cuda/))
 	install -m 644 $(OP_HEADERS) $(call below,$(INCLUDEDIR),ds-accel/ops/)
 	install -m 644 $(CONF_FILES) $(call below,$(DATADIR),ds-accel/)
 	install -m 644 $(SCHEMA_FILES) $(call below,$(DATADIR),ds-accel/schema/)
+	install -m 644 plugin-api.h $(call below,$(DATADIR),ds-accel/)
+	@# Recipes have patterns: a source of an earlier version must not match.
+	$(foreach directory,$(KERNEL_DIRS),rm -f $(call below,$(DATADIR),ds-accel/$(directory))/*.[ch] $(call below,$(DATADIR),ds-accel/$(directory))/*.cu &&) true
+	$(foreach directory,$(KERNEL_DIRS),install -m 644 $(filter-out $(KERNEL_DIRS),$(wildcard $(directory)/*.c $(directory)/*.h $(directory)/*.cu)) $(call below,$(DATADIR),ds-accel/$(directory)/) &&) true
 	install -m 644 $(filter %.1,$(MANUALS)) $(call below,$(MANDIR),man1/)
 	install -m 644 $(filter %.5,$(MANUALS)) $(call below,$(MANDIR),man5/)
 	install -m 644 $(filter %.7,$(MANUALS)) $(call below,$(MANDIR),man7/)

@@ -8,12 +8,23 @@
  *     ds_accel_op_entry_v1_fn entry = (ds_accel_op_entry_v1_fn)dlsym(library, DS_ACCEL_OP_ENTRY);
  *     const struct ds_accel_cpu_adam *adam = (const struct ds_accel_cpu_adam *)entry();
  *
+ * ds_accel_op_load() of ds_accel.h finds the file for the chosen accelerator, checks it and returns
+ * this table.
+ *
  * Statuses, data types and struct ds_accel_error are those of plugin-api.h. Structures grow at
  * their end only: a caller compares struct_size before it uses a later member, and sets the
  * struct_size of the structures that it passes.
  *
  * Every function may be called by several threads at once unless their memory overlaps, and none
- * keeps a pointer after it returns. Ops have no state.
+ * keeps a pointer after it returns, except that work queued in a stream uses its arrays until it is
+ * done. Ops have no state, except pin_memory, whose blocks belong to the process. A shared object
+ * stays loaded after dlclose().
+ *
+ * Ops may be called in a child of fork(). If the op was loaded before, the child's first thread
+ * does its work without other threads, whatever their wanted number, because those of OpenMP do not
+ * survive fork(); threads that the child creates use several. An op that is first loaded in the
+ * child cannot know of the fork: call it with threads set to 1, or from a thread that the child
+ * created, if the parent used OpenMP.
  */
 #ifndef DS_ACCEL_OPS_OP_H
 #define DS_ACCEL_OPS_OP_H
@@ -36,7 +47,8 @@ struct ds_accel_op {
     const char *name; /**< "cpu_adam" */
     /**
      * Return the names of the code paths that this CPU can run, best first: "avx512", "avx2",
-     * "neon", "sve", "scalar". The list ends with NULL and always has "scalar". Static storage.
+     * "neon", "sve", "scalar". The list ends with NULL and always has "scalar"; an op in ops/cuda/
+     * has "cuda" only. Static storage.
      */
     const char *const *(*paths)(void);
     /**
@@ -48,6 +60,52 @@ struct ds_accel_op {
 };
 
 typedef const struct ds_accel_op *(*ds_accel_op_entry_v1_fn)(void);
+
+/**
+ * The note of an op's file, by which a host recognizes it before it runs any of its code. Owner and
+ * section are those of a plugin's note (plugin-api.h).
+ */
+#define DS_ACCEL_OP_NOTE_TYPE 0x44530003u
+
+/** The note's descriptor: append only. */
+struct ds_accel_op_note_desc {
+    uint32_t struct_size;
+    uint16_t abi_major;
+    uint16_t abi_minor;
+    char name[32]; /**< of the op, NUL-terminated: [a-z][a-z0-9_]{0,30}, equal to the file's */
+};
+
+/** The whole note in ELF's layout. */
+struct ds_accel_op_note {
+    uint32_t owner_size;
+    uint32_t desc_size;
+    uint32_t type;
+    char owner[12];
+    struct ds_accel_op_note_desc desc;
+};
+
+/**
+ * Define the op: once per shared object, at file scope, followed by a semicolon. Emits the note and
+ * the entry.
+ *
+ * @param name_  string literal, the op's name: "cpu_adam"
+ * @param head_  const struct ds_accel_op *, the address of the table's head
+ */
+#define DS_ACCEL_OP(name_, head_) \
+    DS_ACCEL_STATIC_ASSERT(sizeof(name_) <= 32, "op name too long"); \
+    static const struct ds_accel_op_note ds_accel_op_note_ DS_ACCEL_NOTE_SECTION = { \
+        sizeof(DS_ACCEL_NOTE_NAME), \
+        sizeof(struct ds_accel_op_note_desc), \
+        DS_ACCEL_OP_NOTE_TYPE, \
+        DS_ACCEL_NOTE_NAME, \
+        {sizeof(struct ds_accel_op_note_desc), DS_ACCEL_OP_ABI_MAJOR, DS_ACCEL_OP_ABI_MINOR, \
+         name_}}; \
+    DS_ACCEL_ENTRY_LINKAGE DS_ACCEL_EXPORT const struct ds_accel_op *ds_accel_op_entry_v1(void); \
+    DS_ACCEL_ENTRY_LINKAGE DS_ACCEL_EXPORT const struct ds_accel_op *ds_accel_op_entry_v1(void) \
+    { \
+        return head_; \
+    } \
+    DS_ACCEL_STATIC_ASSERT(1, "the macro ends in a semicolon")
 
 /**
  * One tensor of an optimizer's step: contiguous elements in host memory, any alignment that suits
@@ -72,6 +130,21 @@ struct ds_accel_optimizer_tensor {
     uint32_t copy_dtype;      /**< any of the three; not read if copy is NULL */
 };
 
+#define DS_ACCEL_GRADIENT_SUM_WORDS 22
+
+/**
+ * The exact sum of the squares of gradients, before gradient_scale. Begins as zeros; an optimizer's
+ * sum_gradients() adds to it. Sums of disjoint gradients are added up, in any order, by adding each
+ * of the 24 numbers: a collective sum of int64 over up to 2^30 ranks. As nothing is rounded, the
+ * total is the same for every path, number of threads, and division into tensors, slices and ranks.
+ */
+struct ds_accel_gradient_sum {
+    /** The sum of words[i] * 2^(32 * i - 384). sum_gradients() leaves 0 to 2^32 - 1 in each. */
+    int64_t words[DS_ACCEL_GRADIENT_SUM_WORDS];
+    int64_t infinite_count; /**< not 0: gradients were infinite; their call added no squares */
+    int64_t nan_count;      /**< the same for NaN, with or without infinite gradients */
+};
+
 /** What the steps of all optimizers take. */
 struct ds_accel_optimizer_step {
     uint32_t struct_size;
@@ -84,22 +157,48 @@ struct ds_accel_optimizer_step {
     uint64_t step;         /**< number of this step, from 1; the same for all of a step's tensors */
     double learning_rate;
     double weight_decay;
-    /**
-     * Factor of every gradient before its use: 1, or the reciprocal of the loss scale times the
-     * coefficient by which clipping shortens the gradient.
-     */
+    /** Factor of every gradient before its use: 1, or the reciprocal of the loss scale. */
     double gradient_scale;
     uint64_t seed; /**< of stochastic rounding; with step and first_element it makes the number */
     /**
-     * Set to 1 if a gradient is infinite or NaN, else left alone; NULL: do not look. The step is
-     * carried out all the same, and such elements become NaN or infinite: a caller that wants to
-     * skip it looks for them beforehand.
+     * Set to 1 if a gradient is infinite or NaN, else left alone; NULL: do not look. Without
+     * DS_ACCEL_OPTIMIZER_SKIP_INFINITE the step is carried out all the same, and such elements
+     * become NaN or infinite.
      */
     uint32_t *found_infinite;
+    /**
+     * Clip the gradients to this L2 norm, as torch.nn.utils.clip_grad_norm_() does: gradient_scale
+     * is multiplied by min(1, max_norm / (norm + 1e-6)), computed in double. 0: no clipping. If a
+     * gradient is infinite and none NaN, the factor is 0, and with NaN it is NaN.
+     *
+     * This member, gradient_norm and DS_ACCEL_OPTIMIZER_SKIP_INFINITE need the sum of squares of
+     * all gradients before the first update. Without gradient_sum, a step with any of them reads
+     * its gradients once more.
+     */
+    double max_norm;
+    /**
+     * Receives the L2 norm of all gradients times |gradient_scale|, before clipping; infinite or
+     * NaN if a gradient is. NULL: not wanted. The exact sum of squares is rounded once to double,
+     * then its root and the product: gradients whose squares are too large for float have a norm
+     * too, and all paths have the same bits.
+     */
+    double *gradient_norm;
+    /**
+     * NULL, or the sum of all gradients, if this call has only some of them: the norm, clipping,
+     * skipping and found_infinite then follow from it, and this call's gradients are not examined.
+     * A step without tensors only computes the norm.
+     */
+    const struct ds_accel_gradient_sum *gradient_sum;
 };
 
 /** Round bfloat16 parameters up or down at random, so that the mean is the exact value. */
 #define DS_ACCEL_OPTIMIZER_STOCHASTIC 0x100u
+
+/**
+ * Change nothing if a gradient is infinite or NaN, but set found_infinite and gradient_norm. The
+ * step returns DS_ACCEL_OK.
+ */
+#define DS_ACCEL_OPTIMIZER_SKIP_INFINITE 0x200u
 
 #ifdef __cplusplus
 }

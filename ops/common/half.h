@@ -8,7 +8,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __CUDACC__
+#define OPS__INLINED static __device__ __forceinline__
+#else
 #define OPS__INLINED static inline __attribute__((always_inline))
+#endif
 
 OPS__INLINED uint32_t ops__bits(float number)
 {

@@ -92,3 +92,15 @@ const char *const *ops__isa_names(void)
     pthread_once(&once, choose);
     return usable_names;
 }
+
+const char *ops__scalar_name(void)
+{
+    return set_names[OPS__SCALAR];
+}
+
+const char *const *ops__scalar_names(void)
+{
+    static const char *const names[] = {"scalar", NULL};
+
+    return names;
+}

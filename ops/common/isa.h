@@ -20,5 +20,8 @@ enum ops__isa ops__isa(void);
 const char *ops__isa_name(void);
 /* Return the names of the sets that this CPU has, best first, ended by NULL. */
 const char *const *ops__isa_names(void);
+/* The same for ops without vector code. */
+const char *ops__scalar_name(void);
+const char *const *ops__scalar_names(void);
 
 #endif

@@ -2,12 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 #include "common/optimizer.h"
 
+#include "common/error.h"
+
 #include <math.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Elements of a chunk: its arrays fit into the second cache of a core. A multiple of the elements
@@ -20,18 +18,10 @@ int32_t ops__invalid(const struct ops__call *call, struct ds_accel_error *error,
                      ...)
 {
     va_list values;
-    int written;
 
-    if (error) {
-        error->code = DS_ACCEL_ERR_INVALID;
-        error->vendor_code = 0;
-        error->vendor_text[0] = '\0';
-        written = snprintf(error->message, sizeof(error->message), "%s: ", call->name);
-        va_start(values, format);
-        vsnprintf(error->message + written, sizeof(error->message) - (size_t)written, format,
-                  values);
-        va_end(values);
-    }
+    va_start(values, format);
+    ops__error_list(error, DS_ACCEL_ERR_INVALID, call->name, format, values);
+    va_end(values);
     return DS_ACCEL_ERR_INVALID;
 }
 
@@ -132,6 +122,8 @@ int32_t ops__optimizer_check(const struct ops__call *call,
     if (!isfinite(step->gradient_scale))
         return ops__invalid(call, error, "gradient_scale is %g; wanted a finite number",
                             step->gradient_scale);
+    if (!isfinite(step->max_norm) || step->max_norm < 0)
+        return ops__invalid(call, error, "max_norm is %g; wanted 0 or more", step->max_norm);
     for (uint64_t i = 0; i < step->tensor_count; i++) {
         int32_t status = check_tensor(call, step, i, error);
 
@@ -141,6 +133,31 @@ int32_t ops__optimizer_check(const struct ops__call *call,
             return ops__invalid(call, error, "the tensors have too many elements");
         total += tensor_at(step, i)->count;
     }
+    return DS_ACCEL_OK;
+}
+
+int32_t ops__optimizer_check_undo(const struct ops__call *call,
+                                  const struct ds_accel_optimizer_step *step,
+                                  struct ds_accel_error *error)
+{
+    if (step->found_infinite)
+        return ops__invalid(call, error, "found_infinite is set; wanted NULL");
+    if (step->gradient_norm)
+        return ops__invalid(call, error, "gradient_norm is set; wanted NULL");
+    if (step->gradient_sum)
+        return ops__invalid(call, error, "gradient_sum is set; wanted NULL");
+    if (step->max_norm != 0)
+        return ops__invalid(call, error,
+                            "max_norm is %g; wanted 0, and in gradient_scale the coefficient by "
+                            "which the step clipped",
+                            step->max_norm);
+    if (step->flags & DS_ACCEL_OPTIMIZER_SKIP_INFINITE)
+        return ops__invalid(call, error,
+                            "flags has SKIP_INFINITE; a step that was skipped is not undone");
+    for (uint64_t i = 0; i < step->tensor_count; i++)
+        if (tensor_at(step, i)->copy)
+            return ops__invalid(call, error, "tensor %llu: copy is set; wanted NULL",
+                                (unsigned long long)i);
     return DS_ACCEL_OK;
 }
 
@@ -176,9 +193,8 @@ static uint64_t chunks_of(const struct ds_accel_optimizer_tensor *tensor)
     return tensor->count / CHUNK + (tensor->count % CHUNK != 0);
 }
 
-/* Update chunks [first, end) of all tensors' chunks in a row. */
-static void run_range(const struct ds_accel_optimizer_step *step, ops__kernel_fn kernel,
-                      const void *constants, uint64_t first, uint64_t end)
+void ops__optimizer_run_chunks(const struct ds_accel_optimizer_step *step, ops__kernel_fn kernel,
+                               const void *constants, uint64_t first, uint64_t end)
 {
     uint64_t before = 0; /* chunks of the tensors before this one */
 
@@ -198,71 +214,36 @@ static void run_range(const struct ds_accel_optimizer_step *step, ops__kernel_fn
     }
 }
 
-#ifdef _OPENMP
+struct run {
+    const struct ds_accel_optimizer_step *step;
+    ops__kernel_fn kernel;
+    const void *constants;
+};
 
-/* Each thread has one range of adjacent chunks, the same in every step, so that pages that it
- * touched first stay on its NUMA node. */
-static void run_threads(const struct ds_accel_optimizer_step *step, ops__kernel_fn kernel,
-                        const void *constants, uint64_t chunks, int threads)
+static void run_part(const void *work, uint64_t first, uint64_t end)
 {
-#pragma omp parallel num_threads(threads)
-    {
-        uint64_t number = (uint64_t)omp_get_thread_num();
-        uint64_t team = (uint64_t)omp_get_num_threads();
-        uint64_t each = chunks / team;
-        uint64_t more = chunks % team; /* so many threads have one chunk more */
-        uint64_t first = number * each + (number < more ? number : more);
+    const struct run *run = (const struct run *)work;
 
-        run_range(step, kernel, constants, first, first + each + (number < more));
-    }
+    ops__optimizer_run_chunks(run->step, run->kernel, run->constants, first, end);
 }
 
-/* OpenMP ends the process if it cannot start a thread, so a large number is limited to that of the
- * CPUs, or to what OpenMP's environment says. */
-static uint64_t usable_threads(uint32_t wanted)
-{
-    int most = omp_get_max_threads();
-
-    if (wanted == 0)
-        return (uint64_t)most;
-    if (most < omp_get_num_procs())
-        most = omp_get_num_procs();
-    return wanted < (uint32_t)most ? wanted : (uint64_t)most;
-}
-
-#else
-
-/* Without OpenMP there is one thread. */
-static void run_threads(const struct ds_accel_optimizer_step *step, ops__kernel_fn kernel,
-                        const void *constants, uint64_t chunks, int threads)
-{
-    (void)threads;
-    run_range(step, kernel, constants, 0, chunks);
-}
-
-static uint64_t usable_threads(uint32_t wanted)
-{
-    (void)wanted;
-    return 1;
-}
-
-#endif
-
-void ops__optimizer_run(const struct ds_accel_optimizer_step *step, ops__kernel_fn kernel,
-                        const void *constants)
+void ops__optimizer_divide(const struct ds_accel_optimizer_step *step, ops__part_fn part,
+                           const void *work)
 {
     uint64_t elements = 0;
     uint64_t chunks = 0;
-    uint64_t threads = usable_threads(step->threads);
 
     for (uint64_t i = 0; i < step->tensor_count; i++) {
         elements += tensor_at(step, i)->count;
         chunks += chunks_of(tensor_at(step, i));
     }
-    if (threads > chunks)
-        threads = chunks;
-    if (threads <= 1 || elements < ALONE)
-        run_range(step, kernel, constants, 0, chunks);
-    else
-        run_threads(step, kernel, constants, chunks, (int)threads);
+    ops__threads_run(part, work, chunks, elements < ALONE ? 1 : ops__threads_usable(step->threads));
+}
+
+void ops__optimizer_run(const struct ds_accel_optimizer_step *step, ops__kernel_fn kernel,
+                        const void *constants)
+{
+    const struct run run = {step, kernel, constants};
+
+    ops__optimizer_divide(step, run_part, &run);
 }

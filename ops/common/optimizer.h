@@ -5,6 +5,7 @@
 #define OPS_OPTIMIZER_H
 
 #include "common/isa.h"
+#include "common/threads.h"
 #include "op.h"
 
 #include <stdbool.h>
@@ -44,11 +45,21 @@ struct ops__call {
 int32_t ops__optimizer_check(const struct ops__call *call,
                              const struct ds_accel_optimizer_step *step,
                              struct ds_accel_error *error);
+/* ERR_INVALID: checked arguments ask a rollback for something that only a step does. */
+int32_t ops__optimizer_check_undo(const struct ops__call *call,
+                                  const struct ds_accel_optimizer_step *step,
+                                  struct ds_accel_error *error);
 /* Set *error, if it is not NULL, to ERR_INVALID with a message; return ERR_INVALID. */
 __attribute__((format(printf, 3, 4))) int32_t
 ops__invalid(const struct ops__call *call, struct ds_accel_error *error, const char *format, ...);
 /* Call the kernel for all chunks of the step's tensors, by several threads if it pays. */
 void ops__optimizer_run(const struct ds_accel_optimizer_step *step, ops__kernel_fn kernel,
                         const void *constants);
+/* The same for chunks [first, end) of all tensors' chunks in a row, by this thread. */
+void ops__optimizer_run_chunks(const struct ds_accel_optimizer_step *step, ops__kernel_fn kernel,
+                               const void *constants, uint64_t first, uint64_t end);
+/* Call the function for adjacent ranges of all chunks, as ops__optimizer_run() divides them. */
+void ops__optimizer_divide(const struct ds_accel_optimizer_step *step, ops__part_fn part,
+                           const void *work);
 
 #endif

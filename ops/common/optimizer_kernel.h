@@ -7,7 +7,12 @@
  *     KERNEL_CONSTANTS   type of the constants
  *     KERNEL_STATES      1 or 2
  *     KERNEL_UPDATE      OPS__INLINED void (const KERNEL_CONSTANTS *, vf gradient, vf *parameter,
- *                        vf *state0, vf *state1)
+ *                        vf *state0, vf *state1, vf *numerator, vf *root)
+ *     KERNEL_FINISH      OPS__INLINED void (const KERNEL_CONSTANTS *, vf numerator, vf root,
+ *                        vf *parameter)
+ *
+ * The second completes the parameter with what the first left in numerator and root. Between them
+ * the loop stores other vectors, because a CPU takes long for a root and a quotient.
  *
  * and may include this header again with other definitions.
  */
@@ -18,56 +23,146 @@
 #ifndef OPS_OPTIMIZER_KERNEL_H
 #define OPS_OPTIMIZER_KERNEL_H
 
-#define TILE 1024u /* elements whose random numbers are made at a time */
+/* Elements of a tile, which stays in the first cache while each part of the work is done for it. A
+ * multiple of two vectors and of OPS__PHILOX_ELEMENTS. */
+#define TILE 1024u
+
+#define F32 DS_ACCEL_DTYPE_FLOAT32
+#define F16 DS_ACCEL_DTYPE_FLOAT16
+#define B16 DS_ACCEL_DTYPE_BFLOAT16
+
+/* One number for each combination of data types. */
+#define COMBINATION(parameter, gradient, state) ((parameter)*16 + (gradient)*4 + (state))
 
 OPS__INLINED size_t dtype_bytes(uint32_t dtype)
 {
     return dtype == DS_ACCEL_DTYPE_FLOAT32 ? 4 : 2;
 }
 
-OPS__INLINED vf load(uint32_t dtype, const char *array, size_t index)
+/* Load two vectors in a row. */
+OPS__INLINED void load(uint32_t dtype, const char *array, size_t index, vf *first, vf *second)
 {
     const char *from = array + index * dtype_bytes(dtype);
+    const char *next = from + vf_lanes() * dtype_bytes(dtype);
 
-    if (dtype == DS_ACCEL_DTYPE_FLOAT32)
-        return vf_load(from);
-    return dtype == DS_ACCEL_DTYPE_BFLOAT16 ? vf_load_bfloat(from) : vf_load_half(from);
+    if (dtype == DS_ACCEL_DTYPE_FLOAT32) {
+        *first = vf_load(from);
+        *second = vf_load(next);
+    } else if (dtype == DS_ACCEL_DTYPE_BFLOAT16) {
+        *first = vf_load_bfloat(from);
+        *second = vf_load_bfloat(next);
+    } else {
+        *first = vf_load_half(from);
+        *second = vf_load_half(next);
+    }
 }
 
-OPS__INLINED void store(uint32_t dtype, char *array, size_t index, vf number)
+OPS__INLINED void store(uint32_t dtype, char *array, size_t index, vf first, vf second)
 {
     char *to = array + index * dtype_bytes(dtype);
+    char *next = to + vf_lanes() * dtype_bytes(dtype);
 
-    if (dtype == DS_ACCEL_DTYPE_FLOAT32)
-        vf_store(to, number);
-    else if (dtype == DS_ACCEL_DTYPE_BFLOAT16)
-        vf_store_bfloat(to, number);
-    else
-        vf_store_half(to, number);
+    if (dtype == DS_ACCEL_DTYPE_FLOAT32) {
+        vf_store(to, first);
+        vf_store(next, second);
+    } else if (dtype == DS_ACCEL_DTYPE_BFLOAT16) {
+        vf_store_bfloat_pair(to, first, second);
+    } else {
+        vf_store_half(to, first);
+        vf_store_half(next, second);
+    }
 }
 
-/* Fill a buffer of one vector with count elements of an array. The rest repeats the last of them,
+/* random: a number of 16 bits for each element of the array; NULL: to nearest even. */
+OPS__INLINED void store_parameter(uint32_t dtype, char *array, size_t index, vf first, vf second,
+                                  const uint16_t *random)
+{
+    if (random)
+        vf_store_bfloat_pair_random(array + index * 2, first, second, random + index);
+    else
+        store(dtype, array, index, first, second);
+}
+
+/* Fill a buffer of two vectors with count elements of an array. The rest repeats the last of them,
  * so that it cannot raise a floating-point exception that the elements do not raise. */
-static inline void fill_vector(char *buffer, const char *array, uint32_t dtype, size_t count)
+static inline void fill_vectors(char *buffer, const char *array, uint32_t dtype, size_t count)
 {
     size_t bytes = dtype_bytes(dtype);
+    uint16_t last[2];
 
-    for (size_t i = 0; i < vf_lanes(); i++)
-        memcpy(buffer + i * bytes, array + (i < count ? i : count - 1) * bytes, bytes);
+    memcpy(last, array + (count - 1) * bytes, bytes);
+    if (bytes == 2)
+        last[1] = last[0];
+    for (size_t i = 0; i < 2 * vf_lanes() * bytes; i += 4)
+        memcpy(buffer + i, last, 4);
+    memcpy(buffer, array, count * bytes);
+}
+
+OPS__INLINED void convert_loop(uint32_t to_dtype, char *to, uint32_t from_dtype, const char *from,
+                               size_t count)
+{
+    for (size_t i = 0; i < count; i += 2 * vf_lanes()) {
+        vf first;
+        vf second;
+
+        load(from_dtype, from, i, &first, &second);
+        store(to_dtype, to, i, first, second);
+    }
+}
+
+/* Copy count elements, a multiple of two vectors. This and the next function are loops of their
+ * own, so that the main loop has fewer cases and does not load what it has just stored. */
+static void convert(uint32_t to_dtype, char *to, uint32_t from_dtype, const char *from,
+                    size_t count)
+{
+#define CASE(wanted_to, wanted_from) \
+    case COMBINATION(0, wanted_to, wanted_from): \
+        convert_loop(wanted_to, to, wanted_from, from, count); \
+        break
+    switch (COMBINATION(0, to_dtype, from_dtype)) {
+        CASE(F32, F16);
+        CASE(F32, B16);
+        CASE(F16, F32);
+        CASE(F16, B16);
+        CASE(B16, F32);
+        CASE(B16, F16);
+    default:
+        memcpy(to, from, count * dtype_bytes(to_dtype));
+        break;
+    }
+#undef CASE
+}
+
+OPS__INLINED bool is_finite_loop(uint32_t dtype, const char *array, size_t count)
+{
+    vf first_sum = vf_set(0); /* NaN where an element was infinite or NaN */
+    vf second_sum = first_sum;
+
+    for (size_t i = 0; i < count; i += 2 * vf_lanes()) {
+        vf first;
+        vf second;
+
+        load(dtype, array, i, &first, &second);
+        first_sum = vf_fma(first, vf_set(0), first_sum);
+        second_sum = vf_fma(second, vf_set(0), second_sum);
+    }
+    return vf_is_finite(vf_add(first_sum, second_sum));
+}
+
+/* Return false if one of count elements, a multiple of two vectors, is infinite or NaN. */
+static bool is_finite(uint32_t dtype, const char *array, size_t count)
+{
+    if (dtype == F32)
+        return is_finite_loop(F32, array, count);
+    return dtype == F16 ? is_finite_loop(F16, array, count) : is_finite_loop(B16, array, count);
 }
 
 #define JOIN(first, second) first##second
 #define NAME(first, second) JOIN(first, second)
 
-/* One number for each combination of data types. */
-#define COMBINATION(parameter, gradient, state) ((parameter)*16 + (gradient)*4 + (state))
-#define F32 DS_ACCEL_DTYPE_FLOAT32
-#define F16 DS_ACCEL_DTYPE_FLOAT16
-#define B16 DS_ACCEL_DTYPE_BFLOAT16
-
 #endif
 
-/* Update c.count elements, a multiple of the vector's length. random: a number for each, or NULL.
+/* Update c.count elements, a multiple of two vectors and not 0. random: a number for each, or NULL.
  * The compiler makes a loop for each combination of data types. */
 OPS__INLINED void NAME(KERNEL, _loop)(const KERNEL_CONSTANTS *given, const struct ops__chunk *chunk,
                                       const uint16_t *random, uint32_t parameter_dtype,
@@ -76,30 +171,44 @@ OPS__INLINED void NAME(KERNEL, _loop)(const KERNEL_CONSTANTS *given, const struc
     /* No store can change these copies, so the compiler keeps them in registers. */
     const KERNEL_CONSTANTS constants = *given;
     const struct ops__chunk c = *chunk;
-    vf unusable = vf_set(0); /* NaN where a gradient was infinite or NaN */
+    const size_t both = 2 * vf_lanes();
+    vf done0 = vf_set(0); /* the parameters before those at i */
+    vf done1 = done0;
 
-    for (size_t i = 0; i < c.count; i += vf_lanes()) {
-        vf gradient = load(gradient_dtype, c.gradient, i);
-        vf parameter = load(parameter_dtype, c.parameter, i);
-        vf state0 = load(state_dtype, c.state[0], i);
-        vf state1 = KERNEL_STATES > 1 ? load(state_dtype, c.state[1], i) : state0;
+    for (size_t i = 0; i < c.count; i += both) {
+        vf gradient0;
+        vf gradient1;
+        vf parameter0;
+        vf parameter1;
+        vf first0;
+        vf first1;
+        vf second0 = vf_set(0);
+        vf second1 = second0;
+        vf numerator0 = second0;
+        vf numerator1 = second0;
+        vf root0 = second0;
+        vf root1 = second0;
 
-        if (c.found_infinite)
-            unusable = vf_fma(gradient, vf_set(0), unusable);
-        KERNEL_UPDATE(&constants, gradient, &parameter, &state0, &state1);
-        store(state_dtype, c.state[0], i, state0);
+        load(gradient_dtype, c.gradient, i, &gradient0, &gradient1);
+        load(parameter_dtype, c.parameter, i, &parameter0, &parameter1);
+        load(state_dtype, c.state[0], i, &first0, &first1);
         if (KERNEL_STATES > 1)
-            store(state_dtype, c.state[1], i, state1);
-        if (parameter_dtype == B16 && random)
-            vf_store_bfloat_random(c.parameter + i * 2, parameter, random + i);
-        else
-            store(parameter_dtype, c.parameter, i, parameter);
-        /* The copy is of the parameter as it was rounded. */
-        if (c.copy)
-            store(c.copy_dtype, c.copy, i, load(parameter_dtype, c.parameter, i));
+            load(state_dtype, c.state[1], i, &second0, &second1);
+        KERNEL_UPDATE(&constants, gradient0, &parameter0, &first0, &second0, &numerator0, &root0);
+        KERNEL_UPDATE(&constants, gradient1, &parameter1, &first1, &second1, &numerator1, &root1);
+        /* What is stored here waits for none of the roots and quotients that are being computed, so
+         * that the CPU need not hold more instructions than it can to find some to execute. */
+        if (i > 0)
+            store_parameter(parameter_dtype, c.parameter, i - both, done0, done1, random);
+        if (KERNEL_STATES > 1)
+            store(state_dtype, c.state[1], i, second0, second1);
+        KERNEL_FINISH(&constants, numerator0, root0, &parameter0);
+        KERNEL_FINISH(&constants, numerator1, root1, &parameter1);
+        store(state_dtype, c.state[0], i, first0, first1);
+        done0 = parameter0;
+        done1 = parameter1;
     }
-    if (c.found_infinite && !vf_is_finite(unusable))
-        __atomic_store_n(c.found_infinite, 1, __ATOMIC_RELAXED);
+    store_parameter(parameter_dtype, c.parameter, c.count - both, done0, done1, random);
 }
 
 static void NAME(KERNEL, _vectors)(const KERNEL_CONSTANTS *constants,
@@ -107,7 +216,10 @@ static void NAME(KERNEL, _vectors)(const KERNEL_CONSTANTS *constants,
 {
 #define CASE(parameter, gradient, state) \
     case COMBINATION(parameter, gradient, state): \
-        NAME(KERNEL, _loop)(constants, chunk, random, parameter, gradient, state); \
+        if ((parameter) == B16 && random) \
+            NAME(KERNEL, _loop)(constants, chunk, random, parameter, gradient, state); \
+        else \
+            NAME(KERNEL, _loop)(constants, chunk, NULL, parameter, gradient, state); \
         break
     switch (COMBINATION(chunk->parameter_dtype, chunk->gradient_dtype, chunk->state_dtype)) {
         CASE(F32, F32, F32);
@@ -129,15 +241,20 @@ static void NAME(KERNEL, _vectors)(const KERNEL_CONSTANTS *constants,
         break; /* ops__optimizer_check() allows no other */
     }
 #undef CASE
+    if (chunk->found_infinite && !is_finite(chunk->gradient_dtype, chunk->gradient, chunk->count))
+        __atomic_store_n(chunk->found_infinite, 1, __ATOMIC_RELAXED);
+    /* The copy is of the parameters as they were rounded. */
+    if (chunk->copy)
+        convert(chunk->copy_dtype, chunk->copy, chunk->parameter_dtype, chunk->parameter,
+                chunk->count);
 }
 
-/* Update part of a chunk: count elements from one on. random: their numbers, with room for a whole
- * vector behind the last, or NULL. */
+/* Update part of a chunk: count elements from one on. random: their numbers, with room for two
+ * whole vectors behind the last, or NULL. */
 static void NAME(KERNEL, _part)(const KERNEL_CONSTANTS *constants, const struct ops__chunk *chunk,
                                 size_t from, size_t count, const uint16_t *random)
 {
-    size_t lanes = vf_lanes();
-    size_t rest = count % lanes;
+    size_t rest = count % (2 * vf_lanes());
     struct ops__chunk part = *chunk;
 
     part.parameter += from * dtype_bytes(chunk->parameter_dtype);
@@ -150,27 +267,27 @@ static void NAME(KERNEL, _part)(const KERNEL_CONSTANTS *constants, const struct 
     if (part.count > 0)
         NAME(KERNEL, _vectors)(constants, &part, random);
     if (rest > 0) {
-        char parameter[MAX_LANES * 4];
-        char gradient[MAX_LANES * 4];
-        char states[KERNEL_STATES][MAX_LANES * 4];
-        char copy[MAX_LANES * 4];
+        char parameter[2 * MAX_LANES * 4];
+        char gradient[2 * MAX_LANES * 4];
+        char states[KERNEL_STATES][2 * MAX_LANES * 4];
+        char copy[2 * MAX_LANES * 4];
         struct ops__chunk last = part;
 
         from = part.count;
         last.parameter = parameter;
-        fill_vector(parameter, part.parameter + from * dtype_bytes(part.parameter_dtype),
-                    part.parameter_dtype, rest);
+        fill_vectors(parameter, part.parameter + from * dtype_bytes(part.parameter_dtype),
+                     part.parameter_dtype, rest);
         last.gradient = gradient;
-        fill_vector(gradient, part.gradient + from * dtype_bytes(part.gradient_dtype),
-                    part.gradient_dtype, rest);
+        fill_vectors(gradient, part.gradient + from * dtype_bytes(part.gradient_dtype),
+                     part.gradient_dtype, rest);
         for (unsigned i = 0; i < KERNEL_STATES; i++) {
             last.state[i] = states[i];
-            fill_vector(states[i], part.state[i] + from * dtype_bytes(part.state_dtype),
-                        part.state_dtype, rest);
+            fill_vectors(states[i], part.state[i] + from * dtype_bytes(part.state_dtype),
+                         part.state_dtype, rest);
         }
         if (part.copy)
             last.copy = copy;
-        last.count = lanes;
+        last.count = 2 * vf_lanes();
         NAME(KERNEL, _vectors)(constants, &last, random ? random + from : NULL);
         memcpy(part.parameter + from * dtype_bytes(part.parameter_dtype), parameter,
                rest * dtype_bytes(part.parameter_dtype));
@@ -188,18 +305,17 @@ void KERNEL(const void *given, const struct ops__chunk *chunk)
     const KERNEL_CONSTANTS *constants = (const KERNEL_CONSTANTS *)given;
     /* Elements of the first block of random numbers that lie before the chunk. */
     size_t skipped = chunk->first_element % OPS__PHILOX_ELEMENTS;
-    uint16_t random[TILE + 2 * OPS__PHILOX_TILE] __attribute__((aligned(64)));
+    size_t tile = chunk->stochastic || chunk->copy || chunk->found_infinite ? TILE : chunk->count;
+    uint16_t random[TILE + 2 * OPS__PHILOX_MOST] __attribute__((aligned(64)));
 
-    if (!chunk->stochastic) {
-        NAME(KERNEL, _part)(constants, chunk, 0, chunk->count, NULL);
-        return;
-    }
-    for (size_t from = 0; from < chunk->count; from += TILE) {
-        size_t count = chunk->count - from < TILE ? chunk->count - from : TILE;
+    for (size_t from = 0; from < chunk->count; from += tile) {
+        size_t count = chunk->count - from < tile ? chunk->count - from : tile;
 
-        ops__philox(chunk->seed, chunk->step, chunk->first_element + from - skipped,
-                    count + skipped, random);
-        NAME(KERNEL, _part)(constants, chunk, from, count, random + skipped);
+        if (chunk->stochastic)
+            ops__philox(chunk->seed, chunk->step, chunk->first_element + from - skipped,
+                        count + skipped, random);
+        NAME(KERNEL, _part)
+        (constants, chunk, from, count, chunk->stochastic ? random + skipped : NULL);
     }
 }
 
@@ -207,3 +323,4 @@ void KERNEL(const void *given, const struct ops__chunk *chunk)
 #undef KERNEL_CONSTANTS
 #undef KERNEL_STATES
 #undef KERNEL_UPDATE
+#undef KERNEL_FINISH

@@ -9,56 +9,47 @@
 #ifndef OPS_PHILOX_H
 #define OPS_PHILOX_H
 
-#include "common/half.h"
+#include "common/vector.h"
 
-#include <stddef.h>
+#include "common/philox_round.h"
 
-#define OPS__PHILOX_LANES 16u /* blocks side by side, for vector instructions */
-#define OPS__PHILOX_ELEMENTS 8u
-#define OPS__PHILOX_TILE (OPS__PHILOX_LANES * OPS__PHILOX_ELEMENTS)
+/* Elements whose numbers are made at once, at most. */
+#define OPS__PHILOX_MOST (2 * (MAX_LANES / 2) * OPS__PHILOX_ELEMENTS)
 
-/* Write the numbers of count elements from element on, which is a multiple of 8. out has room for
- * count rounded up to a multiple of OPS__PHILOX_TILE. */
+/* Write the numbers of count elements from element on, which is a multiple of 8, and of at most
+ * OPS__PHILOX_MOST - 1 behind them. */
 OPS__INLINED void ops__philox(uint64_t seed, uint64_t step, uint64_t element, size_t count,
-                              uint16_t *restrict out)
+                              uint16_t *out)
 {
-    for (size_t done = 0; done < count; done += OPS__PHILOX_TILE) {
-        uint64_t block = (element + done) / OPS__PHILOX_ELEMENTS;
+    size_t elements = vu_lanes() * OPS__PHILOX_ELEMENTS;
 
-        for (unsigned lane = 0; lane < OPS__PHILOX_LANES; lane++) {
-            uint32_t a = (uint32_t)(block + lane);
-            uint32_t b = (uint32_t)((block + lane) >> 32);
-            uint32_t c = (uint32_t)step;
-            uint32_t d = (uint32_t)(step >> 32);
-            uint32_t low = (uint32_t)seed;
-            uint32_t high = (uint32_t)(seed >> 32);
-            uint16_t *to = out + done + (size_t)lane * OPS__PHILOX_ELEMENTS;
+    for (size_t done = 0; done < count; done += 2 * elements) {
+        /* Two vectors, because a round waits for the product of the one before. */
+        uint64_t block = (element + done) / OPS__PHILOX_ELEMENTS;
+        vu a0 = vu_count(block);
+        vu a1 = vu_count(block + vu_lanes());
+        vu b0 = vu_upper(a0);
+        vu b1 = vu_upper(a1);
+        vu c0 = vu_set((uint32_t)step);
+        vu c1 = c0;
+        vu d0 = vu_set(step >> 32);
+        vu d1 = d0;
+        uint32_t low = (uint32_t)seed;
+        uint32_t high = (uint32_t)(seed >> 32);
 
 #ifdef __clang__
 #pragma unroll
 #else
 #pragma GCC unroll 10
 #endif
-            for (unsigned round = 0; round < 10; round++) {
-                uint64_t left = (uint64_t)0xD2511F53u * a;
-                uint64_t right = (uint64_t)0xCD9E8D57u * c;
-
-                a = (uint32_t)(right >> 32) ^ b ^ low;
-                b = (uint32_t)right;
-                c = (uint32_t)(left >> 32) ^ d ^ high;
-                d = (uint32_t)left;
-                low += 0x9E3779B9u;
-                high += 0xBB67AE85u;
-            }
-            to[0] = (uint16_t)a;
-            to[1] = (uint16_t)(a >> 16);
-            to[2] = (uint16_t)b;
-            to[3] = (uint16_t)(b >> 16);
-            to[4] = (uint16_t)c;
-            to[5] = (uint16_t)(c >> 16);
-            to[6] = (uint16_t)d;
-            to[7] = (uint16_t)(d >> 16);
+        for (unsigned round = 0; round < 10; round++) {
+            ops__philox_round(&a0, &b0, &c0, &d0, vu_set(low), vu_set(high));
+            ops__philox_round(&a1, &b1, &c1, &d1, vu_set(low), vu_set(high));
+            low += 0x9E3779B9u;
+            high += 0xBB67AE85u;
         }
+        vu_store_words(out + done, a0, b0, c0, d0);
+        vu_store_words(out + done + elements, a1, b1, c1, d1);
     }
 }
 

@@ -11,9 +11,18 @@
  *     vf_sign                              1 or -1; zeros and NaN stay
  *     vf_load, vf_store                    floats at any address
  *     vf_load_bfloat, vf_load_half         16-bit elements at any address
- *     vf_store_bfloat, vf_store_half       rounded to nearest even
- *     vf_store_bfloat_random               rounded with a random number of 16 bits per element
+ *     vf_store_half                        rounded to nearest even
+ *     vf_store_bfloat_pair                 two vectors in a row, rounded to nearest even
+ *     vf_store_bfloat_pair_random          rounded with a random number of 16 bits per element
  *     vf_is_finite                         false if an element is infinite or NaN
+ *
+ *     vu, vu_lanes()                       a vector of 64-bit numbers
+ *     vu_set, vu_xor
+ *     vu_upper                             the upper halves
+ *     vu_product                           of the lower halves
+ *     vu_count(first)                      first, first + 1, ..., in an order of the set's choice
+ *     vu_store_words(to, a, b, c, d)       in the order of vu_count(): the lower half of an element
+ *                                          of a, of b, of c, of d, each in two parts, lower first
  *
  * vector_end.h follows the last function. All sets give the same bits. The compiler must not fuse
  * operations by itself: -ffp-contract=off.
@@ -44,5 +53,19 @@
 #endif
 
 #define MAX_LANES 64u /* SVE: 2048 bits */
+
+#ifndef OPS_VECTOR_PAIRS /* the set gains nothing from two vectors at once */
+OPS__INLINED void vf_store_bfloat_pair(void *to, vf first, vf second)
+{
+    vf_store_bfloat(to, first);
+    vf_store_bfloat((char *)to + vf_lanes() * 2, second);
+}
+
+OPS__INLINED void vf_store_bfloat_pair_random(void *to, vf first, vf second, const uint16_t *random)
+{
+    vf_store_bfloat_random(to, first, random);
+    vf_store_bfloat_random((char *)to + vf_lanes() * 2, second, random + vf_lanes());
+}
+#endif
 
 #endif

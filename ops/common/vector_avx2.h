@@ -78,9 +78,14 @@ OPS__INLINED void vf_store(void *to, vf number)
 
 OPS__INLINED vf vf_load_bfloat(const void *from)
 {
-    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from));
+    /* One shuffle that puts each element into the upper half of its float makes whole steps 7 to
+     * 11 % faster (Zen 1) than a conversion and a shift. */
+    const __m256i places =
+        _mm256_setr_epi8(-1, -1, 0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7, /* lower lane */
+                         -1, -1, 8, 9, -1, -1, 10, 11, -1, -1, 12, 13, -1, -1, 14, 15);
+    __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)from));
 
-    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+    return _mm256_castsi256_ps(_mm256_shuffle_epi8(twice, places));
 }
 
 OPS__INLINED vf vf_load_half(const void *from)
@@ -88,27 +93,54 @@ OPS__INLINED vf vf_load_half(const void *from)
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from));
 }
 
-OPS__INLINED void store_upper_halves(void *to, vf number, __m256i noise)
+OPS__INLINED __m256i with_one_nan(vf number)
 {
-    __m256i bits = _mm256_srli_epi32(_mm256_add_epi32(_mm256_castps_si256(number), noise), 16);
-    __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(number, number, _CMP_UNORD_Q));
-    __m256i result = _mm256_blendv_epi8(bits, _mm256_set1_epi32(0x7FC0), is_nan);
-    __m256i packed = _mm256_packus_epi32(result, result);
+    vf is_nan = _mm256_cmp_ps(number, number, _CMP_UNORD_Q);
 
-    _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
+    return _mm256_castps_si256(_mm256_blendv_ps(number, _mm256_set1_ps(NAN), is_nan));
 }
 
-OPS__INLINED void vf_store_bfloat(void *to, vf number)
+/* Store the sums of numbers and noises, without their lower halves. */
+OPS__INLINED void store_upper_halves(void *to, vf first, vf second, __m256i first_noise,
+                                     __m256i second_noise)
+{
+    __m256i low = _mm256_castps_si256(first);
+    __m256i high = _mm256_castps_si256(second);
+    __m256i packed;
+
+    /* NaN is rare: one test for two vectors makes a step in bfloat16 8 % faster than replacing NaN
+     * in each. */
+    if (__builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(first, second, _CMP_UNORD_Q)) != 0, 0)) {
+        low = with_one_nan(first);
+        high = with_one_nan(second);
+    }
+    low = _mm256_srli_epi32(_mm256_add_epi32(low, first_noise), 16);
+    high = _mm256_srli_epi32(_mm256_add_epi32(high, second_noise), 16);
+    packed = _mm256_packus_epi32(low, high);
+    _mm256_storeu_si256((__m256i *)to, _mm256_permute4x64_epi64(packed, 0xD8));
+}
+
+OPS__INLINED __m256i nearest_even(vf number)
 {
     __m256i bits = _mm256_castps_si256(number);
     __m256i last = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
 
-    store_upper_halves(to, number, _mm256_add_epi32(last, _mm256_set1_epi32(0x7FFF)));
+    return _mm256_add_epi32(last, _mm256_set1_epi32(0x7FFF));
 }
 
-OPS__INLINED void vf_store_bfloat_random(void *to, vf number, const uint16_t *random)
+#define OPS_VECTOR_PAIRS
+
+OPS__INLINED void vf_store_bfloat_pair(void *to, vf first, vf second)
 {
-    store_upper_halves(to, number, _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)random)));
+    store_upper_halves(to, first, second, nearest_even(first), nearest_even(second));
+}
+
+OPS__INLINED void vf_store_bfloat_pair_random(void *to, vf first, vf second, const uint16_t *random)
+{
+    __m256i low = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)random));
+    __m256i high = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(random + 8)));
+
+    store_upper_halves(to, first, second, low, high);
 }
 
 OPS__INLINED void vf_store_half(void *to, vf number)
@@ -121,4 +153,46 @@ OPS__INLINED bool vf_is_finite(vf number)
     vf difference = _mm256_sub_ps(number, number);
 
     return _mm256_movemask_ps(_mm256_cmp_ps(difference, difference, _CMP_UNORD_Q)) == 0;
+}
+
+typedef __m256i vu;
+
+OPS__INLINED size_t vu_lanes(void)
+{
+    return 4;
+}
+
+OPS__INLINED vu vu_set(uint64_t number)
+{
+    return _mm256_set1_epi64x((int64_t)number);
+}
+
+OPS__INLINED vu vu_count(uint64_t first)
+{
+    /* vu_store_words() unpacks the elements 0 and 2 before 1 and 3. */
+    return _mm256_add_epi64(vu_set(first), _mm256_setr_epi64x(0, 2, 1, 3));
+}
+
+OPS__INLINED vu vu_xor(vu a, vu b)
+{
+    return _mm256_xor_si256(a, b);
+}
+
+OPS__INLINED vu vu_upper(vu a)
+{
+    return _mm256_srli_epi64(a, 32);
+}
+
+OPS__INLINED vu vu_product(vu a, vu b)
+{
+    return _mm256_mul_epu32(a, b);
+}
+
+OPS__INLINED void vu_store_words(uint16_t *to, vu a, vu b, vu c, vu d)
+{
+    __m256i left = _mm256_blend_epi32(a, _mm256_slli_epi64(b, 32), 0xAA);
+    __m256i right = _mm256_blend_epi32(c, _mm256_slli_epi64(d, 32), 0xAA);
+
+    _mm256_storeu_si256((__m256i *)to, _mm256_unpacklo_epi64(left, right));
+    _mm256_storeu_si256((__m256i *)(to + 16), _mm256_unpackhi_epi64(left, right));
 }

@@ -127,3 +127,45 @@ OPS__INLINED bool vf_is_finite(vf number)
 
     return _mm512_cmp_ps_mask(difference, difference, _CMP_UNORD_Q) == 0;
 }
+
+typedef __m512i vu;
+
+OPS__INLINED size_t vu_lanes(void)
+{
+    return 8;
+}
+
+OPS__INLINED vu vu_set(uint64_t number)
+{
+    return _mm512_set1_epi64((int64_t)number);
+}
+
+OPS__INLINED vu vu_count(uint64_t first)
+{
+    /* vu_store_words() unpacks the elements with an even index before the others. */
+    return _mm512_add_epi64(vu_set(first), _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0));
+}
+
+OPS__INLINED vu vu_xor(vu a, vu b)
+{
+    return _mm512_xor_si512(a, b);
+}
+
+OPS__INLINED vu vu_upper(vu a)
+{
+    return _mm512_srli_epi64(a, 32);
+}
+
+OPS__INLINED vu vu_product(vu a, vu b)
+{
+    return _mm512_mul_epu32(a, b);
+}
+
+OPS__INLINED void vu_store_words(uint16_t *to, vu a, vu b, vu c, vu d)
+{
+    __m512i left = _mm512_mask_mov_epi32(a, 0xAAAA, _mm512_slli_epi64(b, 32));
+    __m512i right = _mm512_mask_mov_epi32(c, 0xAAAA, _mm512_slli_epi64(d, 32));
+
+    _mm512_storeu_si512(to, _mm512_unpacklo_epi64(left, right));
+    _mm512_storeu_si512(to + 32, _mm512_unpackhi_epi64(left, right));
+}

@@ -113,3 +113,44 @@ OPS__INLINED bool vf_is_finite(vf number)
 
     return vminvq_u32(vceqq_f32(difference, difference)) != 0;
 }
+
+typedef uint64x2_t vu;
+
+OPS__INLINED size_t vu_lanes(void)
+{
+    return 2;
+}
+
+OPS__INLINED vu vu_set(uint64_t number)
+{
+    return vdupq_n_u64(number);
+}
+
+OPS__INLINED vu vu_count(uint64_t first)
+{
+    return vcombine_u64(vcreate_u64(first), vcreate_u64(first + 1));
+}
+
+OPS__INLINED vu vu_xor(vu a, vu b)
+{
+    return veorq_u64(a, b);
+}
+
+OPS__INLINED vu vu_upper(vu a)
+{
+    return vshrq_n_u64(a, 32);
+}
+
+OPS__INLINED vu vu_product(vu a, vu b)
+{
+    return vmull_u32(vmovn_u64(a), vmovn_u64(b));
+}
+
+OPS__INLINED void vu_store_words(uint16_t *to, vu a, vu b, vu c, vu d)
+{
+    uint64x2_t left = vsliq_n_u64(a, b, 32);
+    uint64x2_t right = vsliq_n_u64(c, d, 32);
+
+    vst1q_u16(to, vreinterpretq_u16_u64(vzip1q_u64(left, right)));
+    vst1q_u16(to + 8, vreinterpretq_u16_u64(vzip2q_u64(left, right)));
+}

@@ -123,3 +123,45 @@ OPS__INLINED bool vf_is_finite(vf number)
 {
     return number - number == 0;
 }
+
+typedef uint64_t vu;
+
+OPS__INLINED size_t vu_lanes(void)
+{
+    return 1;
+}
+
+OPS__INLINED vu vu_set(uint64_t number)
+{
+    return number;
+}
+
+OPS__INLINED vu vu_count(uint64_t first)
+{
+    return first;
+}
+
+OPS__INLINED vu vu_xor(vu a, vu b)
+{
+    return a ^ b;
+}
+
+OPS__INLINED vu vu_upper(vu a)
+{
+    return a >> 32;
+}
+
+OPS__INLINED vu vu_product(vu a, vu b)
+{
+    return (uint64_t)(uint32_t)a * (uint32_t)b;
+}
+
+OPS__INLINED void vu_store_words(uint16_t *to, vu a, vu b, vu c, vu d)
+{
+    vu words[] = {a, b, c, d};
+
+    for (unsigned i = 0; i < 4; i++) {
+        to[2 * i] = (uint16_t)words[i];
+        to[2 * i + 1] = (uint16_t)(words[i] >> 16);
+    }
+}

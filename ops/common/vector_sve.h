@@ -125,3 +125,47 @@ OPS__INLINED bool vf_is_finite(vf number)
 
     return !svptest_any(ALL, svcmpuo_f32(ALL, difference, difference));
 }
+
+typedef svuint64_t vu;
+
+OPS__INLINED size_t vu_lanes(void)
+{
+    return svcntd();
+}
+
+OPS__INLINED vu vu_set(uint64_t number)
+{
+    return svdup_u64(number);
+}
+
+OPS__INLINED vu vu_count(uint64_t first)
+{
+    return svindex_u64(first, 1);
+}
+
+OPS__INLINED vu vu_xor(vu a, vu b)
+{
+    return sveor_u64_x(ALL, a, b);
+}
+
+OPS__INLINED vu vu_upper(vu a)
+{
+    return svlsr_n_u64_x(ALL, a, 32);
+}
+
+OPS__INLINED vu vu_product(vu a, vu b)
+{
+    return svmul_u64_x(ALL, svextw_u64_x(ALL, a), svextw_u64_x(ALL, b));
+}
+
+OPS__INLINED void vu_store_words(uint16_t *to, vu a, vu b, vu c, vu d)
+{
+    /* The even words, each followed by that of the other vector. */
+    svuint32_t left = svtrn1_u32(svreinterpret_u32_u64(a), svreinterpret_u32_u64(b));
+    svuint32_t right = svtrn1_u32(svreinterpret_u32_u64(c), svreinterpret_u32_u64(d));
+    vu first = svreinterpret_u64_u32(left);
+    vu second = svreinterpret_u64_u32(right);
+
+    svst1_u16(svptrue_b16(), to, svreinterpret_u16_u64(svzip1_u64(first, second)));
+    svst1_u16(svptrue_b16(), to + svcnth(), svreinterpret_u16_u64(svzip2_u64(first, second)));
+}

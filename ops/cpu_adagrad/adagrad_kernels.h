@@ -6,25 +6,31 @@
 #include "common/vector.h"
 
 OPS__INLINED void adagrad_step(const struct ops__adagrad *k, vf gradient, vf *parameter, vf *v,
-                               vf *unused)
+                               vf *unused, vf *numerator, vf *root)
 {
     vf g = vf_mul(gradient, vf_set(k->gradient_scale));
     vf h = g;
-    vf root;
 
     (void)unused;
     if (k->has_decay)
         h = vf_fma(vf_set(k->weight_decay), *parameter, g);
     *v = vf_fma(h, h, *v);
-    root = vf_add(vf_sqrt(*v), vf_set(k->epsilon));
-    h = k->decayed ? h : g;
-    *parameter = vf_fma(vf_set(-k->learning_rate), vf_div(h, root), *parameter);
+    *numerator = k->decayed ? h : g;
+    *root = vf_sqrt(*v);
+}
+
+OPS__INLINED void adagrad_finish(const struct ops__adagrad *k, vf numerator, vf root, vf *parameter)
+{
+    vf change = vf_div(numerator, vf_add(root, vf_set(k->epsilon)));
+
+    *parameter = vf_fma(vf_set(-k->learning_rate), change, *parameter);
 }
 
 #define KERNEL NAME(ops__adagrad_, SET)
 #define KERNEL_CONSTANTS struct ops__adagrad
 #define KERNEL_STATES 1
 #define KERNEL_UPDATE adagrad_step
+#define KERNEL_FINISH adagrad_finish
 #include "common/optimizer_kernel.h"
 
 #include "common/vector_end.h"

@@ -4,6 +4,7 @@
 #include "cpu_adagrad.h"
 
 #include "adagrad.h"
+#include "common/gradient_sum.h"
 
 #include <math.h>
 
@@ -18,15 +19,20 @@ static const ops__kernel_fn kernels[OPS__ISA_COUNT] = {
 #endif
 };
 
+#define STEP_FLAGS \
+    (DS_ACCEL_CPU_ADAGRAD_DECAYED | DS_ACCEL_OPTIMIZER_STOCHASTIC | \
+     DS_ACCEL_OPTIMIZER_SKIP_INFINITE)
+
 static int32_t adagrad_step(const struct ds_accel_cpu_adagrad_options *options,
                             struct ds_accel_error *error)
 {
     static const struct ops__call call = {
         .name = "cpu_adagrad: step",
         .states = 1,
-        .flags = DS_ACCEL_CPU_ADAGRAD_DECAYED | DS_ACCEL_OPTIMIZER_STOCHASTIC,
+        .flags = STEP_FLAGS,
         .struct_bytes = sizeof(struct ds_accel_cpu_adagrad_options),
     };
+    struct ds_accel_optimizer_step common;
     struct ops__adagrad constants;
     int32_t status =
         ops__optimizer_check(&call, (const struct ds_accel_optimizer_step *)options, error);
@@ -35,16 +41,32 @@ static int32_t adagrad_step(const struct ds_accel_cpu_adagrad_options *options,
         return status;
     if (!(options->epsilon >= 0) || !isfinite(options->epsilon))
         return ops__invalid(&call, error, "epsilon is %g; wanted 0 or more", options->epsilon);
+    if (!ops__gradients_examine(&options->common, &common))
+        return DS_ACCEL_OK;
     constants = (struct ops__adagrad){
-        .gradient_scale = (float)options->common.gradient_scale,
-        .weight_decay = (float)options->common.weight_decay,
-        .learning_rate = (float)options->common.learning_rate,
+        .gradient_scale = (float)common.gradient_scale,
+        .weight_decay = (float)common.weight_decay,
+        .learning_rate = (float)common.learning_rate,
         .epsilon = (float)options->epsilon,
-        .has_decay = options->common.weight_decay > 0,
-        .decayed = (options->common.flags & DS_ACCEL_CPU_ADAGRAD_DECAYED) != 0,
+        .has_decay = common.weight_decay > 0,
+        .decayed = (common.flags & DS_ACCEL_CPU_ADAGRAD_DECAYED) != 0,
     };
-    ops__optimizer_run(&options->common, kernels[ops__isa()], &constants);
+    ops__optimizer_run(&common, kernels[ops__isa()], &constants);
     return DS_ACCEL_OK;
+}
+
+static int32_t adagrad_sum_gradients(const struct ds_accel_cpu_adagrad_options *options,
+                                     struct ds_accel_gradient_sum *sum,
+                                     struct ds_accel_error *error)
+{
+    static const struct ops__call call = {
+        .name = "cpu_adagrad: sum_gradients",
+        .states = 1,
+        .flags = STEP_FLAGS,
+        .struct_bytes = sizeof(struct ds_accel_cpu_adagrad_options),
+    };
+
+    return ops__gradients_sum(&call, (const struct ds_accel_optimizer_step *)options, sum, error);
 }
 
 static const struct ds_accel_cpu_adagrad table = {
@@ -58,11 +80,7 @@ static const struct ds_accel_cpu_adagrad table = {
             .path = ops__isa_name,
         },
     .step = adagrad_step,
+    .sum_gradients = adagrad_sum_gradients,
 };
 
-DS_ACCEL_EXPORT const struct ds_accel_op *ds_accel_op_entry_v1(void);
-
-const struct ds_accel_op *ds_accel_op_entry_v1(void)
-{
-    return &table.op;
-}
+DS_ACCEL_OP("cpu_adagrad", &table.op);

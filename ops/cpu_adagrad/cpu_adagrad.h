@@ -43,6 +43,15 @@ struct ds_accel_cpu_adagrad {
      */
     int32_t (*step)(const struct ds_accel_cpu_adagrad_options *options,
                     struct ds_accel_error *error);
+    /**
+     * Add the squares of all gradients to @p sum, which other calls must not use meanwhile. Later
+     * steps of the same gradients, in one call or several, take the total as gradient_sum.
+     *
+     * @param[in] options  as for step(); only the tensors' gradients are read
+     * @return as step(); ERR_INVALID also: @p sum is NULL
+     */
+    int32_t (*sum_gradients)(const struct ds_accel_cpu_adagrad_options *options,
+                             struct ds_accel_gradient_sum *sum, struct ds_accel_error *error);
 };
 
 #ifdef __cplusplus

@@ -1,70 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The op cpu_adam: its table, and what a step computes once. */
+/* The op cpu_adam: its table, and the checks of its calls. */
 #include "cpu_adam.h"
 
-#include "adam.h"
+#include "common/adam.h"
+#include "common/gradient_sum.h"
 
-#include <math.h>
+_Static_assert(DS_ACCEL_CPU_ADAM_L2 == OPS__ADAM_L2 &&
+                   DS_ACCEL_CPU_ADAM_NO_BIAS_CORRECTION == OPS__ADAM_NO_BIAS_CORRECTION,
+               "the flags of common/adam.h");
 
-static const struct {
-    ops__kernel_fn step;
-    ops__kernel_fn undo;
-} kernels[OPS__ISA_COUNT] = {
-    [OPS__SCALAR] = {ops__adam_step_scalar, ops__adam_undo_scalar},
-#if defined(__x86_64__)
-    [OPS__AVX2] = {ops__adam_step_avx2, ops__adam_undo_avx2},
-    [OPS__AVX512] = {ops__adam_step_avx512, ops__adam_undo_avx512},
-#elif defined(__aarch64__)
-    [OPS__NEON] = {ops__adam_step_neon, ops__adam_undo_neon},
-    [OPS__SVE] = {ops__adam_step_sve, ops__adam_undo_sve},
-#endif
-};
+#define STEP_FLAGS \
+    (DS_ACCEL_CPU_ADAM_L2 | DS_ACCEL_CPU_ADAM_NO_BIAS_CORRECTION | DS_ACCEL_OPTIMIZER_STOCHASTIC | \
+     DS_ACCEL_OPTIMIZER_SKIP_INFINITE)
+
+/* The options behind the common ones. */
+static struct ops__adam_options own(const struct ds_accel_cpu_adam_options *options)
+{
+    return (struct ops__adam_options){options->beta1, options->beta2, options->epsilon};
+}
 
 static int32_t check(const struct ops__call *call, const struct ds_accel_cpu_adam_options *options,
                      struct ds_accel_error *error)
 {
+    struct ops__adam_options adam;
     int32_t status =
         ops__optimizer_check(call, (const struct ds_accel_optimizer_step *)options, error);
 
     if (status)
         return status;
-    if (!(options->beta1 >= 0 && options->beta1 < 1))
-        return ops__invalid(call, error, "beta1 is %g; wanted 0 <= beta1 < 1", options->beta1);
-    if (!(options->beta2 >= 0 && options->beta2 < 1))
-        return ops__invalid(call, error, "beta2 is %g; wanted 0 <= beta2 < 1", options->beta2);
-    if (!(options->epsilon >= 0) || !isfinite(options->epsilon))
-        return ops__invalid(call, error, "epsilon is %g; wanted 0 or more", options->epsilon);
-    return DS_ACCEL_OK;
+    adam = own(options);
+    return ops__adam_check(call, &adam, error);
 }
 
-static struct ops__adam prepare(const struct ds_accel_cpu_adam_options *options)
+static struct ops__adam prepare(const struct ds_accel_optimizer_step *common,
+                                const struct ds_accel_cpu_adam_options *options)
 {
-    const struct ds_accel_optimizer_step *common = &options->common;
-    bool corrected = !(common->flags & DS_ACCEL_CPU_ADAM_NO_BIAS_CORRECTION);
-    bool l2 = (common->flags & DS_ACCEL_CPU_ADAM_L2) != 0;
-    double step = (double)common->step;
-    /* 1 - beta^t, also for a beta close to 1. */
-    double c1 = corrected ? -expm1(step * log(options->beta1)) : 1;
-    double c2 = corrected ? -expm1(step * log(options->beta2)) : 1;
-    double decay_factor = l2 ? 1 : 1 - common->learning_rate * common->weight_decay;
+    struct ops__adam_options adam = own(options);
 
-    return (struct ops__adam){
-        .gradient_scale = (float)common->gradient_scale,
-        .l2 = l2 ? (float)common->weight_decay : 0,
-        .has_l2 = l2 && common->weight_decay > 0,
-        .decay_factor = (float)decay_factor,
-        .beta1 = (float)options->beta1,
-        .one_minus_beta1 = (float)(1 - options->beta1),
-        .beta2 = (float)options->beta2,
-        .one_minus_beta2 = (float)(1 - options->beta2),
-        .root_factor = (float)(1 / sqrt(c2)),
-        .epsilon = (float)options->epsilon,
-        .step_size = (float)(common->learning_rate / c1),
-        .undo_decay_factor = (float)(1 / decay_factor),
-        .undo_beta1 = (float)(1 / options->beta1),
-        .undo_beta2 = (float)(1 / options->beta2),
-    };
+    return ops__adam_prepare(common, &adam);
 }
 
 static int32_t adam_step(const struct ds_accel_cpu_adam_options *options,
@@ -73,17 +47,19 @@ static int32_t adam_step(const struct ds_accel_cpu_adam_options *options,
     static const struct ops__call call = {
         .name = "cpu_adam: step",
         .states = 2,
-        .flags = DS_ACCEL_CPU_ADAM_L2 | DS_ACCEL_CPU_ADAM_NO_BIAS_CORRECTION |
-                 DS_ACCEL_OPTIMIZER_STOCHASTIC,
+        .flags = STEP_FLAGS,
         .struct_bytes = sizeof(struct ds_accel_cpu_adam_options),
     };
+    struct ds_accel_optimizer_step common;
     struct ops__adam constants;
     int32_t status = check(&call, options, error);
 
     if (status)
         return status;
-    constants = prepare(options);
-    ops__optimizer_run(&options->common, kernels[ops__isa()].step, &constants);
+    if (!ops__gradients_examine(&options->common, &common))
+        return DS_ACCEL_OK;
+    constants = prepare(&common, options);
+    ops__adam_step(&common, &constants);
     return DS_ACCEL_OK;
 }
 
@@ -93,7 +69,8 @@ static int32_t adam_rollback(const struct ds_accel_cpu_adam_options *options,
     static const struct ops__call call = {
         .name = "cpu_adam: rollback",
         .states = 2,
-        .flags = DS_ACCEL_CPU_ADAM_L2 | DS_ACCEL_CPU_ADAM_NO_BIAS_CORRECTION,
+        .flags = DS_ACCEL_CPU_ADAM_L2 | DS_ACCEL_CPU_ADAM_NO_BIAS_CORRECTION |
+                 DS_ACCEL_OPTIMIZER_SKIP_INFINITE,
         .struct_bytes = sizeof(struct ds_accel_cpu_adam_options),
     };
     const struct ds_accel_optimizer_step *common;
@@ -103,6 +80,9 @@ static int32_t adam_rollback(const struct ds_accel_cpu_adam_options *options,
     if (status)
         return status;
     common = &options->common;
+    status = ops__optimizer_check_undo(&call, common, error);
+    if (status)
+        return status;
     if (options->beta1 == 0 || options->beta2 == 0)
         return ops__invalid(&call, error, "beta1 or beta2 is 0: the step kept nothing of a moment");
     if (!(common->flags & DS_ACCEL_CPU_ADAM_L2) &&
@@ -110,9 +90,22 @@ static int32_t adam_rollback(const struct ds_accel_cpu_adam_options *options,
         return ops__invalid(&call, error,
                             "learning_rate * weight_decay is 1: the step kept nothing of the "
                             "parameters");
-    constants = prepare(options);
-    ops__optimizer_run(common, kernels[ops__isa()].undo, &constants);
+    constants = prepare(common, options);
+    ops__adam_undo(common, &constants);
     return DS_ACCEL_OK;
+}
+
+static int32_t adam_sum_gradients(const struct ds_accel_cpu_adam_options *options,
+                                  struct ds_accel_gradient_sum *sum, struct ds_accel_error *error)
+{
+    static const struct ops__call call = {
+        .name = "cpu_adam: sum_gradients",
+        .states = 2,
+        .flags = STEP_FLAGS,
+        .struct_bytes = sizeof(struct ds_accel_cpu_adam_options),
+    };
+
+    return ops__gradients_sum(&call, (const struct ds_accel_optimizer_step *)options, sum, error);
 }
 
 static const struct ds_accel_cpu_adam table = {
@@ -127,11 +120,7 @@ static const struct ds_accel_cpu_adam table = {
         },
     .step = adam_step,
     .rollback = adam_rollback,
+    .sum_gradients = adam_sum_gradients,
 };
 
-DS_ACCEL_EXPORT const struct ds_accel_op *ds_accel_op_entry_v1(void);
-
-const struct ds_accel_op *ds_accel_op_entry_v1(void)
-{
-    return &table.op;
-}
+DS_ACCEL_OP("cpu_adam", &table.op);

@@ -49,13 +49,24 @@ struct ds_accel_cpu_adam {
     /**
      * Undo the step that was taken last, from the same gradients and options. Exact up to the
      * rounding of what was stored; stochastic rounding is not undone. What became infinite or NaN
-     * stays so. copy and found_infinite must be NULL.
+     * stays so. found_infinite, gradient_norm, gradient_sum and each copy must be NULL, max_norm 0,
+     * and DS_ACCEL_OPTIMIZER_SKIP_INFINITE not set. If the step clipped, gradient_scale is that of
+     * the step times its factor, min(1, max_norm / (gradient_norm + 1e-6)).
      *
      * @return as step(); ERR_INVALID also: beta1 or beta2 is 0, or learning_rate * weight_decay is
      *         1, so that the step lost what was there before
      */
     int32_t (*rollback)(const struct ds_accel_cpu_adam_options *options,
                         struct ds_accel_error *error);
+    /**
+     * Add the squares of all gradients to @p sum, which other calls must not use meanwhile. Later
+     * steps of the same gradients, in one call or several, take the total as gradient_sum.
+     *
+     * @param[in] options  as for step(); only the tensors' gradients are read
+     * @return as step(); ERR_INVALID also: @p sum is NULL
+     */
+    int32_t (*sum_gradients)(const struct ds_accel_cpu_adam_options *options,
+                             struct ds_accel_gradient_sum *sum, struct ds_accel_error *error);
 };
 
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 /* The op cpu_lion: its table, and what a step computes once. */
 #include "cpu_lion.h"
 
+#include "common/gradient_sum.h"
 #include "lion.h"
 
 #include <math.h>
@@ -18,15 +19,18 @@ static const ops__kernel_fn kernels[OPS__ISA_COUNT] = {
 #endif
 };
 
+#define STEP_FLAGS (DS_ACCEL_OPTIMIZER_STOCHASTIC | DS_ACCEL_OPTIMIZER_SKIP_INFINITE)
+
 static int32_t lion_step(const struct ds_accel_cpu_lion_options *options,
                          struct ds_accel_error *error)
 {
     static const struct ops__call call = {
         .name = "cpu_lion: step",
         .states = 1,
-        .flags = DS_ACCEL_OPTIMIZER_STOCHASTIC,
+        .flags = STEP_FLAGS,
         .struct_bytes = sizeof(struct ds_accel_cpu_lion_options),
     };
+    struct ds_accel_optimizer_step common;
     struct ops__lion constants;
     int32_t status =
         ops__optimizer_check(&call, (const struct ds_accel_optimizer_step *)options, error);
@@ -37,17 +41,32 @@ static int32_t lion_step(const struct ds_accel_cpu_lion_options *options,
         return ops__invalid(&call, error, "beta1 is %g; wanted 0 <= beta1 <= 1", options->beta1);
     if (!(options->beta2 >= 0 && options->beta2 <= 1))
         return ops__invalid(&call, error, "beta2 is %g; wanted 0 <= beta2 <= 1", options->beta2);
+    if (!ops__gradients_examine(&options->common, &common))
+        return DS_ACCEL_OK;
     constants = (struct ops__lion){
-        .gradient_scale = (float)options->common.gradient_scale,
-        .decay_factor = (float)(1 - options->common.learning_rate * options->common.weight_decay),
-        .learning_rate = (float)options->common.learning_rate,
+        .gradient_scale = (float)common.gradient_scale,
+        .decay_factor = (float)(1 - common.learning_rate * common.weight_decay),
+        .learning_rate = (float)common.learning_rate,
         .beta1 = (float)options->beta1,
         .one_minus_beta1 = (float)(1 - options->beta1),
         .beta2 = (float)options->beta2,
         .one_minus_beta2 = (float)(1 - options->beta2),
     };
-    ops__optimizer_run(&options->common, kernels[ops__isa()], &constants);
+    ops__optimizer_run(&common, kernels[ops__isa()], &constants);
     return DS_ACCEL_OK;
+}
+
+static int32_t lion_sum_gradients(const struct ds_accel_cpu_lion_options *options,
+                                  struct ds_accel_gradient_sum *sum, struct ds_accel_error *error)
+{
+    static const struct ops__call call = {
+        .name = "cpu_lion: sum_gradients",
+        .states = 1,
+        .flags = STEP_FLAGS,
+        .struct_bytes = sizeof(struct ds_accel_cpu_lion_options),
+    };
+
+    return ops__gradients_sum(&call, (const struct ds_accel_optimizer_step *)options, sum, error);
 }
 
 static const struct ds_accel_cpu_lion table = {
@@ -61,11 +80,7 @@ static const struct ds_accel_cpu_lion table = {
             .path = ops__isa_name,
         },
     .step = lion_step,
+    .sum_gradients = lion_sum_gradients,
 };
 
-DS_ACCEL_EXPORT const struct ds_accel_op *ds_accel_op_entry_v1(void);
-
-const struct ds_accel_op *ds_accel_op_entry_v1(void)
-{
-    return &table.op;
-}
+DS_ACCEL_OP("cpu_lion", &table.op);

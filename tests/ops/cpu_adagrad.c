@@ -22,7 +22,8 @@ static void reference(const struct step *step, struct element *e)
 
     e->state[0] += h * h;
     root = sqrt(e->state[0]) + EPSILON;
-    e->slack = 4e-7 * (fabs(e->parameter) + 2 * step->learning_rate * parts / root);
+    e->slack = 4e-7 * fabs(e->parameter) + DENORMAL_SLACK +
+               step->learning_rate * (8e-7 * parts + DENORMAL_SLACK) / root;
     e->parameter -= step->learning_rate * (step->flags & DS_ACCEL_CPU_ADAGRAD_DECAYED ? h : g) /
                     root;
 }
@@ -32,6 +33,13 @@ static int32_t step(const struct ds_accel_op *op, const union options *options,
 {
     return ((const struct ds_accel_cpu_adagrad *)op)
         ->step((const struct ds_accel_cpu_adagrad_options *)options, error);
+}
+
+static int32_t sum(const struct ds_accel_op *op, const union options *options,
+                   struct ds_accel_gradient_sum *gradient_sum, struct ds_accel_error *error)
+{
+    return ((const struct ds_accel_cpu_adagrad *)op)
+        ->sum_gradients((const struct ds_accel_cpu_adagrad_options *)options, gradient_sum, error);
 }
 
 int main(int argc, char **argv)
@@ -46,6 +54,7 @@ int main(int argc, char **argv)
         .options = set_options,
         .reference = reference,
         .step = step,
+        .sum = sum,
     };
 
     return optimizer_main(&optimizer, argc, argv);

@@ -21,12 +21,12 @@ static void reference(const struct step *step, struct element *e)
 {
     double g = e->gradient * step->gradient_scale;
     double c = BETA1 * e->state[0] + (1 - BETA1) * g;
-    double unsure = 3e-7 * (fabs(e->state[0]) + fabs(g));
+    double unsure = 3e-7 * (fabs(e->state[0]) + fabs(g)) + DENORMAL_SLACK;
 
     e->parameter *= 1 - step->learning_rate * step->weight_decay;
     e->parameter -= step->learning_rate * ((c > 0) - (c < 0));
     e->state[0] = BETA2 * e->state[0] + (1 - BETA2) * g;
-    e->slack = 3e-7 * (fabs(e->parameter) + step->learning_rate);
+    e->slack = 3e-7 * (fabs(e->parameter) + step->learning_rate) + DENORMAL_SLACK;
     /* So close to 0 that float may have the other sign. */
     if (fabs(c) < unsure)
         e->slack += 2 * step->learning_rate;
@@ -39,6 +39,13 @@ static int32_t step(const struct ds_accel_op *op, const union options *options,
         ->step((const struct ds_accel_cpu_lion_options *)options, error);
 }
 
+static int32_t sum(const struct ds_accel_op *op, const union options *options,
+                   struct ds_accel_gradient_sum *gradient_sum, struct ds_accel_error *error)
+{
+    return ((const struct ds_accel_cpu_lion *)op)
+        ->sum_gradients((const struct ds_accel_cpu_lion_options *)options, gradient_sum, error);
+}
+
 int main(int argc, char **argv)
 {
     static const struct optimizer optimizer = {
@@ -49,6 +56,7 @@ int main(int argc, char **argv)
         .options = set_options,
         .reference = reference,
         .step = step,
+        .sum = sum,
     };
 
     return optimizer_main(&optimizer, argc, argv);

@@ -1,40 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Tests of the optimizers: every code path that this CPU has, AVX-512 also emulated by SIMDe, and the
-# paths of AArch64 on an emulated CPU. Included by the top Makefile.
+# Tests of the ops. The optimizers run on every code path that this CPU has, on AVX-512 also emulated
+# by SIMDe, and on the paths of AArch64 on an emulated CPU. Included by the top Makefile.
 
-OPS_TESTS := $(OPS:%=$(BUILD)/tests/ops/%)
+# fork: children of fork(). dlpack: the header, also in C++.
+OPS_TESTS := $(addprefix $(BUILD)/tests/ops/,$(OPS) fork dlpack)
+OPS_TESTS_CXX := $(if $(HAS_CXX),$(BUILD)/tests/ops/dlpack_cxx)
+$(BUILD)/obj/tests/ops/fork.o: TEST_CFLAGS += $(OPENMP)
 $(BUILD)/obj/tests/ops/%.o: TEST_CFLAGS += -I$(BUILD)/include
 $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/ops/*.c)): $(OP_HEADERS) $(HEADERS)
-$(OPS_TESTS): $(BUILD)/tests/ops/%: $(BUILD)/obj/tests/ops/%.o $(BUILD)/obj/tests/ops/optimizer.o
+$(OPTIMIZERS:%=$(BUILD)/tests/ops/%): $(BUILD)/obj/tests/ops/optimizer.o $(BUILD)/obj/tests/ops/gradients.o
+# Some tests replace functions of libc by ones that fail, also for the ops: -rdynamic.
+$(OPS_TESTS): $(BUILD)/tests/ops/%: $(BUILD)/obj/tests/ops/%.o
 	@mkdir -p $(@D)
-	$(CC) -o $@ $^ -lm -ldl $(SANFLAGS) $(LDFLAGS)
+	$(CC) -rdynamic -o $@ $^ -lm -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
+
+$(BUILD)/tests/ops/%_cxx: tests/ops/%.c $(OP_HEADERS) $(HEADERS) Makefile $(SETTINGS)
+	@mkdir -p $(@D)
+	$(CXX) -std=c++11 -Wall -Wextra $(WERROR) -I$(BUILD)/include -x c++ $< -o $@ -ldl $(SANFLAGS) $(LDFLAGS)
 
 # Ops whose AVX-512 is emulated. The emulation is slow and not ours, so no sanitizer runs it.
-OPS_EMULATED := $(if $(SAN)$(filter-out x86_64,$(shell uname -m)),,$(OPS:%=$(BUILD)/tests/ops/emulated/%.so))
+OPS_EMULATED := $(if $(SAN)$(filter-out x86_64,$(shell uname -m)),,$(OPTIMIZERS:%=$(BUILD)/tests/ops/emulated/%.so))
 op_sources = $(sort $(wildcard ops/common/*.c ops/$(1)/*.c))
-$(OPS_EMULATED): $(BUILD)/tests/ops/emulated/%.so: $(wildcard ops/*.h ops/*/*.[ch]) tests/ops/avx512_emulated.h Makefile $(SETTINGS)
+EMULATED_OBJ := $(BUILD)/tests/ops/emulated/obj
+$(EMULATED_OBJ)/%.o: ops/%.c $(wildcard ops/*.h ops/*/*.h) tests/ops/avx512_emulated.h Makefile $(SETTINGS)
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -MMD -MP,$(OP_CFLAGS)) -O1 -Wno-psabi -Wno-undef -Iops/$* -Itests '-DOPS_VECTOR_EMULATED="ops/avx512_emulated.h"' \
-	    -shared -o $@ $(call op_sources,$*) -lm -lpthread
+	$(CC) $(filter-out -MMD -MP,$(OP_CFLAGS)) -O1 -Wno-psabi -Wno-undef -I$(<D) -Itests '-DOPS_VECTOR_EMULATED="ops/avx512_emulated.h"' -c -o $@ $<
+define emulated_rule
+$(BUILD)/tests/ops/emulated/$(1).so: $(patsubst ops/%.c,$(EMULATED_OBJ)/%.o,$(call op_sources,$(1)))
+	$$(CC) -shared -Wl,--gc-sections -o $$@ $$^ $$(OPENMP) -lm -lpthread
+endef
+$(foreach op,$(OPTIMIZERS),$(eval $(call emulated_rule,$(op))))
 
 # The ops and their tests for AArch64.
 ARM_CC ?= aarch64-linux-gnu-gcc
 ARM := $(BUILD)/tests/ops/aarch64
-OPS_ARM := $(if $(SAN),,$(foreach op,$(OPS),$(ARM)/$(op).so $(ARM)/$(op)))
+OPS_ARM := $(if $(SAN),,$(foreach op,$(OPTIMIZERS),$(ARM)/$(op).so $(ARM)/$(op)))
 ARM_CFLAGS = -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) -O2
-$(filter %.so,$(OPS_ARM)): $(ARM)/%.so: $(wildcard ops/*.h ops/*/*.[ch]) Makefile $(SETTINGS)
+$(ARM)/obj/%.o: ops/%.c $(wildcard ops/*.h ops/*/*.h) Makefile $(SETTINGS)
 	@mkdir -p $(@D)
-	$(ARM_CC) $(ARM_CFLAGS) -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -Iops -Iops/$* \
-	    -shared -o $@ $(call op_sources,$*) -lm -lpthread
+	$(ARM_CC) $(ARM_CFLAGS) -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -Iops -I$(<D) -c -o $@ $<
+define arm_rule
+$(ARM)/$(1).so: $(patsubst ops/%.c,$(ARM)/obj/%.o,$(call op_sources,$(1)))
+	$$(ARM_CC) -shared -o $$@ $$^ -fopenmp -lm -lpthread
+endef
+$(foreach op,$(OPTIMIZERS),$(eval $(call arm_rule,$(op))))
 $(filter-out %.so,$(OPS_ARM)): $(ARM)/%: $(wildcard tests/ops/*.[ch]) $(OP_HEADERS) $(HEADERS) Makefile $(SETTINGS)
 	@mkdir -p $(@D)
-	$(ARM_CC) $(ARM_CFLAGS) -I$(BUILD)/include -Itests -o $@ tests/ops/$*.c tests/ops/optimizer.c -lm -ldl
+	$(ARM_CC) $(ARM_CFLAGS) -I$(BUILD)/include -Itests -o $@ tests/ops/$*.c tests/ops/optimizer.c tests/ops/gradients.c -lm -ldl
 
-test-ops-built: $(OP_FILES) $(OPS_TESTS) $(OPS_EMULATED) $(OPS_ARM)
+# fused_adam for CUDA without a device: its calls of the driver, and a driver that runs the kernel on
+# the CPU. Both are built without nvcc too; then the kernel's image is any file.
+CUDA_TESTS := $(BUILD)/tests/ops/cuda
+CUDA_TEST_FILES := $(addprefix $(CUDA_TESTS)/,fused_adam.so libcuda.so.1 fused_adam)
+$(CUDA_TESTS)/fused_adam.so: $(wildcard ops/fused_adam/cuda/*.[ch]) $(wildcard ops/*.h ops/*/*.h) $(OP_COMMON)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(OP_CFLAGS)) -DOPS_CUDA_IMAGE='"ops/fused_adam/cuda/kernel.cu"' -shared -Wl,--gc-sections \
+	    -o $@ $(filter %.c %.o,$^) -lm -lpthread -ldl
+$(CUDA_TESTS)/libcuda.so.1: tests/ops/cuda/driver.c $(wildcard ops/*.h ops/*/*.h ops/*/*/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(OP_CFLAGS)) -Itests -shared -Wl,-soname,libcuda.so.1 -o $@ $< -lm
+$(CUDA_TESTS)/fused_adam: $(BUILD)/obj/tests/ops/cuda/fused_adam.o
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ -lm -ldl $(SANFLAGS) $(LDFLAGS)
+$(BUILD)/obj/tests/ops/cuda/fused_adam.o: $(OP_HEADERS) $(HEADERS)
+
+test-ops-built: $(OP_FILES) $(CUDA_OP_FILES) $(OPS_TESTS) $(OPS_TESTS_CXX) $(OPS_EMULATED) $(OPS_ARM) $(CUDA_TEST_FILES)
 test-ops: test-ops-built
-	@$(MEASURED_TEST) tests/ops/test_ops.sh $(BUILD) $(OPS)
+	@$(MEASURED_TEST) tests/ops/test_ops.sh $(BUILD) "$(OPTIMIZERS)" "$(filter-out $(OPTIMIZERS),$(OPS))" "$(CUDA_ARCHS)"
 
 # What a mutation of this test is built with.
 .PHONY: mutant-ops

@@ -27,6 +27,9 @@ struct element {
     double slack; /* after the step: how far the parameter may be off because of float arithmetic */
 };
 
+/* What the roundings of a few denormal float32 numbers, whose quantum is 2^-149, can add up to. */
+#define DENORMAL_SLACK 0x1p-147
+
 /* An op's options begin with the common ones; large enough for every op. */
 union options {
     struct ds_accel_optimizer_step common;
@@ -36,6 +39,9 @@ union options {
 /* Call one of the op's functions. */
 typedef int32_t (*step_fn)(const struct ds_accel_op *op, const union options *options,
                            struct ds_accel_error *error);
+
+typedef int32_t (*sum_fn)(const struct ds_accel_op *op, const union options *options,
+                          struct ds_accel_gradient_sum *sum, struct ds_accel_error *error);
 
 struct optimizer {
     const char *name;
@@ -51,7 +57,19 @@ struct optimizer {
     void (*reference)(const struct step *step, struct element *element);
     step_fn step;
     step_fn rollback; /* NULL: the op has none */
+    sum_fn sum;       /* sum_gradients() */
 };
+
+/* Checks that were made. */
+struct tally {
+    unsigned checks;
+    unsigned failures;
+};
+
+/* Check the norm of the gradients, clipping and skipped steps: gradients.c. sample: fewer
+ * elements. */
+struct tally check_gradients(const struct optimizer *optimizer, const struct ds_accel_op *op,
+                             bool sample);
 
 /* Run all checks on every path of each shared object in argv. Return the exit status. */
 int optimizer_main(const struct optimizer *optimizer, int argc, char **argv);

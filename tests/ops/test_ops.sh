@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Check the optimizers on every code path, and that all paths of all machines compute the same bits.
-#   test_ops.sh BUILD OP...     SAN: what the build checks; FULL=1: all elements, where not emulated
+# Check the ops. Optimizers run on every code path, and all paths of all machines compute the same
+# bits.
+#   test_ops.sh BUILD OPTIMIZERS OTHER_OPS CUDA_ARCHITECTURES
+#                               SAN: what the build checks; FULL=1: all elements, where not emulated
 set -eu
 build=$1
-shift
+optimizers=$2
+others=$3
+archs=$4
 tests=$build/tests/ops
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -38,8 +42,38 @@ on_arm() { # VECTOR_BYTES COMMAND...
         -cpu "max,sve-max-vq=16,sve-default-vector-length=$bytes" "$@"
 }
 
-for op in "$@"; do
-    files=$build/lib/ds-accel/ops/$op.so
+for op in $others; do
+    checked "$op" "$tests/$op" "$build/lib/ds-accel/ops/$op.so"
+done
+checked fork "$tests/fork" "$build/lib/ds-accel/ops/utils.so" "$build/lib/ds-accel/ops/cpu_adam.so"
+for program in "$tests/dlpack" "$tests/dlpack_cxx"; do
+    [ ! -f "$program" ] || checked dlpack "$program" "$build/lib/ds-accel/ops/utils.so"
+done
+# The kernel of CUDA on the CPU has the same bits as the op of the CPU.
+cuda=$build/lib/ds-accel/ops/cuda/fused_adam.so
+[ -n "$archs" ] || cuda=
+# shellcheck disable=SC2086 # no file, or one
+checked cuda "$tests/cuda/fused_adam" "$tests/cuda" "$build/lib/ds-accel/ops/cpu/fused_adam.so" $cuda
+OPS_CUDA_DRIVER=$tests/cuda/libcuda.so.1 checked cuda "$tests/fused_adam" \
+    "$build/lib/ds-accel/ops/cpu/fused_adam.so" "$tests/cuda/fused_adam.so"
+# ptxas has compiled it for every architecture, and keeps all numbers in registers.
+for arch in $archs; do
+    log=$build/obj/ops/fused_adam/cuda/kernel.fatbin.log
+    for kernel in ds_accel_fused_adam ds_accel_fused_adam_sum; do
+        spills=$(sed -n "/entry function '$kernel' for 'sm_$arch'/,/bytes spill/p" "$log" |
+            sed -n 's/.*, \([0-9]* bytes spill stores, [0-9]* bytes spill loads\)/\1/p')
+        if [ "$spills" = "0 bytes spill stores, 0 bytes spill loads" ]; then
+            passed=$((passed + 1))
+        else
+            echo "$kernel for sm_$arch: ${spills:-not compiled}"
+            failed=$((failed + 1))
+        fi
+    done
+done
+for op in $optimizers; do
+    file=$build/lib/ds-accel/ops/$op.so
+    [ -f "$file" ] || file=$build/lib/ds-accel/ops/cpu/$op.so
+    files=$file
     [ ! -f "$tests/emulated/$op.so" ] || files="$files $tests/emulated/$op.so"
     # shellcheck disable=SC2086 # a list of files
     checked "$op" "$tests/$op" $files
@@ -53,7 +87,7 @@ for op in "$@"; do
         echo "$op: paths compute different bits"
         failed=$((failed + 1))
     fi
-    [ -z "${FULL:-}" ] || checked "full_$op" env -u OPS_SAMPLE "$tests/$op" "$build/lib/ds-accel/ops/$op.so"
+    [ -z "${FULL:-}" ] || checked "full_$op" env -u OPS_SAMPLE "$tests/$op" "$file"
     # The paths that this run must have had.
     for path in scalar $([ -n "${SAN:-}" ] || [ "$(uname -m)" != x86_64 ] || echo avx512 neon sve); do
         if ! grep -q "path $path," "$dir/$op"; then

@@ -3,7 +3,7 @@
 #if defined(__aarch64__)
 #define OPS_VECTOR_SVE
 #define SET sve
-#include "adam_kernels.h"
+#include "common/gradient_sum_kernel.h"
 #else
 typedef int ops__no_sve; /* ISO C wants a declaration in each file */
 #endif

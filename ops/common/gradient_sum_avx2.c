@@ -3,7 +3,7 @@
 #if defined(__x86_64__)
 #define OPS_VECTOR_AVX2
 #define SET avx2
-#include "adam_kernels.h"
+#include "common/gradient_sum_kernel.h"
 #else
 typedef int ops__no_avx2; /* ISO C wants a declaration in each file */
 #endif

@@ -3,7 +3,7 @@
 #if defined(__x86_64__) || defined(OPS_VECTOR_EMULATED)
 #define OPS_VECTOR_AVX512
 #define SET avx512
-#include "adam_kernels.h"
+#include "common/gradient_sum_kernel.h"
 #else
 typedef int ops__no_avx512; /* ISO C wants a declaration in each file */
 #endif
