@@ -119,7 +119,7 @@ CUDA_OPS := $(if $(CUDA_ARCHS),$(patsubst ops/%/cuda/kernel.cu,%,$(wildcard ops/
 # The rooms (subdirectories) of core/, in the order of use: each room may include its own headers
 # and those of earlier rooms. ROOMS form libds_accel.so, TOOLS_ROOMS libds_accel_tools.so; our own
 # programs contain all rooms.
-ROOMS := base config machine host runtime layers
+ROOMS := base config machine host runtime layers ops
 TOOLS_ROOMS := report record memtools conformance lint launch
 room_sources = $(sort $(foreach room,$(1),$(wildcard core/$(room)/*.c core/$(room)/*/*.c)))
 CORE_SOURCES := $(call room_sources,$(ROOMS) $(TOOLS_ROOMS))
@@ -129,8 +129,8 @@ STATELESS := $(addprefix core/,$(addsuffix .c,$(addprefix base/,clock descendant
     $(addprefix machine/,cgroup cpus elf hardware_note library machine presence topology)))
 # ds-accel-probe.c is a separate program; reasons.c runs during the build.
 TOOL_SOURCES := $(sort $(filter-out tools/ds-accel-probe.c tools/reasons.c,$(wildcard tools/*.c)))
-# Unit tests are tests/ROOM/test_NOUN.c, and the files that several of them share are tests/*.c.
-UNIT_SOURCES := $(sort $(wildcard tests/*/test_*.c))
+# Unit tests are tests/ROOM/test_NOUN.c (tests/opbuild is a program of its own), and the files that several of them share are tests/*.c.
+UNIT_SOURCES := $(filter-out tests/opbuild/%,$(sort $(wildcard tests/*/test_*.c)))
 UNIT_SHARED := $(sort $(wildcard tests/*.c))
 CONF_FILES := $(sort $(wildcard conf/*.json))
 SCHEMA_FILES := $(sort $(wildcard conf/schema/*.json))
@@ -385,7 +385,7 @@ $(foreach op,$(CUDA_OPS),$(eval $(call cuda_op_rule,$(op))))
 
 # ---- targets -------------------------------------------------------------------------------------
 
-TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-ops test-fuzz test-shell
+TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-ops test-opbuild test-fuzz test-shell
 .PHONY: FORCE all build bench-programs run check check-all $(TESTS) $(TESTS:%=%-built) threads-sim fuzz \
     fuzz-keep libfuzzers asan tsan valgrind lint format bench bench-ops install uninstall clean help deps \
     deps-check
@@ -464,6 +464,7 @@ include tests/launch/port.mk
 include tests/launch/rank.mk
 include tests/launch/stall.mk
 include tests/ops/ops.mk
+include tests/opbuild/opbuild.mk
 
 # A test with very many cases (allocations to fail, deliberate mistakes, machines) runs a sample of
 # them in the gate, and all of them with FULL=1, as in `make soak`. SEED selects the sample. SEED is
@@ -492,8 +493,8 @@ SHELL_JOBS ?= 4
 # If make runs without -j, builds and tests use every processor.
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 IN_PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
-QUICK_CHECKS := unit test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-ops test-fuzz test-shell
-CHECKS := $(if $(QUICK),$(QUICK_CHECKS),test-shell test-alloc unit test-allocator test-threads-sim test-threads test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-ops test-fuzz)
+QUICK_CHECKS := unit test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-ops test-opbuild test-fuzz test-shell
+CHECKS := $(if $(QUICK),$(QUICK_CHECKS),test-shell test-alloc unit test-allocator test-threads-sim test-threads test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-ops test-opbuild test-fuzz)
 MEASURED_TEST = tests/tools/measured.sh $@
 
 check: deps-check  ## build and run every test, on samples; QUICK=1: what a change needs; FULL=1: without samples

@@ -238,6 +238,35 @@ DS_ACCEL_EXPORT uint32_t ds_accel_candidate_count(ds_accel_t *context);
 DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
                                                struct ds_accel_candidate *candidate_out);
 
+/* ---- ops ------------------------------------------------------------------------------------ */
+
+struct ds_accel_op; /* ds-accel/ops/op.h */
+
+/**
+ * Load a native op for the chosen accelerator; detects the accelerator if that was not done yet.
+ *
+ * The file is searched in "ds-accel/ops" beside the library, then in "ops" of the directory of
+ * vendors' plugins: first <backend>/<op>.so, an op for this backend only, then <op>.so, whose code
+ * runs on the host for any backend. It must pass the checks of a plugin's file (owners and modes of
+ * the path, ELF header) and have the note of its op.
+ *
+ * If there is none, but the configuration has a recipe of it ("kernels"), the file is searched in
+ * the caches of built ops, the system's first, and else built, which takes seconds to minutes. One
+ * process of a host builds, the others wait. DS_ACCEL_CACHE=ro or off prevents building.
+ *
+ * @param[in]  name    a builder of the accelerator's table, "CPUAdamBuilder", or an op, "cpu_adam"
+ * @param[out] op_out  the op's table; cast it to the type of ds-accel/ops/<op>.h. Stays loaded
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND the accelerator has no such builder or op; ERR_UNSUPPORTED
+ *         there is no kernel for it, and it cannot be built; ERR_NOT_USABLE the file is rejected or
+ *         cannot be loaded, or the build failed, of which `ds-accel ops build` shows more;
+ *         ERR_CONFIG; ERR_ABI it is built for another generation of ops; ERR_INVALID NULL; the
+ *         status of ds_accel_detect(); ERR_LIMIT; ERR_NO_MEMORY
+ * @threads any
+ * @source DeepSpeed op_builder/builder.py, OpBuilder.load()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_op_load(ds_accel_t *context, const char *name,
+                                         const struct ds_accel_op **op_out);
+
 /* ---- reports of the command line ------------------------------------------------------------ */
 
 /* libds_accel_tools.so makes the reports from DOCTOR on, and every text and picture:

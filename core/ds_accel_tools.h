@@ -60,6 +60,96 @@ DS_ACCEL_EXPORT int32_t ds_accel_cache_clear(ds_accel_t *context);
  */
 DS_ACCEL_EXPORT int32_t ds_accel_quarantine_clear(ds_accel_t *context, const char *name);
 
+/* ---- ops ------------------------------------------------------------------------------------ */
+
+/**
+ * Report the op builders of a backend: for each the op, whether a kernel is installed and usable,
+ * and if not, why. Runs no code of an op.
+ *
+ * @param[in]  backend   NULL: the accelerator, which is detected if that was not done yet
+ * @param[in]  name      a builder or an op: only this one, in detail; NULL: all
+ * @param[in]  format    DS_ACCEL_FORMAT_* bits. VERBOSE: also the builders that only other backends
+ *                       have; JSON always has them
+ * @param[out] text_out  ends in a newline
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND no configuration knows the backend or the name; ERR_NOT_USABLE
+ *         the machine is a recorded one; the status of ds_accel_detect() if backend is NULL;
+ *         ERR_CONFIG; ERR_INVALID NULL; ERR_LIMIT; ERR_NO_MEMORY
+ * @threads any
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_ops_report(ds_accel_t *context, const char *backend,
+                                            const char *name, uint32_t format, char **text_out);
+
+/** Build although the op is installed or was built before. */
+#define DS_ACCEL_OPS_BUILD_FORCE 1u
+
+struct ds_accel_ops_build_options {
+    uint32_t struct_size;
+    uint32_t flags; /**< DS_ACCEL_OPS_BUILD_* */
+    uint32_t jobs;  /**< compilers that run at once; 0: as CPUs and memory allow */
+    /**
+     * Called on the calling thread when a command has ended: done of the op's total commands are
+     * done; what is the source that was compiled, or the op's name. NULL: not called.
+     */
+    void (*on_progress)(void *user_data, const char *op, uint32_t done, uint32_t total,
+                        const char *what);
+    void *user_data;
+};
+
+/**
+ * Build the ops of a backend that have a recipe and are neither installed nor cached. The report
+ * says per op what was done, and of a failure the command and its output.
+ *
+ * @param[in]  backend       NULL: the accelerator, which is detected if that was not done yet
+ * @param[in]  name          a builder or an op: only this one; NULL: all that have a recipe
+ * @param[in]  options       NULL: none
+ * @param[in]  format        DS_ACCEL_FORMAT_* bits. VERBOSE: the whole output of a failed command
+ * @param[out] failures_out  how many ops could not be built, or have no recipe but were named
+ * @param[out] text_out      ends in a newline
+ * @return as ds_accel_ops_report()
+ * @threads any; waits for other processes that build the same op
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_ops_build(ds_accel_t *context, const char *backend,
+                                           const char *name,
+                                           const struct ds_accel_ops_build_options *options,
+                                           uint32_t format, uint32_t *failures_out,
+                                           char **text_out);
+
+/**
+ * Remove what this user built, and what interrupted builds left.
+ *
+ * @param[in]  op            only files of this op; NULL: all
+ * @param[out] files_out     how many files were removed
+ * @return DS_ACCEL_OK; ERR_IO, ERR_PERMISSION with the file; ERR_INVALID NULL; ERR_NO_MEMORY
+ * @threads any; ops that are loaded stay so
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_ops_clean(ds_accel_t *context, const char *op,
+                                           uint64_t *files_out);
+
+/**
+ * Copy what was built to a directory, which is created, for ds_accel_ops_import() on machines
+ * without compilers or network. Those machines need the same version of ds-accel.
+ *
+ * @param[out] files_out  how many files were copied
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND nothing was built; ERR_IO, ERR_PERMISSION with the file;
+ *         ERR_INVALID NULL or a relative path; ERR_LIMIT; ERR_NO_MEMORY
+ * @threads any
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_ops_export(ds_accel_t *context, const char *directory,
+                                            uint64_t *files_out);
+
+/**
+ * Copy ops from a directory of ds_accel_ops_export() to this user's cache, root's to the system's.
+ * Each file is checked as before it is loaded, and by its digest. Nothing is copied if one is
+ * wrong.
+ *
+ * @return as ds_accel_ops_export(); ERR_NOT_USABLE a file is damaged or rejected
+ * @threads any
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_ops_import(ds_accel_t *context, const char *directory,
+                                            uint64_t *files_out);
+
 /* ---- plugins -------------------------------------------------------------------------------- */
 
 /**

@@ -15,7 +15,7 @@
 static const struct tool_command *const commands[] = {
     &cmd_detect, &cmd_list,   &cmd_info,       &cmd_explain, &cmd_env,         &cmd_doctor,
     &cmd_topo,   &cmd_report, &cmd_config,     &cmd_lint,    &cmd_conformance, &cmd_bench,
-    &cmd_memory, &cmd_cache,  &cmd_quarantine, &cmd_note,    &cmd_run,
+    &cmd_memory, &cmd_cache,  &cmd_quarantine, &cmd_note,    &cmd_ops,         &cmd_run,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -25,7 +25,9 @@ enum {
     OPTION_CONFIG,
     OPTION_ROOT,
     OPTION_ENV,
+    OPTION_FORCE,
     OPTION_GROUP,
+    OPTION_JOBS,
     OPTION_LIST,
     OPTION_MACHINE,
     OPTION_MEMORY_MAP,
@@ -49,8 +51,10 @@ static const struct option long_options[] = {
     {"config", required_argument, NULL, OPTION_CONFIG},
     {"device", required_argument, NULL, OPTION_DEVICE},
     {"env", no_argument, NULL, OPTION_ENV},
+    {"force", no_argument, NULL, OPTION_FORCE},
     {"group", required_argument, NULL, OPTION_GROUP},
     {"help", no_argument, NULL, 'h'},
+    {"jobs", required_argument, NULL, OPTION_JOBS},
     {"json", no_argument, NULL, OPTION_JSON},
     {"list", no_argument, NULL, OPTION_LIST},
     {"machine", required_argument, NULL, OPTION_MACHINE},
@@ -415,8 +419,14 @@ static int take_own_option(struct tool *tool, int option)
     case OPTION_ENV:
         tool->show_env = true;
         return -1;
+    case OPTION_FORCE:
+        tool->force = true;
+        return -1;
     case OPTION_GROUP:
         tool->group = optarg;
+        return -1;
+    case OPTION_JOBS:
+        tool->jobs = optarg;
         return -1;
     case OPTION_LIST:
         tool->list = true;

@@ -42,6 +42,8 @@ struct tool {
     const char *output;       /* bench, memory, note, report; NULL: stdout */
     const char *device;       /* bench, conformance; NULL: not given, as for the next members */
     const char *group, *rule; /* conformance */
+    bool force;               /* ops build */
+    const char *jobs;         /* ops build; NULL: not given */
     const char *time;         /* bench */
     const char *sizes[TOOL_LISTS], *groups[TOOL_LISTS]; /* bench --size, --only */
     size_t size_count, group_count;
@@ -65,7 +67,7 @@ struct tool_command {
 
 extern const struct tool_command cmd_bench, cmd_cache, cmd_config, cmd_conformance, cmd_detect,
     cmd_doctor, cmd_env, cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine,
-    cmd_topo, cmd_report, cmd_note, cmd_run;
+    cmd_topo, cmd_report, cmd_note, cmd_ops, cmd_run;
 
 /* Run the command in a child process, and return its exit code. If the child crashes or exits
  * early, report how it terminated; if a signal such as SIGINT terminated it, this process

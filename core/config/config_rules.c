@@ -156,6 +156,40 @@ static const char *check_remedy(const char *text)
                : "expected one line of 1 to 400 bytes";
 }
 
+/* The key of a recipe: "cpu_adam", or "cuda/fused_adam" for one backend. */
+static const char *check_kernel(const char *text)
+{
+    static const char expected[] = "expected an op's name, [a-z][a-z0-9_]{0,30}, after a backend's "
+                                   "name and '/' if it is for this backend only";
+    const char *slash = strchr(text, '/');
+    const char *op = slash != NULL ? slash + 1 : text;
+    char backend[DS_ACCEL__NAME_SIZE];
+
+    if (slash != NULL) {
+        snprintf(backend, sizeof(backend), "%.*s", (int)(slash - text), text);
+        if ((size_t)(slash - text) >= sizeof(backend) || !ds_accel__is_backend_name(backend)) {
+            return expected;
+        }
+    }
+    return op[0] >= 'a' && op[0] <= 'z' && strlen(op) < 32 &&
+                   op[strspn(op, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0'
+               ? NULL
+               : expected;
+}
+
+/* Names of sources are arguments of compilers, and part of what all hosts must agree on. */
+static const char *check_source(const char *text)
+{
+    const char *last = strrchr(text, '/');
+
+    last = last != NULL ? last + 1 : text;
+    return text[0] != '\0' && text[0] != '/' && text[0] != '-' && last[0] != '\0' &&
+                   strncmp(text, "../", 3) != 0 && strstr(text, "/../") == NULL &&
+                   strcspn(text, "*?[") >= (size_t)(last - text)
+               ? NULL
+               : "expected a path below source_dir, with wildcards in its last part only";
+}
+
 static const char *check_env_rule(json_t *object)
 {
     const char *rule = json_string_value(json_object_get(object, "rule"));
@@ -215,11 +249,13 @@ static const struct rule defer_element = {.types = ARRAY | NUL, .element = &back
 
 static const struct rule requires_members[] = {
     {.key = "libraries", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "headers", .types = ARRAY | NUL, .element = &text_element},
     {.key = "functions", .types = ARRAY | NUL, .element = &text_element},
     {.key = "commands", .types = ARRAY | NUL, .element = &text_element},
     {.key = "python", .types = ARRAY | NUL, .element = &text_element},
     {.key = "env", .types = ARRAY | NUL, .element = &variable_element},
     {.key = "ops", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "cpu", .types = ARRAY | NUL, .element = &text_element},
     {.key = "compute_major_min", .types = INTEGER | NUL, .minimum = 1, .maximum = 1000},
     {.types = 0},
 };
@@ -239,6 +275,24 @@ static const struct rule op_members[] = {
     {.key = "note", .types = STRING | NUL},
     {.types = 0},
 };
+static const struct rule source_element = {.types = STRING, .check = check_source};
+static const struct rule image_element = {.types = STRING | NUL, .check = check_source};
+static const struct rule kernel_members[] = {
+    {.key = "source_dir", .types = STRING},
+    {.key = "sources", .types = ARRAY, .element = &source_element},
+    {.key = "include_dirs", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "cflags", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "device_cflags", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "ldflags", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "libs", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "images",
+     .types = OBJECT | NUL,
+     .element = &image_element,
+     .check_key = check_variable_list},
+    {.key = "requires", .types = OBJECT | NUL, .members = requires_members},
+    {.types = 0},
+};
+static const struct rule kernel_element = {.types = OBJECT | NUL, .members = kernel_members};
 static const struct rule op_element = {.types = OBJECT | NUL, .members = op_members};
 
 static const struct rule env_members[] = {
@@ -351,6 +405,10 @@ static const struct rule root_members[] = {
     {.key = "communication_backends", .types = ARRAY | NUL, .element = &library_name_element},
     {.key = "compile_backends", .types = ARRAY | NUL, .element = &library_name_element},
     {.key = "allocator", .types = OBJECT | NUL, .members = allocator_members},
+    {.key = "kernels",
+     .types = OBJECT | NUL,
+     .element = &kernel_element,
+     .check_key = check_kernel},
     {.key = "backends",
      .types = OBJECT | NUL,
      .element = &backend_element_rule,
@@ -366,6 +424,10 @@ static const struct rule ops_backend_members[] = {
 };
 static const struct rule ops_backend = {.types = OBJECT, .members = ops_backend_members};
 static const struct rule ops_root_members[] = {
+    {.key = "kernels",
+     .types = OBJECT | NUL,
+     .element = &kernel_element,
+     .check_key = check_kernel},
     {.key = "backends", .types = OBJECT, .element = &ops_backend, .check_key = check_backend_name},
     {.types = 0},
 };

@@ -396,6 +396,12 @@ void ds_accel__context_end(ds_accel_t *context)
     ds_accel__text_clear(&context->searched);
     ds_accel__env_clear(&context->env);
     ds_accel__names_free(context->plugin_dirs, context->plugin_dir_count);
+    while (context->loaded != NULL) {
+        struct ds_accel__loaded *next = context->loaded->next;
+
+        free(context->loaded);
+        context->loaded = next;
+    }
     free(context->machine_root);
     json_decref(context->recording);
     free(context->forced);

@@ -27,6 +27,13 @@ struct ds_accel__lazy;
 struct ds_accel__prober;
 struct ds_accel__trust;
 
+/* An op that was loaded; it is never unloaded. */
+struct ds_accel__loaded {
+    struct ds_accel__loaded *next;
+    const struct ds_accel_op *op;
+    char name[];
+};
+
 struct ds_accel {
     /*
      * Guards all members below unless a comment specifies another lock. log and env never change.
@@ -84,10 +91,11 @@ struct ds_accel {
      */
     pthread_mutex_t device_lock;
     struct ds_accel__device **devices;
-    uint32_t open_device_count;    /* changed under open_lock of pinned_uses.c; atomic */
-    char failure[1024];            /* why the last detection failed, or "" */
-    bool has_failed;               /* the last detection failed */
-    struct ds_accel__known *known; /* facts; written once, read without the lock */
+    uint32_t open_device_count;      /* changed under open_lock of pinned_uses.c; atomic */
+    char failure[1024];              /* why the last detection failed, or "" */
+    bool has_failed;                 /* the last detection failed */
+    struct ds_accel__loaded *loaded; /* ops that were loaded, by the names that were asked for */
+    struct ds_accel__known *known;   /* facts; written once, read without the lock */
     /* Calls that are queued until the accelerator has started; guarded by lazy.lock. */
     struct {
         pthread_mutex_t lock;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Opens plugin files; no other file does. libltdl manages the handles, but ds-accel adds its own
- * loader before libltdl's. libltdl's loader reports "file not found" for every bad file, binds
- * lazily, so that a missing symbol kills the process at the first call, and follows a stray .la
- * file (measured on 2.4.7). ds-accel's loader opens by absolute path, binds at once, makes symbols
- * local, never unmaps a file (GPU runtimes leave threads running) and preserves the dynamic
- * linker's error text.
+ * Opens the files of plugins and ops; no other file does. libltdl manages the handles, but ds-
+ * accel adds its own loader before libltdl's. libltdl's loader reports "file not found" for every
+ * bad file, binds lazily, so that a missing symbol kills the process at the first call, and
+ * follows a stray .la file (measured on 2.4.7). ds-accel's loader opens by absolute path, binds
+ * at once, makes symbols local, never unmaps a file (GPU runtimes leave threads running) and
+ * preserves the dynamic linker's error text.
  *
  * libltdl's loader stays installed: the state of libltdl is shared by the whole process, and a
  * program may use libltdl for modules of its own. ds-accel's loader therefore never fails, since
@@ -229,6 +229,17 @@ void ds_accel__plugin_unlock(void)
     pthread_mutex_unlock(&plugin_lock);
 }
 
+void *ds_accel__module_symbol(ds_accel__module_t *module, const char *name)
+{
+    void *address;
+
+    assert(module != NULL && module->handle != NULL && has_loader);
+    pthread_mutex_lock(&ltdl_lock);
+    address = lt_dlsym(module->handle, name);
+    pthread_mutex_unlock(&ltdl_lock);
+    return address;
+}
+
 void ds_accel__module_entry(ds_accel__module_t *module, const struct ds_accel_host *host,
                             const struct ds_accel_plugin **table_out,
                             struct ds_accel__finding *finding)
@@ -238,14 +249,11 @@ void ds_accel__module_entry(ds_accel__module_t *module, const struct ds_accel_ho
         ds_accel_entry_v1_t call;
     } entry;
 
-    assert(module != NULL && module->handle != NULL && has_loader);
     *table_out = NULL;
-    pthread_mutex_lock(&ltdl_lock);
     /*
      * There is only one generation of the entry so far. A newer generation must be looked up first.
      */
-    entry.address = lt_dlsym(module->handle, DS_ACCEL_ENTRY_V1_SYMBOL);
-    pthread_mutex_unlock(&ltdl_lock);
+    entry.address = ds_accel__module_symbol(module, DS_ACCEL_ENTRY_V1_SYMBOL);
     if (entry.address == NULL) {
         ds_accel__finding_set(finding, DS_ACCEL__REASON_NO_ENTRY, "it has no symbol %s",
                               DS_ACCEL_ENTRY_V1_SYMBOL);

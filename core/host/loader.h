@@ -34,6 +34,8 @@ DS_ACCEL__PRIVATE void ds_accel__module_entry(ds_accel__module_t *module,
                                               const struct ds_accel_host *host,
                                               const struct ds_accel_plugin **table_out,
                                               struct ds_accel__finding *finding);
+/* The address of a symbol of the module; NULL: it has no such symbol. */
+void *ds_accel__module_symbol(ds_accel__module_t *module, const char *name);
 void ds_accel__module_close(ds_accel__module_t *module);
 /* Free the handle and leave the module open. For a forked child that inherited the module. */
 void ds_accel__module_abandon(ds_accel__module_t *module);

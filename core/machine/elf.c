@@ -232,6 +232,11 @@ static void take_note(struct ds_accel__elf *elf, uint32_t type, const unsigned c
         elf->hardware = (const char *)desc;
         elf->hardware_bytes = size_bytes;
     }
+    if (type == DS_ACCEL_OP_NOTE_TYPE && elf->op_count++ == 0) {
+        elf->op_desc_bytes = size_bytes;
+        memcpy(&elf->op_desc, desc,
+               size_bytes < sizeof(elf->op_desc) ? size_bytes : sizeof(elf->op_desc));
+    }
     if (type != DS_ACCEL_NOTE_TYPE) {
         return;
     }
@@ -285,6 +290,12 @@ static void find_notes(struct ds_accel__elf *elf, struct ds_accel__finding *find
     ElfW(Ehdr) header;
     uint64_t total = 0;
 
+    elf->note_count = 0;
+    elf->other_major = 0;
+    elf->hardware_count = 0;
+    elf->hardware_bytes = 0;
+    elf->hardware = NULL;
+    elf->op_count = 0;
     if (!get_header(elf, &header)) {
         return;
     }
@@ -407,11 +418,6 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
     uint32_t needed = DS_ACCEL_SIZE_THROUGH(struct ds_accel_note_desc, vendor);
     uint64_t required;
 
-    elf->note_count = 0;
-    elf->other_major = 0;
-    elf->hardware_count = 0;
-    elf->hardware_bytes = 0;
-    elf->hardware = NULL;
     find_notes(elf, finding);
     if (finding->reason != DS_ACCEL__REASON_NONE) {
         return;
@@ -453,6 +459,35 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
                               ds_accel__unknown_feature(required));
     } else {
         check_hardware(elf, finding);
+    }
+}
+
+void ds_accel__elf_check_op_note(struct ds_accel__elf *elf, const char *name,
+                                 struct ds_accel__finding *finding)
+{
+    const struct ds_accel_op_note_desc *desc = &elf->op_desc;
+    uint32_t needed = DS_ACCEL_SIZE_THROUGH(struct ds_accel_op_note_desc, name);
+
+    find_notes(elf, finding);
+    if (finding->reason != DS_ACCEL__REASON_NONE) {
+        return;
+    }
+    if (elf->op_count == 0) {
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NO_NOTE,
+                              "it has no note with owner %s and type %u", DS_ACCEL_NOTE_NAME,
+                              DS_ACCEL_OP_NOTE_TYPE);
+    } else if (elf->op_count > 1 || elf->op_desc_bytes < needed || desc->struct_size < needed ||
+               desc->struct_size > elf->op_desc_bytes || !is_text(desc->name, sizeof(desc->name))) {
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_BAD_NOTE,
+                              "%u notes; the first has %u bytes; expected one of at least %u",
+                              elf->op_count, elf->op_desc_bytes, needed);
+    } else if (desc->abi_major != DS_ACCEL_OP_ABI_MAJOR) {
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_ABI_UNSUPPORTED,
+                              "the op has generation %u, this host %u", desc->abi_major,
+                              DS_ACCEL_OP_ABI_MAJOR);
+    } else if (strcmp(desc->name, name) != 0) {
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_NAME_MISMATCH,
+                              "the file name has \"%s\", the note \"%s\"", name, desc->name);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/trust.h"
+#include "ops/op.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +38,9 @@ struct ds_accel__elf {
     uint32_t hardware_count; /* number of hardware notes */
     uint32_t hardware_bytes;
     const char *hardware; /* text of the first; borrowed until close; NULL: none */
+    uint32_t op_count;    /* notes of ops; op_desc is the first */
+    uint32_t op_desc_bytes;
+    struct ds_accel_op_note_desc op_desc;
 };
 
 /*
@@ -53,6 +57,9 @@ void ds_accel__elf_close(struct ds_accel__elf *elf);
  */
 void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
                               struct ds_accel__finding *finding);
+/* Likewise, check the note of an op's file against the op's name. */
+void ds_accel__elf_check_op_note(struct ds_accel__elf *elf, const char *name,
+                                 struct ds_accel__finding *finding);
 /*
  * The harm that loading the file would do to the process. A finding without a reason means no harm.
  */

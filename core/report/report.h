@@ -29,6 +29,17 @@ extern int32_t (*ds_accel__report_recording)(ds_accel_t *context, json_t **tree_
  * context->lock. */
 int32_t ds_accel__report_bundle(ds_accel_t *context, uint32_t format, json_t **tree_out);
 json_t *ds_accel__who_tree(void); /* host, home directory and users; NULL: out of memory */
+/* report_ops.c: format the tree of the op builders as text. */
+void ds_accel__ops_write(struct ds_accel__text *out, json_t *tree, bool has_colour,
+                         bool is_verbose);
+/*
+ * report_ops.c: what every report of ops begins with. *backend NULL: detect the accelerator, and
+ * set it to its name. ERR_NOT_USABLE: the machine is a recorded one; the status of
+ * ds_accel_detect(); ERR_STATE.
+ */
+int32_t ds_accel__ops_backend(ds_accel_t *context, const char **backend);
+/* report_build.c: format the tree of the built ops as text. */
+void ds_accel__build_write(struct ds_accel__text *out, json_t *tree, bool is_verbose);
 void ds_accel__topo_write(struct ds_accel__text *out, json_t *tree, bool has_colour);
 int32_t ds_accel__topo_svg(json_t *tree, struct ds_accel__text *out);
 

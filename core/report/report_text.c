@@ -907,7 +907,8 @@ static bool prepare(uint32_t report, json_t *tree)
     return report == DS_ACCEL_REPORT_CONFIG
                ? sanitize_config(tree)
                : split_outputs(json_object_get(tree, "candidates")) &&
-                     split_outputs(json_object_get(tree, "checks")) && sanitize_tree(tree);
+                     split_outputs(json_object_get(tree, "checks")) &&
+                     split_outputs(json_object_get(tree, "ops")) && sanitize_tree(tree);
 }
 
 char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
@@ -944,6 +945,12 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
     }
     if (report == DS_ACCEL_REPORT_TOPO) {
         ds_accel__topo_write(&page.text, copy, page.colour);
+    }
+    if (report == DS_ACCEL__REPORT_OPS) {
+        ds_accel__ops_write(&page.text, copy, page.colour, page.verbose);
+    }
+    if (report == DS_ACCEL__REPORT_BUILD) {
+        ds_accel__build_write(&page.text, copy, page.verbose);
     }
     for (size_t i = 0; i < ARRAY_SIZE(writers); i++) {
         if (writers[i].report == report) {

@@ -55,7 +55,6 @@ static int32_t fail_member(const struct ds_accel__topo_plan *plan, const char *a
 static int32_t parse(struct ds_accel__topo_plan *plan, const char *text, size_t size_bytes)
 {
     json_error_t error;
-    void *headroom;
 
     if (size_bytes == 0) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID,
@@ -67,9 +66,7 @@ static int32_t parse(struct ds_accel__topo_plan *plan, const char *text, size_t 
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s: there is a NUL byte; expected JSON",
                                plan->source);
     }
-    headroom = malloc(16 * size_bytes + 65536);
-    free(headroom);
-    if (headroom == NULL) { /* jansson does not survive a failed allocation: config.c says why */
+    if (!ds_accel__json_has_headroom(size_bytes)) {
         return ds_accel__no_memory();
     }
     plan->root = json_loadb(text, size_bytes, 0, &error);

@@ -62,6 +62,12 @@ DS_ACCEL__PRIVATE void ds_accel__facts_read(struct ds_accel__facts *facts, ds_ac
                                             const char *name,
                                             const struct ds_accel__candidate *candidate,
                                             ds_accel_plugin_instance_t *instance);
+/* The op builders of a backend: an array of {"builder", "op", "recipe"}, where recipe is the
+ * configuration's row, or else what the plugin declares, or null. Builders that the configuration
+ * masks with null are left out. The caller holds context->lock and has called
+ * ds_accel__context_load_ops(). */
+DS_ACCEL__PRIVATE json_t *ds_accel__facts_builders(const struct ds_accel__facts *facts,
+                                                   bool *failed);
 /* Set the members of the info report that do not depend on a device's state. The caller holds
  * context->lock. */
 DS_ACCEL__PRIVATE void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts,

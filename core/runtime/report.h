@@ -29,6 +29,8 @@ DS_ACCEL__PRIVATE extern const struct ds_accel__report_tools *ds_accel__report_t
 #define DS_ACCEL__REPORT_CONFIG_CHECK 100u
 #define DS_ACCEL__REPORT_LINT 101u
 #define DS_ACCEL__REPORT_CONFORMANCE 102u
+#define DS_ACCEL__REPORT_OPS 103u
+#define DS_ACCEL__REPORT_BUILD 104u
 
 /* Make the tree of a report of ds_accel_report() (DS_ACCEL_REPORT_*), except RECORDING. The caller
  * has already run the detection or the probes that the report needs, and holds context->lock. */

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define RECIPE_LIMIT_BYTES 65536
 #define LIST_LIMIT 64 /* maximum number of op builders, or of env rules, of a plugin */
 
 void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, const char *name,
@@ -337,7 +338,55 @@ static bool is_plain(const char *text, size_t limit)
     return length < limit;
 }
 
-static json_t *op_builders_tree(const struct ds_accel__facts *facts, bool *failed)
+/* The recipe of a plugin's builder as a tree; JSON null if there is none or it is no object. NULL:
+ * out of memory. */
+static json_t *parse_recipe(const char *text)
+{
+    size_t size_bytes = text != NULL ? strnlen(text, RECIPE_LIMIT_BYTES) : RECIPE_LIMIT_BYTES;
+    json_error_t error;
+    json_t *recipe;
+
+    if (size_bytes == RECIPE_LIMIT_BYTES) {
+        return json_null();
+    }
+    if (!ds_accel__json_has_headroom(size_bytes)) {
+        return NULL;
+    }
+    recipe = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (recipe == NULL && json_error_code(&error) == json_error_out_of_memory) {
+        return NULL;
+    }
+    if (recipe != NULL && !json_is_object(recipe)) {
+        json_decref(recipe);
+        recipe = NULL;
+    }
+    return recipe != NULL ? recipe : json_null();
+}
+
+static void add_builder(json_t *array, const char *name, const char *op, json_t *recipe,
+                        bool *failed)
+{
+    json_t *builder = json_object();
+
+    set_text(builder, "builder", name, failed);
+    set_text(builder, "op", op, failed);
+    ds_accel__json_set(builder, "recipe", recipe, failed);
+    if (json_array_append_new(array, builder) != 0) {
+        *failed = true;
+    }
+}
+
+static bool has_builder(json_t *array, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        if (strcmp(ds_accel__json_string(json_array_get(array, i), "builder"), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+json_t *ds_accel__facts_builders(const struct ds_accel__facts *facts, bool *failed)
 {
     json_t *configured =
         ds_accel__config_backend(&facts->context->config, facts->name, "op_builders");
@@ -346,14 +395,14 @@ static json_t *op_builders_tree(const struct ds_accel__facts *facts, bool *faile
     struct ds_accel_op_builder builders[LIST_LIMIT];
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     uint32_t count = 0;
-    const char *builder;
+    const char *name;
     json_t *recipe;
 
-    json_object_foreach(configured, builder, recipe)
+    json_object_foreach(configured, name, recipe)
     {
-        if (!json_is_null(recipe) &&
-            json_array_append_new(array, ds_accel__json_text(builder)) != 0) {
-            *failed = true;
+        if (!json_is_null(recipe)) {
+            add_builder(array, name, ds_accel__json_string(recipe, "op"), json_incref(recipe),
+                        failed);
         }
     }
     memset(builders, 0, sizeof(builders));
@@ -365,12 +414,30 @@ static json_t *op_builders_tree(const struct ds_accel__facts *facts, bool *faile
         return array;
     }
     for (uint32_t i = 0; i < count && i < LIST_LIMIT; i++) {
-        if (is_plain(builders[i].builder, 64) && !has_text(array, builders[i].builder) &&
-            json_array_append_new(array, ds_accel__json_text(builders[i].builder)) != 0) {
-            *failed = true;
+        if (is_plain(builders[i].builder, 64) && !has_builder(array, builders[i].builder) &&
+            !json_is_null(json_object_get(configured, builders[i].builder))) {
+            add_builder(array, builders[i].builder,
+                        is_plain(builders[i].op, 64) ? builders[i].op : "",
+                        parse_recipe(builders[i].json), failed);
         }
     }
     return array;
+}
+
+static json_t *op_builders_tree(const struct ds_accel__facts *facts, bool *failed)
+{
+    json_t *builders = ds_accel__facts_builders(facts, failed);
+    json_t *names = json_array();
+
+    for (size_t i = 0; i < json_array_size(builders); i++) {
+        json_t *name = json_object_get(json_array_get(builders, i), "builder");
+
+        if (json_array_append(names, name) != 0) {
+            *failed = true;
+        }
+    }
+    json_decref(builders);
+    return names;
 }
 
 /* ---- info ----------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
  *     alloc JOBS BUILD SOURCE [SCENARIO]
  */
 #include "ds_accel_tools.h"
+#include "ops/op.h"
 
 #include <dlfcn.h>
 #include <dlpack/dlpack.h>
@@ -853,6 +854,49 @@ static int32_t lint(void)
     return status;
 }
 
+static int32_t ops_report(const char *name, uint32_t format)
+{
+    struct ds_accel_options options = make_options();
+    ds_accel_t *context;
+    char *text = NULL;
+    int32_t status = ds_accel_create(&options, &context);
+
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_ops_report(context, "cpu", name, format, &text);
+    answer(text);
+    ds_accel_free_text(text);
+    ds_accel_destroy(context);
+    return status;
+}
+
+static int32_t list_ops(void)
+{
+    return ops_report(NULL, DS_ACCEL_FORMAT_VERBOSE);
+}
+
+static int32_t show_op(void)
+{
+    return ops_report("CPUAdamBuilder", 0);
+}
+
+static int32_t load_op(void)
+{
+    struct ds_accel_options options = make_options();
+    const struct ds_accel_op *op = NULL;
+    ds_accel_t *context;
+    int32_t status = ds_accel_create(&options, &context);
+
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_op_load(context, "cpu_adam", &op);
+    answer(op != NULL ? op->name : "");
+    ds_accel_destroy(context);
+    return status;
+}
+
 static int32_t convert(const char *path, uint32_t format)
 {
     void *data = NULL;
@@ -1361,6 +1405,9 @@ static const struct {
     {"topo --plan on a recorded machine", replay_plan},
     {"layers", use_layers},
     {"lint", lint},
+    {"ops list", list_ops},
+    {"ops show", show_op},
+    {"op load", load_op},
     {"work on queues", queue_work},
     {"pinned pool", pinned_pool},
     {"pinned memory of another device", pinned_elsewhere},

@@ -34,7 +34,7 @@
 #define LONG_MS 20000 /* longer than any probe that returns takes */
 #define SHORT_MS 400  /* timeout for probes that never return */
 /* Upper bound for the time that a call takes after its deadline; not a tight bound. */
-#define GRACE_S 5
+#define GRACE_S 15
 
 static char build[512];
 static char dir[64];

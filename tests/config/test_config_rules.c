@@ -34,9 +34,33 @@ Test(core_config, rejects_unknown_key_with_all_that_are_known)
     expect_refused("{\"colour\": \"blue\"}", "1:2",
                    "unknown key \"colour\"; expected one of accelerator, detection_order, "
                    "plugin_dirs, allow, deny, probe, trust, layers, validate, trace, "
-                   "communication_backends, compile_backends, allocator, backends");
+                   "communication_backends, compile_backends, allocator, kernels, backends");
     expect_refused("{\"probe\": {\"colour\": 1}}", "1:12",
                    "expected one of mode, containment, timeout_ms");
+}
+
+Test(core_config, rejects_kernels_whose_names_do_not_fit)
+{
+    static const struct bad rows[] = {
+        {"{\"kernels\": {\"Adam\": {}}}", "1:14", "expected an op's name"},
+        {"{\"kernels\": {\"/adam\": {}}}", "1:14", "expected an op's name"},
+        {"{\"kernels\": {\"Cuda/adam\": {}}}", "1:14", "expected an op's name"},
+        {"{\"kernels\": {\"cuda/adam/x\": {}}}", "1:14", "expected an op's name"},
+        {"{\"kernels\": {\"adam\": {\"sources\": [\"../a.c\"]}}}", "1:35",
+         "expected a path below source_dir"},
+        {"{\"kernels\": {\"adam\": {\"sources\": [\"/a.c\"]}}}", "1:35",
+         "expected a path below source_dir"},
+        {"{\"kernels\": {\"adam\": {\"sources\": [\"-a.c\"]}}}", "1:35",
+         "expected a path below source_dir"},
+        {"{\"kernels\": {\"adam\": {\"sources\": [\"a*/b.c\"]}}}", "1:35",
+         "expected a path below source_dir"},
+        {"{\"kernels\": {\"adam\": {\"images\": {\"x y\": \"a.cu\"}}}}", "1:34",
+         "expected a variable's name"},
+        {"{\"kernels\": {\"adam\": {\"source_dir\": null}}}", "1:37", "expected a text"},
+        {"{\"kernels\": {\"adam\": {\"flags\": []}}}", "1:23", "unknown key \"flags\""},
+    };
+
+    EXPECT_ALL_REFUSED(rows);
 }
 
 Test(core_config, rejects_a_value_of_another_type)

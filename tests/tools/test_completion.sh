@@ -111,6 +111,12 @@ folder
 full.json" ;;
     "show|replay") offers "ds-accel $command " "show
 replay" ;;
+    "list|show|"*)
+        offers "ds-accel $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
+        offers "ds-accel $command list --" "$long
+--force
+--jobs"
+        ;;
     "[NAME|FILE.so]") offers "ds-accel $command " "$on_path
 ds_accel_x.so
 folder
@@ -178,6 +184,11 @@ offers "ds-accel report --record m" "mine.json
 my own.json"
 offers "ds-accel --machine mi" mine.json
 offers "ds-accel quarantine clear xpu.e" xpu.external
+offers "ds-accel ops list xpu.e" xpu.external
+offers "ds-accel ops show cpu_adam xpu.e" xpu.external
+offers "ds-accel ops show cpu" ""
+offers "ds-accel ops build cpu_adam xpu.e" xpu.external
+offers "ds-accel ops build --f" --force
 offers "ds-accel quarantine clear " "$on_path"
 offers "ds-accel conformance mo" mock
 offers "ds-accel conformance ds" ds_accel_x.so

@@ -177,7 +177,7 @@ rm -r "$XDG_CONFIG_HOME"
 
 report config-env 0 env DS_ACCELERATOR=mock DS_ACCEL_LOG= "$program" config show --env --json
 names="DS_ACCELERATOR DS_ACCEL_PLUGIN_PATH DS_ACCEL_CONFIG DS_ACCEL_LOG DS_ACCEL_PROBE DS_ACCEL_CACHE"
-is "variables" "$names DS_ACCEL_CACHE_DIR DS_ACCEL_ALLOCATOR DS_ACCEL_DECISION DS_ACCEL_RESERVED_CPUS DS_ACCEL_LAYERS DS_ACCEL_TRACE_FILE DS_ACCEL_RACE_FILE DS_ACCEL_ROOT" "$(at 'variables/*/name')"
+is "variables" "$names DS_ACCEL_CACHE_DIR DS_ACCEL_ALLOCATOR DS_ACCEL_DECISION DS_ACCEL_RESERVED_CPUS DS_ACCEL_LAYERS DS_ACCEL_TRACE_FILE DS_ACCEL_RACE_FILE DS_ACCEL_OPS_ISA DS_ACCEL_ROOT" "$(at 'variables/*/name')"
 is "one that is set" "mock environment null" "$(at variables/0/value variables/0/origin variables/0/default)"
 is "one that is not" "null default" "$(at variables/1/value variables/1/origin)"
 is "one that is empty is as if not set" "warn default warn" \

@@ -21,8 +21,10 @@ fence() {
 fence c 1 >move.c
 fence c 2 >overlap.c
 fence c 3 >replay.c
-fence c 4 >more.c
-is "the guide has three programs" "" "$(cat more.c)"
+fence c 4 >step.c
+fence c 5 >describe.c
+fence c 6 >more.c
+is "the guide has these programs only" "" "$(cat more.c)"
 
 cat >move.out <<'END'
 hello
@@ -39,6 +41,9 @@ chunk 7: 125827072
 END
 cat >replay.out <<'END'
 after 4 replays: 10
+END
+cat >step.out <<'END'
+0.699 1.695 -2.692 3.689
 END
 
 # ds-accel.pc as it would be installed, for this build directory.
@@ -107,8 +112,33 @@ for program in move overlap replay; do
     has "$program says what failed" "$err" "MOCK_ERROR_BUSY"
 done
 
-fence python 1 >name.py
+# ---- ops -----------------------------------------------------------------------------------------
+
+for pair in $compilers; do
+    for way in "${pair#*:} c++11 c++" "${pair#*:} c++20 c++" "${pair%:*} c11 c"; do
+        # shellcheck disable=SC2086 # a list of words
+        compile step $way
+        try step "on mock" DS_ACCELERATOR=mock
+        try step "on cpu" DS_ACCELERATOR=cpu
+        # shellcheck disable=SC2086 # a list of words
+        set -- $way
+        run "$1" "-std=$2" -x "$3" -Wall -Wextra -pedantic -Werror -c -o describe.o describe.c \
+            "-I$build/include"
+        is "$1 -std=$2 describe.c" "0 " "$code $err"
+    done
+done
+run env DS_ACCELERATOR=nosuch ./step
+has "step without an accelerator" "$code $err" '1 DS_ACCELERATOR is "nosuch"'
+
+# ---- Python --------------------------------------------------------------------------------------
+
+fence python 1 >step.py
+fence python 2 >name.py
 if [ -z "$sanitize" ]; then # otherwise Python would have to load the sanitizer too
+    run env DS_ACCELERATOR=mock "${PYTHON:-/usr/bin/python3}" step.py
+    is "an op from Python" "0 $(cat step.out) " "$code $out $err"
+    run env DS_ACCELERATOR=nosuch "${PYTHON:-/usr/bin/python3}" step.py
+    has "an op from Python without an accelerator" "$code $err" '1 DS_ACCELERATOR is "nosuch"'
     run env DS_ACCELERATOR=mock "${PYTHON:-/usr/bin/python3}" name.py
     is "Python" "0 mock:0 " "$code $out $err"
     run env DS_ACCELERATOR=nosuch "${PYTHON:-/usr/bin/python3}" name.py

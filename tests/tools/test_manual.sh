@@ -260,7 +260,8 @@ places = {
     "/$defs/backend": "The objects in backends",
     "/$defs/env_rule": "The objects in env",
     "/$defs/op_builder": "The objects in op_builders",
-    "/$defs/op_builder/properties/requires": "The object requires",
+    "/$defs/kernel": "The objects in kernels",
+    "/$defs/requires": "The object requires",
 }
 
 def plain(value):

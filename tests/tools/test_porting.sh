@@ -13,7 +13,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 table=$source/docs/porting.md
 
 # Functions without a counterpart elsewhere: contexts, candidates and verdicts, reports, checks of
-# plugins, the cache of verdicts, layers, other settings for a recorded trace, and releases that
+# plugins, the caches, layers, other settings for a recorded trace, and releases that
 # Python makes implicitly.
 cat >"$dir/ours" <<'END'
 ds_accel_cache_clear
@@ -38,6 +38,9 @@ ds_accel_layer_report
 ds_accel_lint
 ds_accel_memory_replay
 ds_accel_note_access
+ds_accel_ops_clean
+ds_accel_ops_export
+ds_accel_ops_import
 ds_accel_quarantine_clear
 ds_accel_race_count
 ds_accel_register

@@ -35,7 +35,7 @@ is "each file is in a room" "" "$(printf '%s\n' "$uses" | grep '^no room' || tru
 is "no room uses a later one" "" "$(printf '%s\n' "$uses" | grep '^upward' | sort -u || true)"
 # In the order of both libraries, the first room of the tools library follows the last room of
 # libds_accel.so.
-is "both libraries have rooms" "base layers report launch" "${library%% *} ${library##* } ${tools%% *} ${tools##* }"
+is "both libraries have rooms" "base ops report launch" "${library%% *} ${library##* } ${tools%% *} ${tools##* }"
 is "libds_accel.so uses nothing of libds_accel_tools.so" "" "$(awk -v tools=" $tools " '
     FILENAME ~ /defined$/ { if (index(tools, " " $2 " ")) below[$1] = $3; next }
     ($1 in below) && !index(tools, " " $2 " ") { print $3, "uses", $1, "of", below[$1] }' "$dir/defined" "$dir/used")"

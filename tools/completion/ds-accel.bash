@@ -4,7 +4,7 @@
 #
 # Completion of ds-accel for bash 4 or newer; needs no other package.
 
-_ds_accel_commands='detect list info explain env topo report config lint conformance doctor memory bench cache quarantine note run help'
+_ds_accel_commands='detect list info explain env topo report config lint conformance doctor memory ops bench cache quarantine note run help'
 
 # Backends that the configuration names, queried once per shell and program.
 _ds_accel_known=
@@ -109,6 +109,9 @@ _ds_accel_argument() {
     help:1:*) _ds_accel_offer "$current" "$_ds_accel_commands" ;;
     info:1:* | explain:1:* | env:1:* | bench:1:* | topo:*) _ds_accel_names "$current" "$@" ;;
     memory:1:*) _ds_accel_offer "$current" "show replay" ;;
+    ops:1:*) _ds_accel_offer "$current" "list show build clean export import" ;;
+    ops:2:export | ops:2:import) _ds_accel_files "$current" ;;
+    ops:2:list | ops:3:*) _ds_accel_names "$current" "$@" ;;
     memory:2:*) _ds_accel_files "$current" .json ;;
     note:1:*) _ds_accel_names "$current" "$@" ;;
     lint:1:*) _ds_accel_files "$current" .so ;;
@@ -236,7 +239,7 @@ _ds_accel() {
         elif [[ -z $only_arguments && $word == -* ]]; then
             case $word in
             --accelerator | --config | --machine | --plugin-dir | --root) previous=$word ;;
-            --device | --group | --only | --output | --plan | --record | --rule | --size | --time | --try) previous=$word ;;
+            --device | --group | --jobs | --only | --output | --plan | --record | --rule | --size | --time | --try) previous=$word ;;
             --plugin-dir=*) directories+=("${word#*=}") ;;
             --*) ;;
             -*a) previous=-a ;;
@@ -272,7 +275,7 @@ _ds_accel() {
     -o | --output) _ds_accel_files "$current" '*' ;;
     --plugin-dir | --root) _ds_accel_files "$current" ;;
     --only) _ds_accel_groups "$current" ;;
-    --device | --size | --time) ;;
+    --device | --jobs | --size | --time) ;;
     --group) _ds_accel_checks "$current" "$program" 3 ;;
     --rule) _ds_accel_checks "$current" "$program" 1 ;;
     *)
@@ -282,6 +285,7 @@ _ds_accel() {
         [[ $command != topo ]] || options+=' --plan --svg'
         [[ $command != memory ]] || options+=' -o --output --pickle --pickle-segments --svg --try'
         [[ $command != conformance ]] || options+=' --device --group --list --rule'
+        [[ $command != ops ]] || options+=' --force --jobs'
         [[ $command != note ]] || options+=' -o --output'
         [[ $command != bench ]] || options+=' --device --only -o --output --size --time'
         [[ -z $only_arguments ]] || options=''

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Finds and checks the files of installed ops, and lists op builders. */
+#include "ops/kernel.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "config/prefix.h"
+#include "host/context.h"
+#include "machine/elf_file.h"
+#include "ops/op.h"
+#include "runtime/facts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_op_name(const char *name)
+{
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+    return name[0] >= 'a' && name[0] <= 'z' && name[length] == '\0' &&
+           length < sizeof(((struct ds_accel_op_note_desc *)0)->name);
+}
+
+char *ds_accel__kernel_directories(void)
+{
+    char *library = ds_accel__library_dir();
+    char *list = library != NULL ? ds_accel__format("%s/ds-accel/ops\n%s/ops\n", library,
+                                                    ds_accel__built_for.plugin_dir)
+                                 : NULL;
+
+    free(library);
+    return list;
+}
+
+/* Whether something has this path: also a directory or a broken link, which the check rejects. */
+static bool exists(const char *path)
+{
+    struct stat info;
+
+    return lstat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+/* Set *path_out to the first path that exists; NULL: none. ERR_NO_MEMORY. */
+static int32_t find_path(const char *backend, const char *name, char **path_out)
+{
+    char *directories = ds_accel__kernel_directories();
+    const char *forms[] = {backend, NULL}; /* NULL: the host's */
+    const char *list;
+    const char *item;
+    size_t length;
+    char *path = NULL;
+    int32_t status = directories != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+
+    for (size_t i = 0; i < ARRAY_SIZE(forms) && path == NULL && status >= 0; i++) {
+        list = directories;
+        while (path == NULL && status >= 0 &&
+               (item = ds_accel__list_next(&list, '\n', &length)) != NULL) {
+            path = forms[i] != NULL
+                       ? ds_accel__format("%.*s/%s/%s.so", (int)length, item, forms[i], name)
+                       : ds_accel__format("%.*s/%s.so", (int)length, item, name);
+            if (path == NULL) {
+                status = ds_accel__no_memory();
+            } else if (!exists(path)) {
+                free(path);
+                path = NULL;
+            }
+        }
+    }
+    free(directories);
+    *path_out = path;
+    return status;
+}
+
+int32_t ds_accel__kernel_check(const char *path, const char *name, struct stat *info_out,
+                               struct ds_accel__finding *finding)
+{
+    struct ds_accel__trust *trust = ds_accel__trust_create();
+    struct ds_accel__elf elf;
+    int fd = -1;
+    int32_t status = trust == NULL ? ds_accel__no_memory()
+                                   : ds_accel__trust_open(trust, path, &fd, info_out, finding);
+
+    if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
+        status = ds_accel__elf_open(fd, &elf, finding);
+        if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
+            ds_accel__elf_check_harm(&elf, finding);
+            if (finding->reason == DS_ACCEL__REASON_NONE) {
+                ds_accel__elf_check_op_note(&elf, name, finding);
+            }
+            status = elf.is_short_of_memory ? ds_accel__no_memory() : DS_ACCEL_OK;
+            ds_accel__elf_close(&elf);
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    ds_accel__trust_destroy(trust);
+    return status;
+}
+
+int32_t ds_accel__kernel_find(const char *backend, const char *name,
+                              struct ds_accel__kernel *kernel)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    *kernel = (struct ds_accel__kernel){.path = NULL};
+    if (is_op_name(name)) {
+        status = find_path(backend, name, &kernel->path);
+    }
+    if (status >= 0 && kernel->path != NULL) {
+        status = ds_accel__kernel_check(kernel->path, name, &kernel->info, &kernel->finding);
+    }
+    if (status < 0) {
+        free(kernel->path);
+        kernel->path = NULL;
+    }
+    return status;
+}
+
+/* ---- op builders ---------------------------------------------------------------------------- */
+
+static json_t *own_builders(const struct ds_accel__facts *facts, uint32_t count)
+{
+    bool failed = false;
+    json_t *builders = ds_accel__facts_builders(facts, &failed);
+
+    (void)count;
+    if (failed) {
+        json_decref(builders);
+        return NULL;
+    }
+    return builders;
+}
+
+/* Add the builders that the configuration has for other backends only. False: out of memory. */
+static bool add_others(const struct ds_accel__config *config, json_t *builders)
+{
+    json_t *seen = json_object();
+    bool failed = false;
+    json_t *facts;
+    json_t *recipe;
+    const char *backend;
+    const char *name;
+
+    for (size_t i = 0; i < json_array_size(builders); i++) {
+        ds_accel__json_set(seen, ds_accel__json_string(json_array_get(builders, i), "builder"),
+                           json_true(), &failed);
+    }
+    json_object_foreach(ds_accel__config_get(config, "backends", NULL), backend, facts)
+    {
+        json_object_foreach(json_object_get(facts, "op_builders"), name, recipe)
+        {
+            json_t *other;
+
+            if (!json_is_object(recipe) || json_object_get(seen, name) != NULL) {
+                continue;
+            }
+            other = json_object();
+            ds_accel__json_set(seen, name, json_true(), &failed);
+            ds_accel__json_set(other, "builder", ds_accel__json_text(name), &failed);
+            ds_accel__json_set(other, "op",
+                               ds_accel__json_text(ds_accel__json_string(recipe, "op")), &failed);
+            ds_accel__json_set(other, "recipe", json_null(), &failed);
+            ds_accel__json_set(other, "is_foreign", json_true(), &failed);
+            failed = json_array_append_new(builders, other) != 0 || failed;
+        }
+    }
+    json_decref(seen);
+    return !failed;
+}
+
+/* Keep only the builders of that name or op. ERR_NOT_FOUND: there is none. */
+static int32_t keep_named(json_t *builders, const char *name)
+{
+    size_t count = json_array_size(builders);
+    const char **names = calloc(2 * count + 1, sizeof(*names));
+    const char *nearest;
+    bool found = false;
+
+    if (names == NULL) {
+        return ds_accel__no_memory();
+    }
+    for (size_t i = 0; i < 2 * count; i++) {
+        names[i] =
+            ds_accel__json_string(json_array_get(builders, i / 2), i % 2 == 0 ? "builder" : "op");
+        found = found || strcmp(names[i], name) == 0;
+    }
+    if (!found) {
+        nearest = ds_accel__nearest(name, names, 2 * count);
+        ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
+                        "no backend has an op builder or an op \"%s\"%s%s%s; `ds-accel ops list "
+                        "-v` lists them",
+                        name, nearest != NULL ? "; did you mean \"" : "",
+                        nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
+        free(names);
+        return DS_ACCEL_ERR_NOT_FOUND;
+    }
+    for (size_t i = count; i-- > 0;) {
+        if (strcmp(names[2 * i], name) != 0 && strcmp(names[2 * i + 1], name) != 0) {
+            json_array_remove(builders, i);
+        }
+    }
+    free(names);
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel__kernel_builders(ds_accel_t *context, const char *backend, const char *name,
+                                  json_t **builders_out)
+{
+    json_t *builders = NULL;
+    int32_t status;
+
+    *builders_out = NULL;
+    pthread_mutex_lock(&context->config_lock);
+    status = ds_accel__config_complete(&context->config, NULL);
+    pthread_mutex_unlock(&context->config_lock);
+    if (status < 0) {
+        return status;
+    }
+    pthread_mutex_lock(&context->lock);
+    status = ds_accel__context_load_ops(context);
+    if (status >= 0) {
+        status = ds_accel__with_facts(context, backend, own_builders, &builders);
+    }
+    if (status >= 0 && !add_others(&context->config, builders)) {
+        status = ds_accel__no_memory();
+    }
+    pthread_mutex_unlock(&context->lock);
+    if (status >= 0 && name != NULL) {
+        status = keep_named(builders, name);
+    }
+    if (status < 0) {
+        json_decref(builders);
+        return status;
+    }
+    *builders_out = builders;
+    return DS_ACCEL_OK;
+}

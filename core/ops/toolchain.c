@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Finds the compilers of a recipe, and remembers digests of their programs between processes. */
+#include "ops/toolchain.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "config/env.h"
+#include "host/cache_disk.h"
+#include "ops/answers.h"
+#include "ops/digest.h"
+#include "ops/recipe.h"
+#include "ops/store.h"
+
+#include <sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DIGESTS "ops-digests.json"
+#define DIGESTS_LIMIT_BYTES ((size_t)1 << 20)
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+/* ---- remembered digests ---------------------------------------------------------------------- */
+
+/* This boot's ID as a new string; NULL: unknown, or memory is exhausted. */
+static char *boot_id(void)
+{
+    const char *cause;
+    char *text = NULL;
+    size_t size;
+
+    if (ds_accel__file_read(BOOT_ID, 64, &text, &size, &cause) < 0) {
+        return NULL;
+    }
+    text[strcspn(text, "\n")] = '\0';
+    return text;
+}
+
+static int open_local(const struct ds_accel__stores *stores, bool can_make)
+{
+    char problem[512];
+    int error;
+
+    return stores->local != NULL
+               ? ds_accel__cache_directory_open(stores->local, stores->is_local_private, can_make,
+                                                &error, problem, sizeof(problem))
+               : -1;
+}
+
+/* Without memory, or with a damaged file, the programs are read again. */
+static void restore_digests(const struct ds_accel__stores *stores)
+{
+    int directory = open_local(stores, false);
+    char *boot = directory >= 0 ? boot_id() : NULL;
+    const char *problem;
+    char *data = NULL;
+    size_t size = 0;
+    json_t *tree = NULL;
+
+    if (boot != NULL &&
+        ds_accel__cache_file_read(directory, DIGESTS, DIGESTS_LIMIT_BYTES, &data, &size,
+                                  &problem) >= 0 &&
+        data != NULL && ds_accel__json_has_headroom(size)) {
+        tree = json_loadb(data, size, 0, NULL);
+    }
+    if (tree != NULL && strcmp(ds_accel__json_string(tree, "boot"), boot) == 0) {
+        ds_accel__digests_restore(json_object_get(tree, "digests"));
+        ds_accel__answers_restore(json_object_get(tree, "answers"));
+    }
+    json_decref(tree);
+    free(data);
+    free(boot);
+    if (directory >= 0) {
+        close(directory);
+    }
+}
+
+static void save_digests(const struct ds_accel__stores *stores)
+{
+    int directory = open_local(stores, true);
+    char *boot = directory >= 0 ? boot_id() : NULL;
+    json_t *tree = boot != NULL ? json_object() : NULL;
+    struct ds_accel__text text = {0};
+    bool failed = false;
+
+    if (tree != NULL) {
+        ds_accel__json_set(tree, "boot", ds_accel__json_text(boot), &failed);
+        ds_accel__json_set(tree, "digests", ds_accel__digests_save(), &failed);
+        ds_accel__json_set(tree, "answers", ds_accel__answers_save(), &failed);
+        ds_accel__text_add_json(&text, tree, JSON_COMPACT);
+        if (!failed && !text.failed) {
+            ds_accel__cache_file_write(directory, DIGESTS, &text); /* else read again next time */
+        }
+    }
+    ds_accel__text_clear(&text);
+    json_decref(tree);
+    free(boot);
+    if (directory >= 0) {
+        close(directory);
+    }
+}
+
+/* ---- compilers ------------------------------------------------------------------------------- */
+
+enum ds_accel__language ds_accel__toolchain_linker(const struct ds_accel__recipe *recipe)
+{
+    enum ds_accel__language linker = DS_ACCEL__LANGUAGE_C;
+
+    for (size_t i = 0; recipe->sources[i] != NULL; i++) {
+        enum ds_accel__language language = ds_accel__recipe_language(recipe->sources[i]);
+
+        if (language == DS_ACCEL__LANGUAGE_CUDA) {
+            language = DS_ACCEL__LANGUAGE_CXX; /* nvcc generates C++ */
+        }
+        linker = language > linker ? language : linker;
+    }
+    return linker;
+}
+
+/* Files in a cache are for all CPUs that meet the requirements, whatever CC says. */
+static void check_arguments(struct ds_accel__toolchain *toolchain,
+                            const struct ds_accel__compiler *compiler)
+{
+    for (char **argument = compiler->arguments; *argument != NULL; argument++) {
+        if (ds_accel__recipe_is_native(*argument)) {
+            snprintf(toolchain->missing, sizeof(toolchain->missing),
+                     "the compiler for %s has the argument %s, which is the CPU that compiles, and "
+                     "others share the result: remove it from the variable",
+                     ds_accel__language_compiler(compiler->language), *argument);
+            return;
+        }
+    }
+}
+
+static int32_t find_compilers(struct ds_accel__toolchain *toolchain)
+{
+    for (size_t i = 0; i < DS_ACCEL__LANGUAGE_COUNT; i++) {
+        int32_t status;
+
+        if (!toolchain->is_used[i]) {
+            continue;
+        }
+        status = ds_accel__compiler_find((enum ds_accel__language)i, &toolchain->compilers[i],
+                                         toolchain->missing, sizeof(toolchain->missing));
+        if (status == DS_ACCEL_ERR_NO_MEMORY) {
+            return status;
+        }
+        if (status < 0) {
+            return DS_ACCEL_OK; /* missing says what is wrong */
+        }
+        toolchain->missing[0] = '\0';
+        check_arguments(toolchain, &toolchain->compilers[i]);
+        if (toolchain->missing[0] != '\0') {
+            return DS_ACCEL_OK;
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t choose_archs(struct ds_accel__toolchain *toolchain)
+{
+    struct ds_accel__cuda_archs accepted = {0};
+    int32_t status =
+        ds_accel__nvcc_archs(&toolchain->compilers[DS_ACCEL__LANGUAGE_CUDA], &accepted);
+
+    if (status >= 0) {
+        status = ds_accel__nvcc_choose(&accepted, ds_accel__env_job("TORCH_CUDA_ARCH_LIST"),
+                                       &toolchain->archs);
+    }
+    free(accepted.items);
+    return status;
+}
+
+static void write_digest(struct ds_accel__toolchain *toolchain)
+{
+    char line[160];
+    SHA2_CTX hash;
+
+    SHA256Init(&hash);
+    for (size_t i = 0; i < DS_ACCEL__LANGUAGE_COUNT; i++) {
+        if (toolchain->is_used[i]) {
+            snprintf(line, sizeof(line), "%s %s\n",
+                     ds_accel__language_compiler((enum ds_accel__language)i),
+                     toolchain->compilers[i].digest);
+            SHA256Update(&hash, (const uint8_t *)line, strlen(line));
+        }
+    }
+    for (size_t i = 0; i < toolchain->archs.count; i++) {
+        const struct ds_accel__cuda_arch *arch = &toolchain->archs.items[i];
+
+        snprintf(line, sizeof(line), "arch %u %d %d\n", arch->number, arch->suffix, arch->has_ptx);
+        SHA256Update(&hash, (const uint8_t *)line, strlen(line));
+    }
+    SHA256End(&hash, toolchain->digest);
+}
+
+int32_t ds_accel__toolchain_find(const struct ds_accel__recipe *recipe,
+                                 const struct ds_accel__stores *stores,
+                                 struct ds_accel__toolchain *toolchain)
+{
+    int32_t status;
+
+    *toolchain = (struct ds_accel__toolchain){.missing = ""};
+    for (size_t i = 0; recipe->sources[i] != NULL; i++) {
+        toolchain->is_used[ds_accel__recipe_language(recipe->sources[i])] = true;
+    }
+    toolchain->is_used[ds_accel__toolchain_linker(recipe)] = true;
+    if (recipe->image_count > 0) {
+        toolchain->is_used[DS_ACCEL__LANGUAGE_CUDA] = true;
+    }
+    restore_digests(stores);
+    toolchain->known = ds_accel__digests_count() + ds_accel__answers_count();
+    status = find_compilers(toolchain);
+    if (status >= 0 && toolchain->missing[0] == '\0' &&
+        toolchain->is_used[DS_ACCEL__LANGUAGE_CUDA]) {
+        status = choose_archs(toolchain);
+    }
+    if (status >= 0 && toolchain->missing[0] == '\0') {
+        write_digest(toolchain);
+    }
+    return status;
+}
+
+void ds_accel__toolchain_keep(const struct ds_accel__toolchain *toolchain,
+                              const struct ds_accel__stores *stores)
+{
+    if (stores->writable != NULL &&
+        ds_accel__digests_count() + ds_accel__answers_count() > toolchain->known) {
+        save_digests(stores);
+    }
+}
+
+void ds_accel__toolchain_clear(struct ds_accel__toolchain *toolchain)
+{
+    for (size_t i = 0; i < DS_ACCEL__LANGUAGE_COUNT; i++) {
+        ds_accel__compiler_clear(&toolchain->compilers[i]);
+    }
+    free(toolchain->archs.items);
+    *toolchain = (struct ds_accel__toolchain){.missing = ""};
+}

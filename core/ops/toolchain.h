@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The compilers that a recipe needs: toolchain.c. */
+#ifndef DS_ACCEL_OPS_TOOLCHAIN_H
+#define DS_ACCEL_OPS_TOOLCHAIN_H
+
+#include "ops/compiler.h"
+
+#include <stdbool.h>
+
+struct ds_accel__recipe;
+struct ds_accel__stores;
+
+/* {0} is empty. */
+struct ds_accel__toolchain {
+    struct ds_accel__compiler compilers[DS_ACCEL__LANGUAGE_COUNT];
+    bool is_used[DS_ACCEL__LANGUAGE_COUNT];
+    struct ds_accel__cuda_archs archs; /* what nvcc generates code for, if it is used */
+    char missing[512];                 /* which compiler is missing and why; "": none */
+    size_t known;                      /* what was remembered before, in all */
+    char digest[65];                   /* over all of that; "" if a compiler is missing */
+};
+
+/*
+ * Find the compilers for the sources of a recipe, and for the link. The digests of their programs
+ * are remembered in stores->local until the machine boots. DS_ACCEL_OK, also if one is missing.
+ * ERR_INVALID: TORCH_CUDA_ARCH_LIST; ERR_NO_MEMORY. For ds_accel__toolchain_clear(), also after an
+ * error.
+ */
+int32_t ds_accel__toolchain_find(const struct ds_accel__recipe *recipe,
+                                 const struct ds_accel__stores *stores,
+                                 struct ds_accel__toolchain *toolchain);
+/* Store what was learned about files since, for later processes of this host. */
+void ds_accel__toolchain_keep(const struct ds_accel__toolchain *toolchain,
+                              const struct ds_accel__stores *stores);
+void ds_accel__toolchain_clear(struct ds_accel__toolchain *toolchain);
+/* The language whose compiler links the recipe's objects. */
+enum ds_accel__language ds_accel__toolchain_linker(const struct ds_accel__recipe *recipe);
+
+#endif

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Recipes: which row, which sources, what cannot be followed, and the digest. */
+#include "config/config.h"
+#include "config/prefix.h"
+#include "opbuild.h"
+#include "ops/arguments.h"
+#include "ops/recipe.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct ds_accel__config config;
+static struct ds_accel__recipe recipe;
+
+/* Read the rows of "kernels"; %s among them is the test's directory. */
+static void configure(const char *rows)
+{
+    char text[4096] = "{\"kernels\": {";
+    size_t length = strlen(text);
+
+    for (; *rows != '\0'; rows++) {
+        if (strncmp(rows, "%s", 2) == 0) {
+            length += (size_t)snprintf(text + length, sizeof(text) - length, "%s", test_dir());
+            rows++;
+        } else {
+            text[length++] = *rows;
+        }
+    }
+    snprintf(text + length, sizeof(text) - length, "}}");
+    ds_accel__config_clear(&config);
+    config = (struct ds_accel__config){.files = NULL};
+    MUST(
+        ds_accel__config_add_file(&config, "/test/ops.json", DS_ACCEL__CONFIG_LAYER_PACKAGE, text));
+    cr_assert_eq(ds_accel__config_read(&config, true), DS_ACCEL_OK, "%s: %s", text,
+                 config.problem_count > 0 ? config.problems[0].message : ds_accel_last_error());
+}
+
+static void read_as(const char *backend, const char *op)
+{
+    ds_accel__recipe_clear(&recipe);
+    MUST(ds_accel__recipe_read(&config, backend, op, &recipe));
+}
+
+static void read_rows(const char *rows)
+{
+    configure(rows);
+    read_as("cpu", "tiny");
+}
+
+/* Expect that a row cannot be followed. */
+static void expect_refused(const char *row, const char *words)
+{
+    char rows[1024];
+    struct ds_accel__recipe refused;
+
+    snprintf(rows, sizeof(rows), "\"tiny\": %s", row);
+    configure(rows);
+    EXPECT_REFUSED(ds_accel__recipe_read(&config, "cpu", "tiny", &refused), DS_ACCEL_ERR_CONFIG,
+                   words);
+    EXPECT_HAS(ds_accel_last_error(), "tiny");
+    cr_expect_null(refused.name);
+    cr_expect_null(refused.sources);
+    cr_expect_eq(refused.image_count, 0);
+}
+
+static void begin(void)
+{
+    test_write("source/a.c", "int a;\n");
+    test_write("source/b.c", "int b;\n");
+}
+
+static void end(void)
+{
+    ds_accel__recipe_clear(&recipe);
+    ds_accel__config_clear(&config);
+}
+
+TestSuite(opbuild_recipe, .init = begin, .fini = end);
+
+/* ---- languages ------------------------------------------------------------------------------- */
+
+Test(opbuild_recipe, a_source_has_a_language)
+{
+    static const struct {
+        const char *source;
+        enum ds_accel__language language;
+    } cases[] = {
+        {"a.c", DS_ACCEL__LANGUAGE_C},       {"a/b.cpp", DS_ACCEL__LANGUAGE_CXX},
+        {"a.cc", DS_ACCEL__LANGUAGE_CXX},    {"a.cxx", DS_ACCEL__LANGUAGE_CXX},
+        {"a.cu", DS_ACCEL__LANGUAGE_CUDA},   {"a.hip", DS_ACCEL__LANGUAGE_HIP},
+        {"a.sycl", DS_ACCEL__LANGUAGE_SYCL}, {"a.dp.cpp", DS_ACCEL__LANGUAGE_SYCL},
+        {"a.c.cpp", DS_ACCEL__LANGUAGE_CXX}, {"a.h", DS_ACCEL__LANGUAGE_COUNT},
+        {".c", DS_ACCEL__LANGUAGE_COUNT},    {"", DS_ACCEL__LANGUAGE_COUNT},
+        {"a.C", DS_ACCEL__LANGUAGE_COUNT},   {"c", DS_ACCEL__LANGUAGE_COUNT},
+        {"a.c/b", DS_ACCEL__LANGUAGE_COUNT}, {"a.c ", DS_ACCEL__LANGUAGE_COUNT},
+        {".dp.cpp", DS_ACCEL__LANGUAGE_CXX},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        cr_expect_eq(ds_accel__recipe_language(cases[i].source), cases[i].language, "%s",
+                     cases[i].source);
+    }
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+#define ROW "{\"source_dir\": \"%s/source\", \"sources\": [\"a.c\"]}"
+#define CUDA_ROW "{\"source_dir\": \"%s/source\", \"sources\": [\"b.c\"]}"
+
+Test(opbuild_recipe, the_row_of_a_backend_wins)
+{
+    struct ds_accel__recipe none;
+
+    configure("\"tiny\": " ROW ", \"cuda/tiny\": " CUDA_ROW);
+    read_as("cuda", "tiny");
+    cr_expect_str_eq(recipe.name, "cuda/tiny");
+    cr_expect_str_eq(recipe.op, "tiny");
+    cr_expect_str_eq(recipe.sources[0], "b.c");
+    read_as("cpu", "tiny");
+    cr_expect_str_eq(recipe.name, "tiny");
+    cr_expect_str_eq(recipe.op, "tiny");
+    cr_expect_str_eq(recipe.sources[0], "a.c");
+    EXPECT_REFUSED(ds_accel__recipe_read(&config, "cpu", "other", &none), DS_ACCEL_ERR_NOT_FOUND,
+                   "no recipe of other for cpu");
+    cr_expect_null(none.name);
+    configure("\"cuda/tiny\": " ROW);
+    EXPECT_STATUS(ds_accel__recipe_read(&config, "cpu", "tiny", &none), DS_ACCEL_ERR_NOT_FOUND);
+    /* A row that is masked is none. */
+    configure("\"tiny\": " ROW ", \"cuda/tiny\": null");
+    read_as("cuda", "tiny");
+    cr_expect_str_eq(recipe.name, "tiny");
+}
+
+Test(opbuild_recipe, all_lists_end_with_null)
+{
+    read_rows("\"tiny\": " ROW);
+    cr_expect_eq(ds_accel__arguments_count(recipe.sources), 1);
+    cr_assert(recipe.include_dirs != NULL && recipe.cflags != NULL &&
+              recipe.device_cflags != NULL && recipe.ldflags != NULL && recipe.libs != NULL);
+    cr_expect_null(recipe.include_dirs[0]);
+    cr_expect_null(recipe.cflags[0]);
+    cr_expect_null(recipe.device_cflags[0]);
+    cr_expect_null(recipe.ldflags[0]);
+    cr_expect_null(recipe.libs[0]);
+    cr_expect_eq(recipe.image_count, 0);
+    cr_expect_null(recipe.requires);
+}
+
+Test(opbuild_recipe, all_members_are_read)
+{
+    read_rows("\"tiny\": {\"source_dir\": \"%s/source/.\", \"sources\": [\"a.c\"],"
+              "\"include_dirs\": [\".\", \"/usr/include\"], \"cflags\": [\"-O3\", \"-O3\"],"
+              "\"device_cflags\": [\"-G\"], \"ldflags\": [\"-s\"], \"libs\": [\"m\", \"dl\"],"
+              "\"images\": {\"IMAGE\": \"x.cu\", \"MASKED\": null},"
+              "\"requires\": {\"env\": [\"HOME\"]}}");
+    ds_accel__config_clear(&config); /* the recipe borrows nothing */
+    config = (struct ds_accel__config){.files = NULL};
+    cr_expect_str_eq(recipe.source_dir, test_path("source"));
+    cr_expect_str_eq(recipe.include_dirs[1], "/usr/include");
+    cr_expect_eq(ds_accel__arguments_count(recipe.cflags), 2);
+    cr_expect_str_eq(recipe.device_cflags[0], "-G");
+    cr_expect_str_eq(recipe.ldflags[0], "-s");
+    cr_expect_str_eq(recipe.libs[1], "dl");
+    cr_assert_eq(recipe.image_count, 1);
+    cr_expect_str_eq(recipe.images[0].macro, "IMAGE");
+    cr_expect_str_eq(recipe.images[0].source, "x.cu");
+    cr_expect_not_null(json_object_get(recipe.requires, "env"));
+}
+
+static void expect_sources(const char *sources, const char *wanted)
+{
+    char rows[512];
+    char joined[512] = "";
+
+    snprintf(rows, sizeof(rows), "\"tiny\": {\"source_dir\": \"%%s/source\", \"sources\": %s}",
+             sources);
+    read_rows(rows);
+    for (size_t i = 0; recipe.sources[i] != NULL; i++) {
+        size_t length = strlen(joined);
+
+        snprintf(joined + length, sizeof(joined) - length, "%s%s", i > 0 ? " " : "",
+                 recipe.sources[i]);
+    }
+    cr_expect_str_eq(joined, wanted, "%s: %s", sources, joined);
+}
+
+Test(opbuild_recipe, patterns_are_replaced_by_what_matches)
+{
+    test_write("source/.hidden.c", "");
+    test_write("source/a.h", "");
+    test_write("source/below/z.cpp", "");
+    test_write("source/below/y.cpp", "");
+    test_write("source/below/deeper/x.cpp", "");
+    test_write("source/[x].c", "");
+    expect_sources("[\"b.c\", \"*.c\", \"b.c\"]", "[x].c a.c b.c");
+    expect_sources("[\"below/*.cpp\", \"?.c\"]", "a.c b.c below/y.cpp below/z.cpp");
+    expect_sources("[\"[b-z].c\"]", "b.c");
+    /* A name without a pattern is looked for only when its contents are read. */
+    expect_sources("[\"none.c\", \"a.c\"]", "a.c none.c");
+}
+
+Test(opbuild_recipe, what_cannot_be_followed_says_why)
+{
+#define BEGIN "{\"source_dir\": \"%s/source\", \"sources\": "
+    test_write("source/a.h", "");
+    expect_refused("{\"sources\": [\"a.c\"]}", "no source_dir");
+    expect_refused("{\"source_dir\": \"\", \"sources\": [\"a.c\"]}", "no source_dir");
+    expect_refused("{\"source_dir\": \"%s/none\", \"sources\": [\"a.c\"]}",
+                   "/none: No such file or directory");
+    expect_refused("{\"source_dir\": \"%s/source\"}", "no sources");
+    expect_refused(BEGIN "[]}", "no sources");
+    expect_refused(BEGIN "[\"*.cu\"]}", "there is no source");
+    expect_refused(BEGIN "[\"none/*.c\"]}", "there is no source");
+    expect_refused(BEGIN "[\"a.c/*.c\"]}", "a.c: ");
+    expect_refused(BEGIN "[\"a.h\"]}", "a.h: its suffix is that of no language");
+    expect_refused(BEGIN "[\"a.*\"]}", "a.h: its suffix is that of no language");
+    expect_refused(BEGIN "[\"a.c\"], \"cflags\": [\"-O3\", \"-march=native\"]}",
+                   "-march=native is the CPU that compiles");
+    expect_refused(BEGIN "[\"a.c\"], \"cflags\": [\"-mcpu=native\"]}", "-mcpu=native");
+    expect_refused(BEGIN "[\"a.c\"], \"device_cflags\": [\"-xHost\"]}", "-xHost");
+    expect_refused(BEGIN "[\"a.c\"], \"images\": {\"A\": \"a.cu\", \"B\": \"a.c\"}}",
+                   "only nvcc makes images");
+}
+
+Test(opbuild_recipe, a_relative_directory_is_below_the_package)
+{
+    char *data = ds_accel__data_dir();
+    char words[1024];
+
+    cr_assert_not_null(data);
+    snprintf(words, sizeof(words), "source_dir: %s/no-such-directory: ", data);
+    expect_refused("{\"source_dir\": \"no-such-directory\", \"sources\": [\"a.c\"]}", words);
+    free(data);
+}
+
+/* ---- the digest ------------------------------------------------------------------------------ */
+
+static void digest_as(const char *backend, const char *rows, char digest_out[65])
+{
+    configure(rows);
+    read_as(backend, "tiny");
+    MUST(ds_accel__recipe_digest(&recipe, digest_out));
+    cr_expect_eq(strlen(digest_out), 64);
+}
+
+#define FULL(name, directory, members) \
+    "\"" name "\": {\"source_dir\": \"%s/" directory "\", \"sources\": [\"*.c\"]" members "}"
+#define MEMBERS \
+    ", \"include_dirs\": [\"i\"], \"cflags\": [\"c\"], \"device_cflags\": [\"d\"]," \
+    "\"ldflags\": [\"l\"], \"libs\": [\"b\"], \"images\": {\"M\": \"x.cu\"}," \
+    "\"requires\": {\"env\": [\"E\"], \"headers\": [\"h\"]}"
+
+static void expect_other(const char *backend, const char *rows, const char *first)
+{
+    char digest[65];
+
+    digest_as(backend, rows, digest);
+    cr_expect_str_neq(digest, first, "%s", rows);
+}
+
+Test(opbuild_recipe, the_digest_does_not_depend_on_the_directory)
+{
+    char first[65];
+    char second[65];
+
+    test_write("source/x.cu", "x");
+    test_write("copy/a.c", "int a;\n");
+    test_write("copy/b.c", "int b;\n");
+    test_write("copy/x.cu", "x");
+    digest_as("cpu", FULL("tiny", "source", MEMBERS), first);
+    digest_as("cpu", FULL("tiny", "copy", MEMBERS), second);
+    cr_expect_str_eq(second, first);
+    /* Nor on the backend that asks, nor on the order of keys. */
+    digest_as("cuda",
+              FULL("tiny", "copy",
+                   ", \"requires\": {\"headers\": [\"h\"], \"env\": [\"E\"]},"
+                   "\"images\": {\"M\": \"x.cu\"}, \"libs\": [\"b\"], \"ldflags\": [\"l\"],"
+                   "\"device_cflags\": [\"d\"], \"cflags\": [\"c\"], \"include_dirs\": [\"i\"]"),
+              second);
+    cr_expect_str_eq(second, first);
+}
+
+Test(opbuild_recipe, the_digest_covers_every_member)
+{
+    char first[65];
+
+    test_write("source/x.cu", "x");
+    digest_as("cpu", FULL("tiny", "source", ""), first);
+    expect_other("cpu", FULL("cpu/tiny", "source", ""), first);
+    expect_other("cpu", FULL("tiny", "source", ", \"include_dirs\": [\"x\"]"), first);
+    expect_other("cpu", FULL("tiny", "source", ", \"cflags\": [\"x\"]"), first);
+    expect_other("cpu", FULL("tiny", "source", ", \"device_cflags\": [\"x\"]"), first);
+    expect_other("cpu", FULL("tiny", "source", ", \"ldflags\": [\"x\"]"), first);
+    expect_other("cpu", FULL("tiny", "source", ", \"libs\": [\"x\"]"), first);
+    expect_other("cpu", FULL("tiny", "source", ", \"images\": {\"M\": \"x.cu\"}"), first);
+    expect_other("cpu", FULL("tiny", "source", ", \"requires\": {\"env\": [\"E\"]}"), first);
+    digest_as("cpu", FULL("tiny", "source", ", \"images\": {\"M\": \"x.cu\"}"), first);
+    expect_other("cpu", FULL("tiny", "source", ", \"images\": {\"N\": \"x.cu\"}"), first);
+    test_write("source/x.cu", "y");
+    expect_other("cpu", FULL("tiny", "source", ", \"images\": {\"M\": \"x.cu\"}"), first);
+}
+
+/* Texts do not run into each other, nor one list into the next. */
+Test(opbuild_recipe, the_digest_separates_texts)
+{
+    char first[65];
+
+    digest_as("cpu", FULL("tiny", "source", ", \"cflags\": [\"a\", \"b\"]"), first);
+    expect_other("cpu", FULL("tiny", "source", ", \"cflags\": [\"ab\"]"), first);
+    expect_other("cpu", FULL("tiny", "source", ", \"cflags\": [\"b\", \"a\"]"), first);
+    expect_other("cpu", FULL("tiny", "source", ", \"cflags\": [\"a cflag 1:b\"]"), first);
+    expect_other("cpu", FULL("tiny", "source", ", \"cflags\": [\"a\"], \"ldflags\": [\"b\"]"),
+                 first);
+}
+
+Test(opbuild_recipe, the_digest_covers_the_sources)
+{
+    static const char rows[] = FULL("tiny", "source", "");
+    char first[65];
+    char again[65];
+
+    digest_as("cpu", rows, first);
+    test_write("source/b.c", "int B;\n");
+    expect_other("cpu", rows, first);
+    test_write("source/b.c", "int b;\n");
+    digest_as("cpu", rows, again);
+    cr_expect_str_eq(again, first);
+    test_write("source/c.c", "");
+    expect_other("cpu", rows, first);
+    unlink(test_path("source/c.c"));
+    cr_assert_eq(rename(test_path("source/b.c"), test_path("source/d.c")), 0);
+    expect_other("cpu", rows, first);
+    /* A header is in the manifest instead. */
+    cr_assert_eq(rename(test_path("source/d.c"), test_path("source/b.c")), 0);
+    test_write("source/a.h", "");
+    digest_as("cpu", rows, again);
+    cr_expect_str_eq(again, first);
+}
+
+Test(opbuild_recipe, sources_that_others_could_change_are_refused)
+{
+    char digest[65];
+
+    read_rows(FULL("tiny", "source", ""));
+    cr_assert_eq(chmod(test_path("source/b.c"), 0666), 0);
+    EXPECT_REFUSED(ds_accel__recipe_digest(&recipe, digest), DS_ACCEL_ERR_PERMISSION,
+                   "source/b.c: ");
+    cr_assert_eq(chmod(test_path("source/b.c"), 0644), 0);
+    MUST(ds_accel__recipe_digest(&recipe, digest));
+    cr_assert_eq(chmod(test_path("source"), 0777), 0);
+    EXPECT_REFUSED(ds_accel__recipe_digest(&recipe, digest), DS_ACCEL_ERR_PERMISSION,
+                   "source/a.c: ");
+    cr_assert_eq(chmod(test_path("source"), 0755), 0);
+    if (getuid() == 0) {
+        cr_assert_eq(chown(test_path("source/b.c"), 65534, 65534), 0);
+        EXPECT_STATUS(ds_accel__recipe_digest(&recipe, digest), DS_ACCEL_ERR_PERMISSION);
+    }
+}
+
+Test(opbuild_recipe, sources_that_cannot_be_read_are_named)
+{
+    char digest[65];
+
+    read_rows("\"tiny\": " ROW);
+    unlink(test_path("source/a.c"));
+    EXPECT_REFUSED(ds_accel__recipe_digest(&recipe, digest), DS_ACCEL_ERR_NOT_FOUND,
+                   "source/a.c: ");
+    cr_assert_eq(mkdir(test_path("source/a.c"), 0755), 0);
+    cr_expect(ds_accel__recipe_digest(&recipe, digest) < 0);
+    EXPECT_HAS(ds_accel_last_error(), "source/a.c: ");
+    cr_assert_eq(rmdir(test_path("source/a.c")), 0);
+    /* Nobody writes into the pipe, so its end must not be waited for. */
+    cr_assert_eq(mkfifo(test_path("source/a.c"), 0644), 0);
+    cr_expect(ds_accel__recipe_digest(&recipe, digest) < 0);
+    EXPECT_HAS(ds_accel_last_error(), "source/a.c: ");
+}
+
+Test(opbuild_recipe, the_digest_of_a_file)
+{
+    char digest[65];
+
+    MUST(ds_accel__source_digest(test_write("abc", "abc"), digest));
+    cr_expect_str_eq(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    test_write("abc", "");
+    MUST(ds_accel__source_digest(test_path("abc"), digest));
+    cr_expect_str_eq(digest, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    EXPECT_REFUSED(ds_accel__source_digest("/nowhere/x", digest), DS_ACCEL_ERR_NOT_FOUND,
+                   "/nowhere/x: No such file");
+    EXPECT_STATUS(ds_accel__source_digest(test_path("abc/x"), digest), DS_ACCEL_ERR_NOT_FOUND);
+    EXPECT_REFUSED(ds_accel__source_digest(test_dir(), digest), DS_ACCEL_ERR_IO, test_dir());
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static int32_t attempt(void)
+{
+    struct ds_accel__recipe own;
+    char digest[65];
+    int32_t status = ds_accel__recipe_read(&config, "cpu", "tiny", &own);
+
+    if (status >= 0) {
+        cr_expect_eq(ds_accel__arguments_count(own.sources), 2);
+        cr_expect_eq(ds_accel__arguments_count(own.libs), 1);
+        status = ds_accel__recipe_digest(&own, digest);
+        ds_accel__recipe_clear(&own);
+    }
+    cr_expect(status == DS_ACCEL_OK || status == DS_ACCEL_ERR_NO_MEMORY, "%d: %s", status,
+              ds_accel_last_error());
+    return status;
+}
+
+Test(opbuild_recipe, every_allocation_can_fail)
+{
+    test_write("source/x.cu", "x");
+    configure(FULL("tiny", "source", MEMBERS));
+    attempt();
+    fail_each(attempt);
+}

@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* From a recipe to a file: toolchains, builds, caches, and what fails. Compilers are counted. */
+#include "host/context.h"
+#include "opbuild.h"
+#include "ops/answers.h"
+#include "ops/digest.h"
+#include "ops/manifest.h"
+#include "ops/resolve.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BACKEND "cpu"
+#define KEY "0123456789abcdef0123456789abcdef"
+
+static char counted[300]; /* a line for each compilation and link */
+static char cache[300];
+static ds_accel_t *context;
+static struct ds_accel__resolve_options options;
+static struct ds_accel__resolved resolved;
+
+/* Write a compiler that counts its compilations and links; before: what it does before those. */
+static const char *write_compiler(const char *before)
+{
+    char text[1024];
+
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\ncase \" $* \" in\n*' -MD '*|*' -shared '*) echo x >>%s; %s;;\nesac\n"
+             "exec gcc \"$@\"\n",
+             counted, before);
+    return write_script("bin/cc", text);
+}
+
+static int compilations(void)
+{
+    FILE *file = fopen(counted, "r");
+    int count = 0;
+
+    if (file != NULL) {
+        for (int c = fgetc(file); c != EOF; c = fgetc(file)) {
+            count += c == '\n';
+        }
+        fclose(file);
+    }
+    return count;
+}
+
+#define SOURCE \
+    "#include \"ops/op.h\"\n#include \"tiny.h\"\n" \
+    "static const char *const names[] = {\"scalar\", 0};\n" \
+    "static const char *const *paths(void) { return names; }\n" \
+    "static const char *path(void) { return names[0]; }\n" \
+    "static const struct ds_accel_op table = {sizeof(table), DS_ACCEL_OP_ABI_MAJOR,\n" \
+    "    DS_ACCEL_OP_ABI_MINOR, NAME, paths, path};\n" \
+    "DS_ACCEL_OP(NAME, &table);\n"
+
+static void configure(const char *members)
+{
+    char text[1024];
+    struct ds_accel_options create = test_options();
+
+    snprintf(text, sizeof(text),
+             "{\"kernels\": {\"tiny\": {\"source_dir\": \"%s\", \"sources\": [\"*.c\"], "
+             "\"include_dirs\": [\".\"], \"cflags\": [\"-fvisibility=hidden\"]%s}}}",
+             test_path("source"), members);
+    test_write("share/tiny.ops.json", text);
+    ds_accel_destroy(context);
+    create.flags &= ~(uint32_t)DS_ACCEL_OPTION_NO_CACHE;
+    create.cache_dir = cache;
+    context = test_create_with(&create);
+    MUST(ds_accel__context_load_ops(context));
+}
+
+static void begin(void)
+{
+    clear_variables();
+    unsetenv("DS_ACCEL_CACHE");
+    unsetenv("TORCH_CUDA_ARCH_LIST");
+    umask(002);
+    snprintf(counted, sizeof(counted), "%s", test_path("counted"));
+    snprintf(cache, sizeof(cache), "%s", test_path("cache"));
+    test_copy(TEST_SOURCE "/ops/op.h", "source/ops/op.h");
+    test_copy(TEST_SOURCE "/plugin-api.h", "source/plugin-api.h");
+    for (int i = 0; i < 2; i++) { /* whatever the umask was when they were made */
+        cr_assert_eq(chmod(test_path(i == 0 ? "source/ops/op.h" : "source/plugin-api.h"), 0644), 0);
+    }
+    test_write("source/tiny.h", "#define NAME \"tiny\"\n");
+    test_write("source/tiny.c", SOURCE);
+    setenv("CC", write_compiler(":"), 1);
+    configure("");
+}
+
+static void end(void)
+{
+    ds_accel__resolved_clear(&resolved);
+    ds_accel_destroy(context);
+}
+
+TestSuite(opbuild_resolve, .init = begin, .fini = end);
+
+static enum ds_accel__origin resolve(void)
+{
+    ds_accel__resolved_clear(&resolved);
+    MUST(ds_accel__resolve(context, BACKEND, "tiny", &options, &resolved));
+    return resolved.origin;
+}
+
+/* Expect an origin and the number of compilations and links since the test began. */
+static void expect(enum ds_accel__origin origin, int count)
+{
+    enum ds_accel__origin got = resolve();
+
+    cr_assert_eq(got, origin, "%d: %s: %s", (int)got, resolved.reason, resolved.output);
+    cr_expect_eq(compilations(), count, "%d", compilations());
+}
+
+static void expect_failure(const char *words)
+{
+    enum ds_accel__origin got = resolve();
+
+    cr_assert_eq(got, DS_ACCEL__ORIGIN_FAILED, "%d: %s", (int)got, resolved.reason);
+    EXPECT_HAS(resolved.reason, words);
+    cr_expect_null(resolved.kernel.path);
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* ---- builds and caches ----------------------------------------------------------------------- */
+
+Test(opbuild_resolve, what_was_built_is_cached)
+{
+    char key[65];
+    char path[512];
+    struct stat info;
+
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    snprintf(key, sizeof(key), "%s", resolved.key);
+    cr_expect_eq(strlen(key), DS_ACCEL__KEY_DIGITS);
+    snprintf(path, sizeof(path), "%s/ops/tiny.%s.so", cache, key);
+    cr_expect_str_eq(resolved.kernel.path, path);
+    cr_expect_eq(resolved.kernel.finding.reason, DS_ACCEL__REASON_NONE);
+    cr_assert_eq(stat(path, &info), 0);
+    cr_expect_eq(info.st_mode & 07777, 0644);
+    expect(DS_ACCEL__ORIGIN_CACHED, 2);
+    cr_expect_str_eq(resolved.key, key);
+    cr_expect_str_eq(resolved.kernel.path, path);
+    options.only_finds = true;
+    expect(DS_ACCEL__ORIGIN_CACHED, 2);
+    options.only_finds = false;
+    options.is_forced = true;
+    expect(DS_ACCEL__ORIGIN_BUILT, 4);
+    cr_expect_str_eq(resolved.key, key);
+}
+
+Test(opbuild_resolve, finding_builds_nothing)
+{
+    options.only_finds = true;
+    expect(DS_ACCEL__ORIGIN_BUILDABLE, 0);
+    cr_expect_null(resolved.kernel.path);
+    cr_expect(!exists(test_path("cache/ops")));
+}
+
+Test(opbuild_resolve, what_has_no_recipe_has_no_reason)
+{
+    MUST(ds_accel__resolve(context, BACKEND, "none", &options, &resolved));
+    cr_expect_eq(resolved.origin, DS_ACCEL__ORIGIN_NONE);
+    cr_expect_null(resolved.reason);
+}
+
+Test(opbuild_resolve, another_header_is_another_file)
+{
+    char first[65];
+
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    snprintf(first, sizeof(first), "%s", resolved.key);
+    test_write("source/tiny.h", "#define NAME \"tiny\" \n");
+    expect(DS_ACCEL__ORIGIN_BUILT, 4);
+    cr_expect_str_neq(resolved.key, first);
+    test_write("source/tiny.h", "#define NAME \"tiny\"\n");
+    expect(DS_ACCEL__ORIGIN_CACHED, 4);
+    cr_expect_str_eq(resolved.key, first);
+}
+
+Test(opbuild_resolve, another_source_is_another_file)
+{
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    test_write("source/tiny.c", SOURCE "\n");
+    expect(DS_ACCEL__ORIGIN_BUILT, 4);
+    test_write("source/tiny.c", SOURCE);
+    expect(DS_ACCEL__ORIGIN_CACHED, 4);
+    configure(", \"ldflags\": [\"-Wl,-O1\"]");
+    expect(DS_ACCEL__ORIGIN_BUILT, 6);
+}
+
+Test(opbuild_resolve, other_compilers_are_another_file)
+{
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    setenv("CC", write_compiler(": another"), 1);
+    expect(DS_ACCEL__ORIGIN_BUILT, 4);
+    setenv("CC", write_compiler(":"), 1);
+    expect(DS_ACCEL__ORIGIN_CACHED, 4);
+}
+
+Test(opbuild_resolve, a_damaged_file_is_built_again)
+{
+    FILE *file;
+
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    file = fopen(resolved.kernel.path, "ab");
+    cr_assert_not_null(file);
+    fputc('x', file);
+    fclose(file);
+    expect(DS_ACCEL__ORIGIN_BUILT, 4);
+    EXPECT_HAS(test_log, "is not used: its contents are not those that were built");
+    expect(DS_ACCEL__ORIGIN_CACHED, 4);
+    cr_assert_eq(unlink(resolved.kernel.path), 0);
+    expect(DS_ACCEL__ORIGIN_BUILT, 6);
+    cr_assert_eq(chmod(resolved.kernel.path, 0666), 0);
+    expect(DS_ACCEL__ORIGIN_BUILT, 8);
+}
+
+Test(opbuild_resolve, without_a_compiler_the_cache_is_used)
+{
+    setenv("CC", "no-such-compiler", 1);
+    expect(DS_ACCEL__ORIGIN_NONE, 0);
+    EXPECT_HAS(resolved.reason, "no-such-compiler");
+    setenv("CC", write_compiler(":"), 1);
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    setenv("CC", "no-such-compiler", 1);
+    expect(DS_ACCEL__ORIGIN_CACHED, 2);
+}
+
+Test(opbuild_resolve, a_cache_that_is_only_read_gets_nothing)
+{
+    setenv("DS_ACCEL_CACHE", "ro", 1);
+    configure("");
+    expect(DS_ACCEL__ORIGIN_NONE, 0);
+    EXPECT_HAS(resolved.reason, "DS_ACCEL_CACHE");
+    setenv("DS_ACCEL_CACHE", "off", 1);
+    configure("");
+    expect(DS_ACCEL__ORIGIN_NONE, 0);
+}
+
+Test(opbuild_resolve, processes_build_once)
+{
+    pid_t children[3];
+    int status;
+
+    for (size_t i = 0; i < ARRAY_SIZE(children); i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            enum ds_accel__origin origin = resolve();
+
+            _exit(origin == DS_ACCEL__ORIGIN_BUILT    ? 10
+                  : origin == DS_ACCEL__ORIGIN_CACHED ? 1
+                                                      : 99);
+        }
+    }
+    for (size_t i = 0, sum = 0; i < ARRAY_SIZE(children); i++) {
+        cr_assert_eq(waitpid(children[i], &status, 0), children[i]);
+        cr_assert(WIFEXITED(status));
+        sum += (size_t)WEXITSTATUS(status);
+        cr_expect(i < 2 || sum == 12, "%zu", sum);
+    }
+    cr_expect_eq(compilations(), 2);
+}
+
+static void note_progress(void *user_data, uint32_t done, uint32_t total, const char *what)
+{
+    char *text = user_data;
+
+    snprintf(text + strlen(text), 100, "%u/%u %s;", done, total, what);
+}
+
+Test(opbuild_resolve, progress_is_reported)
+{
+    char text[400] = "";
+
+    options.on_progress = note_progress;
+    options.user_data = text;
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    cr_expect_str_eq(text, "1/2 tiny.c;2/2 tiny;");
+}
+
+/* ---- what fails ------------------------------------------------------------------------------ */
+
+Test(opbuild_resolve, a_source_that_does_not_compile_is_kept)
+{
+    char kept[300];
+
+    snprintf(kept, sizeof(kept), "%s", test_path("cache/ops/tiny.failed"));
+    test_write("source/tiny.c", "#error it does not\n");
+    expect_failure("a command of the build exited with status 1");
+    EXPECT_HAS(resolved.output, "it does not");
+    EXPECT_HAS(resolved.command, kept);
+    EXPECT_HAS(resolved.command, "tiny.c");
+    cr_expect(exists(kept));
+    test_write("source/tiny.c", SOURCE);
+    expect(DS_ACCEL__ORIGIN_BUILT, 3);
+    cr_expect(!exists(kept));
+}
+
+/* The message of the process that held the lock, here with a time after the begin of the wait. */
+Test(opbuild_resolve, the_failure_that_was_waited_for_is_that_of_all)
+{
+    const struct ds_accel__stores stores = {.local = cache};
+    struct ds_accel__toolchain toolchain;
+    struct ds_accel__recipe recipe;
+    char digest[65];
+    char data[512];
+    ssize_t size;
+    int lock;
+
+    MUST(ds_accel__recipe_read(&context->config, BACKEND, "tiny", &recipe));
+    MUST(ds_accel__recipe_digest(&recipe, digest));
+    MUST(ds_accel__toolchain_find(&recipe, &stores, &toolchain));
+    lock = ds_accel__store_lock(&stores, digest, &context->log);
+    cr_assert(lock >= 0);
+    ds_accel__store_lock_fail(lock, toolchain.digest, "it\x1b[31m failed");
+    size = pread(lock, data, sizeof(data), 64);
+    cr_assert(size > 34);
+    cr_assert_eq(pwrite(lock, "09999999999999999999", 20, 64 + size - 34), 20);
+    close(lock);
+    expect_failure("it [31m failed");
+    cr_expect_eq(compilations(), 0);
+    options.is_forced = true;
+    expect_failure("it [31m failed");
+    /* Other compilers may succeed. */
+    setenv("CC", write_compiler(": another"), 1);
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    ds_accel__toolchain_clear(&toolchain);
+    ds_accel__recipe_clear(&recipe);
+}
+
+Test(opbuild_resolve, a_file_of_another_op_is_refused)
+{
+    test_write("source/tiny.h", "#define NAME \"other\"\n");
+    expect_failure("other");
+    test_write("source/tiny.h", "#define NAME \"tiny\"\n");
+    test_write("source/tiny.c", "int x;\n");
+    expect_failure("op.so: ");
+}
+
+Test(opbuild_resolve, a_header_that_others_could_change_is_refused)
+{
+    cr_assert_eq(chmod(test_path("source/tiny.h"), 0666), 0);
+    expect_failure("source/tiny.h: ");
+    cr_assert_eq(chmod(test_path("source/tiny.h"), 0644), 0);
+    expect(DS_ACCEL__ORIGIN_BUILT, 4);
+}
+
+Test(opbuild_resolve, a_source_that_others_could_change_is_refused)
+{
+    cr_assert_eq(chmod(test_path("source/tiny.c"), 0666), 0);
+    expect(DS_ACCEL__ORIGIN_NONE, 0);
+    EXPECT_HAS(resolved.reason, "source/tiny.c: ");
+}
+
+Test(opbuild_resolve, a_source_that_changes_meanwhile_is_noticed)
+{
+    char before[400];
+
+    snprintf(before, sizeof(before), "echo >>%s", test_path("source/tiny.c"));
+    setenv("CC", write_compiler(before), 1);
+    expect_failure("was changed while it was compiled");
+    setenv("CC", write_compiler(":"), 1);
+    options.only_finds = true;
+    cr_expect_eq(resolve(), DS_ACCEL__ORIGIN_BUILDABLE);
+}
+
+/* The compiler exits with 0 and has written nothing, or no list of headers. */
+Test(opbuild_resolve, a_compiler_that_writes_nothing_is_noticed)
+{
+    setenv("CC", write_compiler("case \" $* \" in *' -shared '*) exit 0;; esac"), 1);
+    expect_failure("op.so: the compiler has not written it");
+    setenv("CC", write_compiler("case \" $* \" in *' -MD '*) exit 0;; esac"), 1);
+    expect_failure("a command of the build exited with status 1");
+    setenv("CC",
+           write_compiler("for a; do shift; case $a in -MD|-MF|*.d) ;; *) set -- \"$@\" "
+                          "\"$a\";; esac; done"),
+           1);
+    expect_failure("the list of headers that -MD writes, cannot be read");
+}
+
+Test(opbuild_resolve, requirements_are_the_reason)
+{
+    configure(", \"requires\": {\"env\": [\"NO_SUCH_VARIABLE\"], \"commands\": [\"no-such\"]}");
+    expect(DS_ACCEL__ORIGIN_NONE, 0);
+    EXPECT_HAS(resolved.reason, "NO_SUCH_VARIABLE");
+    EXPECT_HAS(resolved.reason, "there is no command no-such in PATH; ");
+    cr_expect_eq(json_array_size(resolved.requirements), 2);
+    setenv("NO_SUCH_VARIABLE", "1", 1);
+    configure(", \"requires\": {\"env\": [\"NO_SUCH_VARIABLE\"]}");
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    /* What is cached has what it requires, except of the CPU. */
+    unsetenv("NO_SUCH_VARIABLE");
+    expect(DS_ACCEL__ORIGIN_CACHED, 2);
+    configure(", \"requires\": {\"cpu\": [\"warp9\"]}");
+    expect(DS_ACCEL__ORIGIN_NONE, 2);
+    EXPECT_HAS(resolved.reason, "warp9");
+    configure(", \"requires\": {\"ops\": [\"no_such_op\"]}");
+    expect(DS_ACCEL__ORIGIN_NONE, 2);
+    EXPECT_HAS(resolved.reason, "the op no_such_op is not installed");
+}
+
+Test(opbuild_resolve, a_recipe_that_cannot_be_followed_is_the_reason)
+{
+    configure(", \"device_cflags\": [\"-march=native\"]");
+    expect(DS_ACCEL__ORIGIN_NONE, 0);
+    EXPECT_HAS(resolved.reason, "-march=native");
+}
+
+Test(opbuild_resolve, a_cache_that_cannot_be_written_is_the_reason)
+{
+    mkdir(test_path("cache/ops"), 0755);
+    cr_assert_eq(chmod(test_path("cache/ops"), 0777), 0);
+    expect_failure("cache/ops");
+    cr_expect_eq(compilations(), 0);
+}
+
+/* ---- toolchains ------------------------------------------------------------------------------ */
+
+static struct ds_accel__recipe with_sources(char **sources)
+{
+    return (struct ds_accel__recipe){.name = (char *)"tiny", .op = "tiny", .sources = sources};
+}
+
+Test(opbuild_resolve, the_linker_is_that_of_the_highest_language)
+{
+    static const struct {
+        const char *sources[3];
+        enum ds_accel__language linker;
+    } cases[] = {
+        {{"a.c"}, DS_ACCEL__LANGUAGE_C},
+        {{"a.c", "b.cpp"}, DS_ACCEL__LANGUAGE_CXX},
+        {{"a.c", "b.cu"}, DS_ACCEL__LANGUAGE_CXX},
+        {{"a.cpp", "b.hip"}, DS_ACCEL__LANGUAGE_HIP},
+        {{"a.sycl", "b.c"}, DS_ACCEL__LANGUAGE_SYCL},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct ds_accel__recipe recipe = with_sources((char **)(uintptr_t)cases[i].sources);
+
+        cr_expect_eq(ds_accel__toolchain_linker(&recipe), cases[i].linker, "%s",
+                     cases[i].sources[0]);
+    }
+}
+
+static struct ds_accel__toolchain find(char **sources)
+{
+    const struct ds_accel__stores stores = {.local = cache};
+    const struct ds_accel__recipe recipe = with_sources(sources);
+    struct ds_accel__toolchain toolchain;
+
+    ds_accel__digests_forget();
+    ds_accel__answers_forget();
+    MUST(ds_accel__toolchain_find(&recipe, &stores, &toolchain));
+    return toolchain;
+}
+
+Test(opbuild_resolve, a_toolchain_has_what_the_sources_need)
+{
+    struct ds_accel__toolchain toolchain = find(ARGUMENTS("a.c"));
+    char digest[65];
+
+    cr_expect(toolchain.is_used[DS_ACCEL__LANGUAGE_C]);
+    cr_expect(!toolchain.is_used[DS_ACCEL__LANGUAGE_CXX]);
+    cr_expect_str_eq(toolchain.missing, "");
+    cr_expect_eq(strlen(toolchain.digest), 64);
+    snprintf(digest, sizeof(digest), "%s", toolchain.digest);
+    ds_accel__toolchain_clear(&toolchain);
+    toolchain = find(ARGUMENTS("a.c", "b.cpp"));
+    cr_expect(toolchain.is_used[DS_ACCEL__LANGUAGE_CXX]);
+    cr_expect_str_neq(toolchain.digest, digest);
+    ds_accel__toolchain_clear(&toolchain);
+    setenv("CUDA_HOME", "/nowhere", 1);
+    setenv("PATH", "/nowhere", 1);
+    toolchain = find(ARGUMENTS("a.cu"));
+    cr_expect(toolchain.missing[0] != '\0');
+    cr_expect_str_eq(toolchain.digest, "");
+    ds_accel__toolchain_clear(&toolchain);
+    cr_expect_str_eq(toolchain.missing, "");
+}
+
+static void write_digests(const char *boot, const char *key, const char *digest)
+{
+    char text[1024];
+
+    snprintf(text, sizeof(text), "{\"boot\": \"%s\", \"digests\": {\"%s\": \"%s\"}}", boot, key,
+             digest);
+    test_write("cache/ops-digests.json", text);
+    cr_assert_eq(chmod(test_path("cache/ops-digests.json"), 0600), 0);
+}
+
+/* Find the toolchain of a C source anew, with what the file has. */
+static void digest_with_file(char digest_out[65])
+{
+    struct ds_accel__toolchain toolchain = find(ARGUMENTS("a.c"));
+
+    snprintf(digest_out, 65, "%s", toolchain.digest);
+    ds_accel__toolchain_clear(&toolchain);
+}
+
+/* The digests of programs are those of this boot only. */
+Test(opbuild_resolve, digests_are_remembered_until_the_next_boot)
+{
+    const struct ds_accel__stores stores = {.local = cache, .writable = cache};
+    struct ds_accel__toolchain toolchain = find(ARGUMENTS("a.c"));
+    char first[65];
+    char digest[65];
+    const char *boot;
+    const char *key;
+    json_t *file;
+
+    snprintf(first, sizeof(first), "%s", toolchain.digest);
+    ds_accel__toolchain_keep(&toolchain, &stores);
+    ds_accel__toolchain_clear(&toolchain);
+    file = json_load_file(test_path("cache/ops-digests.json"), 0, NULL);
+    boot = json_string_value(json_object_get(file, "boot"));
+    key = json_object_iter_key(json_object_iter(json_object_get(file, "digests")));
+    cr_assert(boot != NULL && key != NULL);
+    digest_with_file(digest);
+    cr_expect_str_eq(digest, first);
+    /* A digest that no program has, to see whether it is used. */
+    write_digests(boot, key, KEY KEY);
+    digest_with_file(digest);
+    cr_expect_str_neq(digest, first);
+    write_digests("another", key, KEY KEY);
+    digest_with_file(digest);
+    cr_expect_str_eq(digest, first);
+    write_digests(boot, key, KEY);
+    digest_with_file(digest);
+    cr_expect_str_eq(digest, first);
+    test_write("cache/ops-digests.json", "{\"boot\": ");
+    digest_with_file(digest);
+    cr_expect_str_eq(digest, first);
+    json_decref(file);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/*
+ * A compiler that starts no other program: its parts are small files, and it copies what the real
+ * one has written. Each attempt runs it several times.
+ */
+static void use_copying_compiler(void)
+{
+    static const char *const programs[] = {"cc1", "cc1plus", "as", "ld", "collect2", "lto1"};
+    char text[2048];
+    char name[64];
+
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    test_copy(resolved.kernel.path, "made/op.so");
+    for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+        snprintf(name, sizeof(name), "fake/%s", programs[i]);
+        write_script(name, programs[i]);
+    }
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\n"
+             "for last; do :; done\n"
+             "case $last in\n"
+             "--version) echo 'gcc (Fake) 99.1.0'; echo 'Copyright Free Software Foundation';;\n"
+             "-print-prog-name=*) echo \"%s/fake/${last#*=}\";;\n"
+             "esac\n"
+             "out=\n"
+             "for a; do\n"
+             "case $a in\n"
+             "*.d) echo 'x.o: tiny.c tiny.h ops/op.h' >\"$a\";;\n"
+             "*/op.so) exec cp %s \"$a\";;\n"
+             "esac\n"
+             "done\n",
+             test_dir(), test_path("made/op.so"));
+    setenv("CC", write_script("fake/gcc", text), 1);
+    usleep(3100000); /* what was written just now is not remembered */
+}
+
+static int32_t attempt_build(void)
+{
+    struct ds_accel__resolved own;
+    int32_t status = ds_accel__resolve(context, BACKEND, "tiny", &options, &own);
+
+    if (status >= 0) {
+        cr_expect_eq(own.origin, DS_ACCEL__ORIGIN_BUILT, "%d: %s", (int)own.origin, own.reason);
+    }
+    cr_expect(status >= 0 || status == DS_ACCEL_ERR_NO_MEMORY, "%d: %s", status,
+              ds_accel_last_error());
+    ds_accel__resolved_clear(&own);
+    return status;
+}
+
+Test(opbuild_resolve, every_allocation_of_a_build_can_fail)
+{
+    use_copying_compiler();
+    options.is_forced = true;
+    cr_assert_eq(attempt_build(), DS_ACCEL_OK); /* what is remembered now is no leak */
+    fail_each(attempt_build);
+}
+
+/* A compiler that fails, and what is kept of that. */
+static int32_t attempt_failure(void)
+{
+    struct ds_accel__resolved own;
+    int32_t status = ds_accel__resolve(context, BACKEND, "tiny", &options, &own);
+
+    if (status >= 0) {
+        cr_expect_eq(own.origin, DS_ACCEL__ORIGIN_FAILED);
+        cr_expect(own.reason != NULL && own.command != NULL && own.output != NULL, "%s",
+                  own.reason);
+    }
+    ds_accel__resolved_clear(&own);
+    return status;
+}
+
+Test(opbuild_resolve, every_allocation_of_a_failure_can_fail)
+{
+    use_copying_compiler();
+    cr_assert_eq(unlink(test_path("made/op.so")), 0); /* what the compiler copies */
+    options.is_forced = true;
+    cr_assert_eq(attempt_failure(), DS_ACCEL_OK);
+    fail_each(attempt_failure);
+}
+
+static int32_t attempt_cached(void)
+{
+    struct ds_accel__resolved own;
+    int32_t status = ds_accel__resolve(context, BACKEND, "tiny", &options, &own);
+
+    if (status >= 0) {
+        cr_expect_eq(own.origin, DS_ACCEL__ORIGIN_CACHED, "%d: %s", (int)own.origin, own.reason);
+    }
+    ds_accel__resolved_clear(&own);
+    return status;
+}
+
+Test(opbuild_resolve, every_allocation_of_a_search_can_fail)
+{
+    use_copying_compiler();
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    options.only_finds = true;
+    fail_each(attempt_cached);
+}
