@@ -4,11 +4,13 @@
  * Measures times that users wait for, and a baseline in the same run:  bench BUILD
  *
  *   process.c   other programs, timed        report.c     table, JSON, SVG
+ *   output.c    files and the machine, for reports
  *   plugins.c   directories full of plugins      dispatch.c   a separate program: cost of a call
  *   bare.c      the baseline of the start    trivial.c    the baseline of a call
  *   allocate.c  a separate program: device memory compared with host allocators
  *   pinned.c    a separate program: cost of pinned memory
  *   launch.c    jobs beside other launchers  spawn.c      the baseline of a job
+ *   op_build.c  ops, loaded and built        op_load.c   a separate program: one load
  *
  * Our code and its baseline run in turn (A B A B) and results are medians, since virtual machines
  * drift by tens of per cent within minutes. Only ratios can be compared between machines.
@@ -519,6 +521,7 @@ int main(int argc, char **argv)
     measure_dispatch(&bench);
     measure_allocation(&bench);
     measure_pinned(&bench);
+    bench_op_build(bench.build, bench.dir, bench.env[0], &bench.report);
     bench_launch(bench.program, bench.dir, bench.warm, &bench.report);
     bench_write(&bench.report, bench.dir);
     remove_cache(&bench);

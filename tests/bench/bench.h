@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #define BENCH_PATH_SIZE 4096
 #define BENCH_MAX_ROWS 48
@@ -40,6 +41,33 @@ void bench_capture(const char *const *argv, const char *const *env, char *text, 
  */
 void bench_make_plugins(const char *placeholder, const char *dir, unsigned count);
 
+/* ---- output.c: what the reports have in common ---------------------------------------------- */
+
+struct bench_machine {
+    char cpu[128];
+    char kernel[96];
+    char compiler[96];
+    long cpu_count;
+};
+
+void bench_read_machine(struct bench_machine *machine);
+
+/* Write a number with three significant digits. */
+void bench_format_number(char *text, size_t size, double value);
+
+/* Open dir/name for writing; path receives the whole name. Exits if it cannot. */
+FILE *bench_open(const char *dir, const char *name, char path[BENCH_PATH_SIZE]);
+
+/* Close the file and print its path. Exits if it was not written completely. */
+void bench_close(FILE *file, const char *path);
+
+/* Write a string, or ", " and a member of an object. */
+void bench_json_text(FILE *file, const char *text);
+void bench_json_member(FILE *file, const char *key, const char *text);
+
+/* Write a text element. style: further attributes, beginning with a space, or "". */
+void bench_svg_text(FILE *file, int x, int y, const char *style, const char *text);
+
 /* ---- report.c: the rows, as a table, JSON and SVG ------------------------------------------- */
 
 struct bench_row {
@@ -69,5 +97,12 @@ void bench_write(const struct bench_report *report, const char *dir);
 /* Add rows about ds-accel run. dir is that of the benchmark's programs; env ends with NULL. */
 void bench_launch(const char *program, const char *dir, const char *const *env,
                   struct bench_report *report);
+
+/* ---- op_build.c: ops that are installed, cached or built ------------------------------------- */
+
+/* Add rows about the op builder. dir is that of the benchmark's programs, config_home the variable
+ * XDG_CONFIG_HOME. */
+void bench_op_build(const char *build, const char *dir, const char *config_home,
+                    struct bench_report *report);
 
 #endif

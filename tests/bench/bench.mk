@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The benchmark: tests/bench/bench.c describes what it measures. Included by the top Makefile, after
-# fixtures.mk, which has the flags and objects for a plugin under another name.
+# The benchmarks: tests/bench/bench.c and tests/bench/ops.c describe what they measure. Included by
+# the top Makefile, after fixtures.mk, which has the flags and objects for a plugin under another
+# name.
 
 BENCH_SOURCE := tests/bench
 BENCH_DIR := $(BUILD)/bench
 BENCH := $(BENCH_DIR)/bench
-BENCH_OBJECTS := $(foreach f,bench process plugins launch report,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
+BENCH_OBJECTS := $(foreach f,bench process plugins launch op_build output report,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
 BENCH_NEEDS := $(BENCH_DIR)/bare $(BENCH_DIR)/dispatch $(BENCH_DIR)/pinned $(BENCH_DIR)/allocate \
-    $(BENCH_DIR)/beside_cuda $(BENCH_DIR)/spawn $(BENCH_DIR)/placeholder.so
+    $(BENCH_DIR)/beside_cuda $(BENCH_DIR)/spawn $(BENCH_DIR)/op_load $(BENCH_DIR)/placeholder.so
 # The placeholder is as long as the names that replace it: p000 and so on.
 BENCH_PLACEHOLDER := pxxx
 
@@ -55,6 +56,12 @@ $(BENCH_DIR)/allocate: $(BUILD)/obj/$(BENCH_SOURCE)/allocate.o $(LIBRARY)
 	$(CC) -pie -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -lpthread -ldl \
 	    $(SANFLAGS) $(LDFLAGS)
 
+$(BUILD)/obj/$(BENCH_SOURCE)/op_load.o: $(OP_HEADERS) $(HEADERS)
+$(BUILD)/obj/$(BENCH_SOURCE)/op_load.o: BENCH_CFLAGS += -I$(BUILD)/include
+$(BENCH_DIR)/op_load: $(BUILD)/obj/$(BENCH_SOURCE)/op_load.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -ldl $(SANFLAGS) $(LDFLAGS)
+
 $(BENCH_DIR)/beside_cuda: $(BUILD)/obj/$(BENCH_SOURCE)/beside_cuda.o $(LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -ldl $(SANFLAGS) $(LDFLAGS)
@@ -62,6 +69,17 @@ $(BENCH_DIR)/beside_cuda: $(BUILD)/obj/$(BENCH_SOURCE)/beside_cuda.o $(LIBRARY)
 $(BENCH_DIR)/captures: tests/sim/cuda/captures.c plugins/cuda/cuda_api.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -Wall -Wextra $(WERROR) -o $@ $< $(SANFLAGS) $(LDFLAGS) -lpthread -ldl
+
+# The limits are compiled as ops are: a limit must not be slower because of its flags.
+BENCH_OPS_PROGRAM := $(BENCH_DIR)/ops
+BENCH_LIMITS := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard $(BENCH_SOURCE)/limit*.c)))
+BENCH_OPS_OBJECTS := $(foreach f,process output ops ops_call ops_measure ops_report ops_roofline,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
+$(BENCH_LIMITS): BENCH_CFLAGS += $(patsubst -O2,-O3,$(filter -O%,$(CFLAGS))) -ffp-contract=off -fno-math-errno -fno-trapping-math
+$(BENCH_OPS_OBJECTS): $(HEADERS) $(OP_HEADERS)
+$(filter %/ops.o %/ops_call.o %/ops_measure.o %/ops_report.o %/ops_roofline.o,$(BENCH_OPS_OBJECTS)): BENCH_CFLAGS += -I$(BUILD)/include $(OPENMP)
+$(BENCH_OPS_PROGRAM): $(BENCH_OPS_OBJECTS) $(BENCH_LIMITS)
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $^ $(OPENMP) -lm -ldl $(SANFLAGS) $(LDFLAGS)
 
 # The placeholder has no symbols and no debugging information, as plugins are shipped: the benchmark
 # makes hundreds of copies. It has no device, so that detection probes all of them.
@@ -73,8 +91,14 @@ $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/m
 
 -include $(wildcard $(BUILD)/obj/$(BENCH_SOURCE)/*.d)
 
-# Also compiled by lint, since the benchmark itself runs rarely.
-bench-programs: $(BENCH) $(BENCH_NEEDS)
+# A test runs the benchmark of ops with few elements.
+test-shell-built: $(if $(filter %/test_bench_ops.sh,$(SHELL_TESTS)),$(BENCH_OPS_PROGRAM))
+# What a mutation of this test is built with.
+.PHONY: mutant-bench-ops
+mutant-bench-ops: $(OP_FILES) $(BENCH_OPS_PROGRAM)
+
+# Also compiled by lint, since the benchmarks themselves run rarely.
+bench-programs: $(BENCH) $(BENCH_NEEDS) $(BENCH_OPS_PROGRAM)
 
 # The benchmark measures the release build, as it is installed, without assertions.
 ifneq ($(RELEASE),1)
@@ -85,6 +109,37 @@ bench: build $(BENCH) $(BENCH_NEEDS) $(COMPARE) $(FIXTURE_DIR)/faults/probe_segv
 	@tools/deps.sh bench
 	@$(BENCH) $(abspath $(BUILD))
 	@$(COMPARE) --seeds 100 --draw $(COMPARE_TRACES)
+endif
+
+# What to measure: names of ops and numbers of elements, separated by spaces; empty: all.
+BENCH_OPS ?=
+BENCH_SIZES ?=
+ifneq ($(RELEASE),1)
+bench-ops:  ## measure the ops of a release build beside their limits (BENCH_OPS="cpu_adam" BENCH_SIZES="1e4 1e7")
+	@$(MAKE) --no-print-directory bench-ops RELEASE=1 BUILD=$(BUILD)-release
+else
+bench-ops: deps-check $(OP_FILES) $(BENCH_OPS_PROGRAM)
+	@$(BENCH_OPS_PROGRAM) $(abspath $(BUILD)) $(PYTHON) '$(BENCH_OPS)' '$(BENCH_SIZES)'
+endif
+
+# The optimizers beside those of a DeepSpeed checkout, which are compiled once per build directory.
+DEEPSPEED ?=
+DEEPSPEED_SIZES ?= 1e7 1e8
+DEEPSPEED_THREADS ?= 2
+.PHONY: deepspeed deepspeed-named
+deepspeed: deepspeed-named
+deepspeed-named:
+	@[ -n '$(DEEPSPEED)' ] || { echo "make deepspeed: DEEPSPEED=DIR is missing: DIR is a checkout of DeepSpeed" >&2; exit 2; }
+ifneq ($(RELEASE),1)
+deepspeed:  ## the ops of a release build beside DeepSpeed's (DEEPSPEED=DIR DEEPSPEED_SIZES="1e7 1e8" DEEPSPEED_THREADS=2)
+	@$(MAKE) --no-print-directory deepspeed RELEASE=1 BUILD=$(BUILD)-release
+else
+deepspeed: $(OP_FILES) $(HEADERS) $(OP_HEADERS)
+	@tools/deps.sh deepspeed
+	@mkdir -p $(BENCH_DIR)
+	@tests/ops/layout.sh $(BUILD) $(BENCH_DIR)/deepspeed >$(BENCH_DIR)/deepspeed-layout.txt
+	@$(PYTHON) -B $(BENCH_SOURCE)/deepspeed.py '$(DEEPSPEED)' $(BUILD)/lib/ds-accel/ops $(BENCH_DIR)/deepspeed-layout.txt \
+	    $(abspath $(BENCH_DIR)/deepspeed) $(DEEPSPEED_THREADS) $(DEEPSPEED_SIZES)
 endif
 
 ACCELERATOR ?= cuda
