@@ -16,6 +16,7 @@ comparison could not run.
 import ctypes
 import fnmatch
 import os
+import pathlib
 import re
 import sys
 
@@ -453,8 +454,10 @@ def our_side(table):
     for file in files:
         if not os.path.exists(os.path.join(ROOT, file)):
             raise Problem(f"{table.path}: we have no {file}")
-    directories = sorted({"-I" + os.path.join(ROOT, os.path.dirname(file)) for file in files})
-    return Side([os.path.join(ROOT, file) for file in files], OURS_FLAGS + directories, "ours")
+    # Ops include headers of ops/ from directories further down.
+    directories = {str(parent) for file in files for parent in pathlib.PurePath(file).parents} - {"."}
+    flags = ["-I" + os.path.join(ROOT, directory) for directory in sorted(directories)]
+    return Side([os.path.join(ROOT, file) for file in files], OURS_FLAGS + flags, "ours")
 
 
 def declared(side, file):
