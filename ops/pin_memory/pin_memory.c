@@ -23,6 +23,7 @@
 
 #define LARGE_PAGE ((size_t)2 << 20)
 #define FLAGS (DS_ACCEL_PIN_MEMORY_SMALL_PAGES | DS_ACCEL_PIN_MEMORY_NOT_IN_CHILDREN)
+#define PLACES 64 /* that are tried */
 
 struct block {
     uintptr_t base;
@@ -163,7 +164,41 @@ __attribute__((constructor)) static void prepare_fork(void)
 
 /* ---- mapping --------------------------------------------------------------------------------- */
 
-/* Map zeroed pages at a multiple of alignment, or return NULL with errno set. */
+/* Map zeroed pages; address and flags as for mmap(). Return NULL with errno set on failure. */
+static char *map_pages(uintptr_t address, size_t bytes, int flags)
+{
+    void *mapped = mmap((void *)address, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+
+    return mapped != MAP_FAILED ? (char *)mapped : NULL;
+}
+
+/* The same as map(), without mapping more meanwhile: after mlockall(MCL_FUTURE) that would count as
+ * locked. Tries the multiples of alignment below a place that is large enough. */
+static char *map_no_more(size_t bytes, size_t alignment)
+{
+    char *place = map_pages(0, bytes, 0);
+    uintptr_t at;
+
+    if (!place || ((uintptr_t)place & (alignment - 1)) == 0)
+        return place;
+    munmap(place, bytes);
+    at = (uintptr_t)place & ~(uintptr_t)(alignment - 1);
+    for (int i = 0; i < PLACES && at > alignment; i++, at -= alignment) {
+        place = map_pages(at, bytes, MAP_FIXED_NOREPLACE);
+        if (place == (char *)at)
+            return place;
+        if (place) /* Linux before 4.17 does not know the flag */
+            munmap(place, bytes);
+        else if (errno != EEXIST)
+            return NULL;
+    }
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* Map zeroed pages at a multiple of alignment, or return NULL with errno set; EAGAIN: mapping locks
+ * (MCL_FUTURE), and the limit does not allow it. */
 static void *map(size_t bytes, size_t alignment, size_t page)
 {
     size_t more = alignment > page ? alignment - page : 0;
@@ -174,9 +209,10 @@ static void *map(size_t bytes, size_t alignment, size_t page)
         errno = ENOMEM;
         return NULL;
     }
-    mapped = (char *)mmap(NULL, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                          -1, 0);
-    if (mapped == (char *)MAP_FAILED)
+    mapped = map_pages(0, bytes + more, 0);
+    if (!mapped && errno == EAGAIN && more > 0)
+        return map_no_more(bytes, alignment);
+    if (!mapped)
         return NULL;
     before = (alignment - ((uintptr_t)mapped & (alignment - 1))) & (alignment - 1);
     if (before > 0)
@@ -247,6 +283,8 @@ static int32_t make_block(const char *call, struct block *block, size_t alignmen
         block->mapped_bytes = (block->bytes + page - 1) / page * page;
         pages = map(block->mapped_bytes, alignment, page);
     }
+    if (!pages && errno == EAGAIN)
+        return mlock_failed(call, block->mapped_bytes, EAGAIN, error);
     if (!pages)
         return ops__error(error, DS_ACCEL_ERR_NO_MEMORY, call,
                           "cannot map %zu bytes, aligned to %zu: %s", block->bytes, alignment,

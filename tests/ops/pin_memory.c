@@ -51,10 +51,14 @@ static bool must_fail(enum function function)
 
 void *mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset)
 {
+    void *place;
+
     if (must_fail(MMAP))
         return MAP_FAILED;
-    mapped += (long long)bytes;
-    return (void *)syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
+    place = (void *)syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
+    if (place != MAP_FAILED)
+        mapped += (long long)bytes;
+    return place;
 }
 
 int munmap(void *address, size_t bytes)
@@ -349,6 +353,30 @@ static void meet_limit(void)
     REFUSED(pin->alloc(1, 0, 0, &pointer, failed), DS_ACCEL_ERR_LIMIT, "RLIMIT_MEMLOCK is 0 bytes");
 }
 
+/* With mlockall(MCL_FUTURE), whatever is mapped counts as locked. */
+static void meet_limit_of_mappings(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}};
+    struct rlimit limit = {.rlim_cur = 8 * MIB, .rlim_max = 8 * MIB};
+    long long before = mapped;
+    void *pointer = NULL;
+    char *block;
+
+    CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0, "setrlimit");
+    CHECK(syscall(SYS_capset, &header, none) == 0, "capset");
+    CHECK(mlockall(MCL_FUTURE) == 0, "mlockall: %s", strerror(errno));
+    for (uint64_t alignment = 0; alignment <= 4 * MIB; alignment += 4 * MIB) {
+        block = alloc(6 * MIB + 4096, alignment, 0);
+        CHECK(((uintptr_t)block & (alignment > 0 ? alignment - 1 : 4095)) == 0, "%p",
+              (void *)block);
+        CHECK(pin->free(block, NULL) == DS_ACCEL_OK, "free");
+    }
+    REFUSED(pin->alloc(9 * MIB, 0, 0, &pointer, failed), DS_ACCEL_ERR_LIMIT,
+            "cannot lock 9437184 bytes: RLIMIT_MEMLOCK is 8388608 bytes");
+    CHECK(usage().blocks == 0 && mapped == before, "%lld bytes stay mapped", mapped - before);
+}
+
 static char *inherited;
 static char *withheld;
 
@@ -467,6 +495,7 @@ int main(int argc, char **argv)
     check_refusals();
     check_failures();
     in_child(meet_limit);
+    in_child(meet_limit_of_mappings);
     check_fork();
     check_threads();
     check_reopened();
