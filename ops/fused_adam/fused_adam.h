@@ -23,7 +23,7 @@ struct ds_accel_fused_adam_options {
     struct ds_accel_optimizer_step common; /**< its struct_size: of this whole structure */
     double beta1;                          /**< 0 <= beta1 < 1 */
     double beta2;                          /**< 0 <= beta2 < 1 */
-    double epsilon;                        /**< 0 or more */
+    double epsilon;                        /**< 0, or more as a float */
     void *stream;                          /**< CUDA: a cudaStream_t or CUstream; CPU: NULL */
 };
 
@@ -51,7 +51,8 @@ struct ds_accel_fused_adam {
      *
      * @return DS_ACCEL_OK; ERR_INVALID an option or tensor is not valid, and nothing was changed;
      *         CUDA also: ERR_NO_DEVICE no driver or no device; ERR_UNSUPPORTED the driver is older
-     *         than that of CUDA 12.0, or the device has no memory pools; ERR_STATE no device is
+     *         than that of CUDA 12.1 or cannot load what a newer nvcc compiled, or the device has
+     *         no memory pools; ERR_STATE no device is
      *         current; ERR_NO_MEMORY the device's memory is exhausted; ERR_DRIVER a function of the
      *         driver failed. vendor_code has the driver's code. After an error of the driver the
      *         update may have been queued, for some of the tensors or all

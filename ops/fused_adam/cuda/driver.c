@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#define LEAST_VERSION 12010 /* CUDA 12.1 */
+
 /* The compiled kernels: code for each architecture that nvcc has, and PTX for later ones. */
 __asm__(".pushsection .rodata\n"
         ".balign 64\n"
@@ -35,8 +37,13 @@ int32_t ops__cuda_failed(const struct ops__cuda *driver, const char *call, const
         {OPS__CUDA_ERROR_NO_DEVICE, DS_ACCEL_ERR_NO_DEVICE},
         {OPS__CUDA_ERROR_INVALID_CONTEXT, DS_ACCEL_ERR_STATE},
         {OPS__CUDA_ERROR_NOT_SUPPORTED, DS_ACCEL_ERR_UNSUPPORTED},
+        {OPS__CUDA_ERROR_INVALID_IMAGE, DS_ACCEL_ERR_UNSUPPORTED},
+        {OPS__CUDA_ERROR_NO_BINARY_FOR_GPU, DS_ACCEL_ERR_UNSUPPORTED},
+        {OPS__CUDA_ERROR_INVALID_PTX, DS_ACCEL_ERR_UNSUPPORTED},
+        {OPS__CUDA_ERROR_UNSUPPORTED_PTX_VERSION, DS_ACCEL_ERR_UNSUPPORTED},
     };
     int32_t status = DS_ACCEL_ERR_DRIVER;
+    const char *advice = "";
     const char *name = NULL;
     const char *text = NULL;
 
@@ -45,11 +52,13 @@ int32_t ops__cuda_failed(const struct ops__cuda *driver, const char *call, const
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
         if (statuses[i].code == code)
             status = statuses[i].status;
+    if (status == DS_ACCEL_ERR_STATE)
+        advice = "; pass a stream, or make a device current: cudaSetDevice()";
+    else if (status == DS_ACCEL_ERR_UNSUPPORTED && code != OPS__CUDA_ERROR_NOT_SUPPORTED)
+        advice = "; update the driver, or build the op with the CUDA toolkit of the driver's "
+                 "version and for this device";
     ops__error(error, status, call, "%s: %s (%d): %s%s", function, name ? name : "unknown error",
-               code, text ? text : "no description",
-               status == DS_ACCEL_ERR_STATE
-                   ? "; pass a stream, or make a device current: cudaSetDevice()"
-                   : "");
+               code, text ? text : "no description", advice);
     if (error) {
         error->vendor_code = code;
         snprintf(error->vendor_text, sizeof(error->vendor_text), "%s", name ? name : "");
@@ -65,6 +74,7 @@ static int32_t open_library(const char *call, struct ops__cuda *driver,
         size_t offset;
     } symbols[] = {
         {"cuInit", offsetof(struct ops__cuda, init)},
+        {"cuDriverGetVersion", offsetof(struct ops__cuda, version)},
         {"cuGetErrorName", offsetof(struct ops__cuda, error_name)},
         {"cuGetErrorString", offsetof(struct ops__cuda, error_string)},
         {"cuStreamGetCtx", offsetof(struct ops__cuda, stream_context)},
@@ -92,11 +102,27 @@ static int32_t open_library(const char *call, struct ops__cuda *driver,
         if (!address) {
             dlclose(library);
             return ops__error(error, DS_ACCEL_ERR_UNSUPPORTED, call,
-                              "libcuda.so.1 has no %s; the driver must be of CUDA 12.0 or later",
+                              "libcuda.so.1 has no %s; the driver must be of CUDA 12.1 or later",
                               symbols[i].name);
         }
         *(void **)((char *)driver + symbols[i].offset) = address;
     }
+    return DS_ACCEL_OK;
+}
+
+/* Parameters of a kernel were limited to 4 KiB before CUDA 12.1. */
+static int32_t check_version(const char *call, const struct ops__cuda *driver,
+                             struct ds_accel_error *error)
+{
+    int version = 0;
+    int code = driver->version(&version);
+
+    if (code != 0)
+        return ops__cuda_failed(driver, call, "cuDriverGetVersion", code, error);
+    if (version < LEAST_VERSION)
+        return ops__error(error, DS_ACCEL_ERR_UNSUPPORTED, call,
+                          "the driver is of CUDA %d.%d; it must be of 12.1 or later",
+                          version / 1000, version % 1000 / 10);
     return DS_ACCEL_OK;
 }
 
@@ -134,6 +160,8 @@ int32_t ops__cuda_open(const char *call, const struct ops__cuda **cuda_out,
     pthread_mutex_lock(&lock);
     if (!opened) {
         status = open_library(call, &cuda, error);
+        if (status == DS_ACCEL_OK)
+            status = check_version(call, &cuda, error);
         if (status == DS_ACCEL_OK)
             status = load_kernels(call, &cuda, error);
         opened = status == DS_ACCEL_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The functions of CUDA's driver that fused_adam calls, from "CUDA Driver API", version 12.0, and
+ * The functions of CUDA's driver that fused_adam calls, from "CUDA Driver API", version 12.1, and
  * the loading of libcuda.so.1. The library is opened when it is first needed, so that the op can be
  * loaded without a driver.
  */
@@ -12,13 +12,18 @@
 
 #define OPS__CUDA_ERROR_OUT_OF_MEMORY 2
 #define OPS__CUDA_ERROR_NO_DEVICE 100
+#define OPS__CUDA_ERROR_INVALID_IMAGE 200
 #define OPS__CUDA_ERROR_INVALID_CONTEXT 201
+#define OPS__CUDA_ERROR_NO_BINARY_FOR_GPU 209
+#define OPS__CUDA_ERROR_INVALID_PTX 218
+#define OPS__CUDA_ERROR_UNSUPPORTED_PTX_VERSION 222
 #define OPS__CUDA_ERROR_NOT_SUPPORTED 801
 
 /* Pointers to CUcontext, CUstream, CUlibrary and CUkernel are pointers to void here; a CUdeviceptr
  * is an unsigned long long. */
 struct ops__cuda {
     int (*init)(unsigned flags);
+    int (*version)(int *version_out); /* 1000 * major + 10 * minor */
     int (*error_name)(int error, const char **name_out);
     int (*error_string)(int error, const char **text_out);
     int (*stream_context)(void *stream, void **context_out);

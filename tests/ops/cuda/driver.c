@@ -12,6 +12,7 @@
 
 extern struct driver simulated_driver;
 int cuInit(unsigned flags);
+int cuDriverGetVersion(int *version_out);
 int cuGetErrorName(int error, const char **name_out);
 int cuGetErrorString(int error, const char **text_out);
 int cuStreamGetCtx(void *stream, void **context_out);
@@ -30,7 +31,7 @@ int cuMemsetD8Async(unsigned long long memory, unsigned char byte, size_t bytes,
 int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *stream);
 int cuStreamSynchronize(void *stream);
 
-struct driver simulated_driver;
+struct driver simulated_driver = {.version = 12010};
 static char context;
 static char library;
 static const char *const kernels[] = {"ds_accel_fused_adam", "ds_accel_fused_adam_sum",
@@ -44,6 +45,12 @@ static void check_stream(const void *stream)
 int cuInit(unsigned flags)
 {
     return flags == 0 ? simulated_driver.init_error : 1;
+}
+
+int cuDriverGetVersion(int *version_out)
+{
+    *version_out = simulated_driver.version;
+    return 0;
 }
 
 int cuGetErrorName(int error, const char **name_out)
@@ -88,6 +95,8 @@ int cuLibraryLoadData(void **library_out, const void *code, int *jit_options,
                       void **jit_option_values, unsigned jit_option_count, int *library_options,
                       void **library_option_values, unsigned library_option_count)
 {
+    if (simulated_driver.load_error)
+        return simulated_driver.load_error;
     simulated_driver.loads++;
     *library_out = &library;
     return code && !jit_options && !jit_option_values && jit_option_count == 0 &&

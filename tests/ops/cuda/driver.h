@@ -11,8 +11,10 @@ struct driver {
     unsigned pushes; /* contexts made current, and no longer current */
     unsigned pops;
     unsigned loads;    /* of the kernel's image */
+    int version;       /* of cuDriverGetVersion */
     int init_error;    /* codes that functions return; 0: success */
     int context_error; /* of cuStreamGetCtx */
+    int load_error;    /* of cuLibraryLoadData */
     int launch_error;
     unsigned good_launches; /* that succeed before launch_error */
     int allocate_error;     /* of cuMemAllocAsync, and so on */

@@ -325,6 +325,22 @@ static void check_codes(void)
     driver->allocate_error = 0;
 }
 
+/* A driver that is older than the op needs, or than the nvcc that compiled the kernels. */
+static void check_old_driver(const struct ds_accel_fused_adam_options *none)
+{
+    static const int codes[] = {200, 209, 218, 222};
+
+    driver->version = 12000;
+    REFUSED(cuda->step(none, failed), DS_ACCEL_ERR_UNSUPPORTED,
+            "the driver is of CUDA 12.0; it must be of 12.1 or later");
+    driver->version = 12010;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        driver->load_error = codes[i];
+        REFUSED(cuda->step(none, failed), DS_ACCEL_ERR_UNSUPPORTED, "; update the driver, or ");
+    }
+    driver->load_error = 0;
+}
+
 int main(int argc, char **argv)
 {
     char name[4096];
@@ -349,6 +365,7 @@ int main(int argc, char **argv)
     REFUSED(cuda->step(&none, failed), DS_ACCEL_ERR_NO_DEVICE,
             "cuInit: CUDA_ERROR_NO_DEVICE (100)");
     driver->init_error = 0; /* the driver was loaded meanwhile */
+    check_old_driver(&none);
     check_launches();
     check_copies();
     check_refusals();
