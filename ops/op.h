@@ -20,6 +20,9 @@
  * done. Ops have no state, except pin_memory, whose blocks belong to the process. A shared object
  * stays loaded after dlclose().
  *
+ * Ops on the CPU round to nearest and keep denormals, whatever the calling thread's floating-point
+ * mode, which they restore. They raise no floating-point exceptions.
+ *
  * Ops may be called in a child of fork(). If the op was loaded before, the child's first thread
  * does its work without other threads, whatever their wanted number, because those of OpenMP do not
  * survive fork(); threads that the child creates use several. An op that is first loaded in the
@@ -155,15 +158,17 @@ struct ds_accel_optimizer_step {
     uint32_t tensor_bytes; /**< sizeof(struct ds_accel_optimizer_tensor) of the caller */
     uint32_t threads;      /**< most threads to use, as far as there are CPUs; 0: OpenMP's choice */
     uint64_t step;         /**< number of this step, from 1; the same for all of a step's tensors */
-    double learning_rate;
-    double weight_decay;
+    /* These three, and learning_rate * weight_decay, must be finite as floats. */
+    double learning_rate; /**< 0 or more */
+    double weight_decay;  /**< 0 or more */
     /** Factor of every gradient before its use: 1, or the reciprocal of the loss scale. */
     double gradient_scale;
     uint64_t seed; /**< of stochastic rounding; with step and first_element it makes the number */
     /**
      * Set to 1 if a gradient is infinite or NaN, else left alone; NULL: do not look. Without
-     * DS_ACCEL_OPTIMIZER_SKIP_INFINITE the step is carried out all the same, and such elements
-     * become NaN or infinite.
+     * DS_ACCEL_OPTIMIZER_SKIP_INFINITE the step is carried out all the same, and the states of such
+     * elements become NaN or infinite; so do their parameters, except that Lion's take the step of
+     * the sign of an infinite gradient.
      */
     uint32_t *found_infinite;
     /**

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 #include "common/adam.h"
 
+#include <float.h>
 #include <math.h>
 
 static const struct {
@@ -18,15 +19,45 @@ static const struct {
 #endif
 };
 
-int32_t ops__adam_check(const struct ops__call *call, const struct ops__adam_options *options,
-                        struct ds_accel_error *error)
+int32_t ops__adam_check(const struct ops__call *call, const struct ds_accel_optimizer_step *common,
+                        const struct ops__adam_options *options, struct ds_accel_error *error)
 {
     if (!(options->beta1 >= 0 && options->beta1 < 1))
         return ops__invalid(call, error, "beta1 is %g; wanted 0 <= beta1 < 1", options->beta1);
     if (!(options->beta2 >= 0 && options->beta2 < 1))
         return ops__invalid(call, error, "beta2 is %g; wanted 0 <= beta2 < 1", options->beta2);
-    if (!(options->epsilon >= 0) || !isfinite(options->epsilon))
-        return ops__invalid(call, error, "epsilon is %g; wanted 0 or more", options->epsilon);
+    if (!isfinite(ops__adam_prepare(common, options).step_size))
+        return ops__invalid(call, error,
+                            "learning_rate is %g and beta1 %g; wanted a learning_rate / (1 - "
+                            "beta1^step) that is a finite float",
+                            common->learning_rate, options->beta1);
+    return ops__check_epsilon(call, options->epsilon, error);
+}
+
+/* Whether what was multiplied by this factor can be found again: a smaller one leaves nothing of a
+ * float beside the number that was added to the product. */
+static bool can_be_undone(double factor)
+{
+    return fabs(factor) >= FLT_EPSILON;
+}
+
+int32_t ops__adam_check_undo(const struct ops__call *call,
+                             const struct ds_accel_optimizer_step *common,
+                             const struct ops__adam_options *options, struct ds_accel_error *error)
+{
+    double decay_factor =
+        common->flags & OPS__ADAM_L2 ? 1 : 1 - common->learning_rate * common->weight_decay;
+
+    if (!can_be_undone(options->beta1) || !can_be_undone(options->beta2))
+        return ops__invalid(call, error,
+                            "beta1 is %g and beta2 %g; wanted 2^-23 or more, because the step kept "
+                            "nothing of a moment",
+                            options->beta1, options->beta2);
+    if (!can_be_undone(decay_factor))
+        return ops__invalid(call, error,
+                            "1 - learning_rate * weight_decay is %g; wanted 2^-23 or more, because "
+                            "the step kept nothing of the parameters",
+                            decay_factor);
     return DS_ACCEL_OK;
 }
 

@@ -36,8 +36,13 @@ struct ops__adam {
     bool has_l2; /* 0 * an infinite parameter would be NaN */
 };
 
-int32_t ops__adam_check(const struct ops__call *call, const struct ops__adam_options *options,
-                        struct ds_accel_error *error);
+/* ERR_INVALID: an option is not valid beside common ones that are. */
+int32_t ops__adam_check(const struct ops__call *call, const struct ds_accel_optimizer_step *common,
+                        const struct ops__adam_options *options, struct ds_accel_error *error);
+/* ERR_INVALID: a step with these options, which are valid, cannot be undone. */
+int32_t ops__adam_check_undo(const struct ops__call *call,
+                             const struct ds_accel_optimizer_step *common,
+                             const struct ops__adam_options *options, struct ds_accel_error *error);
 struct ops__adam ops__adam_prepare(const struct ds_accel_optimizer_step *common,
                                    const struct ops__adam_options *options);
 /* Take a step, or undo one, of arguments that have been checked. */

@@ -77,10 +77,7 @@ int32_t ops__gradients_sum(const struct ops__call *call, const struct ds_accel_o
                            struct ds_accel_gradient_sum *sum, struct ds_accel_error *error)
 {
     struct ds_accel_gradient_sum more;
-    int32_t status = ops__optimizer_check(call, step, error);
 
-    if (status)
-        return status;
     if (!sum)
         return ops__invalid(call, error, "sum is NULL");
     more = collect(step);

@@ -38,7 +38,7 @@ static inline void ops__sum_add(struct ds_accel_gradient_sum *sum, int64_t numbe
  */
 bool ops__gradients_examine(const struct ds_accel_optimizer_step *step,
                             struct ds_accel_optimizer_step *effective);
-/* sum_gradients() of an optimizer, of arguments that the op has not checked. */
+/* sum_gradients() of an optimizer, of options that the op has checked. */
 int32_t ops__gradients_sum(const struct ops__call *call, const struct ds_accel_optimizer_step *step,
                            struct ds_accel_gradient_sum *sum, struct ds_accel_error *error);
 

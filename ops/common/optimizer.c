@@ -4,6 +4,7 @@
 
 #include "common/error.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -23,6 +24,22 @@ int32_t ops__invalid(const struct ops__call *call, struct ds_accel_error *error,
     ops__error_list(error, DS_ACCEL_ERR_INVALID, call->name, format, values);
     va_end(values);
     return DS_ACCEL_ERR_INVALID;
+}
+
+bool ops__is_float(double number)
+{
+    return fabs(number) <= FLT_MAX;
+}
+
+int32_t ops__check_epsilon(const struct ops__call *call, double epsilon,
+                           struct ds_accel_error *error)
+{
+    if (!ops__is_float(epsilon) || epsilon < 0)
+        return ops__invalid(call, error, "epsilon is %g; wanted 0 to the largest float", epsilon);
+    if (epsilon > 0 && (float)epsilon == 0)
+        return ops__invalid(call, error, "epsilon is %g, which is 0 as a float; wanted 0 or %g",
+                            epsilon, (double)FLT_TRUE_MIN);
+    return DS_ACCEL_OK;
 }
 
 static size_t element_bytes(uint32_t dtype)
@@ -113,14 +130,18 @@ int32_t ops__optimizer_check(const struct ops__call *call,
                             step->tensor_bytes, sizeof(struct ds_accel_optimizer_tensor));
     if (step->step == 0)
         return ops__invalid(call, error, "step is 0; the first one is 1");
-    if (!isfinite(step->learning_rate) || step->learning_rate < 0)
-        return ops__invalid(call, error, "learning_rate is %g; wanted 0 or more",
+    if (!ops__is_float(step->learning_rate) || step->learning_rate < 0)
+        return ops__invalid(call, error, "learning_rate is %g; wanted 0 to the largest float",
                             step->learning_rate);
-    if (!isfinite(step->weight_decay) || step->weight_decay < 0)
-        return ops__invalid(call, error, "weight_decay is %g; wanted 0 or more",
+    if (!ops__is_float(step->weight_decay) || step->weight_decay < 0)
+        return ops__invalid(call, error, "weight_decay is %g; wanted 0 to the largest float",
                             step->weight_decay);
-    if (!isfinite(step->gradient_scale))
-        return ops__invalid(call, error, "gradient_scale is %g; wanted a finite number",
+    if (!ops__is_float(step->learning_rate * step->weight_decay))
+        return ops__invalid(call, error,
+                            "learning_rate * weight_decay is %g; wanted 0 to the largest float",
+                            step->learning_rate * step->weight_decay);
+    if (!ops__is_float(step->gradient_scale))
+        return ops__invalid(call, error, "gradient_scale is %g; wanted a finite float",
                             step->gradient_scale);
     if (!isfinite(step->max_norm) || step->max_norm < 0)
         return ops__invalid(call, error, "max_norm is %g; wanted 0 or more", step->max_norm);

@@ -45,6 +45,11 @@ struct ops__call {
 int32_t ops__optimizer_check(const struct ops__call *call,
                              const struct ds_accel_optimizer_step *step,
                              struct ds_accel_error *error);
+/* Whether a number is finite as a float, in which ops compute. */
+bool ops__is_float(double number);
+/* ERR_INVALID: the number is no epsilon of float. */
+int32_t ops__check_epsilon(const struct ops__call *call, double epsilon,
+                           struct ds_accel_error *error);
 /* ERR_INVALID: checked arguments ask a rollback for something that only a step does. */
 int32_t ops__optimizer_check_undo(const struct ops__call *call,
                                   const struct ds_accel_optimizer_step *step,

@@ -4,6 +4,8 @@
 
 #ifdef _OPENMP
 
+#include "common/float_mode.h"
+
 #include <omp.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -59,6 +61,7 @@ void ops__threads_run(ops__part_fn function, const void *work, uint64_t parts, u
     }
 #pragma omp parallel num_threads((int)threads)
     {
+        OPS__STANDARD_FLOATS;
         uint64_t number = (uint64_t)omp_get_thread_num();
         uint64_t team = (uint64_t)omp_get_num_threads();
         uint64_t each = parts / team;

@@ -13,7 +13,7 @@ typedef void (*ops__part_fn)(const void *work, uint64_t first, uint64_t end);
 uint64_t ops__threads_usable(uint32_t wanted);
 /* Call the function for adjacent ranges of all parts, one range per thread. Each thread has the
  * same range in each call with the same numbers, so that pages that it touched first stay on its
- * NUMA node. */
+ * NUMA node. OpenMP's threads have the standard floating-point mode (float_mode.h). */
 void ops__threads_run(ops__part_fn function, const void *work, uint64_t parts, uint64_t threads);
 
 #endif

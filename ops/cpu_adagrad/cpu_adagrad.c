@@ -4,9 +4,8 @@
 #include "cpu_adagrad.h"
 
 #include "adagrad.h"
+#include "common/float_mode.h"
 #include "common/gradient_sum.h"
-
-#include <math.h>
 
 static const ops__kernel_fn kernels[OPS__ISA_COUNT] = {
     [OPS__SCALAR] = ops__adagrad_scalar,
@@ -23,6 +22,16 @@ static const ops__kernel_fn kernels[OPS__ISA_COUNT] = {
     (DS_ACCEL_CPU_ADAGRAD_DECAYED | DS_ACCEL_OPTIMIZER_STOCHASTIC | \
      DS_ACCEL_OPTIMIZER_SKIP_INFINITE)
 
+static int32_t check(const struct ops__call *call,
+                     const struct ds_accel_cpu_adagrad_options *options,
+                     struct ds_accel_error *error)
+{
+    int32_t status =
+        ops__optimizer_check(call, (const struct ds_accel_optimizer_step *)options, error);
+
+    return status ? status : ops__check_epsilon(call, options->epsilon, error);
+}
+
 static int32_t adagrad_step(const struct ds_accel_cpu_adagrad_options *options,
                             struct ds_accel_error *error)
 {
@@ -32,15 +41,13 @@ static int32_t adagrad_step(const struct ds_accel_cpu_adagrad_options *options,
         .flags = STEP_FLAGS,
         .struct_bytes = sizeof(struct ds_accel_cpu_adagrad_options),
     };
+    OPS__STANDARD_FLOATS;
     struct ds_accel_optimizer_step common;
     struct ops__adagrad constants;
-    int32_t status =
-        ops__optimizer_check(&call, (const struct ds_accel_optimizer_step *)options, error);
+    int32_t status = check(&call, options, error);
 
     if (status)
         return status;
-    if (!(options->epsilon >= 0) || !isfinite(options->epsilon))
-        return ops__invalid(&call, error, "epsilon is %g; wanted 0 or more", options->epsilon);
     if (!ops__gradients_examine(&options->common, &common))
         return DS_ACCEL_OK;
     constants = (struct ops__adagrad){
@@ -65,8 +72,10 @@ static int32_t adagrad_sum_gradients(const struct ds_accel_cpu_adagrad_options *
         .flags = STEP_FLAGS,
         .struct_bytes = sizeof(struct ds_accel_cpu_adagrad_options),
     };
+    OPS__STANDARD_FLOATS;
+    int32_t status = check(&call, options, error);
 
-    return ops__gradients_sum(&call, (const struct ds_accel_optimizer_step *)options, sum, error);
+    return status ? status : ops__gradients_sum(&call, &options->common, sum, error);
 }
 
 static const struct ds_accel_cpu_adagrad table = {

@@ -12,7 +12,7 @@
  * weight decay both are the same. v and p are rounded when they are stored, to nearest even (or p
  * stochastically); p is computed from the v before its rounding. A NaN is stored as 0x7FC0 in
  * bfloat16. Every element has the same result on every path, for every number of threads, alignment
- * and division into slices.
+ * and division into slices, except for the bits of a NaN in float32 and float16.
  *
  * state[0] is v, the sum of squares, which begins as zeros or a positive number; state[1] is not
  * used. The rows of a sparse gradient are tensors of one step. The step's number matters to
@@ -31,7 +31,7 @@ extern "C" {
 
 struct ds_accel_cpu_adagrad_options {
     struct ds_accel_optimizer_step common; /**< its struct_size: of this whole structure */
-    double epsilon;                        /**< 0 or more */
+    double epsilon;                        /**< 0, or more as a float */
 };
 
 struct ds_accel_cpu_adagrad {

@@ -4,6 +4,7 @@
 #include "cpu_adam.h"
 
 #include "common/adam.h"
+#include "common/float_mode.h"
 #include "common/gradient_sum.h"
 
 _Static_assert(DS_ACCEL_CPU_ADAM_L2 == OPS__ADAM_L2 &&
@@ -30,15 +31,7 @@ static int32_t check(const struct ops__call *call, const struct ds_accel_cpu_ada
     if (status)
         return status;
     adam = own(options);
-    return ops__adam_check(call, &adam, error);
-}
-
-static struct ops__adam prepare(const struct ds_accel_optimizer_step *common,
-                                const struct ds_accel_cpu_adam_options *options)
-{
-    struct ops__adam_options adam = own(options);
-
-    return ops__adam_prepare(common, &adam);
+    return ops__adam_check(call, &options->common, &adam, error);
 }
 
 static int32_t adam_step(const struct ds_accel_cpu_adam_options *options,
@@ -50,7 +43,9 @@ static int32_t adam_step(const struct ds_accel_cpu_adam_options *options,
         .flags = STEP_FLAGS,
         .struct_bytes = sizeof(struct ds_accel_cpu_adam_options),
     };
+    OPS__STANDARD_FLOATS;
     struct ds_accel_optimizer_step common;
+    struct ops__adam_options adam;
     struct ops__adam constants;
     int32_t status = check(&call, options, error);
 
@@ -58,7 +53,8 @@ static int32_t adam_step(const struct ds_accel_cpu_adam_options *options,
         return status;
     if (!ops__gradients_examine(&options->common, &common))
         return DS_ACCEL_OK;
-    constants = prepare(&common, options);
+    adam = own(options);
+    constants = ops__adam_prepare(&common, &adam);
     ops__adam_step(&common, &constants);
     return DS_ACCEL_OK;
 }
@@ -73,7 +69,9 @@ static int32_t adam_rollback(const struct ds_accel_cpu_adam_options *options,
                  DS_ACCEL_OPTIMIZER_SKIP_INFINITE,
         .struct_bytes = sizeof(struct ds_accel_cpu_adam_options),
     };
+    OPS__STANDARD_FLOATS;
     const struct ds_accel_optimizer_step *common;
+    struct ops__adam_options adam;
     struct ops__adam constants;
     int32_t status = check(&call, options, error);
 
@@ -83,14 +81,11 @@ static int32_t adam_rollback(const struct ds_accel_cpu_adam_options *options,
     status = ops__optimizer_check_undo(&call, common, error);
     if (status)
         return status;
-    if (options->beta1 == 0 || options->beta2 == 0)
-        return ops__invalid(&call, error, "beta1 or beta2 is 0: the step kept nothing of a moment");
-    if (!(common->flags & DS_ACCEL_CPU_ADAM_L2) &&
-        common->learning_rate * common->weight_decay == 1)
-        return ops__invalid(&call, error,
-                            "learning_rate * weight_decay is 1: the step kept nothing of the "
-                            "parameters");
-    constants = prepare(common, options);
+    adam = own(options);
+    status = ops__adam_check_undo(&call, common, &adam, error);
+    if (status)
+        return status;
+    constants = ops__adam_prepare(common, &adam);
     ops__adam_undo(common, &constants);
     return DS_ACCEL_OK;
 }
@@ -104,8 +99,10 @@ static int32_t adam_sum_gradients(const struct ds_accel_cpu_adam_options *option
         .flags = STEP_FLAGS,
         .struct_bytes = sizeof(struct ds_accel_cpu_adam_options),
     };
+    OPS__STANDARD_FLOATS;
+    int32_t status = check(&call, options, error);
 
-    return ops__gradients_sum(&call, (const struct ds_accel_optimizer_step *)options, sum, error);
+    return status ? status : ops__gradients_sum(&call, &options->common, sum, error);
 }
 
 static const struct ds_accel_cpu_adam table = {

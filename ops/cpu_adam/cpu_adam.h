@@ -15,7 +15,8 @@
  *
  * m, v and p are rounded when they are stored, to nearest even (or p stochastically); p is computed
  * from the m and v before their rounding. A NaN is stored as 0x7FC0 in bfloat16. Every element has
- * the same result on every path, for every number of threads, alignment and division into slices.
+ * the same result on every path, for every number of threads, alignment and division into slices,
+ * except for the bits of a NaN in float32 and float16.
  *
  * state[0] is m, the first moment, state[1] v, the second. Both begin as zeros.
  */
@@ -35,7 +36,7 @@ struct ds_accel_cpu_adam_options {
     struct ds_accel_optimizer_step common; /**< its struct_size: of this whole structure */
     double beta1;                          /**< 0 <= beta1 < 1 */
     double beta2;                          /**< 0 <= beta2 < 1 */
-    double epsilon;                        /**< 0 or more */
+    double epsilon;                        /**< 0, or more as a float */
 };
 
 struct ds_accel_cpu_adam {
@@ -53,8 +54,11 @@ struct ds_accel_cpu_adam {
      * and DS_ACCEL_OPTIMIZER_SKIP_INFINITE not set. If the step clipped, gradient_scale is that of
      * the step times its factor, min(1, max_norm / (gradient_norm + 1e-6)).
      *
-     * @return as step(); ERR_INVALID also: beta1 or beta2 is 0, or learning_rate * weight_decay is
-     *         1, so that the step lost what was there before
+     * The smaller beta1, beta2 and, without L2, |1 - learning_rate * weight_decay| are, the more
+     * that rounding is magnified.
+     *
+     * @return as step(); ERR_INVALID also: one of them is less than 2^-23, so that the step lost
+     *         what was there before
      */
     int32_t (*rollback)(const struct ds_accel_cpu_adam_options *options,
                         struct ds_accel_error *error);

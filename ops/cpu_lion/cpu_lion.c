@@ -3,10 +3,9 @@
 /* The op cpu_lion: its table, and what a step computes once. */
 #include "cpu_lion.h"
 
+#include "common/float_mode.h"
 #include "common/gradient_sum.h"
 #include "lion.h"
-
-#include <math.h>
 
 static const ops__kernel_fn kernels[OPS__ISA_COUNT] = {
     [OPS__SCALAR] = ops__lion_scalar,
@@ -21,6 +20,21 @@ static const ops__kernel_fn kernels[OPS__ISA_COUNT] = {
 
 #define STEP_FLAGS (DS_ACCEL_OPTIMIZER_STOCHASTIC | DS_ACCEL_OPTIMIZER_SKIP_INFINITE)
 
+static int32_t check(const struct ops__call *call, const struct ds_accel_cpu_lion_options *options,
+                     struct ds_accel_error *error)
+{
+    int32_t status =
+        ops__optimizer_check(call, (const struct ds_accel_optimizer_step *)options, error);
+
+    if (status)
+        return status;
+    if (!(options->beta1 >= 0 && options->beta1 <= 1))
+        return ops__invalid(call, error, "beta1 is %g; wanted 0 <= beta1 <= 1", options->beta1);
+    if (!(options->beta2 >= 0 && options->beta2 <= 1))
+        return ops__invalid(call, error, "beta2 is %g; wanted 0 <= beta2 <= 1", options->beta2);
+    return DS_ACCEL_OK;
+}
+
 static int32_t lion_step(const struct ds_accel_cpu_lion_options *options,
                          struct ds_accel_error *error)
 {
@@ -30,17 +44,13 @@ static int32_t lion_step(const struct ds_accel_cpu_lion_options *options,
         .flags = STEP_FLAGS,
         .struct_bytes = sizeof(struct ds_accel_cpu_lion_options),
     };
+    OPS__STANDARD_FLOATS;
     struct ds_accel_optimizer_step common;
     struct ops__lion constants;
-    int32_t status =
-        ops__optimizer_check(&call, (const struct ds_accel_optimizer_step *)options, error);
+    int32_t status = check(&call, options, error);
 
     if (status)
         return status;
-    if (!(options->beta1 >= 0 && options->beta1 <= 1))
-        return ops__invalid(&call, error, "beta1 is %g; wanted 0 <= beta1 <= 1", options->beta1);
-    if (!(options->beta2 >= 0 && options->beta2 <= 1))
-        return ops__invalid(&call, error, "beta2 is %g; wanted 0 <= beta2 <= 1", options->beta2);
     if (!ops__gradients_examine(&options->common, &common))
         return DS_ACCEL_OK;
     constants = (struct ops__lion){
@@ -65,8 +75,10 @@ static int32_t lion_sum_gradients(const struct ds_accel_cpu_lion_options *option
         .flags = STEP_FLAGS,
         .struct_bytes = sizeof(struct ds_accel_cpu_lion_options),
     };
+    OPS__STANDARD_FLOATS;
+    int32_t status = check(&call, options, error);
 
-    return ops__gradients_sum(&call, (const struct ds_accel_optimizer_step *)options, sum, error);
+    return status ? status : ops__gradients_sum(&call, &options->common, sum, error);
 }
 
 static const struct ds_accel_cpu_lion table = {

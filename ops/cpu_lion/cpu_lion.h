@@ -11,7 +11,7 @@
  * sign(c) is 0 where c is 0, as in the paper (Chen and others, 2023). m and p are rounded when they
  * are stored, to nearest even (or p stochastically). A NaN is stored as 0x7FC0 in bfloat16. Every
  * element has the same result on every path, for every number of threads, alignment and division
- * into slices.
+ * into slices, except for the bits of a NaN in float32 and float16.
  *
  * state[0] is m, which begins as zeros; state[1] is not used. The step's number matters to
  * stochastic rounding only.

@@ -4,6 +4,7 @@
 #include "fused_adam.h"
 
 #include "common/adam.h"
+#include "common/float_mode.h"
 #include "common/gradient_sum.h"
 
 _Static_assert(DS_ACCEL_FUSED_ADAM_L2 == OPS__ADAM_L2 &&
@@ -14,6 +15,31 @@ _Static_assert(DS_ACCEL_FUSED_ADAM_L2 == OPS__ADAM_L2 &&
     (DS_ACCEL_FUSED_ADAM_L2 | DS_ACCEL_FUSED_ADAM_NO_BIAS_CORRECTION | \
      DS_ACCEL_OPTIMIZER_STOCHASTIC | DS_ACCEL_OPTIMIZER_SKIP_INFINITE)
 
+/* The options behind the common ones. */
+static struct ops__adam_options own(const struct ds_accel_fused_adam_options *options)
+{
+    return (struct ops__adam_options){options->beta1, options->beta2, options->epsilon};
+}
+
+static int32_t check(const struct ops__call *call,
+                     const struct ds_accel_fused_adam_options *options,
+                     struct ds_accel_error *error)
+{
+    struct ops__adam_options adam;
+    int32_t status =
+        ops__optimizer_check(call, (const struct ds_accel_optimizer_step *)options, error);
+
+    if (status)
+        return status;
+    adam = own(options);
+    status = ops__adam_check(call, &options->common, &adam, error);
+    if (status)
+        return status;
+    if (options->stream)
+        return ops__invalid(call, error, "stream is %p; wanted NULL on the CPU", options->stream);
+    return DS_ACCEL_OK;
+}
+
 static int32_t fused_step(const struct ds_accel_fused_adam_options *options,
                           struct ds_accel_error *error)
 {
@@ -23,22 +49,17 @@ static int32_t fused_step(const struct ds_accel_fused_adam_options *options,
         .flags = STEP_FLAGS,
         .struct_bytes = sizeof(struct ds_accel_fused_adam_options),
     };
-    struct ops__adam_options adam;
+    OPS__STANDARD_FLOATS;
     struct ds_accel_optimizer_step common;
+    struct ops__adam_options adam;
     struct ops__adam constants;
-    int32_t status =
-        ops__optimizer_check(&call, (const struct ds_accel_optimizer_step *)options, error);
+    int32_t status = check(&call, options, error);
 
     if (status)
         return status;
-    adam = (struct ops__adam_options){options->beta1, options->beta2, options->epsilon};
-    status = ops__adam_check(&call, &adam, error);
-    if (status)
-        return status;
-    if (options->stream)
-        return ops__invalid(&call, error, "stream is %p; wanted NULL on the CPU", options->stream);
     if (!ops__gradients_examine(&options->common, &common))
         return DS_ACCEL_OK;
+    adam = own(options);
     constants = ops__adam_prepare(&common, &adam);
     ops__adam_step(&common, &constants);
     return DS_ACCEL_OK;
@@ -53,8 +74,10 @@ static int32_t fused_sum_gradients(const struct ds_accel_fused_adam_options *opt
         .flags = STEP_FLAGS,
         .struct_bytes = sizeof(struct ds_accel_fused_adam_options),
     };
+    OPS__STANDARD_FLOATS;
+    int32_t status = check(&call, options, error);
 
-    return ops__gradients_sum(&call, (const struct ds_accel_optimizer_step *)options, sum, error);
+    return status ? status : ops__gradients_sum(&call, &options->common, sum, error);
 }
 
 static const struct ds_accel_fused_adam table = {

@@ -42,6 +42,9 @@ static int32_t sum(const struct ds_accel_op *op, const union options *options,
         ->sum_gradients((const struct ds_accel_cpu_adagrad_options *)options, gradient_sum, error);
 }
 
+SPOIL(struct ds_accel_cpu_adagrad_options, large_epsilon, own->epsilon = 1e39)
+SPOIL(struct ds_accel_cpu_adagrad_options, small_epsilon, own->epsilon = 1e-46)
+
 int main(int argc, char **argv)
 {
     static const struct optimizer optimizer = {
@@ -55,6 +58,12 @@ int main(int argc, char **argv)
         .reference = reference,
         .step = step,
         .sum = sum,
+        .spoiled =
+            {
+                {large_epsilon, "epsilon is 1e+39; wanted", false},
+                {small_epsilon, "epsilon is 1e-46, which is 0 as a float", false},
+                {NULL, NULL, false},
+            },
     };
 
     return optimizer_main(&optimizer, argc, argv);

@@ -46,6 +46,9 @@ static int32_t sum(const struct ds_accel_op *op, const union options *options,
         ->sum_gradients((const struct ds_accel_cpu_lion_options *)options, gradient_sum, error);
 }
 
+SPOIL(struct ds_accel_cpu_lion_options, large_beta1, own->beta1 = 1.1)
+SPOIL(struct ds_accel_cpu_lion_options, no_beta2, own->beta2 = NAN)
+
 int main(int argc, char **argv)
 {
     static const struct optimizer optimizer = {
@@ -57,6 +60,12 @@ int main(int argc, char **argv)
         .reference = reference,
         .step = step,
         .sum = sum,
+        .spoiled =
+            {
+                {large_beta1, "beta1 is 1.1; wanted", false},
+                {no_beta2, "beta2 is nan; wanted", false},
+                {NULL, NULL, false},
+            },
     };
 
     return optimizer_main(&optimizer, argc, argv);

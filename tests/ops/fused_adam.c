@@ -55,6 +55,13 @@ static bool refuses_stream(const char *file)
            strstr(error.message, "wanted NULL on the CPU");
 }
 
+SPOIL(struct ds_accel_fused_adam_options, no_beta1, own->beta1 = 1)
+SPOIL(struct ds_accel_fused_adam_options, no_beta2, own->beta2 = NAN)
+SPOIL(struct ds_accel_fused_adam_options, large_epsilon, own->epsilon = 1e39)
+SPOIL(struct ds_accel_fused_adam_options, small_epsilon, own->epsilon = 1e-46)
+SPOIL(struct ds_accel_fused_adam_options, large_step, own->beta1 = 1 - 0x1p-53;
+      own->common.learning_rate = 1e30)
+
 int main(int argc, char **argv)
 {
     static const struct optimizer adam = {
@@ -68,6 +75,15 @@ int main(int argc, char **argv)
         .reference = adam_reference,
         .step = step,
         .sum = sum,
+        .spoiled =
+            {
+                {no_beta1, "beta1 is 1; wanted", false},
+                {no_beta2, "beta2 is nan; wanted", false},
+                {large_epsilon, "epsilon is 1e+39; wanted", false},
+                {small_epsilon, "epsilon is 1e-46, which is 0 as a float", false},
+                {large_step, "learning_rate is 1e+30 and beta1 1; wanted", false},
+                {NULL, NULL, false},
+            },
     };
 
     /* A driver that runs kernels on the CPU, for the op of CUDA. */

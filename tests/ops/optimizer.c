@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <dlfcn.h>
+#include <fenv.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -626,6 +627,101 @@ static void check_rollback(const uint32_t *of, uint32_t flags)
     free_arrays(&after);
 }
 
+/* ---- the caller's floating-point mode ------------------------------------------------------- */
+
+/* Round up, and take denormals for zeros, as -ffast-math does. */
+static void spoil_mode(void)
+{
+    fesetround(FE_UPWARD);
+#if defined(__x86_64__)
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
+#elif defined(__aarch64__)
+    uint64_t control;
+
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    __asm__ volatile("msr fpcr, %0" : : "r"(control | 1u << 24));
+#endif
+}
+
+/* The mode, and the exceptions that were raised. */
+static uint64_t mode_of_caller(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_stmxcsr();
+#elif defined(__aarch64__)
+    uint64_t control;
+    uint64_t status;
+
+    __asm__ volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=r"(control), "=r"(status));
+    return control | status << 32;
+#else
+    return (uint64_t)fegetround();
+#endif
+}
+
+/* Results depend neither on the mode nor, as it is that of one thread, on the number of threads. */
+static void check_mode(const uint32_t *of)
+{
+    struct step step = {
+        .step = 2,
+        .learning_rate = 0.01,
+        .weight_decay = 0.01,
+        .gradient_scale = 0.7,
+    };
+    struct arrays original;
+    struct arrays plain;
+    double wanted = -1;
+
+    make_arrays(&original, of, 70001, 0);
+    for (size_t i = 0; i < original.count; i += 3) { /* denormal ones, if they are float32 */
+        put(of[0], original.at[0], i, random_number() * 1e-39);
+        put(of[1], original.at[1], i, random_number() * 1e-39);
+        put(of[2], original.at[2], i, fabs(random_number()) * 1e-39);
+        put(of[2], original.at[3], i, fabs(random_number()) * 1e-39);
+    }
+    copy_arrays(&plain, &original, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        struct ds_accel_error error = {.struct_size = sizeof(error)};
+        struct arrays arrays;
+        struct ds_accel_optimizer_tensor tensor;
+        union options options;
+        double norm = -1;
+        uint64_t mode;
+        uint64_t mode_after;
+        int32_t status;
+
+        copy_arrays(&arrays, &original, 0);
+        set_tensor(&tensor, &arrays, 0, arrays.count);
+        set_options(&options, &step, &tensor, 1);
+        options.common.threads = i < 2 ? 3 : 1;
+        options.common.gradient_norm = &norm;
+        options.common.max_norm = 3;
+        if (i % 2 == 1)
+            spoil_mode();
+        mode = mode_of_caller();
+        status = optimizer->step(op, &options, &error);
+        mode_after = mode_of_caller();
+        fesetenv(FE_DFL_ENV);
+        CHECK(status == DS_ACCEL_OK, "%s", error.message);
+        CHECK(mode == mode_after, "the mode was 0x%llx, is 0x%llx", (unsigned long long)mode,
+              (unsigned long long)mode_after);
+        if (i == 0) {
+            wanted = norm;
+            free_arrays(&plain);
+            copy_arrays(&plain, &arrays, 0);
+        }
+        CHECK(norm == wanted && norm > 3, "types %u %u %u, case %u: norm %.17g, wanted %.17g",
+              of[0], of[1], of[2], i, norm, wanted);
+        CHECK(same(&arrays, &plain), "types %u %u %u, case %u: other results", of[0], of[1], of[2],
+              i);
+        free_arrays(&arrays);
+    }
+    free_arrays(&original);
+    free_arrays(&plain);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
 /* What is refused, and that nothing was changed then. */
 static void check_refusals(void)
 {
@@ -672,6 +768,11 @@ static void check_refusals(void)
     SET(weight_decay = -0.5, "weight_decay is -0.5");
     SET(weight_decay = INFINITY, "weight_decay is inf");
     SET(gradient_scale = NAN, "gradient_scale is");
+    SET(learning_rate = 1e39, "learning_rate is 1e+39");
+    SET(weight_decay = 1e39, "weight_decay is 1e+39");
+    SET(gradient_scale = -1e39, "gradient_scale is -1e+39");
+    REFUSED(options.common.learning_rate = options.common.weight_decay = 1e20, ,
+            "learning_rate * weight_decay is 1e+40");
     TENSOR(parameter_dtype, DS_ACCEL_DTYPE_FLOAT64, "tensor 1: parameter_dtype is 4");
     TENSOR(gradient_dtype, 0, "tensor 1: gradient_dtype is 0");
     TENSOR(state_dtype, B16, "tensor 1: state_dtype is 3; wanted float32 (1)");
@@ -693,6 +794,25 @@ static void check_refusals(void)
 
         CHECK(optimizer->step(op, NULL, &error) == DS_ACCEL_ERR_INVALID, "NULL options");
         CHECK(strstr(error.message, "options is NULL"), "\"%s\"", error.message);
+    }
+    for (const struct spoiled *spoiled = optimizer->spoiled; spoiled->text; spoiled++) {
+        struct ds_accel_gradient_sum sum = {{0}, 0, 0};
+        struct ds_accel_error error = {.struct_size = sizeof(error)};
+        union options options = good;
+
+        spoiled->spoil(&options);
+        if (spoiled->rolls_back) {
+            CHECK(optimizer->rollback(op, &options, &error) == DS_ACCEL_ERR_INVALID, "%s",
+                  spoiled->text);
+        } else {
+            CHECK(optimizer->step(op, &options, &error) == DS_ACCEL_ERR_INVALID, "%s",
+                  spoiled->text);
+            CHECK(strstr(error.message, spoiled->text), "\"%s\"", error.message);
+            CHECK(optimizer->sum(op, &options, &sum, &error) == DS_ACCEL_ERR_INVALID, "sum: %s",
+                  spoiled->text);
+        }
+        CHECK(strstr(error.message, spoiled->text), "\"%s\"", error.message);
+        CHECK(same(&arrays, &before), "%s: something was changed", spoiled->text);
     }
     /* No tensor, or an empty one without arrays, is a step that does nothing. */
     good.common.tensor_count = 0;
@@ -724,6 +844,8 @@ static void run_checks(void)
         for (unsigned flag = 0; optimizer->rollback && flag < optimizer->flags_count; flag++)
             check_rollback(types[i], optimizer->flags[flag]);
     }
+    check_mode(types[0]);
+    check_mode(types[TYPES - 1]);
     check_stochastic();
     check_refusals();
 }

@@ -40,6 +40,21 @@ union options {
 typedef int32_t (*step_fn)(const struct ds_accel_op *op, const union options *options,
                            struct ds_accel_error *error);
 
+/* Make the op's own options invalid; the message that refuses them begins like this. */
+struct spoiled {
+    void (*spoil)(union options *options);
+    const char *text;
+    bool rolls_back; /* only a rollback refuses them */
+};
+
+#define SPOIL(type, name, change) \
+    static void name(union options *options) \
+    { \
+        type *own = (type *)options; \
+\
+        change; \
+    }
+
 typedef int32_t (*sum_fn)(const struct ds_accel_op *op, const union options *options,
                           struct ds_accel_gradient_sum *sum, struct ds_accel_error *error);
 
@@ -56,8 +71,9 @@ struct optimizer {
     /* The step in double, from the formula of the op's header. */
     void (*reference)(const struct step *step, struct element *element);
     step_fn step;
-    step_fn rollback; /* NULL: the op has none */
-    sum_fn sum;       /* sum_gradients() */
+    step_fn rollback;           /* NULL: the op has none */
+    sum_fn sum;                 /* sum_gradients() */
+    struct spoiled spoiled[10]; /* ends with a text of NULL */
 };
 
 /* Checks that were made. */

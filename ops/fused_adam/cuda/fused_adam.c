@@ -4,6 +4,7 @@
 #include "fused_adam/fused_adam.h"
 
 #include "common/error.h"
+#include "common/float_mode.h"
 #include "fused_adam/cuda/driver.h"
 #include "fused_adam/cuda/kernel.h"
 
@@ -208,7 +209,7 @@ static int32_t begin(const char *name, const struct ds_accel_fused_adam_options 
     if (status)
         return status;
     adam = (struct ops__adam_options){options->beta1, options->beta2, options->epsilon};
-    status = ops__adam_check(&call, &adam, error);
+    status = ops__adam_check(&call, common, &adam, error);
     for (uint64_t i = 0; !status && i < common->tensor_count; i++)
         status = check_tensor(&call, tensor_at(common, i), i, error);
     if (status)
@@ -244,6 +245,7 @@ static void end_context(const struct run *run)
 static int32_t fused_step(const struct ds_accel_fused_adam_options *options,
                           struct ds_accel_error *error)
 {
+    OPS__STANDARD_FLOATS;
     struct ops__fused_launch launch;
     struct run run;
     bool pushed;
@@ -268,6 +270,7 @@ static int32_t fused_sum_gradients(const struct ds_accel_fused_adam_options *opt
                                    struct ds_accel_gradient_sum *sum, struct ds_accel_error *error)
 {
     static const struct ops__call call = {.name = "fused_adam: sum_gradients"};
+    OPS__STANDARD_FLOATS;
     struct ds_accel_gradient_sum more = {.nan_count = 0};
     struct ops__fused_launch launch;
     struct run run;
