@@ -106,6 +106,8 @@ Test(plugin_cpu_async, a_call_returns_before_its_work_is_done)
     memset(from, 7, sizeof(from));
     EXPECT_OK(table->stream_query(stream, &error));
     hold(stream, &gate);
+    wait_for_arrival(&gate);
+    cr_expect_eq(table->stream_synchronize(stream, 1000000, &error), DS_ACCEL_ERR_TIMEOUT);
     copy(stream, to, from, sizeof(to));
     EXPECT_OK(table->event_record(event, stream, &error));
     cr_expect_eq(table->stream_query(stream, &error), DS_ACCEL_NOT_READY);

@@ -4,6 +4,7 @@
 #include "fixture.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,6 +111,43 @@ Test(core_capturing, is_known_where_the_plugin_cannot_say)
     ds_accel_stream_destroy(stream);
     ds_accel_device_close(device);
     ds_accel_destroy(context);
+}
+
+/* ---- a capture of another thread ------------------------------------------------------------ */
+
+struct begun {
+    ds_accel_graph_t *graph;
+    ds_accel_stream_t *stream;
+};
+
+static void *begin_capture(void *data)
+{
+    const struct begun *begun = data;
+
+    MUST(ds_accel_graph_capture_begin(begun->graph, begun->stream, NULL, DS_ACCEL_CAPTURE_GLOBAL));
+    return NULL;
+}
+
+/* Layer validate refuses a program's call that ends it, but not the library's. */
+Test(core_capturing, is_ended_with_its_graph_in_another_thread)
+{
+    struct begun begun;
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    pthread_t thread;
+
+    setenv("DS_ACCEL_LAYERS", "validate", 1);
+    context = test_start("mock", &device);
+    MUST(ds_accel_stream_create(device, 0, 0, &begun.stream));
+    MUST(ds_accel_graph_create(device, &begun.graph));
+    cr_assert_eq(pthread_create(&thread, NULL, begin_capture, &begun), 0);
+    pthread_join(thread, NULL);
+    EXPECT_STATUS(ds_accel_graph_capture_end(begun.graph), DS_ACCEL_ERR_STATE);
+    cr_expect_eq(capturing_of(begun.stream), DS_ACCEL_CAPTURING_YES);
+    ds_accel_graph_destroy(begun.graph);
+    cr_expect_eq(capturing_of(begun.stream), DS_ACCEL_CAPTURING_NO);
+    ds_accel_stream_destroy(begun.stream);
+    test_finish(context, device);
 }
 
 /* ---- a capture that this thread may not end -------------------------------------------------- */
