@@ -15,6 +15,7 @@
 #include "ops/answers.h"
 #include "ops/command.h"
 #include "ops/digest.h"
+#include "ops/flag_files.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -402,19 +403,33 @@ const char *ds_accel__compiler_host(char *const *arguments, size_t *index)
 }
 
 /*
- * Add the options that a variable gave the compiler, but not its name behind a wrapper's, nor the
- * path of nvcc's host compiler, whose digest is added.
+ * Add the options that a variable gave the compiler, and the files that they name, but not its name
+ * behind a wrapper's, nor the path of nvcc's host compiler, whose digest is added.
  */
 static void add_arguments(struct identity *identity, char *const *arguments)
 {
+    struct ds_accel__arguments files = {0};
+    char **names;
     bool is_option = false;
 
     for (size_t i = 1; arguments[i] != NULL; i++) {
         is_option = is_option || arguments[i][0] == '-';
         if (is_option && ds_accel__compiler_host(arguments, &i) == NULL) {
+            char *const flags[] = {arguments[i], NULL};
+
             add_text(identity, "argument", arguments[i]);
+            ds_accel__flag_files(flags, NULL, &files);
         }
     }
+    names = ds_accel__arguments_take(&files);
+    if (names == NULL) {
+        identity->status = ds_accel__no_memory();
+        return;
+    }
+    for (size_t i = 0; names[i] != NULL; i++) {
+        add_file(identity, "file", names[i]);
+    }
+    ds_accel__arguments_free(names);
 }
 
 /* Write the digest of nvcc's host compiler. */

@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "config/prefix.h"
 #include "ops/arguments.h"
+#include "ops/flag_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -185,7 +186,8 @@ bool ds_accel__recipe_is_native(const char *flag)
     static const char native[] = "=native";
     size_t length = strlen(flag);
 
-    return strcasecmp(flag, "-xHost") == 0 ||
+    /* "-arch native" is two arguments of nvcc. */
+    return strcasecmp(flag, "-xHost") == 0 || strcmp(flag, "native") == 0 ||
            (length >= sizeof(native) && strcmp(flag + length - (sizeof(native) - 1), native) == 0);
 }
 
@@ -439,6 +441,33 @@ static int32_t add_source(struct digest *digest, const char *source)
     return status;
 }
 
+char **ds_accel__recipe_flag_files(const struct ds_accel__recipe *recipe)
+{
+    char *const *const lists[] = {recipe->cflags, recipe->device_cflags, recipe->ldflags};
+    struct ds_accel__arguments files = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+        ds_accel__flag_files(lists[i], recipe->source_dir, &files);
+    }
+    return ds_accel__arguments_take(&files);
+}
+
+static int32_t add_flag_files(struct digest *digest)
+{
+    char **files = ds_accel__recipe_flag_files(digest->recipe);
+    int32_t status = files != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    char text[65];
+
+    for (size_t i = 0; status >= 0 && files[i] != NULL; i++) {
+        status = ds_accel__source_digest(files[i], text);
+        if (status >= 0) {
+            add_text(digest, "file", text);
+        }
+    }
+    ds_accel__arguments_free(files);
+    return status;
+}
+
 int32_t ds_accel__recipe_digest(const struct ds_accel__recipe *recipe, char digest_out[65])
 {
     struct digest digest = {.recipe = recipe, .trust = ds_accel__trust_create()};
@@ -456,6 +485,7 @@ int32_t ds_accel__recipe_digest(const struct ds_accel__recipe *recipe, char dige
         add_list(&digest, "ldflag", recipe->ldflags);
         add_list(&digest, "lib", recipe->libs);
         add_text(&digest, "requires", requires);
+        status = add_flag_files(&digest);
     }
     for (size_t i = 0; status >= 0 && recipe->sources[i] != NULL; i++) {
         status = add_source(&digest, recipe->sources[i]);

@@ -165,6 +165,24 @@ Test(opbuild_compiler, a_digest_follows_from_contents_and_not_from_places)
     cr_expect_str_neq(first, other);
 }
 
+Test(opbuild_compiler, files_that_a_variable_names_are_a_part_of_it)
+{
+    char value[600];
+    char first[65];
+    char second[65];
+
+    test_write("specs", "1");
+    snprintf(value, sizeof(value), "%s -specs=%s", write_gcc("a", "#!/bin/sh\n: 1"),
+             test_path("specs"));
+    digest_of(value, first);
+    test_write("specs", "2");
+    digest_of(value, second);
+    cr_expect_str_neq(first, second);
+    test_write("specs", "1");
+    digest_of(value, second);
+    cr_expect_str_eq(first, second);
+}
+
 /* Debian's clang is a small program, and the compiler is in libraries that it loads. */
 Test(opbuild_compiler, the_libraries_of_clang_are_a_part_of_it)
 {

@@ -218,6 +218,8 @@ Test(opbuild_recipe, what_cannot_be_followed_says_why)
     expect_refused(BEGIN "[\"a.c\"], \"cflags\": [\"-O3\", \"-march=native\"]}",
                    "-march=native is the CPU that compiles");
     expect_refused(BEGIN "[\"a.c\"], \"cflags\": [\"-mcpu=native\"]}", "-mcpu=native");
+    expect_refused(BEGIN "[\"a.c\"], \"device_cflags\": [\"-arch\", \"native\"]}",
+                   "native is the CPU that compiles");
     expect_refused(BEGIN "[\"a.c\"], \"device_cflags\": [\"-xHost\"]}", "-xHost");
     expect_refused(BEGIN "[\"a.c\"], \"images\": {\"A\": \"a.cu\", \"B\": \"a.c\"}}",
                    "only nvcc makes images");
@@ -335,6 +337,38 @@ Test(opbuild_recipe, the_digest_covers_the_sources)
     cr_assert_eq(rename(test_path("source/d.c"), test_path("source/b.c")), 0);
     test_write("source/a.h", "");
     digest_as("cpu", rows, again);
+    cr_expect_str_eq(again, first);
+}
+
+/* Flags name files in many forms, absolute or relative to the sources. */
+Test(opbuild_recipe, the_digest_covers_files_that_flags_name)
+{
+    static const char *const rows[] = {
+        FULL("tiny", "source", ", \"ldflags\": [\"-Wl,--version-script=x.map\"]"),
+        FULL("tiny", "source", ", \"ldflags\": [\"-Wl,--version-script,%s/source/x.map,-z,now\"]"),
+        FULL("tiny", "source", ", \"ldflags\": [\"-T\", \"x.map\"]"),
+        FULL("tiny", "source", ", \"ldflags\": [\"-Tx.map\"]"),
+        FULL("tiny", "source", ", \"cflags\": [\"@%s/source/x.map\"]"),
+        FULL("tiny", "source", ", \"device_cflags\": [\"-specs=../source/x.map\"]"),
+    };
+    char first[65];
+    char again[65];
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        unlink(test_path("source/x.map"));
+        digest_as("cpu", rows[i], first);
+        test_write("source/x.map", "1");
+        expect_other("cpu", rows[i], first);
+        digest_as("cpu", rows[i], first);
+        digest_as("cpu", rows[i], again);
+        cr_expect_str_eq(again, first);
+        test_write("source/x.map", "2");
+        expect_other("cpu", rows[i], first);
+    }
+    /* What the linker writes is no input. */
+    digest_as("cpu", FULL("tiny", "source", ", \"ldflags\": [\"-Wl,-Map=x.map\"]"), first);
+    test_write("source/x.map", "3");
+    digest_as("cpu", FULL("tiny", "source", ", \"ldflags\": [\"-Wl,-Map=x.map\"]"), again);
     cr_expect_str_eq(again, first);
 }
 

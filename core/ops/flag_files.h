@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Files that arguments of compilers name: flag_files.c. */
+#ifndef DS_ACCEL_OPS_FLAG_FILES_H
+#define DS_ACCEL_OPS_FLAG_FILES_H
+
+#include "ops/arguments.h"
+
+/*
+ * Add the absolute path of each regular file that a flag names: -Wl,--version-script=FILE, -TFILE,
+ * @FILE, -fplugin=FILE, or FILE itself. Relative names are those below directory; NULL: they are
+ * not looked for. Files that the linker writes (-Map) are not added. After a failed allocation,
+ * files->failed is set.
+ */
+void ds_accel__flag_files(char *const *flags, const char *directory,
+                          struct ds_accel__arguments *files);
+
+#endif
