@@ -119,9 +119,10 @@ DS_ACCEL_EXPORT int32_t ds_accel_ops_build(ds_accel_t *context, const char *back
 /**
  * Remove what this user built, and what interrupted builds left.
  *
- * @param[in]  op            only files of this op; NULL: all
+ * @param[in]  op            only files of this op, or of the op of this builder; NULL: all
  * @param[out] files_out     how many files were removed
- * @return DS_ACCEL_OK; ERR_IO, ERR_PERMISSION with the file; ERR_INVALID NULL; ERR_NO_MEMORY
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND no such op or builder; ERR_IO, ERR_PERMISSION with the file;
+ *         ERR_INVALID NULL; ERR_NO_MEMORY
  * @threads any; ops that are loaded stay so
  */
 DS_ACCEL_EXPORT int32_t ds_accel_ops_clean(ds_accel_t *context, const char *op,

@@ -124,6 +124,9 @@ static int transfer(struct tool *tool, const char *directory, bool exports)
     char buffer[PATH_MAX];
     const char *path = absolute(directory, buffer);
 
+    if (directory[0] == '\0') {
+        return tool_usage(tool, "the name of the directory is empty");
+    }
     if (path == NULL) {
         return tool_usage(tool, "the path of the directory is too long");
     }
@@ -157,7 +160,7 @@ static int run(struct tool *tool, int argument_count, char **arguments)
         return transfer(tool, second, verb[0] == 'e');
     }
     return tool_usage(tool, "ops takes list [BACKEND], show NAME [BACKEND], build [NAME "
-                            "[BACKEND]], clean [OP], export DIR or import DIR");
+                            "[BACKEND]], clean [NAME], export DIR or import DIR");
 }
 
 const struct tool_command cmd_ops = {
@@ -169,8 +172,9 @@ const struct tool_command cmd_ops = {
             "                        used here, and why not\n"
             "show NAME [BACKEND]     one builder (CPUAdamBuilder) or op (cpu_adam) in detail\n"
             "build [NAME [BACKEND]]  build the kernels that are neither installed nor built;\n"
-            "                        --force: build anyway; --jobs N: compilers at once\n"
-            "clean [OP]              remove what was built\n"
+            "                        --force: build anyway, though what is installed still\n"
+            "                        precedes; --jobs N: compilers at once\n"
+            "clean [NAME]            remove what was built\n"
             "export DIR              copy what was built to a directory ...\n"
             "import DIR              ... and from there, on a machine without compilers\n"
             "\n"

@@ -67,11 +67,17 @@ bool ds_accel__command_succeeded(const struct ds_accel__command *command);
 void ds_accel__command_describe(const struct ds_accel__command *command, char *text,
                                 size_t text_size);
 /*
- * The command as a line for a shell, every argument quoted as needed: "cd DIRECTORY && ARGUMENTS".
- * The line is printable: unprintable bytes are in $'...' quotes. directory NULL: no cd. NULL if
- * memory is exhausted.
+ * The command as a line for a shell, every argument quoted as needed. With a directory, the line
+ * repeats the command: "cd DIRECTORY && env -u VARIABLE ARGUMENTS", where env is for variables that
+ * are set here and that commands do not get. directory NULL: the arguments alone. The line is
+ * printable: unprintable bytes are in $'...' quotes. NULL if memory is exhausted.
  */
 char *ds_accel__command_line(char *const *arguments, const char *directory);
+/*
+ * Whether what a compiler wrote says that it failed for a reason other than its input: memory, disk
+ * space, a signal. The next attempt may succeed.
+ */
+bool ds_accel__command_blames_machine(const char *output);
 /*
  * The environment of commands, ends with NULL, for ds_accel__command_environment_free(). NULL if
  * memory is exhausted.

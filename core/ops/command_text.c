@@ -44,24 +44,30 @@ static const char *const removed[] = {
     "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN",
     /* hipcc, icpx: arguments, configuration files */
     "HIPCC_COMPILE_FLAGS_APPEND", "HIPCC_LINK_FLAGS_APPEND", "HCC_AMDGPU_TARGET", "__INTEL_",
-    "ICXCFG", "ICPXCFG",
-    /* replaced below */
-    "LC_ALL", "LANGUAGE", "SOURCE_DATE_EPOCH", "TMPDIR"};
+    "ICXCFG", "ICPXCFG"};
 
-static bool is_removed(const char *entry)
+/* Those that are replaced below. */
+static const char *const replaced[] = {"LC_ALL", "LANGUAGE", "SOURCE_DATE_EPOCH", "TMPDIR"};
+
+static bool is_in(const char *entry, const char *const *names, size_t count)
 {
     size_t length = strcspn(entry, "=");
 
-    for (size_t i = 0; i < ARRAY_SIZE(removed); i++) {
-        size_t name_length = strlen(removed[i]);
-        bool is_prefix = removed[i][name_length - 1] == '_';
+    for (size_t i = 0; i < count; i++) {
+        size_t name_length = strlen(names[i]);
+        bool is_prefix = names[i][name_length - 1] == '_';
 
         if ((is_prefix ? length >= name_length : length == name_length) &&
-            strncmp(entry, removed[i], name_length) == 0) {
+            strncmp(entry, names[i], name_length) == 0) {
             return true;
         }
     }
     return false;
+}
+
+static bool is_removed(const char *entry)
+{
+    return is_in(entry, removed, ARRAY_SIZE(removed));
 }
 
 void ds_accel__command_environment_free(char **environment)
@@ -96,7 +102,7 @@ char **ds_accel__command_environment(const char *temporary)
         return NULL;
     }
     for (size_t i = 0; environ != NULL && environ[i] != NULL; i++) {
-        if (is_removed(environ[i])) {
+        if (is_removed(environ[i]) || is_in(environ[i], replaced, ARRAY_SIZE(replaced))) {
             continue;
         }
         copy[count] = strdup(environ[i]);
@@ -210,6 +216,60 @@ static void add_quoted(struct ds_accel__text *line, const char *argument)
     }
 }
 
+/* Add what unsets the variables that commands do not get, except those that do not matter to a
+ * command that is repeated in a shell. */
+static void add_environment(struct ds_accel__text *line)
+{
+    static const char *const harmless[] = {"MAKEFLAGS", "MFLAGS", "TMP", "TEMP", "PWD", "OLDPWD"};
+    bool is_first = true;
+
+    for (size_t i = 0; environ != NULL && environ[i] != NULL; i++) {
+        char *name;
+
+        if (!is_removed(environ[i]) || is_in(environ[i], harmless, ARRAY_SIZE(harmless))) {
+            continue;
+        }
+        name = strndup(environ[i], strcspn(environ[i], "="));
+        line->failed = line->failed || name == NULL;
+        ds_accel__text_add(line, is_first ? "env -u " : "-u ");
+        add_quoted(line, name != NULL ? name : "");
+        ds_accel__text_add(line, " ");
+        free(name);
+        is_first = false;
+    }
+}
+
+bool ds_accel__command_blames_machine(const char *output)
+{
+    static const char *const texts[] = {
+        /* drivers, when a program that they started was killed */
+        "signal terminated program",
+        "terminated with signal",
+        "failed due to signal",
+        "unable to execute command",
+        /* memory */
+        "out of memory",
+        "virtual memory exhausted",
+        "Cannot allocate memory",
+        "bad_alloc",
+        /* files, processes */
+        "No space left on device",
+        "Disk quota exceeded",
+        "Input/output error",
+        "Stale file handle",
+        "Resource temporarily unavailable",
+        "Too many open files",
+        "Read-only file system",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        if (strstr(output, texts[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 char *ds_accel__command_line(char *const *arguments, const char *directory)
 {
     struct ds_accel__text line = {0};
@@ -218,6 +278,7 @@ char *ds_accel__command_line(char *const *arguments, const char *directory)
         ds_accel__text_add(&line, directory[0] == '-' ? "cd -- " : "cd ");
         add_quoted(&line, directory);
         ds_accel__text_add(&line, " && ");
+        add_environment(&line);
     }
     for (size_t i = 0; arguments[i] != NULL; i++) {
         ds_accel__text_add(&line, i > 0 ? " " : "");

@@ -146,8 +146,7 @@ static char **link_arguments(const struct compile *compile)
 
 /* ---- one pass -------------------------------------------------------------------------------- */
 
-/* Make each line printable, which may shorten it; tabs stay. */
-static void make_printable(char *text)
+void ds_accel__compile_sanitize(char *text)
 {
     char *to = text;
 
@@ -173,17 +172,22 @@ static void make_printable(char *text)
 static int32_t keep_failure(struct ds_accel__compile_failure *failure,
                             struct ds_accel__command *command)
 {
+    struct ds_accel__arguments arguments = {0};
+
     ds_accel__command_describe(command, failure->ending, sizeof(failure->ending));
     failure->has_exited = WIFEXITED(command->wait_status) && !command->is_timed_out &&
                           !command->is_cancelled;
-    failure->command = ds_accel__command_line(command->arguments, command->directory);
+    ds_accel__arguments_add_all(&arguments, command->arguments);
+    failure->arguments = ds_accel__arguments_take(&arguments);
+    failure->directory = strdup(command->directory);
     failure->output = command->output.size_bytes > 0 ? ds_accel__text_take(&command->output)
                                                      : strdup("");
-    if (failure->command == NULL || failure->output == NULL) {
+    if (failure->arguments == NULL || failure->directory == NULL || failure->output == NULL) {
         return ds_accel__no_memory();
     }
-    make_printable(failure->output);
-    return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%.400s %s", failure->command, failure->ending);
+    ds_accel__compile_sanitize(failure->output);
+    return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%.400s %s", failure->arguments[0],
+                           failure->ending);
 }
 
 static int32_t judge(struct compile *compile, struct ds_accel__command *commands, size_t count)
@@ -410,7 +414,7 @@ int32_t ds_accel__compile(const struct ds_accel__recipe *recipe,
     int32_t status;
 
     *headers_out = NULL;
-    *failure = (struct ds_accel__compile_failure){.command = NULL};
+    *failure = (struct ds_accel__compile_failure){.arguments = NULL};
     status = make_images(&compile);
     if (status >= 0) {
         status = compile_sources(&compile);
@@ -423,7 +427,8 @@ int32_t ds_accel__compile(const struct ds_accel__recipe *recipe,
 
 void ds_accel__compile_failure_clear(struct ds_accel__compile_failure *failure)
 {
-    free(failure->command);
+    ds_accel__arguments_free(failure->arguments);
+    free(failure->directory);
     free(failure->output);
-    *failure = (struct ds_accel__compile_failure){.command = NULL};
+    *failure = (struct ds_accel__compile_failure){.arguments = NULL};
 }

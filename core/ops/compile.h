@@ -28,7 +28,8 @@ struct ds_accel__compile_options {
 
 /* A command that failed. */
 struct ds_accel__compile_failure {
-    char *command;    /* a line for a shell that repeats it, in the build directory */
+    char **arguments; /* NULL: none failed */
+    char *directory;  /* where it ran */
     char *output;     /* what it wrote, printable except line ends and tabs */
     bool has_exited;  /* it ended by itself */
     char ending[128]; /* "exited with status 1" */
@@ -45,6 +46,8 @@ int32_t ds_accel__compile(const struct ds_accel__recipe *recipe,
                           const struct ds_accel__build_dir *dir,
                           const struct ds_accel__compile_options *options, char ***headers_out,
                           struct ds_accel__compile_failure *failure);
+/* Make a compiler's output printable, which may shorten it; line ends and tabs stay. */
+void ds_accel__compile_sanitize(char *text);
 void ds_accel__compile_failure_clear(struct ds_accel__compile_failure *failure);
 
 #endif

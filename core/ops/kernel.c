@@ -207,6 +207,62 @@ static int32_t keep_named(json_t *builders, const char *name)
     return DS_ACCEL_OK;
 }
 
+/* Take context->lock, with the configuration of ops loaded. The lock is held after an error, too. */
+static int32_t lock_with_ops(ds_accel_t *context)
+{
+    int32_t status;
+
+    pthread_mutex_lock(&context->config_lock);
+    status = ds_accel__config_complete(&context->config, NULL);
+    pthread_mutex_unlock(&context->config_lock);
+    pthread_mutex_lock(&context->lock);
+    return status >= 0 ? ds_accel__context_load_ops(context) : status;
+}
+
+/* The op of a builder, or of a recipe, by the name of either; NULL: there is none. */
+static const char *find_op(const struct ds_accel__config *config, const char *name)
+{
+    json_t *facts;
+    json_t *recipe;
+    const char *backend;
+    const char *key;
+
+    json_object_foreach(ds_accel__config_get(config, "backends", NULL), backend, facts)
+    {
+        json_object_foreach(json_object_get(facts, "op_builders"), key, recipe)
+        {
+            const char *op = ds_accel__json_string(recipe, "op");
+
+            if (op[0] != '\0' && (strcmp(key, name) == 0 || strcmp(op, name) == 0)) {
+                return op;
+            }
+        }
+    }
+    json_object_foreach(ds_accel__config_get(config, "kernels", NULL), key, recipe)
+    {
+        const char *slash = strchr(key, '/');
+        const char *op = slash != NULL ? slash + 1 : key;
+
+        if (strcmp(op, name) == 0) {
+            return op;
+        }
+    }
+    return NULL;
+}
+
+int32_t ds_accel__kernel_op(ds_accel_t *context, const char *name, char **op_out)
+{
+    const char *op;
+    int32_t status;
+
+    *op_out = NULL;
+    status = lock_with_ops(context);
+    op = status >= 0 ? find_op(&context->config, name) : NULL;
+    *op_out = op != NULL ? strdup(op) : NULL;
+    pthread_mutex_unlock(&context->lock);
+    return op != NULL && *op_out == NULL ? ds_accel__no_memory() : status;
+}
+
 int32_t ds_accel__kernel_builders(ds_accel_t *context, const char *backend, const char *name,
                                   json_t **builders_out)
 {
@@ -214,14 +270,7 @@ int32_t ds_accel__kernel_builders(ds_accel_t *context, const char *backend, cons
     int32_t status;
 
     *builders_out = NULL;
-    pthread_mutex_lock(&context->config_lock);
-    status = ds_accel__config_complete(&context->config, NULL);
-    pthread_mutex_unlock(&context->config_lock);
-    if (status < 0) {
-        return status;
-    }
-    pthread_mutex_lock(&context->lock);
-    status = ds_accel__context_load_ops(context);
+    status = lock_with_ops(context);
     if (status >= 0) {
         status = ds_accel__with_facts(context, backend, own_builders, &builders);
     }

@@ -42,6 +42,11 @@ DS_ACCEL__PRIVATE int32_t ds_accel__kernel_check(const char *path, const char *n
 DS_ACCEL__PRIVATE int32_t ds_accel__kernel_builders(ds_accel_t *context, const char *backend,
                                                     const char *name, json_t **builders_out);
 /*
+ * The op of that name, or of the builder of that name, of any backend, as a new string; NULL: there
+ * is none. ERR_CONFIG; ERR_NO_MEMORY. The caller does not hold context->lock.
+ */
+DS_ACCEL__PRIVATE int32_t ds_accel__kernel_op(ds_accel_t *context, const char *name, char **op_out);
+/*
  * The directories in which ops are searched, one per line, as a new string; NULL if memory is
  * exhausted.
  */

@@ -167,25 +167,34 @@ static int32_t match_headers(const struct ds_accel__recipe *recipe, const json_t
     return status;
 }
 
+/* Without compilers, it is not known what variables would name here. */
+static bool has_toolchain(const json_t *entry, const char *toolchain_digest)
+{
+    return toolchain_digest != NULL
+               ? strcmp(ds_accel__json_string(entry, "toolchain"), toolchain_digest) == 0
+               : !json_is_true(json_object_get(entry, "specific"));
+}
+
 int32_t ds_accel__manifest_match(const json_t *manifest, const struct ds_accel__recipe *recipe,
-                                 const char *toolchain_digest, const json_t **entry_out)
+                                 const char *toolchain_digest, const json_t **entry)
 {
     const json_t *entries = json_object_get(manifest, "entries");
+    const json_t *before = *entry;
     int32_t status = DS_ACCEL_OK;
+    bool is_behind = before == NULL;
     bool matches = false;
 
-    *entry_out = NULL;
+    *entry = NULL;
     for (size_t i = 0; i < json_array_size(entries) && !matches && status >= 0; i++) {
-        const json_t *entry = json_array_get(entries, i);
+        const json_t *candidate = json_array_get(entries, i);
 
-        if (toolchain_digest != NULL &&
-            strcmp(ds_accel__json_string(entry, "toolchain"), toolchain_digest) != 0) {
-            continue;
+        if (is_behind && has_toolchain(candidate, toolchain_digest)) {
+            status = match_headers(recipe, candidate, toolchain_digest != NULL, &matches);
+            if (status >= 0 && matches) {
+                *entry = candidate;
+            }
         }
-        status = match_headers(recipe, entry, toolchain_digest != NULL, &matches);
-        if (status >= 0 && matches) {
-            *entry_out = entry;
-        }
+        is_behind = is_behind || candidate == before;
     }
     return status;
 }
@@ -255,6 +264,11 @@ int32_t ds_accel__manifest_entry(const struct ds_accel__recipe *recipe, const ch
     }
     *entry_out = entry;
     return DS_ACCEL_OK;
+}
+
+bool ds_accel__manifest_mark_specific(json_t *entry)
+{
+    return json_object_set_new(entry, "specific", json_true()) == 0;
 }
 
 bool ds_accel__manifest_add(json_t *manifest, json_t *entry)

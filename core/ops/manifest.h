@@ -23,12 +23,16 @@ DS_ACCEL__PRIVATE int32_t ds_accel__manifest_parse(const char *text, size_t size
 /* A manifest without entries. NULL if memory is exhausted. */
 DS_ACCEL__PRIVATE json_t *ds_accel__manifest_create(const char *kernel, const char *recipe_digest);
 /*
- * Find the first entry whose headers have the same contents here. toolchain_digest NULL: there is
- * no compiler; entries of any one match then, and headers that are not here are not compared.
- * *entry_out is borrowed from the manifest; NULL: none matches. ERR_NO_MEMORY.
+ * Find the next entry whose headers have the same contents here. toolchain_digest NULL: there is
+ * no compiler; entries of any one match then, except those marked as specific, and headers that
+ * are not here are not compared. *entry is the one behind which to begin, NULL: none, and becomes
+ * the one that was found, borrowed from the manifest; NULL: none matches. ERR_NO_MEMORY.
  */
 int32_t ds_accel__manifest_match(const json_t *manifest, const struct ds_accel__recipe *recipe,
-                                 const char *toolchain_digest, const json_t **entry_out);
+                                 const char *toolchain_digest, const json_t **entry);
+/* Mark an entry: variables named the CPUs or devices that it is for. False if memory is exhausted.
+ */
+bool ds_accel__manifest_mark_specific(json_t *entry);
 /*
  * Make the entry of a file that was built: its key follows from the digests of recipe, toolchain
  * and headers. headers: paths as the compilers reported them, ends with NULL. ERR_NOT_FOUND,

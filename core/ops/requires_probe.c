@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PROBE_TIMEOUT_MS 120000u
@@ -251,6 +252,14 @@ static char *error_line(const struct ds_accel__command *command)
     return line;
 }
 
+/* Whether a command that failed has failed because of what it was asked. */
+static bool is_answer_of(const struct ds_accel__command *command)
+{
+    return WIFEXITED(command->wait_status) && !command->is_timed_out &&
+           (command->output.data == NULL ||
+            !ds_accel__command_blames_machine(command->output.data));
+}
+
 static int32_t run_probe(struct ds_accel__requires_prober *prober, const char *source,
                          char **arguments, const char *key, struct ds_accel__requires_found *result)
 {
@@ -258,6 +267,7 @@ static int32_t run_probe(struct ds_accel__requires_prober *prober, const char *s
                                                       .temporary = prober->options->temporary};
     struct ds_accel__command command = {.arguments = arguments};
     int32_t status = prober->directory == NULL ? make_directory(prober) : DS_ACCEL_OK;
+    bool is_answer = true;
 
     if (status >= 0) {
         status = write_source(prober, source);
@@ -267,11 +277,12 @@ static int32_t run_probe(struct ds_accel__requires_prober *prober, const char *s
         status = ds_accel__commands_run(&command, 1, &options);
     }
     if (status >= 0 && !ds_accel__command_succeeded(&command)) {
+        is_answer = is_answer_of(&command);
         result->reason = error_line(&command);
         status = result->reason != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
     }
     ds_accel__text_clear(&command.output);
-    if (status >= 0 && !command.is_timed_out) {
+    if (status >= 0 && is_answer) {
         remember(key, result->reason != NULL ? result->reason : "");
     }
     return status;
@@ -358,7 +369,7 @@ static int32_t run_python(const struct ds_accel__requires_prober *prober, char *
             *version_out = strndup(line + 1, strcspn(line + 1, "\r\n"));
             status = *version_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
         }
-        if (status >= 0 && !command.is_timed_out) {
+        if (status >= 0 && (ds_accel__command_succeeded(&command) || is_answer_of(&command))) {
             remember(key, *version_out != NULL ? *version_out : "\n");
         }
     }

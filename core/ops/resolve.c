@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "base/trust.h"
 #include "host/context.h"
+#include "ops/command.h"
 #include "ops/manifest.h"
 #include "ops/requires.h"
 
@@ -30,6 +31,7 @@
 #include <unistd.h>
 
 #define ATTEMPTS 3
+#define SHARED_OUTPUT_BYTES 16384 /* of a compiler, for those who wait */
 
 struct resolution {
     ds_accel_t *context;
@@ -61,6 +63,17 @@ static bool is_fatal(int32_t status)
 
 /* ---- searching ------------------------------------------------------------------------------- */
 
+/* A file of a network file system that another host replaced is read again. */
+static int32_t read_digest(const char *path, char digest_out[65])
+{
+    int32_t status = ds_accel__source_digest(path, digest_out);
+
+    for (int i = 1; i < ATTEMPTS && status == DS_ACCEL_ERR_IO; i++) {
+        status = ds_accel__source_digest(path, digest_out);
+    }
+    return status;
+}
+
 /* Check the file of an entry. *found_out: it can be used, and resolved has it. */
 static int32_t try_entry(struct resolution *resolution, const char *store, const json_t *entry,
                          bool *found_out)
@@ -76,7 +89,7 @@ static int32_t try_entry(struct resolution *resolution, const char *store, const
 
     *found_out = false;
     if (status >= 0 && kernel.finding.reason == DS_ACCEL__REASON_NONE) {
-        *found_out = ds_accel__source_digest(kernel.path, digest) >= 0 &&
+        *found_out = read_digest(kernel.path, digest) >= 0 &&
                      strcmp(digest, ds_accel__json_string(entry, "sha256")) == 0;
     }
     if (*found_out) {
@@ -123,16 +136,31 @@ static bool is_rejected(const struct resolution *resolution, const json_t *entry
     return rejected != NULL && strcmp(ds_accel__json_string(entry, "sha256"), rejected) == 0;
 }
 
-static int32_t search(struct resolution *resolution, bool *found_out)
+/* Try the entries that match, one by one. */
+static int32_t try_entries(struct resolution *resolution, const char *store, const json_t *manifest,
+                           bool *found_out)
 {
     const char *toolchain = resolution->toolchain.digest[0] != '\0' ? resolution->toolchain.digest
                                                                     : NULL;
+    const json_t *entry = NULL;
+    int32_t status;
+
+    do {
+        status = ds_accel__manifest_match(manifest, &resolution->recipe, toolchain, &entry);
+        if (status >= 0 && entry != NULL && !is_rejected(resolution, entry)) {
+            status = try_entry(resolution, store, entry, found_out);
+        }
+    } while (status >= 0 && entry != NULL && !*found_out);
+    return status;
+}
+
+static int32_t search(struct resolution *resolution, bool *found_out)
+{
     int32_t status = DS_ACCEL_OK;
 
     *found_out = false;
     for (size_t i = 0; i < resolution->stores.count && status >= 0 && !*found_out; i++) {
         const char *store = resolution->stores.paths[i];
-        const json_t *entry = NULL;
         json_t *manifest;
 
         status = ds_accel__store_read(store, resolution->recipe.name, resolution->recipe_digest,
@@ -140,10 +168,7 @@ static int32_t search(struct resolution *resolution, bool *found_out)
         if (status >= 0 && manifest == NULL) {
             status = explain_missing(resolution, store);
         } else if (status >= 0) {
-            status = ds_accel__manifest_match(manifest, &resolution->recipe, toolchain, &entry);
-        }
-        if (status >= 0 && entry != NULL && !is_rejected(resolution, entry)) {
-            status = try_entry(resolution, store, entry, found_out);
+            status = try_entries(resolution, store, manifest, found_out);
         }
         json_decref(manifest);
     }
@@ -302,15 +327,16 @@ static int32_t trust_inputs(const struct ds_accel__recipe *recipe,
                             const struct ds_accel__build_dir *dir, char *const *headers,
                             bool *changed_out)
 {
-    char *const *const lists[] = {recipe->sources, headers};
+    char **files = ds_accel__recipe_flag_files(recipe);
+    char *const *const lists[] = {recipe->sources, headers, files};
     struct ds_accel__trust *trust = ds_accel__trust_create();
-    int32_t status = trust != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    int32_t status = trust != NULL && files != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
     struct stat info = {0};
     struct stat begin;
 
     *changed_out = fstat(dir->lock_fd, &begin) != 0;
     for (size_t list = 0; list < ARRAY_SIZE(lists); list++) {
-        for (size_t i = 0; lists[list][i] != NULL && status >= 0; i++) {
+        for (size_t i = 0; status >= 0 && lists[list][i] != NULL; i++) {
             status = trust_input(trust, recipe, lists[list][i], &info);
             *changed_out = *changed_out || (status >= 0 && is_changed_since(&info, &begin));
         }
@@ -320,6 +346,7 @@ static int32_t trust_inputs(const struct ds_accel__recipe *recipe,
         *changed_out = *changed_out || (status >= 0 && is_changed_since(&info, &begin));
     }
     ds_accel__trust_destroy(trust);
+    ds_accel__arguments_free(files);
     return status;
 }
 
@@ -466,6 +493,8 @@ static int32_t publish(struct resolution *resolution, const struct ds_accel__bui
     }
     if (status >= 0) {
         ds_accel__json_set(*entry_out, "sha256", json_string(digest), &failed);
+        failed = failed || (resolution->toolchain.is_specific &&
+                            !ds_accel__manifest_mark_specific(*entry_out));
         status = failed ? ds_accel__no_memory() : publish_file(resolution, dir, *entry_out, digest);
     }
     if (status >= 0) {
@@ -506,6 +535,27 @@ static const char *find_remedy(const char *output)
     return "";
 }
 
+/* The line that repeats a command in the directory that was kept. NULL: memory is exhausted. */
+static char *repeat_line(const struct ds_accel__compile_failure *failure, const char *before,
+                         const char *kept)
+{
+    struct ds_accel__arguments list = {0};
+    char **arguments;
+    char *line;
+
+    for (size_t i = 0; failure->arguments[i] != NULL; i++) {
+        char *argument = replace(failure->arguments[i], before, kept);
+
+        list.failed = list.failed || argument == NULL;
+        ds_accel__arguments_add(&list, "%s", argument != NULL ? argument : "");
+        free(argument);
+    }
+    arguments = ds_accel__arguments_take(&list);
+    line = arguments != NULL ? ds_accel__command_line(arguments, failure->directory) : NULL;
+    ds_accel__arguments_free(arguments);
+    return line;
+}
+
 /* Keep a failed command, and the directory in which it can be repeated. */
 static int32_t keep_failure(struct resolution *resolution, struct ds_accel__build_dir *dir,
                             const struct ds_accel__compile_failure *failure)
@@ -516,7 +566,8 @@ static int32_t keep_failure(struct resolution *resolution, struct ds_accel__buil
     char *kept = NULL;
 
     /* A full disk or a killed compiler is no failure of the others that wait for this build. */
-    resolution->is_sources_fault = failure->has_exited && remedy[0] == '\0';
+    resolution->is_sources_fault = failure->has_exited &&
+                                   !ds_accel__command_blames_machine(failure->output);
     ds_accel__build_dir_keep(dir, resolution->recipe.name, &kept);
     resolved->origin = DS_ACCEL__ORIGIN_FAILED;
     resolved->reason = ds_accel__format(
@@ -525,7 +576,7 @@ static int32_t keep_failure(struct resolution *resolution, struct ds_accel__buil
     if (before != NULL) {
         const char *by = kept != NULL ? kept : before;
 
-        resolved->command = replace(failure->command, before, by);
+        resolved->command = repeat_line(failure, before, by);
         resolved->output = replace(failure->output, before, by);
     }
     free(kept);
@@ -579,7 +630,7 @@ static int32_t build_once(struct resolution *resolution, bool *again_out)
         bool is_gone = access(dir.path, F_OK) != 0;
 
         *again_out = again || is_gone;
-        status = failure.command != NULL && !is_gone
+        status = failure.arguments != NULL && !is_gone
                      ? keep_failure(resolution, &dir, &failure)
                      : fail_with(resolution, DS_ACCEL__ORIGIN_FAILED);
     }
@@ -602,6 +653,56 @@ static void clear_failure(struct ds_accel__resolved *resolved)
     resolved->output = NULL;
 }
 
+/* Leave the failure for those who wait: reason, command and output. Without memory they build
+ * themselves. */
+static void leave_failure(const struct resolution *resolution, int lock)
+{
+    const struct ds_accel__resolved *resolved = resolution->resolved;
+    char *output = strndup(resolved->output != NULL ? resolved->output : "", SHARED_OUTPUT_BYTES);
+    json_t *tree = json_object();
+    bool failed = false;
+    char *message;
+
+    ds_accel__json_set(tree, "reason", ds_accel__json_text(resolved->reason), &failed);
+    ds_accel__json_set(tree, "command",
+                       ds_accel__json_text(resolved->command != NULL ? resolved->command : ""),
+                       &failed);
+    ds_accel__json_set(tree, "output", ds_accel__json_text(output != NULL ? output : ""), &failed);
+    message = !failed ? ds_accel__json_dump(tree, JSON_COMPACT) : NULL;
+    if (message != NULL) {
+        ds_accel__store_lock_fail(lock, resolution->toolchain.digest, message);
+    }
+    free(message);
+    json_decref(tree);
+    free(output);
+}
+
+/* Fail as the process did that left this message. Nobody else can have written it, but it may have
+ * been cut off. */
+static int32_t take_failure(struct ds_accel__resolved *resolved, const char *message)
+{
+    size_t size = strlen(message);
+    json_t *tree = ds_accel__json_has_headroom(size) ? json_loadb(message, size, 0, NULL) : NULL;
+    bool is_whole = json_is_object(tree);
+
+    resolved->origin = DS_ACCEL__ORIGIN_FAILED;
+    resolved->reason = strdup(is_whole ? ds_accel__json_string(tree, "reason")
+                                       : "another process could not build it");
+    resolved->command = is_whole ? strdup(ds_accel__json_string(tree, "command")) : NULL;
+    resolved->output = is_whole ? strdup(ds_accel__json_string(tree, "output")) : NULL;
+    json_decref(tree);
+    if (resolved->reason == NULL ||
+        (is_whole && (resolved->command == NULL || resolved->output == NULL))) {
+        return ds_accel__no_memory();
+    }
+    ds_accel__sanitize(resolved->reason, strlen(resolved->reason) + 1);
+    if (is_whole) {
+        ds_accel__sanitize(resolved->command, strlen(resolved->command) + 1);
+        ds_accel__compile_sanitize(resolved->output);
+    }
+    return DS_ACCEL_OK;
+}
+
 /* Build what the search did not find, or wait for a process that does. */
 static int32_t build(struct resolution *resolution)
 {
@@ -622,9 +723,7 @@ static int32_t build(struct resolution *resolution)
             ds_accel__store_lock_failure(lock, resolution->toolchain.digest, begin_ms, &message);
     }
     if (status >= 0 && message != NULL) {
-        resolved->origin = DS_ACCEL__ORIGIN_FAILED;
-        resolved->reason = message;
-        ds_accel__sanitize(message, strlen(message) + 1);
+        status = take_failure(resolved, message);
     }
     for (int i = 0; i < ATTEMPTS && status >= 0 && !found && message == NULL && again; i++) {
         clear_failure(resolved);
@@ -632,9 +731,10 @@ static int32_t build(struct resolution *resolution)
     }
     if (status >= 0 && resolved->origin == DS_ACCEL__ORIGIN_FAILED &&
         resolution->is_sources_fault) {
-        ds_accel__store_lock_fail(lock, resolution->toolchain.digest, resolved->reason);
+        leave_failure(resolution, lock);
     }
     ds_accel__store_unlock(lock);
+    free(message);
     return status;
 }
 
@@ -705,6 +805,30 @@ static int32_t follow_recipe(struct resolution *resolution)
     return build(resolution);
 }
 
+/* Warn if what was built although there is a file is not what will be loaded. */
+static int32_t warn_of_precedence(struct resolution *resolution)
+{
+    struct ds_accel__resolved *built = resolution->resolved;
+    struct ds_accel__resolved used = {.origin = DS_ACCEL__ORIGIN_NONE};
+    bool found = false;
+    int32_t status =
+        ds_accel__kernel_find(resolution->backend, resolution->recipe.op, &used.kernel);
+
+    resolution->resolved = &used;
+    if (status >= 0 && used.kernel.path == NULL) {
+        status = search(resolution, &found);
+    }
+    resolution->resolved = built;
+    if (status >= 0 && used.kernel.path != NULL &&
+        strcmp(used.kernel.path, built->kernel.path) != 0) {
+        ds_accel__log(&resolution->context->log, "ops", DS_ACCEL_LOG_WARN,
+                      "%s is used all the same: it precedes %s", used.kernel.path,
+                      built->kernel.path);
+    }
+    ds_accel__resolved_clear(&used);
+    return status;
+}
+
 int32_t ds_accel__resolve(ds_accel_t *context, const char *backend, const char *op,
                           const struct ds_accel__resolve_options *options,
                           struct ds_accel__resolved *resolved)
@@ -725,6 +849,9 @@ int32_t ds_accel__resolve(ds_accel_t *context, const char *backend, const char *
     status = read_recipe(&resolution, op, &has_recipe);
     if (status >= 0 && has_recipe) {
         status = follow_recipe(&resolution);
+    }
+    if (status >= 0 && options->is_forced && resolved->origin == DS_ACCEL__ORIGIN_BUILT) {
+        status = warn_of_precedence(&resolution);
     }
     ds_accel__toolchain_keep(&resolution.toolchain, &resolution.stores);
     ds_accel__toolchain_clear(&resolution.toolchain);

@@ -133,7 +133,7 @@ static int32_t read_once(const char *path, const char *recipe_digest, json_t **m
                                    : ds_accel__no_memory();
 
     *manifest_out = NULL;
-    *again_out = false;
+    *again_out = finding.reason == DS_ACCEL__REASON_FILE_CHANGED; /* also ESTALE */
     if (status >= 0 && fd >= 0) {
         status = read_file(fd, &info, &data, &size);
         *again_out = data != NULL && size < (size_t)info.st_size;
@@ -272,7 +272,7 @@ static void remove_dead(const struct ds_accel__build_dir *dir, const char *boot_
 {
     int fd = openat(dir->store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-    time_t now = time_there(dir->fd);
+    time_t now = time_there(dir->fd >= 0 ? dir->fd : dir->store_fd);
     const struct dirent *entry;
 
     if (directory == NULL) {
@@ -283,7 +283,7 @@ static void remove_dead(const struct ds_accel__build_dir *dir, const char *boot_
     }
     while ((entry = readdir(directory)) != NULL) {
         if (strncmp(entry->d_name, BUILD_PREFIX, strlen(BUILD_PREFIX)) == 0 &&
-            strcmp(entry->d_name, dir->name) != 0) {
+            (dir->name == NULL || strcmp(entry->d_name, dir->name) != 0)) {
             remove_if_dead(dir->store_fd, entry->d_name, boot_prefix, now);
         }
     }
@@ -292,18 +292,21 @@ static void remove_dead(const struct ds_accel__build_dir *dir, const char *boot_
 
 /* ---- build directories ----------------------------------------------------------------------- */
 
-/* Create a directory and its parents. Returns 0 or an errno. */
-static int make_directories(const char *path)
+int ds_accel__make_directories(const char *path, unsigned parents_mode)
 {
     char *part = strdup(path);
     int error = part != NULL ? 0 : ENOMEM;
+
+    for (size_t length = strlen(path); error == 0 && length > 1 && part[length - 1] == '/';) {
+        part[--length] = '\0';
+    }
 
     for (char *slash = part; error == 0 && slash != NULL;) {
         slash = strchr(slash + 1, '/');
         if (slash != NULL) {
             *slash = '\0';
         }
-        if (mkdir(part, slash != NULL ? 0700 : 0755) != 0 && errno != EEXIST) {
+        if (mkdir(part, slash != NULL ? parents_mode : 0755) != 0 && errno != EEXIST) {
             error = errno;
             error = access(part, F_OK) == 0 ? 0 : error;
         }
@@ -339,7 +342,7 @@ static int32_t open_store(const char *store, struct ds_accel__build_dir *dir)
     dir->store_fd =
         ds_accel__cache_directory_open(store, false, false, &error, problem, sizeof(problem));
     if (dir->store_fd < 0 && error == ENOENT) {
-        error = make_directories(store);
+        error = ds_accel__make_directories(store, 0700);
         if (error != 0) {
             return io_error(store, error);
         }
@@ -516,9 +519,15 @@ void ds_accel__build_dir_keep(struct ds_accel__build_dir *dir, const char *name,
     free(kept);
 }
 
+/* Whether a file of a network file system may have been replaced by another host meanwhile. */
+static bool is_passing(int error)
+{
+    return error == ESTALE || error == EBUSY;
+}
+
 /* Rename into the store. Returns 0 or an errno: EEXIST, if there is a file and not replaces. */
-static int move_in(const struct ds_accel__build_dir *dir, const char *file, const char *name,
-                   bool replaces)
+static int move_in_once(const struct ds_accel__build_dir *dir, const char *file, const char *name,
+                        bool replaces)
 {
     if (!replaces) {
         if (renameat2(dir->fd, file, dir->store_fd, name, RENAME_NOREPLACE) == 0) {
@@ -532,6 +541,17 @@ static int move_in(const struct ds_accel__build_dir *dir, const char *file, cons
         }
     }
     return renameat(dir->fd, file, dir->store_fd, name) == 0 ? 0 : errno;
+}
+
+static int move_in(const struct ds_accel__build_dir *dir, const char *file, const char *name,
+                   bool replaces)
+{
+    int error = ESTALE;
+
+    for (int i = 0; i < READ_ATTEMPTS && is_passing(error); i++) {
+        error = move_in_once(dir, file, name, replaces);
+    }
+    return error;
 }
 
 int32_t ds_accel__build_dir_publish(const struct ds_accel__build_dir *dir, const char *file,
@@ -565,15 +585,29 @@ int32_t ds_accel__build_dir_publish(const struct ds_accel__build_dir *dir, const
 
 /* ---- cleaning -------------------------------------------------------------------------------- */
 
-static bool has_suffix(const char *name, const char *suffix)
+/* Whether a name is that of a file of the cache: "cpu_adam.KEY.so", "cuda-fused_adam.KEY.json". Other
+ * files in the directory, which a variable may name, are not ours. */
+static bool is_ours(const char *name)
 {
-    size_t length = strlen(name);
-    size_t suffix_length = strlen(suffix);
+    const char *suffix = strrchr(name, '.');
+    const char *key;
 
-    return length > suffix_length && strcmp(name + length - suffix_length, suffix) == 0;
+    if (suffix == NULL || suffix - name <= DS_ACCEL__KEY_DIGITS + 1 ||
+        (strcmp(suffix, ".so") != 0 && strcmp(suffix, ".json") != 0)) {
+        return false;
+    }
+    key = suffix - DS_ACCEL__KEY_DIGITS;
+    return key[-1] == '.' && strspn(key, "0123456789abcdef") == DS_ACCEL__KEY_DIGITS;
 }
 
-/* Whether a name is one of the op's: "cpu_adam.KEY.so", "cuda-fused_adam.KEY.json". */
+static bool is_failure(const char *name)
+{
+    const char *suffix = strrchr(name, '.');
+
+    return suffix != NULL && suffix != name && strcmp(suffix, ".failed") == 0;
+}
+
+/* Whether such a name is one of the op's. NULL: of any. */
 static bool is_of(const char *name, const char *op)
 {
     const char *dash = strchr(name, '-');
@@ -582,61 +616,66 @@ static bool is_of(const char *name, const char *op)
     return op == NULL || (strncmp(begin, op, strlen(op)) == 0 && begin[strlen(op)] == '.');
 }
 
+/* Remove the directory of a build that failed, which has the file of its lock. */
+static void clean_failure(int store, const char *name)
+{
+    int fd = openat(store, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd >= 0 && faccessat(fd, LOCK, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        remove_directory(store, name, fd, OBJECT_DEPTH);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+}
+
 static int32_t clean_entry(const struct ds_accel__build_dir *dir, const char *name,
                            uint64_t *files_out)
 {
-    int fd;
-
-    if (has_suffix(name, ".failed")) {
-        fd = openat(dir->store_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (fd >= 0) {
-            remove_directory(dir->store_fd, name, fd, OBJECT_DEPTH);
+    if (is_failure(name)) {
+        clean_failure(dir->store_fd, name);
+    } else if (is_ours(name)) {
+        if (unlinkat(dir->store_fd, name, 0) == 0) {
+            ++*files_out;
+        } else if (errno != ENOENT && !is_passing(errno)) {
+            return io_error(dir->store, errno);
         }
-        return DS_ACCEL_OK;
-    }
-    if (unlinkat(dir->store_fd, name, 0) == 0) {
-        ++*files_out;
-    } else if (errno != ENOENT) {
-        return io_error(dir->store, errno);
     }
     return DS_ACCEL_OK;
 }
 
 int32_t ds_accel__store_clean(const char *store, const char *op, uint64_t *files_out)
 {
-    struct ds_accel__build_dir dir;
-    DIR *directory;
+    /* No directory for a build is made: the disk may be full. */
+    struct ds_accel__build_dir dir = {
+        .store = strdup(store), .store_fd = -1, .fd = -1, .lock_fd = -1};
+    char *boot_prefix = name_boot();
+    DIR *directory = NULL;
     const struct dirent *entry;
-    int32_t status = DS_ACCEL_OK;
-    int fd;
+    int32_t status = dir.store != NULL && boot_prefix != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    int fd = -1;
 
     *files_out = 0;
-    if (access(store, F_OK) != 0) {
-        return DS_ACCEL_OK;
-    }
-    status = ds_accel__build_dir_open(store, &dir); /* removes what ended builds left */
-    if (status < 0) {
-        return status;
-    }
-    fd = openat(dir.store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    directory = fd >= 0 ? fdopendir(fd) : NULL;
-    if (directory == NULL) {
-        status = io_error(store, errno);
-        if (fd >= 0) {
-            close(fd);
-        }
-        ds_accel__build_dir_close(&dir);
-        return status;
-    }
-    while (status >= 0 && (entry = readdir(directory)) != NULL) {
-        if (entry->d_name[0] != '.' && is_of(entry->d_name, op) &&
-            (has_suffix(entry->d_name, ".so") || has_suffix(entry->d_name, ".json") ||
-             has_suffix(entry->d_name, ".failed"))) {
-            status = clean_entry(&dir, entry->d_name, files_out);
+    if (status >= 0 && access(store, F_OK) == 0) {
+        status = open_store(store, &dir);
+        fd = status >= 0 ? openat(dir.store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        directory = fd >= 0 ? fdopendir(fd) : NULL;
+        if (status >= 0 && directory == NULL) {
+            status = io_error(store, errno);
         }
     }
-    closedir(directory);
-    ds_accel__build_dir_close(&dir);
+    if (directory != NULL) {
+        while (status >= 0 && (entry = readdir(directory)) != NULL) {
+            if (is_of(entry->d_name, op)) {
+                status = clean_entry(&dir, entry->d_name, files_out);
+            }
+        }
+        closedir(directory);
+        remove_dead(&dir, boot_prefix);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    free(boot_prefix);
+    close_fds(&dir);
     return status;
 }
 

@@ -134,6 +134,34 @@ static void check_arguments(struct ds_accel__toolchain *toolchain,
     }
 }
 
+/* Whether an argument says which CPUs or devices to compile for. */
+static bool is_specific(const char *argument)
+{
+    static const char *const options[] = {
+        "-march",   "-mcpu",           "-mavx", "-msse",          "-mfma",
+        "-mbmi",    "-mf16c",          "-mamx", "-arch",          "--gpu-architecture",
+        "-gencode", "--generate-code", "-code", "--gpu-code",     "--offload-arch",
+        "-xCORE",   "-xAVX",           "-xSSE", "-fsycl-targets",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+        if (strncmp(argument, options[i], strlen(options[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_specific(const struct ds_accel__compiler *compiler)
+{
+    for (char **argument = compiler->arguments + 1; *argument != NULL; argument++) {
+        if (is_specific(*argument)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int32_t find_compilers(struct ds_accel__toolchain *toolchain)
 {
     for (size_t i = 0; i < DS_ACCEL__LANGUAGE_COUNT; i++) {
@@ -152,6 +180,7 @@ static int32_t find_compilers(struct ds_accel__toolchain *toolchain)
         }
         toolchain->missing[0] = '\0';
         check_arguments(toolchain, &toolchain->compilers[i]);
+        toolchain->is_specific = toolchain->is_specific || has_specific(&toolchain->compilers[i]);
         if (toolchain->missing[0] != '\0') {
             return DS_ACCEL_OK;
         }
@@ -161,13 +190,14 @@ static int32_t find_compilers(struct ds_accel__toolchain *toolchain)
 
 static int32_t choose_archs(struct ds_accel__toolchain *toolchain)
 {
+    const char *list = ds_accel__env_job("TORCH_CUDA_ARCH_LIST");
     struct ds_accel__cuda_archs accepted = {0};
     int32_t status =
         ds_accel__nvcc_archs(&toolchain->compilers[DS_ACCEL__LANGUAGE_CUDA], &accepted);
 
+    toolchain->is_specific = toolchain->is_specific || (list != NULL && list[0] != '\0');
     if (status >= 0) {
-        status = ds_accel__nvcc_choose(&accepted, ds_accel__env_job("TORCH_CUDA_ARCH_LIST"),
-                                       &toolchain->archs);
+        status = ds_accel__nvcc_choose(&accepted, list, &toolchain->archs);
     }
     free(accepted.items);
     return status;

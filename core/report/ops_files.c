@@ -90,14 +90,14 @@ static int32_t copy_data(int from, int to)
     char buffer[65536];
     ssize_t count;
 
-    while ((count = read(from, buffer, sizeof(buffer))) > 0) {
+    while ((count = read(from, buffer, sizeof(buffer))) > 0 || (count < 0 && errno == EINTR)) {
         for (ssize_t at = 0; at < count;) {
             ssize_t written = write(to, buffer + at, (size_t)(count - at));
 
-            if (written < 0) {
+            if (written < 0 && errno != EINTR) {
                 return errno;
             }
-            at += written;
+            at += written > 0 ? written : 0;
         }
     }
     return count < 0 ? errno : 0;
@@ -241,16 +241,20 @@ static int32_t read_all(const char *directory, bool must_pass, json_t **manifest
     return DS_ACCEL_OK;
 }
 
-/* Copy everything from one directory to another one; must_pass: all or nothing. */
-static int32_t copy_all(const char *from, const char *to, bool must_pass, uint64_t *files)
+/* Copy everything from one directory to another one. An import is all or nothing. What is exported
+ * is for other users, too. */
+static int32_t copy_all(const char *from, const char *to, bool imports, uint64_t *files)
 {
     struct ds_accel__build_dir dir;
     json_t *manifests = NULL;
-    int32_t status = read_all(from, must_pass, &manifests);
+    int32_t status = read_all(from, imports, &manifests);
 
     if (status < 0 || json_array_size(manifests) == 0) {
         json_decref(manifests);
         return status;
+    }
+    if (!imports) {
+        ds_accel__make_directories(to, 0755); /* a failure is that of the next call */
     }
     status = ds_accel__build_dir_open(to, &dir);
     if (status >= 0) {
@@ -273,18 +277,33 @@ static int32_t no_cache(void)
 
 int32_t ds_accel_ops_clean(ds_accel_t *context, const char *op, uint64_t *files_out)
 {
-    struct ds_accel__stores stores;
+    struct ds_accel__stores stores = {.count = 0};
+    char *known = NULL;
     int32_t status;
 
     if (context == NULL || files_out == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "context or files_out is NULL");
     }
     *files_out = 0;
-    status = ds_accel__stores_locate(context, &stores);
+    status = op != NULL ? ds_accel__kernel_op(context, op, &known) : DS_ACCEL_OK;
     if (status >= 0) {
-        status = stores.writable == NULL ? no_cache()
-                                         : ds_accel__store_clean(stores.writable, op, files_out);
+        status = ds_accel__stores_locate(context, &stores);
     }
+    if (status >= 0) {
+        status =
+            stores.writable == NULL
+                ? no_cache()
+                : ds_accel__store_clean(stores.writable, known != NULL ? known : op, files_out);
+    }
+    /* The configuration may have lost an op since it was built. */
+    if (status >= 0 && op != NULL && known == NULL && *files_out == 0) {
+        status =
+            ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
+                            "there is no op and no builder \"%s\", and nothing was built of it; "
+                            "`ds-accel ops list -v` lists them",
+                            op);
+    }
+    free(known);
     ds_accel__stores_clear(&stores);
     return status;
 }
@@ -307,6 +326,10 @@ int32_t ds_accel_ops_export(ds_accel_t *context, const char *directory, uint64_t
     struct ds_accel__stores stores;
     int32_t status = begin_copy(context, directory, files_out, &stores);
 
+    if (status >= 0 && stores.count == 0) {
+        status = ds_accel__error(DS_ACCEL_ERR_PERMISSION,
+                                 "DS_ACCEL_CACHE does not let this process read caches of ops");
+    }
     for (size_t i = 0; i < stores.count && status >= 0; i++) {
         status = copy_all(stores.paths[i], directory, false, files_out);
     }

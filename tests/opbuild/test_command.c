@@ -522,11 +522,36 @@ static void expect_line(char *const *arguments, const char *directory, const cha
 
 Test(opbuild_command, a_line_is_quoted_for_a_shell)
 {
+    clearenv();
     expect_line(ARGUMENTS("/usr/bin/gcc", "-DA=\"b c\"", "-I/x y", "it's", "", "$HOME", "~"),
                 "/a b",
                 "cd '/a b' && /usr/bin/gcc '-DA=\"b c\"' '-I/x y' 'it'\\''s' '' '$HOME' '~'");
     expect_line(ARGUMENTS("/cc", "-std=c11", "=x", "a\nb'\\\x1b", "\xc3\xbc"), "-d",
                 "cd -- -d && /cc -std=c11 '=x' $'a\\012b\\'\\\\\\033' '\xc3\xbc'");
+    /* The command did not have these variables. */
+    setenv("LIBRARY_PATH", "/lib", 1);
+    setenv("MAKEFLAGS", "-j", 1);
+    setenv("PATH", "/bin", 1);
+    setenv("CCC_X", "1", 1);
+    expect_line(ARGUMENTS("/cc", "x.c"), "/d", "cd /d && env -u LIBRARY_PATH -u CCC_X /cc x.c");
+    expect_line(ARGUMENTS("/cc", "x.c"), NULL, "/cc x.c");
+}
+
+Test(opbuild_command, a_failure_of_the_machine_is_none_of_the_input)
+{
+    static const char *const of_machine[] = {
+        "gcc: fatal error: Killed signal terminated program cc1\ncompilation terminated.\n",
+        "clang: error: unable to execute command: Killed\n",
+        "cc1: out of memory allocating 65536 bytes after a total of 1 bytes\n",
+        "/tmp/x.s: Assembler messages:\nx.s: Fatal error: can't close 0.o: No space left on "
+        "device\n",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(of_machine); i++) {
+        cr_expect(ds_accel__command_blames_machine(of_machine[i]), "%s", of_machine[i]);
+    }
+    cr_expect(!ds_accel__command_blames_machine(""));
+    cr_expect(!ds_accel__command_blames_machine("x.c:1:2: error: #error it does not\n"));
 }
 
 /* What bash makes of the line is what was given. */

@@ -330,6 +330,40 @@ Test(opbuild_manifest, the_first_entry_that_matches_is_taken)
     json_decref(manifest);
 }
 
+/* Each entry that matches is found, one behind the other. */
+Test(opbuild_manifest, entries_that_match_follow_each_other)
+{
+    json_t *manifest = built_with(DIGEST_B, ARGUMENTS("a.h"));
+    const json_t *entries = json_object_get(manifest, "entries");
+    const json_t *entry = NULL;
+
+    cr_assert(ds_accel__manifest_add(manifest, entry_of(DIGEST_A, DIGEST_C, ARGUMENTS("a.h"))));
+    cr_assert(ds_accel__manifest_add(manifest,
+                                     entry_of(DIGEST_A, DIGEST_B, ARGUMENTS("a.h", "below/b.h"))));
+    for (size_t i = 0; i < 3; i++) {
+        MUST(ds_accel__manifest_match(manifest, &recipe, NULL, &entry));
+        cr_expect_eq(entry, json_array_get(entries, i));
+    }
+    MUST(ds_accel__manifest_match(manifest, &recipe, NULL, &entry));
+    cr_expect_null(entry);
+    entry = json_array_get(entries, 0);
+    MUST(ds_accel__manifest_match(manifest, &recipe, DIGEST_B, &entry));
+    cr_expect_eq(entry, json_array_get(entries, 2));
+    json_decref(manifest);
+}
+
+/* What was built for CPUs that a variable names is for hosts with that variable. */
+Test(opbuild_manifest, a_specific_entry_needs_its_compilers)
+{
+    json_t *manifest = built_with(DIGEST_B, ARGUMENTS("a.h"));
+
+    cr_assert(
+        ds_accel__manifest_mark_specific(json_array_get(json_object_get(manifest, "entries"), 0)));
+    cr_expect_eq(match(manifest, DIGEST_B), 0);
+    cr_expect_eq(match(manifest, NULL), -1);
+    json_decref(manifest);
+}
+
 /* What cannot be read as a file is another header, and does not block. */
 Test(opbuild_manifest, odd_headers_do_not_match)
 {
@@ -378,6 +412,7 @@ static int32_t attempt(void)
         cr_expect_eq(status >= 0, found != NULL);
     }
     if (status >= 0) {
+        found = NULL;
         status = ds_accel__manifest_match(manifest, &recipe, DIGEST_A, &found);
         cr_expect_null(found);
     }

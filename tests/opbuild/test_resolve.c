@@ -309,12 +309,15 @@ Test(opbuild_resolve, a_source_that_does_not_compile_is_kept)
 /* The message of the process that held the lock, here with a time after the begin of the wait. */
 Test(opbuild_resolve, the_failure_that_was_waited_for_is_that_of_all)
 {
+    static const char message[] = "{\"reason\": \"it\\u001b[31m failed\", \"command\": \"cc x.c\", "
+                                  "\"output\": \"x.c:1:\\terror\\u001b\\n\"}";
     const struct ds_accel__stores stores = {.local = cache};
     struct ds_accel__toolchain toolchain;
     struct ds_accel__recipe recipe;
     char digest[65];
     char data[512];
     ssize_t size;
+    ssize_t at;
     int lock;
 
     MUST(ds_accel__recipe_read(&context->config, BACKEND, "tiny", &recipe));
@@ -322,12 +325,15 @@ Test(opbuild_resolve, the_failure_that_was_waited_for_is_that_of_all)
     MUST(ds_accel__toolchain_find(&recipe, &stores, &toolchain));
     lock = ds_accel__store_lock(&stores, digest, &context->log);
     cr_assert(lock >= 0);
-    ds_accel__store_lock_fail(lock, toolchain.digest, "it\x1b[31m failed");
+    ds_accel__store_lock_fail(lock, toolchain.digest, message);
     size = pread(lock, data, sizeof(data), 64);
-    cr_assert(size > 34);
-    cr_assert_eq(pwrite(lock, "09999999999999999999", 20, 64 + size - 34), 20);
+    at = size - (ssize_t)strlen(message) - 20;
+    cr_assert(at > 0);
+    cr_assert_eq(pwrite(lock, "09999999999999999999", 20, 64 + at), 20);
     close(lock);
     expect_failure("it [31m failed");
+    cr_expect_str_eq(resolved.command, "cc x.c");
+    cr_expect_str_eq(resolved.output, "x.c:1:\terror \n");
     cr_expect_eq(compilations(), 0);
     options.is_forced = true;
     expect_failure("it [31m failed");

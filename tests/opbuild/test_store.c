@@ -588,7 +588,8 @@ Test(opbuild_store, cleaning_removes_the_files_of_an_op)
         "adam." KEY ".so",
         "adam." KEY ".json",
         "cuda-adam." KEY ".so",
-        "adam.failed/0.o",
+        "adam.failed/lock",
+        "cuda-adam.failed/lock",
         "cuda-adam.failed/a/0.o",
         "adam2." KEY ".so",
         "cpu_adam." KEY ".so",
@@ -597,6 +598,11 @@ Test(opbuild_store, cleaning_removes_the_files_of_an_op)
         ".adam.so",
         "adam",
         ".build-other-1-4/lock",
+        /* not of the cache: a variable may name any directory */
+        "mine.so",
+        "settings.json",
+        "adam.0123.so",
+        "other.failed/data",
     };
     struct ds_accel__build_dir dir;
 
@@ -609,13 +615,14 @@ Test(opbuild_store, cleaning_removes_the_files_of_an_op)
     expect_cleaned("adam", 3);
     cr_expect(!exists(in_store("adam.failed")));
     cr_expect(!exists(in_store("cuda-adam.failed")));
-    cr_expect_eq(count_names(""), 8);
+    cr_expect_eq(count_names(""), 12);
     cr_expect(exists(dir.path));
     expect_cleaned("adam", 0);
     expect_cleaned("none", 0);
     expect_cleaned("", 0);
     expect_cleaned(NULL, 3);
-    cr_expect_eq(count_names(""), 5);
+    cr_expect_eq(count_names(""), 9);
+    cr_expect(exists(in_store("other.failed/data")));
     cr_expect(exists(in_store("adam.txt")));
     cr_expect(exists(in_store("adam")));
     ds_accel__build_dir_close(&dir);

@@ -217,6 +217,25 @@ has "eight wait for a build that fails: the words" "$(cat "$dir/first")" "could 
 is "eight wait for a build that fails: nobody repeats it" 0 "$(compiled)"
 rm "$dir/before"
 loads "the cause is gone" 1110 1
+
+# A compiler that is killed is the failure of one process: the driver exits with 1 then.
+fresh
+cat >"$dir/before" <<END
+#!/bin/sh
+mkdir "$dir/killed" 2>/dev/null || exit 0
+echo "gcc: fatal error: Killed signal terminated program cc1" >&2
+exit 1
+END
+chmod +x "$dir/before"
+start_gated first
+first=$pid
+start other
+wait_for waits_for_lock "$pid"
+echo >"$dir/gate.held"
+ends "a compiler that was killed" 1 "$first"
+ends "a compiler that was killed: who waited builds" 0 "$pid"
+is "a compiler that was killed: its op" "tiny 1110" "$(cat "$dir/other")"
+rm -r "$dir/before" "$dir/killed"
 if unshare --time --boottime 100000 true 2>/dev/null && unshare --mount true 2>/dev/null; then
     fresh
     printf '#!/bin/sh\nexit 3\n' >"$dir/before"
@@ -425,6 +444,20 @@ CC=/nonexistent loads "what was built is found without compiler and headers" 111
 mv "$vendor.moved" "$vendor"
 sed -i 's/HEADER 1/HEADER 2/' "$src/include/tiny.h"
 CC=/nonexistent refused "another header, and no compiler" 'the variable CC is "/nonexistent", but /nonexistent is no program: correct or unset it'
+
+# Without a compiler, every entry is tried, except those that are for CPUs that CC named.
+fresh
+CC="$dir/cc -DFLAG=5" loads "one compiler" 1115 1
+CC="$dir/cc -DFLAG=6" loads "another compiler" 1116 1
+last=$(ls -t "$store"/tiny.*.so | head -n 1)
+CC=/nonexistent loads "no compiler: the last build" 1116 0
+mv "$last" "$dir/last.so"
+CC=/nonexistent loads "no compiler: the build before" 1115 0
+head -c 3000 "$dir/last.so" >"$last"
+CC=/nonexistent loads "no compiler: the build before, behind a damaged one" 1115 0
+fresh
+CC="$dir/cc -march=$(uname -m | sed 's/x86_64/x86-64/; s/aarch64/armv8-a/')" loads "CC names the CPU" 1110 1
+CC=/nonexistent refused "no compiler, and CC named the CPU" 'the variable CC is "/nonexistent", but /nonexistent is no program: correct or unset it'
 
 # ---- libraries and requirements ------------------------------------------------------------------
 

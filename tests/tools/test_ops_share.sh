@@ -208,6 +208,13 @@ if [ -n "$can_fuse" ]; then
     full "a quota that is exceeded later" "Disk quota exceeded"
     off_network
 
+    # EBUSY and ESTALE pass: the rename is tried three times.
+    for fault in FAULT_RENAME=*/tiny.*.so:16:2 FAULT_RENAME=*/tiny.*.json:116:4; do
+        on_network "$fault"
+        loads "$fault" 1110 1
+        nothing_left "$fault" "json so"
+        off_network
+    done
     # EIO 5, EBUSY 16, ESTALE 116, after which the kernel tries a second time, EDQUOT 122
     while read -r fault cause; do
         on_network "$fault"
@@ -223,8 +230,8 @@ if [ -n "$can_fuse" ]; then
         esac
         off_network
     done <<'END'
-FAULT_RENAME=*/tiny.*.so:16:1 Device or resource busy
-FAULT_RENAME=*/tiny.*.json:116:2 Stale file handle
+FAULT_RENAME=*/tiny.*.so:16:3 Device or resource busy
+FAULT_RENAME=*/tiny.*.json:116:6 Stale file handle
 FAULT_FSYNC=*.so:5 Input/output error
 FAULT_FSYNC=*.so:122 Disk quota exceeded: make room, or name another directory in DS_ACCEL_CACHE_DIR
 END
@@ -320,6 +327,18 @@ DS_ACCEL_CACHE=ro ops clean
 has "DS_ACCEL_CACHE=ro: clean" "$code $err" "1 ds-accel: DS_ACCEL_CACHE does not let this process write to the cache of ops"
 DS_ACCEL_CACHE=off load tiny
 is "DS_ACCEL_CACHE=off: what was built is not used" 1 "$code"
+DS_ACCEL_CACHE=off ops export "$dir/export"
+has "DS_ACCEL_CACHE=off: export" "$code $err" "1 ds-accel: DS_ACCEL_CACHE does not let this process read caches of ops"
+
+# clean removes what was built, by the name of the op or of its builder, and nothing else.
+ops clean nothing
+has "clean: an unknown name" "$code $err" "1 ds-accel: there is no op and no builder \"nothing\", and nothing was built of it"
+ops clean CPUAdamBuilder
+is "clean: a builder" "0 ds-accel: 0 files removed" "$code $err"
+mkdir -p "$store/mine.failed"
+touch "$store/mine.so" "$store/mine.json" "$store/mine.failed/data"
+ops clean
+is "clean: files of others stay" "0 ds-accel: 2 files removed, mine.failed mine.json mine.so" "$code $err, $(cd "$store" && echo *)"
 
 # ---- export and import ---------------------------------------------------------------------------
 
@@ -346,6 +365,11 @@ ops export "$dir/export"
 is "two files are exported" "0 ds-accel: 2 files exported" "$code $err"
 ops export "$dir/export"
 is "again" "0 ds-accel: 2 files exported" "$code $err"
+ops export ""
+is "export: no name" 2 "$code"
+ops export "$dir/far/export/"
+is "export: for other users" "2 755 755" \
+    "$(find "$dir/far/export" -name '*.so' | wc -l) $(stat -c %a "$dir/far") $(stat -c %a "$dir/far/export")"
 is "the directory" "2 2 4" "$(find "$dir/export" -name 'tiny.*.so' | wc -l) $(find "$dir/export" -name 'tiny.*.json' | wc -l) $(find "$dir/export" -mindepth 1 | wc -l)"
 DS_ACCEL_CACHE_DIR=$dir/cache1
 CC=/nonexistent load tiny
