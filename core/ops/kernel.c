@@ -207,7 +207,7 @@ static int32_t keep_named(json_t *builders, const char *name)
     return DS_ACCEL_OK;
 }
 
-/* Take context->lock, with the configuration of ops loaded. The lock is held after an error, too. */
+/* Take context->lock and load the configuration of ops. The lock is held after an error, too. */
 static int32_t lock_with_ops(ds_accel_t *context)
 {
     int32_t status;

@@ -585,8 +585,8 @@ int32_t ds_accel__build_dir_publish(const struct ds_accel__build_dir *dir, const
 
 /* ---- cleaning -------------------------------------------------------------------------------- */
 
-/* Whether a name is that of a file of the cache: "cpu_adam.KEY.so", "cuda-fused_adam.KEY.json". Other
- * files in the directory, which a variable may name, are not ours. */
+/* Whether a name is that of a file of the cache: "cpu_adam.KEY.so", "cuda-fused_adam.KEY.json". A
+ * variable may name any directory, whose other files are not ours. */
 static bool is_ours(const char *name)
 {
     const char *suffix = strrchr(name, '.');

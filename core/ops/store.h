@@ -70,8 +70,7 @@ struct ds_accel__build_dir {
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__build_dir_open(const char *store,
                                                    struct ds_accel__build_dir *dir);
-/* Create a directory for all users to read, and the parents that are missing. Returns 0 or an errno.
- */
+/* Create a directory for all users to read, and its missing parents. Returns 0 or an errno. */
 DS_ACCEL__PRIVATE int ds_accel__make_directories(const char *path, unsigned parents_mode);
 /* Close the directory and remove it. */
 DS_ACCEL__PRIVATE void ds_accel__build_dir_close(struct ds_accel__build_dir *dir);

@@ -24,8 +24,8 @@
  *     vu_store_words(to, a, b, c, d)       in the order of vu_count(): the lower half of an element
  *                                          of a, of b, of c, of d, each in two parts, lower first
  *
- * vector_end.h follows the last function. All sets give the same bits, except for those of a NaN. The compiler must not fuse
- * operations by itself: -ffp-contract=off.
+ * vector_end.h follows the last function. All sets give the same bits, except for those of a NaN.
+ * The compiler must not fuse operations by itself: -ffp-contract=off.
  */
 #ifndef OPS_VECTOR_H
 #define OPS_VECTOR_H

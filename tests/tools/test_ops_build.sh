@@ -449,7 +449,7 @@ CC=/nonexistent refused "another header, and no compiler" 'the variable CC is "/
 fresh
 CC="$dir/cc -DFLAG=5" loads "one compiler" 1115 1
 CC="$dir/cc -DFLAG=6" loads "another compiler" 1116 1
-last=$(ls -t "$store"/tiny.*.so | head -n 1)
+last=$(find "$store" -name "tiny.*.so" -printf "%T@ %p\n" | sort -n | sed -n "\$s/^[^ ]* //p")
 CC=/nonexistent loads "no compiler: the last build" 1116 0
 mv "$last" "$dir/last.so"
 CC=/nonexistent loads "no compiler: the build before" 1115 0
