@@ -239,33 +239,37 @@ static void add_environment(struct ds_accel__text *line)
     }
 }
 
+/* Whether a line has the text, but not as a part of the source code, which compilers repeat. */
+static bool line_has(const char *line, size_t length, const char *text)
+{
+    const char *at = memmem(line, length, text, strlen(text));
+
+    return at != NULL && memchr(line, '"', (size_t)(at - line)) == NULL &&
+           memchr(line, '#', (size_t)(at - line)) == NULL &&
+           memchr(line, '|', (size_t)(at - line)) == NULL;
+}
+
 bool ds_accel__command_blames_machine(const char *output)
 {
     static const char *const texts[] = {
         /* drivers, when a program that they started was killed */
-        "signal terminated program",
-        "terminated with signal",
-        "failed due to signal",
-        "unable to execute command",
+        "signal terminated program", "terminated with signal", "failed due to signal",
+        "died due to signal", "unable to execute command",
         /* memory */
-        "out of memory",
-        "virtual memory exhausted",
-        "Cannot allocate memory",
-        "bad_alloc",
+        "out of memory", "virtual memory exhausted", "Cannot allocate memory", "std::bad_alloc",
         /* files, processes */
-        "No space left on device",
-        "Disk quota exceeded",
-        "Input/output error",
-        "Stale file handle",
-        "Resource temporarily unavailable",
-        "Too many open files",
-        "Read-only file system",
-    };
+        "No space left on device", "Disk quota exceeded", "Input/output error", "Stale file handle",
+        "Resource temporarily unavailable", "Too many open files", "Read-only file system"};
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        if (strstr(output, texts[i]) != NULL) {
-            return true;
+    for (const char *line = output; *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+            if (line_has(line, length, texts[i])) {
+                return true;
+            }
         }
+        line += length + (line[length] != '\0');
     }
     return false;
 }

@@ -375,9 +375,12 @@ static void select_headers(const struct compile *compile, char **files)
 
 static int32_t read_headers(const struct compile *compile, char ***headers_out)
 {
-    struct ds_accel__arguments files = {0};
+    char **named = ds_accel__recipe_flag_files(compile->recipe, false);
+    struct ds_accel__arguments files = {.failed = named == NULL};
     int32_t status = DS_ACCEL_OK;
 
+    ds_accel__arguments_add_all(&files, named);
+    ds_accel__arguments_free(named);
     for (size_t i = 0; compile->recipe->sources[i] != NULL && status >= 0; i++) {
         status = read_depend(compile, i, ".d", &files);
     }

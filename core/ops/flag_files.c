@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Which files flags name. Compilers and linkers have hundreds of options that take a file, in many
- * forms, so whatever is a file when it is read as a path is taken for one: a name too many makes a
- * key more particular than it need be, one too few lets an op stay that no longer fits.
+ * forms, so whatever is a file when it is read as a path is taken for one, except behind the few
+ * options that name a file to write.
  */
 #include "ops/flag_files.h"
 #include "base/text.h"
@@ -31,33 +31,72 @@ static void add_if_file(const char *directory, const char *name, size_t length,
     free(path);
 }
 
-/* A name ends at the flag's end, or at a comma, which separates arguments of the linker. */
-static void add_names(const char *directory, const char *begin, struct ds_accel__arguments *files)
+/* The option at the begin of a part that names a file to write; NULL: there is none. */
+static const char *output_option(const char *part, size_t length)
 {
-    size_t length = strlen(begin);
-    size_t part = strcspn(begin, ",");
+    static const char *const options[] = {"-Map",         "--Map", "--dependency-file",
+                                          "--out-implib", "-o",    "-MF"};
 
-    add_if_file(directory, begin, length, files);
-    if (part < length) {
-        add_if_file(directory, begin, part, files);
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+        size_t option_length = strlen(options[i]);
+
+        if (length >= option_length && strncmp(part, options[i], option_length) == 0 &&
+            (length == option_length || part[option_length] == '=')) {
+            return options[i];
+        }
+    }
+    return NULL;
+}
+
+/* Whether a part only passes what follows to the linker. */
+static bool passes_on(const char *part, size_t length)
+{
+    return (length == 8 && strncmp(part, "-Xlinker", 8) == 0) ||
+           (length == 3 && strncmp(part, "-Wl", 3) == 0);
+}
+
+/* Add the files that a part of a flag names: all of it, or what is behind two letters or a sign. */
+static void add_part(const char *directory, const char *part, size_t length,
+                     struct ds_accel__arguments *files)
+{
+    add_if_file(directory, part, length, files);
+    if (length > 2 && part[0] == '-') {
+        add_if_file(directory, part + 2, length - 2, files);
+    }
+    for (size_t i = 0; i < length; i++) {
+        if (strchr("=@:", part[i]) != NULL) {
+            add_if_file(directory, part + i + 1, length - i - 1, files);
+        }
     }
 }
 
 void ds_accel__flag_files(char *const *flags, const char *directory,
                           struct ds_accel__arguments *files)
 {
+    bool is_output = false; /* the next part is a file to write */
+
     for (; *flags != NULL; flags++) {
         const char *flag = *flags;
+        const char *part = flag;
 
-        if (strstr(flag, "-Map") != NULL) {
-            continue;
+        if (strchr(flag, ',') != NULL) { /* a name that has commas */
+            add_if_file(directory, flag, strlen(flag), files);
         }
-        add_names(directory, flag, files);
-        if (flag[0] == '-' && flag[1] != '\0') {
-            add_names(directory, flag + 2, files);
-        }
-        for (const char *at = flag; (at = strpbrk(at, "=,@:")) != NULL; at++) {
-            add_names(directory, at + 1, files);
+        for (;;) {
+            size_t length = strcspn(part, ",");
+            const char *option = output_option(part, length);
+
+            if (option != NULL) {
+                is_output = length == strlen(option);
+            } else if (is_output) {
+                is_output = passes_on(part, length);
+            } else {
+                add_part(directory, part, length, files);
+            }
+            if (part[length] == '\0') {
+                break;
+            }
+            part += length + 1;
         }
     }
 }

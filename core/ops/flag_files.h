@@ -9,8 +9,8 @@
 /*
  * Add the absolute path of each regular file that a flag names: -Wl,--version-script=FILE, -TFILE,
  * @FILE, -fplugin=FILE, or FILE itself. Relative names are those below directory; NULL: they are
- * not looked for. Files that the linker writes (-Map) are not added. After a failed allocation,
- * files->failed is set.
+ * not looked for. Files that options name to write them (-Map) are not added. After a failed
+ * allocation, files->failed is set.
  */
 void ds_accel__flag_files(char *const *flags, const char *directory,
                           struct ds_accel__arguments *files);

@@ -441,20 +441,37 @@ static int32_t add_source(struct digest *digest, const char *source)
     return status;
 }
 
-char **ds_accel__recipe_flag_files(const struct ds_accel__recipe *recipe)
+char **ds_accel__recipe_flag_files(const struct ds_accel__recipe *recipe, bool are_sources)
 {
     char *const *const lists[] = {recipe->cflags, recipe->device_cflags, recipe->ldflags};
-    struct ds_accel__arguments files = {0};
+    struct ds_accel__arguments list = {0};
+    size_t length = strlen(recipe->source_dir);
+    size_t kept = 0;
+    char **files;
 
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-        ds_accel__flag_files(lists[i], recipe->source_dir, &files);
+        ds_accel__flag_files(lists[i], recipe->source_dir, &list);
     }
-    return ds_accel__arguments_take(&files);
+    files = ds_accel__arguments_take(&list);
+    for (size_t i = 0; files != NULL && files[i] != NULL; i++) {
+        bool is_source = strncmp(files[i], recipe->source_dir, length) == 0 &&
+                         files[i][length] == '/';
+
+        if (is_source == are_sources) {
+            files[kept++] = files[i];
+        } else {
+            free(files[i]);
+        }
+    }
+    if (files != NULL) {
+        files[kept] = NULL;
+    }
+    return files;
 }
 
 static int32_t add_flag_files(struct digest *digest)
 {
-    char **files = ds_accel__recipe_flag_files(digest->recipe);
+    char **files = ds_accel__recipe_flag_files(digest->recipe, true);
     int32_t status = files != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
     char text[65];
 

@@ -48,12 +48,15 @@ void ds_accel__recipe_clear(struct ds_accel__recipe *recipe);
 bool ds_accel__recipe_is_native(const char *flag);
 /* The language of a source, by its suffix; COUNT: none. */
 enum ds_accel__language ds_accel__recipe_language(const char *source);
-/* The files that the recipe's flags name (flag_files.h), for ds_accel__arguments_free(). NULL if
- * memory is exhausted. */
-char **ds_accel__recipe_flag_files(const struct ds_accel__recipe *recipe);
+/*
+ * The files that the recipe's flags name (flag_files.h), for ds_accel__arguments_free(): those by a
+ * path relative to the sources, which belong to the recipe, or the others, which a host has as it
+ * has headers. NULL if memory is exhausted.
+ */
+char **ds_accel__recipe_flag_files(const struct ds_accel__recipe *recipe, bool are_sources);
 /*
  * Check that nobody but root and this user can change the sources, and write the SHA-256 over the
- * recipe and the contents of its sources and of the files that its flags name, which is the same on
+ * recipe and the contents of its sources, also of those that its flags name, which is the same on
  * all hosts. ERR_PERMISSION,
  * ERR_NOT_FOUND, ERR_IO with the source in the message; ERR_NO_MEMORY.
  */

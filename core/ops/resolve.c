@@ -327,7 +327,7 @@ static int32_t trust_inputs(const struct ds_accel__recipe *recipe,
                             const struct ds_accel__build_dir *dir, char *const *headers,
                             bool *changed_out)
 {
-    char **files = ds_accel__recipe_flag_files(recipe);
+    char **files = ds_accel__recipe_flag_files(recipe, true);
     char *const *const lists[] = {recipe->sources, headers, files};
     struct ds_accel__trust *trust = ds_accel__trust_create();
     int32_t status = trust != NULL && files != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
@@ -819,8 +819,12 @@ static int32_t warn_of_precedence(struct resolution *resolution)
         status = search(resolution, &found);
     }
     resolution->resolved = built;
-    if (status >= 0 && used.kernel.path != NULL &&
-        strcmp(used.kernel.path, built->kernel.path) != 0) {
+    if (status >= 0 && used.kernel.finding.reason != DS_ACCEL__REASON_NONE) {
+        ds_accel__log(&resolution->context->log, "ops", DS_ACCEL_LOG_WARN,
+                      "%s precedes %s, but is rejected: %s: remove it", used.kernel.path,
+                      built->kernel.path, used.kernel.finding.detail);
+    } else if (status >= 0 && used.kernel.path != NULL &&
+               strcmp(used.kernel.path, built->kernel.path) != 0) {
         ds_accel__log(&resolution->context->log, "ops", DS_ACCEL_LOG_WARN,
                       "%s is used all the same: it precedes %s", used.kernel.path,
                       built->kernel.path);

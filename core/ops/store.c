@@ -634,10 +634,15 @@ static int32_t clean_entry(const struct ds_accel__build_dir *dir, const char *na
     if (is_failure(name)) {
         clean_failure(dir->store_fd, name);
     } else if (is_ours(name)) {
-        if (unlinkat(dir->store_fd, name, 0) == 0) {
+        int error = EBUSY;
+
+        for (int i = 0; i < READ_ATTEMPTS && error == EBUSY; i++) {
+            error = unlinkat(dir->store_fd, name, 0) == 0 ? 0 : errno;
+        }
+        if (error == 0) {
             ++*files_out;
-        } else if (errno != ENOENT && !is_passing(errno)) {
-            return io_error(dir->store, errno);
+        } else if (error != ENOENT && error != ESTALE) {
+            return io_error(dir->store, error);
         }
     }
     return DS_ACCEL_OK;
@@ -670,6 +675,7 @@ int32_t ds_accel__store_clean(const char *store, const char *op, uint64_t *files
             }
         }
         closedir(directory);
+        futimens(dir.store_fd, NULL); /* its time of change is what is compared with */
         remove_dead(&dir, boot_prefix);
     } else if (fd >= 0) {
         close(fd);

@@ -134,29 +134,40 @@ static void check_arguments(struct ds_accel__toolchain *toolchain,
     }
 }
 
-/* Whether an argument says which CPUs or devices to compile for. */
-static bool is_specific(const char *argument)
+/* Whether a part of an argument says which CPUs or devices to compile for: most options that begin
+ * with -m do. */
+static bool is_specific(const char *part)
 {
+    static const char *const others[] = {"-mtune", "-m64", "-m32", "-mcmodel", "-mno-", "-mllvm"};
     static const char *const options[] = {
-        "-march",   "-mcpu",           "-mavx", "-msse",          "-mfma",
-        "-mbmi",    "-mf16c",          "-mamx", "-arch",          "--gpu-architecture",
-        "-gencode", "--generate-code", "-code", "--gpu-code",     "--offload-arch",
-        "-xCORE",   "-xAVX",           "-xSSE", "-fsycl-targets",
-    };
+        "-arch", "--gpu-architecture", "-gencode",       "--generate-code",
+        "-code", "--gpu-code",         "--offload-arch", "-fsycl-targets",
+        "-ax"};
 
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        if (strncmp(part, others[i], strlen(others[i])) == 0) {
+            return false;
+        }
+    }
     for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-        if (strncmp(argument, options[i], strlen(options[i])) == 0) {
+        if (strncmp(part, options[i], strlen(options[i])) == 0) {
             return true;
         }
     }
-    return false;
+    /* -xCORE-AVX512 of icpx, but not -xc */
+    return strncmp(part, "-m", 2) == 0 ||
+           (strncmp(part, "-x", 2) == 0 && part[2] >= 'A' && part[2] <= 'Z');
 }
 
 static bool has_specific(const struct ds_accel__compiler *compiler)
 {
     for (char **argument = compiler->arguments + 1; *argument != NULL; argument++) {
-        if (is_specific(*argument)) {
-            return true;
+        /* What nvcc passes on: -Xcompiler=-fPIC,-mavx2 */
+        for (const char *part = *argument; part != NULL; part = strpbrk(part, "=,")) {
+            part += part[0] == '=' || part[0] == ',';
+            if (is_specific(part)) {
+                return true;
+            }
         }
     }
     return false;

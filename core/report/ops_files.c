@@ -279,6 +279,7 @@ int32_t ds_accel_ops_clean(ds_accel_t *context, const char *op, uint64_t *files_
 {
     struct ds_accel__stores stores = {.count = 0};
     char *known = NULL;
+    bool has_names = true;
     int32_t status;
 
     if (context == NULL || files_out == NULL) {
@@ -286,6 +287,10 @@ int32_t ds_accel_ops_clean(ds_accel_t *context, const char *op, uint64_t *files_
     }
     *files_out = 0;
     status = op != NULL ? ds_accel__kernel_op(context, op, &known) : DS_ACCEL_OK;
+    if (status < 0 && status != DS_ACCEL_ERR_NO_MEMORY) {
+        status = DS_ACCEL_OK; /* a configuration with mistakes: the name is taken as it is */
+        has_names = false;
+    }
     if (status >= 0) {
         status = ds_accel__stores_locate(context, &stores);
     }
@@ -296,7 +301,7 @@ int32_t ds_accel_ops_clean(ds_accel_t *context, const char *op, uint64_t *files_
                 : ds_accel__store_clean(stores.writable, known != NULL ? known : op, files_out);
     }
     /* The configuration may have lost an op since it was built. */
-    if (status >= 0 && op != NULL && known == NULL && *files_out == 0) {
+    if (status >= 0 && op != NULL && has_names && known == NULL && *files_out == 0) {
         status =
             ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
                             "there is no op and no builder \"%s\", and nothing was built of it; "

@@ -351,6 +351,13 @@ Test(opbuild_recipe, the_digest_covers_files_that_flags_name)
         FULL("tiny", "source", ", \"cflags\": [\"@%s/source/x.map\"]"),
         FULL("tiny", "source", ", \"device_cflags\": [\"-specs=../source/x.map\"]"),
     };
+    static const char *const outputs[] = {
+        FULL("tiny", "source", ", \"ldflags\": [\"-Wl,-Map=x.map,--version-script=v.map\"]"),
+        FULL("tiny", "source",
+             ", \"ldflags\": [\"-Xlinker\", \"-Map\", \"-Xlinker\", \"x.map\", \"v.map\"]"),
+        FULL("tiny", "source", ", \"ldflags\": [\"-Wl,-Map\", \"-Wl,x.map\", \"-Tv.map\"]"),
+        FULL("tiny", "source", ", \"ldflags\": [\"-Wl,--dependency-file=x.map,-Tv.map\"]"),
+    };
     char first[65];
     char again[65];
 
@@ -366,10 +373,35 @@ Test(opbuild_recipe, the_digest_covers_files_that_flags_name)
         expect_other("cpu", rows[i], first);
     }
     /* What the linker writes is no input. */
-    digest_as("cpu", FULL("tiny", "source", ", \"ldflags\": [\"-Wl,-Map=x.map\"]"), first);
-    test_write("source/x.map", "3");
-    digest_as("cpu", FULL("tiny", "source", ", \"ldflags\": [\"-Wl,-Map=x.map\"]"), again);
+    for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
+        test_write("source/x.map", "3");
+        digest_as("cpu", outputs[i], first);
+        test_write("source/x.map", "4");
+        digest_as("cpu", outputs[i], again);
+        cr_expect_str_eq(again, first, "%s", outputs[i]);
+        test_write("source/v.map", "5");
+        expect_other("cpu", outputs[i], first);
+        unlink(test_path("source/v.map"));
+    }
+}
+
+/* A host may have other files than the one that built, as with headers. */
+Test(opbuild_recipe, the_digest_does_not_cover_files_elsewhere)
+{
+    static const char rows[] = FULL("tiny", "source", ", \"ldflags\": [\"%s/elsewhere/x.so\"]");
+    char first[65];
+    char again[65];
+    char **files;
+
+    digest_as("cpu", rows, first);
+    test_write("elsewhere/x.so", "1");
+    digest_as("cpu", rows, again);
     cr_expect_str_eq(again, first);
+    files = ds_accel__recipe_flag_files(&recipe, false);
+    cr_assert_not_null(files);
+    cr_expect_str_eq(files[0], test_path("elsewhere/x.so"));
+    cr_expect_null(files[1]);
+    ds_accel__arguments_free(files);
 }
 
 Test(opbuild_recipe, sources_that_others_could_change_are_refused)
