@@ -18,6 +18,21 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "ops"))
 
+SOURCES = {"cpu_adam": ["csrc/adam/cpu_adam.cpp", "csrc/adam/cpu_adam_impl.cpp"],
+           "cpu_lion": ["csrc/lion/cpu_lion.cpp", "csrc/lion/cpu_lion_impl.cpp"],
+           "cpu_adagrad": ["csrc/adagrad/cpu_adagrad.cpp"]}
+
+
+def fail(text):
+    print("deepspeed.py: " + text, file=sys.stderr)
+    sys.exit(2)
+
+
+# Before torch is imported, which takes seconds and needs further packages.
+for source in sum(SOURCES.values(), []):
+    if not os.path.exists(os.path.join(sys.argv[1], source)):
+        fail("%s has no %s: DEEPSPEED must be a checkout of DeepSpeed" % (sys.argv[1], source))
+
 import torch
 from torch.utils import cpp_extension
 
@@ -26,9 +41,6 @@ from op_calls import NAMES, Ops, ulp
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 # Types of parameters and gradients, and of states, that DeepSpeed's optimizers take.
 TYPES = [(F32, F32), (BF16, F32), (BF16, BF16), (F16, F32), (F16, F16)]
-SOURCES = {"cpu_adam": ["csrc/adam/cpu_adam.cpp", "csrc/adam/cpu_adam_impl.cpp"],
-           "cpu_lion": ["csrc/lion/cpu_lion.cpp", "csrc/lion/cpu_lion_impl.cpp"],
-           "cpu_adagrad": ["csrc/adagrad/cpu_adagrad.cpp"]}
 RATE, BETA1, BETA2, EPSILON, DECAY = 1e-3, 0.9, 0.99, 1e-6, 0.01
 STEPS = 10
 # Where the sum that Lion takes the sign of is close to 0, rounding decides the sign.
@@ -44,11 +56,6 @@ def parse_sizes(words):
     if not sizes or min(sizes) < 1:
         fail("the sizes are %s; wanted numbers of elements such as 1e7" % (" ".join(words) or "none"))
     return sizes
-
-
-def fail(text):
-    print("deepspeed.py: " + text, file=sys.stderr)
-    sys.exit(2)
 
 
 # ---- both sides ----------------------------------------------------------------------------------
@@ -161,9 +168,6 @@ def measure(ours, theirs, kind, states, threads):
 def main():
     checkout, directory, layout, scratch, threads = sys.argv[1:6]
     sizes = parse_sizes(sys.argv[6:])
-    for source in sum(SOURCES.values(), []):
-        if not os.path.exists(os.path.join(checkout, source)):
-            fail("%s has no %s: DEEPSPEED must be a checkout of DeepSpeed" % (checkout, source))
     torch.manual_seed(20260101)
     ops = Ops(directory, layout)
     print("torch %s, %s, DeepSpeed's vectors: %s" % (

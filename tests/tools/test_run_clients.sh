@@ -66,6 +66,7 @@ for mpi in openmpi mpich; do
     for count in 1 2 4; do
         run ranks "$count" --no_python --no_local_rank "$dir/$mpi"
         is "$mpi, $count ranks" "0 $(each "$count" "rank R of $count, world of 1: 1")" "$code $(printf '%s\n' "$out" | sort)"
+        [ "$code" = 0 ] || echo "$err"
     done
     set -- mpirun.$mpi -n 2
     [ $mpi = mpich ] || set -- "$@" --oversubscribe --allow-run-as-root
