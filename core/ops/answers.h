@@ -4,6 +4,8 @@
 #ifndef DS_ACCEL_OPS_ANSWERS_H
 #define DS_ACCEL_OPS_ANSWERS_H
 
+#include "ops/arguments.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,6 +18,8 @@
 void ds_accel__answer_remember(const char *question, char *const *files, const char *answer);
 /* The remembered answer as a new string; NULL: there is none, or a file has changed. */
 char *ds_accel__answer_recall(const char *question);
+/* Add the files on which the remembered answers depend, of those that still hold. */
+void ds_accel__answers_add_files(struct ds_accel__arguments *list);
 /* How often an answer was remembered: it grows when there is something to save. */
 size_t ds_accel__answers_count(void);
 /*

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HOST_VARIABLE "NVCC_CCBIN"
+
 /* A standard place: a directory, below the value of a variable if there is one. */
 struct place {
     const char *variable;
@@ -332,6 +334,27 @@ int32_t ds_accel__compiler_locate(const char *name, char **path_out)
     return ds_accel__program_find(name, path_out);
 }
 
+static void add_variable(struct ds_accel__text *text, const char *name)
+{
+    const char *value = ds_accel__env_job(name);
+
+    ds_accel__text_add(text, "\n%s=%s", name, value != NULL ? value : "");
+}
+
+void ds_accel__compiler_add_variables(struct ds_accel__text *text)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        add_variable(text, kinds[i].variable);
+        for (const struct place *place = kinds[i].places; place->directory != NULL; place++) {
+            if (place->variable != NULL) {
+                add_variable(text, place->variable);
+            }
+        }
+    }
+    add_variable(text, HOST_VARIABLE);
+    ds_accel__identity_add_variables(text);
+}
+
 /* ---- nvcc's host compiler -------------------------------------------------------------------- */
 
 /* The host compiler that the arguments name; NULL if they name none. */
@@ -352,7 +375,7 @@ static const char *given_host(char *const *arguments)
 static int32_t set_host(struct ds_accel__compiler *nvcc, char *host_out[2])
 {
     const char *given = given_host(nvcc->arguments);
-    const char *variable = ds_accel__env_job("NVCC_CCBIN");
+    const char *variable = ds_accel__env_job(HOST_VARIABLE);
     const char *name = given != NULL                             ? given
                        : variable != NULL && variable[0] != '\0' ? variable
                                                                  : "gcc";

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct ds_accel__text;
+
 enum ds_accel__language {
     DS_ACCEL__LANGUAGE_C,
     DS_ACCEL__LANGUAGE_CXX,
@@ -52,6 +54,8 @@ void ds_accel__compiler_clear(struct ds_accel__compiler *compiler);
  * ERR_NO_MEMORY.
  */
 int32_t ds_accel__compiler_locate(const char *name, char **path_out);
+/* Add the variables that decide which compilers are found and what they are, with their values. */
+void ds_accel__compiler_add_variables(struct ds_accel__text *text);
 /* The name of a language's compiler: "cc", "c++", "nvcc", "hipcc", "icpx". Static storage. */
 const char *ds_accel__language_compiler(enum ds_accel__language language);
 

@@ -454,13 +454,23 @@ static int32_t identify_host(char *const *host_arguments, char digest_out[65])
 
 /* ---- remembered identities ------------------------------------------------------------------- */
 
-/* What the identity depends on beside files. NULL: memory is exhausted. */
-static char *make_question(const struct ds_accel__compiler *compiler, const char *host_digest)
+void ds_accel__identity_add_variables(struct ds_accel__text *text)
 {
     /* The last ones choose what hipcc runs. */
     static const char *const variables[] = {"PATH",           "LD_LIBRARY_PATH", "HIP_PLATFORM",
                                             "HIP_PATH",       "HIP_CLANG_PATH",  "ROCM_PATH",
                                             "DEVICE_LIB_PATH"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
+        const char *value = ds_accel__env_job(variables[i]);
+
+        ds_accel__text_add(text, "\n%s=%s", variables[i], value != NULL ? value : "");
+    }
+}
+
+/* What the identity depends on beside files. NULL: memory is exhausted. */
+static char *make_question(const struct ds_accel__compiler *compiler, const char *host_digest)
+{
     struct ds_accel__text question = {0};
 
     ds_accel__text_add(&question, "identity %s", compiler->path);
@@ -468,11 +478,7 @@ static char *make_question(const struct ds_accel__compiler *compiler, const char
         ds_accel__text_add(&question, "\n%s", compiler->arguments[i]);
     }
     ds_accel__text_add(&question, "\nhost %s", host_digest);
-    for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
-        const char *value = ds_accel__env_job(variables[i]);
-
-        ds_accel__text_add(&question, "\n%s=%s", variables[i], value != NULL ? value : "");
-    }
+    ds_accel__identity_add_variables(&question);
     return ds_accel__text_take(&question);
 }
 

@@ -4,7 +4,7 @@
  * Loads the files of ops.
  *
  *     "CPUAdamBuilder" -> row of the backend's table -> op "cpu_adam"
- *       -> resolve.c: installed, cached, or built now
+ *       -> resolve.c: installed, cached, or built now; load_cache.c: as the last time
  *       -> kernel.c: who could have changed it; is it undamaged, does it harm the process, has it
  *          this op's note
  *       -> loader.c -> ds_accel_op_entry_v1() -> the table, whose head must agree with the note
@@ -13,11 +13,13 @@
 #include "base/text.h"
 #include "host/context.h"
 #include "host/loader.h"
+#include "ops/load_cache.h"
 #include "ops/op.h"
 #include "ops/resolve.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define ATTEMPTS 3
 
@@ -113,11 +115,15 @@ static int32_t load_cached(ds_accel_t *context, const char *op,
     return status;
 }
 
-/* Load the op of a builder. *found_out: it has a kernel, or one that cannot be used. */
-static int32_t load_one(ds_accel_t *context, const char *op, const struct ds_accel_op **op_out,
-                        bool *found_out)
+/*
+ * Load the op of a builder. *found_out: it has a kernel, or one that cannot be used. name: by which
+ * the result is remembered; NULL: it is not.
+ */
+static int32_t load_one(ds_accel_t *context, const char *op, const char *name,
+                        const struct ds_accel_op **op_out, bool *found_out)
 {
     struct ds_accel__resolve_options options = {.jobs = 0};
+    time_t since = time(NULL);
     struct ds_accel__resolved resolved;
     char rejected[65];
     bool again = false;
@@ -157,19 +163,24 @@ static int32_t load_one(ds_accel_t *context, const char *op, const struct ds_acc
                                   "the reason",
                                   op, ds_accel_name(context), op);
     }
+    if (status >= 0 && name != NULL && resolved.origin == DS_ACCEL__ORIGIN_CACHED) {
+        ds_accel__load_cache_keep(context, ds_accel_name(context), name, op, since, &resolved);
+    }
     ds_accel__resolved_clear(&resolved);
     return status;
 }
 
 /* Load the first of the builders that has a kernel. */
-static int32_t load_of(ds_accel_t *context, json_t *builders, const struct ds_accel_op **op_out)
+static int32_t load_of(ds_accel_t *context, const char *name, json_t *builders,
+                       const struct ds_accel_op **op_out)
 {
     int32_t status = DS_ACCEL_OK;
     bool found = false;
 
     for (size_t i = 0; i < json_array_size(builders) && !found; i++) {
-        status = load_one(context, ds_accel__json_string(json_array_get(builders, i), "op"), op_out,
-                          &found);
+        /* Of a later one nothing is remembered: the ones before could have a kernel next time. */
+        status = load_one(context, ds_accel__json_string(json_array_get(builders, i), "op"),
+                          i == 0 ? name : NULL, op_out, &found);
     }
     return status;
 }
@@ -218,6 +229,25 @@ static int32_t load_installed(ds_accel_t *context, const char *name,
     return status;
 }
 
+/* Load the file that was loaded the last time. *op_out stays NULL if that is not known. */
+static int32_t load_remembered(ds_accel_t *context, const char *name,
+                               const struct ds_accel_op **op_out)
+{
+    struct ds_accel__kernel kernel;
+    char op[DS_ACCEL__OP_NAME_SIZE];
+    int32_t status = ds_accel__load_cache_find(context, ds_accel_name(context), name, op, &kernel);
+
+    if (status >= 0 && kernel.path != NULL) {
+        status = load(&kernel, op, op_out);
+        if (status < 0 && status != DS_ACCEL_ERR_NO_MEMORY) {
+            *op_out = NULL; /* what is wrong with it, and what to do, is found out by a search */
+            status = DS_ACCEL_OK;
+        }
+    }
+    free(kernel.path);
+    return status;
+}
+
 static int32_t find_and_load(ds_accel_t *context, const char *name,
                              const struct ds_accel_op **op_out)
 {
@@ -226,9 +256,12 @@ static int32_t find_and_load(ds_accel_t *context, const char *name,
     int32_t status = load_installed(context, name, op_out, &found);
 
     if (status >= 0 && !found) {
+        status = load_remembered(context, name, op_out);
+    }
+    if (status >= 0 && !found && *op_out == NULL) {
         status = ds_accel__kernel_builders(context, NULL, name, &builders);
         if (status >= 0) {
-            status = load_of(context, builders, op_out);
+            status = load_of(context, name, builders, op_out);
         }
     }
     json_decref(builders);

@@ -269,6 +269,7 @@ void ds_accel__resolved_clear(struct ds_accel__resolved *resolved)
 {
     ds_accel__failure_clear(resolved);
     free(resolved->kernel.path);
+    json_decref(resolved->inputs);
     json_decref(resolved->requirements);
     *resolved = (struct ds_accel__resolved){.origin = DS_ACCEL__ORIGIN_NONE};
 }

@@ -35,6 +35,7 @@ struct ds_accel__resolved {
     /* FAILED, if a command failed: what to run again, and its whole output; else NULL */
     char *command;
     char *output;
+    json_t *inputs;       /* CACHED: as of ds_accel__inputs_list(); may be NULL */
     json_t *requirements; /* as of ds_accel__requires_check(); NULL: not checked */
 };
 

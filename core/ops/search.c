@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "host/context.h"
+#include "ops/inputs.h"
 #include "ops/manifest.h"
 #include "ops/resolution.h"
 
@@ -100,6 +101,8 @@ static int32_t try_entries(struct ds_accel__resolution *resolution, const char *
         status = ds_accel__manifest_match(manifest, &resolution->recipe, toolchain, &entry);
         if (status >= 0 && entry != NULL && !is_rejected(resolution, entry)) {
             status = ds_accel__resolution_try(resolution, store, entry, found_out);
+            resolution->resolved->inputs =
+                *found_out ? ds_accel__inputs_list(resolution, store, entry) : NULL;
         }
     } while (status >= 0 && entry != NULL && !*found_out);
     return status;

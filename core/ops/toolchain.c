@@ -2,104 +2,47 @@
  * Copyright (c) 2026 the ds-accel authors */
 /* Finds the compilers of a recipe, and remembers digests of their programs between processes. */
 #include "ops/toolchain.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "config/env.h"
-#include "host/cache_disk.h"
 #include "ops/answers.h"
 #include "ops/digest.h"
+#include "ops/local.h"
 #include "ops/recipe.h"
-#include "ops/store.h"
 
 #include <sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define DIGESTS "ops-digests.json"
-#define DIGESTS_LIMIT_BYTES ((size_t)1 << 20)
-#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+#define ARCHS_VARIABLE "TORCH_CUDA_ARCH_LIST"
 
 /* ---- remembered digests ---------------------------------------------------------------------- */
-
-/* This boot's ID as a new string; NULL: unknown, or memory is exhausted. */
-static char *boot_id(void)
-{
-    const char *cause;
-    char *text = NULL;
-    size_t size;
-
-    if (ds_accel__file_read(BOOT_ID, 64, &text, &size, &cause) < 0) {
-        return NULL;
-    }
-    text[strcspn(text, "\n")] = '\0';
-    return text;
-}
-
-static int open_local(const struct ds_accel__stores *stores, bool can_make)
-{
-    char problem[512];
-    int error;
-
-    return stores->local != NULL
-               ? ds_accel__cache_directory_open(stores->local, stores->is_local_private, can_make,
-                                                &error, problem, sizeof(problem))
-               : -1;
-}
 
 /* Without memory, or with a damaged file, the programs are read again. */
 static void restore_digests(const struct ds_accel__stores *stores)
 {
-    int directory = open_local(stores, false);
-    char *boot = directory >= 0 ? boot_id() : NULL;
-    const char *problem;
-    char *data = NULL;
-    size_t size = 0;
-    json_t *tree = NULL;
+    json_t *tree = ds_accel__local_read(stores, DIGESTS);
 
-    if (boot != NULL &&
-        ds_accel__cache_file_read(directory, DIGESTS, DIGESTS_LIMIT_BYTES, &data, &size,
-                                  &problem) >= 0 &&
-        data != NULL && ds_accel__json_has_headroom(size)) {
-        tree = json_loadb(data, size, 0, NULL);
-    }
-    if (tree != NULL && strcmp(ds_accel__json_string(tree, "boot"), boot) == 0) {
+    if (tree != NULL) {
         ds_accel__digests_restore(json_object_get(tree, "digests"));
         ds_accel__answers_restore(json_object_get(tree, "answers"));
     }
     json_decref(tree);
-    free(data);
-    free(boot);
-    if (directory >= 0) {
-        close(directory);
-    }
 }
 
 static void save_digests(const struct ds_accel__stores *stores)
 {
-    int directory = open_local(stores, true);
-    char *boot = directory >= 0 ? boot_id() : NULL;
-    json_t *tree = boot != NULL ? json_object() : NULL;
-    struct ds_accel__text text = {0};
-    bool failed = false;
+    json_t *tree = json_object();
+    bool failed = tree == NULL;
 
-    if (tree != NULL) {
-        ds_accel__json_set(tree, "boot", ds_accel__json_text(boot), &failed);
-        ds_accel__json_set(tree, "digests", ds_accel__digests_save(), &failed);
-        ds_accel__json_set(tree, "answers", ds_accel__answers_save(), &failed);
-        ds_accel__text_add_json(&text, tree, JSON_COMPACT);
-        if (!failed && !text.failed) {
-            ds_accel__cache_file_write(directory, DIGESTS, &text); /* else read again next time */
-        }
+    ds_accel__json_set(tree, "digests", ds_accel__digests_save(), &failed);
+    ds_accel__json_set(tree, "answers", ds_accel__answers_save(), &failed);
+    if (!failed) {
+        ds_accel__local_write(stores, DIGESTS, tree);
     }
-    ds_accel__text_clear(&text);
     json_decref(tree);
-    free(boot);
-    if (directory >= 0) {
-        close(directory);
-    }
 }
 
 /* ---- compilers ------------------------------------------------------------------------------- */
@@ -201,7 +144,7 @@ static int32_t find_compilers(struct ds_accel__toolchain *toolchain)
 
 static int32_t choose_archs(struct ds_accel__toolchain *toolchain)
 {
-    const char *list = ds_accel__env_job("TORCH_CUDA_ARCH_LIST");
+    const char *list = ds_accel__env_job(ARCHS_VARIABLE);
     struct ds_accel__cuda_archs accepted = {0};
     int32_t status =
         ds_accel__nvcc_archs(&toolchain->compilers[DS_ACCEL__LANGUAGE_CUDA], &accepted);
@@ -262,6 +205,14 @@ int32_t ds_accel__toolchain_find(const struct ds_accel__recipe *recipe,
         write_digest(toolchain);
     }
     return status;
+}
+
+void ds_accel__toolchain_add_variables(struct ds_accel__text *text)
+{
+    const char *archs = ds_accel__env_job(ARCHS_VARIABLE);
+
+    ds_accel__compiler_add_variables(text);
+    ds_accel__text_add(text, "\n" ARCHS_VARIABLE "=%s", archs != NULL ? archs : "");
 }
 
 void ds_accel__toolchain_keep(const struct ds_accel__toolchain *toolchain,

@@ -10,6 +10,7 @@
 
 struct ds_accel__recipe;
 struct ds_accel__stores;
+struct ds_accel__text;
 
 /* {0} is empty. */
 struct ds_accel__toolchain {
@@ -35,6 +36,8 @@ int32_t ds_accel__toolchain_find(const struct ds_accel__recipe *recipe,
 void ds_accel__toolchain_keep(const struct ds_accel__toolchain *toolchain,
                               const struct ds_accel__stores *stores);
 void ds_accel__toolchain_clear(struct ds_accel__toolchain *toolchain);
+/* Add the variables that decide what ds_accel__toolchain_find() finds, with their values. */
+void ds_accel__toolchain_add_variables(struct ds_accel__text *text);
 /* The language whose compiler links the recipe's objects. */
 enum ds_accel__language ds_accel__toolchain_linker(const struct ds_accel__recipe *recipe);
 

@@ -2,109 +2,34 @@
  * Copyright (c) 2026 the ds-accel authors */
 /* From a recipe to a file: toolchains, builds, caches, and what fails. Compilers are counted. */
 #include "host/context.h"
-#include "opbuild.h"
 #include "ops/answers.h"
 #include "ops/digest.h"
 #include "ops/manifest.h"
 #include "ops/resolve.h"
+#include "tiny.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BACKEND "cpu"
 #define KEY "0123456789abcdef0123456789abcdef"
 
-static char counted[300]; /* a line for each compilation and link */
-static char cache[300];
-static ds_accel_t *context;
 static struct ds_accel__resolve_options options;
 static struct ds_accel__resolved resolved;
-
-/* Write a compiler that counts its compilations and links; before: what it does before those. */
-static const char *write_compiler(const char *before)
-{
-    char text[1024];
-
-    snprintf(text, sizeof(text),
-             "#!/bin/sh\ncase \" $* \" in\n*' -MD '*|*' -shared '*) echo x >>%s; %s;;\nesac\n"
-             "exec gcc \"$@\"\n",
-             counted, before);
-    return write_script("bin/cc", text);
-}
-
-static int compilations(void)
-{
-    FILE *file = fopen(counted, "r");
-    int count = 0;
-
-    if (file != NULL) {
-        for (int c = fgetc(file); c != EOF; c = fgetc(file)) {
-            count += c == '\n';
-        }
-        fclose(file);
-    }
-    return count;
-}
-
-#define SOURCE \
-    "#include \"ops/op.h\"\n#include \"tiny.h\"\n" \
-    "static const char *const names[] = {\"scalar\", 0};\n" \
-    "static const char *const *paths(void) { return names; }\n" \
-    "static const char *path(void) { return names[0]; }\n" \
-    "static const struct ds_accel_op table = {sizeof(table), DS_ACCEL_OP_ABI_MAJOR,\n" \
-    "    DS_ACCEL_OP_ABI_MINOR, NAME, paths, path};\n" \
-    "DS_ACCEL_OP(NAME, &table);\n"
-
-static void configure(const char *members)
-{
-    char text[1024];
-    struct ds_accel_options create = test_options();
-
-    snprintf(text, sizeof(text),
-             "{\"kernels\": {\"tiny\": {\"source_dir\": \"%s\", \"sources\": [\"*.c\"], "
-             "\"include_dirs\": [\".\"], \"cflags\": [\"-fvisibility=hidden\"]%s}}}",
-             test_path("source"), members);
-    test_write("share/tiny.ops.json", text);
-    ds_accel_destroy(context);
-    create.flags &= ~(uint32_t)DS_ACCEL_OPTION_NO_CACHE;
-    create.cache_dir = cache;
-    context = test_create_with(&create);
-    MUST(ds_accel__context_load_ops(context));
-}
-
-static void begin(void)
-{
-    clear_variables();
-    unsetenv("DS_ACCEL_CACHE");
-    unsetenv("TORCH_CUDA_ARCH_LIST");
-    umask(002);
-    snprintf(counted, sizeof(counted), "%s", test_path("counted"));
-    snprintf(cache, sizeof(cache), "%s", test_path("cache"));
-    test_copy(TEST_SOURCE "/ops/op.h", "source/ops/op.h");
-    test_copy(TEST_SOURCE "/plugin-api.h", "source/plugin-api.h");
-    for (int i = 0; i < 2; i++) { /* whatever the umask was when they were made */
-        cr_assert_eq(chmod(test_path(i == 0 ? "source/ops/op.h" : "source/plugin-api.h"), 0644), 0);
-    }
-    test_write("source/tiny.h", "#define NAME \"tiny\"\n");
-    test_write("source/tiny.c", SOURCE);
-    setenv("CC", write_compiler(":"), 1);
-    configure("");
-}
 
 static void end(void)
 {
     ds_accel__resolved_clear(&resolved);
-    ds_accel_destroy(context);
+    tiny_end();
 }
 
-TestSuite(opbuild_resolve, .init = begin, .fini = end);
+TestSuite(opbuild_resolve, .init = tiny_begin, .fini = end);
 
 static enum ds_accel__origin resolve(void)
 {
     ds_accel__resolved_clear(&resolved);
-    MUST(ds_accel__resolve(context, BACKEND, "tiny", &options, &resolved));
+    MUST(ds_accel__resolve(tiny_context, TINY_BACKEND, "tiny", &options, &resolved));
     return resolved.origin;
 }
 
@@ -114,7 +39,7 @@ static void expect(enum ds_accel__origin origin, int count)
     enum ds_accel__origin got = resolve();
 
     cr_assert_eq(got, origin, "%d: %s: %s", (int)got, resolved.reason, resolved.output);
-    cr_expect_eq(compilations(), count, "%d", compilations());
+    cr_expect_eq(tiny_compilations(), count, "%d", tiny_compilations());
 }
 
 static void expect_failure(const char *words)
@@ -142,7 +67,7 @@ Test(opbuild_resolve, what_was_built_is_cached)
     expect(DS_ACCEL__ORIGIN_BUILT, 2);
     snprintf(key, sizeof(key), "%s", resolved.key);
     cr_expect_eq(strlen(key), DS_ACCEL__KEY_DIGITS);
-    snprintf(path, sizeof(path), "%s/ops/tiny.%s.so", cache, key);
+    snprintf(path, sizeof(path), "%s/ops/tiny.%s.so", tiny_cache, key);
     cr_expect_str_eq(resolved.kernel.path, path);
     cr_expect_eq(resolved.kernel.finding.reason, DS_ACCEL__REASON_NONE);
     cr_assert_eq(stat(path, &info), 0);
@@ -168,7 +93,7 @@ Test(opbuild_resolve, finding_builds_nothing)
 
 Test(opbuild_resolve, what_has_no_recipe_has_no_reason)
 {
-    MUST(ds_accel__resolve(context, BACKEND, "none", &options, &resolved));
+    MUST(ds_accel__resolve(tiny_context, TINY_BACKEND, "none", &options, &resolved));
     cr_expect_eq(resolved.origin, DS_ACCEL__ORIGIN_NONE);
     cr_expect_null(resolved.reason);
 }
@@ -190,20 +115,20 @@ Test(opbuild_resolve, another_header_is_another_file)
 Test(opbuild_resolve, another_source_is_another_file)
 {
     expect(DS_ACCEL__ORIGIN_BUILT, 2);
-    test_write("source/tiny.c", SOURCE "\n");
+    test_write("source/tiny.c", TINY_SOURCE "\n");
     expect(DS_ACCEL__ORIGIN_BUILT, 4);
-    test_write("source/tiny.c", SOURCE);
+    test_write("source/tiny.c", TINY_SOURCE);
     expect(DS_ACCEL__ORIGIN_CACHED, 4);
-    configure(", \"ldflags\": [\"-Wl,-O1\"]");
+    tiny_configure(", \"ldflags\": [\"-Wl,-O1\"]");
     expect(DS_ACCEL__ORIGIN_BUILT, 6);
 }
 
 Test(opbuild_resolve, other_compilers_are_another_file)
 {
     expect(DS_ACCEL__ORIGIN_BUILT, 2);
-    setenv("CC", write_compiler(": another"), 1);
+    setenv("CC", tiny_compiler(": another"), 1);
     expect(DS_ACCEL__ORIGIN_BUILT, 4);
-    setenv("CC", write_compiler(":"), 1);
+    setenv("CC", tiny_compiler(":"), 1);
     expect(DS_ACCEL__ORIGIN_CACHED, 4);
 }
 
@@ -230,7 +155,7 @@ Test(opbuild_resolve, without_a_compiler_the_cache_is_used)
     setenv("CC", "no-such-compiler", 1);
     expect(DS_ACCEL__ORIGIN_NONE, 0);
     EXPECT_HAS(resolved.reason, "no-such-compiler");
-    setenv("CC", write_compiler(":"), 1);
+    setenv("CC", tiny_compiler(":"), 1);
     expect(DS_ACCEL__ORIGIN_BUILT, 2);
     setenv("CC", "no-such-compiler", 1);
     expect(DS_ACCEL__ORIGIN_CACHED, 2);
@@ -239,11 +164,11 @@ Test(opbuild_resolve, without_a_compiler_the_cache_is_used)
 Test(opbuild_resolve, a_cache_that_is_only_read_gets_nothing)
 {
     setenv("DS_ACCEL_CACHE", "ro", 1);
-    configure("");
+    tiny_configure("");
     expect(DS_ACCEL__ORIGIN_NONE, 0);
     EXPECT_HAS(resolved.reason, "DS_ACCEL_CACHE");
     setenv("DS_ACCEL_CACHE", "off", 1);
-    configure("");
+    tiny_configure("");
     expect(DS_ACCEL__ORIGIN_NONE, 0);
 }
 
@@ -268,7 +193,7 @@ Test(opbuild_resolve, processes_build_once)
         sum += (size_t)WEXITSTATUS(status);
         cr_expect(i < 2 || sum == 12, "%zu", sum);
     }
-    cr_expect_eq(compilations(), 2);
+    cr_expect_eq(tiny_compilations(), 2);
 }
 
 static void note_progress(void *user_data, uint32_t done, uint32_t total, const char *what)
@@ -301,7 +226,7 @@ Test(opbuild_resolve, a_source_that_does_not_compile_is_kept)
     EXPECT_HAS(resolved.command, kept);
     EXPECT_HAS(resolved.command, "tiny.c");
     cr_expect(exists(kept));
-    test_write("source/tiny.c", SOURCE);
+    test_write("source/tiny.c", TINY_SOURCE);
     expect(DS_ACCEL__ORIGIN_BUILT, 3);
     cr_expect(!exists(kept));
 }
@@ -311,7 +236,7 @@ Test(opbuild_resolve, the_failure_that_was_waited_for_is_that_of_all)
 {
     static const char message[] = "{\"reason\": \"it\\u001b[31m failed\", \"command\": \"cc x.c\", "
                                   "\"output\": \"x.c:1:\\terror\\u001b\\n\"}";
-    const struct ds_accel__stores stores = {.local = cache};
+    const struct ds_accel__stores stores = {.local = tiny_cache};
     struct ds_accel__toolchain toolchain;
     struct ds_accel__recipe recipe;
     char digest[65];
@@ -320,10 +245,10 @@ Test(opbuild_resolve, the_failure_that_was_waited_for_is_that_of_all)
     ssize_t at;
     int lock;
 
-    MUST(ds_accel__recipe_read(&context->config, BACKEND, "tiny", &recipe));
+    MUST(ds_accel__recipe_read(&tiny_context->config, TINY_BACKEND, "tiny", &recipe));
     MUST(ds_accel__recipe_digest(&recipe, digest));
     MUST(ds_accel__toolchain_find(&recipe, &stores, &toolchain));
-    lock = ds_accel__store_lock(&stores, digest, &context->log);
+    lock = ds_accel__store_lock(&stores, digest, &tiny_context->log);
     cr_assert(lock >= 0);
     ds_accel__store_lock_fail(lock, toolchain.digest, message);
     size = pread(lock, data, sizeof(data), 64);
@@ -334,11 +259,11 @@ Test(opbuild_resolve, the_failure_that_was_waited_for_is_that_of_all)
     expect_failure("it [31m failed");
     cr_expect_str_eq(resolved.command, "cc x.c");
     cr_expect_str_eq(resolved.output, "x.c:1:\terror \n");
-    cr_expect_eq(compilations(), 0);
+    cr_expect_eq(tiny_compilations(), 0);
     options.is_forced = true;
     expect_failure("it [31m failed");
     /* Other compilers may succeed. */
-    setenv("CC", write_compiler(": another"), 1);
+    setenv("CC", tiny_compiler(": another"), 1);
     expect(DS_ACCEL__ORIGIN_BUILT, 2);
     ds_accel__toolchain_clear(&toolchain);
     ds_accel__recipe_clear(&recipe);
@@ -373,9 +298,9 @@ Test(opbuild_resolve, a_source_that_changes_meanwhile_is_noticed)
     char before[400];
 
     snprintf(before, sizeof(before), "echo >>%s", test_path("source/tiny.c"));
-    setenv("CC", write_compiler(before), 1);
+    setenv("CC", tiny_compiler(before), 1);
     expect_failure("was changed while it was compiled");
-    setenv("CC", write_compiler(":"), 1);
+    setenv("CC", tiny_compiler(":"), 1);
     options.only_finds = true;
     cr_expect_eq(resolve(), DS_ACCEL__ORIGIN_BUILDABLE);
 }
@@ -383,41 +308,42 @@ Test(opbuild_resolve, a_source_that_changes_meanwhile_is_noticed)
 /* The compiler exits with 0 and has written nothing, or no list of headers. */
 Test(opbuild_resolve, a_compiler_that_writes_nothing_is_noticed)
 {
-    setenv("CC", write_compiler("case \" $* \" in *' -shared '*) exit 0;; esac"), 1);
+    setenv("CC", tiny_compiler("case \" $* \" in *' -shared '*) exit 0;; esac"), 1);
     expect_failure("op.so: the compiler has not written it");
-    setenv("CC", write_compiler("case \" $* \" in *' -MD '*) exit 0;; esac"), 1);
+    setenv("CC", tiny_compiler("case \" $* \" in *' -MD '*) exit 0;; esac"), 1);
     expect_failure("a command of the build exited with status 1");
     setenv("CC",
-           write_compiler("for a; do shift; case $a in -MD|-MF|*.d) ;; *) set -- \"$@\" "
-                          "\"$a\";; esac; done"),
+           tiny_compiler("for a; do shift; case $a in -MD|-MF|*.d) ;; *) set -- \"$@\" "
+                         "\"$a\";; esac; done"),
            1);
     expect_failure("the list of headers that -MD writes, cannot be read");
 }
 
 Test(opbuild_resolve, requirements_are_the_reason)
 {
-    configure(", \"requires\": {\"env\": [\"NO_SUCH_VARIABLE\"], \"commands\": [\"no-such\"]}");
+    tiny_configure(
+        ", \"requires\": {\"env\": [\"NO_SUCH_VARIABLE\"], \"commands\": [\"no-such\"]}");
     expect(DS_ACCEL__ORIGIN_NONE, 0);
     EXPECT_HAS(resolved.reason, "NO_SUCH_VARIABLE");
     EXPECT_HAS(resolved.reason, "there is no command no-such in PATH; ");
     cr_expect_eq(json_array_size(resolved.requirements), 2);
     setenv("NO_SUCH_VARIABLE", "1", 1);
-    configure(", \"requires\": {\"env\": [\"NO_SUCH_VARIABLE\"]}");
+    tiny_configure(", \"requires\": {\"env\": [\"NO_SUCH_VARIABLE\"]}");
     expect(DS_ACCEL__ORIGIN_BUILT, 2);
     /* What is cached has what it requires, except of the CPU. */
     unsetenv("NO_SUCH_VARIABLE");
     expect(DS_ACCEL__ORIGIN_CACHED, 2);
-    configure(", \"requires\": {\"cpu\": [\"warp9\"]}");
+    tiny_configure(", \"requires\": {\"cpu\": [\"warp9\"]}");
     expect(DS_ACCEL__ORIGIN_NONE, 2);
     EXPECT_HAS(resolved.reason, "warp9");
-    configure(", \"requires\": {\"ops\": [\"no_such_op\"]}");
+    tiny_configure(", \"requires\": {\"ops\": [\"no_such_op\"]}");
     expect(DS_ACCEL__ORIGIN_NONE, 2);
     EXPECT_HAS(resolved.reason, "the op no_such_op is not installed");
 }
 
 Test(opbuild_resolve, a_recipe_that_cannot_be_followed_is_the_reason)
 {
-    configure(", \"device_cflags\": [\"-march=native\"]");
+    tiny_configure(", \"device_cflags\": [\"-march=native\"]");
     expect(DS_ACCEL__ORIGIN_NONE, 0);
     EXPECT_HAS(resolved.reason, "-march=native");
 }
@@ -427,7 +353,7 @@ Test(opbuild_resolve, a_cache_that_cannot_be_written_is_the_reason)
     mkdir(test_path("cache/ops"), 0755);
     cr_assert_eq(chmod(test_path("cache/ops"), 0777), 0);
     expect_failure("cache/ops");
-    cr_expect_eq(compilations(), 0);
+    cr_expect_eq(tiny_compilations(), 0);
 }
 
 /* ---- toolchains ------------------------------------------------------------------------------ */
@@ -460,7 +386,7 @@ Test(opbuild_resolve, the_linker_is_that_of_the_highest_language)
 
 static struct ds_accel__toolchain find(char **sources)
 {
-    const struct ds_accel__stores stores = {.local = cache};
+    const struct ds_accel__stores stores = {.local = tiny_cache};
     const struct ds_accel__recipe recipe = with_sources(sources);
     struct ds_accel__toolchain toolchain;
 
@@ -516,7 +442,7 @@ static void digest_with_file(char digest_out[65])
 /* The digests of programs are those of this boot only. */
 Test(opbuild_resolve, digests_are_remembered_until_the_next_boot)
 {
-    const struct ds_accel__stores stores = {.local = cache, .writable = cache};
+    const struct ds_accel__stores stores = {.local = tiny_cache, .writable = tiny_cache};
     struct ds_accel__toolchain toolchain = find(ARGUMENTS("a.c"));
     char first[65];
     char digest[65];
@@ -589,7 +515,7 @@ static void use_copying_compiler(void)
 static int32_t attempt_build(void)
 {
     struct ds_accel__resolved own;
-    int32_t status = ds_accel__resolve(context, BACKEND, "tiny", &options, &own);
+    int32_t status = ds_accel__resolve(tiny_context, TINY_BACKEND, "tiny", &options, &own);
 
     if (status >= 0) {
         cr_expect_eq(own.origin, DS_ACCEL__ORIGIN_BUILT, "%d: %s", (int)own.origin, own.reason);
@@ -612,7 +538,7 @@ Test(opbuild_resolve, every_allocation_of_a_build_can_fail)
 static int32_t attempt_failure(void)
 {
     struct ds_accel__resolved own;
-    int32_t status = ds_accel__resolve(context, BACKEND, "tiny", &options, &own);
+    int32_t status = ds_accel__resolve(tiny_context, TINY_BACKEND, "tiny", &options, &own);
 
     if (status >= 0) {
         cr_expect_eq(own.origin, DS_ACCEL__ORIGIN_FAILED);
@@ -635,7 +561,7 @@ Test(opbuild_resolve, every_allocation_of_a_failure_can_fail)
 static int32_t attempt_cached(void)
 {
     struct ds_accel__resolved own;
-    int32_t status = ds_accel__resolve(context, BACKEND, "tiny", &options, &own);
+    int32_t status = ds_accel__resolve(tiny_context, TINY_BACKEND, "tiny", &options, &own);
 
     if (status >= 0) {
         cr_expect_eq(own.origin, DS_ACCEL__ORIGIN_CACHED, "%d: %s", (int)own.origin, own.reason);

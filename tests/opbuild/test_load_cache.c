@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The file that an op was loaded from is found again, unless anything has changed. */
+#include "host/context.h"
+#include "ops/load_cache.h"
+#include "ops/store.h"
+#include "tiny.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FILE_NAME "cache/ops-load.cpu.TinyBuilder.json"
+
+static struct ds_accel__resolve_options options;
+static char found[512]; /* of find() */
+
+TestSuite(opbuild_load_cache, .init = tiny_begin, .fini = tiny_end);
+
+/* Build the op unless it is built, search it, and remember it as if that was ten seconds later. */
+static void keep(void)
+{
+    struct ds_accel__resolved resolved;
+
+    for (int i = 0; i < 2; i++) {
+        MUST(ds_accel__resolve(tiny_context, TINY_BACKEND, "tiny", &options, &resolved));
+        if (i == 1) {
+            cr_assert_eq(resolved.origin, DS_ACCEL__ORIGIN_CACHED, "%s", resolved.reason);
+            ds_accel__load_cache_keep(tiny_context, TINY_BACKEND, "TinyBuilder", "tiny",
+                                      time(NULL) + 10, &resolved);
+        }
+        ds_accel__resolved_clear(&resolved);
+    }
+}
+
+static bool find_named(const char *backend, const char *name)
+{
+    struct ds_accel__kernel kernel;
+    char op[DS_ACCEL__OP_NAME_SIZE] = "";
+    bool has;
+
+    MUST(ds_accel__load_cache_find(tiny_context, backend, name, op, &kernel));
+    has = kernel.path != NULL;
+    if (has) {
+        cr_expect_str_eq(op, "tiny");
+        snprintf(found, sizeof(found), "%s", kernel.path);
+    }
+    free(kernel.path);
+    return has;
+}
+
+static bool find(void)
+{
+    return find_named(TINY_BACKEND, "TinyBuilder");
+}
+
+static void keep_and_find(void)
+{
+    keep();
+    cr_assert(find());
+}
+
+/* Rewrite a file with equally many bytes, and set its time of modification back. */
+static void change(const char *name, const char *text)
+{
+    struct stat info;
+    struct timespec times[2];
+
+    cr_assert_eq(stat(test_path(name), &info), 0);
+    test_write(name, text);
+    times[0] = info.st_atim;
+    times[1] = info.st_mtim;
+    cr_assert_eq(utimensat(AT_FDCWD, test_path(name), times, 0), 0);
+}
+
+Test(opbuild_load_cache, what_was_found_is_found_again)
+{
+    char path[512];
+
+    cr_expect(!find());
+    keep_and_find();
+    snprintf(path, sizeof(path), "%s/ops/tiny.", tiny_cache);
+    EXPECT_HAS(found, path);
+    cr_expect(!find_named("cuda", "TinyBuilder"));
+    cr_expect(!find_named(TINY_BACKEND, "tiny"));
+    cr_expect(!find_named(TINY_BACKEND, "../TinyBuilder"));
+    cr_expect(!find_named(TINY_BACKEND, ""));
+}
+
+/* Equal sizes and times of modification hide nothing. */
+Test(opbuild_load_cache, a_change_of_any_input_is_seen)
+{
+    keep_and_find();
+    change("source/tiny.h", "#define NAME \"tinY\"\n");
+    cr_expect(!find());
+    test_write("source/tiny.h", "#define NAME \"tiny\"\n");
+    keep_and_find();
+    test_write("source/tiny.c", TINY_SOURCE "\n");
+    cr_expect(!find());
+    keep_and_find();
+    test_write("source/more.c", "int more;\n");
+    cr_expect(!find());
+    keep_and_find();
+    cr_assert_eq(unlink(test_path("source/ops/op.h")), 0);
+    cr_expect(!find());
+}
+
+Test(opbuild_load_cache, a_change_of_the_recipe_is_seen)
+{
+    keep_and_find();
+    tiny_configure(", \"ldflags\": [\"-Wl,-O1\"]");
+    cr_expect(!find());
+    keep_and_find();
+    tiny_configure(", \"ldflags\": [\"-Wl,-O1\"]"); /* the same contents, but who knows */
+    cr_expect(!find());
+    keep_and_find();
+    test_write("share/more.ops.json", "{}");
+    tiny_configure("");
+    cr_expect(!find());
+}
+
+Test(opbuild_load_cache, other_compilers_and_variables_are_seen)
+{
+    char path[1024];
+
+    keep_and_find();
+    setenv("CC", tiny_compiler(": another"), 1);
+    cr_expect(!find());
+    keep_and_find();
+    setenv("TORCH_CUDA_ARCH_LIST", "9.0", 1);
+    cr_expect(!find());
+    unsetenv("TORCH_CUDA_ARCH_LIST");
+    cr_expect(find());
+    unsetenv("CC"); /* cc is searched in PATH */
+    keep_and_find();
+    snprintf(path, sizeof(path), "%s:%s", test_path("later"), getenv("PATH"));
+    setenv("PATH", path, 1);
+    cr_expect(!find());
+    keep_and_find();
+    cr_assert_eq(mkdir(test_path("later"), 0755), 0);
+    cr_expect(find());
+    write_script("later/cc", "#!/bin/sh\nexec gcc \"$@\"\n");
+    cr_expect(!find());
+}
+
+Test(opbuild_load_cache, another_file_is_not_taken_for_the_one)
+{
+    FILE *file;
+
+    keep_and_find();
+    file = fopen(found, "r+b");
+    cr_assert_not_null(file);
+    fseek(file, -1, SEEK_END);
+    fputc('x', file);
+    fclose(file);
+    cr_expect(!find());
+    keep_and_find();
+    cr_assert_eq(chmod(found, 0666), 0);
+    cr_expect(!find());
+    keep_and_find();
+    cr_assert_eq(unlink(found), 0);
+    cr_expect(!find());
+}
+
+Test(opbuild_load_cache, what_changed_just_now_is_not_remembered)
+{
+    struct ds_accel__resolved resolved;
+
+    for (int i = 0; i < 2; i++) {
+        MUST(ds_accel__resolve(tiny_context, TINY_BACKEND, "tiny", &options, &resolved));
+        ds_accel__load_cache_keep(tiny_context, TINY_BACKEND, "TinyBuilder", "tiny", time(NULL),
+                                  &resolved);
+        ds_accel__resolved_clear(&resolved);
+        cr_expect(!find());
+    }
+}
+
+Test(opbuild_load_cache, without_a_cache_or_compiler_nothing_is_remembered)
+{
+    char cc[512];
+
+    keep_and_find();
+    setenv("DS_ACCEL_CACHE", "off", 1);
+    tiny_configure("");
+    cr_expect(!find());
+    setenv("DS_ACCEL_CACHE", "ro", 1);
+    tiny_configure("");
+    keep();
+    cr_expect(!find());
+    unsetenv("DS_ACCEL_CACHE");
+    tiny_configure("");
+    snprintf(cc, sizeof(cc), "%s", getenv("CC"));
+    setenv("CC", "no-such-compiler", 1);
+    keep();
+    cr_expect(!find());
+}
+
+/* The text is from a file of this user: it may be damaged, but not hostile. */
+Test(opbuild_load_cache, a_damaged_file_is_ignored)
+{
+    static const char *const members[] = {"boot",  "question", "op",   "path",
+                                          "files", "identity", "file", "compilers"};
+    json_t *whole;
+
+    keep_and_find();
+    whole = json_load_file(test_path(FILE_NAME), 0, NULL);
+    cr_assert_not_null(whole);
+    cr_expect_eq(json_object_size(whole), sizeof(members) / sizeof(members[0]));
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        for (int j = 0; j < 3; j++) {
+            json_t *object = json_copy(whole);
+
+            if (j == 0) {
+                json_object_del(object, members[i]);
+            } else {
+                json_object_set_new(object, members[i], j == 1 ? json_integer(1) : json_string(""));
+            }
+            cr_assert_eq(json_dump_file(object, test_path(FILE_NAME), 0), 0);
+            cr_expect(!find(), "%s: %d", members[i], j);
+            json_decref(object);
+        }
+    }
+    cr_assert_eq(json_dump_file(whole, test_path(FILE_NAME), 0), 0);
+    cr_expect(find());
+    test_write(FILE_NAME, "{\"boot\": ");
+    cr_expect(!find());
+    json_decref(whole);
+}
+
+static struct ds_accel__resolved kept;
+
+static int32_t attempt(void)
+{
+    struct ds_accel__kernel kernel;
+    char op[DS_ACCEL__OP_NAME_SIZE];
+    int32_t status;
+
+    ds_accel__load_cache_keep(tiny_context, TINY_BACKEND, "TinyBuilder", "tiny", time(NULL) + 10,
+                              &kept);
+    status = ds_accel__load_cache_find(tiny_context, TINY_BACKEND, "TinyBuilder", op, &kernel);
+    free(kernel.path);
+    return status;
+}
+
+Test(opbuild_load_cache, every_allocation_can_fail)
+{
+    keep_and_find();
+    MUST(ds_accel__resolve(tiny_context, TINY_BACKEND, "tiny", &options, &kept));
+    fail_each(attempt);
+    cr_expect(find());
+    ds_accel__resolved_clear(&kept);
+}
