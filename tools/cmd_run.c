@@ -19,13 +19,19 @@ static int fail(const struct tool *tool, int32_t status)
 }
 
 /* Start the job, and write its result to the file of --result. The exit code is the job's, also if
- * the file cannot be written. */
+ * the file cannot be written then; a place that cannot be written now is an error before the start.
+ */
 static int32_t start(ds_accel_launch_t *launch, int32_t *code)
 {
     const char *path = ds_accel_launch_result_file(launch);
     char *result = NULL;
-    int32_t status = ds_accel_launch_run(launch, code, path != NULL ? &result : NULL);
+    int32_t status;
 
+    if (path != NULL && !tool_can_save(path)) {
+        *code = EXIT_PROBLEMS;
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel_launch_run(launch, code, path != NULL ? &result : NULL);
     if (result != NULL) {
         tool_save(path, result, strlen(result));
     }

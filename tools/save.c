@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /* Writes a file completely or not at all: data is written to a temporary file in the same
  * directory, which then replaces the file. Only a pipe, a terminal or another special file is
- * written directly. */
+ * written directly, and so is a file that is open as stdout, stderr or another named descriptor:
+ * replacing that would lose what is in it, and what is written later. */
 #include "tool.h"
 
 #include <errno.h>
@@ -75,16 +76,101 @@ static bool replace(const char *path, mode_t mode, const char *data, size_t size
     return false;
 }
 
+/* The descriptor that a path such as /dev/stdout or /dev/fd/3 names; -1: it names none. */
+static int named_descriptor(const char *path)
+{
+    static const char *const directories[] = {"/dev/fd/", "/proc/self/fd/"};
+
+    if (strcmp(path, "/dev/stdout") == 0) {
+        return STDOUT_FILENO;
+    }
+    if (strcmp(path, "/dev/stderr") == 0) {
+        return STDERR_FILENO;
+    }
+    for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
+        size_t length = strlen(directories[i]);
+        const char *number = path + length;
+
+        if (strncmp(path, directories[i], length) == 0 && number[0] != '\0' && strlen(number) < 7 &&
+            number[strspn(number, "0123456789")] == '\0') {
+            return atoi(number);
+        }
+    }
+    return -1;
+}
+
+/* The descriptor to write to instead of a path: one that it names, or stdout or stderr if they have
+ * the same file. -1: none. */
+static int find_descriptor(const char *path)
+{
+    int descriptor = named_descriptor(path);
+    struct stat file;
+    struct stat opened;
+
+    for (int fd = STDOUT_FILENO; descriptor < 0 && fd <= STDERR_FILENO; fd++) {
+        if (stat(path, &file) == 0 && S_ISREG(file.st_mode) && fstat(fd, &opened) == 0 &&
+            file.st_dev == opened.st_dev && file.st_ino == opened.st_ino) {
+            return fd;
+        }
+    }
+    return descriptor;
+}
+
+/* Whether a file can be created or replaced: its directory decides. Otherwise sets errno. */
+static bool can_replace(const char *path)
+{
+    char target[PATH_MAX];
+    char *slash;
+
+    if (path[0] == '\0' || strlen(path) >= sizeof(target)) {
+        errno = path[0] == '\0' ? ENOENT : ENAMETOOLONG;
+        return false;
+    }
+    if (realpath(path, target) == NULL) {
+        memcpy(target, path, strlen(path) + 1);
+    }
+    slash = strrchr(target, '/');
+    if (slash == NULL) {
+        return access(".", W_OK | X_OK) == 0;
+    }
+    slash[slash == target] = '\0';
+    return access(target, W_OK | X_OK) == 0;
+}
+
+bool tool_can_save(const char *path)
+{
+    struct stat status;
+    int descriptor = find_descriptor(path);
+    bool can;
+
+    if (descriptor >= 0) {
+        can = fcntl(descriptor, F_GETFD) >= 0;
+    } else if (stat(path, &status) != 0 || S_ISREG(status.st_mode)) {
+        can = can_replace(path);
+    } else {
+        can = !S_ISDIR(status.st_mode) && access(path, W_OK) == 0;
+        errno = S_ISDIR(status.st_mode) ? EISDIR : errno;
+    }
+    if (!can) {
+        tool_say("%s: %s", path, strerror(errno));
+    }
+    return can;
+}
+
 bool tool_save(const char *path, const char *data, size_t size_bytes)
 {
     char target[PATH_MAX];
     struct stat status;
     mode_t mask = umask(0);
     mode_t mode = 0666 & ~mask;
+    int descriptor = find_descriptor(path);
     bool written;
 
     umask(mask);
-    if (stat(path, &status) != 0) {
+    if (descriptor >= 0) {
+        fflush(NULL);
+        written = write_all(descriptor, data, size_bytes);
+    } else if (stat(path, &status) != 0) {
         written = errno == ENOENT && replace(path, mode, data, size_bytes);
     } else if (!S_ISREG(status.st_mode)) {
         written = write_into(path, data, size_bytes);

@@ -101,6 +101,9 @@ int tool_answer(const struct tool *tool, const char *text, size_t size_bytes, in
 /* Write a file completely. On failure, prints an error, leaves an existing regular file unchanged
  * and returns false. */
 bool tool_save(const char *path, const char *data, size_t size_bytes);
+/* Whether tool_save() would find a place to write to, so that a long job does not end in vain. On
+ * failure, prints an error. */
+bool tool_can_save(const char *path);
 uint32_t tool_format(const struct tool *tool);
 /* Create a context, write one report of it, and release the context. Returns the exit code. */
 int tool_report(struct tool *tool, uint32_t report, const char *name);

@@ -272,7 +272,7 @@ char *ds_accel__job_result(const struct ds_accel__job *job, int exit_code, int s
     json_t *tree = json_object();
     json_t *ranks = json_array();
     bool failed = false;
-    char *text;
+    struct ds_accel__text text = {0};
 
     for (uint32_t i = 0; i < job->rank_count; i++) {
         failed = json_array_append_new(ranks, rank_tree(job, &job->ranks[i], &failed)) != 0 ||
@@ -296,7 +296,13 @@ char *ds_accel__job_result(const struct ds_accel__job *job, int exit_code, int s
                            &failed);
     }
     ds_accel__json_set(tree, "ranks", ranks, &failed);
-    text = failed ? NULL : ds_accel__json_dump(tree, JSON_INDENT(2));
+    if (!failed) {
+        ds_accel__text_add_json(&text, tree, JSON_INDENT(2));
+        ds_accel__text_add(&text, "\n");
+    }
     json_decref(tree);
-    return text;
+    if (failed) {
+        return NULL;
+    }
+    return ds_accel__text_take(&text);
 }

@@ -126,7 +126,20 @@ is "the supervisor's death: exit code" 137 "$code"
 is "the supervisor's death: the form" "" "$(validate "$source/conf/schema/run-result.json" <"$dir/result" 2>&1)"
 is "the supervisor's death: the cause" "launcher SIGKILL" "$(value cause/kind cause/signal)"
 
-run "$tool" run --result "$dir/no/such/result" true
-is "a result that cannot be written: the job's exit code" 0 "$code"
-has "a result that cannot be written: on stderr" "$err" "$dir/no/such/result"
+# A place that cannot be written is an error before the start, not after a week.
+for file in "$dir/no/such/result" "$dir" ""; do
+    run "$tool" run --result "$file" touch "$dir/started"
+    is "a result in \"$file\"" "1 not started" "$code $([ -e "$dir/started" ] || echo not started)"
+    has "a result in \"$file\": the reason" "$err" "ds-accel: $file: "
+done
+# The file that stdout or stderr is appended to is not replaced.
+for target in /dev/stdout /dev/fd/1 "$dir/log"; do
+    { echo before && "$tool" run --result "$target" echo during && echo after; } >"$dir/log" 2>/dev/null
+    is "a result in $target" "before during after" \
+        "$(sed -n '1p; 2p; $p' "$dir/log" | tr '\n' ' ' | sed 's/ $//')"
+    is "a result in $target: its form" "" \
+        "$(sed '1d; 2d; $d' "$dir/log" | validate "$source/conf/schema/run-result.json" 2>&1)"
+done
+{ echo before && "$tool" run --result /dev/stderr true; } >"$dir/log" 2>&1
+is "a result in /dev/stderr" "before {" "$(head -n 2 "$dir/log" | tr '\n' ' ' | sed 's/ $//')"
 finish
