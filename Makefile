@@ -125,7 +125,7 @@ room_sources = $(sort $(foreach room,$(1),$(wildcard core/$(room)/*.c core/$(roo
 CORE_SOURCES := $(call room_sources,$(ROOMS) $(TOOLS_ROOMS))
 # Files without variables are linked into both libraries, so that fewer symbols are exported from
 # one library to the other.
-STATELESS := $(addprefix core/,$(addsuffix .c,$(addprefix base/,clock descendants file hash json list set text) config/config_locate \
+STATELESS := $(addprefix core/,$(addsuffix .c,$(addprefix base/,clock descendants file hash json list pci set text) config/config_locate \
     $(addprefix machine/,cgroup cpus elf hardware_note library machine presence topology)))
 # ds-accel-probe.c is a separate program; reasons.c runs during the build.
 TOOL_SOURCES := $(sort $(filter-out tools/ds-accel-probe.c tools/reasons.c,$(wildcard tools/*.c)))

@@ -29,7 +29,8 @@ void ds_accel__job_find_death(struct ds_accel__job *job)
     struct ds_accel__oom oom = {.verdict = DS_ACCEL__OOM_NONE};
 
     if (rank->state == DS_ACCEL__RANK_NOT_STARTED) {
-        ds_accel__death_not_started(&rank->spawned, job->plan->arguments[0], &job->death);
+        ds_accel__death_not_started(&rank->spawned, job->plan->arguments[0], job->path,
+                                    &job->death);
         return;
     }
     if (job->groups != NULL) {

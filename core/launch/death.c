@@ -11,8 +11,10 @@
 #include "launch/signals.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXIT_STALLED 124
 #define EXIT_NOT_EXECUTABLE 126
@@ -37,11 +39,38 @@ void ds_accel__death_ended(const struct ds_accel__machine *machine, const siginf
     ds_accel__core_dump_find(machine, ended, death->signal, death->dumped_core, &death->core);
 }
 
+/* Copy the interpreter of a script: the first word of its first line, behind "#!". "": none. */
+static void find_interpreter(const char *path, char *interpreter, size_t size)
+{
+    char line[256] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ssize_t count = fd >= 0 ? read(fd, line, sizeof(line) - 1) : -1;
+    const char *first;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    line[count > 0 ? count : 0] = '\0';
+    if (strncmp(line, "#!", 2) == 0) {
+        first = line + 2 + strspn(line + 2, " \t");
+        line[(size_t)(first - line) + strcspn(first, " \t\n")] = '\0';
+        ds_accel__copy(interpreter, size - 2, first);
+        count = (ssize_t)strcspn(interpreter, "\r");
+        if (interpreter[count] == '\r') {
+            memcpy(interpreter + count, "\\r", 3); /* of an editor for Windows */
+        }
+        ds_accel__sanitize(interpreter, size);
+    }
+}
+
 void ds_accel__death_not_started(const struct ds_accel__spawned *spawned, const char *program,
-                                 struct ds_accel__death *death)
+                                 const char *path, struct ds_accel__death *death)
 {
     *death = (struct ds_accel__death){
         .kind = DS_ACCEL__DEATH_NOT_STARTED, .step = spawned->step, .error = spawned->error};
+    if (spawned->step == DS_ACCEL__SPAWN_EXECUTE && spawned->error == ENOENT) {
+        find_interpreter(path, death->interpreter, sizeof(death->interpreter));
+    }
     ds_accel__copy(death->program, sizeof(death->program), program);
     ds_accel__truncate(death->program, sizeof(death->program), strlen(program));
     ds_accel__sanitize(death->program, sizeof(death->program));
@@ -126,6 +155,13 @@ static void add_not_started(const struct ds_accel__death *death, struct ds_accel
                        : death->step == DS_ACCEL__SPAWN_STREAMS ? ": its streams"
                                                                 : "";
 
+    if (death->interpreter[0] != '\0') {
+        ds_accel__text_add(text,
+                           "could not be started: %s: its first line names the interpreter "
+                           "\"%s\", which does not exist",
+                           death->program, death->interpreter);
+        return;
+    }
     ds_accel__text_add(text, "could not be started: %s%s: %s", death->program, step,
                        strerror(death->error));
 }
@@ -162,7 +198,8 @@ int ds_accel__death_exit_code(const struct ds_accel__death *death)
     case DS_ACCEL__DEATH_OOM_KILLED:
         return 128 + death->signal;
     case DS_ACCEL__DEATH_NOT_STARTED:
-        return death->error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+        return death->error == ENOENT && death->interpreter[0] == '\0' ? EXIT_NOT_FOUND
+                                                                       : EXIT_NOT_EXECUTABLE;
     case DS_ACCEL__DEATH_STALLED:
         break;
     }

@@ -29,17 +29,18 @@ struct ds_accel__death {
     struct ds_accel__oom oom;        /* EXITED, SIGNALED, OOM_KILLED */
     enum ds_accel__spawn_step step;  /* NOT_STARTED: what failed, with its errno */
     int error;
-    char program[512];   /* NOT_STARTED */
-    uint64_t stalled_ns; /* STALLED: time without progress */
+    char program[512];     /* NOT_STARTED */
+    char interpreter[256]; /* NOT_STARTED: that its first line names, which is missing; "" */
+    uint64_t stalled_ns;   /* STALLED: time without progress */
 };
 
 /* From the result of waitid(). `oom` was read after waitid(). */
 void ds_accel__death_ended(const struct ds_accel__machine *machine, const siginfo_t *info,
                            const struct ds_accel__ended *ended, const struct ds_accel__oom *oom,
                            struct ds_accel__death *death);
-/* From a start that failed. */
+/* From a start that failed. program: as it was given; path: where it was found. */
 void ds_accel__death_not_started(const struct ds_accel__spawned *spawned, const char *program,
-                                 struct ds_accel__death *death);
+                                 const char *path, struct ds_accel__death *death);
 void ds_accel__death_stalled(uint64_t stalled_ns, struct ds_accel__death *death);
 /* False if the rank ended as it should: with code 0. */
 bool ds_accel__death_is_failure(const struct ds_accel__death *death);

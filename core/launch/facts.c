@@ -81,6 +81,43 @@ static int32_t read_configured(ds_accel_t *context, json_t **tree_out)
     return *tree_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
+/* What selects each device in a variable for visible devices. */
+static json_t *tokens_tree(ds_accel_t *context, const char *name, uint32_t count, bool *failed)
+{
+    json_t *tokens = json_array();
+    char token[96];
+
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t status =
+            ds_accel_visible_devices_value(context, name, &i, 1, token, sizeof(token), NULL);
+
+        ds_accel__sanitize(token, sizeof(token));
+        *failed = json_array_append_new(tokens, status >= 0 ? ds_accel__json_text(token)
+                                                            : json_null()) != 0 ||
+                  *failed;
+    }
+    return tokens;
+}
+
+/* Add the devices' names in the variables for visible devices. */
+static int32_t set_visible(ds_accel_t *context, json_t *tree)
+{
+    const json_t *names = json_object_get(tree, "visible_devices_envs");
+    json_t *visible = json_object();
+    bool failed = false;
+
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+
+        if (name != NULL) {
+            ds_accel__json_set(visible, name,
+                               tokens_tree(context, name, context->device_count, &failed), &failed);
+        }
+    }
+    ds_accel__json_set(tree, "visible", visible, &failed);
+    return failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+}
+
 /* Read the facts of the chosen backend from its plugin, which is started if it is not running. */
 static int32_t read_plugin(ds_accel_t *context, json_t **tree_out)
 {
@@ -100,7 +137,7 @@ static int32_t read_plugin(ds_accel_t *context, json_t **tree_out)
     if (status >= 0 && json_object_set_new(*tree_out, "devices", devices) != 0) {
         status = ds_accel__no_memory();
     }
-    return status;
+    return status < 0 || context->recording != NULL ? status : set_visible(context, *tree_out);
 }
 
 /* ---- the child process ---------------------------------------------------------------------- */
@@ -209,7 +246,8 @@ static int32_t take_visible_names(struct ds_accel__known_facts *known)
                                   &known->visible_names, &facts->visible_count);
 
     for (uint32_t i = 0; status >= 0 && i < facts->visible_count; i++) {
-        if (i == 0 || strcmp(known->visible_names[i], reads) == 0) {
+        if (count < DS_ACCEL__VISIBLE_LIMIT &&
+            (i == 0 || strcmp(known->visible_names[i], reads) == 0)) {
             known->visible_names[count++] = known->visible_names[i];
         }
     }
@@ -252,22 +290,34 @@ static const char *visible_variable(const struct ds_accel__known_facts *known,
     return NULL;
 }
 
-/* Copy the value of the variable that chooses devices, without what it hides. */
+/*
+ * Copy the value of the variable that chooses devices, without what it hides. Ranks of the backend
+ * cpu get the variable as it is if it hides all devices: they must not see them again.
+ */
 static int32_t take_visible_value(struct ds_accel__known_facts *known)
 {
-    const char *name;
-    const char *value = visible_variable(known, &name);
+    struct ds_accel__launch_facts *facts = &known->facts;
+    const char *value = visible_variable(known, &facts->visible_name);
+    bool is_cpu = strcmp(known->context->chosen->name, "cpu") == 0;
 
     if (value == NULL) {
+        bool is_empty = facts->visible_count > 0 &&
+                        ds_accel__context_variable(known->context, facts->visible_names[0]) != NULL;
+
+        facts->visible_count = is_cpu && is_empty ? 0 : facts->visible_count;
         return DS_ACCEL_OK;
     }
+    facts->is_visible_read =
+        strcmp(facts->visible_name, ds_accel__json_string(known->tree, "reads")) == 0;
     known->visible_value = strdup(value);
     if (known->visible_value == NULL) {
         return ds_accel__no_memory();
     }
     cut_hidden(known->visible_value);
     if (known->visible_value[0] != '\0') {
-        known->facts.visible_value = known->visible_value;
+        facts->visible_value = known->visible_value;
+    } else if (is_cpu) {
+        facts->visible_count = 0;
     }
     return DS_ACCEL_OK;
 }
@@ -416,6 +466,12 @@ static int32_t take_devices(struct ds_accel__known_facts *known)
         ds_accel__copy(fact->pci_address, sizeof(fact->pci_address),
                        ds_accel__json_string(device, "pci_address"));
         fact->node = json_is_integer(node) ? (int32_t)json_integer_value(node) : -1;
+        for (uint32_t j = 0; j < known->facts.visible_count; j++) {
+            const json_t *tokens = json_object_get(json_object_get(known->tree, "visible"),
+                                                   known->facts.visible_names[j]);
+
+            fact->visible[j] = json_string_value(json_array_get(tokens, i));
+        }
     }
     known->facts.devices = known->devices;
     known->facts.device_count = count;
@@ -463,11 +519,12 @@ static bool is_local(void *user_data, const char *host)
 {
     struct ds_accel__known_facts *known = user_data;
     const char *own = known->host_name;
+    struct in_addr loopback;
     size_t length = strcspn(host, ".");
     size_t own_length = strcspn(own, ".");
 
-    if (strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-        strcmp(host, "::1") == 0) {
+    if (strcasecmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+        (strncmp(host, "127.", 4) == 0 && inet_pton(AF_INET, host, &loopback) == 1)) {
         return true;
     }
     if (known->context->recording != NULL) {
@@ -597,10 +654,8 @@ int32_t ds_accel__known_facts_read(const struct ds_accel_options *options,
     status = read_all_facts(options, notes, known);
     if (status >= 0 && known->facts.visible_value != NULL &&
         !ds_accel__launch_uses_visible(launch, has_hostfile)) {
-        const char *name;
-        const char *value = visible_variable(known, &name);
-
-        ds_accel__launch_note(notes, "%s=%s is ignored: %s the devices", name, value,
+        ds_accel__launch_note(notes, "%s=%s is ignored: %s the devices", known->facts.visible_name,
+                              known->facts.visible_value,
                               has_hostfile ? "the hostfile chooses" : "options choose");
         for (uint32_t i = 0; i < known->facts.visible_count; i++) {
             unsetenv(known->visible_names[i]);

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The options --include and --exclude: "w0@w1:0,2" means all slots of w0 and two slots of w1. A
- * name contains neither @ nor a colon; a PCI address contains colons, so everything after a host's
- * first colon belongs to its slots.
+ * name contains no @. An IPv6 address contains colons, and so does the PCI address of a slot; the
+ * longest text in front of a colon that is a host is the host.
  *
  * Two results differ from DeepSpeed's, whose filter checks a pool that it has rewritten already:
  * --include of a host without slots selects all its slots, not none, and --include of a slot that
@@ -74,13 +74,37 @@ static int32_t add_slot(const struct filter *filter, size_t position, const char
 
 /* ---- the option ----------------------------------------------------------------------------- */
 
+/*
+ * Find the host of HOST[:SLOT,...]: the longest name that is one, because an IPv6 address has
+ * colons, as the PCI address of a slot has. Returns its position, or SIZE_MAX. *length_out: of its
+ * name, or of the text before the first colon.
+ */
+static size_t find_host(const struct filter *filter, const char *text, size_t length,
+                        size_t *length_out)
+{
+    const char *colon = memchr(text, ':', length);
+    size_t position = ds_accel__host_index_find(&filter->index, text, length);
+
+    *length_out = length;
+    for (size_t i = length; i-- > 0 && position == SIZE_MAX;) {
+        if (text[i] == ':') {
+            position = ds_accel__host_index_find(&filter->index, text, i);
+            *length_out = i;
+        }
+    }
+    if (position == SIZE_MAX && colon != NULL) {
+        *length_out = (size_t)(colon - text);
+    }
+    return position;
+}
+
 /* Read HOST[:SLOT,...]. */
 static int32_t add_node(const struct filter *filter, const char *text, size_t length)
 {
-    const char *colon = memchr(text, ':', length);
-    size_t name_length = colon != NULL ? (size_t)(colon - text) : length;
-    size_t position = ds_accel__host_index_find(&filter->index, text, name_length);
+    size_t name_length;
+    size_t position = find_host(filter, text, length, &name_length);
     const char *end = text + length;
+    const char *colon = name_length < length ? text + name_length : NULL;
     int32_t status = DS_ACCEL_OK;
 
     if (position == SIZE_MAX) {

@@ -439,9 +439,9 @@ static int32_t take_short(struct parser *parser, const char *argument)
 /* Find an argument of the program that is an option of the launcher, and of few programs. */
 static const char *find_misplaced(const char *const *arguments, uint32_t count)
 {
-    static const char *const common[] = {"help",        "version", "config",  "json",   "verbose",
-                                         "quiet",       "module",  "machine", "root",   "device",
-                                         "accelerator", "result",  "include", "exclude"};
+    static const char *const common[] = {
+        "help", "version", "config",      "json",   "verbose", "quiet",   "module",    "machine",
+        "root", "device",  "accelerator", "result", "include", "exclude", "log_level", "launcher"};
 
     for (uint32_t i = 1; i < count; i++) {
         const struct option *option;
@@ -490,9 +490,21 @@ static int32_t finish(struct ds_accel__launch_options *options)
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s needs --bind_cores_to_rank or --bind-to",
                                options->uses_smt ? "--smt" : "--reserve-cores");
     }
+    if (options->log_directory != NULL && strcmp(options->log_directory, "None") == 0) {
+        options->log_directory = NULL; /* the original's default, as its users write it */
+    }
+    if (options->log_directory != NULL && options->log_directory[0] == '\0') {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "--enable_each_rank_log: expected a directory, not \"\"");
+    }
     if (options->pty && options->log_directory != NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID,
                                "--pty and --enable_each_rank_log exclude each other");
+    }
+    if (options->json && !options->dry_run) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "--json needs --dry-run; --result FILE writes how a job ended as "
+                               "JSON");
     }
     if (options->stall_kill && options->stall_timeout_ns == 0) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "--stall-kill needs --stall-timeout");
@@ -539,6 +551,9 @@ int32_t ds_accel__launch_options_parse(uint32_t argument_count, const char *cons
     }
     options->program = arguments + parser.next;
     options->program_count = argument_count - parser.next;
+    if (options->program_count > 0 && options->program[0][0] == '\0') {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the name of the program is empty");
+    }
     options->misplaced = find_misplaced(options->program, options->program_count);
     return finish(options);
 }

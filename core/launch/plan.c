@@ -162,6 +162,25 @@ static int32_t check_start(struct ds_accel__planner *planner, const char *other,
     return DS_ACCEL_OK;
 }
 
+/* Say if the hostfile has more slots for this machine than there are devices. */
+static void compare_slots(const struct ds_accel__planner *planner)
+{
+    const struct ds_accel__launch_facts *facts = planner->facts;
+    const struct ds_accel__plan *plan = planner->plan;
+
+    if (planner->has_hostfile && !ds_accel__planner_is_cpu(planner) &&
+        plan->local_host != UINT32_MAX && facts->device_count > 0 &&
+        plan->hosts.items[plan->local_host].slot_count > facts->device_count) {
+        const struct ds_accel__job_host *host = &plan->hosts.items[plan->local_host];
+
+        ds_accel__launch_note(planner->notes,
+                              "host %s has %u slots, but %s has %u %s here: some ranks will have "
+                              "no device of their own",
+                              host->name, host->slot_count, facts->accelerator, facts->device_count,
+                              facts->device_count == 1 ? "device" : "devices");
+    }
+}
+
 /* Find this machine among the hosts. */
 static int32_t find_here(struct ds_accel__planner *planner)
 {
@@ -179,7 +198,15 @@ static int32_t find_here(struct ds_accel__planner *planner)
                                    "machine among the hosts",
                                    hosts->count - 1);
         }
+        if (hosts->count > 1 && ds_accel__plan_port(plan) == 0) {
+            return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                                   "--master_port %.40s: with --no_ssh, each host is started by "
+                                   "itself and cannot know which port another one chose: give all "
+                                   "of them the same number",
+                                   options->master_port);
+        }
         plan->local_host = (uint32_t)options->node_rank;
+        compare_slots(planner);
         return check_start(planner, NULL, NULL);
     }
     for (size_t i = 0; i < hosts->count; i++) {
@@ -191,6 +218,7 @@ static int32_t find_here(struct ds_accel__planner *planner)
             plan->local_host = (uint32_t)i;
         }
     }
+    compare_slots(planner);
     return check_start(planner, other, twice);
 }
 
@@ -381,6 +409,58 @@ static int32_t choose_program(struct ds_accel__planner *planner)
 
 /* ---- the environment ------------------------------------------------------------------------ */
 
+/*
+ * Add what selects a slot's device in a variable. The plugin knows it: the numbers of the variable
+ * are not those of the devices if one of these is divided, for example. If it says nothing, what
+ * the user wrote in the variable itself counts, else the device's number.
+ */
+static void add_visible(const struct ds_accel__planner *planner, const struct ds_accel__slot *slot,
+                        uint32_t which, struct ds_accel__text *text)
+{
+    const struct ds_accel__launch_facts *facts = planner->facts;
+    bool is_known = slot->device < facts->device_count;
+    const char *token = is_known ? facts->devices[slot->device].visible[which] : NULL;
+    bool is_written = facts->visible_value != NULL &&
+                      ds_accel__launch_uses_visible(planner->options, planner->has_hostfile);
+
+    if (token == NULL) {
+        token = !is_known || is_written ? slot->token : NULL;
+    }
+    if (token != NULL) {
+        ds_accel__text_add(text, "%s", token);
+    } else {
+        ds_accel__text_add(text, "%u",
+                           slot->index != DS_ACCEL__NO_INDEX ? slot->index : slot->device);
+    }
+}
+
+/* The values of the variables that choose this machine's devices: all of them, for each rank. */
+static int32_t make_visible(struct ds_accel__planner *planner)
+{
+    struct ds_accel__plan *plan = planner->plan;
+    const struct ds_accel__job_host *host;
+    bool failed = false;
+
+    if (plan->local_count == 0) {
+        return DS_ACCEL_OK;
+    }
+    host = &plan->hosts.items[plan->local_host];
+    plan->visible_values = json_array();
+    for (uint32_t i = 0; i < planner->facts->visible_count; i++) {
+        struct ds_accel__text text = {0};
+
+        for (uint32_t j = 0; j < host->slot_count; j++) {
+            ds_accel__text_add(&text, "%s", j > 0 ? "," : "");
+            add_visible(planner, &host->slots[j], i, &text);
+        }
+        failed = text.failed ||
+                 json_array_append_new(plan->visible_values, json_string_nocheck(text.data)) != 0 ||
+                 failed;
+        ds_accel__text_clear(&text);
+    }
+    return failed || plan->visible_values == NULL ? ds_accel__no_memory() : DS_ACCEL_OK;
+}
+
 static int32_t copy_settings(struct ds_accel__planner *planner)
 {
     const struct ds_accel__launch_facts *facts = planner->facts;
@@ -406,6 +486,9 @@ static int32_t copy_settings(struct ds_accel__planner *planner)
     failed |= plan->settings == NULL || plan->visible_names == NULL || plan->exports == NULL;
     if (failed) {
         return ds_accel__no_memory();
+    }
+    if (make_visible(planner) < 0) {
+        return DS_ACCEL_ERR_NO_MEMORY;
     }
     return planner->has_others ? ds_accel__exports_make(facts, plan->exports) : DS_ACCEL_OK;
 }
@@ -457,6 +540,7 @@ void ds_accel__plan_clear(struct ds_accel__plan *plan)
     ds_accel__hosts_clear(&plan->hosts);
     json_decref(plan->settings);
     json_decref(plan->visible_names);
+    json_decref(plan->visible_values);
     json_decref(plan->exports);
     free(plan->placements);
     free(plan->arguments);

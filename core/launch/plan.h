@@ -33,11 +33,15 @@ struct ds_accel__env_file {
     const char *cause; /* why it could not be read; NULL: it was read */
 };
 
+#define DS_ACCEL__VISIBLE_LIMIT 2u /* variables for visible devices that are set */
+
 /* What is known of a device of this machine. */
 struct ds_accel__device_fact {
     char uuid[64];        /* "": unknown */
     char pci_address[32]; /* "": unknown */
     int32_t node;         /* NUMA node; -1: unknown */
+    /* What selects the device in the variable visible_names[i]; NULL: the plugin does not say */
+    const char *visible[DS_ACCEL__VISIBLE_LIMIT];
 };
 
 /* What the plan needs to know of this machine and of the accelerator. Borrowed during the call. */
@@ -46,6 +50,8 @@ struct ds_accel__launch_facts {
     const char *const *visible_names; /* variables that choose devices; the first is DeepSpeed's */
     uint32_t visible_count;
     const char *visible_value;          /* of the first of them in the environment; NULL: unset */
+    const char *visible_name;           /* the name of that one; "": none */
+    bool is_visible_read;               /* the vendor's runtime reads it */
     const char *const *export_prefixes; /* variables that other hosts get */
     uint32_t export_count;
     const struct ds_accel__env_file *env_files; /* [env_file_count]: the later wins */
@@ -92,6 +98,7 @@ struct ds_accel__plan {
     uint32_t local_rank_at; /* position where --local_rank=N is inserted; UINT32_MAX: nowhere */
     json_t *settings;       /* variables that all ranks get: names and values, null: removed */
     json_t *visible_names;  /* array of names */
+    json_t *visible_values; /* array of their values on this machine; NULL: it is not in the job */
     json_t *exports;        /* variables for other hosts; {}: none */
     char *refusal;          /* why the plan cannot be started here; NULL: it can */
 };

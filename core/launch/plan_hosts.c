@@ -4,6 +4,7 @@
  * The hosts of a plan, and their slots: those of the hostfile, or this machine's devices, without
  * what the options leave out.
  */
+#include "base/pci.h"
 #include "base/text.h"
 #include "launch/planner.h"
 
@@ -28,7 +29,8 @@ static int32_t find_slot(void *user_data, const struct ds_accel__job_host *host,
     for (uint32_t i = 0; i < facts->device_count; i++) {
         const struct ds_accel__device_fact *device = &facts->devices[i];
 
-        if (strcasecmp(device->pci_address, token) == 0 || strcasecmp(device->uuid, token) == 0) {
+        if (ds_accel__pci_is_same(device->pci_address, token) ||
+            strcasecmp(device->uuid, token) == 0) {
             *index_out = i;
             return DS_ACCEL_OK;
         }
@@ -69,7 +71,7 @@ static int32_t take_visible(const struct ds_accel__planner *planner,
         if (!ds_accel__slot_parse(item, length, &slot) || slot.index == DS_ACCEL__LAST_INDEX) {
             return ds_accel__error(DS_ACCEL_ERR_INVALID,
                                    "%s=%.200s: \"%.*s\" is not an index, a UUID or a PCI address",
-                                   planner->facts->visible_names[0], planner->facts->visible_value,
+                                   planner->facts->visible_name, planner->facts->visible_value,
                                    (int)(length < 80 ? length : 80), item);
         }
         slot.device = i;
@@ -77,9 +79,19 @@ static int32_t take_visible(const struct ds_accel__planner *planner,
     }
     if (status >= 0 && host->slot_count == 0) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s=%.200s selects no device",
-                               planner->facts->visible_names[0], planner->facts->visible_value);
+                               planner->facts->visible_name, planner->facts->visible_value);
     }
-    return status < 0 ? status : ds_accel__host_sort_slots(host);
+    if (status >= 0) {
+        status = ds_accel__host_sort_slots(host);
+    }
+    if (status >= 0 && planner->facts->is_visible_read &&
+        host->slot_count > planner->facts->device_count) {
+        status = ds_accel__error(
+            DS_ACCEL_ERR_INVALID, "%s=%.200s names %u devices, but %s has only %u of them",
+            planner->facts->visible_name, planner->facts->visible_value, host->slot_count,
+            planner->facts->accelerator, planner->facts->device_count);
+    }
+    return status;
 }
 
 /* This machine as the only host. */
@@ -104,7 +116,7 @@ static int32_t make_local(struct ds_accel__planner *planner)
     } else if (status >= 0 && is_set) {
         ds_accel__launch_note(planner->notes,
                               "%s=%.200s is ignored, because options choose the devices",
-                              facts->visible_names[0], facts->visible_value);
+                              facts->visible_name, facts->visible_value);
     }
     return status;
 }

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* The value of the variables that choose a host's devices: all of them, for each rank. */
+/* The value of the variables that choose another host's devices: all of them, for each rank. */
 static void write_visible(const struct ds_accel__job_host *host, struct ds_accel__text *text)
 {
     for (uint32_t i = 0; i < host->slot_count; i++) {
@@ -74,8 +74,10 @@ int32_t ds_accel__plan_variables(const struct ds_accel__plan *plan,
     write_visible(&plan->hosts.items[rank->host], &visible);
     goes_on = !visible.failed;
     for (size_t i = 0; goes_on && i < json_array_size(plan->visible_names); i++) {
+        const char *here = json_string_value(json_array_get(plan->visible_values, i));
+
         goes_on = visit(user_data, json_string_value(json_array_get(plan->visible_names, i)),
-                        visible.data);
+                        rank->host == plan->local_host && here != NULL ? here : visible.data);
     }
     ds_accel__text_clear(&visible);
     goes_on = goes_on && visit_ranks(plan, rank, port, visit, user_data);

@@ -159,14 +159,14 @@ static bool is_excluded(const struct ports *excluded, uint32_t port)
 }
 
 /*
- * Lease the first free port of a range, beginning at a random one. excluded: ports that are not
- * used; NULL: none. ERR_BUSY without an error text: none is free.
+ * Lease the first free port of a range. excluded: ports that are not used, and the search begins at
+ * a random one; NULL: none. ERR_BUSY without an error text: none is free.
  */
 static int32_t take_of_range(uint32_t low, uint32_t high, const struct ports *excluded,
                              struct ds_accel__port_lease *lease_out)
 {
     uint32_t count = high - low + 1;
-    uint32_t start = draw(count);
+    uint32_t start = excluded != NULL ? draw(count) : 0;
 
     /* If half of the ports are excluded, the port behind them must not be drawn half of the time.
      * */

@@ -4,6 +4,7 @@
  * The slots of a host. A slot is a device, named by its index, its UUID or its PCI address; one
  * rank runs on it.
  */
+#include "base/pci.h"
 #include "base/text.h"
 #include "launch/hosts.h"
 
@@ -11,20 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A UUID or PCI address has a letter or a colon; "0-2" and "1.5" have neither. */
+/* A PCI address, or a text with a letter, which may be a UUID; "0-2", "1.5" and "0:1" are neither.
+ */
 static bool is_token(const char *text, size_t length)
 {
+    struct ds_accel__pci address;
     bool has_letter = false;
 
     for (size_t i = 0; i < length; i++) {
         char c = text[i];
 
-        has_letter |= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ':';
+        has_letter |= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
         if (c <= ' ' || c == 0x7f) {
             return false;
         }
     }
-    return has_letter;
+    return memchr(text, ':', length) != NULL ? ds_accel__pci_parse(text, length, &address)
+                                             : has_letter;
 }
 
 bool ds_accel__slot_parse(const char *text, size_t length, struct ds_accel__slot *slot)

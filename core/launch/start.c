@@ -327,7 +327,7 @@ static int32_t make_directories(const char *path)
 
 static bool is_log_wanted(const struct ds_accel__launch_options *options)
 {
-    return options->log_directory != NULL && strcmp(options->log_directory, "None") != 0;
+    return options->log_directory != NULL;
 }
 
 static int32_t prepare_rank(const struct ds_accel__job *job, struct ds_accel__job_rank *rank,

@@ -4,7 +4,6 @@
 #ifndef DS_ACCEL_OPS_LOAD_CACHE_H
 #define DS_ACCEL_OPS_LOAD_CACHE_H
 
-#include "base/private.h"
 #include "ops/resolve.h"
 
 #include <time.h>
@@ -16,26 +15,25 @@
  * nothing has changed that could lead to another one. kernel->path is NULL if there is none, else
  * the file was checked; op_out is the op's own name. ERR_NO_MEMORY.
  */
-DS_ACCEL__PRIVATE int32_t ds_accel__load_cache_find(ds_accel_t *context, const char *backend,
-                                                    const char *name,
-                                                    char op_out[DS_ACCEL__OP_NAME_SIZE],
-                                                    struct ds_accel__kernel *kernel);
+int32_t ds_accel__load_cache_find(ds_accel_t *context, const char *backend, const char *name,
+                                  char op_out[DS_ACCEL__OP_NAME_SIZE],
+                                  struct ds_accel__kernel *kernel);
 /*
  * Remember the file of a cache that was found for this name. since: the time before the search
  * began. Nothing is remembered if a file changed shortly before or later, if another host can
  * change one, or without memory.
  */
-DS_ACCEL__PRIVATE void ds_accel__load_cache_keep(ds_accel_t *context, const char *backend,
-                                                 const char *name, const char *op, time_t since,
-                                                 const struct ds_accel__resolved *resolved);
+void ds_accel__load_cache_keep(ds_accel_t *context, const char *backend, const char *name,
+                               const char *op, time_t since,
+                               const struct ds_accel__resolved *resolved);
 /*
  * Whether an object has the form of what is remembered, for a question. Any object may be passed.
  */
-DS_ACCEL__PRIVATE bool ds_accel__load_cache_answers(const json_t *object, const char *question);
+bool ds_accel__load_cache_answers(const json_t *object, const char *question);
 /*
  * Write what identifies the contents of files: a number over device, inode, size and both times of
  * each. False: a file is absent, or is neither a regular file nor a directory.
  */
-DS_ACCEL__PRIVATE bool ds_accel__load_cache_identify(const json_t *paths, uint64_t *identity_out);
+bool ds_accel__load_cache_identify(const json_t *paths, uint64_t *identity_out);
 
 #endif

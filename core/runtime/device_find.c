@@ -4,6 +4,7 @@
  * The devices of the chosen accelerator: their number, names and identities, and the current
  * device. No function in this file opens a device.
  */
+#include "base/pci.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "host/context.h"
@@ -134,15 +135,6 @@ static bool parse_index(const char *backend, const char *name, uint64_t *index_o
     return *end == '\0';
 }
 
-/* Whether a name is the PCI address, with or without its domain 0000: "65:00.0" and "0000:65:00.0"
- * are equal. */
-static bool same_pci(const char *address, const char *name)
-{
-    return address[0] != '\0' &&
-           (strcasecmp(address, name) == 0 ||
-            (strncmp(address, "0000:", 5) == 0 && strcasecmp(address + 5, name) == 0));
-}
-
 static int32_t find_by_identity(ds_accel_t *context, const struct ds_accel__candidate *candidate,
                                 const char *name, uint32_t *device_index_out)
 {
@@ -160,7 +152,7 @@ static int32_t find_by_identity(ds_accel_t *context, const struct ds_accel__cand
         ds_accel__sanitize(identity.uuid_text, sizeof(identity.uuid_text));
         ds_accel__sanitize(identity.pci_address, sizeof(identity.pci_address));
         if ((identity.uuid_text[0] != '\0' && strcasecmp(identity.uuid_text, name) == 0) ||
-            same_pci(identity.pci_address, name)) {
+            ds_accel__pci_is_same(identity.pci_address, name)) {
             index = i;
             found++;
         }

@@ -187,6 +187,8 @@ struct vendor_backend {
     const struct vendor_pattern *pattern;
     const struct vendor_visible *visible; /* [visible_count]: variables that choose devices */
     uint32_t visible_count;
+    /* Return the variables, as many, that are in force in the current environment; NULL: visible */
+    const struct vendor_visible *(*visible_now)(void);
     const char *const *export_prefixes; /* NULL-terminated: variables that jobs inherit */
     const struct ds_accel_env_rule *env_rules;
     uint32_t env_rule_count;

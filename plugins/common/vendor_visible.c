@@ -174,14 +174,19 @@ int vendor_visible_token(const ds_accel_plugin_device_t *device, const char *var
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
+static const struct vendor_visible *variables(void)
+{
+    return vendor_backend.visible_now != NULL ? vendor_backend.visible_now()
+                                              : vendor_backend.visible;
+}
+
 /* The name at a position of the list of kind which, or NULL past the end of the list. */
 static const char *name_at(uint32_t which, uint32_t position)
 {
     const char *const *prefixes = vendor_backend.export_prefixes;
 
     if (which == DS_ACCEL_ENV_LIST_VISIBLE_DEVICES) {
-        return position < vendor_backend.visible_count ? vendor_backend.visible[position].variable
-                                                       : NULL;
+        return position < vendor_backend.visible_count ? variables()[position].variable : NULL;
     }
     for (uint32_t i = 0; prefixes != NULL && prefixes[i] != NULL; i++) {
         if (i == position) {
@@ -224,7 +229,8 @@ static int32_t vendor_env_name_get(ds_accel_plugin_instance_t *instance, uint32_
 static int find_variable(const char *variable, uint32_t *which_out)
 {
     for (uint32_t i = 0; i < vendor_backend.visible_count; i++) {
-        if (strcmp(vendor_backend.visible[i].variable, variable) == 0) {
+        if (strcmp(variables()[i].variable, variable) == 0 ||
+            strcmp(vendor_backend.visible[i].variable, variable) == 0) {
             *which_out = i;
             return 0;
         }
@@ -248,7 +254,7 @@ static int32_t make_value(ds_accel_plugin_instance_t *instance, uint32_t which,
                           const uint32_t *indices, uint32_t count, char **value_out,
                           struct ds_accel_error *error)
 {
-    const struct vendor_visible *visible = &vendor_backend.visible[which];
+    const struct vendor_visible *visible = &variables()[which];
     const char *separator = visible->separator != NULL ? visible->separator : ",";
     char *value = calloc((size_t)count + 1, TOKEN_BYTES);
     size_t used = 0;

@@ -251,11 +251,15 @@ static int is_listed(const char *variable)
     return value != NULL && value[0] != '\0';
 }
 
+static const struct vendor_visible *visible_now(void)
+{
+    return !is_listed("HIP_VISIBLE_DEVICES") && is_listed("CUDA_VISIBLE_DEVICES") ? visible_by_cuda
+                                                                                  : visible;
+}
+
 static const char *find_hiding(char *text, size_t text_size)
 {
-    return !is_listed("HIP_VISIBLE_DEVICES") && is_listed("CUDA_VISIBLE_DEVICES")
-               ? vendor_visible_is_hiding(visible_by_cuda, 2, text, text_size)
-               : vendor_visible_is_hiding(visible, 2, text, text_size);
+    return vendor_visible_is_hiding(visible_now(), 2, text, text_size);
 }
 
 static int no_device(const struct rocm *rocm, const char *call, hip_error_t code,
@@ -466,6 +470,7 @@ const struct vendor_backend vendor_backend = {
     .pattern = &pattern,
     .visible = visible,
     .visible_count = sizeof(visible) / sizeof(visible[0]),
+    .visible_now = visible_now,
     .export_prefixes = export_prefixes,
     .memory_handle_bytes = sizeof(struct hip_ipc_memory),
     .event_handle_bytes = sizeof(struct cuda_shaped_ipc),

@@ -269,15 +269,15 @@ static void test_not_started(void)
     sigemptyset(&none);
     ds_accel__spawn(&spawn, &spawned);
     waitpid(spawned.pid, NULL, 0);
-    ds_accel__death_not_started(&spawned, spawn.path, &death);
+    ds_accel__death_not_started(&spawned, spawn.path, spawn.path, &death);
     check_text(&death, "could not be started: /nonexistent/x: No such file or directory", 127);
     spawn.path = "/etc";
     ds_accel__spawn(&spawn, &spawned);
     waitpid(spawned.pid, NULL, 0);
-    ds_accel__death_not_started(&spawned, spawn.path, &death);
+    ds_accel__death_not_started(&spawned, spawn.path, spawn.path, &death);
     check_text(&death, "could not be started: /etc: Permission denied", 126);
     spawned = (struct ds_accel__spawned){.step = DS_ACCEL__SPAWN_FORK, .error = EAGAIN};
-    ds_accel__death_not_started(&spawned, "a\nb", &death);
+    ds_accel__death_not_started(&spawned, "a\nb", "a\nb", &death);
     check_text(&death,
                "could not be started: a b: no new process: Resource temporarily unavailable", 126);
     ds_accel__death_stalled(90500000000, &death);

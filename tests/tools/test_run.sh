@@ -84,7 +84,11 @@ run ranks 1 no-such.py
 is "python does not find the program" "2 " "$code $out"
 printf '#!/no/such/interpreter\n' >strange
 chmod +x strange
-program "127 " --no_python ./strange
+program "126 " --no_python ./strange
+has "a missing interpreter" "$err" 'names the interpreter "/no/such/interpreter", which does not exist'
+printf '#!/bin/sh\r\nexit 0\n' >strange
+program "126 " --no_python ./strange
+has "a line end of another system" "$err" 'names the interpreter "/bin/sh\r"'
 run ranks 1
 is "no program" "2 " "$code $out"
 
@@ -130,8 +134,8 @@ uuid=MOCK-00000000-0000-0000-0000-00000000000
 run limited env DS_ACCEL_MOCK_DEVICE_COUNT=4 MOCK_VISIBLE_DEVICES=2,3 "$program" run -a mock \
     --hostfile hosts --include "localhost:${uuid}1,${uuid}3" --no_python --no_local_rank \
     --master_port auto sh -c 'echo "$LOCAL_RANK $MOCK_VISIBLE_DEVICES"'
-is "a hostfile chooses among all devices" "0 0 ${uuid}1,${uuid}3
-1 ${uuid}1,${uuid}3" "$code $(echo "$out" | sort)"
+is "a hostfile chooses among all devices" "0 0 1,3
+1 1,3" "$code $(echo "$out" | sort)"
 has "what chooses the devices" "$err" "MOCK_VISIBLE_DEVICES=2,3 is ignored: the hostfile chooses the devices"
 # A port that is free, and that no job takes which chooses one itself.
 port=$(python3 -c 'import os, socket
@@ -145,6 +149,18 @@ print(port)')
 is "a port, and the address of this machine" "127.0.0.1 $port" \
     "$("$program" run -a mock --num_gpus 1 --no_python --no_local_rank --master_port "$port" \
         sh -c 'echo "$MASTER_ADDR $MASTER_PORT"')"
+is "the first port of a range" "$port" \
+    "$("$program" run -a mock --num_gpus 1 --no_python --no_local_rank --master_port "$port-$((port + 9))" \
+        sh -c 'echo "$MASTER_PORT"')"
+for none in "-H /dev/null" "-H hosts"; do
+    # shellcheck disable=SC2086 # two words
+    run env DS_ENV_FILE=/dev/null "$program" run -a mock $none --num_gpus 1 --no_python --no_local_rank \
+        --master_port auto sh -c 'echo "$RANK"'
+    is "$none" "0 0 " "$code $out $err"
+done
+printf '127.0.0.1.example slots=1\n' >other
+run "$program" run -a mock -H other --master_port auto true
+has "a name that begins as an address does" "$err" "this job has ranks on host 127.0.0.1.example"
 is "variables of the backend, and of the user" "1 kept a  b" \
     "$(USER_S="a  b" MOCK_RUNTIME=kept shells 1 'echo "$MOCK_RUNTIME $USER_S"' | sed 's/^kept/1 kept/; s/^1 a/1 kept a/')"
 is "threads are left to the program" "unset" "$(shells 1 'echo "${OMP_NUM_THREADS-unset}"')"
@@ -159,6 +175,57 @@ if [ -e "$build/../sim/lib" ]; then
     is "variables of hpu" "0 0,1 0 0
 0,1 0 0" "$code $out"
 fi
+
+# seen BACKEND MACHINE [VARIABLE...] [OPTION...]: run ranks on a simulated machine; print of the first
+# one the visible devices, and the UUIDs of the devices that it sees.
+seen() {
+    backend=$1
+    machine=$2
+    shift 2
+    variables=
+    while [ $# -gt 0 ] && [ "${1#*=}" != "$1" ] && [ "${1#-}" = "$1" ]; do
+        variables="$variables $1"
+        shift
+    done
+    # shellcheck disable=SC2086 # several variables
+    run env SIM_BUILD="$build/.." $variables "$source/tests/sim/ds-accel-sim" "$machine" "$program" run "$@" \
+        --plugin-dir "$build/../lib/ds-accel" -a "$backend" --master_port auto --no_python --no_local_rank \
+        sh -c '[ "$RANK" != 0 ] || { echo HIP $HIP_VISIBLE_DEVICES CUDA $CUDA_VISIBLE_DEVICES ranks $WORLD_SIZE
+            "$0" info "$1" --json; }' "$program" "$backend"
+    printf '%s\n' "$out" | python3 -c 'import json, sys
+print(sys.stdin.readline().strip(), *[d["uuid"] for d in json.load(sys.stdin)["devices"]])' 2>/dev/null || echo "$err"
+}
+
+if [ -e "$build/../sim/lib" ]; then
+    # Without HIP_VISIBLE_DEVICES, HIP reads CUDA_VISIBLE_DEVICES: both name the same device.
+    is "the variable that HIP reads" "HIP 1 CUDA 1 ranks 1 GPU-7d10c4e8b5623fa9" \
+        "$(seen rocm rocm CUDA_VISIBLE_DEVICES=1)"
+    is "the variable that HIP reads, and options" \
+        "HIP 0,1 CUDA ranks 2 GPU-2e5b90c71fa84d36 GPU-7d10c4e8b5623fa9" \
+        "$(seen rocm rocm CUDA_VISIBLE_DEVICES=1 --num_gpus 2)"
+    is "the variable that HIP does not read" "HIP 1 CUDA 0 ranks 1 GPU-7d10c4e8b5623fa9" \
+        "$(seen rocm rocm HIP_VISIBLE_DEVICES=1 CUDA_VISIBLE_DEVICES=0)"
+    # One of eight GPUs is divided: programs cannot use it, but the runtime counts it.
+    whole=$(seen cuda node-8gpu)
+    # shellcheck disable=SC2086 # words
+    set -- $whole
+    is "as many devices as ranks" "7 7" "${5-} $(($# - 5))"
+    is "a divided device is not counted" "HIP CUDA $8 ranks 1 $8" \
+        "$(seen cuda node-8gpu --include "localhost:2")"
+    is "a device by its PCI address" "GPU-20110507-5c1d-4e2f-8a9b-000000000001" \
+        "$(seen cuda node-8gpu --include localhost:2a:00.0 | sed 's/.* //')"
+    is "a UUID in other letters" "GPU-20110507-5c1d-4e2f-8a9b-000000000001" \
+        "$(seen cuda node-8gpu --include localhost:gpu-20110507-5C1D-4e2f-8a9b-000000000001 | sed 's/.* //')"
+    has "an item that is no device" "$(seen cuda node-8gpu CUDA_VISIBLE_DEVICES=0,99,1)" \
+        "CUDA_VISIBLE_DEVICES=0,99,1 names 3 devices, but cuda has only 1 of them"
+fi
+
+# What hides all devices hides them from the ranks, too.
+for list in -1 ""; do
+    run env CUDA_VISIBLE_DEVICES="$list" "$program" run -a cpu --num_gpus 1 --master_port auto \
+        --no_python --no_local_rank sh -c 'echo "<$CUDA_VISIBLE_DEVICES>"'
+    is "CUDA_VISIBLE_DEVICES=$list for the CPU" "0 <$list>" "$code $out"
+done
 
 # An item "-1" hides the devices behind it; a UUID may contain these characters.
 if [ -e "$build/../sim/lib" ]; then

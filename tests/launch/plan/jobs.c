@@ -73,6 +73,7 @@ static void make_devices(const json_t *devices, struct job *job)
         ds_accel__copy(job->devices[i].uuid, sizeof(job->devices[i].uuid), member(device, "uuid"));
         ds_accel__copy(job->devices[i].pci_address, sizeof(job->devices[i].pci_address),
                        member(device, "pci"));
+        job->devices[i].visible[0] = member(device, "visible");
     }
     job->facts.devices = job->devices;
     job->facts.device_count = (uint32_t)count;
@@ -124,6 +125,8 @@ int32_t make_job(const json_t *description, struct job *job)
     job->facts.visible_names = visible;
     job->facts.visible_count = 1;
     job->facts.visible_value = member(environment, visible[0]);
+    job->facts.visible_name = visible[0];
+    job->facts.is_visible_read = json_object_get(description, "devices") != NULL;
     job->facts.directory = "/job";
     job->facts.python = "python3";
     job->facts.is_local = is_local;
