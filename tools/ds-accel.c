@@ -589,6 +589,17 @@ static void finish_options(struct tool *tool)
     }
 }
 
+/* Open what is closed of stdin, stdout and stderr, so that no other file or pipe takes its number
+ * and gets what is meant for it. Reads find the end, writes still fail. */
+static void open_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            (void)!open("/dev/null", O_RDONLY);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct tool tool = {.options.struct_size = sizeof(tool.options)};
@@ -596,6 +607,7 @@ int main(int argc, char **argv)
     int code;
     int count;
 
+    open_standard();
     answer = stdout;
     opterr = 0;
     code = parse(&tool, argc, argv, "+:a:ho:qv");

@@ -237,6 +237,12 @@ for command in detect "list --json" --help; do
 done
 is "stderr closed" "cpu" "$(env DS_ACCEL_CUDA_AVAILABLE=false "$program" --plugin-dir "$dir/cuda" detect 2>&-)"
 is "stdin closed" "cpu" "$("$program" detect <&-)"
+# A pipe that takes the number of stderr gets what is logged: it must not be the one with the exit code.
+for closed in "<&- 2>&-" "<&- 2>&- 3>&-" "2>&-"; do
+    code=0
+    eval "env DS_ACCEL_CUDA_AVAILABLE=false \"\$program\" --plugin-dir \"\$dir/cuda\" ops show cpu_adam $closed" >"$dir/out" || code=$?
+    is "ops show $closed" "0 " "$code $([ -s "$dir/out" ] || echo nothing)"
+done
 
 # ---- the same output twice -----------------------------------------------------------------------
 

@@ -57,7 +57,10 @@ fi
 # ---- MPI -----------------------------------------------------------------------------------------
 
 # Without mpirun each process is a world of its own. Under mpirun, which is then the only rank, the
-# processes are one.
+# processes are one. Open MPI removes its directory for all processes of a user when it is empty, and
+# another process that is about to use it fails then: "mkdir ... File exists". It is not empty here.
+export TMPDIR="$dir/tmp"
+mkdir -p "$TMPDIR/ompi.$(uname -n).$(id -u)/keep"
 for mpi in openmpi mpich; do
     if ! command -v mpicc.$mpi >/dev/null || ! mpicc.$mpi "$here/allreduce.c" -o "$dir/$mpi" 2>"$dir/err"; then
         skip "$mpi: it is not installed"
