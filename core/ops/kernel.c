@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static bool is_op_name(const char *name)
@@ -74,6 +75,16 @@ static int32_t find_path(const char *backend, const char *name, char **path_out)
     return status;
 }
 
+static void check_mount(int fd, const char *path, struct ds_accel__finding *finding)
+{
+    struct statvfs info;
+
+    if (fstatvfs(fd, &info) == 0 && (info.f_flag & ST_NOEXEC) != 0) {
+        ds_accel__finding_set(finding, DS_ACCEL__REASON_LOAD_FAILED,
+                              "%.300s: its file system is mounted with noexec", path);
+    }
+}
+
 int32_t ds_accel__kernel_check(const char *path, const char *name, struct stat *info_out,
                                struct ds_accel__finding *finding)
 {
@@ -83,6 +94,9 @@ int32_t ds_accel__kernel_check(const char *path, const char *name, struct stat *
     int32_t status = trust == NULL ? ds_accel__no_memory()
                                    : ds_accel__trust_open(trust, path, &fd, info_out, finding);
 
+    if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
+        check_mount(fd, path, finding);
+    }
     if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
         status = ds_accel__elf_open(fd, &elf, finding);
         if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {

@@ -200,6 +200,12 @@ static int32_t follow_recipe(struct ds_accel__resolution *resolution)
         return status;
     }
     if (resolution->options->only_finds) {
+        status = ds_accel__store_check(resolution->stores.writable);
+        if (status < 0) {
+            return ds_accel__resolution_is_fatal(status)
+                       ? status
+                       : ds_accel__resolution_fail(resolution, DS_ACCEL__ORIGIN_NONE);
+        }
         resolution->resolved->origin = DS_ACCEL__ORIGIN_BUILDABLE;
         return DS_ACCEL_OK;
     }

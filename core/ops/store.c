@@ -32,6 +32,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define MANIFEST_LIMIT_BYTES ((size_t)8 << 20)
@@ -176,6 +177,75 @@ int32_t ds_accel__store_trust(const char *path)
         status = ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s: %s: %s", path,
                                  ds_accel__reason_code(finding.reason), finding.detail);
     }
+    ds_accel__trust_destroy(trust);
+    return status;
+}
+
+/* Fail if no op can be loaded from a directory, which exists. */
+static int32_t check_mount(const char *store, int fd)
+{
+    struct statvfs info;
+
+    return fstatvfs(fd, &info) != 0 || (info.f_flag & ST_NOEXEC) == 0
+               ? DS_ACCEL_OK
+               : ds_accel__error(DS_ACCEL_ERR_PERMISSION,
+                                 "%s: its file system is mounted with noexec, so no op can be "
+                                 "loaded from it: " DS_ACCEL__STORE_OTHER,
+                                 store);
+}
+
+/* Fail if a directory, or the nearest one above it that exists, cannot be written. */
+static int32_t check_way(const char *store)
+{
+    char *path = strdup(store);
+    char *slash;
+    int fd = -1;
+    int32_t status = path != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+
+    while (path != NULL && fd < 0 && (slash = strrchr(path, '/')) != NULL) {
+        fd = open(path[0] != '\0' ? path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0 && faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) != 0) {
+            status = ds_accel__error(DS_ACCEL_ERR_PERMISSION, "%s: %s", path, strerror(errno));
+        }
+        *slash = '\0';
+    }
+    if (status >= 0 && fd >= 0) {
+        status = check_mount(store, fd);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(path);
+    return status;
+}
+
+int32_t ds_accel__store_check(const char *store)
+{
+    struct ds_accel__trust *trust = ds_accel__trust_create();
+    struct ds_accel__finding finding = {.reason = DS_ACCEL__REASON_NONE};
+    char *file = ds_accel__join(store, '/', "none");
+    char problem[512];
+    struct stat info;
+    int error = 0;
+    int32_t status = trust != NULL && file != NULL
+                         ? ds_accel__trust_stat(trust, file, &info, &finding)
+                         : ds_accel__no_memory();
+    int fd = status >= 0 ? ds_accel__cache_directory_open(store, false, false, &error, problem,
+                                                          sizeof(problem))
+                         : -1;
+
+    if (status >= 0 && fd < 0 && error != ENOENT) {
+        status = ds_accel__error(DS_ACCEL_ERR_PERMISSION, "%s", problem);
+    } else if (status >= 0 && finding.reason != DS_ACCEL__REASON_NONE &&
+               finding.reason != DS_ACCEL__REASON_FILE_CHANGED) { /* it is not there */
+        status = ds_accel__error(DS_ACCEL_ERR_PERMISSION, "%s", finding.detail);
+    } else if (status >= 0) {
+        status = check_way(store);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(file);
     ds_accel__trust_destroy(trust);
     return status;
 }
@@ -447,6 +517,9 @@ int32_t ds_accel__build_dir_open(const char *store, struct ds_accel__build_dir *
         .store = strdup(store), .store_fd = -1, .fd = -1, .lock_fd = -1};
     status = boot_prefix != NULL && dir->store != NULL ? open_store(store, dir)
                                                        : ds_accel__no_memory();
+    if (status >= 0) {
+        status = ds_accel__store_check(store);
+    }
     if (status >= 0) {
         status = make_build_dir(dir, boot_prefix);
     }

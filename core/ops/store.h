@@ -47,6 +47,12 @@ DS_ACCEL__PRIVATE int32_t ds_accel__store_read(const char *store, const char *ke
                                                const char *recipe_digest, json_t **manifest_out);
 /* Fail with ERR_NOT_USABLE and the reason if another user could have changed the file. */
 DS_ACCEL__PRIVATE int32_t ds_accel__store_trust(const char *path);
+/*
+ * Fail with the reason if what is built into this directory could not be loaded, or not be written:
+ * another user could change it, it is mounted with noexec, or it is not there and cannot be made.
+ * ERR_PERMISSION; ERR_NO_MEMORY; ERR_LIMIT.
+ */
+DS_ACCEL__PRIVATE int32_t ds_accel__store_check(const char *store);
 /* The path of a recipe's manifest. A new string; NULL if memory is exhausted. */
 char *ds_accel__store_manifest(const char *store, const char *kernel, const char *recipe_digest);
 /* The path of the file of a key. A new string; NULL if memory is exhausted. */

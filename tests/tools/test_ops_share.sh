@@ -286,6 +286,21 @@ if [ -n "$can_switch" ] && [ -n "$can_unshare" ]; then
     as "$dir/load" "$config" tiny
     has "a cache that others may write to" "$code $out" "1 -15 the op tiny could not be built: $dir/theirs/home/.cache/ds-accel/ops: it has owner 12345, mode 0777; expected a directory that this user owns and no other may write to"
 
+    as "$program" --config "$config" -a cpu ops show tiny
+    has "a cache that others may write to: nothing is promised" "$out" "mode 0777"
+
+    # Nothing can be loaded from a file system without execution.
+    theirs
+    mkdir -p "$dir/theirs/home/.cache"
+    mount -t tmpfs -o noexec,mode=755,uid=12345,gid=12345 none "$dir/theirs/home/.cache"
+    : >"$log"
+    as "$dir/load" "$config" tiny
+    has "a cache without execution" "$code $out" "/.cache/ds-accel/ops: its file system is mounted with noexec, so no op can be loaded from it: name another directory in DS_ACCEL_CACHE_DIR"
+    is "a cache without execution: nothing is compiled" 0 "$(wc -l <"$log")"
+    as "$program" --config "$config" -a cpu ops show tiny
+    has "a cache without execution: the reason" "$out" "is mounted with noexec"
+    umount "$dir/theirs/home/.cache"
+
     # A directory that is named is not replaced by another one.
     theirs
     mkdir -m 755 "$cache"
