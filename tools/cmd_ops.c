@@ -3,6 +3,7 @@
 /* The commands ds-accel ops list, show, build, clean, export and import. */
 #include "tool.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -102,7 +103,7 @@ static int move(struct tool *tool, const char *argument,
     return code;
 }
 
-/* The directory as an absolute path, in a buffer of PATH_MAX bytes; NULL: it is too long. */
+/* The directory as an absolute path, in a buffer of PATH_MAX bytes; NULL with errno: there is none. */
 static const char *absolute(const char *directory, char *buffer)
 {
     size_t length;
@@ -114,6 +115,7 @@ static const char *absolute(const char *directory, char *buffer)
         return NULL;
     }
     length = strlen(buffer);
+    errno = ENAMETOOLONG;
     return snprintf(buffer + length, PATH_MAX - length, "/%s", directory) < (int)(PATH_MAX - length)
                ? buffer
                : NULL;
@@ -128,7 +130,7 @@ static int transfer(struct tool *tool, const char *directory, bool exports)
         return tool_usage(tool, "the name of the directory is empty");
     }
     if (path == NULL) {
-        return tool_usage(tool, "the path of the directory is too long");
+        return tool_usage(tool, "the absolute path of %s: %s", directory, strerror(errno));
     }
     return exports ? move(tool, path, ds_accel_ops_export, "exported")
                    : move(tool, path, ds_accel_ops_import, "imported");
