@@ -136,12 +136,65 @@ int32_t ds_accel__kernel_find(const char *backend, const char *name,
 
 /* ---- op builders ---------------------------------------------------------------------------- */
 
+/* Whether an op is that of a builder of any backend. */
+static bool has_builder(const struct ds_accel__config *config, const char *op)
+{
+    json_t *facts;
+    json_t *recipe;
+    const char *backend;
+    const char *builder;
+
+    json_object_foreach(ds_accel__config_get(config, "backends", NULL), backend, facts)
+    {
+        json_object_foreach(json_object_get(facts, "op_builders"), builder, recipe)
+        {
+            if (strcmp(ds_accel__json_string(recipe, "op"), op) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Add the ops of "kernels" that no builder names, by their own names. */
+static void add_unnamed(const struct ds_accel__facts *facts, json_t *builders, bool *failed)
+{
+    const struct ds_accel__config *config = &facts->context->config;
+    json_t *recipe;
+    const char *key;
+
+    json_object_foreach(ds_accel__config_get(config, "kernels", NULL), key, recipe)
+    {
+        const char *slash = strchr(key, '/');
+        const char *op = slash != NULL ? slash + 1 : key;
+        size_t length = strlen(facts->name);
+        bool is_here = slash == NULL ||
+                       ((size_t)(slash - key) == length && strncmp(key, facts->name, length) == 0);
+        json_t *builder;
+
+        for (size_t i = 0; i < json_array_size(builders) && is_here; i++) {
+            is_here = strcmp(ds_accel__json_string(json_array_get(builders, i), "op"), op) != 0;
+        }
+        if (!json_is_object(recipe) || !is_here || has_builder(config, op)) {
+            continue;
+        }
+        builder = json_object();
+        ds_accel__json_set(builder, "builder", ds_accel__json_text(op), failed);
+        ds_accel__json_set(builder, "op", ds_accel__json_text(op), failed);
+        ds_accel__json_set(builder, "recipe", json_pack("{s:s}", "op", op), failed);
+        *failed = json_array_append_new(builders, builder) != 0 || *failed;
+    }
+}
+
 static json_t *own_builders(const struct ds_accel__facts *facts, uint32_t count)
 {
     bool failed = false;
     json_t *builders = ds_accel__facts_builders(facts, &failed);
 
     (void)count;
+    if (!failed) {
+        add_unnamed(facts, builders, &failed);
+    }
     if (failed) {
         json_decref(builders);
         return NULL;

@@ -330,7 +330,7 @@ manifest "a header without digest" 'e["headers"][0] = ["tiny.h"]'
 manifest "headers that are none" 'e["headers"] = {}'
 python3 -c 'print(100000 * "[" + 100000 * "]")' >"$json"
 damaged "a deep manifest" "$json" "it is damaged"
-rm "$json"
+rm -f "$json" "$cache"/ops-load.*
 mkdir "$json"
 load tiny
 has "a directory in place of the manifest" "$code $out" "1 -15 the op tiny could not be built: $store: Is a directory"
@@ -553,4 +553,24 @@ for key in Tiny ti-ny tiny/ /tiny cpu/../tiny "" CPU/tiny; do
     ops build tiny
     has "the key \"$key\"" "$code $err" "5 ds-accel: $config:1:14: \"$key\": expected an op's name"
 done
+
+# ---- an op that no builder names -----------------------------------------------------------------
+
+# only KEY: a recipe of the key, without a builder.
+only() {
+    printf '{"kernels": {"%s": {"source_dir": "%s", "sources": ["tiny.c"], "include_dirs": ["include", "%s", "%s"]}}}' \
+        "$1" "$src" "$dir/include" "$vendor" >"$config"
+}
+fresh
+only tiny
+builds "without a builder" built 1
+loads "without a builder" 1110 0
+run "$program" --config "$config" -a cpu ops list
+has "without a builder: it is listed" "$out" "tiny .................. [BUILT] ... [OKAY]"
+only cpu/tiny
+ops show tiny
+has "for this backend" "$code $out" "0 tiny, op tiny: buildable"
+only cuda/tiny
+ops show tiny
+has "for another backend" "$code $err" 'no backend has an op builder or an op "tiny"'
 finish
