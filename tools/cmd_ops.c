@@ -103,7 +103,7 @@ static int move(struct tool *tool, const char *argument,
     return code;
 }
 
-/* The directory as an absolute path, in a buffer of PATH_MAX bytes; NULL with errno: there is none. */
+/* The absolute path of a directory, in a buffer of PATH_MAX bytes; NULL with errno: it has none. */
 static const char *absolute(const char *directory, char *buffer)
 {
     size_t length;

@@ -14,7 +14,7 @@
  * The time of change cannot be set, and a file that changed less than two seconds before the search
  * is not remembered (digest.c), so this sees a change as surely as reading does, where this host
  * makes the change. The attributes of a file that another host changed may be old for some seconds;
- * therefore nothing is remembered of sources, headers and compilers on network file systems.
+ * therefore nothing is remembered if a source, a header or a compiler is on a network file system.
  */
 #include "ops/load_cache.h"
 #include "base/json.h"
@@ -115,6 +115,9 @@ static bool are_observable(const json_t *paths, time_t since)
 
         if (!stat_path(path, &info) || !is_settled(&info, since)) {
             return false;
+        }
+        if (S_ISDIR(info.st_mode)) {
+            continue; /* those of PATH are on network file systems, too: its files count */
         }
         while (at < count && devices[at] != info.st_dev) {
             at++;
