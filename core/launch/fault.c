@@ -91,7 +91,8 @@ static void parse_armed(struct ds_accel__fault *fault, const char *data, size_t 
     }
 }
 
-/* Use the complete lines of what was read, and keep text only while it was requested. */
+/* Use the complete lines of what was read, and keep text only while it was requested. A space
+ * replaces each NUL byte, which would end the text. */
 static void add_text(struct ds_accel__fault *fault, const char *data, size_t size)
 {
     const char *end;
@@ -106,8 +107,9 @@ static void add_text(struct ds_accel__fault *fault, const char *data, size_t siz
     }
     text = realloc(fault->text, fault->size_bytes + size + 1);
     if (text != NULL) {
-        memcpy(text + fault->size_bytes, data, size);
-        fault->size_bytes += size;
+        for (size_t i = 0; i < size; i++) {
+            text[fault->size_bytes++] = data[i] != '\0' ? data[i] : ' ';
+        }
         text[fault->size_bytes] = '\0';
         fault->text = text;
     }

@@ -205,7 +205,9 @@ char *ds_accel__tail_lines(const struct ds_accel__tail *tail, unsigned line_coun
         return strdup("");
     }
     for (size_t i = 0; i < size; i++) {
-        text[i] = tail->bytes[(start + i) % DS_ACCEL__TAIL_SIZE];
+        char byte = tail->bytes[(start + i) % DS_ACCEL__TAIL_SIZE];
+
+        text[i] = byte != '\0' ? byte : ' ';
     }
     for (size_t i = size; i-- > 0;) {
         if (text[i] == '\n' && i + 1 < size && line_count-- == 1) {

@@ -62,6 +62,17 @@ has "a real-time signal: on stderr" "$err" "was killed by SIGRTMIN+2 (signal $((
 job "fifty lines" 1 --num_gpus 2 sh -c 'if [ $RANK = 0 ]; then exec sleep 1000; fi; seq 1 70; exit 1'
 is "fifty lines: they are the last" "50 21 70" "$(value cause/last_lines/# cause/last_lines/0 cause/last_lines/49)"
 
+nul='[ $RANK = 1 ] || exec sleep 1000; printf "first\0bin\nsecond line\nERROR real cause\n"; exit 4'
+job "a NUL byte" 4 --num_gpus 2 sh -c "$nul"
+is "a NUL byte: the last lines" '["first bin","second line","ERROR real cause"]' \
+    "$(value cause/last_lines | tr -d '\n' | sed 's/", "/","/g')"
+has "a NUL byte: on stderr" "$err" "| ERROR real cause"
+
+mkdir "$dir/logs"
+job "a NUL byte in a log" 4 --enable_each_rank_log "$dir/logs" --num_gpus 2 sh -c "$nul"
+is "a NUL byte in a log: the last lines" '["first bin","second line","ERROR real cause"]' \
+    "$(value cause/last_lines | tr -d '\n' | sed 's/", "/","/g')"
+rm -rf "$dir/logs"
 mkdir "$dir/logs"
 job "a log" 2 --enable_each_rank_log "$dir/logs" --num_gpus 2 sh -c 'echo "to the log"; [ $RANK = 1 ] || exec sleep 1000; exit 2'
 has "a log: its name" "$(value cause/rank ranks/1/log)" "_rank1.log"
