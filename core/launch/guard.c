@@ -156,7 +156,8 @@ static void enter(struct caller *caller)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* Discard a pending signal that the job has caused. */
+/* Discard a pending signal that the job has caused. When a rank uses the terminal in the background,
+ * the kernel sends SIGTTIN or SIGTTOU to this process, too. */
 static void discard(const struct caller *caller, int signal)
 {
     sigset_t set;
@@ -445,6 +446,8 @@ static void leave(struct caller *caller, bool has_run)
     prctl(PR_SET_CHILD_SUBREAPER, caller->is_subreaper);
     discard(caller, SIGPIPE);
     discard(caller, SIGXFSZ);
+    discard(caller, SIGTTIN);
+    discard(caller, SIGTTOU);
     if (has_run) {
         sigdelset(&caller->pending, SIGCHLD);
         discard(caller, SIGCHLD);

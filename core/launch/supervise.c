@@ -27,6 +27,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,12 +139,31 @@ static bool is_likelier_cause(const struct ds_accel__job_rank *rank,
     return rank->ended.si_code != CLD_EXITED && other->ended.si_code == CLD_EXITED;
 }
 
+/* Does this process have a controlling terminal? Its stdin and stdout may be files all the same. */
+static bool has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return false;
+    }
+    close(fd);
+    return true;
+}
+
+/* Does the rank have the terminal of --pty? */
+static bool is_on_pty(const struct ds_accel__job *job, const struct ds_accel__job_rank *rank)
+{
+    return job->pty.master >= 0 && rank->rank->local_rank == 0;
+}
+
 /*
  * A rank that the terminal stops, for example because it reads in the background, is a job that the
  * shell must see stop: the guard, which the shell waits for, stops as well. So does a single rank
  * that stops itself. When the rank goes on, the guard does, too.
  */
-static void follow_stop(struct ds_accel__job *job, const siginfo_t *info)
+static void follow_stop(struct ds_accel__job *job, const struct ds_accel__job_rank *rank,
+                        const siginfo_t *info)
 {
     bool is_terminals = info->si_status == SIGTTIN || info->si_status == SIGTTOU ||
                         info->si_status == SIGTSTP;
@@ -151,8 +171,7 @@ static void follow_stop(struct ds_accel__job *job, const siginfo_t *info)
     if (info->si_code == CLD_CONTINUED) {
         ds_accel__job_continue_guard(job);
     } else if ((is_terminals || job->rank_count == 1) && !job->has_stopped_guard &&
-               job->phase == DS_ACCEL__JOB_RUNNING && job->pty.master < 0 &&
-               (isatty(STDIN_FILENO) || isatty(STDOUT_FILENO))) {
+               job->phase == DS_ACCEL__JOB_RUNNING && !is_on_pty(job, rank) && has_terminal()) {
         job->has_stopped_guard = signal_guard(job, SIGTSTP);
     }
 }
@@ -184,7 +203,7 @@ static bool reap_one(struct ds_accel__job *job, bool *has_children_out)
     }
     rank = find_rank(job, info.si_pid);
     if (rank != NULL && (info.si_code == CLD_STOPPED || info.si_code == CLD_CONTINUED)) {
-        follow_stop(job, &info);
+        follow_stop(job, rank, &info);
     } else if (rank != NULL) {
         end_rank(job, rank, &info);
     }

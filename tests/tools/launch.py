@@ -861,19 +861,46 @@ def check_orphaned_stop(program):
     os.close(job.fd)
 
 
-def check_background(program):
-    """A job in the background that reads the terminal stops, as the shell sees; fg continues it."""
+def check_background(program, streams, file):
+    """A job in the background that reads the terminal stops, as the shell sees, also if none of its
+    streams is the terminal; fg continues it."""
     job = Terminal(program, 0, None, argv=["bash", "--norc", "--noprofile", "-i"])
-    line = command(program, 1, "sh", "-c", "'read x; echo got:$x'")
-    os.write(job.fd, " ".join(line).encode() + b" 2>/dev/null &\n")
+    line = command(program, 1, "sh", "-c", f"'read x </dev/tty; echo got:$x >/dev/tty; : >{file}'")
+    os.write(job.fd, " ".join([*line, streams]).encode() + b" &\n")
     os.write(job.fd, b"while ! jobs -l | grep -q Stopped; do sleep 0.1; done; echo sto''pped\n")
     job.expect(b"stopped\r")
     os.write(job.fd, b"fg\n")
     check("fg gives the job the terminal", True, until(lambda: os.tcgetpgrp(job.fd) != job.pid))
     os.write(job.fd, b"hello\n")
     job.expect(b"got:hello")
+    check("the rank ends", True, until(lambda: os.path.exists(file)))
     os.write(job.fd, b"exit 7\n")
     check("the exit code of the shell", 7, exit_code("a shell with a stopped job", job.pid))
+    os.close(job.fd)
+
+
+def check_background_handler(program):
+    """A rank in the background handles SIGTTIN, and then succeeds: the launcher exits, although the
+    kernel has sent SIGTTIN to the whole group."""
+    with open("handler.py", "w", encoding="ascii") as file:
+        file.write("""import os, signal
+def handle(number, frame):
+    raise InterruptedError
+signal.signal(signal.SIGTTIN, handle)
+try:
+    os.read(os.open("/dev/tty", os.O_RDWR), 1)
+except InterruptedError:
+    open("handled", "w")
+""")
+    job = Terminal(program, 0, None, argv=["bash", "--norc", "--noprofile", "-i"])
+    line = command(program, 1, "/usr/bin/python3", "handler.py")
+    os.write(job.fd, " ".join(line).encode() + b" </dev/null >/dev/null 2>&1 &\n")
+    check("the rank handles SIGTTIN", True, until(lambda: os.path.exists("handled")))
+    check("the launcher ends", True, until(lambda: descendants(job.pid) == []))
+    for pid in descendants(job.pid):
+        send(pid, signal.SIGKILL)
+    os.write(job.fd, b"exit 7\n")
+    check("the exit code of the shell", 7, exit_code("a shell with an ended job", job.pid))
     os.close(job.fd)
 
 
@@ -889,7 +916,9 @@ def check_pty(program, directory):
     for who in ("nothing", "launcher", "supervisor"):
         check_restored(program, who)
     check_orphaned_stop(program)
-    check_background(program)
+    for number, streams in enumerate(("2>/dev/null", "</dev/null >/dev/null 2>&1")):
+        check_background(program, streams, f"got.{number}")
+    check_background_handler(program)
 
 
 # ---- much output ---------------------------------------------------------------------------------
