@@ -59,7 +59,8 @@ enum ds_accel__job_phase {
     DS_ACCEL__JOB_RUNNING,
     DS_ACCEL__JOB_SIGNALED,  /* a signal was passed on to the ranks, which have time to end */
     DS_ACCEL__JOB_ENDING,    /* a rank has failed, and the others were terminated */
-    DS_ACCEL__JOB_LEFTOVERS, /* all ranks have ended, but not all processes that they started */
+    DS_ACCEL__JOB_ENDED,     /* all ranks have ended by themselves; the other processes may, too */
+    DS_ACCEL__JOB_LEFTOVERS, /* all ranks have ended, and the other processes were terminated */
     DS_ACCEL__JOB_KILLING    /* everything is killed */
 };
 
@@ -167,6 +168,8 @@ bool ds_accel__job_visit_environment(const struct ds_accel__job *job,
 char *ds_accel__job_last_lines(const struct ds_accel__job_rank *rank);
 /* report.c: log why the job failed. */
 void ds_accel__job_report(struct ds_accel__job *job);
+/* Name the processes of the job that still run after its ranks have ended. */
+void ds_accel__job_report_leftovers(struct ds_accel__job *job);
 /* result.c: the result as JSON, a new text; NULL: out of memory. supervisor_signal: the signal that
  * killed the supervisor; 0: none. */
 char *ds_accel__job_result(const struct ds_accel__job *job, int exit_code, int supervisor_signal);

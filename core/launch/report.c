@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Logs why a job failed: the rank that failed first, where it ran, and its last lines. */
+/* Logs why a job failed: the rank that failed first, where it ran, and its last lines; and which
+ * processes outlived the ranks. */
 #include "base/clock.h"
+#include "base/descendants.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "launch/job.h"
 #include "launch/signals.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define LINE_SIZE 900 /* longer lines of a rank are logged in parts */
+#define LINE_SIZE 900     /* longer lines of a rank are logged in parts */
+#define LEFTOVERS_NAMED 5 /* of the processes that outlive the ranks */
 
 static void report_death(struct ds_accel__job *job, const struct ds_accel__job_rank *rank)
 {
@@ -170,6 +176,57 @@ static void report_shared_memory(struct ds_accel__job *job)
         ds_accel__job_say(job, DS_ACCEL_LOG_WARN, "  and %u more",
                           memory->found_count - memory->file_count);
     }
+}
+
+/* Processes that outlive the ranks. */
+struct leftovers {
+    struct ds_accel__text names; /* of the first ones */
+    unsigned count;
+};
+
+/* Count a process that still runs. /proc/PID/stat begins with "PID (NAME) STATE". */
+static void add_leftover(void *user_data, pid_t pid, pid_t branch)
+{
+    struct leftovers *leftovers = user_data;
+    char path[64], *stat, *name, *end;
+    const char *cause;
+    size_t size;
+
+    (void)branch;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (ds_accel__file_read(path, 4096, &stat, &size, &cause) < 0) {
+        return;
+    }
+    name = strchr(stat, '(');
+    end = strrchr(stat, ')');
+    if (name != NULL && end != NULL && strncmp(end, ") Z", 3) != 0) {
+        if (leftovers->count < LEFTOVERS_NAMED) {
+            *end = '\0';
+            ds_accel__text_add(&leftovers->names, "%s%s (process %d)",
+                               leftovers->count > 0 ? ", " : "", name + 1, (int)pid);
+        }
+        leftovers->count++;
+    }
+    free(stat);
+}
+
+void ds_accel__job_report_leftovers(struct ds_accel__job *job)
+{
+    struct leftovers leftovers = {.count = 0};
+
+    ds_accel__descendants_visit(getpid(), add_leftover, &leftovers);
+    if (leftovers.count > LEFTOVERS_NAMED) {
+        ds_accel__text_add(&leftovers.names, ", and %u more", leftovers.count - LEFTOVERS_NAMED);
+    }
+    if (leftovers.count > 0 && !leftovers.names.failed) {
+        ds_accel__job_say(job, DS_ACCEL_LOG_WARN,
+                          "all ranks have ended; %u process%s that they started still run%s and "
+                          "%s terminated: %s",
+                          leftovers.count, leftovers.count == 1 ? "" : "es",
+                          leftovers.count == 1 ? "s" : "", leftovers.count == 1 ? "is" : "are",
+                          leftovers.names.data);
+    }
+    ds_accel__text_clear(&leftovers.names);
 }
 
 /* Why the job failed. */

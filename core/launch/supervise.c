@@ -14,7 +14,9 @@
  *      RUNNING -> SIGNALED    a signal was passed on; the ranks have time to save their state, also
  *                             if some have ended; a second signal kills at once
  *      RUNNING -> ENDING      a rank has failed: SIGTERM to all processes of the job
- *      any -> LEFTOVERS       the ranks have ended, but other processes are left
+ *      RUNNING -> ENDED       the ranks have ended by themselves, but other processes are left:
+ *                             they have a moment, because helpers of a rank often end after it
+ *      SIGNALED, ENDING, ENDED -> LEFTOVERS     SIGTERM to the other processes that are left
  *      SIGNALED, ENDING, LEFTOVERS -> KILLING   the grace period is over
  *
  * This process is a subreaper, so that processes whose parent has ended become its children, also
@@ -40,7 +42,8 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define GRACE_NS (30 * SECOND_NS)         /* from SIGTERM to SIGKILL */
-#define LEFTOVER_GRACE_NS (5 * SECOND_NS) /* the same for processes that outlive all ranks */
+#define LEFTOVER_WAIT_NS (SECOND_NS / 5)  /* for processes that end soon after all ranks */
+#define LEFTOVER_GRACE_NS (5 * SECOND_NS) /* from SIGTERM to SIGKILL for those that do not */
 #define KILL_LIMIT_NS (10 * SECOND_NS)    /* then a process that SIGKILL did not end is left */
 #define KILL_AGAIN_NS (SECOND_NS / 10)    /* between attempts to kill */
 #define FLUSH_NS (SECOND_NS / 10)         /* until an incomplete line is written */
@@ -253,6 +256,17 @@ static void find_later_cause(struct ds_accel__job *job)
     }
 }
 
+/* End the processes that are left when all ranks have ended. */
+static void end_leftovers(struct ds_accel__job *job)
+{
+    if (job->phase == DS_ACCEL__JOB_RUNNING) {
+        job->phase = DS_ACCEL__JOB_ENDED;
+        job->deadline_ns = ds_accel__now_ns() + LEFTOVER_WAIT_NS;
+    } else if (job->phase == DS_ACCEL__JOB_SIGNALED || job->phase == DS_ACCEL__JOB_ENDING) {
+        terminate_all(job, DS_ACCEL__JOB_LEFTOVERS, LEFTOVER_GRACE_NS);
+    }
+}
+
 /* Reap all processes that have ended, and begin the end of the job if a rank has failed. */
 static void reap(struct ds_accel__job *job)
 {
@@ -270,9 +284,8 @@ static void reap(struct ds_accel__job *job)
     } else if (job->phase == DS_ACCEL__JOB_ENDING) {
         find_later_cause(job);
     }
-    if (job->running_count == 0 && job->has_children && job->phase != DS_ACCEL__JOB_LEFTOVERS &&
-        job->phase != DS_ACCEL__JOB_KILLING) {
-        terminate_all(job, DS_ACCEL__JOB_LEFTOVERS, LEFTOVER_GRACE_NS);
+    if (job->running_count == 0 && job->has_children) {
+        end_leftovers(job);
     }
 }
 
@@ -429,9 +442,12 @@ static void take_time(struct ds_accel__job *job)
     }
     if (job->phase == DS_ACCEL__JOB_KILLING && now_ns - job->kill_ns > KILL_LIMIT_NS) {
         job->has_unkillable = true;
-        return;
+    } else if (job->phase == DS_ACCEL__JOB_ENDED) {
+        ds_accel__job_report_leftovers(job);
+        terminate_all(job, DS_ACCEL__JOB_LEFTOVERS, LEFTOVER_GRACE_NS);
+    } else {
+        kill_all(job);
     }
-    kill_all(job);
 }
 
 /* ---- streams -------------------------------------------------------------------------------- */

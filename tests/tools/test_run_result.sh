@@ -38,6 +38,23 @@ is "success: the ranks" "ended 0 null false ended 0 null false" \
     "$(value ranks/0/state ranks/0/exit_code ranks/0/signal ranks/0/was_terminated \
         ranks/1/state ranks/1/exit_code ranks/1/signal ranks/1/was_terminated)"
 
+job "a process left" 0 --num_gpus 2 sh -c '[ $RANK = 0 ] || exit 0; sleep 1000 >/dev/null 2>&1 & sleep 1000 >/dev/null 2>&1 & exit 0'
+has "a process left: their number" "$err" "all ranks have ended; 2 processes that they started still run and are terminated: "
+has "a process left: names" "$err" " (process "
+is "a process left: one warning" 1 "$(printf '%s\n' "$err" | wc -l)"
+job "many processes left" 0 --num_gpus 1 sh -c 'for i in 1 2 3 4 5 6 7; do sleep 1000 >/dev/null 2>&1 & done; exit 0'
+has "many processes left: the number" "$err" "; 7 processes that "
+has "many processes left: the rest" "$err" ", and 2 more"
+is "many processes left: five names" 5 "$(printf '%s\n' "$err" | grep -o ' (process ' | wc -l)"
+# A busy machine may need longer than such a helper has.
+for _ in 1 2 3 4 5; do
+    job "a helper that ends after its rank" 0 --num_gpus 2 sh -c 'sleep 0.02 >/dev/null 2>&1 & exit 0'
+    [ -n "$err" ] || break
+done
+is "a helper that ends after its rank: no warning" "" "$err"
+job "a process left by a failed rank" 3 --num_gpus 1 sh -c 'sleep 1000 >/dev/null 2>&1 & exit 3'
+is "a process left by a failed rank: no warning" 0 "$(printf '%s\n' "$err" | grep -c 'still run')"
+
 job "an exit code" 7 --num_gpus 3 sh -c 'if [ $RANK = 1 ]; then echo the cause; exit 7; fi; exec sleep 1000'
 is "an exit code: the cause" "exit 7 1 1 localhost" "$(value cause/kind cause/code cause/rank cause/local_rank cause/host)"
 is "an exit code: the last lines" '["the cause"]' "$(value cause/last_lines)"
