@@ -23,7 +23,7 @@ int32_t ds_accel__pty_open(struct ds_accel__pty *pty)
 {
     char path[64];
 
-    *pty = (struct ds_accel__pty){.master = -1, .slave = -1};
+    *pty = (struct ds_accel__pty){.master = -1, .slave = -1, .last = '\n'};
     pty->master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (pty->master < 0 || grantpt(pty->master) != 0 || unlockpt(pty->master) != 0 ||
         ptsname_r(pty->master, path, sizeof(path)) != 0) {
@@ -106,16 +106,35 @@ bool ds_accel__pty_has_input(const struct ds_accel__pty *pty)
     return pty->master >= 0 && pty->input_size > 0;
 }
 
-/* End the rank's input, as Control-D does. */
+/* Does a byte of input end a line for a terminal with these settings? */
+static bool is_line_end(char byte, const struct termios *settings)
+{
+    cc_t c = (cc_t)byte;
+
+    if (c == '\n' || c == '\r') {
+        return (settings->c_iflag & (c == '\n' ? INLCR : ICRNL)) == (c == '\n' ? 0 : ICRNL);
+    }
+    return c == settings->c_cc[VEOF] || c == settings->c_cc[VEOL] || c == settings->c_cc[VEOL2];
+}
+
+/*
+ * End the rank's input, as Control-D does. Where the terminal collects lines, Control-D behind an
+ * incomplete line only passes that line on, and a second one ends the input.
+ */
 static void end_input(struct ds_accel__pty *pty)
 {
     struct termios settings;
-    bool has_settings = tcgetattr(pty->master, &settings) == 0;
 
     pty->is_input_over = true;
-    pty->input[0] = has_settings ? (char)settings.c_cc[VEOF] : 4;
+    pty->input[0] = pty->input[1] = 4;
     pty->input_start = 0;
     pty->input_size = 1;
+    if (tcgetattr(pty->master, &settings) == 0) {
+        pty->input[0] = pty->input[1] = (char)settings.c_cc[VEOF];
+        if ((settings.c_lflag & ICANON) != 0 && !is_line_end(pty->last, &settings)) {
+            pty->input_size = 2;
+        }
+    }
 }
 
 void ds_accel__pty_read(struct ds_accel__pty *pty)
@@ -142,6 +161,7 @@ void ds_accel__pty_write(struct ds_accel__pty *pty)
     if (size > 0) {
         pty->input_start += (size_t)size;
         pty->input_size -= (size_t)size;
+        pty->last = pty->input[pty->input_start - 1];
     } else if (size < 0 && errno != EAGAIN && errno != EINTR) {
         pty->input_size = 0; /* the rank has ended */
         pty->is_input_over = true;

@@ -18,6 +18,7 @@ struct ds_accel__pty {
     bool is_raw;           /* it is in raw mode now */
     bool is_input_over;    /* stdin has ended */
     bool is_background;    /* stdin belongs to another process group for now */
+    char last;             /* byte that was written to the rank; initially a newline */
     struct termios before; /* the settings of stdin */
     char input[4096];      /* bytes for the rank */
     size_t input_start, input_size;

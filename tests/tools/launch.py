@@ -810,6 +810,18 @@ def check_rank_terminal(program, count):
     check("all ranks end", count, job.output.count(b"end"))
 
 
+def check_rank_input(program):
+    """With --pty, an input that is no terminal ends for the rank, also behind an incomplete line."""
+    for given in (b"", b"line\n", b"abc", b"line\nabc", b"\n", b"line\r", b"x" * 3000):
+        argv = command(program, 2, "sh", "-c", "[ $RANK = 0 ] && { stty -echo; exec cat; }; exit 0", options=("--pty",))
+        try:
+            done = subprocess.run(argv, input=given, stdout=subprocess.PIPE, timeout=LIMIT_S, check=False)
+            lines = done.stdout.replace(b"\r\n", b"\n")
+            check(f"an input of {given[:9]!r}: the end", (0, True), (done.returncode, lines.endswith(given.replace(b"\r", b"\n"))))
+        except subprocess.TimeoutExpired:
+            check(f"an input of {given[:9]!r}: the end", "the rank ends", "it does not")
+
+
 def check_hangup(program, count, options):
     """A terminal that hangs up ends the job."""
     job = Terminal(program, count, WAIT, options)
@@ -909,6 +921,7 @@ def check_pty(program, directory):
     os.chdir(directory)
     become_subreaper()
     check_inherited_terminal(program)
+    check_rank_input(program)
     for count in (1, 3):
         check_rank_terminal(program, count)
         check_hangup(program, count, ("--pty",))
