@@ -270,16 +270,19 @@ static void stop(struct ds_accel__job *job)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
     struct sigaction before;
+    bool was_raw = ds_accel__pty_leave_raw(&job->pty);
     sigset_t set;
 
     sigemptyset(&set);
     sigaddset(&set, SIGTSTP);
-    ds_accel__pty_leave_raw(&job->pty);
     sigaction(SIGTSTP, &action, &before);
     raise(SIGTSTP);
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     sigprocmask(SIG_BLOCK, &set, NULL);
     sigaction(SIGTSTP, &before, NULL);
+    if (was_raw) { /* also if the kernel has ignored the signal, after which no SIGCONT comes */
+        ds_accel__pty_enter_raw(&job->pty);
+    }
 }
 
 /* What the guard remembers of signals that end the job. */
@@ -319,9 +322,6 @@ static void forward(struct ds_accel__job *job, pid_t supervisor, const siginfo_t
     }
     if (info->si_signo == SIGTSTP) {
         stop(job);
-    }
-    if (info->si_signo == SIGCONT) {
-        ds_accel__pty_enter_raw(&job->pty); /* so that the end restores it */
     }
 }
 

@@ -6,21 +6,31 @@
 
 #include "ds_accel.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <termios.h>
 
+/* The user's terminal, in memory that guard and supervisor share: each of them restores what the
+ * other one has set. */
+struct ds_accel__pty_terminal {
+    atomic_bool is_raw;      /* one of them has set raw mode */
+    atomic_bool is_released; /* the rank has ended: raw mode is not set again */
+    atomic_bool has_before;  /* before is known */
+    struct termios before;   /* the settings that are restored */
+};
+
 /* Between this process's stdin and a pseudo-terminal. */
 struct ds_accel__pty {
-    int master;            /* -1: none */
-    int slave;             /* for the rank; -1: closed */
-    bool is_terminal;      /* stdin is a terminal, which is set to raw mode */
-    bool is_raw;           /* it is in raw mode now */
-    bool is_input_over;    /* stdin has ended */
-    bool is_background;    /* stdin belongs to another process group for now */
-    char last;             /* byte that was written to the rank; initially a newline */
-    struct termios before; /* the settings of stdin */
-    char input[4096];      /* bytes for the rank */
+    int master;         /* -1: none */
+    int slave;          /* for the rank; -1: closed */
+    bool is_input_over; /* stdin has ended, or the rank has */
+    char last;          /* byte that was written to the rank; initially a newline */
+    /* stdin, if it is a terminal; otherwise NULL */
+    struct ds_accel__pty_terminal *terminal;
+    /* when to test whether the terminal still belongs to another process group; 0: it does not */
+    uint64_t check_ns;
+    char input[4096]; /* bytes for the rank */
     size_t input_start, input_size;
 };
 
@@ -30,9 +40,16 @@ void ds_accel__pty_close(struct ds_accel__pty *pty);
 /* Close the pseudo-terminal, but not the connection to the user's terminal, in a process that has
  * passed it on. */
 void ds_accel__pty_pass_on(struct ds_accel__pty *pty);
-/* Set the user's terminal to raw mode, so that every key reaches the rank; and back. */
+/* Set the user's terminal to raw mode, so that every key reaches the rank. In the background,
+ * ds_accel__pty_check() does it later. */
 void ds_accel__pty_enter_raw(struct ds_accel__pty *pty);
-void ds_accel__pty_leave_raw(struct ds_accel__pty *pty);
+/* Restore the user's terminal. True: it was in raw mode. */
+bool ds_accel__pty_leave_raw(struct ds_accel__pty *pty);
+/* Call this when check_ns has come: a shell sends no signal when it moves a running job to the
+ * foreground. */
+void ds_accel__pty_check(struct ds_accel__pty *pty, uint64_t now_ns);
+/* The rank has ended: restore the user's terminal, whose keys then act on the job. */
+void ds_accel__pty_release(struct ds_accel__pty *pty);
 /* Copy the size of the user's terminal. */
 void ds_accel__pty_resize(const struct ds_accel__pty *pty);
 /* Should stdin be read, and is there input to write? */

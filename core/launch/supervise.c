@@ -7,7 +7,7 @@
  *                 SIGINT, SIGTERM, ...: passed on to the ranks
  *      pidfd      the guard has died: everything is killed
  *      pipes      what ranks write
- *      timerfd    incomplete lines, and the end of a grace period
+ *      timerfd    incomplete lines, the end of a grace period, a terminal in the background
  *
  * Phases:
  *
@@ -51,6 +51,7 @@
 #define SAME_SIGNAL_NS (SECOND_NS / 10)   /* a signal to the group comes twice in this time */
 #define DRAIN_MS 5000                     /* for a slow reader after a signal */
 #define DRAIN_BYTES (4u << 20)            /* more than a pipe or a terminal holds */
+#define PTY_BYTES (1u << 17)              /* more than a pseudo-terminal holds */
 
 /* ---- signals to ranks ----------------------------------------------------------------------- */
 
@@ -179,6 +180,22 @@ static void follow_stop(struct ds_accel__job *job, const struct ds_accel__job_ra
     }
 }
 
+/* Write what the rank has left in its pseudo-terminal, while the user's terminal is raw, and then
+ * restore that. A full sink, or another process that goes on to write, does not delay the end. */
+static void release_pty(struct ds_accel__job *job, struct ds_accel__job_rank *rank)
+{
+    struct ds_accel__stream *stream = &rank->streams[DS_ACCEL__OUT];
+    uint64_t end = stream->total_bytes + PTY_BYTES;
+    uint64_t before = UINT64_MAX;
+
+    while (stream->fd >= 0 && !ds_accel__sink_is_full(stream->sink) &&
+           stream->total_bytes != before && stream->total_bytes < end) {
+        before = stream->total_bytes;
+        ds_accel__stream_read(stream, ds_accel__now_ns());
+    }
+    ds_accel__pty_release(&job->pty);
+}
+
 static void end_rank(struct ds_accel__job *job, struct ds_accel__job_rank *rank,
                      const siginfo_t *info)
 {
@@ -187,6 +204,9 @@ static void end_rank(struct ds_accel__job *job, struct ds_accel__job_rank *rank,
     rank->state = DS_ACCEL__RANK_ENDED;
     rank->is_victim = job->phase != DS_ACCEL__JOB_RUNNING;
     job->running_count--;
+    if (is_on_pty(job, rank)) {
+        release_pty(job, rank);
+    }
 }
 
 /* Reap one process that has ended, or notice that it has stopped. False: there is none.
@@ -389,6 +409,7 @@ static void set_timer(struct ds_accel__job *job)
     struct itimerspec spec = {0};
 
     earlier(&next_ns, job->deadline_ns);
+    earlier(&next_ns, job->pty.check_ns);
     if (job->stall != NULL && job->phase == DS_ACCEL__JOB_RUNNING) {
         earlier(&next_ns, ds_accel__stall_next_ns(job->stall));
     }
@@ -434,6 +455,7 @@ static void take_time(struct ds_accel__job *job)
         job->timer_ns = 0;
     }
     flush_lines(job, now_ns);
+    ds_accel__pty_check(&job->pty, now_ns);
     if (ds_accel__job_watch(job, now_ns)) {
         terminate_all(job, DS_ACCEL__JOB_ENDING, GRACE_NS);
     }

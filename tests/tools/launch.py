@@ -754,6 +754,15 @@ class Terminal:
         """The settings of the terminal."""
         return termios.tcgetattr(self.fd)
 
+    def mode(self):
+        """The mode of the terminal: cooked, raw, or that of a shell that reads a command line."""
+        _, output, _, local = self.settings()[:4]
+        return "cooked" if local & termios.ICANON else "line" if output & termios.OPOST else "raw"
+
+    def has_mode(self, mode):
+        """Wait for a mode of the terminal."""
+        return until(lambda: self.mode() == mode)
+
     def finish(self):
         """Read to the end; return the exit code."""
         while self.read():
@@ -916,6 +925,110 @@ except InterruptedError:
     os.close(job.fd)
 
 
+SHELL = ["bash", "--norc", "--noprofile", "-i"]
+
+
+def end_shell(job):
+    """End an interactive shell, whose terminal then has usual settings."""
+    check("the shell reads a command line", True, job.has_mode("line"))
+    os.write(job.fd, b"stty -a | grep -q ' icanon.* echo ' && echo us''ual; exit 7\n")
+    job.expect(b"usual\r")
+    check("the exit code of the shell", 7, exit_code("a shell", job.pid))
+    os.close(job.fd)
+
+
+def check_released_terminal(program):
+    """With --pty, the keys of the terminal act on the job once rank 0 has ended."""
+    script = "[ $RANK = 0 ] && exit 0; echo $RANK is ready; exec sleep 1000"
+    job = Terminal(program, 2, script, options=("--pty",))
+    job.expect(b"1 is ready")
+    check("the terminal is restored when rank 0 has ended", True, job.has_mode("cooked"))
+    os.write(job.fd, b"\x03")
+    check("Control-C then ends the job", 130, job.finish())
+    last = b"".join(b"line %d\r\n" % number for number in range(1, 201))
+    job = Terminal(program, 2, "[ $RANK = 0 ] && { seq -f \"line %g\" 200; exit 0; }; sleep 0.2", options=("--pty",))
+    check("exit code", 0, job.finish())
+    check("the last lines of rank 0 are written in raw mode", last, job.output)
+    job = Terminal(program, 0, None, argv=SHELL)
+    line = command(program, 2, "sh", "-c", f"'{script}'", options=("--pty",))
+    os.write(job.fd, " ".join(line).encode() + b"; echo co''de:$?\n")
+    job.expect(b"1 is ready")
+    check("the terminal is restored in a shell", True, job.has_mode("cooked"))
+    os.write(job.fd, b"\x1a")
+    check("Control-Z then stops the job", True, until(lambda: os.tcgetpgrp(job.fd) == job.pid))
+    job.expect(b"code:148")
+    check("the shell reads a command line", True, job.has_mode("line"))
+    os.write(job.fd, b"fg; echo co''de:$?\n")
+    check("fg continues the job", True, until(lambda: os.tcgetpgrp(job.fd) != job.pid))
+    launcher = os.tcgetpgrp(job.fd)
+    check("nothing is stopped", True, until(lambda: "T" not in [state_of(pid) for pid in (launcher, *descendants(launcher))]))
+    time.sleep(0.3)  # the terminal stays cooked
+    check("raw mode is not set again", "cooked", job.mode())
+    os.write(job.fd, b"\x03")
+    job.expect(b"code:130")
+    end_shell(job)
+
+
+def check_foreground(program):
+    """A job with --pty in the background gets the terminal with fg, which sends no signal to a job that runs."""
+    script = ("[ $RANK = 0 ] || exit 0; stty -a | grep -q \" icanon\" && echo canonical; : >foreground; "
+              "read x; echo got:$x; read x; echo got:$x; trap \"echo got INT; exit 0\" INT; echo end of input; "
+              "while :; do sleep 0.05; done")
+    job = Terminal(program, 0, None, argv=SHELL)
+    line = command(program, 2, "sh", "-c", f"'{script}'", options=("--pty",))
+    os.write(job.fd, " ".join(line).encode() + b" &\n")
+    check("rank 0 starts", True, until(lambda: os.path.exists("foreground")))
+    job.expect(b"canonical\r")
+    check("the shell's settings stay", True, job.has_mode("line"))
+    os.write(job.fd, b"fg\n")
+    check("the terminal of a job in the foreground is raw", True, job.has_mode("raw"))
+    os.write(job.fd, b"hello\r")
+    job.expect(b"got:hello")
+    launcher = os.tcgetpgrp(job.fd)
+    send(launcher, signal.SIGTSTP)
+    check("SIGTSTP stops the launcher", True, until(lambda: state_of(launcher) == "T"))
+    check("the shell has the terminal", True, job.has_mode("line"))
+    os.write(job.fd, b"fg\n")
+    check("the terminal is raw again", True, job.has_mode("raw"))
+    os.write(job.fd, b"again\r")
+    job.expect(b"got:again")
+    job.expect(b"end of input\r\n")
+    os.write(job.fd, b"\x03")
+    job.expect(b"got INT\r")
+    end_shell(job)
+
+
+def check_lost_terminal(program):
+    """The guard is killed: the supervisor leaves the terminal to the shell that has taken it."""
+    job = Terminal(program, 0, None, argv=SHELL)
+    line = command(program, 2, "sh", "-c", "'echo $RANK is ready; exec sleep 1000'", options=("--pty",))
+    os.write(job.fd, " ".join(line).encode() + b"\n")
+    for rank in (b"0", b"1"):
+        job.expect(rank + b" is ready")
+    check("the terminal is raw", True, job.has_mode("raw"))
+    launcher, supervisor = descendants(job.pid)[:2]
+    send(launcher, signal.SIGKILL)
+    send(supervisor, signal.SIGSTOP)  # until the shell has the terminal
+    check("the shell has the terminal", True, job.has_mode("line"))
+    send(supervisor, signal.SIGCONT)
+    check("the supervisor ends", True, until(lambda: state_of(supervisor) in ("", "Z")))
+    check("the terminal stays the shell's", "line", job.mode())
+    end_shell(job)
+
+
+def check_ignored_stop(program):
+    """SIGTSTP that the kernel ignores leaves the terminal of --pty raw."""
+    job = Terminal(program, 2, "echo ready; exec sleep 1000", options=("--pty",))
+    job.expect(b"ready", 2)
+    check("the terminal is raw", True, job.has_mode("raw"))
+    send(job.pid, signal.SIGTSTP)
+    check("the signal is taken", True, until(lambda: not has_pending(job.pid, signal.SIGTSTP)))
+    time.sleep(0.3)
+    check("the terminal stays raw", "raw", job.mode())
+    os.write(job.fd, b"\x03")
+    check("Control-C reaches rank 0", 130, job.finish())
+
+
 def check_pty(program, directory):
     """Terminals."""
     os.chdir(directory)
@@ -929,6 +1042,10 @@ def check_pty(program, directory):
     for who in ("nothing", "launcher", "supervisor"):
         check_restored(program, who)
     check_orphaned_stop(program)
+    check_released_terminal(program)
+    check_foreground(program)
+    check_lost_terminal(program)
+    check_ignored_stop(program)
     for number, streams in enumerate(("2>/dev/null", "</dev/null >/dev/null 2>&1")):
         check_background(program, streams, f"got.{number}")
     check_background_handler(program)
