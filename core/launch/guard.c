@@ -156,8 +156,8 @@ static void enter(struct caller *caller)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* Discard a pending signal that the job has caused. When a rank uses the terminal in the background,
- * the kernel sends SIGTTIN or SIGTTOU to this process, too. */
+/* Discard a pending signal that the job has caused. When a rank uses the terminal in the
+ * background, the kernel sends SIGTTIN or SIGTTOU to this process, too. */
 static void discard(const struct caller *caller, int signal)
 {
     sigset_t set;

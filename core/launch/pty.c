@@ -10,9 +10,9 @@
  * sends SIGINT to rank 0, as if the rank ran there alone. When rank 0 has ended, the terminal is
  * restored, so that Control-C and Control-Z act on the job.
  *
- * The terminal may belong to another process group, while the job runs in the background of a shell.
- * Its settings then are the shell's, and are neither used nor changed. Most shells send no signal to
- * a running job that they move to the foreground, so a timer tests for that.
+ * The terminal may belong to another process group, while the job runs in the background of a
+ * shell. Its settings then are the shell's, and are neither used nor changed. Most shells send no
+ * signal to a running job that they move to the foreground, so a timer tests for that.
  */
 #include "launch/pty.h"
 #include "base/clock.h"

@@ -8,8 +8,10 @@
  *
  * A reader of the sink that is slow must not stop the supervisor. The sink is therefore opened anew
  * as /proc/self/fd/N, which gives this process a description of its own that does not block; a file
- * does not block anyway. What does not fit stays pending, and the streams of a full sink are not
- * read, so that the ranks wait, and memory stays constant.
+ * does not block anyway. A terminal that belongs to another user, as after su, cannot be opened by
+ * its name; if it is this process's controlling terminal, it can be as /dev/tty. What does not fit
+ * stays pending, and the streams of a full sink are not read, so that the ranks wait, and memory
+ * stays constant.
  *
  * If the reader of the sink has ended, the ranks' pipes are closed, so that a rank that writes ends
  * as if it wrote to the sink itself. Another error, such as a full disk, may pass: what cannot be
@@ -26,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,10 +37,20 @@
 
 /* ---- sinks ---------------------------------------------------------------------------------- */
 
+/* Is the descriptor the controlling terminal, and not the master of a pseudo-terminal? */
+static bool is_controlling_terminal(int fd)
+{
+    unsigned number;
+
+    return tcgetpgrp(fd) >= 0 && ioctl(fd, TIOCGPTN, &number) != 0;
+}
+
 void ds_accel__sink_open(struct ds_accel__sink *sink, int fd)
 {
+    const int flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     char path[32];
     struct stat info;
+    int own;
 
     *sink = (struct ds_accel__sink){.fd = fd};
     sink->is_file = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
@@ -45,9 +58,12 @@ void ds_accel__sink_open(struct ds_accel__sink *sink, int fd)
         return;
     }
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd >= 0) {
-        sink->fd = fd;
+    own = open(path, flags);
+    if (own < 0 && is_controlling_terminal(fd)) {
+        own = open("/dev/tty", flags);
+    }
+    if (own >= 0) {
+        sink->fd = own;
         sink->is_own = true;
     }
 }

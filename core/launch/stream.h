@@ -49,8 +49,8 @@ struct ds_accel__tail {
 #define DS_ACCEL__TAIL_SIZE 16384u
 
 void ds_accel__tail_add(struct ds_accel__tail *tail, const char *data, size_t size_bytes);
-/* The last lines, at most line_count, in which a space replaces each NUL byte. A new text; NULL: out
- * of memory. */
+/* The last lines, at most line_count, in which a space replaces each NUL byte. A new text; NULL:
+ * out of memory. */
 char *ds_accel__tail_lines(const struct ds_accel__tail *tail, unsigned line_count);
 
 /* One pipe of a rank. */

@@ -1029,6 +1029,26 @@ def check_ignored_stop(program):
     check("Control-C reaches rank 0", 130, job.finish())
 
 
+OTHER_USER = 61234
+
+
+def check_foreign_terminal(program):
+    """The terminal belongs to another user, as after su, and is not read: SIGTERM ends the job all the same."""
+    prefix = ["setpriv", "--reuid", str(OTHER_USER), "--clear-groups"]
+    try:
+        done = subprocess.run([*prefix, program, "--version"], check=False, capture_output=True)
+    except FileNotFoundError:
+        return
+    if os.getuid() != 0 or done.returncode != 0:
+        return
+    job = Terminal(program, 0, None, argv=[*prefix, *command(program, 2, "yes", "0123456789")])
+    job.expect(b"0123456789")
+    time.sleep(0.5)  # the terminal is full
+    os.kill(job.pid, signal.SIGTERM)
+    check("SIGTERM ends a job whose terminal is not read", True, until(lambda: state_of(job.pid) in ("", "Z")))
+    check("its exit code", 143, job.finish())
+
+
 def check_pty(program, directory):
     """Terminals."""
     os.chdir(directory)
@@ -1046,6 +1066,7 @@ def check_pty(program, directory):
     check_foreground(program)
     check_lost_terminal(program)
     check_ignored_stop(program)
+    check_foreign_terminal(program)
     for number, streams in enumerate(("2>/dev/null", "</dev/null >/dev/null 2>&1")):
         check_background(program, streams, f"got.{number}")
     check_background_handler(program)
