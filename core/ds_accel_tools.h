@@ -311,7 +311,8 @@ DS_ACCEL_EXPORT const char *ds_accel_launch_result_file(const ds_accel_launch_t 
  *
  * On return, also with an error, the signal mask, the actions of signals, the soft limit of
  * descriptors, PR_SET_CHILD_SUBREAPER, the descriptors, the control group and the terminal's
- * settings are those from before the call. Descriptors 0 to 2 are open during the call.
+ * settings are those from before the call; a terminal that belongs to another process group by then
+ * is left as it is. Descriptors 0 to 2 are open during the call.
  *
  * @param[out] exit_code_out  the job's: that of the first rank that failed, 128 + n for signal n,
  *                            127 or 126 if the program was not found or cannot be executed
