@@ -9,12 +9,17 @@
  * user, or a container forbids it, or Yama's ptrace_scope is above 0. With 1, as on Ubuntu, a rank
  * that was started with is_traceable (spawn.h) can be read, but not a child of the rank. Where
  * ptrace() is not permitted, frames are missing, and the result has the reason.
+ *
+ * A thread is stopped while its frames are read. That ends the system call in which it is blocked,
+ * and not every call is repeated by the kernel (system_call.c), so threads in such calls are not
+ * stopped, unless their job is about to be ended anyway.
  */
 #include "launch/stack.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "launch/system_call.h"
 #include "launch/worker.h"
 
 #include <stdio.h>
@@ -30,7 +35,11 @@
 /* The work of the child process. */
 struct sample {
     pid_t pid;
-    bool has_frames;
+    enum ds_accel__stack_scope scope;
+    const json_t *earlier;
+    struct ds_accel__unwind *unwind; /* NULL: not created yet, or it failed */
+    bool is_prepared;                /* it was created, or it failed */
+    char cause[CAUSE_SIZE];          /* why it failed */
 };
 
 /* A text of any origin, such as a thread's name, without unprintable characters. */
@@ -188,12 +197,12 @@ static json_t *frame_list(const struct ds_accel__frame *frames, size_t count, bo
     return list;
 }
 
-static void add_frames(json_t *thread, struct ds_accel__unwind *unwind, pid_t tid, bool has_frames,
-                       bool *failed)
+static void add_frames(json_t *thread, const struct sample *sample, pid_t tid, bool *failed)
 {
+    bool has_frames = sample->scope != DS_ACCEL__STACK_ACTIVE;
     const struct ds_accel__frame *frames;
     size_t count;
-    const char *cause = ds_accel__unwind_thread(unwind, tid, &frames, &count);
+    const char *cause = ds_accel__unwind_thread(sample->unwind, tid, &frames, &count);
 
     if (cause != NULL) {
         ds_accel__json_set(thread, "why", clean_text(cause), failed);
@@ -209,15 +218,76 @@ static void add_frames(json_t *thread, struct ds_accel__unwind *unwind, pid_t ti
     }
 }
 
+bool ds_accel__stack_is_active(const json_t *thread, uint64_t earlier_ms)
+{
+    return strcmp(json_string_value(json_object_get(thread, "state")), "R") == 0 ||
+           ds_accel__json_size(thread, "cpu_ms") > earlier_ms;
+}
+
+/* Compare a thread with the earlier sample. A thread that began later is active if it runs. */
+static bool is_active(const struct sample *sample, const json_t *thread)
+{
+    uint64_t tid = ds_accel__json_size(thread, "tid");
+    const json_t *earlier;
+    size_t i;
+
+    json_array_foreach(json_object_get(sample->earlier, "threads"), i, earlier)
+    {
+        if (ds_accel__json_size(earlier, "tid") == tid) {
+            return ds_accel__stack_is_active(thread, ds_accel__json_size(earlier, "cpu_ms"));
+        }
+    }
+    return sample->earlier != NULL && ds_accel__stack_is_active(thread, UINT64_MAX);
+}
+
+/* Add the system call of a thread in a state. True: the thread may be stopped; else why not is
+ * added. This is the last step before the stop, so that the thread is still where it was. */
+static bool add_system_call(json_t *thread, const struct sample *sample, pid_t tid, char state,
+                            bool *failed)
+{
+    bool is_any = sample->scope == DS_ACCEL__STACK_ALL || state == 'T'; /* it has stopped before */
+    struct ds_accel__system_call call;
+
+    if (!ds_accel__system_call_read(sample->pid, tid, &call)) {
+        if (!is_any) {
+            ds_accel__json_set(thread, "why",
+                               json_string("the kernel does not permit reading the thread's system "
+                                           "call (another user, a container's rules, or Yama's "
+                                           "ptrace_scope)"),
+                               failed);
+        }
+        return is_any;
+    }
+    if (call.name[0] != '\0' && sample->scope != DS_ACCEL__STACK_ACTIVE) {
+        ds_accel__json_set(thread, "system_call", json_string(call.name), failed);
+    }
+    if (!is_any && !call.is_restarted) {
+        ds_accel__json_set(thread, "why",
+                           json_string("the thread was not stopped, because a stop may make its "
+                                       "system call return too early"),
+                           failed);
+    }
+    return is_any || call.is_restarted;
+}
+
+/* Prepare to read frames, on first use, because it takes longer than the rest. */
+static bool prepare_unwind(struct sample *sample)
+{
+    if (!sample->is_prepared) {
+        sample->unwind = ds_accel__unwind_create(sample->pid, sample->cause, sizeof(sample->cause));
+        sample->is_prepared = true;
+    }
+    return sample->unwind != NULL;
+}
+
 /* NULL: the thread has ended, or memory is exhausted, as *failed shows. */
-static json_t *read_thread(pid_t pid, pid_t tid, struct ds_accel__unwind *unwind, bool has_frames,
-                           bool *failed)
+static json_t *read_thread(struct sample *sample, pid_t tid, bool *failed)
 {
     char path[64];
     struct ds_accel__stat stat;
     json_t *thread;
 
-    snprintf(path, sizeof(path), "/proc/%ld/task/%ld/stat", (long)pid, (long)tid);
+    snprintf(path, sizeof(path), "/proc/%ld/task/%ld/stat", (long)sample->pid, (long)tid);
     if (!ds_accel__stat_read(path, &stat) || stat.state == 'Z' || stat.state == 'X') {
         return NULL;
     }
@@ -226,22 +296,26 @@ static json_t *read_thread(pid_t pid, pid_t tid, struct ds_accel__unwind *unwind
     ds_accel__json_set(thread, "name", clean_text(stat.name), failed);
     ds_accel__json_set(thread, "state", json_stringn(&stat.state, 1), failed);
     ds_accel__json_set(thread, "cpu_ms", json_integer((json_int_t)stat.cpu_ms), failed);
-    add_kernel(thread, pid, tid, failed);
+    add_kernel(thread, sample->pid, tid, failed);
     if (stat.state == 'D') {
         /* It cannot stop now, and would stop for nothing later. */
         ds_accel__json_set(thread, "why", json_string("the thread is in an uninterruptible wait"),
                            failed);
-    } else if (unwind != NULL) {
-        add_frames(thread, unwind, tid, has_frames, failed);
+    } else if (!*failed && (sample->scope != DS_ACCEL__STACK_ACTIVE || is_active(sample, thread))) {
+        bool is_prepared = prepare_unwind(sample);
+
+        if (add_system_call(thread, sample, tid, stat.state, failed) && is_prepared) {
+            add_frames(thread, sample, tid, failed);
+        }
     }
     return thread;
 }
 
 /* ---- one process ---------------------------------------------------------------------------- */
 
-static json_t *read_threads(pid_t pid, struct ds_accel__unwind *unwind, bool has_frames,
-                            bool *failed)
+static json_t *read_threads(struct sample *sample, bool *failed)
 {
+    pid_t pid = sample->pid;
     json_t *threads = json_array();
     const char *cause;
     char path[64], **names = NULL;
@@ -259,7 +333,7 @@ static json_t *read_threads(pid_t pid, struct ds_accel__unwind *unwind, bool has
         if (i > 0 && tid == pid) {
             continue;
         }
-        thread = read_thread(pid, tid, unwind, has_frames, failed);
+        thread = read_thread(sample, tid, failed);
         if (thread != NULL) {
             *failed = json_array_append_new(threads, thread) != 0 || *failed;
             read++;
@@ -293,34 +367,30 @@ static json_t *read_summary(pid_t pid, bool *failed)
 /* Write a result without threads first, which remains if reading the threads takes too long. */
 static void read_process(struct ds_accel__worker *worker, void *user_data)
 {
-    const struct sample *sample = user_data;
-    char cause[CAUSE_SIZE] = "";
-    pid_t pid = sample->pid;
-    struct ds_accel__unwind *unwind;
+    struct sample *sample = user_data;
     bool failed = false;
-    json_t *stack = read_summary(pid, &failed);
+    json_t *stack = read_summary(sample->pid, &failed);
 
     if (stack == NULL || failed) {
         json_decref(stack);
         return;
     }
     ds_accel__worker_result(worker, stack);
-    unwind = ds_accel__unwind_create(pid, cause, sizeof(cause));
-    if (unwind == NULL) {
-        ds_accel__json_set(stack, "why", clean_text(cause), &failed);
+    ds_accel__json_set(stack, "threads", read_threads(sample, &failed), &failed);
+    if (sample->is_prepared && sample->unwind == NULL) {
+        ds_accel__json_set(stack, "why", clean_text(sample->cause), &failed);
     }
-    ds_accel__json_set(stack, "threads", read_threads(pid, unwind, sample->has_frames, &failed),
-                       &failed);
-    ds_accel__unwind_destroy(unwind);
+    ds_accel__unwind_destroy(sample->unwind);
     if (!failed) {
         ds_accel__worker_result(worker, stack);
     }
     json_decref(stack);
 }
 
-int32_t ds_accel__stack_sample(pid_t pid, bool has_frames, json_t **stack_out)
+int32_t ds_accel__stack_sample(pid_t pid, enum ds_accel__stack_scope scope, const json_t *earlier,
+                               json_t **stack_out)
 {
-    struct sample sample = {.pid = pid, .has_frames = has_frames};
+    struct sample sample = {.pid = pid, .scope = scope, .earlier = earlier};
     json_t *results, *stack = NULL;
     bool is_late, failed = false;
     size_t count;
@@ -397,15 +467,17 @@ void ds_accel__stack_write(const json_t *stack, struct ds_accel__text *text)
     json_array_foreach(threads, i, thread)
     {
         const char *wchan = json_string_value(json_object_get(thread, "wchan"));
+        const char *call = json_string_value(json_object_get(thread, "system_call"));
         uint64_t cpu_ms = ds_accel__json_size(thread, "cpu_ms");
 
-        ds_accel__text_add(text, "  thread %llu %s: state %s, %s%s%llu.%02llu s of CPU time\n",
-                           (unsigned long long)ds_accel__json_size(thread, "tid"),
-                           json_string_value(json_object_get(thread, "name")),
-                           json_string_value(json_object_get(thread, "state")),
-                           wchan != NULL ? wchan : "", wchan != NULL ? ", " : "",
-                           (unsigned long long)(cpu_ms / 1000),
-                           (unsigned long long)(cpu_ms % 1000 / 10));
+        ds_accel__text_add(
+            text, "  thread %llu %s: state %s, %s%s%s%s%s%llu.%02llu s of CPU time\n",
+            (unsigned long long)ds_accel__json_size(thread, "tid"),
+            json_string_value(json_object_get(thread, "name")),
+            json_string_value(json_object_get(thread, "state")), wchan != NULL ? wchan : "",
+            wchan != NULL ? ", " : "", call != NULL ? "system call " : "", call != NULL ? call : "",
+            call != NULL ? ", " : "", (unsigned long long)(cpu_ms / 1000),
+            (unsigned long long)(cpu_ms % 1000 / 10));
         write_frames(thread, text);
     }
     if (count > json_array_size(threads) && count > DS_ACCEL__STACK_THREADS) {

@@ -5,10 +5,16 @@
  *
  *      watching: no output of any rank for the timeout?
  *         |                output, a rank ended, or a process is stopped -> watching
- *      sampling: five samples of each rank's processes, and readings of the devices
- *         |
- *      no device works, and no rank works?  -> report, once
- *                                otherwise  -> watching, for another timeout
+ *      sampling: six samples of each rank's processes, and readings of the devices
+ *         |                a thread works -> watching, for another timeout
+ *      judging: no device works, and no rank works?
+ *         |                otherwise -> watching, for another timeout
+ *      reporting: the frames of all threads -> report, once
+ *
+ * The watch must not change a job that works. To read a thread's frames is to stop the thread, and
+ * some system calls fail with EINTR after that (system_call.c). Samples therefore stop only active
+ * threads (stall_rank.c), blocked threads are stopped only for a report, and threads in such a
+ * system call not at all, unless the report ends the job (--stall-kill).
  *
  * What a rank does follows from stall_rank.c: it is idle, or it spins in a wait, or it works. A
  * rank is its process with all descendants (stall_scan.c). One rank that works, or a process that a
@@ -24,6 +30,7 @@
  *   one place, may be in it in all five samples, and is then reported though it makes progress. A
  *   longer timeout does not prevent this; any output does.
  * - A helper of a rank that uses more than 1 percent of a CPU, such as a monitor, hides a stall.
+ * - So does a thread that polls with epoll_wait() and uses as much.
  *
  * After a report the watch goes on. A job that is still stalled is not reported again; a job that
  * wrote something, lost a rank or worked is.
@@ -36,8 +43,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define CHECK_NS 200000000ull /* after this time, a check reads no further rank */
+#define CHECK_NS 200000000ull  /* after this time, a check reads no further rank */
+#define LAST_NS 10000000000ull /* the same for the frames of a job that is to be ended */
 #define PYTHON_NS 2000000000ull
+#define NS_PER_MS 1000000ull
 #define SPACING_MIN_NS 250000000ull
 #define SPACING_MAX_NS 10000000000ull
 
@@ -48,6 +57,7 @@ struct ds_accel__stall {
     ds_accel__device_progress_t device_progress;
     void *device_data;
     struct ds_accel__fault *faults;
+    bool is_last; /* the job is ended after a report */
 
     uint64_t next_ns;
     uint64_t silent_since_ns; /* the last output */
@@ -58,8 +68,9 @@ struct ds_accel__stall {
 
     struct ds_accel__scan first, last; /* at the first sample, and at the last one so far */
     bool is_sampling;
-    unsigned round; /* complete samples */
-    size_t cursor;  /* the next process of the current sample */
+    bool is_reporting; /* a stall was found, and its frames are read */
+    unsigned round;    /* complete samples */
+    size_t cursor;     /* the next process of the current sample, or of the report */
     uint64_t round_ns;
     json_t *devices;
     bool has_device_progress;
@@ -100,6 +111,7 @@ static void stop_sampling(struct ds_accel__stall *stall)
     stall->devices = NULL;
     stall->cursor = 0;
     stall->is_sampling = false;
+    stall->is_reporting = false;
 }
 
 void ds_accel__stall_destroy(struct ds_accel__stall *stall)
@@ -128,6 +140,11 @@ void ds_accel__stall_set_devices(struct ds_accel__stall *stall,
 void ds_accel__stall_set_faults(struct ds_accel__stall *stall, struct ds_accel__fault *faults)
 {
     stall->faults = faults;
+}
+
+void ds_accel__stall_set_last(struct ds_accel__stall *stall)
+{
+    stall->is_last = true;
 }
 
 uint64_t ds_accel__stall_next_ns(const struct ds_accel__stall *stall)
@@ -233,20 +250,34 @@ static bool begin_sample(struct ds_accel__stall *stall, uint64_t now_ns,
 /* Read the next processes of this sample, at least one of them. */
 static void sample_processes(struct ds_accel__stall *stall)
 {
-    bool is_last = stall->round == DS_ACCEL__STALL_SAMPLES - 1;
     uint64_t start_ns = ds_accel__now_ns();
 
     while (stall->cursor < stall->process_count) {
         struct ds_accel__watched *watched = &stall->processes[stall->cursor++];
         json_t *stack = NULL;
 
-        if (ds_accel__stack_sample(watched->process.pid, is_last, &stack) >= 0 && stack != NULL) {
+        if (ds_accel__stack_sample(watched->process.pid, DS_ACCEL__STACK_ACTIVE, watched->stack,
+                                   &stack) >= 0 &&
+            stack != NULL) {
             ds_accel__watched_add(watched, stack);
         }
         if (ds_accel__now_ns() - start_ns >= CHECK_NS) {
             break;
         }
     }
+}
+
+/* True if further samples are useless, because a thread works. */
+static bool is_at_work(const struct ds_accel__stall *stall)
+{
+    uint64_t samples_ms = spacing_ns(stall) * (DS_ACCEL__STALL_SAMPLES - 1) / NS_PER_MS;
+
+    for (size_t i = 0; i < stall->process_count; i++) {
+        if (ds_accel__watched_is_at_work(&stall->processes[i], samples_ms)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- judging -------------------------------------------------------------------------------- */
@@ -279,11 +310,79 @@ static bool is_stalled(struct ds_accel__stall *stall, const struct ds_accel__sta
     return is_any && !stall->has_device_progress;
 }
 
+/* After the last sample. True: a stall is to be reported. */
+static bool judge(struct ds_accel__stall *stall, const struct ds_accel__stall_rank *ranks)
+{
+    bool is_found;
+
+    stall->has_device_progress = false;
+    read_devices(stall, false);
+    is_found = is_stalled(stall, ranks);
+    stall->is_reported = stall->is_reported && is_found;
+    return is_found && !stall->is_reported;
+}
+
+/* Take one sample, or a part of it, and judge after the last one. */
+static void sample(struct ds_accel__stall *stall, uint64_t now_ns,
+                   const struct ds_accel__stall_rank *ranks)
+{
+    if (stall->cursor == 0 && !begin_sample(stall, now_ns, ranks)) {
+        return;
+    }
+    sample_processes(stall);
+    if (stall->cursor < stall->process_count) {
+        stall->next_ns = now_ns; /* at once, after other events */
+        return;
+    }
+    stall->cursor = 0;
+    stall->round++;
+    stall->next_ns = stall->round_ns + spacing_ns(stall);
+    if (is_at_work(stall)) {
+        stall->is_reported = false;
+        watch_again(stall, now_ns);
+    } else if (stall->round == DS_ACCEL__STALL_SAMPLES) {
+        stall->is_reporting = judge(stall, ranks);
+        if (!stall->is_reporting) {
+            watch_again(stall, now_ns);
+        }
+    }
+}
+
+/* ---- reporting ------------------------------------------------------------------------------ */
+
+/*
+ * Read the frames of the next processes, at least one of them. If the job is to be ended, a rank
+ * whose system call fails for a stop may end at once; so all are read before the caller can see
+ * that. True: all were read.
+ */
+static bool read_frames(struct ds_accel__stall *stall)
+{
+    enum ds_accel__stack_scope scope = stall->is_last ? DS_ACCEL__STACK_ALL
+                                                      : DS_ACCEL__STACK_UNAFFECTED;
+    uint64_t start_ns = ds_accel__now_ns();
+
+    while (stall->cursor < stall->process_count) {
+        struct ds_accel__watched *watched = &stall->processes[stall->cursor++];
+        json_t *stack = NULL;
+
+        if (ds_accel__stack_sample(watched->process.pid, scope, NULL, &stack) >= 0 &&
+            stack != NULL) {
+            ds_accel__watched_set_frames(watched, stack);
+        }
+        if (ds_accel__now_ns() - start_ns >= (stall->is_last ? LAST_NS : CHECK_NS)) {
+            break;
+        }
+    }
+    return stall->is_last || stall->cursor == stall->process_count;
+}
+
 static void collect_tracebacks(struct ds_accel__stall *stall,
                                const struct ds_accel__stall_rank *ranks)
 {
-    pid_t *pids = calloc(stall->rank_count, sizeof(*pids));
+    pid_t *pids;
 
+    assert(stall->rank_count > 0);
+    pids = calloc(stall->rank_count, sizeof(*pids));
     for (uint32_t i = 0; pids != NULL && i < stall->rank_count; i++) {
         pids[i] = ranks[i].is_running ? ranks[i].pid : 0;
     }
@@ -314,26 +413,23 @@ static json_t *make_report(struct ds_accel__stall *stall, uint64_t now_ns,
     return ds_accel__stall_report(&facts);
 }
 
-/* After the last sample. If memory is exhausted, the stall is reported after the next samples. */
-static bool judge(struct ds_accel__stall *stall, uint64_t now_ns,
-                  const struct ds_accel__stall_rank *ranks, json_t **report_out)
+/* If memory is exhausted, the stall is reported after the next samples. */
+static bool report(struct ds_accel__stall *stall, uint64_t now_ns,
+                   const struct ds_accel__stall_rank *ranks, json_t **report_out)
 {
-    json_t *report = NULL;
+    json_t *tree;
 
-    stall->has_device_progress = false;
-    read_devices(stall, false);
-    if (!is_stalled(stall, ranks)) {
-        stall->is_reported = false;
-    } else if (!stall->is_reported) {
-        report = make_report(stall, now_ns, ranks);
-        stall->is_reported = report != NULL;
-    }
-    watch_again(stall, now_ns);
-    if (report == NULL) {
+    if (!read_frames(stall)) {
+        stall->next_ns = now_ns; /* at once, after other events */
         return false;
     }
-    *report_out = report;
-    return true;
+    tree = make_report(stall, now_ns, ranks);
+    stall->is_reported = tree != NULL;
+    watch_again(stall, now_ns);
+    if (tree != NULL) {
+        *report_out = tree;
+    }
+    return tree != NULL;
 }
 
 bool ds_accel__stall_check(struct ds_accel__stall *stall, uint64_t now_ns,
@@ -348,16 +444,8 @@ bool ds_accel__stall_check(struct ds_accel__stall *stall, uint64_t now_ns,
     if (now_ns < stall->next_ns) {
         return false;
     }
-    if (stall->cursor == 0 && !begin_sample(stall, now_ns, ranks)) {
-        return false;
+    if (!stall->is_reporting) {
+        sample(stall, now_ns, ranks);
     }
-    sample_processes(stall);
-    if (stall->cursor < stall->process_count) {
-        stall->next_ns = now_ns; /* at once, after other events */
-        return false;
-    }
-    stall->cursor = 0;
-    stall->round++;
-    stall->next_ns = stall->round_ns + spacing_ns(stall);
-    return stall->round == DS_ACCEL__STALL_SAMPLES && judge(stall, now_ns, ranks, report_out);
+    return stall->is_reporting && report(stall, now_ns, ranks, report_out);
 }

@@ -14,7 +14,8 @@ struct ds_accel__fault;
 struct ds_accel__text;
 struct ds_accel__stall;
 
-#define DS_ACCEL__STALL_SAMPLES 5u
+/* The first one is what the others are compared with. */
+#define DS_ACCEL__STALL_SAMPLES 6u
 
 /* A rank at the time of a check. */
 struct ds_accel__stall_rank {
@@ -43,6 +44,9 @@ void ds_accel__stall_set_devices(struct ds_accel__stall *stall,
                                  ds_accel__device_progress_t device_progress, void *user_data);
 /* Also report the tracebacks of programs that armed a handler: rank_count elements, borrowed. */
 void ds_accel__stall_set_faults(struct ds_accel__stall *stall, struct ds_accel__fault *faults);
+/* The job is ended after a report. The report then also stops threads whose system call fails for
+ * it. */
+void ds_accel__stall_set_last(struct ds_accel__stall *stall);
 /* The time of the next check. */
 uint64_t ds_accel__stall_next_ns(const struct ds_accel__stall *stall);
 /* Begin the silence anew, because the job cannot go on for a reason outside it. */
@@ -50,9 +54,10 @@ void ds_accel__stall_postpone(struct ds_accel__stall *stall, uint64_t now_ns);
 /*
  * Check the ranks. Call it at the time of ds_accel__stall_next_ns(); an earlier call is cheap, and
  * notices output sooner. While a stall is suspected, a call reads ranks for about 200 ms, and at
- * most 2 seconds longer if a process cannot be read; the first and the last call of five samples
- * also read the devices, and the last one tracebacks. While a process of a rank is stopped, by a
- * signal such as Control-Z or by a debugger, there is no stall.
+ * most 2 seconds longer if a process cannot be read; the first and the last call of all samples
+ * also read the devices. After a stall was found, more calls read the frames, and the last one
+ * tracebacks; if the job is to be ended, one call reads all frames, for at most 12 seconds. While
+ * a process of a rank is stopped, by a signal such as Control-Z or by a debugger, there is no stall.
  *
  * ranks        rank_count elements
  * report_out   caller; set if a stall was found, which is reported once, until there is progress:
@@ -62,9 +67,9 @@ void ds_accel__stall_postpone(struct ds_accel__stall *stall, uint64_t now_ns);
  *       "ranks": [{"rank": 0, "condition": "idle", "stack": ..., "python": "..."}]}
  *
  *              devices is what the device reading returned; condition is idle, spinning or ended;
- *              stack is as in ds_accel__stack_sample(), of one process of
- *              the rank. common is null if no rank is in a known
- *              wait. python is what the program's handler wrote, and may be missing.
+ *              stack is as in ds_accel__stack_sample(), of one process of the rank. common is null
+ *              if no rank is in a known wait. python is what the program's handler wrote, and may
+ *              be missing.
  * Returns true if a stall was found.
  */
 bool ds_accel__stall_check(struct ds_accel__stall *stall, uint64_t now_ns,

@@ -9,6 +9,12 @@
  *      the same call led to the same waiting function each time  waits, also if it uses CPU time
  *      otherwise                                                 works
  *
+ * Samples must not disturb a job that works. Therefore only active threads are stopped: those that
+ * are running or have used CPU time since the sample before, and only if the stop has no effect on
+ * their system call (system_call.c). A thread that was not active is still where it was. The first
+ * sample reads only CPU times. An active thread that could not be stopped, for example because it
+ * was in epoll_wait(), works if it uses more than 1 percent of a CPU.
+ *
  * A process with a thread that works is working, and so is a rank with such a process. Threads that
  * were not read, because there are too many of them, are judged by the CPU time that the process
  * used beyond its known threads. Processes that were not read, because there are too many of them,
@@ -116,7 +122,8 @@ static struct ds_accel__watched_thread *find_thread(struct ds_accel__watched *wa
         return NULL;
     }
     thread = &watched->threads[watched->thread_count++];
-    *thread = (struct ds_accel__watched_thread){.tid = tid, .first_cpu_ms = cpu_ms};
+    *thread =
+        (struct ds_accel__watched_thread){.tid = tid, .first_cpu_ms = cpu_ms, .cpu_ms = cpu_ms};
     return thread;
 }
 
@@ -132,13 +139,16 @@ static void add_thread(struct ds_accel__watched *watched, const json_t *sample)
     if (thread == NULL) {
         return;
     }
+    if (watched->sample_count > 0 && ds_accel__stack_is_active(sample, thread->cpu_ms)) {
+        /* A thread that becomes active after the second sample came from an unknown place. */
+        bool is_first = thread->place == 0 && watched->sample_count == 1;
+
+        thread->has_moved = thread->has_moved || wait == NULL ||
+                            (!is_first && thread->place != place);
+        thread->place = place;
+    }
     thread->cpu_ms = cpu_ms;
     thread->run_count += strcmp(state, "R") == 0;
-    if (wait != NULL && thread->same_count == watched->sample_count &&
-        (thread->same_count == 0 || thread->place == place)) {
-        thread->place = place;
-        thread->same_count++;
-    }
 }
 
 void ds_accel__watched_add(struct ds_accel__watched *watched, json_t *stack)
@@ -163,9 +173,38 @@ void ds_accel__watched_add(struct ds_accel__watched *watched, json_t *stack)
     watched->stack = stack;
 }
 
+void ds_accel__watched_set_frames(struct ds_accel__watched *watched, json_t *stack)
+{
+    json_t *why = json_object_get(stack, "why");
+
+    if (json_object_get(stack, "threads") != NULL || watched->stack == NULL) {
+        json_decref(watched->stack);
+        watched->stack = stack;
+        return;
+    }
+    if (why != NULL) { /* the threads could not be read in time; those of the sample are known */
+        json_object_set(watched->stack, "why", why);
+    }
+    json_decref(stack);
+}
+
 uint64_t ds_accel__watched_limit_ms(uint64_t during_ms)
 {
     return during_ms / 100 > TICK_MS ? during_ms / 100 : TICK_MS;
+}
+
+bool ds_accel__watched_is_at_work(const struct ds_accel__watched *watched, uint64_t during_ms)
+{
+    uint64_t limit_ms = ds_accel__watched_limit_ms(during_ms);
+
+    for (size_t i = 0; i < watched->thread_count; i++) {
+        const struct ds_accel__watched_thread *thread = &watched->threads[i];
+
+        if (thread->has_moved && thread->cpu_ms - thread->first_cpu_ms > limit_ms) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* What a process with all samples did. */
@@ -183,7 +222,7 @@ static enum ds_accel__condition process_condition(const struct ds_accel__watched
         known_ms += cpu_ms + TICK_MS; /* each thread's time is rounded down */
         if (cpu_ms > limit_ms || thread->run_count == sample_count) {
             is_busy = true;
-            if (thread->same_count < sample_count) {
+            if (thread->has_moved || thread->place == 0) {
                 return DS_ACCEL__CONDITION_WORKING;
             }
         }
@@ -194,11 +233,17 @@ static enum ds_accel__condition process_condition(const struct ds_accel__watched
     return is_busy ? DS_ACCEL__CONDITION_SPINNING : DS_ACCEL__CONDITION_IDLE;
 }
 
-static bool is_same(const struct ds_accel__watched *watched, const json_t *thread)
+/* True if the thread was in no other wait in the samples. */
+static bool is_same(const struct ds_accel__watched *watched, const json_t *thread,
+                    const json_t *wait)
 {
     for (size_t i = 0; i < watched->thread_count; i++) {
-        if (watched->threads[i].tid == (pid_t)ds_accel__json_size(thread, "tid")) {
-            return watched->threads[i].same_count == watched->sample_count;
+        const struct ds_accel__watched_thread *known = &watched->threads[i];
+
+        if (known->tid == (pid_t)ds_accel__json_size(thread, "tid")) {
+            return !known->has_moved &&
+                   (known->place == 0 ||
+                    known->place == json_integer_value(json_object_get(wait, "place")));
         }
     }
     return false;
@@ -212,7 +257,7 @@ const json_t *ds_accel__watched_wait(const struct ds_accel__watched *watched)
     json_array_foreach(json_object_get(watched->stack, "threads"), i, thread)
     {
         wait = json_object_get(thread, "wait");
-        if (wait == NULL || !is_same(watched, thread)) {
+        if (wait == NULL || !is_same(watched, thread, wait)) {
             continue;
         }
         if (ds_accel__waiting_is_communication(

@@ -14,15 +14,15 @@
 struct ds_accel__watched_thread {
     pid_t tid;
     uint64_t first_cpu_ms, cpu_ms;
-    json_int_t place;    /* of its wait, as in ds_accel__stack_sample() */
-    unsigned same_count; /* samples, from the first on, with this place */
-    unsigned run_count;  /* samples in state R */
+    json_int_t place;   /* of its wait, as in ds_accel__stack_sample(); 0: it was not read */
+    bool has_moved;     /* it was outside a wait, or in different ones, or it is not known */
+    unsigned run_count; /* samples in state R */
 };
 
 /* A process in the samples so far. */
 struct ds_accel__watched {
     struct ds_accel__scanned process; /* in the first scan */
-    json_t *stack; /* the last sample, as ds_accel__stack_sample() returns it; NULL: none */
+    json_t *stack; /* the last sample, or the one with frames for the report; NULL: none */
     unsigned sample_count;
     uint64_t first_ms, last_ms;
     uint64_t first_cpu_ms, cpu_ms;
@@ -57,10 +57,15 @@ int32_t ds_accel__watched_choose(const struct ds_accel__scan *scan, uint32_t ran
                                  struct ds_accel__watched **watched_out, size_t *count_out);
 /* Free the array. */
 void ds_accel__watched_free(struct ds_accel__watched *watched, size_t count);
-/* Add one sample, and take the reference to it. */
+/* Add one sample of DS_ACCEL__STACK_ACTIVE, and take the reference to it. */
 void ds_accel__watched_add(struct ds_accel__watched *watched, json_t *stack);
-/* The wait of a process, "wait" of a thread in its last sample, if it was the same in all samples:
- * that of an operation of communication, else the main thread's; NULL: none. Borrowed. */
+/* Replace the last sample by one with frames, for the report, and take the reference to it. */
+void ds_accel__watched_set_frames(struct ds_accel__watched *watched, json_t *stack);
+/* True if the process is at work, whatever its further samples show. during_ms: the time from the
+ * first sample to the last one that is to be taken. */
+bool ds_accel__watched_is_at_work(const struct ds_accel__watched *watched, uint64_t during_ms);
+/* The wait of a process, "wait" of a thread in its stack, if the thread was in no other wait in the
+ * samples: that of an operation of communication, else the main thread's; NULL: none. Borrowed. */
 const json_t *ds_accel__watched_wait(const struct ds_accel__watched *watched);
 
 /* Set the CPU time between two scans that is not in sample_count samples of each rank's processes.

@@ -6,11 +6,11 @@
  *      PTRACE_SEIZE -> PTRACE_INTERRUPT -> wait for the stop -> libdw unwinds -> PTRACE_DETACH
  *
  * One thread is stopped at a time. PTRACE_SEIZE sends no signal, and a process that SIGSTOP stopped
- * is stopped again after the detach. Some system calls, such as epoll_wait(), fail with EINTR in a
- * thread that was stopped, as with a debugger. A signal that arrives at the same time is delivered
- * by the detach. A thread that does not stop in time stays seized until this process ends; the
- * kernel then releases it. The tracer is not the parent of the process, so waiting for a thread
- * here takes no exit status from the parent.
+ * is stopped again after the detach. The stop ends the system call in which the thread is blocked;
+ * some, such as epoll_wait(), then fail with EINTR, so the caller chooses the threads (stack.c). A
+ * signal that arrives at the same time is delivered by the detach. A thread that does not stop in
+ * time stays seized until this process ends; the kernel then releases it. The tracer is not the
+ * parent of the process, so waiting for a thread here takes no exit status from the parent.
  *
  * libdw is loaded on first use, and unwinds with the tables (.eh_frame) that every compiler writes
  * by default. It never downloads debug files.

@@ -31,8 +31,9 @@ struct ds_accel__unwind;
 struct ds_accel__unwind *ds_accel__unwind_create(pid_t pid, char *cause, size_t cause_size);
 void ds_accel__unwind_destroy(struct ds_accel__unwind *unwind);
 /*
- * Stop a thread, read its frames, innermost first, and resume it. frame_count_out may be 0. NULL:
- * success; else the cause, in static text or in the text of strerror().
+ * Stop a thread, read its frames, innermost first, and resume it. A stop can make a system call of
+ * the thread fail: see system_call.h. frame_count_out may be 0. NULL: success; else the cause, in
+ * static text or in the text of strerror().
  */
 const char *ds_accel__unwind_thread(struct ds_accel__unwind *unwind, pid_t tid,
                                     const struct ds_accel__frame **frames_out,

@@ -42,6 +42,9 @@ int32_t ds_accel__job_watch_open(struct ds_accel__job *job)
     }
     ds_accel__stall_set_first_rank(job->stall, job->plan->local_first);
     ds_accel__stall_set_faults(job->stall, job->faults);
+    if (job->launch->options.stall_kill) {
+        ds_accel__stall_set_last(job->stall);
+    }
     if (strcmp(job->plan->accelerator, "cpu") != 0) {
         job->progress.options = &job->launch->context_options;
         ds_accel__stall_set_devices(job->stall, ds_accel__progress_read, &job->progress);

@@ -184,7 +184,8 @@ static bool has_run(pid_t pid)
 {
     struct timespec pause = {.tv_nsec = 1000000};
     char state;
-    unsigned long long first = stat_field(pid, 11, &state), now = first;
+    unsigned long long first = stat_field(pid, 11, &state) + stat_field(pid, 12, &state);
+    unsigned long long now = first;
 
     for (int i = 0; i < PATIENCE_MS && now < first + 5; i++) {
         nanosleep(&pause, NULL);
@@ -214,7 +215,8 @@ static json_t *sample(pid_t pid)
 {
     json_t *stack = NULL;
 
-    return ds_accel__stack_sample(pid, true, &stack) >= 0 ? stack : NULL;
+    return ds_accel__stack_sample(pid, DS_ACCEL__STACK_UNAFFECTED, NULL, &stack) >= 0 ? stack
+                                                                                      : NULL;
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -752,6 +754,96 @@ static void test_stopped_job(void)
     signal_process(job.ranks[1].pid, SIGSTOP);
     check("one stopped: state", has_state(job.ranks[1].pid, 'T'));
     check("one stopped: no report", watch(&job, 4) == 0);
+    end(&job);
+}
+
+/* ---- effects on the job ---------------------------------------------------------------------- */
+
+/* True if the process wrote nothing more, and waits. */
+static bool is_undisturbed(const struct process *process)
+{
+    struct pollfd output = {.fd = process->output, .events = POLLIN};
+
+    return has_state(process->pid, 'S') && poll(&output, 1, 0) == 0;
+}
+
+/* epoll_wait() fails in a thread that is stopped. */
+static void test_events(void)
+{
+    static const char *const names[] = {"events", "compute"};
+    const json_t *thread;
+    struct job job;
+
+    begin(&job, names, 2);
+    check("events: others work", watch(&job, 4) == 0);
+    check("events: undisturbed", is_undisturbed(&job.processes[0]));
+    end(&job);
+    begin(&job, names, 1);
+    check("events: a stall", has_state(job.ranks[0].pid, 'S') && watch(&job, 4) == 1);
+    check("events: the report leaves it undisturbed", is_undisturbed(&job.processes[0]));
+    thread = first_thread(json_object_get(rank_of(&job, 0), "stack"));
+    check("events: no frames", json_object_get(thread, "frames") == NULL &&
+                                   strstr(text_of(thread, "why"), "was not stopped") != NULL);
+    check("events: system call", strncmp(text_of(thread, "system_call"), "epoll_", 6) == 0 &&
+                                     has_text(&job, ", system call epoll_"));
+    ds_accel__stall_set_last(job.stall);
+    job.ranks[0].output_bytes++;
+    check("last report: a stall", watch(&job, 4) == 1);
+    check("last report: frames", has_text(&job, "serve_events+0x"));
+    end(&job);
+}
+
+/* The process works before each check, and is in epoll_wait() at the check. */
+static bool serve(struct job *job)
+{
+    struct process *process = &job->processes[0];
+
+    return has_state(process->pid, 'S') && signal_process(process->pid, SIGUSR2) && hear(process) &&
+           hear(process) && has_state(process->pid, 'S');
+}
+
+static void test_working_events(void)
+{
+    static const char *const names[] = {"events"};
+    struct job job;
+
+    begin(&job, names, 1);
+    job.between = serve;
+    check("working events: no report", watch(&job, 4) == 0);
+    check("working events: undisturbed", is_undisturbed(&job.processes[0]));
+    end(&job);
+}
+
+/* Samples stop a thread that was active and sleeps, because its sleep goes on. */
+static void test_naps(void)
+{
+    static const char *const names[] = {"naps"};
+    struct job job;
+
+    begin(&job, names, 1);
+    job.is_busy[0] = true;
+    check("naps: a stall", watch(&job, 2) == 1);
+    check("naps: spins in a wait",
+          strcmp(text_of(rank_of(&job, 0), "condition"), "spinning") == 0 &&
+              has_text(&job, "rank 0 is in nap_and_wait"));
+    end(&job);
+}
+
+/* A thread that was stopped waits elsewhere in the kernel, so it is read before. */
+static void test_kernel_place(void)
+{
+    static const char *const names[] = {"nap"};
+    const json_t *thread;
+    struct job job;
+
+    begin(&job, names, 1);
+    check("kernel's place: asleep", is_asleep(job.ranks[0].pid));
+    check("kernel's place: a stall", watch(&job, 4) == 1);
+    thread = first_thread(json_object_get(rank_of(&job, 0), "stack"));
+    check("kernel's place: wchan",
+          strstr(text_of(thread, "wchan"), "nanosleep") != NULL || geteuid() != 0);
+    check("kernel's place: system call", strstr(text_of(thread, "system_call"), "nanosleep"));
+    check("kernel's place: frames", has_function(thread, "take_nap"));
     end(&job);
 }
 
@@ -1392,6 +1484,10 @@ static void test_watch(void)
     test_computing_job();
     test_progressing_job();
     test_stopped_job();
+    test_events();
+    test_working_events();
+    test_naps();
+    test_kernel_place();
     test_stopped_samples();
     test_stopped_child();
     test_postponed_job();

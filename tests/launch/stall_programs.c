@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -203,14 +204,58 @@ static void run_polling(void (*work)(void))
     }
 }
 
-/* Use CPU time. */
-static void burn(long ns)
+static long long used_ns(void)
 {
-    struct timespec used = {0};
+    struct timespec used;
 
-    while (used.tv_nsec < ns && used.tv_sec == 0) {
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return used.tv_sec * 1000000000ll + used.tv_nsec;
+}
+
+/* Use CPU time. */
+static void burn(long long ns)
+{
+    long long end_ns = used_ns() + ns;
+
+    while (used_ns() < end_ns) {
         check_left(1000);
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    }
+}
+
+/* Waits in epoll_wait(), and works after each SIGUSR2. Writes a byte more if the call fails without
+ * a signal. */
+static NOINLINE void serve_events(void)
+{
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event;
+
+    say();
+    for (;;) {
+        int during = phase;
+
+        if (epoll_wait(epoll, &event, 1, -1) < 0) {
+            burn(phase != during ? 30000000 : 0);
+            say();
+        }
+    }
+}
+
+/* Sleeps and works in a function that waits. */
+static NOINLINE void nap_and_wait(void)
+{
+    say();
+    for (;;) {
+        burn(1000000);
+        usleep(2000);
+    }
+}
+
+static NOINLINE void take_nap(void)
+{
+    struct timespec nap = {.tv_sec = 1000};
+
+    say();
+    while (nanosleep(&nap, NULL) != 0) {
     }
 }
 
@@ -298,6 +343,12 @@ void stall_program_run(const char *name)
         run_threads(3, spin_thread);
     } else if (strcmp(name, "pipe") == 0) {
         read_message();
+    } else if (strcmp(name, "events") == 0) {
+        serve_events();
+    } else if (strcmp(name, "naps") == 0) {
+        nap_and_wait();
+    } else if (strcmp(name, "nap") == 0) {
+        take_nap();
     } else if (strcmp(name, "wrapped") == 0) {
         run_wrapped(say_and_reduce, NULL);
     } else if (strcmp(name, "pipeline") == 0) {

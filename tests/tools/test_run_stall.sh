@@ -61,6 +61,22 @@ END_OF_PYTHON
 run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus 2 "$dir/poll.py"
 is "a program that polls its child: nothing on stderr" "0 " "$code $err"
 
+# The search does not change a job that works: epoll_wait() fails in a process that is stopped.
+cat >"$dir/events.py" <<'END_OF_PYTHON'
+import ctypes, os, time
+if os.environ["RANK"] == "0":
+    end = time.time() + 8
+    while time.time() < end:
+        pass
+else:
+    libc = ctypes.CDLL(None, use_errno=True)
+    epoll, event = libc.epoll_create1(0), ctypes.create_string_buffer(12)
+    if libc.epoll_wait(epoll, event, 1, 7000) != 0:
+        raise OSError(ctypes.get_errno(), "epoll_wait")
+END_OF_PYTHON
+run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --num_gpus 2 "$dir/events.py"
+is "a rank in epoll_wait() beside one that works: nothing on stderr" "0 " "$code $err"
+
 # A job that cannot go on for a reason outside it: it is stopped, or its reader is slow.
 run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus 2 sh -c '(sleep 4; kill -CONT $$) & kill -STOP $$; wait'
 is "a stopped job: nothing on stderr" "0 " "$code $err"
