@@ -4,7 +4,7 @@
  * Finds jobs that stopped making progress, from outside, without a change of the program.
  *
  *      watching: no output of any rank for the timeout?
- *         |                output, a rank ended, or a process is stopped -> watching
+ *         |                output, a rank ended, or a rank is stopped -> watching
  *      sampling: six samples of each rank's processes, and readings of the devices
  *         |                a thread works -> watching, for another timeout
  *      judging: no device works, and no rank works?
@@ -31,6 +31,8 @@
  *   longer timeout does not prevent this; any output does.
  * - A helper of a rank that uses more than 1 percent of a CPU, such as a monitor, hides a stall.
  * - So does a thread that polls with epoll_wait() and uses as much.
+ * - A helper process that is stopped is idle. While a rank's own process is stopped, the search
+ *   pauses, because a user or a debugger has stopped the job.
  *
  * After a report the watch goes on. A job that is still stalled is not reported again; a job that
  * wrote something, lost a rank or worked is.
@@ -41,6 +43,8 @@
 #include "launch/stall_rank.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define CHECK_NS 200000000ull  /* after this time, a check reads no further rank */
@@ -65,6 +69,12 @@ struct ds_accel__stall {
     uint64_t output_bytes;    /* of all ranks */
     uint32_t running_count;
     bool is_reported;
+
+    uint32_t stopped_rank; /* the first one, or DS_ACCEL__SCANNED_NO_RANK */
+    uint64_t stopped_since_ns;
+    bool is_stop_noticed, is_failure_noticed;
+    char notice[256]; /* "": none */
+    bool has_notice;  /* it was not taken yet */
 
     struct ds_accel__scan first, last; /* at the first sample, and at the last one so far */
     bool is_sampling;
@@ -96,6 +106,7 @@ int32_t ds_accel__stall_create(uint64_t timeout_ns, uint32_t rank_count, uint64_
                                       .next_ns = now_ns,
                                       .silent_since_ns = now_ns,
                                       .quiet_since_ns = now_ns,
+                                      .stopped_rank = DS_ACCEL__SCANNED_NO_RANK,
                                       .watched = watched};
     *stall_out = stall;
     return DS_ACCEL_OK;
@@ -185,6 +196,60 @@ static bool is_progress(struct ds_accel__stall *stall, const struct ds_accel__st
     return is_changed;
 }
 
+/* ---- notices -------------------------------------------------------------------------------- */
+
+const char *ds_accel__stall_take_notice(struct ds_accel__stall *stall)
+{
+    bool has_notice = stall->has_notice;
+
+    stall->has_notice = false;
+    return has_notice ? stall->notice : NULL;
+}
+
+static void add_notice(struct ds_accel__stall *stall, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(stall->notice, sizeof(stall->notice), format, arguments);
+    va_end(arguments);
+    stall->has_notice = true;
+}
+
+/* The processes of the job cannot be read. */
+static void notice_failure(struct ds_accel__stall *stall)
+{
+    if (!stall->is_failure_noticed) {
+        stall->is_failure_noticed = true;
+        add_notice(stall, "the search for stalls failed: %s", ds_accel_last_error());
+    }
+}
+
+/* True if a rank is stopped. The notice explains why there is no report; it comes when the rank was
+ * stopped, and the job silent, for the timeout, so that short stops cause none. */
+static bool is_stopped(struct ds_accel__stall *stall, uint64_t now_ns)
+{
+    uint32_t rank = ds_accel__scan_stopped_rank(&stall->last);
+
+    if (rank != stall->stopped_rank) {
+        stall->stopped_rank = rank;
+        stall->stopped_since_ns = now_ns;
+        stall->is_stop_noticed = false;
+    }
+    if (rank == DS_ACCEL__SCANNED_NO_RANK) {
+        return false;
+    }
+    if (!stall->is_stop_noticed && now_ns - stall->stopped_since_ns >= stall->timeout_ns) {
+        stall->is_stop_noticed = true;
+        add_notice(
+            stall,
+            "rank %u is stopped, by a signal such as SIGSTOP or by a debugger; the search for "
+            "stalls pauses until it continues",
+            stall->first_rank + rank);
+    }
+    return true;
+}
+
 /* ---- sampling ------------------------------------------------------------------------------- */
 
 static uint64_t spacing_ns(const struct ds_accel__stall *stall)
@@ -230,8 +295,12 @@ static bool start_sampling(struct ds_accel__stall *stall)
 static bool begin_sample(struct ds_accel__stall *stall, uint64_t now_ns,
                          const struct ds_accel__stall_rank *ranks)
 {
-    if (ds_accel__scan_read(&stall->last, ranks, stall->rank_count) < 0 ||
-        ds_accel__scan_has_stopped(&stall->last)) {
+    bool is_read = ds_accel__scan_read(&stall->last, ranks, stall->rank_count) >= 0;
+
+    if (!is_read) {
+        notice_failure(stall);
+    }
+    if (!is_read || is_stopped(stall, now_ns)) {
         ds_accel__stall_postpone(stall, now_ns);
         return false;
     }
@@ -437,6 +506,7 @@ bool ds_accel__stall_check(struct ds_accel__stall *stall, uint64_t now_ns,
 {
     if (is_progress(stall, ranks)) {
         stall->silent_since_ns = now_ns;
+        stall->stopped_since_ns = now_ns;
         stall->is_reported = false;
         watch_again(stall, now_ns);
         return false;

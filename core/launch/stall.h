@@ -57,7 +57,8 @@ void ds_accel__stall_postpone(struct ds_accel__stall *stall, uint64_t now_ns);
  * most 2 seconds longer if a process cannot be read; the first and the last call of all samples
  * also read the devices. After a stall was found, more calls read the frames, and the last one
  * tracebacks; if the job is to be ended, one call reads all frames, for at most 12 seconds. While
- * a process of a rank is stopped, by a signal such as Control-Z or by a debugger, there is no stall.
+ * the own process of a rank is stopped, by a signal such as SIGSTOP or by a debugger, the search
+ * pauses, and there is a notice.
  *
  * ranks        rank_count elements
  * report_out   caller; set if a stall was found, which is reported once, until there is progress:
@@ -74,6 +75,9 @@ void ds_accel__stall_postpone(struct ds_accel__stall *stall, uint64_t now_ns);
  */
 bool ds_accel__stall_check(struct ds_accel__stall *stall, uint64_t now_ns,
                            const struct ds_accel__stall_rank *ranks, json_t **report_out);
+/* Why the search pauses, once for each stop of a rank, or failed, once; NULL: there is no new
+ * reason. Call it after each check; the text is valid until the next one. */
+const char *ds_accel__stall_take_notice(struct ds_accel__stall *stall);
 /* Add a report as lines of text. */
 void ds_accel__stall_write(const json_t *report, struct ds_accel__text *text);
 

@@ -121,13 +121,17 @@ const struct ds_accel__scanned *ds_accel__scan_find(const struct ds_accel__scan 
     return found != NULL && found->start_ticks == process->start_ticks ? found : NULL;
 }
 
-bool ds_accel__scan_has_stopped(const struct ds_accel__scan *scan)
+uint32_t ds_accel__scan_stopped_rank(const struct ds_accel__scan *scan)
 {
+    uint32_t first = DS_ACCEL__SCANNED_NO_RANK;
+
     for (size_t i = 0; i < scan->count; i++) {
-        if (scan->items[i].rank != DS_ACCEL__SCANNED_NO_RANK &&
-            (scan->items[i].state == 'T' || scan->items[i].state == 't')) {
-            return true;
+        const struct ds_accel__scanned *process = &scan->items[i];
+
+        if (process->pid == process->branch && process->rank < first &&
+            (process->state == 'T' || process->state == 't')) {
+            first = process->rank;
         }
     }
-    return false;
+    return first;
 }

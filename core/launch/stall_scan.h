@@ -34,7 +34,8 @@ void ds_accel__scan_clear(struct ds_accel__scan *scan);
 /* The same process in an earlier scan; NULL: it was not there. */
 const struct ds_accel__scanned *ds_accel__scan_find(const struct ds_accel__scan *scan,
                                                     const struct ds_accel__scanned *process);
-/* True if a process of a rank is stopped, by a signal or by a debugger. */
-bool ds_accel__scan_has_stopped(const struct ds_accel__scan *scan);
+/* The position of the first rank whose own process is stopped, by a signal or by a debugger;
+ * NO_RANK: there is none. */
+uint32_t ds_accel__scan_stopped_rank(const struct ds_accel__scan *scan);
 
 #endif

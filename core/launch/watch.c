@@ -170,7 +170,9 @@ static void keep_report(struct ds_accel__job *job, json_t *report)
 
 bool ds_accel__job_watch(struct ds_accel__job *job, uint64_t now_ns)
 {
+    const char *notice;
     json_t *report = NULL;
+    bool is_found;
 
     if (job->stall == NULL || job->phase != DS_ACCEL__JOB_RUNNING ||
         (!job->has_pipes && now_ns < ds_accel__stall_next_ns(job->stall))) {
@@ -190,7 +192,12 @@ bool ds_accel__job_watch(struct ds_accel__job *job, uint64_t now_ns)
             watched->output_bytes = count_output(job, rank);
         }
     }
-    if (!ds_accel__stall_check(job->stall, now_ns, job->stall_ranks, &report)) {
+    is_found = ds_accel__stall_check(job->stall, now_ns, job->stall_ranks, &report);
+    notice = ds_accel__stall_take_notice(job->stall);
+    if (notice != NULL) {
+        ds_accel__job_say(job, DS_ACCEL_LOG_WARN, "%s", notice);
+    }
+    if (!is_found) {
         return false;
     }
     log_report(job, report);

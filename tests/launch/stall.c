@@ -540,6 +540,8 @@ struct job {
     struct ds_accel__stall *stall;
     uint64_t now_ns;
     json_t *report;
+    unsigned notices;
+    char notice[256];                 /* the last one */
     bool (*between)(struct job *job); /* called before each check */
 };
 
@@ -568,6 +570,8 @@ static void end(struct job *job)
 static bool check_once(struct job *job)
 {
     json_t *report = NULL;
+    const char *notice;
+    bool is_found;
 
     for (unsigned i = 0; i < job->count; i++) {
         if (job->is_busy[i] && !has_run(job->ranks[i].pid)) {
@@ -580,7 +584,13 @@ static bool check_once(struct job *job)
     if (ds_accel__stall_next_ns(job->stall) > job->now_ns) {
         job->now_ns = ds_accel__stall_next_ns(job->stall);
     }
-    if (!ds_accel__stall_check(job->stall, job->now_ns, job->ranks, &report)) {
+    is_found = ds_accel__stall_check(job->stall, job->now_ns, job->ranks, &report);
+    notice = ds_accel__stall_take_notice(job->stall);
+    if (notice != NULL) {
+        job->notices++;
+        snprintf(job->notice, sizeof(job->notice), "%s", notice);
+    }
+    if (!is_found) {
         return false;
     }
     json_decref(job->report);
@@ -745,15 +755,46 @@ static void test_stopped_job(void)
     signal_process(job.ranks[0].pid, SIGSTOP);
     check("stopped job: state", has_state(job.ranks[0].pid, 'T'));
     check("stopped job: no report", watch(&job, 4) == 0);
+    check("stopped job: one notice",
+          job.notices == 1 && strncmp(job.notice, "rank 0 is stopped", 17) == 0);
     signal_process(job.ranks[0].pid, SIGCONT);
     check("stopped job: state after", has_state(job.ranks[0].pid, 'S'));
     check("stopped job: then a report", watch(&job, 2) == 1);
     check("stopped job: silence", silence(&job) >= 60 && silence(&job) < 90);
+    signal_process(job.ranks[0].pid, SIGSTOP);
+    check("stopped again: state", has_state(job.ranks[0].pid, 'T'));
+    check("stopped again: another notice", watch(&job, 2) == 0 && job.notices == 2);
     end(&job);
     begin(&job, names, 2); /* one of two; the other would work */
+    ds_accel__stall_set_first_rank(job.stall, 8);
     signal_process(job.ranks[1].pid, SIGSTOP);
     check("one stopped: state", has_state(job.ranks[1].pid, 'T'));
     check("one stopped: no report", watch(&job, 4) == 0);
+    check("one stopped: notice",
+          job.notices == 1 && strncmp(job.notice, "rank 9 is stopped", 17) == 0);
+    end(&job);
+}
+
+/* The rank continues before the timeout is over, and is stopped again. */
+static bool stop_and_continue(struct job *job)
+{
+    pid_t pid = job->ranks[0].pid;
+    char state;
+
+    stat_field(pid, 0, &state);
+    signal_process(pid, state == 'T' ? SIGCONT : SIGSTOP);
+    return has_state(pid, state == 'T' ? 'S' : 'T');
+}
+
+static void test_short_stops(void)
+{
+    static const char *const names[] = {"sleep"};
+    struct job job;
+
+    begin(&job, names, 1);
+    job.between = stop_and_continue;
+    check("short stops: no report", watch(&job, 4) == 0);
+    check("short stops: no notice", job.notices == 0);
     end(&job);
 }
 
@@ -874,7 +915,7 @@ static void test_stopped_samples(void)
     end(&job);
 }
 
-/* A child of a rank that is stopped, as by a debugger. */
+/* A child of a rank that is stopped is idle, and does not end the watch of the job. */
 static void test_stopped_child(void)
 {
     static const char *const names[] = {"wrapped"};
@@ -888,7 +929,8 @@ static void test_stopped_child(void)
     signal_process(child, SIGSTOP);
     check("stopped child: state", has_state(child, 'T'));
     job.ranks[0].output_bytes++;
-    check("stopped child: no report", watch(&job, 4) == 0);
+    check("stopped child: a report", watch(&job, 4) == 1);
+    check("stopped child: no notice", job.notices == 0);
     signal_process(child, SIGKILL);
     end(&job);
 }
@@ -1484,6 +1526,7 @@ static void test_watch(void)
     test_computing_job();
     test_progressing_job();
     test_stopped_job();
+    test_short_stops();
     test_events();
     test_working_events();
     test_naps();

@@ -77,9 +77,16 @@ END_OF_PYTHON
 run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --num_gpus 2 "$dir/events.py"
 is "a rank in epoll_wait() beside one that works: nothing on stderr" "0 " "$code $err"
 
-# A job that cannot go on for a reason outside it: it is stopped, or its reader is slow.
-run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus 2 sh -c '(sleep 4; kill -CONT $$) & kill -STOP $$; wait'
-is "a stopped job: nothing on stderr" "0 " "$code $err"
+# A job that cannot go on for a reason outside it: it is stopped, or its reader is slow. The user
+# learns once that stalls are not looked for.
+run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus 2 sh -c '(sleep 6; kill -CONT $$) & [ $RANK = 0 ] || kill -STOP $$; wait'
+has "a stopped rank: a message" "$err" "rank 1 is stopped"
+is "a stopped rank: nothing else on stderr" "0 1" "$code $(printf '%s\n' "$err" | wc -l)"
+# A helper process that is stopped does not end the search.
+run timeout 120 "$tool" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus 2 sh -c 'sleep 1000 & kill -STOP $!; sleep 20'
+is "a stopped helper: exit code" 124 "$code"
+has "a stopped helper: the cause" "$err" "made no progress for"
+is "a stopped helper: no message" 0 "$(printf '%s\n' "$err" | grep -c "is stopped")"
 for count in 1 2; do
     run sh -c '"$1" run --master_port auto --stall-timeout 1 --stall-kill --num_gpus "$2" seq 1 400000 | (sleep 4; wc -l)' sh "$tool" "$count"
     is "a slow reader of $count ranks: all lines" "$((count * 400000)) " "$out $err"
