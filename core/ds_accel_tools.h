@@ -307,7 +307,11 @@ DS_ACCEL_EXPORT const char *ds_accel_launch_result_file(const ds_accel_launch_t 
  * already, and its exit status is lost. If the supervisor, the child process that runs the job, is
  * killed, all children of this process are killed with the job. This process becomes the parent of
  * processes that the caller's children leave behind during the job, and of a process of the job
- * that SIGKILL does not end.
+ * that SIGKILL does not end. If this process is process 1 of a pid namespace, and /proc is missing
+ * or belongs to another one, all other processes of the namespace end with a job that fails.
+ *
+ * In the supervisor, which may call the log's sink, the strings of main()'s argv are replaced by
+ * the command line of the ranks' program.
  *
  * On return, also with an error, the signal mask, the actions of signals, the soft limit of
  * descriptors, PR_SET_CHILD_SUBREAPER, the descriptors, the control group and the terminal's

@@ -20,6 +20,7 @@
 #include "base/descendants.h"
 #include "launch/job.h"
 #include "launch/pid_file.h"
+#include "launch/title.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -215,9 +216,14 @@ static void clean_up(struct ds_accel__job *job, pid_t guard)
 /* Run the job in this process, and return its exit code. */
 static int supervise(struct ds_accel__job *job, int guard_fd, pid_t guard)
 {
+    const struct ds_accel__plan *plan = job->plan;
+    uint32_t count = job->launch->options.program_count;
+
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, SIGCONT); /* if this process is stopped when the guard is killed */
-    prctl(PR_SET_NAME, "ds-accel-superv");
+    /* the program without an interpreter, as in the command line of the guard */
+    ds_accel__title_set("dsa-supervisor", "supervisor", count,
+                        (const char *const *)plan->arguments + (plan->argument_count - count));
     if (!open_descriptors(job, guard_fd) || ds_accel__job_divert_stderr(job) < 0) {
         ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "no descriptors are left: %s", strerror(errno));
         return EXIT_INTERNAL;
@@ -317,6 +323,7 @@ static void forward(struct ds_accel__job *job, pid_t supervisor, const siginfo_t
     bool is_supervisors = info->si_code == SI_USER && info->si_pid == supervisor;
 
     if (!is_from_terminal(info) && !is_supervisors) {
+        __atomic_add_fetch(&job->passed_on[info->si_signo], 1, __ATOMIC_RELEASE);
         nanosleep(&(struct timespec){.tv_nsec = GROUP_DELAY_NS}, NULL);
         kill(supervisor, info->si_signo);
     }
@@ -496,6 +503,13 @@ static int32_t run(struct ds_accel__job *job, siginfo_t *ended)
 /* What the guard makes before it starts the supervisor. */
 static int32_t prepare(struct ds_accel__job *job, bool needs_result)
 {
+    void *shared = mmap(NULL, _NSIG * sizeof(*job->passed_on), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (shared == MAP_FAILED) {
+        return ds_accel__no_memory();
+    }
+    job->passed_on = shared;
     if (needs_result) {
         job->result_fd = memfd_create("result", MFD_CLOEXEC);
         if (job->result_fd < 0) {

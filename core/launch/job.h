@@ -95,16 +95,19 @@ struct ds_accel__job {
     /* times; monotonic, but for start_wall_us */
     uint64_t start_ns;
     uint64_t start_wall_us;
-    uint64_t deadline_ns;              /* when the next phase begins; 0: never */
-    uint64_t signal_ns;                /* when signal came */
-    uint64_t group_ns[_NSIG];          /* when the process group received each signal; 0: never */
-    uint64_t kill_ns;                  /* when the phase KILLING began; 0: it has not */
-    uint64_t timer_ns;                 /* what the timer is set to; 0: nothing */
+    uint64_t deadline_ns;      /* when the next phase begins; 0: never */
+    uint64_t signal_ns;        /* when signal came */
+    uint64_t direct_ns[_NSIG]; /* when each signal came to this process directly; 0: decided */
+    uint32_t passed_on_before[_NSIG]; /* passed_on, when the last signal was decided */
+    uint32_t *passed_on; /* [_NSIG], shared memory: how often the guard passed on each signal */
+    uint64_t kill_ns;    /* when the phase KILLING began; 0: it has not */
+    uint64_t timer_ns;   /* what the timer is set to; 0: nothing */
     struct ds_accel__port_lease lease; /* of the master's port, if the master is here */
     uint16_t port;                     /* the master's */
     uint32_t rank_count;
     uint32_t running_count;
-    uint32_t culprit; /* position of the rank that failed first; NO_RANK: none */
+    uint32_t signal_running_count; /* when the signal came that ended the job */
+    uint32_t culprit;              /* position of the rank that failed first; NO_RANK: none */
     enum ds_accel__job_phase phase;
     int path_error;      /* why path cannot be executed; 0: it can */
     int signal;          /* the first signal that the job was ended with; 0: none */
@@ -117,6 +120,7 @@ struct ds_accel__job {
     bool has_pipes;         /* ranks write to pipes: there are several, without logs */
     bool has_children;      /* this process has children, ranks or orphans */
     bool has_unkillable;    /* processes are left that SIGKILL did not end */
+    bool may_send_again;    /* perhaps no rank has received the signal that ends the job */
     bool has_stopped_guard; /* it follows a rank that has stopped */
 };
 

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -568,6 +569,9 @@ void ds_accel__job_close(struct ds_accel__job *job)
     free(job->fds);
     free(job->polled);
     free(job->path);
+    if (job->passed_on != NULL) {
+        munmap(job->passed_on, _NSIG * sizeof(*job->passed_on));
+    }
     ds_accel__stream_close(&job->messages);
     for (int i = 0; i < DS_ACCEL__STREAMS; i++) {
         ds_accel__sink_close(&job->sinks[i]);

@@ -48,7 +48,7 @@
 #define KILL_AGAIN_NS (SECOND_NS / 10)    /* between attempts to kill */
 #define FLUSH_NS (SECOND_NS / 10)         /* until an incomplete line is written */
 #define SECOND_SIGNAL_NS (SECOND_NS / 2)  /* signals in less time are one signal */
-#define SAME_SIGNAL_NS (SECOND_NS / 10)   /* a signal to the group comes twice in this time */
+#define SAME_SIGNAL_NS (SECOND_NS / 4)    /* a signal to the group comes twice in this time */
 #define DRAIN_MS 5000                     /* for a slow reader after a signal */
 #define DRAIN_BYTES (4u << 20)            /* more than a pipe or a terminal holds */
 #define PTY_BYTES (1u << 17)              /* more than a pseudo-terminal holds */
@@ -75,14 +75,15 @@ static bool signal_guard(const struct ds_accel__job *job, int signal)
     return syscall(SYS_pidfd_send_signal, job->guard_fd, signal, NULL, 0) == 0;
 }
 
-/* Pass on a signal that the process group has received to the ranks that have left the group, for
- * example into a session of their own. */
-static void signal_distant_ranks(const struct ds_accel__job *job, int signal)
+/* Send a signal to the ranks of this process group, or to those that have left it, for example into
+ * a session of their own. */
+static void signal_ranks_of_group(const struct ds_accel__job *job, bool is_ours, int signal)
 {
     pid_t group = getpgrp();
 
     for (uint32_t i = 0; i < job->rank_count; i++) {
-        if (job->ranks[i].state == DS_ACCEL__RANK_RUNNING && getpgid(job->ranks[i].pid) != group) {
+        if (job->ranks[i].state == DS_ACCEL__RANK_RUNNING &&
+            (getpgid(job->ranks[i].pid) == group) == is_ours) {
             signal_rank(&job->ranks[i], signal);
         }
     }
@@ -318,20 +319,72 @@ static bool ends(int signal)
 }
 
 /*
- * Has the process group received the signal, so that the ranks have it already? The terminal and
- * kill() with a group send it to all; then it also comes through the guard, a little later.
+ * Whether the ranks have a signal already that came to this process:
+ *
+ *      from the kernel          the terminal sent it to the process group: they have it
+ *      from the guard           only the guard received it: it is passed on
+ *      directly, and the guard  it was sent to the process group: they have it
+ *        received it as well
+ *      directly, not the guard  only this process received it: it is passed on, a little later
+ *
+ * A signal to guard and supervisor, but not to their group, looks like one to the group. Users send
+ * such a signal by a name (pkill, killall), so the supervisor has another name than the guard, and
+ * its command line has only the program of the ranks: a pattern that matches both matches the ranks
+ * as well. What still selects both, such as the file that they execute, is the reason for
+ * send_again().
+ *
+ * The guard counts what it passes on, because its copy is lost if this process has not taken the
+ * other one yet.
  */
-static bool is_for_group(struct ds_accel__job *job, const struct signalfd_siginfo *info,
-                         uint64_t now_ns)
+
+/* Was the signal passed on by the guard? */
+static bool is_guards(const struct signalfd_siginfo *info)
 {
-    if (info->ssi_code == SI_KERNEL) {
-        return true;
+    return info->ssi_code != SI_KERNEL && (pid_t)info->ssi_pid == getppid();
+}
+
+static uint32_t count_passed_on(const struct ds_accel__job *job, int signal)
+{
+    return __atomic_load_n(&job->passed_on[signal], __ATOMIC_ACQUIRE);
+}
+
+/* Decide about signals that came directly. With a signal to the group, the guard has passed it on
+ * by now. */
+static void decide_signals(struct ds_accel__job *job, uint64_t now_ns)
+{
+    for (int signal = 1; signal < _NSIG; signal++) {
+        uint32_t passed_on;
+
+        if (job->direct_ns[signal] == 0 || now_ns < job->direct_ns[signal] + SAME_SIGNAL_NS) {
+            continue;
+        }
+        passed_on = count_passed_on(job, signal);
+        job->direct_ns[signal] = 0;
+        if (passed_on == job->passed_on_before[signal]) {
+            signal_ranks_of_group(job, true, signal);
+        } else if (signal == job->signal && job->phase == DS_ACCEL__JOB_SIGNALED) {
+            job->may_send_again = true;
+        }
+        job->passed_on_before[signal] = passed_on;
     }
-    if ((pid_t)info->ssi_pid != getppid()) {
-        job->group_ns[info->ssi_signo] = now_ns;
-        return true;
+}
+
+/*
+ * The time after a signal to the group is over, and no rank has ended: perhaps none has received
+ * it. A rank that has may receive it again then, which is better than SIGKILL for those that have
+ * not. The time begins anew. False: there is nothing to send again.
+ */
+static bool send_again(struct ds_accel__job *job, uint64_t now_ns)
+{
+    bool is_useful = job->may_send_again && job->phase == DS_ACCEL__JOB_SIGNALED &&
+                     job->running_count == job->signal_running_count;
+
+    job->may_send_again = false;
+    if (is_useful) {
+        signal_ranks_of_group(job, true, job->signal);
+        job->deadline_ns = now_ns + GRACE_NS;
     }
-    return false;
+    return is_useful;
 }
 
 /* End the job by a signal: the ranks have time, unless it is the second one. */
@@ -342,6 +395,7 @@ static void end_by_signal(struct ds_accel__job *job, int signal, uint64_t now_ns
     } else if (job->signal == 0) {
         job->signal = signal;
         job->signal_ns = now_ns;
+        job->signal_running_count = job->running_count;
         if (job->phase == DS_ACCEL__JOB_RUNNING) {
             job->phase = DS_ACCEL__JOB_SIGNALED;
             job->deadline_ns = now_ns + GRACE_NS;
@@ -356,13 +410,18 @@ static void take_signal(struct ds_accel__job *job, const struct signalfd_siginfo
 {
     int signal = (int)info->ssi_signo;
     bool is_terminals = info->ssi_code == SI_KERNEL;
+    uint32_t passed_on = count_passed_on(job, signal);
     uint64_t now_ns = ds_accel__now_ns();
 
-    if (is_for_group(job, info, now_ns)) {
-        signal_distant_ranks(job, signal);
-    } else if (now_ns - job->group_ns[signal] < SAME_SIGNAL_NS) {
+    if (!is_guards(info)) {
+        signal_ranks_of_group(job, false, signal);
+        if (!is_terminals && job->direct_ns[signal] == 0) {
+            job->direct_ns[signal] = now_ns;
+        }
+    } else if (job->direct_ns[signal] != 0 || passed_on == job->passed_on_before[signal]) {
         return; /* the same signal, through the guard */
     } else {
+        job->passed_on_before[signal] = passed_on;
         signal_ranks(job, signal);
     }
     if (job->pty.master >= 0 && signal == SIGWINCH) {
@@ -410,6 +469,11 @@ static void set_timer(struct ds_accel__job *job)
 
     earlier(&next_ns, job->deadline_ns);
     earlier(&next_ns, job->pty.check_ns);
+    for (int signal = 1; signal < _NSIG; signal++) {
+        if (job->direct_ns[signal] != 0) {
+            earlier(&next_ns, job->direct_ns[signal] + SAME_SIGNAL_NS);
+        }
+    }
     if (job->stall != NULL && job->phase == DS_ACCEL__JOB_RUNNING) {
         earlier(&next_ns, ds_accel__stall_next_ns(job->stall));
     }
@@ -456,6 +520,7 @@ static void take_time(struct ds_accel__job *job)
     }
     flush_lines(job, now_ns);
     ds_accel__pty_check(&job->pty, now_ns);
+    decide_signals(job, now_ns);
     if (ds_accel__job_watch(job, now_ns)) {
         terminate_all(job, DS_ACCEL__JOB_ENDING, GRACE_NS);
     }
@@ -467,7 +532,7 @@ static void take_time(struct ds_accel__job *job)
     } else if (job->phase == DS_ACCEL__JOB_ENDED) {
         ds_accel__job_report_leftovers(job);
         terminate_all(job, DS_ACCEL__JOB_LEFTOVERS, LEFTOVER_GRACE_NS);
-    } else {
+    } else if (!send_again(job, now_ns)) {
         kill_all(job);
     }
 }

@@ -7,6 +7,7 @@
     launch.py lines PROGRAM DIR     lines of several ranks do not mix
     launch.py outside PROGRAM DIR   a process that is not of the job writes to a rank's pipe
     launch.py signals PROGRAM DIR   signals, killed and stopped processes: nothing is left
+    launch.py both PROGRAM DIR      a signal to launcher and supervisor, but not to the ranks
     launch.py pty PROGRAM DIR       terminals
     launch.py chaos PROGRAM COUNT SEED   jobs whose processes are killed and stopped at random
     launch.py flow PROGRAM MEGABYTES     what much output costs
@@ -348,7 +349,7 @@ class Job:
 
     def supervisor(self):
         """The process ID of the supervisor; 0 before it has named itself: other children only prepare the job."""
-        return next((pid for pid in descendants(self.pid) if comm_of(pid) == "ds-accel-superv"), 0)
+        return next((pid for pid in descendants(self.pid) if comm_of(pid) == "dsa-supervisor"), 0)
 
     def ranks(self):
         """The process IDs of the ranks."""
@@ -611,6 +612,52 @@ def check_group(program):
         check(f"signals that {count} ranks received", count, job.output.count(b"usr1"))
 
 
+NAMED = "trap 'echo got USR1' USR1; trap 'exit 4' TERM; " + FOREVER
+
+
+def selected(job, pattern, is_full):
+    """The processes of a job that pkill(1) selects by a part of their names, or, with -f, of their command lines."""
+    def text_of(pid):
+        with open(f"/proc/{pid}/cmdline", encoding="latin-1") as file:
+            return file.read().replace("\0", " ") if is_full else comm_of(pid)
+    return [pid for pid in (job.pid, job.supervisor(), *job.ranks()) if pattern in text_of(pid)]
+
+
+def check_names(program):
+    """A signal to processes that a name selects reaches each rank, and reaches it once."""
+    for name, pattern, is_full, count in (("pkill ds-accel", "ds-accel", False, 1),
+                                          ("pkill -f 'ds-accel run'", "ds-accel run", True, 1),
+                                          ("pkill -f with the ranks' program", "echo got USR1", True, 4)):
+        job = ready(program, NAMED)
+        pids = selected(job, pattern, is_full)
+        check(f"{name} selects the launcher, or all", count, len(pids))
+        for pid in pids:
+            os.kill(pid, signal.SIGUSR1)
+        job.expect(b"got USR1\n", 2)
+        time.sleep(0.4)
+        os.kill(job.pid, signal.SIGTERM)
+        check_end(name, job, 4)
+        check(f"{name}: signals that the ranks received", 2, job.output.count(b"got USR1\n"))
+    job = ready(program, NAMED)
+    os.kill(job.supervisor(), signal.SIGUSR1)
+    job.expect(b"got USR1\n", 2)
+    os.kill(job.supervisor(), signal.SIGTERM)
+    check_end("signals to the supervisor", job, 4)
+    check("signals to the supervisor come once", 2, job.output.count(b"got USR1\n"))
+
+
+def check_both(program, directory):
+    """The ranks receive a signal that only launcher and supervisor received, before they are killed for it."""
+    os.chdir(directory)
+    become_subreaper()
+    job = ready(program, NAMED)
+    for pid in (job.supervisor(), job.pid):
+        os.kill(pid, signal.SIGTERM)
+    check("the exit code after a signal to launcher and supervisor", 4, job.finish())
+    check("processes left", True, reap_all())
+    job.close()
+
+
 def check_blocked_messages(program):
     """The report of a failure waits for a reader of stderr, but two signals end it."""
     reader, writer = os.pipe()
@@ -639,7 +686,7 @@ def check_signals(program, directory):
     os.chdir(directory)
     become_subreaper()
     for part in (check_forwarding, check_stops, check_deaf, check_daemons, check_kills, check_inherited,
-                 check_namespace, check_pid_file, check_group, check_blocked_messages):
+                 check_namespace, check_pid_file, check_group, check_names, check_blocked_messages):
         part(program)
 
 
@@ -1147,6 +1194,6 @@ if __name__ == "__main__":
         signal.signal(signal.SIGALRM, leave_after_others)
         signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
     {"bytes": check_bytes, "lines": check_lines, "write": write_lines, "outside": check_outside,
-     "signals": check_signals, "pty": check_pty, "chaos": check_chaos, "flow": check_flow,
+     "signals": check_signals, "both": check_both, "pty": check_pty, "chaos": check_chaos, "flow": check_flow,
      "figures": print_figures}[sys.argv[1]](*sys.argv[2:])
     sys.exit(failures > 0)
