@@ -88,8 +88,7 @@ static int compare_pids(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Does /proc show the process IDs of this process's namespace? */
-static bool is_own_proc(void)
+bool ds_accel__descendants_are_visible(void)
 {
     char link[32];
     ssize_t length = readlink("/proc/self", link, sizeof(link) - 1);
@@ -100,7 +99,7 @@ static bool is_own_proc(void)
 
 static void list_processes(struct processes *processes)
 {
-    DIR *dir = is_own_proc() ? opendir("/proc") : NULL;
+    DIR *dir = ds_accel__descendants_are_visible() ? opendir("/proc") : NULL;
     const struct dirent *entry;
 
     processes->count = 0;

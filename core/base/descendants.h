@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* Can descendants be found: is /proc mounted, and that of this process's pid namespace? */
+bool ds_accel__descendants_are_visible(void);
 /*
  * Send a signal to all descendants of a process, but not to the process itself. Returns the number
  * of processes that received it. If memory is exhausted, some descendants may be missed.

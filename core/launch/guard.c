@@ -371,7 +371,11 @@ static void kill_rest(const sigset_t *set)
 
     reap(0, &info, &has_children);
     while (has_children && ds_accel__now_ns() < end_ns) {
-        ds_accel__descendants_kill(getpid());
+        if (getpid() == 1 && !ds_accel__descendants_are_visible()) {
+            kill(-1, SIGKILL); /* all other processes of the pid namespace */
+        } else {
+            ds_accel__descendants_kill(getpid());
+        }
         await_signal(set, ds_accel__now_ns() + 20000000, &info);
         reap(0, &info, &has_children);
     }
@@ -530,6 +534,7 @@ int32_t ds_accel__guard_run(struct ds_accel_launch *launch, int32_t *exit_code_o
     enter(&caller);
     status = ds_accel__job_open(launch, &job);
     job.signals = caller.mask;
+    job.is_init = getpid() == 1;
     if (status >= 0) {
         status = prepare(&job, result_out != NULL);
     }

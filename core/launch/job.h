@@ -117,6 +117,7 @@ struct ds_accel__job {
     int guard_fd;           /* pidfd of the guard */
     int error_fd;           /* the original stderr; -1: it was not replaced */
     int result_fd;          /* where the supervisor writes the result; -1: nowhere */
+    bool is_init;           /* the guard is process 1 of a pid namespace */
     bool has_pipes;         /* ranks write to pipes: there are several, without logs */
     bool has_children;      /* this process has children, ranks or orphans */
     bool has_unkillable;    /* processes are left that SIGKILL did not end */

@@ -22,10 +22,14 @@ static void report_death(struct ds_accel__job *job, const struct ds_accel__job_r
 {
     const char *host = job->plan->hosts.items[rank->rank->host].name;
     struct ds_accel__text text = {0};
+    char process[32] = "";
 
+    if (rank->pid > 0) { /* it was started */
+        snprintf(process, sizeof(process), ", process %d", (int)rank->pid);
+    }
     ds_accel__death_text(&job->death, &text);
-    ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "rank %u (host %s, local rank %u, process %d) %s",
-                      rank->rank->rank, host, rank->rank->local_rank, (int)rank->pid,
+    ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "rank %u (host %s, local rank %u%s) %s",
+                      rank->rank->rank, host, rank->rank->local_rank, process,
                       text.data != NULL ? text.data : "failed");
     ds_accel__text_clear(&text);
 }
@@ -235,9 +239,11 @@ static void report_failure(struct ds_accel__job *job)
     char name[DS_ACCEL__SIGNAL_NAME_SIZE];
 
     if (job->has_unkillable) {
-        ds_accel__job_say(job, DS_ACCEL_LOG_ERROR,
-                          "processes of the job are left, which SIGKILL did not end: a driver or "
-                          "a file system holds them");
+        ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "processes of the job are left, which %s",
+                          ds_accel__descendants_are_visible()
+                              ? "SIGKILL did not end: a driver or a file system holds them"
+                              : "the launcher cannot find: /proc is missing, or belongs to another "
+                                "PID namespace");
     }
     if (job->culprit == DS_ACCEL__NO_RANK) {
         if (job->signal != 0) {

@@ -438,9 +438,10 @@ static int32_t check_file_limit(const struct ds_accel__job *job)
         return DS_ACCEL_OK;
     }
     return ds_accel__error(DS_ACCEL_ERR_LIMIT,
-                           "%u ranks need %llu open files, and the hard limit is %llu: it can be "
+                           "%u %s %llu open files, and the hard limit is %llu: it can be "
                            "raised by ulimit -n %llu",
-                           job->rank_count, needed, (unsigned long long)limit.rlim_cur, needed);
+                           job->rank_count, job->rank_count == 1 ? "rank needs" : "ranks need",
+                           needed, (unsigned long long)limit.rlim_cur, needed);
 }
 
 static void open_sinks(struct ds_accel__job *job)

@@ -90,18 +90,37 @@ static void signal_ranks_of_group(const struct ds_accel__job *job, bool is_ours,
 }
 
 /*
+ * May this process signal all processes of its pid namespace? If the guard is process 1, they are
+ * the job's, except what was started from outside, or before the guard; that is left alone where
+ * /proc shows the processes of the job.
+ */
+static bool needs_namespace(const struct ds_accel__job *job)
+{
+    return job->is_init && !ds_accel__descendants_are_visible();
+}
+
+/* Signal all processes of the job; returns their number, or that of the ranks. */
+static size_t signal_all(const struct ds_accel__job *job, int signal)
+{
+    if (needs_namespace(job)) {
+        return kill(-1, signal) == 0 ? job->running_count : 0; /* not to this process, nor to 1 */
+    }
+    return ds_accel__descendants_signal(getpid(), signal);
+}
+
+/*
  * Terminate all processes of the job. A stopped process must continue to receive the signal.
- * Without /proc only the ranks themselves are found.
+ * Without /proc only the ranks themselves are found, unless the pid namespace is the job's.
  */
 static void terminate_all(struct ds_accel__job *job, enum ds_accel__job_phase phase,
                           uint64_t grace_ns)
 {
     job->phase = phase;
     job->deadline_ns = ds_accel__now_ns() + grace_ns;
-    if (ds_accel__descendants_signal(getpid(), SIGTERM) < job->running_count) {
+    if (signal_all(job, SIGTERM) < job->running_count) {
         signal_ranks(job, SIGTERM);
     }
-    ds_accel__descendants_signal(getpid(), SIGCONT);
+    signal_all(job, SIGCONT);
     signal_ranks(job, SIGCONT);
 }
 
@@ -113,7 +132,11 @@ static void kill_all(struct ds_accel__job *job)
     }
     job->deadline_ns = ds_accel__now_ns() + KILL_AGAIN_NS;
     ds_accel__groups_kill(job->groups);
-    ds_accel__descendants_kill(getpid());
+    if (needs_namespace(job)) {
+        kill(-1, SIGKILL);
+    } else {
+        ds_accel__descendants_kill(getpid());
+    }
     signal_ranks(job, SIGKILL);
 }
 

@@ -7,7 +7,7 @@
     launch.py lines PROGRAM DIR     lines of several ranks do not mix
     launch.py outside PROGRAM DIR   a process that is not of the job writes to a rank's pipe
     launch.py signals PROGRAM DIR   signals, killed and stopped processes: nothing is left
-    launch.py both PROGRAM DIR      a signal to launcher and supervisor, but not to the ranks
+    launch.py slow PROGRAM DIR      signals and processes that cost a grace period of the launcher
     launch.py pty PROGRAM DIR       terminals
     launch.py chaos PROGRAM COUNT SEED   jobs whose processes are killed and stopped at random
     launch.py flow PROGRAM MEGABYTES     what much output costs
@@ -15,6 +15,7 @@
 """
 import ctypes
 import fcntl
+import json
 import os
 import pty
 import random
@@ -549,10 +550,36 @@ def check_inherited(program):
     job.close()
 
 
+def can_run(*prefix):
+    """May this user run a program in namespaces of its own?"""
+    return subprocess.run([*prefix, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def check_foreign(program):
+    """What ranks started ends with them, also where /proc does not show it, if the launcher is process 1."""
+    if not can_run("unshare", "--pid", "--fork"):
+        return
+    script = f"[ $RANK = 0 ] || {{ {await_file('children')}; exit 5; }}; setsid sleep 1000 & : >children; sleep 1000; :"
+    for name, prefix, is_left in (("a foreign /proc and process 1", (), False),
+                                  ("a foreign /proc, and another process 1", ("sh", "-c", '"$@"; exit $?', "-"), True)):
+        messages = os.open("messages", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        job = Job(program, 2, script, prefix=("unshare", "--pid", "--fork", *prefix),
+                  options=("--result", "foreign.json"), prepare=lambda fd=messages: os.dup2(fd, 2))
+        os.close(messages)
+        check(f"{name}: exit code", 5, job.finish())
+        check(f"{name}: processes left", True, reap_all())
+        job.close()
+        with open("foreign.json", encoding="utf-8") as file:
+            check(f"{name}: the result", is_left, json.load(file)["has_unkillable"])
+        with open("messages", encoding="utf-8") as file:
+            check(f"{name}: the message", is_left, "belongs to another PID namespace" in file.read())
+        os.remove("children")
+
+
 def check_namespace(program):
     """As process 1 of a pid namespace, the launcher reaps and forwards."""
     prefix = ("unshare", "--pid", "--fork", "--mount-proc")
-    if subprocess.run([*prefix, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+    if not can_run(*prefix):
         return
     job = Job(program, 2, DAEMON + "echo $PPID; exit 0", prefix=prefix)
     check_end("process 1", job, 0)
@@ -646,10 +673,8 @@ def check_names(program):
     check("signals to the supervisor come once", 2, job.output.count(b"got USR1\n"))
 
 
-def check_both(program, directory):
+def check_both(program):
     """The ranks receive a signal that only launcher and supervisor received, before they are killed for it."""
-    os.chdir(directory)
-    become_subreaper()
     job = ready(program, NAMED)
     for pid in (job.supervisor(), job.pid):
         os.kill(pid, signal.SIGTERM)
@@ -679,6 +704,14 @@ def check_blocked_messages(program):
     check_end("messages that nobody reads", job, 3)
     os.close(reader)
     os.close(writer)
+
+
+def check_slow(program, directory):
+    """What takes as long as a grace period of the launcher."""
+    os.chdir(directory)
+    become_subreaper()
+    check_foreign(program)
+    check_both(program)
 
 
 def check_signals(program, directory):
@@ -1194,6 +1227,6 @@ if __name__ == "__main__":
         signal.signal(signal.SIGALRM, leave_after_others)
         signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
     {"bytes": check_bytes, "lines": check_lines, "write": write_lines, "outside": check_outside,
-     "signals": check_signals, "both": check_both, "pty": check_pty, "chaos": check_chaos, "flow": check_flow,
+     "signals": check_signals, "slow": check_slow, "pty": check_pty, "chaos": check_chaos, "flow": check_flow,
      "figures": print_figures}[sys.argv[1]](*sys.argv[2:])
     sys.exit(failures > 0)

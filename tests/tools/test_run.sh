@@ -349,6 +349,8 @@ sleepers() {
     pgrep -f "$sleeper\$" || true
 }
 
+run sh -c 'ulimit -n 30; shift; exec "$@"' - - "$program" run -a mock --num_gpus 1 --master_port auto true
+has "too few descriptors for one rank" "$err" "1 rank needs 32 open files, and"
 # shellcheck disable=SC2086 # words
 run sh -c 'ulimit -n 200; shift; exec "$@"' - - "$program" run -a mock --num_gpus 256 --master_port auto \
     --no_python --no_local_rank $sleeper

@@ -102,7 +102,7 @@ rm -rf "$dir/logs"
 job "not found" 127 --num_gpus 2 no-such-program
 is "not found: the cause" "not_started 0 null null not_started" \
     "$(value cause/kind cause/rank cause/pid cause/code ranks/0/state)"
-has "not found: on stderr" "$err" "could not be started: no-such-program"
+has "not found: on stderr" "$err" "rank 0 (host localhost, local rank 0) could not be started: no-such-program"
 printf 'no program' >"$dir/data"
 chmod 644 "$dir/data"
 job "not executable" 126 --no_python --num_gpus 2 "$dir/data"

@@ -28,14 +28,14 @@ else
 fi
 [ -z "${FIRST_FAILURE_ENDS-}" ] || export LAUNCH_FAILED="$dir/failed"
 # These mostly wait, so they run at the same time. Each finds only its own processes.
-mkdir "$dir/signals" "$dir/both" "$dir/pty"
+mkdir "$dir/signals" "$dir/slow" "$dir/pty"
 launch signals "$program" "$dir/signals" &
-launch both "$program" "$dir/both" &
+launch slow "$program" "$dir/slow" &
 launch pty "$program" "$dir/pty" &
 launch chaos "$program" "$jobs" "${SEED:-0}"
 wait
 [ -e "$dir/failed" ] || launch flow "$program" "$megabytes"
-for part in signals both pty chaos flow; do
+for part in signals slow pty chaos flow; do
     if [ -e "$dir/failed" ] && ! [ -e "$dir/$part.code" ]; then continue; fi
     is "$part" "0 " "$(cat "$dir/$part.code" "$dir/$part.out" | paste -sd ' ' | sed 's/^0$/0 /')"
     grep -E '^[0-9]+ (jobs|MB)' "$dir/$part.err" || true
