@@ -46,6 +46,12 @@ int ds_accel__job_rank_code(const struct ds_accel__job_rank *rank)
     return rank->ended.si_code == CLD_EXITED ? rank->ended.si_status : 128 + rank->ended.si_status;
 }
 
+bool ds_accel__job_has_failed(const struct ds_accel__job_rank *rank)
+{
+    return rank->state == DS_ACCEL__RANK_ENDED && !rank->is_victim &&
+           ds_accel__job_rank_code(rank) != 0;
+}
+
 int ds_accel__job_exit_code(const struct ds_accel__job *job)
 {
     const struct ds_accel__job_rank *first = NULL;

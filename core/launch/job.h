@@ -45,7 +45,11 @@ struct ds_accel__job_rank {
     struct ds_accel__spawned spawned; /* errors of the start */
     siginfo_t ended;                  /* how it ended, from waitid() */
     bool is_victim;                   /* it ended after the supervisor began to end the job */
-    bool is_examined;                 /* a victim that is not the cause after all */
+    bool was_exiting;                 /* it was ending when the first failure was noticed */
+    bool is_candidate;                /* nothing is known to have failed earlier */
+    bool is_examined;                 /* its memory is not the cause after all */
+    bool is_closing;                  /* it was closing its files then */
+    uint32_t exit_order;              /* of the ends of pipes; 0: unknown */
     uint64_t start_ns, end_ns;        /* monotonic; end_ns 0: not ended */
     struct ds_accel__stream streams[DS_ACCEL__STREAMS];
     struct ds_accel__tail tail;
@@ -106,6 +110,7 @@ struct ds_accel__job {
     uint16_t port;                     /* the master's */
     uint32_t rank_count;
     uint32_t running_count;
+    uint32_t exit_count;           /* of the ranks with an exit_order */
     uint32_t signal_running_count; /* when the signal came that ended the job */
     uint32_t culprit;              /* position of the rank that failed first; NO_RANK: none */
     enum ds_accel__job_phase phase;
@@ -116,20 +121,23 @@ struct ds_accel__job {
     int timer_fd;
     int guard_fd;           /* pidfd of the guard */
     int error_fd;           /* the original stderr; -1: it was not replaced */
+    int exits_fd;           /* epoll: the ends of the ranks' pipes; -1: none */
     int result_fd;          /* where the supervisor writes the result; -1: nowhere */
     bool is_init;           /* the guard is process 1 of a pid namespace */
     bool has_pipes;         /* ranks write to pipes: there are several, without logs */
     bool has_children;      /* this process has children, ranks or orphans */
     bool has_unkillable;    /* processes are left that SIGKILL did not end */
     bool may_send_again;    /* perhaps no rank has received the signal that ends the job */
+    bool has_candidates;    /* the first failure was noticed */
+    bool has_new_candidate; /* a rank was reaped that was exiting then */
     bool has_stopped_guard; /* it follows a rank that has stopped */
 };
 
-/* The most descriptors of one poll(): signals, timer, guard, messages, pty, stdin, sinks, pipes,
- * faults. */
+/* The most descriptors of one poll(): signals, timer, guard, exits, messages, pty, stdin, sinks,
+ * pipes, faults. */
 static inline size_t ds_accel__job_fd_limit(const struct ds_accel__job *job)
 {
-    return 6 + DS_ACCEL__STREAMS + (size_t)job->rank_count * (DS_ACCEL__STREAMS + 1);
+    return 7 + DS_ACCEL__STREAMS + (size_t)job->rank_count * (DS_ACCEL__STREAMS + 1);
 }
 
 /* start.c: prepare the job, and start its ranks. A rank that cannot be started is the culprit, and
@@ -158,11 +166,21 @@ void ds_accel__job_supervise(struct ds_accel__job *job);
 void ds_accel__job_drain(struct ds_accel__job *job);
 /* Continue the guard, if it has stopped with a rank. */
 void ds_accel__job_continue_guard(struct ds_accel__job *job);
+/* culprit.c: watch the pipes of a rank that is about to start. */
+void ds_accel__job_watch_exit(struct ds_accel__job *job, const struct ds_accel__job_rank *rank);
+/* Note the order in which pipes of ranks ended since the last call. */
+void ds_accel__job_note_exits(struct ds_accel__job *job);
+/* Find the rank that has failed first, and why. False: none has failed. */
+bool ds_accel__job_find_culprit(struct ds_accel__job *job);
+/* After ranks were reaped that may have failed earlier than the culprit: correct it. */
+void ds_accel__job_review_culprit(struct ds_accel__job *job);
 /* cause.c: find out why the culprit has ended. */
 void ds_accel__job_find_death(struct ds_accel__job *job);
 /* The exit code of the job, or of a rank that has ended, as a shell shows it. */
 int ds_accel__job_exit_code(const struct ds_accel__job *job);
 int ds_accel__job_rank_code(const struct ds_accel__job_rank *rank);
+/* Has a rank failed by itself, before the launcher began to end the job? */
+bool ds_accel__job_has_failed(const struct ds_accel__job_rank *rank);
 /* Visit the variables that may matter for a failure: those of the backend, and those that the
  * launcher sets. False: visit returned false, or memory is exhausted. */
 bool ds_accel__job_visit_environment(const struct ds_accel__job *job,

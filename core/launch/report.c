@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LISTED_RANKS 8u   /* of the ranks that failed at the same time */
 #define LINE_SIZE 900     /* longer lines of a rank are logged in parts */
 #define LEFTOVERS_NAMED 5 /* of the processes that outlive the ranks */
 
@@ -129,6 +130,33 @@ static void report_output(struct ds_accel__job *job, const struct ds_accel__job_
     free(lines);
 }
 
+/* Name the ranks that failed by themselves, apart from the culprit. Which of them was the first is
+ * not certain. */
+static void report_failed(struct ds_accel__job *job, uint32_t count)
+{
+    struct ds_accel__text text = {0};
+    char name[DS_ACCEL__SIGNAL_NAME_SIZE];
+    uint32_t listed = 0;
+
+    for (uint32_t i = 0; i < job->rank_count && listed < LISTED_RANKS; i++) {
+        const struct ds_accel__job_rank *rank = &job->ranks[i];
+
+        if (i == job->culprit || !ds_accel__job_has_failed(rank)) {
+            continue;
+        }
+        ds_accel__text_add(&text, "%srank %u ", listed++ > 0 ? ", " : "", rank->rank->rank);
+        if (rank->ended.si_code == CLD_EXITED) {
+            ds_accel__text_add(&text, "with code %d", rank->ended.si_status);
+        } else {
+            ds_accel__text_add(&text, "by %s", ds_accel__signal_name(rank->ended.si_status, name));
+        }
+    }
+    ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "  %u other %s failed at the same time: %s%s", count,
+                      count == 1 ? "rank" : "ranks", text.data != NULL ? text.data : "",
+                      count > listed ? ", ..." : "");
+    ds_accel__text_clear(&text);
+}
+
 /* What became of the other ranks. A rank that ended with code 0 has ended by itself. */
 static void report_others(struct ds_accel__job *job)
 {
@@ -145,8 +173,7 @@ static void report_others(struct ds_accel__job *job)
         }
     }
     if (failed > 0) {
-        ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "  %u other %s failed at the same time", failed,
-                          failed == 1 ? "rank" : "ranks");
+        report_failed(job, failed);
     }
     if (terminated > 0) {
         ds_accel__job_say(job, DS_ACCEL_LOG_ERROR, "  %u other %s then ended%s", terminated,

@@ -163,6 +163,27 @@ static json_t *arguments_array(const struct ds_accel__job *job, const struct ds_
     return array;
 }
 
+/* The other ranks that failed by themselves. */
+static json_t *failed_array(const struct ds_accel__job *job, bool *failed)
+{
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        const struct ds_accel__job_rank *rank = &job->ranks[i];
+
+        if (i != job->culprit && ds_accel__job_has_failed(rank)) {
+            bool is_exit = rank->ended.si_code == CLD_EXITED;
+            json_t *tree = json_object();
+
+            set_number(tree, "rank", rank->rank->rank, failed);
+            set_known(tree, "exit_code", is_exit, rank->ended.si_status, failed);
+            set_signal(tree, "signal", is_exit ? 0 : rank->ended.si_status, failed);
+            *failed = json_array_append_new(array, tree) != 0 || *failed;
+        }
+    }
+    return array;
+}
+
 /* What is known of the rank that failed first. */
 static void set_culprit(json_t *tree, const struct ds_accel__job *job, bool *failed)
 {
@@ -177,6 +198,7 @@ static void set_culprit(json_t *tree, const struct ds_accel__job *job, bool *fai
     set_known(tree, "pid", rank->pid > 0, rank->pid, failed);
     ds_accel__json_set(tree, "oom", oom_tree(&job->death.oom, failed), failed);
     ds_accel__json_set(tree, "core_dump", core_tree(&job->death.core, failed), failed);
+    ds_accel__json_set(tree, "also_failed", failed_array(job, failed), failed);
     ds_accel__json_set(tree, "argv", arguments_array(job, rank->rank, failed), failed);
     ds_accel__json_set(tree, "env", environment, failed);
     ds_accel__json_set(tree, "last_lines", lines_array(rank, failed), failed);

@@ -512,6 +512,7 @@ int32_t ds_accel__job_open(struct ds_accel_launch *launch, struct ds_accel__job 
                                   .signal_fd = -1,
                                   .timer_fd = -1,
                                   .guard_fd = -1,
+                                  .exits_fd = -1,
                                   .result_fd = -1,
                                   .error_fd = -1,
                                   .lease.fd = -1,
@@ -589,6 +590,9 @@ void ds_accel__job_close(struct ds_accel__job *job)
     if (job->guard_fd >= 0) {
         close(job->guard_fd);
     }
+    if (job->exits_fd >= 0) {
+        close(job->exits_fd);
+    }
     if (job->result_fd >= 0) {
         close(job->result_fd);
     }
@@ -660,6 +664,7 @@ static bool start_rank(struct ds_accel__job *job, struct ds_accel__job_rank *ran
         status = ds_accel__fault_open(fault);
     }
     if (status >= 0) {
+        ds_accel__job_watch_exit(job, rank);
         spawn_rank(job, rank, descriptors);
     } else {
         rank->spawned = (struct ds_accel__spawned){.step = DS_ACCEL__SPAWN_STREAMS, .error = errno};

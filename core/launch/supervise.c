@@ -152,21 +152,6 @@ static struct ds_accel__job_rank *find_rank(const struct ds_accel__job *job, pid
     return NULL;
 }
 
-static bool has_failed(const struct ds_accel__job_rank *rank)
-{
-    return rank->ended.si_code != CLD_EXITED || rank->ended.si_status != 0;
-}
-
-/*
- * Which of two ranks that were found ended at the same time is the cause? One that a signal killed,
- * because the others often fail when their connection to it breaks.
- */
-static bool is_likelier_cause(const struct ds_accel__job_rank *rank,
-                              const struct ds_accel__job_rank *other)
-{
-    return rank->ended.si_code != CLD_EXITED && other->ended.si_code == CLD_EXITED;
-}
-
 /* Does this process have a controlling terminal? Its stdin and stdout may be files all the same. */
 static bool has_terminal(void)
 {
@@ -226,7 +211,8 @@ static void end_rank(struct ds_accel__job *job, struct ds_accel__job_rank *rank,
     rank->ended = *info;
     rank->end_ns = ds_accel__now_ns();
     rank->state = DS_ACCEL__RANK_ENDED;
-    rank->is_victim = job->phase != DS_ACCEL__JOB_RUNNING;
+    rank->is_victim = job->phase != DS_ACCEL__JOB_RUNNING && !rank->was_exiting;
+    job->has_new_candidate |= rank->was_exiting;
     job->running_count--;
     if (is_on_pty(job, rank)) {
         release_pty(job, rank);
@@ -257,49 +243,6 @@ static bool reap_one(struct ds_accel__job *job, bool *has_children_out)
     return true;
 }
 
-/* Find the rank that has failed first, among those that ended since the last call. */
-static void find_culprit(struct ds_accel__job *job)
-{
-    for (uint32_t i = 0; i < job->rank_count; i++) {
-        const struct ds_accel__job_rank *rank = &job->ranks[i];
-
-        if (rank->state == DS_ACCEL__RANK_ENDED && !rank->is_victim && has_failed(rank) &&
-            (job->culprit == DS_ACCEL__NO_RANK ||
-             is_likelier_cause(rank, &job->ranks[job->culprit]))) {
-            job->culprit = i;
-        }
-    }
-}
-
-/*
- * A rank that runs out of memory closes its connections before it has ended, so that others may
- * fail first. If the kernel has killed a rank for its memory, it is the cause, even if it is found
- * later; this process has not sent SIGKILL yet.
- */
-static void find_later_cause(struct ds_accel__job *job)
-{
-    struct ds_accel__death death = job->death;
-    uint32_t culprit = job->culprit;
-
-    for (uint32_t i = 0; i < job->rank_count && death.oom.verdict == DS_ACCEL__OOM_NONE; i++) {
-        const struct ds_accel__job_rank *rank = &job->ranks[i];
-
-        if (rank->state != DS_ACCEL__RANK_ENDED || !rank->is_victim || rank->is_examined ||
-            rank->ended.si_code == CLD_EXITED || rank->ended.si_status != SIGKILL) {
-            continue;
-        }
-        job->ranks[i].is_examined = true;
-        job->culprit = i;
-        ds_accel__job_find_death(job);
-        if (job->death.oom.verdict != DS_ACCEL__OOM_NONE) {
-            job->ranks[i].is_victim = false;
-            return;
-        }
-        job->culprit = culprit;
-        job->death = death;
-    }
-}
-
 /* End the processes that are left when all ranks have ended. */
 static void end_leftovers(struct ds_accel__job *job)
 {
@@ -320,13 +263,12 @@ static void reap(struct ds_accel__job *job)
     }
     job->has_children = has_children;
     if (job->phase == DS_ACCEL__JOB_RUNNING && job->culprit == DS_ACCEL__NO_RANK) {
-        find_culprit(job);
-        if (job->culprit != DS_ACCEL__NO_RANK) {
-            ds_accel__job_find_death(job);
+        if (ds_accel__job_find_culprit(job)) {
             terminate_all(job, DS_ACCEL__JOB_ENDING, GRACE_NS);
         }
-    } else if (job->phase == DS_ACCEL__JOB_ENDING) {
-        find_later_cause(job);
+    } else if (job->phase == DS_ACCEL__JOB_ENDING ||
+               (job->phase == DS_ACCEL__JOB_KILLING && job->culprit != DS_ACCEL__NO_RANK)) {
+        ds_accel__job_review_culprit(job);
     }
     if (job->running_count == 0 && job->has_children) {
         end_leftovers(job);
@@ -567,6 +509,7 @@ enum {
     FD_SIGNALS,
     FD_TIMER,
     FD_GUARD,
+    FD_EXITS,
     FD_COUNT
 };
 
@@ -586,6 +529,7 @@ static nfds_t collect(struct ds_accel__job *job)
     add_fd(job, &count, job->timer_fd, POLLIN, NULL);
     /* once the guard has died, its descriptor is always ready */
     add_fd(job, &count, job->phase == DS_ACCEL__JOB_KILLING ? -1 : job->guard_fd, POLLIN, NULL);
+    add_fd(job, &count, job->exits_fd, POLLIN, NULL);
     if (ds_accel__pty_needs_input(&job->pty)) {
         add_fd(job, &count, STDIN_FILENO, POLLIN, NULL);
     } else if (ds_accel__pty_has_input(&job->pty)) {
@@ -773,6 +717,9 @@ static void step(struct ds_accel__job *job)
     }
     if (job->fds[FD_GUARD].revents != 0) {
         kill_all(job);
+    }
+    if (job->fds[FD_EXITS].revents != 0) {
+        ds_accel__job_note_exits(job); /* before their pipes are closed here */
     }
     flush_sinks(job);
     pass_input(job, count);

@@ -71,6 +71,41 @@ is "a signal: the cause" "signal null SIGSEGV 0 absent" \
     "$(value cause/kind cause/code cause/signal cause/rank cause/core_dump/kind)"
 has "a signal: on stderr" "$err" "was killed by SIGSEGV (signal 11), no core dump"
 
+# A failure that spreads. Rank 1 closes a FIFO when it exits, and rank 0 fails then, perhaps before
+# rank 1 has ended. Which one was first is not certain, but the launcher ended neither.
+for round in $(seq 20); do
+    rm -f "$dir/fifo"
+    mkfifo "$dir/fifo"
+    rm -f "$dir/result"
+    run "$tool" run --master_port auto --result "$dir/result" --num_gpus 2 \
+        sh -c 'if [ $RANK = 1 ]; then exec 3>"$0"; exit 3; fi; read -r line <"$0"; exit 1' "$dir/fifo"
+    others=$(value cause/rank cause/code cause/also_failed/0/rank cause/also_failed/0/exit_code 2>&1)
+    # Rank 0 may not have failed yet when the job is ended; rank 1 has.
+    case "$code $others $(value ranks/0/was_terminated ranks/1/was_terminated)" in
+    "1 0 1 1 3 false false" | "3 1 3 0 1 false false" | "3 1 3 "*" true false") ;;
+    *) is "a failure that spreads, round $round" "codes and ranks" "$code $others $err" ;;
+    esac
+done
+# Rank 1 closes the FIFO first, and then many files. Rank 0 is reaped meanwhile.
+cat >"$dir/slow.py" <<'EOF'
+import os, resource, sys
+limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+for _ in range(min(limit, 60000) - 100):
+    os.open("/dev/null", os.O_RDONLY)
+os.open(sys.argv[1], os.O_WRONLY)
+os._exit(3)
+EOF
+for options in "" "--enable_each_rank_log $dir/logs"; do
+    rm -f "$dir/fifo"
+    mkfifo "$dir/fifo"
+    # shellcheck disable=SC2086 # words
+    job "a rank that ends slowly" 3 $options --num_gpus 2 sh -c 'if [ $RANK = 1 ]; then exec python3 "$1" "$0"; fi
+        read -r line <"$0"; exit 1' "$dir/fifo" "$dir/slow.py"
+    is "a rank that ends slowly: the cause" "exit 3 1 false" "$(value cause/kind cause/code cause/rank ranks/1/was_terminated)"
+done
+rm -rf "$dir/logs"
+
 rtmin=$(python3 -c 'import signal; print(int(signal.SIGRTMIN))')
 job "a real-time signal" $((130 + rtmin)) --num_gpus 1 sh -c "kill -$((rtmin + 2)) \$\$"
 is "a real-time signal: the cause" "signal SIGRTMIN+2" "$(value cause/kind cause/signal)"
