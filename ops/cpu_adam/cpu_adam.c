@@ -65,28 +65,28 @@ static int32_t adam_rollback(const struct ds_accel_cpu_adam_options *options,
     static const struct ops__call call = {
         .name = "cpu_adam: rollback",
         .states = 2,
-        .flags = DS_ACCEL_CPU_ADAM_L2 | DS_ACCEL_CPU_ADAM_NO_BIAS_CORRECTION |
-                 DS_ACCEL_OPTIMIZER_SKIP_INFINITE,
+        .flags = STEP_FLAGS,
         .struct_bytes = sizeof(struct ds_accel_cpu_adam_options),
     };
     OPS__STANDARD_FLOATS;
-    const struct ds_accel_optimizer_step *common;
+    struct ds_accel_optimizer_step common;
     struct ops__adam_options adam;
     struct ops__adam constants;
     int32_t status = check(&call, options, error);
 
     if (status)
         return status;
-    common = &options->common;
-    status = ops__optimizer_check_undo(&call, common, error);
+    common = options->common;
+    common.flags &= ~DS_ACCEL_OPTIMIZER_STOCHASTIC; /* it rounds to the nearest */
+    status = ops__optimizer_check_undo(&call, &common, error);
     if (status)
         return status;
     adam = own(options);
-    status = ops__adam_check_undo(&call, common, &adam, error);
+    status = ops__adam_check_undo(&call, &common, &adam, error);
     if (status)
         return status;
-    constants = ops__adam_prepare(common, &adam);
-    ops__adam_undo(common, &constants);
+    constants = ops__adam_prepare(&common, &adam);
+    ops__adam_undo(&common, &constants);
     return DS_ACCEL_OK;
 }
 
