@@ -616,6 +616,19 @@ static int move_in_once(const struct ds_accel__build_dir *dir, const char *file,
     return renameat(dir->fd, file, dir->store_fd, name) == 0 ? 0 : errno;
 }
 
+/* Rename a directory that is in place of a file, because it may have what somebody needs. */
+static int move_away(const struct ds_accel__build_dir *dir, const char *name)
+{
+    char *other = ds_accel__format("%s.directory", name);
+    int error = other != NULL ? 0 : ENOMEM;
+
+    if (error == 0 && renameat(dir->store_fd, name, dir->store_fd, other) != 0) {
+        error = errno == ENOENT ? 0 : errno; /* another process has renamed it */
+    }
+    free(other);
+    return error;
+}
+
 static int move_in(const struct ds_accel__build_dir *dir, const char *file, const char *name,
                    bool replaces)
 {
@@ -623,6 +636,12 @@ static int move_in(const struct ds_accel__build_dir *dir, const char *file, cons
 
     for (int i = 0; i < READ_ATTEMPTS && is_passing(error); i++) {
         error = move_in_once(dir, file, name, replaces);
+    }
+    if (error == EISDIR) {
+        error = move_away(dir, name);
+        if (error == 0) {
+            error = move_in_once(dir, file, name, replaces);
+        }
     }
     return error;
 }
@@ -701,8 +720,15 @@ static void clean_failure(int store, const char *name)
     }
 }
 
+static bool is_directory(int parent, const char *name)
+{
+    struct stat info;
+
+    return fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode);
+}
+
 static int32_t clean_entry(const struct ds_accel__build_dir *dir, const char *name,
-                           uint64_t *files_out)
+                           const struct ds_accel__log *log, uint64_t *files_out)
 {
     if (is_failure(name)) {
         clean_failure(dir->store_fd, name);
@@ -714,6 +740,10 @@ static int32_t clean_entry(const struct ds_accel__build_dir *dir, const char *na
         }
         if (error == 0) {
             ++*files_out;
+        } else if (is_directory(dir->store_fd, name)) {
+            ds_accel__log(log, "ops", DS_ACCEL_LOG_WARN,
+                          "%s/%s is not removed: it is a directory, in place of a file", dir->store,
+                          name);
         } else if (error != ENOENT && error != ESTALE) {
             return io_error(dir->store, error);
         }
@@ -721,7 +751,8 @@ static int32_t clean_entry(const struct ds_accel__build_dir *dir, const char *na
     return DS_ACCEL_OK;
 }
 
-int32_t ds_accel__store_clean(const char *store, const char *op, uint64_t *files_out)
+int32_t ds_accel__store_clean(const char *store, const char *op, const struct ds_accel__log *log,
+                              uint64_t *files_out)
 {
     /* No directory for a build is made: the disk may be full. */
     struct ds_accel__build_dir dir = {
@@ -744,7 +775,7 @@ int32_t ds_accel__store_clean(const char *store, const char *op, uint64_t *files
     if (directory != NULL) {
         while (status >= 0 && (entry = readdir(directory)) != NULL) {
             if (is_of(entry->d_name, op)) {
-                status = clean_entry(&dir, entry->d_name, files_out);
+                status = clean_entry(&dir, entry->d_name, log, files_out);
             }
         }
         closedir(directory);

@@ -89,7 +89,8 @@ void ds_accel__build_dir_keep(struct ds_accel__build_dir *dir, const char *name,
 void ds_accel__build_dir_forget(const struct ds_accel__build_dir *dir, const char *name);
 /*
  * Make a file of the directory permanent and move it into the store, over one that is there; or, if
- * exists_out is not NULL, only if none is there: *exists_out. ERR_IO with the cause; ERR_NO_MEMORY.
+ * exists_out is not NULL, only if none is there: *exists_out. A directory of its name is renamed to
+ * NAME.directory. ERR_IO with the cause; ERR_NO_MEMORY.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__build_dir_publish(const struct ds_accel__build_dir *dir,
                                                       const char *file, const char *name,
@@ -99,10 +100,12 @@ DS_ACCEL__PRIVATE int32_t ds_accel__store_write(const struct ds_accel__build_dir
                                                 const char *kernel, const char *recipe_digest,
                                                 const json_t *manifest);
 /*
- * Remove the files of an op, or all if op is NULL, and what ended builds left. *files_out: how many
- * files. DS_ACCEL_OK, also if there is no store; ERR_IO, ERR_PERMISSION; ERR_NO_MEMORY.
+ * Remove the files of an op, or all if op is NULL, and what ended builds left. A directory in place
+ * of a file stays, with a warning. *files_out: how many files. DS_ACCEL_OK, also if there is no
+ * store; ERR_IO, ERR_PERMISSION; ERR_NO_MEMORY.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__store_clean(const char *store, const char *op,
+                                                const struct ds_accel__log *log,
                                                 uint64_t *files_out);
 
 /*

@@ -295,10 +295,10 @@ int32_t ds_accel_ops_clean(ds_accel_t *context, const char *op, uint64_t *files_
         status = ds_accel__stores_locate(context, &stores);
     }
     if (status >= 0) {
-        status =
-            stores.writable == NULL
-                ? no_cache()
-                : ds_accel__store_clean(stores.writable, known != NULL ? known : op, files_out);
+        status = stores.writable == NULL
+                     ? no_cache()
+                     : ds_accel__store_clean(stores.writable, known != NULL ? known : op,
+                                             &context->log, files_out);
     }
     /* The configuration may have lost an op since it was built. */
     if (status >= 0 && op != NULL && has_names && known == NULL && *files_out == 0) {

@@ -481,7 +481,10 @@ Test(opbuild_store, a_manifest_is_read_as_it_was_written)
     cr_assert_eq(unlink(path), 0);
     cr_assert_eq(mkdir(path, 0755), 0);
     cr_expect_null(read_manifest(DIGEST));
-    cr_expect(ds_accel__store_write(&dir, "cuda/tiny", DIGEST, manifest) < 0);
+    MUST(ds_accel__store_write(&dir, "cuda/tiny", DIGEST, manifest));
+    again = read_manifest(DIGEST);
+    cr_expect_not_null(again, "the directory was renamed");
+    json_decref(again);
     json_decref(manifest);
     ds_accel__build_dir_close(&dir);
 }
@@ -574,11 +577,13 @@ Test(opbuild_store, every_allocation_of_a_failure_can_fail)
 
 /* ---- cleaning -------------------------------------------------------------------------------- */
 
+static struct ds_accel__log quiet;
+
 static void expect_cleaned(const char *op, uint64_t wanted)
 {
     uint64_t files = 99;
 
-    MUST(ds_accel__store_clean(store, op, &files));
+    MUST(ds_accel__store_clean(store, op, &quiet, &files));
     cr_expect_eq(files, wanted, "%s: %lu", op, (unsigned long)files);
 }
 
@@ -628,6 +633,39 @@ Test(opbuild_store, cleaning_removes_the_files_of_an_op)
     ds_accel__build_dir_close(&dir);
 }
 
+Test(opbuild_store, cleaning_goes_on_behind_a_directory_in_place_of_a_file)
+{
+    write_in_store("adam." KEY ".so/data");
+    write_in_store("adam." KEY ".json");
+    write_in_store("other." KEY ".json/data");
+    expect_cleaned(NULL, 1);
+    cr_expect(exists(in_store("adam." KEY ".so/data")));
+    cr_expect(exists(in_store("other." KEY ".json/data")));
+}
+
+Test(opbuild_store, a_directory_in_place_of_a_file_is_renamed)
+{
+    struct ds_accel__build_dir dir;
+    bool there = false;
+
+    open_dir(&dir);
+    write_in_store("adam." KEY ".so/data");
+    for (int i = 0; i < 2; i++) { /* only if there is none; over one */
+        char *path = ds_accel__join(dir.path, '/', "op.so");
+        FILE *file = path != NULL ? fopen(path, "w") : NULL;
+
+        cr_assert_not_null(file);
+        fclose(file);
+        free(path);
+        MUST(ds_accel__build_dir_publish(&dir, "op.so", "adam." KEY ".so", i == 0 ? &there : NULL));
+        cr_expect_eq(there, true);
+    }
+    cr_expect(exists(in_store("adam." KEY ".so.directory/data")));
+    cr_expect(exists(in_store("adam." KEY ".so")));
+    cr_expect(!exists(in_store("adam." KEY ".so/data")));
+    ds_accel__build_dir_close(&dir);
+}
+
 static int32_t attempt_clean(void)
 {
     uint64_t files;
@@ -636,7 +674,7 @@ static int32_t attempt_clean(void)
 
     cr_assert(fd >= 0);
     close(fd);
-    status = ds_accel__store_clean(store, "tiny", &files);
+    status = ds_accel__store_clean(store, "tiny", &quiet, &files);
     cr_expect(status < 0 || files == 1);
     return status;
 }
@@ -648,8 +686,6 @@ Test(opbuild_store, every_allocation_of_cleaning_can_fail)
 }
 
 /* ---- the lock -------------------------------------------------------------------------------- */
-
-static struct ds_accel__log quiet;
 
 static int lock_recipe(const char *digest)
 {

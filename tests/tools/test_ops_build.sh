@@ -332,10 +332,20 @@ python3 -c 'print(100000 * "[" + 100000 * "]")' >"$json"
 damaged "a deep manifest" "$json" "it is damaged"
 rm -f "$json" "$cache"/ops-load.*
 mkdir "$json"
-load tiny
-has "a directory in place of the manifest" "$code $out" "1 -15 the op tiny could not be built: $store: Is a directory"
-is "a directory in place of the manifest: nothing is left" "" "$(leftovers)"
-rmdir "$json"
+damaged "a directory in place of the manifest" "$json" "it is damaged"
+rm "$so"
+mkdir "$so"
+touch "$so/data"
+damaged "a directory in place of the file" "$so" ""
+is "directories in place of files: nothing is left" "" "$(leftovers)"
+is "directories in place of files are renamed" "$so.directory/data" "$(echo "$so.directory"/*)"
+is "directories in place of files are renamed: the manifest" yes "$([ -d "$json.directory" ] && echo yes)"
+rm "$so"
+mkdir "$so"
+ops clean
+is "clean and a directory in place of a file" "0 ds-accel: warning: ops: $so is not removed: it is a directory, in place of a file
+ds-accel: 3 files removed" "$code $err"
+rm -rf "$so" "$so.directory" "$json.directory"
 
 # ---- the same file everywhere --------------------------------------------------------------------
 
