@@ -183,16 +183,18 @@ static int32_t find_behind(const char *name, char **path_out)
 }
 
 /* Resolve the file of the compiler: not that of wrappers, "ccache gcc" and links such as
- * /usr/lib/ccache/gcc. *path_out is NULL if it cannot be found. */
-static int32_t resolve(char *const *arguments, char **path_out)
+ * /usr/lib/ccache/gcc. The path stays NULL if it cannot be found. */
+static int32_t resolve(struct ds_accel__compiler *compiler)
 {
+    char *const *arguments = compiler->arguments;
     int32_t status = DS_ACCEL_OK;
 
-    *path_out = NULL;
     for (size_t i = 0; arguments[i] != NULL && status >= 0; i++) {
         char *found;
         char *path;
 
+        compiler->options_at = i + 1;
+        compiler->is_wrapped = i > 0;
         status = ds_accel__program_find(arguments[i], &found);
         if (status < 0 || found == NULL) {
             return status;
@@ -203,12 +205,13 @@ static int32_t resolve(char *const *arguments, char **path_out)
             return ds_accel__no_memory();
         }
         if (path == NULL || !is_wrapper(path)) {
-            *path_out = path;
+            compiler->path = path;
             return DS_ACCEL_OK;
         }
         free(path);
         if (!is_wrapper(arguments[i])) {
-            return find_behind(base_name(arguments[i]), path_out);
+            compiler->is_wrapped = true;
+            return find_behind(base_name(arguments[i]), &compiler->path);
         }
     }
     return status;
@@ -355,6 +358,19 @@ void ds_accel__compiler_add_variables(struct ds_accel__text *text)
     ds_accel__identity_add_variables(text);
 }
 
+static bool is_set(const char *variable)
+{
+    const char *value = ds_accel__env_job(variable);
+
+    return value != NULL && value[strspn(value, " \t\n\v\f\r")] != '\0';
+}
+
+bool ds_accel__compiler_is_named(enum ds_accel__language language)
+{
+    return is_set(kinds[language].variable) ||
+           (language == DS_ACCEL__LANGUAGE_CUDA && is_set(HOST_VARIABLE));
+}
+
 /* ---- nvcc's host compiler -------------------------------------------------------------------- */
 
 /* The host compiler that the arguments name; NULL if they name none. */
@@ -408,7 +424,7 @@ static int32_t find(const struct kind *kind, struct ds_accel__compiler *compiler
     int32_t status = search(kind, &compiler->arguments);
 
     if (status >= 0) {
-        status = resolve(compiler->arguments, &compiler->path);
+        status = resolve(compiler);
     }
     if (status >= 0 && compiler->path == NULL) {
         status = ds_accel__error(DS_ACCEL_ERR_NOT_FOUND, "%s runs no compiler that can be found",

@@ -23,12 +23,16 @@ enum ds_accel__language {
 
 struct ds_accel__compiler {
     enum ds_accel__language language;
-    char **arguments; /* the begin of each command line, ends with NULL; [0] is an absolute path */
-    char *path;       /* the compiler's file: absolute, links resolved; not a wrapper's (ccache) */
-    char *version;    /* first line of --version that has a version */
+    char **arguments;  /* the begin of each command line, ends with NULL; [0] is an absolute path */
+    size_t options_at; /* the first argument behind the compiler's name: "ccache gcc" has 2 */
+    char *path;        /* the compiler's file: absolute, links resolved; not a wrapper's (ccache) */
+    char *version;     /* first line of --version that has a version */
+    bool is_wrapped;   /* a wrapper such as ccache runs the compiler */
+    bool is_gcc;       /* of the Free Software Foundation, with the assembler of binutils */
     /*
      * SHA-256 over the contents of all programs that compile, and over the arguments that follow
-     * the program. Equal for equal compilers at different places.
+     * the compiler's name, with the files and programs that they name. Equal for equal compilers at
+     * different places.
      */
     char digest[65];
 };
@@ -48,6 +52,8 @@ struct ds_accel__compiler {
 int32_t ds_accel__compiler_find(enum ds_accel__language language,
                                 struct ds_accel__compiler *compiler, char *why, size_t why_size);
 void ds_accel__compiler_clear(struct ds_accel__compiler *compiler);
+/* Whether a variable names the compiler of a language, or nvcc's host compiler. */
+bool ds_accel__compiler_is_named(enum ds_accel__language language);
 /*
  * Find a command as ds_accel__compiler_find() finds a compiler, if it is the name of one ("nvcc"),
  * else in PATH, without running it. *path_out is a new string, NULL: there is none.

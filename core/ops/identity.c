@@ -27,6 +27,7 @@
 
 #define ASK_TIMEOUT_MS 60000u /* a compiler on a network file system may start slowly */
 #define PART_LIMIT 8u
+#define KINDS "gx" /* in what is remembered: GCC, another one */
 
 /* The digest while it grows. */
 struct identity {
@@ -371,12 +372,13 @@ static void add_nvcc(struct identity *identity, const struct ds_accel__compiler 
 /* ---- all ------------------------------------------------------------------------------------- */
 
 /* Add the parts of a compiler of C or C++ which printed output for --version. */
-static void add_parts(struct identity *identity, const struct ds_accel__compiler *compiler,
+static void add_parts(struct identity *identity, struct ds_accel__compiler *compiler,
                       const char *output)
 {
     if (strstr(output, "clang") != NULL || strstr(output, "InstalledDir: ") != NULL) {
         add_clang(identity, compiler, output);
     } else if (strstr(output, "Free Software Foundation") != NULL) {
+        compiler->is_gcc = true;
         add_gcc(identity, compiler->arguments, compiler->language != DS_ACCEL__LANGUAGE_C);
     } else {
         add_text(identity, "version", output); /* of no known kind */
@@ -402,34 +404,56 @@ const char *ds_accel__compiler_host(char *const *arguments, size_t *index)
     return NULL;
 }
 
-/*
- * Add the options that a variable gave the compiler, and the files that they name, but not its name
- * behind a wrapper's, nor the path of nvcc's host compiler, whose digest is added.
- */
-static void add_arguments(struct identity *identity, char *const *arguments)
+/* Add the contents of a program that a word names, as in "env CPATH=/include gcc". */
+static void add_named(struct identity *identity, const char *word)
 {
+    char *path = NULL;
+
+    if (identity->status >= 0) {
+        identity->status = ds_accel__program_find(word, &path);
+    }
+    if (path != NULL) {
+        add_file(identity, "program", path);
+    }
+    free(path);
+}
+
+/*
+ * Add the words that a variable has behind the compiler's name, and the files that they name, but
+ * not the path of nvcc's host compiler, whose digest is added.
+ */
+static void add_arguments(struct identity *identity, const struct ds_accel__compiler *compiler)
+{
+    char *const *arguments = compiler->arguments;
+    struct ds_accel__arguments list = {0};
     struct ds_accel__arguments files = {0};
-    char **names;
-    bool is_option = false;
+    char **words;
+    char **names = NULL;
 
-    for (size_t i = 1; arguments[i] != NULL; i++) {
-        is_option = is_option || arguments[i][0] == '-';
-        if (is_option && ds_accel__compiler_host(arguments, &i) == NULL) {
-            char *const flags[] = {arguments[i], NULL};
-
-            add_text(identity, "argument", arguments[i]);
-            ds_accel__flag_files(flags, NULL, &files);
+    for (size_t i = compiler->options_at; arguments[i] != NULL; i++) {
+        if (ds_accel__compiler_host(arguments, &i) == NULL) {
+            ds_accel__arguments_add(&list, "%s", arguments[i]);
         }
     }
-    names = ds_accel__arguments_take(&files);
-    if (names == NULL) {
-        identity->status = ds_accel__no_memory();
-        return;
+    words = ds_accel__arguments_take(&list);
+    if (words != NULL) {
+        ds_accel__flag_files(words, NULL, &files);
+        names = ds_accel__arguments_take(&files);
     }
-    for (size_t i = 0; names[i] != NULL; i++) {
+    if (words == NULL || names == NULL) {
+        identity->status = ds_accel__no_memory();
+    }
+    for (size_t i = 0; identity->status >= 0 && words[i] != NULL; i++) {
+        add_text(identity, "argument", words[i]);
+        if (words[i][0] != '-') {
+            add_named(identity, words[i]);
+        }
+    }
+    for (size_t i = 0; identity->status >= 0 && names[i] != NULL; i++) {
         add_file(identity, "file", names[i]);
     }
     ds_accel__arguments_free(names);
+    ds_accel__arguments_free(words);
 }
 
 /* Write the digest of nvcc's host compiler. */
@@ -437,7 +461,8 @@ static int32_t identify_host(char *const *host_arguments, char digest_out[65])
 {
     /* nvcc compiles C++ with the driver for C, too. */
     struct ds_accel__compiler host = {.language = DS_ACCEL__LANGUAGE_CXX,
-                                      .arguments = (char **)(uintptr_t)host_arguments};
+                                      .arguments = (char **)(uintptr_t)host_arguments,
+                                      .options_at = 1};
     int32_t status;
 
     host.path = realpath(host_arguments[0], NULL);
@@ -473,7 +498,7 @@ static char *make_question(const struct ds_accel__compiler *compiler, const char
 {
     struct ds_accel__text question = {0};
 
-    ds_accel__text_add(&question, "identity %s", compiler->path);
+    ds_accel__text_add(&question, "identity %d %s", (int)compiler->language, compiler->path);
     for (size_t i = 0; compiler->arguments[i] != NULL; i++) {
         ds_accel__text_add(&question, "\n%s", compiler->arguments[i]);
     }
@@ -486,13 +511,15 @@ static char *make_question(const struct ds_accel__compiler *compiler, const char
 static bool recall(const char *question, struct ds_accel__compiler *compiler, int32_t *status_out)
 {
     char *answer = ds_accel__answer_recall(question);
-    bool found = answer != NULL && strlen(answer) > 64 && strspn(answer, "0123456789abcdef") >= 64;
+    bool found = answer != NULL && strlen(answer) > 65 &&
+                 strspn(answer, "0123456789abcdef") >= 64 && strchr(KINDS, answer[64]) != NULL;
 
     *status_out = DS_ACCEL_OK;
     if (found) {
         memcpy(compiler->digest, answer, 64);
         compiler->digest[64] = '\0';
-        compiler->version = strdup(answer + 64);
+        compiler->is_gcc = answer[64] == KINDS[0];
+        compiler->version = strdup(answer + 65);
         *status_out = compiler->version != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
     }
     free(answer);
@@ -506,7 +533,8 @@ static void remember(const char *question, const struct ds_accel__compiler *comp
     const char *directory;
     size_t length;
     char **files;
-    char *answer = ds_accel__format("%s%s", compiler->digest, compiler->version);
+    char *answer =
+        ds_accel__format("%s%c%s", compiler->digest, KINDS[!compiler->is_gcc], compiler->version);
 
     /* A program that is installed in one of these could be run instead of one of the files. */
     while (directories != NULL &&
@@ -540,7 +568,7 @@ static int32_t identify(struct identity *identity, struct ds_accel__compiler *co
         free(output);
         return ds_accel__no_memory();
     }
-    add_arguments(identity, compiler->arguments);
+    add_arguments(identity, compiler);
     add_file(identity, "driver", compiler->path);
     if (identity->status >= 0 && compiler->language == DS_ACCEL__LANGUAGE_CUDA) {
         add_nvcc(identity, compiler);

@@ -84,10 +84,12 @@ static void add_absent(struct ds_accel__arguments *list,
     free(path);
 }
 
-/* Add the files of the arguments that are programs: links such as /usr/bin/cc lead elsewhere. */
+/* Add the files of the arguments that are programs: links such as /usr/bin/cc lead elsewhere. And
+ * the files that others name. */
 static void add_programs(struct ds_accel__arguments *list,
                          const struct ds_accel__compiler *compiler)
 {
+    ds_accel__flag_files(compiler->arguments + 1, NULL, list);
     for (size_t i = 0; compiler->arguments[i] != NULL; i++) {
         char *path = NULL;
 

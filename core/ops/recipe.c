@@ -191,23 +191,51 @@ bool ds_accel__recipe_is_native(const char *flag)
            (length >= sizeof(native) && strcmp(flag + length - (sizeof(native) - 1), native) == 0);
 }
 
+bool ds_accel__recipe_is_split(const char *flag)
+{
+    /* Also what nvcc passes on: -Xcompiler=-g,-gsplit-dwarf */
+    return strstr(flag, "-gsplit-dwarf") != NULL;
+}
+
+/* Why a flag is not allowed, as a sentence behind the flag; NULL: it is. */
+static const char *refuse_flag(const char *flag)
+{
+    if (ds_accel__recipe_is_native(flag)) {
+        return "is the CPU that compiles, and others share the result: name the instruction sets, "
+               "here and in \"requires\": {\"cpu\": [...]}";
+    }
+    if (ds_accel__recipe_is_split(flag)) {
+        return "puts the debug information into files of the directory of the build, which is "
+               "removed: use -g alone";
+    }
+    return NULL;
+}
+
 /* Code for the CPU of the one who compiles would end in SIGILL elsewhere. */
 static int32_t check_flags(const struct ds_accel__recipe *recipe)
 {
-    char **const lists[] = {recipe->cflags, recipe->device_cflags};
+    char *const *const lists[] = {recipe->cflags, recipe->device_cflags, recipe->ldflags};
+    struct ds_accel__arguments list = {0};
+    int32_t status = DS_ACCEL_OK;
+    char **words;
 
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-        for (char **flag = lists[i]; *flag != NULL; flag++) {
-            if (ds_accel__recipe_is_native(*flag)) {
-                return ds_accel__error(DS_ACCEL_ERR_CONFIG,
-                                       "kernels: %s: %s is the CPU that compiles, and others share "
-                                       "the result: name the instruction sets, here and in "
-                                       "\"requires\": {\"cpu\": [...]}",
-                                       recipe->name, *flag);
-            }
+        ds_accel__flag_words(lists[i], recipe->source_dir, &list);
+    }
+    words = ds_accel__arguments_take(&list);
+    if (words == NULL) {
+        return ds_accel__no_memory();
+    }
+    for (size_t i = 0; words[i] != NULL && status >= 0; i++) {
+        const char *why = refuse_flag(words[i]);
+
+        if (why != NULL) {
+            status = ds_accel__error(DS_ACCEL_ERR_CONFIG, "kernels: %s: %s %s", recipe->name,
+                                     words[i], why);
         }
     }
-    return DS_ACCEL_OK;
+    ds_accel__arguments_free(words);
+    return status;
 }
 
 /* hipcc would compile for the devices of this machine. */

@@ -46,6 +46,8 @@ int32_t ds_accel__recipe_read(const struct ds_accel__config *config, const char 
 void ds_accel__recipe_clear(struct ds_accel__recipe *recipe);
 /* Whether a flag selects the CPU of the machine that compiles, such as -march=native. */
 bool ds_accel__recipe_is_native(const char *flag);
+/* Whether a flag puts the debug information into files of their own (-gsplit-dwarf). */
+bool ds_accel__recipe_is_split(const char *flag);
 /* The language of a source, by its suffix; COUNT: none. */
 enum ds_accel__language ds_accel__recipe_language(const char *source);
 /*

@@ -6,8 +6,8 @@
  *     installed            kernel.c
  *       | there is no file
  *     recipe               recipe.c: the row of "kernels", sources, their digest
- *       | has this CPU what it requires?
- *     toolchain            toolchain.c; without compilers, the caches are searched all the same
+ *       | have this CPU and the devices what it requires?
+ *     toolchain            toolchain.c; where there is none, the caches are searched all the same
  *     caches               search.c: same compilers and headers? -> file; undamaged?
  *       | there is none
  *     requirements         requires.c: libraries, headers, commands
@@ -105,6 +105,12 @@ static char **probe_flags(const struct ds_accel__recipe *recipe)
     return ds_accel__arguments_take(&list);
 }
 
+static int32_t fail_toolchain(struct ds_accel__resolution *resolution)
+{
+    resolution->resolved->reason = strdup(resolution->toolchain.missing);
+    return resolution->resolved->reason != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
 static int32_t check_requirements(struct ds_accel__resolution *resolution, bool *met_out)
 {
     const struct ds_accel__recipe *recipe = &resolution->recipe;
@@ -117,8 +123,7 @@ static int32_t check_requirements(struct ds_accel__resolution *resolution, bool 
 
     *met_out = false;
     if (resolution->toolchain.missing[0] != '\0') {
-        resolution->resolved->reason = strdup(resolution->toolchain.missing);
-        return resolution->resolved->reason != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+        return fail_toolchain(resolution);
     }
     flags = probe_flags(recipe);
     status = flags != NULL ? ds_accel__requires_check(recipe->requires, compiler, flags, &options,
@@ -181,6 +186,10 @@ static int32_t follow_recipe(struct ds_accel__resolution *resolution)
         return ds_accel__resolution_is_fatal(status)
                    ? status
                    : ds_accel__resolution_fail(resolution, DS_ACCEL__ORIGIN_NONE);
+    }
+    /* Without a compiler, the file of any one is used; but not with one that cannot be run. */
+    if (resolution->toolchain.missing[0] != '\0' && !resolution->toolchain.is_absent) {
+        return fail_toolchain(resolution);
     }
     if (!resolution->options->is_forced) {
         status = ds_accel__resolution_search(resolution, &found);

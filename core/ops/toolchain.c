@@ -7,6 +7,7 @@
 #include "config/env.h"
 #include "ops/answers.h"
 #include "ops/digest.h"
+#include "ops/flag_files.h"
 #include "ops/local.h"
 #include "ops/recipe.h"
 
@@ -62,16 +63,30 @@ enum ds_accel__language ds_accel__toolchain_linker(const struct ds_accel__recipe
     return linker;
 }
 
-/* Files in a cache are for all CPUs that meet the requirements, whatever CC says. */
-static void check_arguments(struct ds_accel__toolchain *toolchain,
-                            const struct ds_accel__compiler *compiler)
+/* What a variable asks for that files in a cache cannot have; NULL: nothing. */
+static const char *refuse_argument(const char *argument)
 {
-    for (char **argument = compiler->arguments; *argument != NULL; argument++) {
-        if (ds_accel__recipe_is_native(*argument)) {
+    if (ds_accel__recipe_is_native(argument)) {
+        return "is the CPU that compiles, and others share the result";
+    }
+    if (ds_accel__recipe_is_split(argument)) {
+        return "puts the debug information into files of the directory of the build, which is "
+               "removed";
+    }
+    return NULL;
+}
+
+static void check_arguments(struct ds_accel__toolchain *toolchain,
+                            const struct ds_accel__compiler *compiler, char *const *words)
+{
+    for (; *words != NULL; words++) {
+        const char *why = refuse_argument(*words);
+
+        if (why != NULL) {
             snprintf(toolchain->missing, sizeof(toolchain->missing),
-                     "the compiler for %s has the argument %s, which is the CPU that compiles, and "
-                     "others share the result: remove it from the variable",
-                     ds_accel__language_compiler(compiler->language), *argument);
+                     "the compiler for %s has the argument %.200s, which %s: remove it from the "
+                     "variable",
+                     ds_accel__language_compiler(compiler->language), *words, why);
             return;
         }
     }
@@ -102,11 +117,11 @@ static bool is_specific(const char *part)
            (strncmp(part, "-x", 2) == 0 && part[2] >= 'A' && part[2] <= 'Z');
 }
 
-static bool has_specific(const struct ds_accel__compiler *compiler)
+static bool has_specific(char *const *words)
 {
-    for (char **argument = compiler->arguments + 1; *argument != NULL; argument++) {
+    for (; *words != NULL; words++) {
         /* What nvcc passes on: -Xcompiler=-fPIC,-mavx2 */
-        for (const char *part = *argument; part != NULL; part = strpbrk(part, "=,")) {
+        for (const char *part = *words; part != NULL; part = strpbrk(part, "=,")) {
             part += part[0] == '=' || part[0] == ',';
             if (is_specific(part)) {
                 return true;
@@ -114,6 +129,24 @@ static bool has_specific(const struct ds_accel__compiler *compiler)
         }
     }
     return false;
+}
+
+/* Examine the arguments that a variable gave a compiler, with those in response files. */
+static int32_t examine_arguments(struct ds_accel__toolchain *toolchain,
+                                 const struct ds_accel__compiler *compiler)
+{
+    struct ds_accel__arguments list = {0};
+    char **words;
+
+    ds_accel__flag_words(compiler->arguments + 1, NULL, &list);
+    words = ds_accel__arguments_take(&list);
+    if (words == NULL) {
+        return ds_accel__no_memory();
+    }
+    check_arguments(toolchain, compiler, words);
+    toolchain->is_specific = toolchain->is_specific || has_specific(words);
+    ds_accel__arguments_free(words);
+    return DS_ACCEL_OK;
 }
 
 static int32_t find_compilers(struct ds_accel__toolchain *toolchain)
@@ -130,13 +163,16 @@ static int32_t find_compilers(struct ds_accel__toolchain *toolchain)
             return status;
         }
         if (status < 0) {
-            return DS_ACCEL_OK; /* missing says what is wrong */
+            /* missing says what is wrong */
+            toolchain->is_absent = status == DS_ACCEL_ERR_PERMISSION ||
+                                   (status == DS_ACCEL_ERR_NOT_FOUND &&
+                                    !ds_accel__compiler_is_named((enum ds_accel__language)i));
+            return DS_ACCEL_OK;
         }
         toolchain->missing[0] = '\0';
-        check_arguments(toolchain, &toolchain->compilers[i]);
-        toolchain->is_specific = toolchain->is_specific || has_specific(&toolchain->compilers[i]);
-        if (toolchain->missing[0] != '\0') {
-            return DS_ACCEL_OK;
+        status = examine_arguments(toolchain, &toolchain->compilers[i]);
+        if (status < 0 || toolchain->missing[0] != '\0') {
+            return status;
         }
     }
     return DS_ACCEL_OK;

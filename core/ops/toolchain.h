@@ -18,6 +18,7 @@ struct ds_accel__toolchain {
     bool is_used[DS_ACCEL__LANGUAGE_COUNT];
     struct ds_accel__cuda_archs archs; /* what nvcc generates code for, if it is used */
     bool is_specific;                  /* variables name the CPUs or devices to compile for */
+    bool is_absent;                    /* missing: there is none here, and no variable names one */
     char missing[512];                 /* which compiler is missing and why; "": none */
     size_t known;                      /* what was remembered before, in all */
     char digest[65];                   /* over all of that; "" if a compiler is missing */

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /* Finding compilers, their digests, and nvcc's architectures. */
 #include "opbuild.h"
+#include "ops/answers.h"
 #include "ops/compiler.h"
 #include "ops/digest.h"
 
@@ -183,6 +184,74 @@ Test(opbuild_compiler, files_that_a_variable_names_are_a_part_of_it)
     cr_expect_str_eq(first, second);
 }
 
+/* Also words without '-', and files that a response file names. */
+Test(opbuild_compiler, all_words_of_a_variable_are_a_part_of_it)
+{
+    char gcc[300];
+    char value[900];
+    char first[65];
+    char second[65];
+
+    snprintf(gcc, sizeof(gcc), "%s", write_gcc("a", "#!/bin/sh\n: 1"));
+    digest_of(gcc, first);
+    snprintf(value, sizeof(value), "%s @%s", gcc, test_write("outer", "-O1 '-specs=/no such'"));
+    digest_of(value, second);
+    cr_expect_str_neq(first, second);
+    test_write("outer", "-O2");
+    digest_of(value, first);
+    cr_expect_str_neq(first, second);
+    /* A response file in a response file. */
+    snprintf(value, sizeof(value), "'@%s'", test_path("inner file"));
+    test_write("outer", value);
+    test_write("inner file", "1");
+    snprintf(value, sizeof(value), "%s -Wl,@%s", gcc, test_path("outer"));
+    digest_of(value, first);
+    test_write("inner file", "2");
+    digest_of(value, second);
+    cr_expect_str_neq(first, second);
+    /* One that names itself ends. */
+    snprintf(value, sizeof(value), "@%s", test_path("outer"));
+    test_write("outer", value);
+    snprintf(value, sizeof(value), "%s @%s", gcc, test_path("outer"));
+    digest_of(value, second);
+    cr_expect_str_neq(first, second);
+
+    snprintf(value, sizeof(value), "env CPATH=/include1 %s", gcc);
+    digest_of(value, first);
+    snprintf(value, sizeof(value), "env CPATH=/include2 %s", gcc);
+    digest_of(value, second);
+    cr_expect_str_neq(first, second);
+    write_gcc("a", "#!/bin/sh\n: 2");
+    digest_of(value, first);
+    cr_expect_str_neq(first, second);
+}
+
+/* The same driver compiles C and C++ with other programs. */
+Test(opbuild_compiler, what_is_remembered_is_for_one_language)
+{
+    struct ds_accel__compiler c;
+    struct ds_accel__compiler cxx;
+    char first[65];
+
+    setenv("CC", "gcc", 1);
+    setenv("CXX", "gcc", 1);
+    ds_accel__answers_forget();
+    find(DS_ACCEL__LANGUAGE_C, &c);
+    snprintf(first, sizeof(first), "%s", c.digest);
+    ds_accel__compiler_clear(&c);
+    ds_accel__answers_forget();
+    find(DS_ACCEL__LANGUAGE_CXX, &cxx);
+    find(DS_ACCEL__LANGUAGE_C, &c);
+    cr_expect_str_eq(c.digest, first);
+    cr_expect_str_neq(cxx.digest, first);
+    cr_expect(c.is_gcc);
+    ds_accel__compiler_clear(&cxx);
+    ds_accel__compiler_clear(&c);
+    find(DS_ACCEL__LANGUAGE_C, &c); /* remembered */
+    cr_expect(c.is_gcc);
+    ds_accel__compiler_clear(&c);
+}
+
 /* Debian's clang is a small program, and the compiler is in libraries that it loads. */
 Test(opbuild_compiler, the_libraries_of_clang_are_a_part_of_it)
 {
@@ -236,6 +305,8 @@ Test(opbuild_compiler, a_wrapper_is_not_the_compiler)
     find(DS_ACCEL__LANGUAGE_C, &compiler);
     cr_expect_str_eq(compiler.path, gcc);
     cr_expect_str_eq(compiler.arguments[1], gcc);
+    cr_expect(compiler.is_wrapped);
+    cr_expect_eq(compiler.options_at, 2);
     ds_accel__compiler_clear(&compiler);
 
     /* A link of the compiler's name to ccache, as in /usr/lib/ccache. */
@@ -246,6 +317,8 @@ Test(opbuild_compiler, a_wrapper_is_not_the_compiler)
     find(DS_ACCEL__LANGUAGE_C, &compiler);
     cr_expect_str_eq(compiler.path, gcc);
     EXPECT_HAS(compiler.arguments[0], "/links/gcc");
+    cr_expect(compiler.is_wrapped);
+    cr_expect_eq(compiler.options_at, 1);
     ds_accel__compiler_clear(&compiler);
 }
 

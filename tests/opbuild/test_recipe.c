@@ -221,6 +221,14 @@ Test(opbuild_recipe, what_cannot_be_followed_says_why)
     expect_refused(BEGIN "[\"a.c\"], \"device_cflags\": [\"-arch\", \"native\"]}",
                    "native is the CPU that compiles");
     expect_refused(BEGIN "[\"a.c\"], \"device_cflags\": [\"-xHost\"]}", "-xHost");
+    test_write("source/flags", "-O2 '-march=native'");
+    expect_refused(BEGIN "[\"a.c\"], \"cflags\": [\"@flags\"]}", "-march=native is the CPU");
+    expect_refused(BEGIN "[\"a.c\"], \"ldflags\": [\"-march=native\"]}",
+                   "-march=native is the CPU");
+    expect_refused(BEGIN "[\"a.c\"], \"cflags\": [\"-g\", \"-gsplit-dwarf\"]}",
+                   "-gsplit-dwarf puts the debug information into files");
+    expect_refused(BEGIN "[\"a.c\"], \"device_cflags\": [\"-Xcompiler=-g,-gsplit-dwarf\"]}",
+                   "-gsplit-dwarf puts the debug information into files");
     expect_refused(BEGIN "[\"a.c\"], \"images\": {\"A\": \"a.cu\", \"B\": \"a.c\"}}",
                    "only nvcc makes images");
 }
@@ -382,6 +390,28 @@ Test(opbuild_recipe, the_digest_covers_files_that_flags_name)
         test_write("source/v.map", "5");
         expect_other("cpu", outputs[i], first);
         unlink(test_path("source/v.map"));
+    }
+}
+
+Test(opbuild_recipe, the_digest_covers_what_response_files_name)
+{
+    static const char *const rows[] = {
+        FULL("tiny", "source", ", \"cflags\": [\"@outer\"]"),
+        FULL("tiny", "source", ", \"ldflags\": [\"-Wl,-z,now,@outer\"]"),
+        FULL("tiny", "source", ", \"device_cflags\": [\"-optf\", \"outer\"]"),
+        FULL("tiny", "source", ", \"cflags\": [\"--config=%s/source/outer\"]"),
+    };
+    static const char *const outers[] = {"-O1 @in\\ ner\n", "\"@in ner\"", "-Wl,@'in ner' -O1"};
+    char first[65];
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        for (size_t j = 0; j < ARRAY_SIZE(outers); j++) {
+            test_write("source/outer", outers[j]);
+            test_write("source/in ner", "1");
+            digest_as("cpu", rows[i], first);
+            test_write("source/in ner", "2");
+            expect_other("cpu", rows[i], first);
+        }
     }
 }
 

@@ -152,13 +152,41 @@ Test(opbuild_resolve, a_damaged_file_is_built_again)
 
 Test(opbuild_resolve, without_a_compiler_the_cache_is_used)
 {
-    setenv("CC", "no-such-compiler", 1);
+    const char *path = getenv("PATH");
+
+    unsetenv("CC");
+    setenv("PATH", "/nowhere", 1);
     expect(DS_ACCEL__ORIGIN_NONE, 0);
-    EXPECT_HAS(resolved.reason, "no-such-compiler");
+    EXPECT_HAS(resolved.reason, "no compiler for C");
+    setenv("PATH", path, 1);
     setenv("CC", tiny_compiler(":"), 1);
     expect(DS_ACCEL__ORIGIN_BUILT, 2);
-    setenv("CC", "no-such-compiler", 1);
+    unsetenv("CC");
+    setenv("PATH", "/nowhere", 1);
     expect(DS_ACCEL__ORIGIN_CACHED, 2);
+}
+
+/* The variable says which compiler the file must be from. */
+Test(opbuild_resolve, with_a_wrong_compiler_the_cache_is_not_used)
+{
+    char value[400];
+
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    setenv("CC", "no-such-compiler", 1);
+    expect(DS_ACCEL__ORIGIN_NONE, 2);
+    EXPECT_HAS(resolved.reason, "no-such-compiler is no program");
+    setenv("CC", "false", 1);
+    expect(DS_ACCEL__ORIGIN_NONE, 2);
+    EXPECT_HAS(resolved.reason, "exited with status 1");
+    snprintf(value, sizeof(value), "%s -march=native", test_path("bin/cc"));
+    setenv("CC", value, 1);
+    expect(DS_ACCEL__ORIGIN_NONE, 2);
+    EXPECT_HAS(resolved.reason, "-march=native, which is the CPU that compiles");
+    snprintf(value, sizeof(value), "%s @%s", test_path("bin/cc"),
+             test_write("flags", "-g -gsplit-dwarf"));
+    setenv("CC", value, 1);
+    expect(DS_ACCEL__ORIGIN_NONE, 2);
+    EXPECT_HAS(resolved.reason, "-gsplit-dwarf, which puts the debug information");
 }
 
 Test(opbuild_resolve, a_cache_that_is_only_read_gets_nothing)

@@ -112,9 +112,19 @@ settle() {
     sleep 0.02
 }
 
+# With $no_compiler set, there are none in PATH, and no variable names one.
+no_compiler=
+without() {
+    if [ -n "$no_compiler" ]; then
+        env -u CC -u CXX PATH=/nonexistent "$@"
+    else
+        "$@"
+    fi
+}
+
 ops() {
     settle
-    run "$program" --config "$config" -a cpu ops "$@"
+    run without "$program" --config "$config" -a cpu ops "$@"
 }
 
 # compiled: how many sources were compiled since the last call, except those of checks.
@@ -137,7 +147,7 @@ builds() {
 # load [OP...]: load the ops in a program.
 load() {
     settle
-    run "$dir/load" "$config" "${@:-tiny}"
+    run without "$dir/load" "$config" "${@:-tiny}"
 }
 
 # loads NAME MINOR COMPILATIONS: check which op is loaded.

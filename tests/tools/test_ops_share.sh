@@ -314,7 +314,7 @@ if [ -n "$can_switch" ] && [ -n "$can_unshare" ]; then
     (umask 077 && env -u DS_ACCEL_CACHE_DIR -u XDG_RUNTIME_DIR "$program" --config "$config" -a cpu ops build tiny) >"$dir/out" 2>&1
     has "root builds for the system" "$(cat "$dir/out")" "tiny: built, /var/cache/ds-accel/ops/tiny."
     compiled >/dev/null
-    CC=/nonexistent as "$dir/load" "$config" tiny
+    as env -u CC -u CXX PATH=/nonexistent "$dir/load" "$config" tiny
     is "a user without compiler loads what root built" "0 tiny 1110" "$code $out"
     umount /var/cache
     # Sources.
@@ -387,14 +387,14 @@ is "export: for other users" "2 755 755" \
     "$(find "$dir/far/export" -name '*.so' | wc -l) $(stat -c %a "$dir/far") $(stat -c %a "$dir/far/export")"
 is "the directory" "2 2 4" "$(find "$dir/export" -name 'tiny.*.so' | wc -l) $(find "$dir/export" -name 'tiny.*.json' | wc -l) $(find "$dir/export" -mindepth 1 | wc -l)"
 DS_ACCEL_CACHE_DIR=$dir/cache1
-CC=/nonexistent load tiny
+no_compiler=yes load tiny
 is "before the import" 1 "$code"
-CC=/nonexistent ops import "$dir/export"
+no_compiler=yes ops import "$dir/export"
 is "the import" "0 ds-accel: 2 files imported" "$code $err"
 compiled >/dev/null
-CC=/nonexistent loads "another cache, without compiler" 1111 0
+no_compiler=yes loads "another cache, without compiler" 1111 0
 recipe
-CC=/nonexistent loads "another cache, without compiler: the other one" 1110 0
+no_compiler=yes loads "another cache, without compiler: the other one" 1110 0
 loads "another cache, with the compiler" 1110 0
 export DS_ACCEL_CACHE_DIR="$cache"
 cp -R "$dir/export" "$dir/exported"
@@ -438,7 +438,7 @@ if [ -n "$can_unshare" ]; then
     has "a full disk" "$code $err" "1 ds-accel: "
     has "a full disk: the cause" "$err" "$dir/cache2/ops: No space left on device"
     is "a full disk: no manifest without its file" 0 "$(find "$dir/cache2" -name '.build-*' | wc -l)"
-    DS_ACCEL_CACHE_DIR="$dir/cache2" CC=/nonexistent load tiny
+    DS_ACCEL_CACHE_DIR="$dir/cache2" no_compiler=yes load tiny
     is "a full disk: what was imported can be loaded, or is not there" 1 "$(echo "$out" | grep -c -e '^tiny 1110$' -e '^-3 ')"
     umount "$dir/cache2"
     mount -t tmpfs -o mode=755 none /var/cache
@@ -446,7 +446,7 @@ if [ -n "$can_unshare" ]; then
     is "into the cache of the system" "ds-accel: 2 files imported" "$(cat "$dir/out")"
     if [ -n "$can_switch" ]; then
         theirs
-        CC=/nonexistent as "$dir/load" "$config" tiny
+        as env -u CC -u CXX PATH=/nonexistent "$dir/load" "$config" tiny
         is "into the cache of the system: a user loads it" "0 tiny 1110" "$code $out"
     fi
     umount /var/cache
