@@ -5,7 +5,7 @@
  *
  *     images (nvcc)  ->  0.fatbin ...   paths of which the sources find in macros
  *     sources        ->  0.o, 0.d ...   all at once, as many as CPUs and memory allow
- *     link           ->  op.so
+ *     link           ->  op.so, link.d
  *
  * Builds are reproducible: the compilers run in the directory of the sources and see relative
  * names, and the path of the build directory is replaced in what they write.
@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "ops/command.h"
 #include "ops/depend.h"
+#include "ops/listed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,8 @@
 #define NVCC_BYTES_EACH (8 * GIB)
 #define TIMEOUT_MS (60u * 60u * 1000u)
 #define DEPEND_LIMIT_BYTES ((size_t)16 << 20)
+#define ASSEMBLED ".s.d" /* what the assembler read: .incbin and .include */
+#define LINKED "link.d"
 
 struct compile {
     const struct ds_accel__recipe *recipe;
@@ -38,6 +41,7 @@ struct compile {
     uint32_t total;
     const struct ds_accel__command *commands; /* of the current pass */
     char *const *names;                       /* what they make, for the progress */
+    struct ds_accel__text linked;             /* what the linker printed for -t; "": nothing */
 };
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -95,6 +99,7 @@ static char **source_arguments(const struct compile *compile, size_t number)
 {
     const char *source = compile->recipe->sources[number];
     enum ds_accel__language language = ds_accel__recipe_language(source);
+    const struct ds_accel__compiler *compiler = &compile->toolchain->compilers[language];
     const char *directory = compile->dir->path;
     struct ds_accel__arguments list = {0};
 
@@ -112,6 +117,13 @@ static char **source_arguments(const struct compile *compile, size_t number)
         ds_accel__arguments_add(&list, "-ffile-prefix-map=%s=.", compile->recipe->source_dir);
         ds_accel__arguments_add(&list, "-frandom-seed=%s", source);
     }
+    /* Behind a wrapper, the assembler may not run, or run elsewhere. */
+    if (compiler->is_gcc && !compiler->is_wrapped) {
+        ds_accel__arguments_add(&list, "-Xassembler");
+        ds_accel__arguments_add(&list, "--MD");
+        ds_accel__arguments_add(&list, "-Xassembler");
+        ds_accel__arguments_add(&list, "%s/%zu" ASSEMBLED, directory, number);
+    }
     ds_accel__arguments_add(&list, "-MD");
     ds_accel__arguments_add(&list, "-MF");
     ds_accel__arguments_add(&list, "%s/%zu.d", directory, number);
@@ -122,7 +134,8 @@ static char **source_arguments(const struct compile *compile, size_t number)
     return ds_accel__arguments_take(&list);
 }
 
-static char **link_arguments(const struct compile *compile)
+/* traces: let the linker print what it reads, because it cannot write that to a file. */
+static char **link_arguments(const struct compile *compile, bool traces)
 {
     enum ds_accel__language language = ds_accel__toolchain_linker(compile->recipe);
     struct ds_accel__arguments list = {0};
@@ -138,6 +151,14 @@ static char **link_arguments(const struct compile *compile)
     ds_accel__arguments_add_all(&list, compile->recipe->ldflags);
     for (size_t i = 0; compile->recipe->libs[i] != NULL; i++) {
         ds_accel__arguments_add(&list, "-l%s", compile->recipe->libs[i]);
+    }
+    if (traces) {
+        ds_accel__arguments_add(&list, "-Wl,-t");
+    } else { /* with -Wl, a comma in the path would end it */
+        ds_accel__arguments_add(&list, "-Xlinker");
+        ds_accel__arguments_add(&list, "--dependency-file");
+        ds_accel__arguments_add(&list, "-Xlinker");
+        ds_accel__arguments_add(&list, "%s/" LINKED, compile->dir->path);
     }
     ds_accel__arguments_add(&list, "-o");
     ds_accel__arguments_add(&list, "%s/" DS_ACCEL__COMPILE_RESULT, compile->dir->path);
@@ -214,9 +235,10 @@ static void on_progress(void *user_data, const struct ds_accel__command *command
     }
 }
 
-/* Run commands whose arguments are in lists, which ends with NULL unless memory is exhausted. */
+/* Run commands whose arguments are in lists, which ends with NULL unless memory is exhausted.
+ * output_out NULL: what they wrote is dropped if all succeed; else it is that of the last one. */
 static int32_t run_pass(struct compile *compile, char **const *lists, char *const *names,
-                        size_t count, uint64_t bytes_each)
+                        size_t count, uint64_t bytes_each, struct ds_accel__text *output_out)
 {
     struct ds_accel__command *commands = calloc(count, sizeof(*commands));
     const struct ds_accel__command_options options = {
@@ -242,6 +264,10 @@ static int32_t run_pass(struct compile *compile, char **const *lists, char *cons
     }
     if (status >= 0) {
         status = judge(compile, commands, count);
+    }
+    if (status >= 0 && output_out != NULL) {
+        *output_out = commands[count - 1].output;
+        commands[count - 1].output = (struct ds_accel__text){0};
     }
     for (size_t i = 0; commands != NULL && i < count; i++) {
         ds_accel__text_clear(&commands[i].output);
@@ -270,7 +296,7 @@ static int32_t make_images(struct compile *compile)
         names[i] = compile->recipe->images[i].source;
     }
     if (status >= 0 && count > 0) {
-        status = run_pass(compile, lists, names, count, NVCC_BYTES_EACH);
+        status = run_pass(compile, lists, names, count, NVCC_BYTES_EACH, NULL);
     }
     free_lists(lists, count);
     free(names);
@@ -292,23 +318,56 @@ static int32_t compile_sources(struct compile *compile)
         }
     }
     if (status >= 0) {
-        status = run_pass(compile, lists, sources, count, bytes_each);
+        status = run_pass(compile, lists, sources, count, bytes_each, NULL);
     }
     free_lists(lists, count);
     return status;
 }
 
-static int32_t link_objects(struct compile *compile)
+static int32_t link_once(struct compile *compile, bool traces)
 {
     char *names[] = {(char *)(uintptr_t)compile->recipe->name};
-    char **arguments = link_arguments(compile);
-    int32_t status = run_pass(compile, &arguments, names, 1, BYTES_EACH);
+    char **arguments = link_arguments(compile, traces);
+    int32_t status =
+        run_pass(compile, &arguments, names, 1, BYTES_EACH, traces ? &compile->linked : NULL);
 
     ds_accel__arguments_free(arguments);
     return status;
 }
 
-/* ---- headers --------------------------------------------------------------------------------- */
+/* Whether a link ended as one of a linker does that does not know --dependency-file. */
+static bool lacks_list(const struct compile *compile, int32_t status, bool *lacks_out)
+{
+    char *path = ds_accel__join(compile->dir->path, '/', LINKED);
+
+    *lacks_out = path != NULL &&
+                 (status >= 0 ? access(path, F_OK) != 0
+                              : compile->failure->output != NULL &&
+                                    strstr(compile->failure->output, "--dependency-file") != NULL);
+    free(path);
+    return path != NULL;
+}
+
+/* GNU ld has --dependency-file since 2.35, gold since 2.36, lld since 12; -t all of them. */
+static int32_t link_objects(struct compile *compile)
+{
+    int32_t status = link_once(compile, false);
+    bool lacks = false;
+
+    if (status >= 0 || status == DS_ACCEL_ERR_NOT_USABLE) {
+        if (!lacks_list(compile, status, &lacks)) {
+            return ds_accel__no_memory();
+        }
+    }
+    if (lacks) {
+        ds_accel__compile_failure_clear(compile->failure);
+        compile->done--;
+        status = link_once(compile, true);
+    }
+    return status;
+}
+
+/* ---- what was read --------------------------------------------------------------------------- */
 
 static int32_t read_depend(const struct compile *compile, size_t number, const char *suffix,
                            struct ds_accel__arguments *files)
@@ -330,6 +389,47 @@ static int32_t read_depend(const struct compile *compile, size_t number, const c
     }
     free(text);
     free(path);
+    return status;
+}
+
+/* Add what the assembler or the linker has listed; a file that is not there lists nothing. */
+static int32_t read_list(const struct compile *compile, const char *name, bool is_link,
+                         struct ds_accel__arguments *files)
+{
+    char *path = ds_accel__join(compile->dir->path, '/', name);
+    const char *cause = "";
+    char *text = NULL;
+    size_t size = 0;
+    int32_t status = path != NULL
+                         ? ds_accel__file_read(path, DEPEND_LIMIT_BYTES, &text, &size, &cause)
+                         : ds_accel__no_memory();
+
+    if (status >= 0) {
+        ds_accel__listed_add(text, compile->recipe->source_dir, is_link, files);
+    } else if (status == DS_ACCEL_ERR_NOT_FOUND) {
+        status = DS_ACCEL_OK;
+    } else if (status != DS_ACCEL_ERR_NO_MEMORY) {
+        status = ds_accel__error(DS_ACCEL_ERR_IO, "%s, a list of files, cannot be read: %s", path,
+                                 cause);
+    }
+    free(text);
+    free(path);
+    return status;
+}
+
+static int32_t read_lists(const struct compile *compile, struct ds_accel__arguments *files)
+{
+    int32_t status = read_list(compile, LINKED, true, files);
+
+    if (compile->linked.size_bytes > 0) {
+        ds_accel__listed_add(compile->linked.data, compile->recipe->source_dir, true, files);
+    }
+    for (size_t i = 0; compile->recipe->sources[i] != NULL && status >= 0; i++) {
+        char *name = ds_accel__format("%zu" ASSEMBLED, i);
+
+        status = name != NULL ? read_list(compile, name, false, files) : ds_accel__no_memory();
+        free(name);
+    }
     return status;
 }
 
@@ -387,6 +487,9 @@ static int32_t read_headers(const struct compile *compile, char ***headers_out)
     for (size_t i = 0; i < compile->recipe->image_count && status >= 0; i++) {
         status = read_depend(compile, i, ".fatbin.d", &files);
     }
+    if (status >= 0) {
+        status = read_lists(compile, &files);
+    }
     *headers_out = ds_accel__arguments_take(&files);
     if (status >= 0 && *headers_out == NULL) {
         return ds_accel__no_memory();
@@ -425,7 +528,11 @@ int32_t ds_accel__compile(const struct ds_accel__recipe *recipe,
     if (status >= 0) {
         status = link_objects(&compile);
     }
-    return status >= 0 ? read_headers(&compile, headers_out) : status;
+    if (status >= 0) {
+        status = read_headers(&compile, headers_out);
+    }
+    ds_accel__text_clear(&compile.linked);
+    return status;
 }
 
 void ds_accel__compile_failure_clear(struct ds_accel__compile_failure *failure)

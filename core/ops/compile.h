@@ -36,10 +36,11 @@ struct ds_accel__compile_failure {
 };
 
 /*
- * Compile and link in the build directory. *headers_out: the files that the compilers read, except
- * the sources, sorted; for ds_accel__arguments_free(). DS_ACCEL_OK; ERR_NOT_USABLE: a command
- * failed, and failure says which; statuses of ds_accel__commands_run(). failure is for
- * ds_accel__compile_failure_clear() after any status.
+ * Compile and link in the build directory. *headers_out: the files that the compilers, assemblers
+ * and the linker read, except the sources and shared libraries, sorted; for
+ * ds_accel__arguments_free(). DS_ACCEL_OK; ERR_NOT_USABLE: a command failed, and failure says
+ * which; statuses of ds_accel__commands_run(). failure is for ds_accel__compile_failure_clear()
+ * after any status.
  */
 int32_t ds_accel__compile(const struct ds_accel__recipe *recipe,
                           const struct ds_accel__toolchain *toolchain,

@@ -89,3 +89,17 @@ int32_t ds_accel__depend_read(const char *text, size_t size_bytes,
                ? DS_ACCEL_OK
                : ds_accel__error(DS_ACCEL_ERR_INVALID, "the list of dependencies has no target");
 }
+
+void ds_accel__depend_words(const char *line, size_t size_bytes, struct ds_accel__arguments *words)
+{
+    struct reader reader = {line, line + size_bytes};
+    struct ds_accel__text word = {0};
+
+    while (!word.failed && read_word(&reader, &word)) {
+        if (!word.failed) {
+            ds_accel__arguments_add(words, "%s", word.data);
+        }
+    }
+    words->failed = words->failed || word.failed;
+    ds_accel__text_clear(&word);
+}

@@ -16,4 +16,7 @@
 int32_t ds_accel__depend_read(const char *text, size_t size_bytes,
                               struct ds_accel__arguments *files);
 
+/* Add the words of a line as make reads them. As above. */
+void ds_accel__depend_words(const char *line, size_t size_bytes, struct ds_accel__arguments *words);
+
 #endif

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Manifests, as in ccache: which headers a compiler reads is known only after it ran, so a file is
- * found in two steps.
+ * found in two steps. What assembler and linker read (listed.c) is kept as headers are.
  *
  *     recipe, contents of the sources        -> name of the manifest
  *     entries of the manifest, the last one built first:

@@ -4,8 +4,8 @@
  * Recipes: the rows of "kernels" in the configuration.
  *
  * The digest of a recipe covers what it says and the contents of its sources, but not where they
- * are, so that hosts with other directories agree. Headers are not part of it: which ones are read
- * is known after a compilation (manifest.c).
+ * are, so that hosts with other directories agree. Headers and libraries are not part of it: which
+ * ones are read is known after a compilation and a link (manifest.c).
  */
 #include "ops/recipe.h"
 #include "base/file.h"
@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 /* Part of each digest: a version that builds in another way makes other files. */
-#define FORM "ds-accel kernel 1\n"
+#define FORM "ds-accel kernel 2\n"
 
 /* ---- languages ------------------------------------------------------------------------------- */
 

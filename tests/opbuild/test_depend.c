@@ -5,6 +5,7 @@
 #include "opbuild.h"
 #include "ops/arguments.h"
 #include "ops/depend.h"
+#include "ops/listed.h"
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
@@ -187,4 +188,106 @@ static int32_t attempt_read(void)
 Test(opbuild_depend, every_allocation_can_fail)
 {
     fail_each(attempt_read);
+}
+
+/* ---- what assemblers and linkers list -------------------------------------------------------- */
+
+/* Expect these files of those in the directory of the test, with '|' between them. */
+static void expect_listed(const char *text, bool is_link, const char *wanted)
+{
+    struct ds_accel__arguments list = {0};
+    char joined[1024] = "";
+    char **files;
+
+    ds_accel__listed_add(text, test_dir(), is_link, &list);
+    files = ds_accel__arguments_take(&list);
+    cr_assert_not_null(files);
+    for (size_t i = 0; files[i] != NULL; i++) {
+        size_t length = strlen(joined);
+
+        snprintf(joined + length, sizeof(joined) - length, "%s%s", i > 0 ? "|" : "", files[i]);
+    }
+    cr_expect_str_eq(joined, wanted, "%s: %s", text, joined);
+    ds_accel__arguments_free(files);
+}
+
+Test(opbuild_listed, each_linker_lists_in_its_own_way)
+{
+    test_write("a b/libfoo.a", "!<arch>\n");
+    test_write("libx.a", "!<arch>\n");
+    test_write("0.o", "");
+    test_write("odd(1)", "");
+    expect_listed("op.so: \\\n  0.o \\\n  a b/libfoo.a \\\n  absent.a\n\n0.o:\n", true,
+                  "0.o|a b/libfoo.a");
+    expect_listed("op.so: \\\n a\\ b/libfoo.a \\\n 0.o\n", true, "a b/libfoo.a|0.o");
+    expect_listed("op.so: 0.o libx.a a\\ b/libfoo.a\n", true, "0.o|libx.a|a b/libfoo.a");
+    expect_listed("/usr/bin/ld: mode elf_x86_64\n0.o\n(a b/libfoo.a)foo.o\n-lx (libx.a)\n", true,
+                  "0.o|a b/libfoo.a|libx.a");
+    expect_listed("a b/libfoo.a(foo.o)\nodd(1)\n", true, "a b/libfoo.a|odd(1)");
+    expect_listed("", true, "");
+    expect_listed("()\n(\n)(\n\\\n", true, "");
+    expect_listed("a b\n", true, "");
+}
+
+/* The members of a thin archive are where they were. */
+Test(opbuild_listed, the_members_of_thin_archives_are_listed)
+{
+    static const char archive[] = "!<thin>\n"
+                                  "/               0           0     0     0       4         `\n"
+                                  "\0\0\0\0"
+                                  "//                                              23        `\n"
+                                  "../a rather long name/\n\0"
+                                  "/0              0           0     0     644     1216      `\n"
+                                  "short.o/        0           0     0     644     1216      `\n"
+                                  "absent.o/       0           0     0     644     1216      `\n"
+                                  "/99             0           0     0     644     1216      `\n";
+
+    test_write("a rather long name", "");
+    test_write("sub/short.o", "");
+    test_write_bytes("sub/libthin.a", archive, sizeof(archive) - 1);
+    expect_listed("sub/libthin.a", true, "sub/libthin.a|sub/../a rather long name|sub/short.o");
+    expect_listed("sub/libthin.a", false, "sub/libthin.a");
+    test_write_bytes("sub/libthin.a", archive, 100);
+    expect_listed("sub/libthin.a", true, "sub/libthin.a");
+}
+
+/* They are inputs of an assembler, which can include any file. */
+Test(opbuild_listed, shared_libraries_are_no_inputs_of_a_link)
+{
+    char library[] = "\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\3\0";
+
+    test_write_bytes("libx.so", library, sizeof(library) - 1);
+    test_write("libscript.so", "INPUT(-lx)\n");
+    expect_listed("op.so: libx.so libscript.so\n", true, "libscript.so");
+    expect_listed("op.so: libx.so libscript.so\n", false, "libx.so|libscript.so");
+    library[16] = 1; /* ET_REL */
+    test_write_bytes("libx.so", library, sizeof(library) - 1);
+    expect_listed("op.so: libx.so\n", true, "libx.so");
+    library[5] = 2; /* big endian */
+    library[16] = 0;
+    library[17] = 3;
+    test_write_bytes("libx.so", library, sizeof(library) - 1);
+    expect_listed("op.so: libx.so\n", true, "");
+}
+
+static int32_t attempt_list(void)
+{
+    struct ds_accel__arguments list = {0};
+    char **files;
+
+    ds_accel__listed_add("op.so: 0.o\n  sub/libthin.a\n", test_dir(), true, &list);
+    files = ds_accel__arguments_take(&list);
+    ds_accel__arguments_free(files);
+    return files != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_NO_MEMORY;
+}
+
+Test(opbuild_listed, every_allocation_can_fail)
+{
+    test_write("0.o", "");
+    test_write("sub/a", "");
+    test_write("sub/libthin.a", "!<thin>\n"
+                                "//                                              2         `\n"
+                                "a\n"
+                                "/0              0           0     0     644     1216      `\n");
+    fail_each(attempt_list);
 }

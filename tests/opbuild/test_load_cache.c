@@ -106,6 +106,38 @@ Test(opbuild_load_cache, a_change_of_any_input_is_seen)
     cr_expect(!find());
 }
 
+/* Also of what only the linker or the assembler reads, and of what a variable names. */
+Test(opbuild_load_cache, a_change_of_a_library_is_seen)
+{
+    char value[1024];
+
+    test_write("source/blob", "1");
+    test_write("source/tiny.c", TINY_SOURCE "int foo(void);\nint tiny_foo(void);\n"
+                                            "int tiny_foo(void) { return foo(); }\n"
+                                            "__asm__(\".section .rodata\\n.incbin "
+                                            "\\\"blob\\\"\\n.previous\");\n");
+    snprintf(value, sizeof(value),
+             "cd '%s' && echo 'int foo(void) { return 1; }' >foo.c && gcc -fPIC -c foo.c && "
+             "ar rc libfoo.a foo.o",
+             test_dir());
+    cr_assert_eq(system(value), 0, "%s", value);
+    snprintf(value, sizeof(value), ", \"libs\": [\"foo\"], \"ldflags\": [\"-L%s\"]", test_dir());
+    tiny_configure(value);
+    keep_and_find();
+    change("source/blob", "2");
+    cr_expect(!find());
+    keep_and_find();
+    snprintf(value, sizeof(value), "cd '%s' && cp libfoo.a other.a && mv other.a libfoo.a",
+             test_dir());
+    cr_assert_eq(system(value), 0, "%s", value);
+    cr_expect(!find());
+    snprintf(value, sizeof(value), "%s @%s", getenv("CC"), test_write("flags", "-O1"));
+    setenv("CC", value, 1);
+    keep_and_find();
+    change("flags", "-O2");
+    cr_expect(!find());
+}
+
 Test(opbuild_load_cache, a_change_of_the_recipe_is_seen)
 {
     keep_and_find();

@@ -132,6 +132,130 @@ Test(opbuild_resolve, other_compilers_are_another_file)
     expect(DS_ACCEL__ORIGIN_CACHED, 4);
 }
 
+/* ---- what else compilers read ---------------------------------------------------------------- */
+
+/* Run a command of the shell in the directory of the test. */
+static void run(const char *command)
+{
+    char text[1024];
+
+    snprintf(text, sizeof(text), "cd '%s' && %s", test_dir(), command);
+    cr_assert_eq(system(text), 0, "%s", text);
+}
+
+/* Make a static library at two places, whose foo() returns this value. */
+static void make_library(int value, const char *ar)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text),
+             "mkdir -p 'an other' source/sub && echo 'int foo(void); int foo(void) "
+             "{ return %d; }' >foo.c && gcc -fPIC -c foo.c && for d in 'an other' source/sub; do "
+             "rm -f \"$d\"/libfoo.a && ar %s \"$d\"/libfoo.a foo.o; done",
+             value, ar);
+    run(text);
+}
+
+#define USES_FOO "int foo(void);\nint tiny_foo(void);\nint tiny_foo(void) { return foo(); }\n"
+
+Test(opbuild_resolve, another_static_library_is_another_file)
+{
+    static const char *const members[] = {
+        ", \"libs\": [\"foo\"], \"ldflags\": [\"-L%s/an other\"]",
+        ", \"libs\": [\"foo\"], \"ldflags\": [\"-Lsub\"]",
+        ", \"ldflags\": [\"-L\", \"sub\", \"-l:libfoo.a\"]",
+        ", \"libs\": [\":libfoo.a\"], \"ldflags\": [\"-L%s/an other\", \"-Wl,-O1\"]",
+    };
+    char text[512];
+    char first[65];
+
+    test_write("source/tiny.c", TINY_SOURCE USES_FOO);
+    for (size_t i = 0, count = 0; i < ARRAY_SIZE(members); i++) {
+        make_library(1, "rc");
+        snprintf(text, sizeof(text), members[i], test_dir());
+        tiny_configure(text);
+        expect(DS_ACCEL__ORIGIN_BUILT, (int)(count += 2));
+        snprintf(first, sizeof(first), "%s", resolved.key);
+        expect(DS_ACCEL__ORIGIN_CACHED, (int)count);
+        make_library(5, "rc");
+        expect(DS_ACCEL__ORIGIN_BUILT, (int)(count += 2));
+        cr_expect_str_neq(resolved.key, first);
+        make_library(1, "rc");
+        expect(DS_ACCEL__ORIGIN_CACHED, (int)count);
+        cr_expect_str_eq(resolved.key, first);
+    }
+    /* Thin archives have only the names of their members. */
+    make_library(1, "rcT");
+    expect(DS_ACCEL__ORIGIN_BUILT, 18);
+    make_library(5, "rcT");
+    expect(DS_ACCEL__ORIGIN_BUILT, 20);
+}
+
+/* GNU ld before 2.35 does not know --dependency-file, but prints what it reads. */
+Test(opbuild_resolve, a_linker_that_writes_no_list_prints_it)
+{
+    static const char *const linkers[] = {
+        "case $* in *--dependency-file*) echo \"ld: unrecognized option '--dependency-file'\"; "
+        "exit "
+        "1;; esac",
+        "case $* in *--dependency-file*) exit 0;; esac",
+    };
+
+    test_write("source/tiny.c", TINY_SOURCE USES_FOO);
+    tiny_configure(", \"libs\": [\"foo\"], \"ldflags\": [\"-Lsub\"]");
+    for (size_t i = 0; i < ARRAY_SIZE(linkers); i++) {
+        setenv("CC", tiny_compiler(linkers[i]), 1);
+        make_library(1, "rc");
+        expect(DS_ACCEL__ORIGIN_BUILT, (int)(6 * i) + 3);
+        cr_expect_null(resolved.output);
+        make_library(5, "rc");
+        expect(DS_ACCEL__ORIGIN_BUILT, (int)(6 * i) + 6);
+        make_library(1, "rc");
+        expect(DS_ACCEL__ORIGIN_CACHED, (int)(6 * i) + 6);
+    }
+}
+
+/* The dynamic loader checks a shared library at each load. */
+Test(opbuild_resolve, another_shared_library_is_the_same_file)
+{
+    test_write("source/tiny.c", TINY_SOURCE USES_FOO);
+    tiny_configure(", \"libs\": [\"foo\"], \"ldflags\": [\"-Lsub\"]");
+    run("mkdir source/sub && echo 'int foo(void) { return 1; }' >foo.c && "
+        "gcc -shared -fPIC -o source/sub/libfoo.so foo.c");
+    expect(DS_ACCEL__ORIGIN_BUILT, 2);
+    run("echo 'int foo(void) { return 5; }' >foo.c && "
+        "gcc -shared -fPIC -o source/sub/libfoo.so foo.c");
+    expect(DS_ACCEL__ORIGIN_CACHED, 2);
+}
+
+Test(opbuild_resolve, files_that_the_assembler_includes_are_inputs)
+{
+    char text[1024];
+    char key[2][65];
+
+    snprintf(text, sizeof(text),
+             TINY_SOURCE "__asm__(\".section .rodata\\n.incbin \\\"blob\\\"\\n"
+                         ".include \\\"%s\\\"\\n.previous\");\n",
+             test_path("more.s"));
+    test_write("source/tiny.c", text);
+    for (int i = 0; i < 2; i++) {
+        test_write("source/blob", "one");
+        test_write("more.s", ".byte 1\n");
+        expect(i == 0 ? DS_ACCEL__ORIGIN_BUILT : DS_ACCEL__ORIGIN_CACHED, i == 0 ? 2 : 6);
+        snprintf(key[i], sizeof(key[i]), "%s", resolved.sha256);
+        test_write("source/blob", "two");
+        expect(i == 0 ? DS_ACCEL__ORIGIN_BUILT : DS_ACCEL__ORIGIN_CACHED, i == 0 ? 4 : 6);
+        test_write("more.s", ".byte 2\n");
+        expect(i == 0 ? DS_ACCEL__ORIGIN_BUILT : DS_ACCEL__ORIGIN_CACHED, 6);
+    }
+    cr_expect_str_eq(key[0], key[1]);
+    test_write("source/blob", "one");
+    test_write("more.s", ".byte 1\n");
+    options.is_forced = true;
+    expect(DS_ACCEL__ORIGIN_BUILT, 8);
+    cr_expect_str_eq(resolved.sha256, key[0]);
+}
+
 Test(opbuild_resolve, a_damaged_file_is_built_again)
 {
     FILE *file;
@@ -341,8 +465,8 @@ Test(opbuild_resolve, a_compiler_that_writes_nothing_is_noticed)
     setenv("CC", tiny_compiler("case \" $* \" in *' -MD '*) exit 0;; esac"), 1);
     expect_failure("a command of the build exited with status 1");
     setenv("CC",
-           tiny_compiler("for a; do shift; case $a in -MD|-MF|*.d) ;; *) set -- \"$@\" "
-                         "\"$a\";; esac; done"),
+           tiny_compiler("for a; do shift; case $a in -MD|-MF|-X*|--MD|--dep*|*.d) ;; *) "
+                         "set -- \"$@\" \"$a\";; esac; done"),
            1);
     expect_failure("the list of headers that -MD writes, cannot be read");
 }

@@ -492,6 +492,37 @@ is "its library has another name now: no warning" "" "$err"
 rm "$dir/foo"/*
 load tiny
 has "its library is gone" "$code $out" "1 -15 the op tiny could not be built: a command of the build exited with status 1"
+# A static library is a part of the op.
+archive() {
+    echo "int foo(void); int foo(void) { return $1; }" >"$dir/foo.c"
+    "$cc" -fPIC -c -o "$dir/foo.o" "$dir/foo.c"
+    rm -rf "$src/sub"
+    mkdir "$src/sub"
+    ar rc "$src/sub/libfoo.a" "$dir/foo.o"
+}
+rm -rf "$cache"
+sources
+cat >>"$src/tiny.c" <<'END'
+int foo(void);
+int tiny_foo(void);
+int tiny_foo(void) { return foo(); }
+END
+archive 1
+recipe '"libs": ["foo"], "ldflags": ["-Lsub"]'
+compiled >/dev/null
+builds "a static library" built 1
+one=$(sha256sum <"$file")
+builds "a static library: cached" cached 0
+loads "a static library: loaded" 1110 0
+archive 5
+loads "another static library" 1110 1
+builds "another static library: cached" cached 0
+is "another static library: another file" no "$([ "$one" = "$(sha256sum <"$file")" ] && echo yes || echo no)"
+archive 1
+builds "the static library as it was" cached 0
+is "the static library as it was: the file" "$one" "$(sha256sum <"$file")"
+rm -r "$src/sub"
+sources
 rm -rf "$cache"
 recipe '"libs": ["foo"], "requires": {"libraries": ["foo"]}'
 compiled >/dev/null
