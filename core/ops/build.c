@@ -107,13 +107,18 @@ static int32_t check_result(const struct ds_accel__resolution *resolution, const
     return status >= 0 ? ds_accel__source_digest(path, digest_out) : status;
 }
 
-/* Make the sources' digest again: an editor may have changed one since. */
-static int32_t check_unchanged(const struct ds_accel__resolution *resolution)
+/*
+ * Make the digest of the sources again: an editor may have changed one since. Then fail, and set
+ * the digest to that of the sources that the next build reads.
+ */
+static int32_t check_unchanged(struct ds_accel__resolution *resolution, bool *again_out)
 {
     char digest[65];
     int32_t status = ds_accel__recipe_digest(&resolution->recipe, digest);
 
     if (status >= 0 && strcmp(digest, resolution->recipe_digest) != 0) {
+        ds_accel__copy(resolution->recipe_digest, sizeof(resolution->recipe_digest), digest);
+        *again_out = true;
         status = ds_accel__error(DS_ACCEL_ERR_IO,
                                  "a source in %s was changed while it was compiled: build it again",
                                  resolution->recipe.source_dir);
@@ -219,7 +224,7 @@ static int32_t publish(struct ds_accel__resolution *resolution,
 
     *entry_out = NULL;
     if (status >= 0) {
-        status = check_unchanged(resolution);
+        status = check_unchanged(resolution, again_out);
     }
     if (status >= 0) {
         status = ds_accel__manifest_entry(&resolution->recipe, resolution->recipe_digest,
@@ -246,8 +251,8 @@ static int32_t publish(struct ds_accel__resolution *resolution,
 }
 
 /*
- * Build once. *again_out: it is worth a retry, because the directory was removed or a header
- * changed meanwhile.
+ * Build once. *again_out: it is worth a retry, because the directory was removed, or a source or
+ * header changed meanwhile.
  */
 static int32_t build_once(struct ds_accel__resolution *resolution, bool *again_out)
 {
@@ -327,7 +332,13 @@ int32_t ds_accel__resolution_build(struct ds_accel__resolution *resolution)
     }
     for (int i = 0; i < ATTEMPTS && status >= 0 && !found && message == NULL && again; i++) {
         ds_accel__failure_clear(resolved);
-        status = build_once(resolution, &again);
+        /* Another process may have built the sources as they are now. */
+        if (i > 0 && !resolution->options->is_forced) {
+            status = ds_accel__resolution_search(resolution, &found);
+        }
+        if (status >= 0 && !found) {
+            status = build_once(resolution, &again);
+        }
     }
     if (status >= 0 && resolved->origin == DS_ACCEL__ORIGIN_FAILED &&
         resolution->is_sources_fault) {

@@ -452,6 +452,15 @@ Test(opbuild_resolve, a_source_that_changes_meanwhile_is_noticed)
     snprintf(before, sizeof(before), "echo >>%s", test_path("source/tiny.c"));
     setenv("CC", tiny_compiler(before), 1);
     expect_failure("was changed while it was compiled");
+    cr_expect_eq(tiny_compilations(), 6);
+    /* Once is enough for a second build. */
+    snprintf(before, sizeof(before), "[ -e %s ] || echo >>%s; echo >%s", test_path("once"),
+             test_path("source/tiny.c"), test_path("once"));
+    setenv("CC", tiny_compiler(before), 1);
+    expect(DS_ACCEL__ORIGIN_BUILT, 10);
+    expect(DS_ACCEL__ORIGIN_CACHED, 10);
+    cr_assert_eq(unlink(test_path("source/tiny.c")), 0);
+    test_write("source/tiny.c", TINY_SOURCE);
     setenv("CC", tiny_compiler(":"), 1);
     options.only_finds = true;
     cr_expect_eq(resolve(), DS_ACCEL__ORIGIN_BUILDABLE);
