@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "ops/answers.h"
 #include "ops/command.h"
+#include "ops/flag_files.h"
+#include "ops/requires.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +147,7 @@ static json_t *make_array(char *const *files)
 json_t *ds_accel__inputs_list(const struct ds_accel__resolution *resolution, const char *store,
                               const json_t *entry)
 {
+    const json_t *requires = resolution->recipe.requires;
     struct ds_accel__arguments list = {0};
     const struct ds_accel__stores *stores = &resolution->stores;
     json_t *inputs;
@@ -152,7 +155,9 @@ json_t *ds_accel__inputs_list(const struct ds_accel__resolution *resolution, con
     char **files;
     bool failed = false;
 
-    if (resolution->toolchain.digest[0] == '\0') {
+    /* Which devices are visible is not known before the recipe is read. */
+    if (resolution->toolchain.digest[0] == '\0' ||
+        json_is_integer(json_object_get(requires, DS_ACCEL__REQUIRES_COMPUTE))) {
         return NULL;
     }
     inputs = json_object();

@@ -483,7 +483,7 @@ static int32_t check_member(struct check *check, const struct member *member)
 static void check_compute(struct check *check)
 {
     const uint32_t has = check->prober.options->compute_major;
-    uint64_t wanted = ds_accel__json_size(check->requires, "compute_major_min");
+    uint64_t wanted = ds_accel__json_size(check->requires, DS_ACCEL__REQUIRES_COMPUTE);
     char what[24];
 
     if (wanted == 0 || has == 0) {
@@ -491,9 +491,9 @@ static void check_compute(struct check *check)
     }
     snprintf(what, sizeof(what), "%llu", (unsigned long long)wanted);
     if (has >= wanted) {
-        put(check, "compute_major_min", what, NULL, NULL);
+        put(check, DS_ACCEL__REQUIRES_COMPUTE, what, NULL, NULL);
     } else {
-        put_made(check, "compute_major_min", what,
+        put_made(check, DS_ACCEL__REQUIRES_COMPUTE, what,
                  ds_accel__format("the device has compute capability %u; needed is %s or later",
                                   has, what),
                  NULL);
@@ -507,7 +507,7 @@ static bool is_known(const char *key)
             return true;
         }
     }
-    return strcmp(key, "compute_major_min") == 0;
+    return strcmp(key, DS_ACCEL__REQUIRES_COMPUTE) == 0;
 }
 
 static void check_unknown(struct check *check)

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define DS_ACCEL__REQUIRES_COMPUTE "compute_major_min"
+
 struct ds_accel__requires_options {
     char *const *link_flags; /* appended when a probe is linked, ends with NULL; NULL: none */
     const char *temporary;   /* directory for probes; NULL: ds_accel__env_temporary_dir() */

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 struct ds_accel__resolution {
+    const struct ds_accel__resolution *parent; /* that of an op that requires this one; or NULL */
     ds_accel_t *context;
     const char *backend;
     const struct ds_accel__resolve_options *options;
@@ -21,7 +22,8 @@ struct ds_accel__resolution {
     char recipe_digest[65];
     struct ds_accel__stores stores;
     struct ds_accel__toolchain toolchain;
-    bool is_sources_fault; /* a compiler refused the sources */
+    uint32_t compute_major; /* of the devices, if the recipe requires one; 0: not known */
+    bool is_sources_fault;  /* a compiler refused the sources */
     /* Of a build during which a header may have changed. */
     char doubtful_key[DS_ACCEL__KEY_DIGITS + 1];
 };

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "base/trust.h"
 #include "host/context.h"
+#include "ops/compute.h"
 #include "ops/requires.h"
 #include "ops/resolution.h"
 
@@ -26,17 +27,55 @@
 
 /* ---- requirements ---------------------------------------------------------------------------- */
 
+static int32_t resolve(struct ds_accel__resolution *resolution, const char *op);
+
+/* Whether an op is being resolved, so that it requires itself. */
+static bool is_required_by(const struct ds_accel__resolution *resolution, const char *op)
+{
+    for (; resolution != NULL; resolution = resolution->parent) {
+        if (strcmp(resolution->recipe.op, op) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void explain_op(const struct ds_accel__resolved *resolved, const char *op, char *why,
+                       size_t why_size)
+{
+    const struct ds_accel__finding *finding = &resolved->kernel.finding;
+
+    snprintf(why, why_size, "the op %s cannot be loaded: %s", op,
+             finding->reason != DS_ACCEL__REASON_NONE ? finding->detail
+             : resolved->reason != NULL               ? resolved->reason
+                                                      : "it is not installed and has no recipe");
+}
+
+/* An op that is required is installed, was built, or could be. */
 static int32_t has_op(void *user_data, const char *op, char *why, size_t why_size)
 {
-    const struct ds_accel__resolution *resolution = user_data;
-    struct ds_accel__kernel kernel;
-    int32_t status = ds_accel__kernel_find(resolution->backend, op, &kernel);
-    bool has = status >= 0 && kernel.path != NULL && kernel.finding.reason == DS_ACCEL__REASON_NONE;
+    const struct ds_accel__resolution *parent = user_data;
+    const struct ds_accel__resolve_options options = {.only_finds = true};
+    struct ds_accel__resolved resolved;
+    struct ds_accel__resolution resolution = {.parent = parent,
+                                              .context = parent->context,
+                                              .backend = parent->backend,
+                                              .options = &options,
+                                              .resolved = &resolved};
+    bool has;
+    int32_t status;
 
-    if (status >= 0 && !has) {
-        snprintf(why, why_size, "the op %s is not installed", op);
+    if (is_required_by(parent, op)) {
+        snprintf(why, why_size, "the op %s requires itself", op);
+        return 0;
     }
-    free(kernel.path);
+    status = resolve(&resolution, op);
+    has = status >= 0 && resolved.origin != DS_ACCEL__ORIGIN_NONE &&
+          resolved.kernel.finding.reason == DS_ACCEL__REASON_NONE;
+    if (status >= 0 && !has) {
+        explain_op(&resolved, op, why, why_size);
+    }
+    ds_accel__resolved_clear(&resolved);
     return status < 0 ? status : has;
 }
 
@@ -60,24 +99,46 @@ static int32_t fail_requirements(struct ds_accel__resolution *resolution, const 
     return resolution->resolved->reason != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
-/* Check the features of the CPU, which a file that was built elsewhere needs as well. */
-static int32_t check_cpu(struct ds_accel__resolution *resolution, bool *met_out)
+/* What is checked for each use: a file that was built elsewhere needs it as well. */
+static const char *const members_of_use[] = {"cpu", DS_ACCEL__REQUIRES_COMPUTE};
+
+/* The members of the recipe's requirements that each use needs. NULL: memory is exhausted. */
+static json_t *requirements_of_use(const struct ds_accel__recipe *recipe)
 {
-    json_t *cpu = json_object_get(resolution->recipe.requires, "cpu");
-    json_t *requires;
+    json_t *requires = json_object();
+    bool failed = false;
+
+    for (size_t i = 0; i < ARRAY_SIZE(members_of_use); i++) {
+        json_t *member = json_object_get(recipe->requires, members_of_use[i]);
+
+        if (json_is_array(member) || json_is_integer(member)) {
+            ds_accel__json_set(requires, members_of_use[i], json_incref(member), &failed);
+        }
+    }
+    if (failed) {
+        json_decref(requires);
+        requires = NULL;
+    }
+    return requires;
+}
+
+/* Check the CPU and the devices, of which the one with the lowest compute capability counts. */
+static int32_t check_use(struct ds_accel__resolution *resolution, bool *met_out)
+{
+    json_t *requires = requirements_of_use(&resolution->recipe);
+    struct ds_accel__requires_options options = {.has_op = NULL};
     json_t *result = NULL;
-    const struct ds_accel__requires_options options = {.has_op = NULL};
-    int32_t status;
+    int32_t status = requires != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 
     *met_out = true;
-    if (json_array_size(cpu) == 0) {
-        return DS_ACCEL_OK;
+    if (status >= 0 && json_object_get(requires, DS_ACCEL__REQUIRES_COMPUTE) != NULL) {
+        status = ds_accel__compute_major(resolution->context, resolution->backend,
+                                         &resolution->compute_major);
+        options.compute_major = resolution->compute_major;
     }
-    requires = json_pack("{s:O}", "cpu", cpu);
-    if (requires == NULL) {
-        return ds_accel__no_memory();
+    if (status >= 0 && json_object_size(requires) > 0) {
+        status = ds_accel__requires_check(requires, NULL, NULL, &options, &result);
     }
-    status = ds_accel__requires_check(requires, NULL, NULL, &options, &result);
     if (status >= 0) {
         *met_out = ds_accel__requires_are_met(result);
         status = *met_out ? DS_ACCEL_OK : fail_requirements(resolution, result);
@@ -116,8 +177,10 @@ static int32_t check_requirements(struct ds_accel__resolution *resolution, bool 
     const struct ds_accel__recipe *recipe = &resolution->recipe;
     const struct ds_accel__compiler *compiler =
         &resolution->toolchain.compilers[ds_accel__toolchain_linker(recipe)];
-    const struct ds_accel__requires_options options = {
-        .link_flags = recipe->ldflags, .has_op = has_op, .user_data = resolution};
+    const struct ds_accel__requires_options options = {.link_flags = recipe->ldflags,
+                                                       .has_op = has_op,
+                                                       .user_data = resolution,
+                                                       .compute_major = resolution->compute_major};
     char **flags;
     int32_t status;
 
@@ -172,7 +235,7 @@ static int32_t follow_recipe(struct ds_accel__resolution *resolution)
 {
     bool met = false;
     bool found = false;
-    int32_t status = check_cpu(resolution, &met);
+    int32_t status = check_use(resolution, &met);
 
     if (status < 0 || !met) {
         return status;
@@ -249,35 +312,44 @@ static int32_t warn_of_precedence(struct ds_accel__resolution *resolution)
     return status;
 }
 
+/* Resolve an op as the members up to resolved say. */
+static int32_t resolve(struct ds_accel__resolution *resolution, const char *op)
+{
+    const struct ds_accel__resolve_options *options = resolution->options;
+    struct ds_accel__resolved *resolved = resolution->resolved;
+    bool has_recipe = false;
+    int32_t status = DS_ACCEL_OK;
+
+    *resolved = (struct ds_accel__resolved){.origin = DS_ACCEL__ORIGIN_NONE};
+    if (!options->is_forced) {
+        status = ds_accel__kernel_find(resolution->backend, op, &resolved->kernel);
+        if (status < 0 || resolved->kernel.path != NULL) {
+            resolved->origin = DS_ACCEL__ORIGIN_INSTALLED;
+            return status;
+        }
+    }
+    status = read_recipe(resolution, op, &has_recipe);
+    if (status >= 0 && has_recipe) {
+        status = follow_recipe(resolution);
+    }
+    if (status >= 0 && options->is_forced && resolved->origin == DS_ACCEL__ORIGIN_BUILT) {
+        status = warn_of_precedence(resolution);
+    }
+    ds_accel__toolchain_keep(&resolution->toolchain, &resolution->stores);
+    ds_accel__toolchain_clear(&resolution->toolchain);
+    ds_accel__stores_clear(&resolution->stores);
+    ds_accel__recipe_clear(&resolution->recipe);
+    return status;
+}
+
 int32_t ds_accel__resolve(ds_accel_t *context, const char *backend, const char *op,
                           const struct ds_accel__resolve_options *options,
                           struct ds_accel__resolved *resolved)
 {
     struct ds_accel__resolution resolution = {
         .context = context, .backend = backend, .options = options, .resolved = resolved};
-    bool has_recipe = false;
-    int32_t status = DS_ACCEL_OK;
 
-    *resolved = (struct ds_accel__resolved){.origin = DS_ACCEL__ORIGIN_NONE};
-    if (!options->is_forced) {
-        status = ds_accel__kernel_find(backend, op, &resolved->kernel);
-        if (status < 0 || resolved->kernel.path != NULL) {
-            resolved->origin = DS_ACCEL__ORIGIN_INSTALLED;
-            return status;
-        }
-    }
-    status = read_recipe(&resolution, op, &has_recipe);
-    if (status >= 0 && has_recipe) {
-        status = follow_recipe(&resolution);
-    }
-    if (status >= 0 && options->is_forced && resolved->origin == DS_ACCEL__ORIGIN_BUILT) {
-        status = warn_of_precedence(&resolution);
-    }
-    ds_accel__toolchain_keep(&resolution.toolchain, &resolution.stores);
-    ds_accel__toolchain_clear(&resolution.toolchain);
-    ds_accel__stores_clear(&resolution.stores);
-    ds_accel__recipe_clear(&resolution.recipe);
-    return status;
+    return resolve(&resolution, op);
 }
 
 void ds_accel__resolved_clear(struct ds_accel__resolved *resolved)

@@ -499,7 +499,87 @@ Test(opbuild_resolve, requirements_are_the_reason)
     EXPECT_HAS(resolved.reason, "warp9");
     tiny_configure(", \"requires\": {\"ops\": [\"no_such_op\"]}");
     expect(DS_ACCEL__ORIGIN_NONE, 2);
-    EXPECT_HAS(resolved.reason, "the op no_such_op is not installed");
+    EXPECT_HAS(resolved.reason, "the op no_such_op cannot be loaded: it is not installed and has "
+                                "no recipe");
+}
+
+/* Ops that require each other, as further rows of the table. */
+static void configure_two(const char *of_tiny, const char *of_other)
+{
+    char text[700];
+
+    snprintf(text, sizeof(text),
+             "%s}, \"other\": {\"source_dir\": \"%s\", \"sources\": [\"other.c\"], "
+             "\"include_dirs\": [\".\"]%s",
+             of_tiny, test_path("other"), of_other);
+    tiny_configure(text);
+}
+
+Test(opbuild_resolve, an_op_may_require_one_that_is_built_or_can_be)
+{
+    struct ds_accel__resolved other;
+
+    test_copy(TEST_SOURCE "/ops/op.h", "other/ops/op.h");
+    test_copy(TEST_SOURCE "/plugin-api.h", "other/plugin-api.h");
+    run("chmod 644 other/ops/op.h other/plugin-api.h");
+    test_write("other/tiny.h", "#define NAME \"other\"\n");
+    test_write("other/other.c", TINY_SOURCE);
+    configure_two(", \"requires\": {\"ops\": [\"other\"]}",
+                  ", \"requires\": {\"env\": [\"NO_SUCH_VARIABLE\"]}");
+    expect(DS_ACCEL__ORIGIN_NONE, 0);
+    EXPECT_HAS(resolved.reason, "the op other cannot be loaded: ");
+    EXPECT_HAS(resolved.reason, "NO_SUCH_VARIABLE is not set");
+    configure_two(", \"requires\": {\"ops\": [\"other\"]}", "");
+    expect(DS_ACCEL__ORIGIN_BUILT, 2); /* it could be built */
+    MUST(ds_accel__resolve(tiny_context, TINY_BACKEND, "other", &options, &other));
+    cr_expect_eq(other.origin, DS_ACCEL__ORIGIN_BUILT, "%s", other.reason);
+    ds_accel__resolved_clear(&other);
+    options.is_forced = true;
+    expect(DS_ACCEL__ORIGIN_BUILT, 6); /* it was built */
+}
+
+Test(opbuild_resolve, an_op_cannot_require_itself)
+{
+    test_write("other/other.c", TINY_SOURCE);
+    configure_two(", \"requires\": {\"ops\": [\"other\"]}",
+                  ", \"requires\": {\"ops\": [\"tiny\"]}");
+    expect(DS_ACCEL__ORIGIN_NONE, 0);
+    EXPECT_HAS(resolved.reason, "the op tiny requires itself");
+    configure_two(", \"requires\": {\"ops\": [\"tiny\"]}", "");
+    expect(DS_ACCEL__ORIGIN_NONE, 0);
+    EXPECT_HAS(resolved.reason, "the op tiny requires itself");
+}
+
+/* Also of a file that was built before: it may be from a machine with other devices. */
+Test(opbuild_resolve, the_compute_capability_is_checked_for_each_use)
+{
+    static const char *const limits[] = {"1", "99"};
+    char text[100];
+
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+        snprintf(text, sizeof(text), ", \"requires\": {\"compute_major_min\": %s}", limits[i]);
+        tiny_configure(text);
+        for (int j = 0; j < 2; j++) { /* the backend cpu has no such number */
+            const char *backend = j == 0 ? "mock" : "cpu";
+
+            ds_accel__resolved_clear(&resolved);
+            MUST(ds_accel__resolve(tiny_context, backend, "tiny", &options, &resolved));
+            if (i == 1 && j == 0) {
+                cr_expect_eq(resolved.origin, DS_ACCEL__ORIGIN_NONE);
+                EXPECT_HAS(resolved.reason,
+                           "the device has compute capability 1; needed is 99 or later");
+            } else {
+                cr_expect_eq(resolved.origin,
+                             j == 0 || i == 1 ? DS_ACCEL__ORIGIN_BUILT : DS_ACCEL__ORIGIN_CACHED,
+                             "%zu %s: %d: %s", i, backend, (int)resolved.origin, resolved.reason);
+            }
+            cr_expect_null(resolved.inputs); /* nothing is remembered of it */
+        }
+    }
+    /* The file for 99 was built for cpu. */
+    ds_accel__resolved_clear(&resolved);
+    MUST(ds_accel__resolve(tiny_context, "mock", "tiny", &options, &resolved));
+    cr_expect_eq(resolved.origin, DS_ACCEL__ORIGIN_NONE);
 }
 
 Test(opbuild_resolve, a_recipe_that_cannot_be_followed_is_the_reason)

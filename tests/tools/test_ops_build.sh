@@ -545,7 +545,8 @@ done <<'END'
 "headers": ["no-such.h"]|a program with the header no-such.h does not compile: no-such.h: No such file or directory
 "commands": ["no-such-command"]|there is no command no-such-command in PATH
 "env": ["NO_SUCH_VARIABLE"]|the variable NO_SUCH_VARIABLE is not set
-"ops": ["no_such_op"]|the op no_such_op is not installed
+"ops": ["no_such_op"]|the op no_such_op cannot be loaded: it is not installed and has no recipe
+"ops": ["tiny"]|the op tiny requires itself
 "functions": ["no_such"]|a program with the function no_such does not link: undefined reference to `no_such'
 END
 for missing in cufile.h:libcufile-dev libaio.h:libaio-dev liburing.h:liburing-dev infiniband/verbs.h:libibverbs-dev; do
