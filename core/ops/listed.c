@@ -34,6 +34,7 @@
 
 #define THIN "!<thin>\n"
 #define THIN_SIZE 8u
+#define MEMBER_END "`\n"
 #define NAMES_LIMIT_BYTES ((size_t)16 << 20)
 
 struct list {
@@ -114,8 +115,9 @@ static void add_members(const char *archive, int fd, struct list *list)
     size_t names_size = 0;
     off_t at = THIN_SIZE;
 
-    while (pread(fd, &member, sizeof(member), at) == (ssize_t)sizeof(member)) {
-        uint64_t size = strtoull(member.size, NULL, 10); /* ends at the member behind it */
+    while (pread(fd, &member, sizeof(member), at) == (ssize_t)sizeof(member) &&
+           memcmp(member.end, MEMBER_END, sizeof(member.end)) == 0) {
+        uint64_t size = strtoull(member.size, NULL, 10); /* stops at the end of the header */
         bool is_long = member.name[0] == '/' && isdigit((unsigned char)member.name[1]);
         bool is_table = member.name[0] == '/' && !is_long; /* of symbols, or of names */
 

@@ -8,7 +8,7 @@
 FUZZ_SOURCE := tests/fuzz
 FUZZ_DIR := $(BUILD)/fuzz
 FUZZERS ?= config elf frames cache decision snapshot list memory oom recording replay_device hostfile \
-    launch_filter launch_options ranges depend manifest load_cache
+    launch_filter launch_options ranges depend listed manifest load_cache
 FUZZ_SECONDS ?= 30
 # Few inputs need to be longer, and the fuzzer finds short inputs sooner.
 FUZZ_MAX_LEN ?= 2048
