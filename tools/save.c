@@ -144,8 +144,13 @@ bool tool_can_save(const char *path)
     bool can;
 
     if (descriptor >= 0) {
-        can = fcntl(descriptor, F_GETFD) >= 0;
-    } else if (stat(path, &status) != 0 || S_ISREG(status.st_mode)) {
+        int flags = fcntl(descriptor, F_GETFL);
+
+        can = flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+        errno = EBADF;
+    } else if (stat(path, &status) != 0) {
+        can = errno == ENOENT && can_replace(path);
+    } else if (S_ISREG(status.st_mode)) {
         can = can_replace(path);
     } else {
         can = !S_ISDIR(status.st_mode) && access(path, W_OK) == 0;

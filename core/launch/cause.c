@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Why a job ended. The cause is the rank that failed first, by itself: a rank that fails after a
- * signal was passed on, or after the supervisor terminated it, is a victim.
+ * signal was passed on, or after the supervisor terminated it, is a victim, unless it was exiting
+ * when the first failure was noticed (culprit.c).
  */
 #include "base/text.h"
 #include "host/context.h"

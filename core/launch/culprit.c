@@ -174,11 +174,12 @@ static void note_end(struct ds_accel__job *job, struct ds_accel__job_rank *rank)
 void ds_accel__job_note_exits(struct ds_accel__job *job)
 {
     struct epoll_event events[64];
-    int count = job->exits_fd >= 0 && ds_accel__descendants_are_visible() ? ARRAY_SIZE(events) : 0;
+    int count = job->exits_fd >= 0 ? ARRAY_SIZE(events) : 0;
+    bool is_visible = ds_accel__descendants_are_visible();
 
-    while (count == (int)ARRAY_SIZE(events)) {
+    while (count == (int)ARRAY_SIZE(events)) { /* also to make poll() wait again */
         count = epoll_wait(job->exits_fd, events, ARRAY_SIZE(events), 0);
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count && is_visible; i++) {
             note_end(job, &job->ranks[events[i].data.u32]);
         }
     }

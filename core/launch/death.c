@@ -45,7 +45,7 @@ static void find_interpreter(const char *path, char *interpreter, size_t size)
     char line[256] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     ssize_t count = fd >= 0 ? read(fd, line, sizeof(line) - 1) : -1;
-    const char *first;
+    const char *first = line;
 
     if (fd >= 0) {
         close(fd);
@@ -54,6 +54,8 @@ static void find_interpreter(const char *path, char *interpreter, size_t size)
     if (strncmp(line, "#!", 2) == 0) {
         first = line + 2 + strspn(line + 2, " \t");
         line[(size_t)(first - line) + strcspn(first, " \t\n")] = '\0';
+    }
+    if (strncmp(line, "#!", 2) == 0 && access(first, F_OK) != 0) {
         ds_accel__copy(interpreter, size - 2, first);
         count = (ssize_t)strcspn(interpreter, "\r");
         if (interpreter[count] == '\r') {

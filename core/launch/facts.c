@@ -85,7 +85,7 @@ static int32_t read_configured(ds_accel_t *context, json_t **tree_out)
 static json_t *tokens_tree(ds_accel_t *context, const char *name, uint32_t count, bool *failed)
 {
     json_t *tokens = json_array();
-    char token[96];
+    char token[96] = "";
 
     for (uint32_t i = 0; i < count; i++) {
         int32_t status =

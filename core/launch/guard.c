@@ -282,10 +282,12 @@ static void stop(struct ds_accel__job *job)
     sigemptyset(&set);
     sigaddset(&set, SIGTSTP);
     sigaction(SIGTSTP, &action, &before);
+    __atomic_store_n(&job->passed_on[0], 1, __ATOMIC_RELEASE);
     raise(SIGTSTP);
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     sigprocmask(SIG_BLOCK, &set, NULL);
     sigaction(SIGTSTP, &before, NULL);
+    __atomic_store_n(&job->passed_on[0], 0, __ATOMIC_RELEASE);
     if (was_raw) { /* also if the kernel has ignored the signal, after which no SIGCONT comes */
         ds_accel__pty_enter_raw(&job->pty);
     }

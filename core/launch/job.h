@@ -44,7 +44,8 @@ struct ds_accel__job_rank {
     pid_t pid;                        /* 0: not started */
     struct ds_accel__spawned spawned; /* errors of the start */
     siginfo_t ended;                  /* how it ended, from waitid() */
-    bool is_victim;                   /* it ended after the supervisor began to end the job */
+    bool is_victim;                   /* it ended after the supervisor began to end the job, and
+                                         was not exiting before */
     bool was_exiting;                 /* it was ending when the first failure was noticed */
     bool is_candidate;                /* nothing is known to have failed earlier */
     bool is_examined;                 /* its memory is not the cause after all */
@@ -103,9 +104,10 @@ struct ds_accel__job {
     uint64_t signal_ns;        /* when signal came */
     uint64_t direct_ns[_NSIG]; /* when each signal came to this process directly; 0: decided */
     uint32_t passed_on_before[_NSIG]; /* passed_on, when the last signal was decided */
-    uint32_t *passed_on; /* [_NSIG], shared memory: how often the guard passed on each signal */
-    uint64_t kill_ns;    /* when the phase KILLING began; 0: it has not */
-    uint64_t timer_ns;   /* what the timer is set to; 0: nothing */
+    /* [_NSIG], shared memory: how often the guard passed on each signal; [0]: it is stopped */
+    uint32_t *passed_on;
+    uint64_t kill_ns;                  /* when the phase KILLING began; 0: it has not */
+    uint64_t timer_ns;                 /* what the timer is set to; 0: nothing */
     struct ds_accel__port_lease lease; /* of the master's port, if the master is here */
     uint16_t port;                     /* the master's */
     uint32_t rank_count;

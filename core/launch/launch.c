@@ -31,6 +31,48 @@ static void log_notes(const struct ds_accel_launch *launch, struct ds_accel__tex
     }
 }
 
+/* Replace a text by a copy. */
+static bool keep_text(struct ds_accel_launch *launch, const char **text)
+{
+    char *copy = *text != NULL ? strdup(*text) : NULL;
+
+    if (copy != NULL) {
+        launch->texts[launch->text_count++] = copy;
+    }
+    if (*text != NULL && copy == NULL) {
+        return false;
+    }
+    *text = copy;
+    return true;
+}
+
+/* Replace all texts of the context's options by copies. */
+static int32_t keep_options(struct ds_accel_launch *launch)
+{
+    struct ds_accel_options *options = &launch->context_options;
+    const char **const texts[] = {&options->accelerator,        &options->config_file,
+                                  &options->package_config_dir, &options->system_config_dir,
+                                  &options->machine_root,       &options->log_levels,
+                                  &options->cache_dir,          &options->machine_file};
+    uint32_t count = options->plugin_dir_count;
+    bool kept;
+
+    launch->texts = calloc(ARRAY_SIZE(texts) + count, sizeof(*launch->texts));
+    launch->plugin_dirs = calloc(count + 1, sizeof(*launch->plugin_dirs));
+    kept = launch->texts != NULL && launch->plugin_dirs != NULL;
+    for (size_t i = 0; kept && i < ARRAY_SIZE(texts); i++) {
+        kept = keep_text(launch, texts[i]);
+    }
+    for (uint32_t i = 0; kept && i < count; i++) {
+        launch->plugin_dirs[i] = options->plugin_dirs[i];
+        kept = keep_text(launch, &launch->plugin_dirs[i]);
+    }
+    if (count > 0) {
+        options->plugin_dirs = launch->plugin_dirs;
+    }
+    return kept ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
 /* Options of the context: those of the caller, replaced by those of the command line. */
 static int32_t make_options(const struct ds_accel_options *given,
                             const struct ds_accel__launch_options *launch,
@@ -93,6 +135,9 @@ static int32_t make_plan(struct ds_accel_launch *launch, const struct ds_accel_o
     int32_t status = make_options(given, &launch->options, options);
 
     if (status >= 0) {
+        status = keep_options(launch);
+    }
+    if (status >= 0) {
         status = read_hosts(&launch->options, &hosts, notes, &has_hostfile);
     }
     if (status >= 0) {
@@ -154,6 +199,11 @@ void ds_accel_launch_destroy(ds_accel_launch_t *launch)
     }
     ds_accel__plan_clear(&launch->plan);
     ds_accel__known_facts_clear(&launch->known);
+    for (size_t i = 0; i < launch->text_count; i++) {
+        free(launch->texts[i]);
+    }
+    free(launch->texts);
+    free(launch->plugin_dirs);
     free(launch);
 }
 

@@ -11,7 +11,11 @@
 
 struct ds_accel_launch {
     struct ds_accel__launch_options options;
-    struct ds_accel_options context_options; /* borrow from the caller's and the command line's */
+    struct ds_accel_options context_options; /* borrow from texts */
+    /* The command line's memory is overwritten in the supervisor (title.h), which reads these. */
+    char **texts;
+    size_t text_count;
+    const char **plugin_dirs; /* of context_options; in texts, too */
     struct ds_accel__known_facts known;
     struct ds_accel__plan plan;
     struct ds_accel__log log; /* for messages to the user, topic "run" */

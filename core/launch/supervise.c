@@ -323,6 +323,10 @@ static void decide_signals(struct ds_accel__job *job, uint64_t now_ns)
         if (job->direct_ns[signal] == 0 || now_ns < job->direct_ns[signal] + SAME_SIGNAL_NS) {
             continue;
         }
+        if (count_passed_on(job, 0) != 0) { /* a stopped guard passes it on when it continues */
+            job->direct_ns[signal] = now_ns;
+            continue;
+        }
         passed_on = count_passed_on(job, signal);
         job->direct_ns[signal] = 0;
         if (passed_on == job->passed_on_before[signal]) {

@@ -203,6 +203,6 @@ for target in /dev/stdout /dev/fd/1 "$dir/log"; do
     is "a result in $target: its form" "" \
         "$(sed '1d; 2d; $d' "$dir/log" | validate "$source/conf/schema/run-result.json" 2>&1)"
 done
-{ echo before && "$tool" run --result /dev/stderr true; } >"$dir/log" 2>&1
+{ echo before && "$tool" run --master_port auto --result /dev/stderr true; } >"$dir/log" 2>&1
 is "a result in /dev/stderr" "before {" "$(head -n 2 "$dir/log" | tr '\n' ' ' | sed 's/ $//')"
 finish

@@ -38,6 +38,12 @@ has "a stall: the traceback of a program that armed faulthandler" "$err" "in loa
 has "a stall: of the others, too" "$err" "in all_reduce"
 has "a stall: the cause" "$err" "made no progress for"
 
+# The devices are those of the accelerator that an option named.
+run env DS_ACCELERATOR=none timeout 120 "$tool" run -a mock --master_port auto --stall-timeout 1 --stall-kill \
+    --result "$dir/result" --num_gpus 1 sleep 1000
+is "a stall: the accelerator that was read" "124 mock" \
+    "$code $(python3 -c 'import json, sys; print(json.load(sys.stdin)["stalls"][0]["devices"]["accelerator"])' <"$dir/result")"
+
 # Without --stall-kill the job goes on after the report.
 run timeout 120 "$tool" run --stall-timeout 1 --result "$dir/result" --num_gpus 2 sh -c 'sleep 10; exit 5'
 is "a reported stall: exit code" 5 "$code"
