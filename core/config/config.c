@@ -582,8 +582,10 @@ int32_t ds_accel__config_find(struct ds_accel__config *config,
 
 int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops)
 {
-    int32_t status = read_files(config, with_ops);
+    int32_t status;
 
+    config->ops_read_s = with_ops ? time(NULL) : config->ops_read_s;
+    status = read_files(config, with_ops);
     if (status >= 0) {
         config->is_snapshot = false;
     }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 
 struct ds_accel__env;
 struct ds_accel__text;
@@ -71,6 +72,7 @@ struct ds_accel__config {
     size_t file_count;
     json_t *merged;
     bool has_ops;
+    time_t ops_read_s; /* before the files of op builders were read; 0: they were not */
     struct ds_accel__config_problem *problems;
     size_t problem_count;
     uint64_t identity; /* identity of the current files; 0: unknown (snapshot.c) */

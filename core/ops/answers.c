@@ -115,24 +115,24 @@ char *ds_accel__answer_recall(const char *question)
     return text;
 }
 
-void ds_accel__answers_add_files(struct ds_accel__arguments *list)
+bool ds_accel__answer_add_files(const char *question, struct ds_accel__arguments *list)
 {
-    size_t i;
-    json_t *answer;
+    const json_t *answer;
     json_t *key;
     const char *path;
+    bool found;
 
     take_lock();
-    json_array_foreach(answers, i, answer)
-    {
-        if (holds(answer)) {
-            json_object_foreach(json_object_get(answer, "files"), path, key)
-            {
-                ds_accel__arguments_add(list, "%s", path);
-            }
+    answer = json_array_get(answers, find(question));
+    found = answer != NULL && holds(answer);
+    if (found) {
+        json_object_foreach(json_object_get(answer, "files"), path, key)
+        {
+            ds_accel__arguments_add(list, "%s", path);
         }
     }
     pthread_mutex_unlock(&lock);
+    return found;
 }
 
 size_t ds_accel__answers_count(void)

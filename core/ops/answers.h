@@ -18,8 +18,9 @@
 void ds_accel__answer_remember(const char *question, char *const *files, const char *answer);
 /* The remembered answer as a new string; NULL: there is none, or a file has changed. */
 char *ds_accel__answer_recall(const char *question);
-/* Add the files on which the remembered answers depend, of those that still hold. */
-void ds_accel__answers_add_files(struct ds_accel__arguments *list);
+/* Add the files on which the answer to a question depends. False: it is not remembered, or does not
+ * hold any more. */
+bool ds_accel__answer_add_files(const char *question, struct ds_accel__arguments *list);
 /* How often an answer was remembered: it grows when there is something to save. */
 size_t ds_accel__answers_count(void);
 /*

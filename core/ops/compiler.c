@@ -79,6 +79,8 @@ void ds_accel__compiler_clear(struct ds_accel__compiler *compiler)
     ds_accel__arguments_free(compiler->arguments);
     free(compiler->path);
     free(compiler->version);
+    free(compiler->question);
+    free(compiler->host_question);
     memset(compiler, 0, sizeof(*compiler));
 }
 

@@ -35,6 +35,9 @@ struct ds_accel__compiler {
      * different places.
      */
     char digest[65];
+    /* What answers.c remembers the identity by, and that of nvcc's host compiler; NULL: none. */
+    char *question;
+    char *host_question;
 };
 
 /*

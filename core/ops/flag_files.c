@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 
 #define RESPONSE_LIMIT_BYTES ((size_t)1 << 20)
-#define RESPONSE_DEPTH 8u /* of response files that name others, perhaps themselves */
+#define WORDS_LIMIT 10000u /* then response files, which may name each other, are not read */
+#define RESPONSE_DEPTH 8u  /* of response files that name others, perhaps themselves */
 
 /* ---- response files -------------------------------------------------------------------------- */
 
@@ -89,7 +90,7 @@ static void add_response(const char *name, size_t length, const char *directory,
     char *path;
     int32_t status;
 
-    if (depth == 0 || (name[0] != '/' && directory == NULL)) {
+    if (depth == 0 || words->count > WORDS_LIMIT || (name[0] != '/' && directory == NULL)) {
         return;
     }
     path = name[0] == '/' ? strndup(name, length)

@@ -456,8 +456,8 @@ static void add_arguments(struct identity *identity, const struct ds_accel__comp
     ds_accel__arguments_free(words);
 }
 
-/* Write the digest of nvcc's host compiler. */
-static int32_t identify_host(char *const *host_arguments, char digest_out[65])
+/* Write the digest of nvcc's host compiler. *question_out: by which it is remembered. */
+static int32_t identify_host(char *const *host_arguments, char digest_out[65], char **question_out)
 {
     /* nvcc compiles C++ with the driver for C, too. */
     struct ds_accel__compiler host = {.language = DS_ACCEL__LANGUAGE_CXX,
@@ -472,6 +472,7 @@ static int32_t identify_host(char *const *host_arguments, char digest_out[65])
     }
     status = ds_accel__compiler_identify(&host, NULL);
     ds_accel__copy(digest_out, 65, host.digest);
+    *question_out = host.question;
     free(host.version);
     free(host.path);
     return status;
@@ -588,24 +589,23 @@ int32_t ds_accel__compiler_identify(struct ds_accel__compiler *compiler,
 {
     struct identity identity = {.status = DS_ACCEL_OK};
     char host_digest[65] = "";
-    char *question;
-    int32_t status = host_arguments != NULL ? identify_host(host_arguments, host_digest)
-                                            : DS_ACCEL_OK;
+    int32_t status = host_arguments != NULL
+                         ? identify_host(host_arguments, host_digest, &compiler->host_question)
+                         : DS_ACCEL_OK;
 
     if (status < 0) {
         return status;
     }
-    question = make_question(compiler, host_digest);
-    if (question == NULL) {
+    compiler->question = make_question(compiler, host_digest);
+    if (compiler->question == NULL) {
         return ds_accel__no_memory();
     }
-    if (!recall(question, compiler, &status)) {
+    if (!recall(compiler->question, compiler, &status)) {
         status = identify(&identity, compiler, host_digest);
         if (status >= 0) {
-            remember(question, compiler, &identity.files);
+            remember(compiler->question, compiler, &identity.files);
         }
         ds_accel__arguments_free(ds_accel__arguments_take(&identity.files));
     }
-    free(question);
     return status;
 }

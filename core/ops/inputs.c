@@ -43,6 +43,7 @@ static void add_source(struct ds_accel__arguments *list, const char *directory, 
 
 static void add_sources(struct ds_accel__arguments *list, const struct ds_accel__recipe *recipe)
 {
+    ds_accel__arguments_add(list, "%s", recipe->given_dir);
     ds_accel__arguments_add(list, "%s", recipe->source_dir);
     for (size_t i = 0; recipe->sources[i] != NULL; i++) {
         add_source(list, recipe->source_dir, recipe->sources[i]);
@@ -106,6 +107,15 @@ static void add_programs(struct ds_accel__arguments *list,
     }
 }
 
+/* Add the programs that a compiler runs. They are known only if they are remembered. */
+static void add_parts(struct ds_accel__arguments *list, const struct ds_accel__compiler *compiler)
+{
+    list->failed = !ds_accel__answer_add_files(compiler->question, list) || list->failed;
+    if (compiler->host_question != NULL) {
+        list->failed = !ds_accel__answer_add_files(compiler->host_question, list) || list->failed;
+    }
+}
+
 static json_t *list_compilers(const struct ds_accel__toolchain *toolchain,
                               struct ds_accel__arguments *list)
 {
@@ -117,6 +127,7 @@ static json_t *list_compilers(const struct ds_accel__toolchain *toolchain,
             ds_accel__json_set(compilers, ds_accel__language_compiler((enum ds_accel__language)i),
                                ds_accel__json_text(toolchain->compilers[i].arguments[0]), &failed);
             add_programs(list, &toolchain->compilers[i]);
+            add_parts(list, &toolchain->compilers[i]);
         }
     }
     list->failed = list->failed || failed;
@@ -152,6 +163,7 @@ json_t *ds_accel__inputs_list(const struct ds_accel__resolution *resolution, con
     const struct ds_accel__stores *stores = &resolution->stores;
     json_t *inputs;
     json_t *compilers;
+    char *manifest;
     char **files;
     bool failed = false;
 
@@ -167,8 +179,11 @@ json_t *ds_accel__inputs_list(const struct ds_accel__resolution *resolution, con
         add_absent(&list, resolution, stores->paths[i]);
     }
     compilers = list_compilers(&resolution->toolchain, &list);
-    ds_accel__answers_add_files(&list);
     files = ds_accel__arguments_take(&list);
+    manifest = ds_accel__store_manifest(store, resolution->recipe.name, resolution->recipe_digest);
+    ds_accel__json_set(inputs, "manifest", manifest != NULL ? ds_accel__json_text(manifest) : NULL,
+                       &failed);
+    free(manifest);
     ds_accel__json_set(inputs, "compilers", compilers, &failed);
     ds_accel__json_set(inputs, "files", make_array(files), &failed);
     ds_accel__arguments_free(files);

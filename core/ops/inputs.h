@@ -8,8 +8,9 @@
 
 /*
  * List the paths of sources, headers, programs of compilers and manifests that led to the entry of
- * a store, as a new object {"files": [PATH], "compilers": {"cc": PATH}}. NULL if there was no
- * compiler, so that any one's file was good enough, or if memory is exhausted.
+ * a store, as a new object {"files": [PATH], "manifest": PATH, "compilers": {"cc": PATH}}; manifest
+ * is that of the entry. NULL if there was no compiler, so that any one's file was good enough, if
+ * its programs are not remembered, or if memory is exhausted.
  */
 json_t *ds_accel__inputs_list(const struct ds_accel__resolution *resolution, const char *store,
                               const json_t *entry);

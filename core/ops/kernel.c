@@ -186,6 +186,23 @@ static void add_unnamed(const struct ds_accel__facts *facts, json_t *builders, b
     }
 }
 
+/* Mark the builders that are those of the configuration, not of the plugin. */
+static void mark_configured(const struct ds_accel__facts *facts, json_t *builders, bool *failed)
+{
+    const struct ds_accel__config *config = &facts->context->config;
+    const json_t *configured = ds_accel__config_backend(config, facts->name, "op_builders");
+
+    for (size_t i = 0; i < json_array_size(builders); i++) {
+        json_t *builder = json_array_get(builders, i);
+        const char *name = ds_accel__json_string(builder, "builder");
+        bool is_unnamed = strcmp(name, ds_accel__json_string(builder, "op")) == 0;
+
+        ds_accel__json_set(builder, "is_configured",
+                           json_boolean(is_unnamed || json_object_get(configured, name) != NULL),
+                           failed);
+    }
+}
+
 static json_t *own_builders(const struct ds_accel__facts *facts, uint32_t count)
 {
     bool failed = false;
@@ -194,6 +211,7 @@ static json_t *own_builders(const struct ds_accel__facts *facts, uint32_t count)
     (void)count;
     if (!failed) {
         add_unnamed(facts, builders, &failed);
+        mark_configured(facts, builders, &failed);
     }
     if (failed) {
         json_decref(builders);

@@ -116,7 +116,8 @@ static void add_members(const char *archive, int fd, struct list *list)
     off_t at = THIN_SIZE;
 
     while (pread(fd, &member, sizeof(member), at) == (ssize_t)sizeof(member) &&
-           memcmp(member.end, MEMBER_END, sizeof(member.end)) == 0) {
+           memcmp(member.end, MEMBER_END, sizeof(member.end)) == 0 &&
+           isdigit((unsigned char)member.size[0])) {
         uint64_t size = strtoull(member.size, NULL, 10); /* stops at the end of the header */
         bool is_long = member.name[0] == '/' && isdigit((unsigned char)member.name[1]);
         bool is_table = member.name[0] == '/' && !is_long; /* of symbols, or of names */

@@ -178,9 +178,13 @@ static int32_t load_of(ds_accel_t *context, const char *name, json_t *builders,
     bool found = false;
 
     for (size_t i = 0; i < json_array_size(builders) && !found; i++) {
-        /* Of a later one nothing is remembered: the ones before could have a kernel next time. */
-        status = load_one(context, ds_accel__json_string(json_array_get(builders, i), "op"),
-                          i == 0 ? name : NULL, op_out, &found);
+        /* Of a later one nothing is remembered: the ones before could have a kernel next time. Nor
+         * of a plugin's own: another plugin could have another op for it. */
+        const json_t *builder = json_array_get(builders, i);
+        bool is_kept = i == 0 && json_is_true(json_object_get(builder, "is_configured"));
+
+        status = load_one(context, ds_accel__json_string(builder, "op"), is_kept ? name : NULL,
+                          op_out, &found);
     }
     return status;
 }

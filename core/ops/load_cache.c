@@ -6,7 +6,7 @@
  *
  *     question     backend and name, configuration, variables, caches: all that is known before
  *       |
- *     LOCAL/ops-load.BACKEND.NAME.json
+ *     LOCAL/ops-load.HASH.json
  *       |          for this question? are the compilers found where they were? has each source,
  *       |          header, program and file of configuration the same device, inode, size, times?
  *     file         kernel.c checks it as any other; and it is the one that was read
@@ -23,16 +23,19 @@
 #include "ops/local.h"
 #include "ops/toolchain.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #define FORM 1
 #define SETTLED_SECONDS 2
 #define DEVICE_LIMIT 8u
+#define FILE_NAME_SIZE 32u /* as long as cache_file.c permits, and less */
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -50,6 +53,19 @@ static bool stat_path(const char *path, struct stat *info)
 {
     return path != NULL && stat(path, info) == 0 &&
            (S_ISREG(info->st_mode) || S_ISDIR(info->st_mode));
+}
+
+/* The same of a file that another host may have replaced: open() gets its current attributes. */
+static bool identify_opened(const char *path, struct stat *info, uint64_t *identity_out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool done = fd >= 0 && fstat(fd, info) == 0 && S_ISREG(info->st_mode);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    *identity_out = done ? add_identity(info, FORM) : 0;
+    return done;
 }
 
 bool ds_accel__load_cache_identify(const json_t *paths, uint64_t *identity_out)
@@ -177,15 +193,17 @@ static char *make_question(const ds_accel_t *context, const char *backend, const
     return ds_accel__text_take(&text);
 }
 
-/* The name of the file. False: the op's name has a form that no op or builder has. */
-static bool make_name(const char *backend, const char *name, char *file, size_t file_size)
+/* The name of the file, which is short whatever the op's is. False: no op or builder has this name.
+ */
+static bool make_name(const char *backend, const char *name, char file[FILE_NAME_SIZE])
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789_";
     size_t length = strlen(name);
 
-    return length > 0 && length < DS_ACCEL__OP_NAME_SIZE && strspn(name, letters) == length &&
-           snprintf(file, file_size, "ops-load.%s.%s.json", backend, name) < (int)file_size;
+    snprintf(file, FILE_NAME_SIZE, "ops-load.%016" PRIx64 ".json",
+             ds_accel__hash_text(name, ds_accel__hash_text(backend, FORM)));
+    return length > 0 && length < DS_ACCEL__OP_NAME_SIZE && strspn(name, letters) == length;
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -216,7 +234,9 @@ bool ds_accel__load_cache_answers(const json_t *object, const char *question)
     return is_text(object, "question") &&
            strcmp(ds_accel__json_string(object, "question"), question) == 0 && op[0] != '\0' &&
            strlen(op) < DS_ACCEL__OP_NAME_SIZE && ds_accel__json_string(object, "path")[0] == '/' &&
-           is_text(object, "identity") && is_text(object, "file") && json_array_size(files) > 0 &&
+           ds_accel__json_string(object, "manifest")[0] == '/' &&
+           is_text(object, "manifest_identity") && is_text(object, "identity") &&
+           is_text(object, "file") && json_array_size(files) > 0 &&
            json_object_size(json_object_get(object, "compilers")) > 0;
 }
 
@@ -254,11 +274,15 @@ static bool has_identity(const json_t *object, const char *key, uint64_t identit
 static int32_t holds(const json_t *object, const char *question, bool *holds_out)
 {
     uint64_t identity = 0;
+    uint64_t manifest = 0;
+    struct stat info;
     int32_t status = DS_ACCEL_OK;
 
     *holds_out = ds_accel__load_cache_answers(object, question) &&
                  ds_accel__load_cache_identify(json_object_get(object, "files"), &identity) &&
-                 has_identity(object, "identity", identity);
+                 has_identity(object, "identity", identity) &&
+                 identify_opened(ds_accel__json_string(object, "manifest"), &info, &manifest) &&
+                 has_identity(object, "manifest_identity", manifest);
     if (*holds_out) {
         status = find_compilers(json_object_get(object, "compilers"), holds_out);
     }
@@ -296,14 +320,14 @@ int32_t ds_accel__load_cache_find(ds_accel_t *context, const char *backend, cons
                                   struct ds_accel__kernel *kernel)
 {
     struct ds_accel__stores stores;
-    char file[192];
+    char file[FILE_NAME_SIZE];
     char *question = NULL;
     json_t *object = NULL;
     bool is_current = false;
     int32_t status;
 
     *kernel = (struct ds_accel__kernel){.path = NULL};
-    if (ds_accel__has_raised_rights() || !make_name(backend, name, file, sizeof(file))) {
+    if (ds_accel__has_raised_rights() || !make_name(backend, name, file)) {
         return DS_ACCEL_OK;
     }
     status = ds_accel__stores_locate(context, &stores);
@@ -340,19 +364,26 @@ static json_t *make_object(const ds_accel_t *context, const char *question, cons
 {
     json_t *object = json_deep_copy(resolved->inputs);
     json_t *files = json_object_get(object, "files");
+    const char *manifest = ds_accel__json_string(object, "manifest");
+    time_t read = context->config.ops_read_s; /* the tables, perhaps long before */
     uint64_t identity = 0;
+    uint64_t manifest_identity = 0;
+    struct stat info = {0};
     bool failed = question == NULL || files == NULL;
 
     if (!failed) {
         add_tables(&context->config, files, &failed);
-        failed = failed || !ds_accel__load_cache_identify(files, &identity) ||
-                 !are_observable(files, since) || !is_settled(&resolved->kernel.info, since);
+        failed = failed || !identify_opened(manifest, &info, &manifest_identity) ||
+                 !is_settled(&info, since) || !ds_accel__load_cache_identify(files, &identity) ||
+                 !are_observable(files, read < since ? read : since) ||
+                 !is_settled(&resolved->kernel.info, since);
     }
     ds_accel__json_set(object, "question", question != NULL ? ds_accel__json_text(question) : NULL,
                        &failed);
     ds_accel__json_set(object, "op", ds_accel__json_text(op), &failed);
     ds_accel__json_set(object, "path", json_string(resolved->kernel.path), &failed);
     set_identity(object, "identity", identity, &failed);
+    set_identity(object, "manifest_identity", manifest_identity, &failed);
     set_identity(object, "file", add_identity(&resolved->kernel.info, FORM), &failed);
     if (failed) {
         json_decref(object);
@@ -366,11 +397,11 @@ void ds_accel__load_cache_keep(ds_accel_t *context, const char *backend, const c
                                const struct ds_accel__resolved *resolved)
 {
     struct ds_accel__stores stores;
-    char file[192];
+    char file[FILE_NAME_SIZE];
     char *question = NULL;
     json_t *object = NULL;
 
-    if (resolved->inputs == NULL || !make_name(backend, name, file, sizeof(file))) {
+    if (resolved->inputs == NULL || !make_name(backend, name, file)) {
         return;
     }
     if (ds_accel__stores_locate(context, &stores) >= 0 && stores.writable != NULL) {

@@ -319,7 +319,7 @@ static int32_t read_directory(const json_t *row, struct ds_accel__recipe *recipe
         free(path);
         return status;
     }
-    free(path);
+    recipe->given_dir = path;
     return DS_ACCEL_OK;
 }
 
@@ -394,6 +394,7 @@ void ds_accel__recipe_clear(struct ds_accel__recipe *recipe)
     ds_accel__arguments_free(recipe->ldflags);
     ds_accel__arguments_free(recipe->libs);
     json_decref(recipe->requires);
+    free(recipe->given_dir);
     free(recipe->source_dir);
     free(recipe->name);
     *recipe = (struct ds_accel__recipe){0};

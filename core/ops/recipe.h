@@ -22,7 +22,8 @@ struct ds_accel__image {
 struct ds_accel__recipe {
     char *name;          /* "cpu_adam", or "cuda/fused_adam" for one backend */
     const char *op;      /* the last part of name */
-    char *source_dir;    /* absolute */
+    char *given_dir;     /* absolute, as it was given: it may be a link */
+    char *source_dir;    /* absolute, without links */
     char **sources;      /* relative to source_dir, sorted, each one once */
     char **include_dirs; /* relative to source_dir, or absolute */
     char **cflags;

@@ -202,12 +202,18 @@ static int32_t check_way(const char *store)
     int fd = -1;
     int32_t status = path != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 
-    while (path != NULL && fd < 0 && (slash = strrchr(path, '/')) != NULL) {
-        fd = open(path[0] != '\0' ? path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd >= 0 && faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) != 0) {
-            status = ds_accel__error(DS_ACCEL_ERR_PERMISSION, "%s: %s", path, strerror(errno));
+    for (bool is_root = false; path != NULL && fd < 0 && !is_root;) {
+        const char *here = path[0] != '\0' ? path : "/";
+
+        is_root = here != path || path[1] == '\0';
+        fd = open(here, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0 && faccessat(AT_FDCWD, here, W_OK | X_OK, AT_EACCESS) != 0) {
+            status = ds_accel__error(DS_ACCEL_ERR_PERMISSION, "%s: %s", here, strerror(errno));
         }
-        *slash = '\0';
+        slash = strrchr(path, '/');
+        if (slash != NULL) {
+            *slash = '\0';
+        }
     }
     if (status >= 0 && fd >= 0) {
         status = check_mount(store, fd);

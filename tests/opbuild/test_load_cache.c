@@ -6,23 +6,50 @@
 #include "ops/store.h"
 #include "tiny.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define FILE_NAME "cache/ops-load.cpu.TinyBuilder.json"
-
 static struct ds_accel__resolve_options options;
 static char found[512]; /* of find() */
 
-TestSuite(opbuild_load_cache, .init = tiny_begin, .fini = tiny_end);
+/* The system's compiler, because nothing is remembered of one that was written just now. */
+static void begin(void)
+{
+    tiny_begin();
+    unsetenv("CC");
+}
+
+TestSuite(opbuild_load_cache, .init = begin, .fini = tiny_end);
+
+/* The file in which something is remembered. */
+static const char *remembered(void)
+{
+    static char name[300];
+    const struct dirent *entry;
+    DIR *dir = opendir(tiny_cache);
+
+    cr_assert_not_null(dir);
+    name[0] = '\0';
+    while ((entry = readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, "ops-load.", 9) == 0) {
+            snprintf(name, sizeof(name), "cache/%.200s", entry->d_name);
+        }
+    }
+    closedir(dir);
+    cr_assert(name[0] != '\0');
+    return name;
+}
 
 /* Build the op unless it is built, search it, and remember it as if that was ten seconds later. */
 static void keep(void)
 {
     struct ds_accel__resolved resolved;
 
+    tiny_context->config.ops_read_s = time(NULL) + 10;
     for (int i = 0; i < 2; i++) {
         MUST(ds_accel__resolve(tiny_context, TINY_BACKEND, "tiny", &options, &resolved));
         if (i == 1) {
@@ -131,8 +158,9 @@ Test(opbuild_load_cache, a_change_of_a_library_is_seen)
              test_dir());
     cr_assert_eq(system(value), 0, "%s", value);
     cr_expect(!find());
-    snprintf(value, sizeof(value), "%s @%s", getenv("CC"), test_write("flags", "-O1"));
+    snprintf(value, sizeof(value), "cc @%s", test_write("flags", "-O1"));
     setenv("CC", value, 1);
+    usleep(3100000); /* what was written just now is not remembered */
     keep_and_find();
     change("flags", "-O2");
     cr_expect(!find());
@@ -159,13 +187,14 @@ Test(opbuild_load_cache, other_compilers_and_variables_are_seen)
     keep_and_find();
     setenv("CC", tiny_compiler(": another"), 1);
     cr_expect(!find());
+    keep(); /* it was written just now */
+    cr_expect(!find());
+    unsetenv("CC"); /* cc is searched in PATH */
     keep_and_find();
     setenv("TORCH_CUDA_ARCH_LIST", "9.0", 1);
     cr_expect(!find());
     unsetenv("TORCH_CUDA_ARCH_LIST");
     cr_expect(find());
-    unsetenv("CC"); /* cc is searched in PATH */
-    keep_and_find();
     snprintf(path, sizeof(path), "%s:%s", test_path("later"), getenv("PATH"));
     setenv("PATH", path, 1);
     cr_expect(!find());
@@ -192,6 +221,70 @@ Test(opbuild_load_cache, another_file_is_not_taken_for_the_one)
     cr_expect(!find());
     keep_and_find();
     cr_assert_eq(unlink(found), 0);
+    cr_expect(!find());
+}
+
+/* Names may be as long as those of xpu.external's builders, and longer. */
+Test(opbuild_load_cache, long_names_are_remembered)
+{
+    static const char name[] = "StochasticTransformerBuilderOfAVendorWithALongName1234567890ABC";
+    struct ds_accel__resolved resolved;
+
+    keep();
+    MUST(ds_accel__resolve(tiny_context, TINY_BACKEND, "tiny", &options, &resolved));
+    ds_accel__load_cache_keep(tiny_context, "xpu.external", name, "tiny", time(NULL) + 10,
+                              &resolved);
+    ds_accel__resolved_clear(&resolved);
+    cr_expect(find_named("xpu.external", name));
+    cr_expect(find());
+}
+
+/* What the process has read of the table of recipes is older than the table. */
+Test(opbuild_load_cache, a_table_that_changed_since_it_was_read_is_not_remembered)
+{
+    struct ds_accel__resolved resolved;
+
+    for (int i = 0; i < 2; i++) {
+        MUST(ds_accel__resolve(tiny_context, TINY_BACKEND, "tiny", &options, &resolved));
+        ds_accel__load_cache_keep(tiny_context, TINY_BACKEND, "TinyBuilder", "tiny",
+                                  time(NULL) + 10, &resolved);
+        ds_accel__resolved_clear(&resolved);
+    }
+    cr_expect(!find());
+    keep_and_find();
+}
+
+/* After ops build --force, another entry may be the first. */
+Test(opbuild_load_cache, another_manifest_is_seen)
+{
+    struct ds_accel__resolved resolved;
+
+    keep_and_find();
+    options.is_forced = true;
+    MUST(ds_accel__resolve(tiny_context, TINY_BACKEND, "tiny", &options, &resolved));
+    cr_expect_eq(resolved.origin, DS_ACCEL__ORIGIN_BUILT);
+    ds_accel__resolved_clear(&resolved);
+    cr_expect(!find());
+}
+
+/* A link that leads to the sources is switched to those of another release. */
+Test(opbuild_load_cache, a_link_to_other_sources_is_seen)
+{
+    char text[1024];
+    char place[300];
+
+    snprintf(place, sizeof(place), "%s", test_path("source"));
+    cr_assert_eq(symlink(place, test_path("current")), 0);
+    snprintf(text, sizeof(text), "%s", test_path("current"));
+    tiny_configure_at(text);
+    keep_and_find();
+    snprintf(place, sizeof(place), "%s", test_path("second"));
+    test_copy(TEST_SOURCE "/ops/op.h", "second/ops/op.h");
+    test_copy(TEST_SOURCE "/plugin-api.h", "second/plugin-api.h");
+    test_write("second/tiny.h", "#define NAME \"tiny\"\n");
+    test_write("second/tiny.c", TINY_SOURCE);
+    cr_assert_eq(unlink(text), 0);
+    cr_assert_eq(symlink(place, text), 0);
     cr_expect(!find());
 }
 
@@ -232,12 +325,13 @@ Test(opbuild_load_cache, without_a_cache_or_compiler_nothing_is_remembered)
 /* The text is from a file of this user: it may be damaged, but not hostile. */
 Test(opbuild_load_cache, a_damaged_file_is_ignored)
 {
-    static const char *const members[] = {"boot",  "question", "op",   "path",
-                                          "files", "identity", "file", "compilers"};
+    static const char *const members[] = {"boot",     "question",         "op",   "path",
+                                          "files",    "identity",         "file", "compilers",
+                                          "manifest", "manifest_identity"};
     json_t *whole;
 
     keep_and_find();
-    whole = json_load_file(test_path(FILE_NAME), 0, NULL);
+    whole = json_load_file(test_path(remembered()), 0, NULL);
     cr_assert_not_null(whole);
     cr_expect_eq(json_object_size(whole), sizeof(members) / sizeof(members[0]));
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
@@ -249,14 +343,14 @@ Test(opbuild_load_cache, a_damaged_file_is_ignored)
             } else {
                 json_object_set_new(object, members[i], j == 1 ? json_integer(1) : json_string(""));
             }
-            cr_assert_eq(json_dump_file(object, test_path(FILE_NAME), 0), 0);
+            cr_assert_eq(json_dump_file(object, test_path(remembered()), 0), 0);
             cr_expect(!find(), "%s: %d", members[i], j);
             json_decref(object);
         }
     }
-    cr_assert_eq(json_dump_file(whole, test_path(FILE_NAME), 0), 0);
+    cr_assert_eq(json_dump_file(whole, test_path(remembered()), 0), 0);
     cr_expect(find());
-    test_write(FILE_NAME, "{\"boot\": ");
+    test_write(remembered(), "{\"boot\": ");
     cr_expect(!find());
     json_decref(whole);
 }

@@ -37,7 +37,7 @@ int tiny_compilations(void)
     return count;
 }
 
-void tiny_configure(const char *members)
+static void configure(const char *source_dir, const char *members)
 {
     char text[1024];
     struct ds_accel_options create = test_options();
@@ -45,13 +45,23 @@ void tiny_configure(const char *members)
     snprintf(text, sizeof(text),
              "{\"kernels\": {\"tiny\": {\"source_dir\": \"%s\", \"sources\": [\"*.c\"], "
              "\"include_dirs\": [\".\"], \"cflags\": [\"-fvisibility=hidden\"]%s}}}",
-             test_path("source"), members);
+             source_dir, members);
     test_write("share/tiny.ops.json", text);
     ds_accel_destroy(tiny_context);
     create.flags &= ~(uint32_t)DS_ACCEL_OPTION_NO_CACHE;
     create.cache_dir = tiny_cache;
     tiny_context = test_create_with(&create);
     MUST(ds_accel__context_load_ops(tiny_context));
+}
+
+void tiny_configure(const char *members)
+{
+    configure(test_path("source"), members);
+}
+
+void tiny_configure_at(const char *source_dir)
+{
+    configure(source_dir, "");
 }
 
 void tiny_begin(void)

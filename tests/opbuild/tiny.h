@@ -25,6 +25,8 @@ const char *tiny_compiler(const char *before);
 int tiny_compilations(void);
 /* Make the context anew, with further members of the recipe. */
 void tiny_configure(const char *members);
+/* The same, without further members, and with the sources at this path. */
+void tiny_configure_at(const char *source_dir);
 /* Write sources and compiler, and make the context. */
 void tiny_begin(void);
 void tiny_end(void);
