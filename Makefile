@@ -105,7 +105,9 @@ OPS := $(filter-out common,$(sort $(patsubst ops/%/,%,$(wildcard ops/*/))))
 # backend, so this one is for the backend cpu only.
 fused_adam_PLACE := cpu/
 # The optimizers among them have a kernel for each instruction set.
-OPTIMIZERS := $(filter-out pin_memory utils,$(OPS))
+OPTIMIZERS := $(filter-out async_io ccl_comm pin_memory shm_comm utils,$(OPS))
+# Libraries that an op needs.
+async_io_OP_LIBS := -luring
 
 # Some ops have a kernel for CUDA besides. nvcc compiles it for all its architectures, with
 # sanitizers, which do not reach it, for the newest only; later ones compile the newest one's PTX
@@ -154,7 +156,7 @@ LINK_LIBRARIES := -L$(BUILD)/lib -Wl,--no-as-needed -lds_accel_tools -lds_accel
 PROGRAM := $(BUILD)/bin/ds-accel
 HELPER := $(BUILD)/libexec/ds-accel/ds-accel-probe
 HEADERS := $(addprefix $(BUILD)/include/ds-accel/,plugin-api.h ds_accel.h ds_accel_tools.h)
-OP_HEADERS := $(addprefix $(BUILD)/include/ds-accel/ops/,op.h dlpack.h $(OPS:%=%.h))
+OP_HEADERS := $(addprefix $(BUILD)/include/ds-accel/ops/,op.h comm.h dlpack.h $(OPS:%=%.h))
 # The sources of ops are installed, too, so that an op can be built where it is used.
 KERNEL_SOURCES := $(sort $(wildcard ops/*.h ops/*/*.c ops/*/*.h ops/*/cuda/*.c ops/*/cuda/*.h ops/*/cuda/*.cu))
 KERNEL_DIRS := $(sort $(patsubst %/,%,$(dir $(KERNEL_SOURCES))))
@@ -194,7 +196,7 @@ $(BUILD)/include/ds-accel/%.h: core/%.h
 	@mkdir -p $(@D)
 	cp $< $@
 
-$(BUILD)/include/ds-accel/ops/op.h $(BUILD)/include/ds-accel/ops/dlpack.h: $(BUILD)/include/ds-accel/ops/%: ops/%
+$(addprefix $(BUILD)/include/ds-accel/ops/,op.h comm.h dlpack.h): $(BUILD)/include/ds-accel/ops/%: ops/%
 	@mkdir -p $(@D)
 	cp $< $@
 
@@ -358,11 +360,13 @@ $(BUILD)/obj/ops/%.o: ops/%.c Makefile $(SETTINGS)
 	@mkdir -p $(@D)
 	$(CC) $(OP_CFLAGS) -I$(<D) -c -o $@ $<
 
+# ccl_comm has the collectives of shm_comm inside, for the ranks of a node.
+ccl_comm_SOURCES := $(filter-out %/op.c,$(wildcard ops/shm_comm/*.c))
 OP_COMMON := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard ops/common/*.c)))
 define op_rule
-$(BUILD)/lib/ds-accel/ops/$($(1)_PLACE)$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard ops/$(1)/*.c))) $$(OP_COMMON)
+$(BUILD)/lib/ds-accel/ops/$($(1)_PLACE)$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard ops/$(1)/*.c) $$($(1)_SOURCES))) $$(OP_COMMON)
 	@mkdir -p $$(@D)
-	$$(CC) -shared $$(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $$(SANFLAGS) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(OPENMP) -lm -lpthread
+	$$(CC) -shared $$(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $$(SANFLAGS) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(OPENMP) $$($(1)_OP_LIBS) -lm -lpthread
 endef
 $(foreach op,$(OPS),$(eval $(call op_rule,$(op))))
 
@@ -447,6 +451,9 @@ $(BUILD)/obj/tests/%.o: tests/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(TEST_CFLAGS) -c -o $@ $<
 
+# Allocations that fail, for programs that link this file.
+ALLOCATIONS := $(BUILD)/obj/tests/alloc/allocations.o
+
 $(UNIT): $(UNIT_OBJECTS) $(LIBRARIES)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $(UNIT_OBJECTS) $(LINK_LIBRARIES) \
@@ -517,10 +524,10 @@ unit: unit-built
 # This test replaces the malloc() of glibc, so it does not run under sanitizers, which also replace
 # it.
 ALLOC := $(BUILD)/tests/alloc
-$(ALLOC): $(BUILD)/obj/tests/alloc/alloc.o $(LIBRARIES)
+$(ALLOC): $(BUILD)/obj/tests/alloc/alloc.o $(BUILD)/obj/tests/alloc/built.o $(ALLOCATIONS) $(LIBRARIES)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $< $(LINK_LIBRARIES) $(TESTBED_RPATH) -ldl $(LDFLAGS)
-$(BUILD)/obj/tests/alloc/alloc.o: TEST_CFLAGS += -fno-builtin $(DEPENDS_CFLAGS)
+	$(CC) -o $@ $(filter %.o,$^) $(LINK_LIBRARIES) $(TESTBED_RPATH) -ldl $(LDFLAGS)
+$(BUILD)/obj/tests/alloc/%.o: TEST_CFLAGS += -fno-builtin $(DEPENDS_CFLAGS)
 
 test-alloc-built: build $(TESTBED)/complete $(FIXTURES) $(if $(SAN),,$(ALLOC))
 test-alloc: test-alloc-built
@@ -560,9 +567,9 @@ $(CALLER): $(BUILD)/obj/tests/caller/caller.o $(BUILD)/obj/tests/caller/state.o 
 	    -lpthread $(SANFLAGS) $(LDFLAGS)
 
 CALLER_JOB := $(BUILD)/tests/caller-job
-$(CALLER_JOB): $(BUILD)/obj/tests/caller/job.o $(BUILD)/obj/tests/caller/state.o $(LIBRARIES)
+$(CALLER_JOB): $(BUILD)/obj/tests/caller/job.o $(BUILD)/obj/tests/caller/state.o $(ALLOCATIONS) $(LIBRARIES)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $(filter %.o,$^) $(LINK_LIBRARIES) $(TESTBED_RPATH) $(SANFLAGS) $(LDFLAGS)
+	$(CC) -o $@ $(filter %.o,$^) $(LINK_LIBRARIES) $(TESTBED_RPATH) -ldl $(SANFLAGS) $(LDFLAGS)
 $(BUILD)/obj/tests/caller/job.o: TEST_CFLAGS += -fno-builtin
 
 test-caller-built: build $(TESTBED)/complete $(FIXTURES) $(CALLER) $(CALLER_JOB)
@@ -601,8 +608,9 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan LSAN_OPTIONS="$$LSAN_OPTIONS:print_suppressions=0" \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
 	    $(MAKE) check-all CHECKS="$(filter-out test-alloc,$(CHECKS))" BUILD=$(BUILD)-asan SAN=address,undefined CFLAGS='$(SAN_CFLAGS)' \
-	    SHELL_TESTS="$(addprefix tests/tools/test_,$(addsuffix .sh,cli docs doctor faults config record reports run run_result run_signals)) $(VENDOR_TESTS)"
+	    SHELL_TESTS="$(addprefix tests/tools/test_,$(addsuffix .sh,cli docs doctor faults config ops_build ops_share record reports run run_result run_signals)) $(VENDOR_TESTS)"
 	@# A leak found when the process of a test exits does not fail the test, but its report fails this target.
+	@# The compilers that the op builder runs have no sanitizer, and nothing is preloaded into them.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 
 tsan: deps-check  ## many threads at once under the thread sanitizer

@@ -254,6 +254,9 @@ struct ds_accel_op; /* ds-accel/ops/op.h */
  * the caches of built ops, the system's first, and else built, which takes seconds to minutes. One
  * process of a host builds, the others wait. DS_ACCEL_CACHE=ro or off prevents building.
  *
+ * At level info, the file, where it was found and the op's code path are logged. The op itself
+ * reads DS_ACCEL_OPS_ISA, so DS_ACCEL_OPTION_NO_ENVIRONMENT does not concern this variable.
+ *
  * @param[in]  name    a builder of the accelerator's table, "CPUAdamBuilder", or an op, "cpu_adam"
  * @param[out] op_out  the op's table; cast it to the type of ds-accel/ops/<op>.h. Stays loaded
  * @return DS_ACCEL_OK; ERR_NOT_FOUND the accelerator has no such builder or op; ERR_UNSUPPORTED

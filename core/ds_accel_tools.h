@@ -122,7 +122,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_ops_build(ds_accel_t *context, const char *back
  * @param[in]  op            only files of this op, or of the op of this builder; NULL: all
  * @param[out] files_out     how many files were removed
  * @return DS_ACCEL_OK; ERR_NOT_FOUND no such op or builder; ERR_IO, ERR_PERMISSION with the file;
- *         ERR_INVALID NULL; ERR_NO_MEMORY
+ *         ERR_UNTRUSTED others may write to the directory; ERR_INVALID NULL; ERR_NO_MEMORY
  * @threads any; ops that are loaded stay so
  */
 DS_ACCEL_EXPORT int32_t ds_accel_ops_clean(ds_accel_t *context, const char *op,
@@ -130,28 +130,36 @@ DS_ACCEL_EXPORT int32_t ds_accel_ops_clean(ds_accel_t *context, const char *op,
 
 /**
  * Copy what was built to a directory, which is created, for ds_accel_ops_import() on machines
- * without compilers or network. Those machines need the same version of ds-accel.
+ * without compilers or network. Those machines need the same version of ds-accel. What is in the
+ * directory stays, so it can take the files of several machines. A file that could not be loaded
+ * here is skipped with a warning.
  *
- * @param[out] files_out  how many files were copied
+ * @param[out] files_out    how many files were copied
+ * @param[out] skipped_out  how many files were skipped
  * @return DS_ACCEL_OK; ERR_NOT_FOUND nothing was built; ERR_IO, ERR_PERMISSION with the file;
- *         ERR_INVALID NULL or a relative path; ERR_LIMIT; ERR_NO_MEMORY
+ *         ERR_UNTRUSTED others may write to the directory; ERR_INVALID NULL or a relative path;
+ *         ERR_LIMIT; ERR_NO_MEMORY
  * @threads any
  */
 DS_ACCEL_EXPORT int32_t ds_accel_ops_export(ds_accel_t *context, const char *directory,
-                                            uint64_t *files_out);
+                                            uint64_t *files_out, uint64_t *skipped_out);
 
 /**
  * Copy ops from a directory of ds_accel_ops_export() to this user's cache, root's to the system's.
  * Each file is checked as before it is loaded, and by its digest. Nothing is copied if one is
- * wrong.
+ * wrong. Files for machines with another kind of processor are skipped with a warning.
  *
- * @return as ds_accel_ops_export(); ERR_NOT_USABLE a file is damaged or rejected
+ * @param[out] files_out    how many files were copied
+ * @param[out] skipped_out  how many files for other machines were skipped
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND no such directory or file, or no op for this machine;
+ *         ERR_UNTRUSTED another user could have changed a file, or could change the cache;
+ *         ERR_INVALID a file or manifest is damaged, NULL or a relative path; ERR_ABI a file is
+ *         built for another generation of ops; ERR_IO, ERR_PERMISSION with the file; ERR_LIMIT;
+ *         ERR_NO_MEMORY
  * @threads any
  */
 DS_ACCEL_EXPORT int32_t ds_accel_ops_import(ds_accel_t *context, const char *directory,
-                                            uint64_t *files_out);
-
-/* ---- plugins -------------------------------------------------------------------------------- */
+                                            uint64_t *files_out, uint64_t *skipped_out);
 
 /**
  * Check a plugin file against the numbered rules of plugin-abi.md. Runs the plugin's code, in

@@ -23,6 +23,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -93,16 +94,24 @@ ds_accel_op_dlpack_error_(struct ds_accel_error *error, int32_t code, const char
                           const char *format, ...)
 {
     if (error) {
+        struct ds_accel_error details;
         va_list values;
-        int written = snprintf(error->message, sizeof(error->message), "dlpack: %.32s ", name);
-        size_t used = DS_ACCEL_CAST_(size_t, written);
+        int written;
+        size_t used;
 
-        error->code = code;
-        error->vendor_code = 0;
-        error->vendor_text[0] = '\0';
+        memset(&details, 0, sizeof(details));
+        details.code = code;
+        written = snprintf(details.message, sizeof(details.message), "dlpack: %.32s ", name);
+        used = DS_ACCEL_CAST_(size_t, written);
         va_start(values, format);
-        vsnprintf(error->message + used, sizeof(error->message) - used, format, values);
+        vsnprintf(details.message + used, sizeof(details.message) - used, format, values);
         va_end(values);
+        /* A struct that ends within a text has the end of the text, too. */
+        if (error->struct_size > offsetof(struct ds_accel_error, vendor_text) &&
+            error->struct_size < sizeof(details)) {
+            DS_ACCEL_CAST_(char *, DS_ACCEL_CAST_(void *, &details))[error->struct_size - 1] = 0;
+        }
+        ds_accel_write(error, &details, sizeof(details));
     }
     return code;
 }
@@ -304,8 +313,8 @@ ds_accel_op_dlpack_beside_(const char *name, const void *managed, uint32_t flags
  * @param[in]  managed    DLTensor, DLManagedTensor, or with a flag DLManagedTensorVersioned; its
  *                        elements are contiguous in the order of its shape
  * @param[in]  flags      DS_ACCEL_OP_DLPACK_*
- * @param[out] array_out  written only on DS_ACCEL_OK; valid while the tensor's memory is
- * @param[out] error      NULL: not wanted
+ * @param[out] array_out  not NULL; written only on DS_ACCEL_OK; valid while the tensor's memory is
+ * @param[out] error      NULL: not wanted; its struct_size is set
  * @return DS_ACCEL_OK; ERR_INVALID the tensor is NULL, elsewhere, not contiguous or read-only, or
  *         its shape or data is not valid; ERR_UNSUPPORTED a type that is no DS_ACCEL_DTYPE_*;
  *         ERR_ABI a major version of DLPack other than 1
@@ -324,9 +333,9 @@ ds_accel_op_array_from_dlpack(const void *managed, uint32_t flags,
  * For CUDA the exporters' streams must have been ordered before the step's, as __dlpack__(stream)
  * does.
  *
- * @param[in]  tensors     parameter and gradient are not NULL
- * @param[out] tensor_out  written only on DS_ACCEL_OK; valid while the tensors' memory is
- * @param[out] error       NULL: not wanted
+ * @param[in]  tensors     not NULL; its parameter and gradient are not NULL either
+ * @param[out] tensor_out  not NULL; written only on DS_ACCEL_OK; valid while the tensors' memory is
+ * @param[out] error       NULL: not wanted; its struct_size is set
  * @return as ds_accel_op_array_from_dlpack(); ERR_INVALID also: the numbers of elements, the
  *         devices or the types of both states differ, an array is not aligned to its elements, or
  *         a tensor other than the gradient is read-only

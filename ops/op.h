@@ -8,17 +8,32 @@
  *     ds_accel_op_entry_v1_fn entry = (ds_accel_op_entry_v1_fn)dlsym(library, DS_ACCEL_OP_ENTRY);
  *     const struct ds_accel_cpu_adam *adam = (const struct ds_accel_cpu_adam *)entry();
  *
+ * The entry never returns NULL. Use the table if its abi_major is DS_ACCEL_OP_ABI_MAJOR.
  * ds_accel_op_load() of ds_accel.h finds the file for the chosen accelerator, checks it and returns
- * this table.
+ * this table. Other languages do the same; Python's ctypes with restype c_void_p, and structures
+ * that have the members below in this order.
  *
- * Statuses, data types and struct ds_accel_error are those of plugin-api.h. Structures grow at
- * their end only: a caller compares struct_size before it uses a later member, and sets the
- * struct_size of the structures that it passes.
+ * Statuses, data types and struct ds_accel_error are those of plugin-api.h. A function that can
+ * fail returns DS_ACCEL_OK, which is 0, or a negative status. Its last argument is NULL or an
+ * error, which is written only after a failure: code is the returned status, message is one line of
+ * text that names the call and the cause, and vendor_code and vendor_text are those of a driver's
+ * failure, else 0 and "".
+ *
+ * Structures grow at their end only. The caller sets the struct_size of the structures that it
+ * passes, also of the error, to their size as it was compiled. Of a larger structure than the op
+ * knows, the op neither reads nor writes the rest; in a smaller one, nothing is written behind its
+ * end. So an error whose struct_size is 0 stays as it is, and one that ends before message has no
+ * text. Options that are smaller than those of version 1.0 are refused: ERR_INVALID. A caller
+ * compares a table's struct_size before it uses a later member. Structures in an
+ * array have their size beside the array (tensor_bytes). Others whose size is not in them
+ * (ds_accel_gradient_sum), and those that begin another one (ds_accel_optimizer_step), do not grow.
  *
  * Every function may be called by several threads at once unless their memory overlaps, and none
- * keeps a pointer after it returns, except that work queued in a stream uses its arrays until it is
- * done. Ops have no state, except pin_memory, whose blocks belong to the process. A shared object
- * stays loaded after dlclose().
+ * keeps a pointer after it returns, except that work queued in a stream, and a request of async_io,
+ * use their memory until they are done. Ops have no state, except pin_memory, whose blocks belong
+ * to the process, shm_comm and ccl_comm, whose communicators belong to their creator, async_io,
+ * whose handles are each used by one thread at a time, and the settings of
+ * ds_accel_op_configure_v1(). A shared object stays loaded after dlclose().
  *
  * Ops on the CPU round to nearest and keep denormals, whatever the calling thread's floating-point
  * mode, which they restore. They raise no floating-point exceptions.
@@ -28,6 +43,14 @@
  * survive fork(); threads that the child creates use several. An op that is first loaded in the
  * child cannot know of the fork: call it with threads set to 1, or from a thread that the child
  * created, if the parent used OpenMP.
+ *
+ * If the process may not start as many threads as are wanted (RLIMIT_NPROC, pids.max, too little
+ * memory), an op uses fewer, with the same result, and 0.1 s later tries again. OpenMP itself ends
+ * the process in this case, so an op first starts and ends as many threads as a team needs anew.
+ * That does not help if another part of the process, another process of the user or another op
+ * takes the last thread or the last memory in between, or if a smaller parallel region of the
+ * caller or of another op, in the same thread, has just made OpenMP end threads that still run.
+ * Programs that live at such a limit set threads to 1.
  */
 #ifndef DS_ACCEL_OPS_OP_H
 #define DS_ACCEL_OPS_OP_H
@@ -56,13 +79,43 @@ struct ds_accel_op {
     const char *const *(*paths)(void);
     /**
      * Return the path that calls take: the best of paths(), or a lower one if DS_ACCEL_OPS_ISA
-     * names it. The variable is read once per process; a name that this CPU cannot run counts as
-     * unset. Static storage.
+     * names it. The variable is read once per process. A value that is not one of paths() counts as
+     * unset, and ds_accel_op_load() logs a warning if there is more than one path; a program with
+     * more rights than its caller (AT_SECURE) does not read the variable. Static storage.
      */
     const char *(*path)(void);
 };
 
 typedef const struct ds_accel_op *(*ds_accel_op_entry_v1_fn)(void);
+
+#define DS_ACCEL_OP_CONFIGURE "ds_accel_op_configure_v1"
+
+/** A setting of an op, from "op_settings" in the configuration. Does not grow. */
+struct ds_accel_op_setting {
+    const char *name;  /**< "block_bytes" */
+    const char *value; /**< a text as it is; a number in decimal; "true" or "false" */
+};
+
+/**
+ * Set the process's defaults for options that calls leave out. An op may export a function of this
+ * type as ds_accel_op_configure_v1; DS_ACCEL_OP_CONFIGURE_FUNCTION declares it. ds_accel_op_load()
+ * calls it in each context that loads the op and whose configuration has settings for the op. Of
+ * several calls the last one counts. Programs that open the op with dlopen() get no settings,
+ * unless they call it themselves. Options that a caller gives have precedence. Settings that are
+ * left out get the op's own defaults.
+ *
+ * @param[in] settings  settings[count], with distinct names, not used after the call
+ * @return DS_ACCEL_OK; ERR_INVALID an unknown name or a bad value: no setting is changed, and the
+ *         error's vendor_text is the name of the setting
+ * @threads  any; also while other threads use the op
+ */
+typedef int32_t (*ds_accel_op_configure_v1_fn)(const struct ds_accel_op_setting *settings,
+                                               uint32_t count, struct ds_accel_error *error);
+
+/** Declare the function that configures the op, before its definition. */
+#define DS_ACCEL_OP_CONFIGURE_FUNCTION \
+    DS_ACCEL_ENTRY_LINKAGE DS_ACCEL_EXPORT int32_t ds_accel_op_configure_v1( \
+        const struct ds_accel_op_setting *settings, uint32_t count, struct ds_accel_error *error)
 
 /**
  * The note of an op's file, by which a host recognizes it before it runs any of its code. Owner and
@@ -111,12 +164,14 @@ struct ds_accel_op_note {
     DS_ACCEL_STATIC_ASSERT(1, "the macro ends in a semicolon")
 
 /**
- * One tensor of an optimizer's step: contiguous elements in host memory, any alignment that suits
- * the element's type. The arrays of one call must not overlap each other, except that nothing
- * forbids equal pointers of read-only gradients.
+ * One tensor of an optimizer's step: arrays of count contiguous elements in host memory, at
+ * multiples of the element's size. A larger alignment changes no result, but a copy of float32
+ * parameters in 16 bits is stored faster at a multiple of 64 bytes. What is written must not
+ * overlap another array of the call, which is not checked; gradients may overlap each other. If
+ * count is 0, the arrays are not used and may be NULL.
  */
 struct ds_accel_optimizer_tensor {
-    uint64_t count; /**< elements of each array */
+    uint64_t count; /**< elements of each array; 0: the tensor is skipped */
     /**
      * Number of the first element within the parameters of the model or of this rank. Stochastic
      * rounding draws an element's random number by it, so that a slice is rounded as it is within
@@ -155,7 +210,8 @@ struct ds_accel_optimizer_step {
     /** Array of tensor_count tensors; the next one begins tensor_bytes behind the last. */
     const struct ds_accel_optimizer_tensor *tensors;
     uint64_t tensor_count;
-    uint32_t tensor_bytes; /**< sizeof(struct ds_accel_optimizer_tensor) of the caller */
+    uint32_t tensor_bytes; /**< sizeof(struct ds_accel_optimizer_tensor), or a larger stride that
+                                is a multiple of 8; the rest is not read */
     uint32_t threads;      /**< most threads to use, as far as there are CPUs; 0: OpenMP's choice */
     uint64_t step;         /**< number of this step, from 1; the same for all of a step's tensors */
     /* These three, and learning_rate * weight_decay, must be finite as floats. */
@@ -196,7 +252,10 @@ struct ds_accel_optimizer_step {
     const struct ds_accel_gradient_sum *gradient_sum;
 };
 
-/** Round bfloat16 parameters up or down at random, so that the mean is the exact value. */
+/**
+ * Round bfloat16 parameters up or down at random, so that the mean is the exact value. A call with
+ * a tensor whose parameters have another type is refused: ERR_INVALID.
+ */
 #define DS_ACCEL_OPTIMIZER_STOCHASTIC 0x100u
 
 /**

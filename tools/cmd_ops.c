@@ -81,24 +81,59 @@ static int build(struct tool *tool, const char *name, const char *backend)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* Call clean, export or import, and say how many files it was. */
-static int move(struct tool *tool, const char *argument,
-                int32_t (*call)(ds_accel_t *context, const char *argument, uint64_t *files_out),
-                const char *done)
+/* clean, export or import. argument: the name of an op, or a directory. */
+struct move {
+    int32_t (*call)(ds_accel_t *context, const char *argument, uint64_t *files_out,
+                    uint64_t *skipped_out);
+    const char *done;
+};
+
+static int32_t clean(ds_accel_t *context, const char *op, uint64_t *files_out,
+                     uint64_t *skipped_out)
+{
+    *skipped_out = 0;
+    return ds_accel_ops_clean(context, op, files_out);
+}
+
+static const struct move clean_files = {clean, "removed"};
+static const struct move export_files = {ds_accel_ops_export, "exported"};
+static const struct move import_files = {ds_accel_ops_import, "imported"};
+
+static int say_moved(const struct tool *tool, const char *done, uint64_t files, uint64_t skipped)
+{
+    char text[128];
+    int length;
+
+    if (tool->json) {
+        length = snprintf(text, sizeof(text),
+                          "{\n  \"schema_version\": 1,\n  \"files\": %" PRIu64
+                          ",\n  \"skipped\": %" PRIu64 "\n}\n",
+                          files, skipped);
+        return tool_answer(tool, text, (size_t)length, EXIT_OK);
+    }
+    if (!tool->quiet && skipped > 0) {
+        tool_say("%" PRIu64 " file%s %s, %" PRIu64 " skipped", files, files == 1 ? "" : "s", done,
+                 skipped);
+    } else if (!tool->quiet) {
+        tool_say("%" PRIu64 " file%s %s", files, files == 1 ? "" : "s", done);
+    }
+    return EXIT_OK;
+}
+
+/* Move files, and say how many it was. */
+static int move(struct tool *tool, const char *argument, const struct move *how)
 {
     ds_accel_t *context;
     uint64_t files = 0;
+    uint64_t skipped = 0;
     int32_t status = ds_accel_create(&tool->options, &context);
     int code;
 
     if (status < 0) {
         return tool_fail(status);
     }
-    status = call(context, argument, &files);
-    code = status < 0 ? tool_fail(status) : EXIT_OK;
-    if (status >= 0 && !tool->quiet) {
-        tool_say("%" PRIu64 " file%s %s", files, files == 1 ? "" : "s", done);
-    }
+    status = how->call(context, argument, &files, &skipped);
+    code = status < 0 ? tool_fail(status) : say_moved(tool, how->done, files, skipped);
     ds_accel_destroy(context);
     return code;
 }
@@ -132,8 +167,7 @@ static int transfer(struct tool *tool, const char *directory, bool exports)
     if (path == NULL) {
         return tool_usage(tool, "the absolute path of %s: %s", directory, strerror(errno));
     }
-    return exports ? move(tool, path, ds_accel_ops_export, "exported")
-                   : move(tool, path, ds_accel_ops_import, "imported");
+    return move(tool, path, exports ? &export_files : &import_files);
 }
 
 static int run(struct tool *tool, int argument_count, char **arguments)
@@ -155,7 +189,7 @@ static int run(struct tool *tool, int argument_count, char **arguments)
         return build(tool, second, third);
     }
     if (strcmp(verb, "clean") == 0 && third == NULL) {
-        return move(tool, second, ds_accel_ops_clean, "removed");
+        return move(tool, second, &clean_files);
     }
     if ((strcmp(verb, "export") == 0 || strcmp(verb, "import") == 0) && second != NULL &&
         third == NULL) {
@@ -169,19 +203,21 @@ const struct tool_command cmd_ops = {
     .name = "ops",
     .arguments = "list|show|build|clean|export|import [ARGUMENTS]",
     .summary = "list the op builders of a backend, and build their kernels",
-    .help = "list [BACKEND]          the op builders of the accelerator, or of another backend:\n"
-            "                        whether a kernel is installed or built, whether it can be\n"
-            "                        used here, and why not\n"
-            "show NAME [BACKEND]     one builder (CPUAdamBuilder) or op (cpu_adam) in detail\n"
-            "build [NAME [BACKEND]]  build the kernels that are neither installed nor built;\n"
-            "                        --force: build anyway, though what is installed still\n"
-            "                        precedes; --jobs N: compilers at once\n"
-            "clean [NAME]            remove what was built\n"
-            "export DIR              copy what was built to a directory ...\n"
-            "import DIR              ... and from there, on a machine without compilers\n"
-            "\n"
-            "list -v also lists the builders that only other backends have. Programs load an op\n"
-            "with ds_accel_op_load(), which builds it if need be.",
+    .help =
+        "list [BACKEND]          the op builders of the accelerator, or of another backend:\n"
+        "                        whether a kernel is installed or built, whether it can be\n"
+        "                        used here, and why not\n"
+        "show NAME [BACKEND]     one builder (CPUAdamBuilder) or op (cpu_adam) in detail\n"
+        "build [NAME [BACKEND]]  build the kernels that are neither installed nor built;\n"
+        "                        --force: build anyway, though what is installed still\n"
+        "                        precedes; --jobs N: compilers at once\n"
+        "clean [NAME]            remove what was built\n"
+        "export DIR              copy what was built to a directory ...\n"
+        "import DIR              ... and from there, on a machine without compilers; files for\n"
+        "                        machines with another kind of processor are skipped\n"
+        "\n"
+        "list -v also lists the builders that only other backends have. Programs load an op\n"
+        "with ds_accel_op_load(), which builds it if need be.",
     .least = 1,
     .most = 3,
     .own_options = "force jobs",

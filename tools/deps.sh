@@ -9,12 +9,12 @@ set -eu
 wanted=
 for group in "$@"; do
     case $group in
-    build) wanted="$wanted gcc libc6-dev pkg-config libltdl-dev libjansson-dev libnuma-dev libmd-dev libdlpack-dev libdw-dev" ;;
+    build) wanted="$wanted gcc libc6-dev pkg-config libltdl-dev libjansson-dev libnuma-dev libmd-dev libdlpack-dev libdw-dev liburing-dev libxxhash-dev" ;;
     check) wanted="$wanted procps g++ libcriterion-dev python3 python3-jsonschema binutils zsh pocl-opencl-icd libamdhip64-5 librocm-smi64-1 ocl-icd-libopencl1 abigail-tools python3-numpy python3-torch strace oclgrind libze1 python3-clang bindgen libclang-dev rustc python3-cffi openmpi-bin libopenmpi-dev mpich libmpich-dev libsimde-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libfuse3-dev" ;;
     lint) wanted="$wanted clang clang-format clang-tidy shellcheck mandoc" ;;
     headers) wanted="$wanted python3-clang libamdhip64-dev librocm-smi-dev libze-dev opencl-c-headers libdlpack-dev" ;;
     fuzz) wanted="$wanted clang libclang-rt-dev" ;;
-    bench) wanted="$wanted libmimalloc2.0 libjemalloc2 libtbbmalloc2 openmpi-bin mpich" ;;
+    bench) wanted="$wanted libmimalloc2.0 libjemalloc2 libtbbmalloc2 openmpi-bin libopenmpi-dev mpich libmpich-dev python3-torch fio" ;;
     deepspeed) wanted="$wanted g++ ninja-build python3-dev python3-setuptools python3-torch libtorch-dev pybind11-dev" ;;
     valgrind) wanted="$wanted valgrind" ;;
     *)

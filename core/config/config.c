@@ -882,3 +882,11 @@ bool ds_accel__config_is_package(const struct ds_accel__config *config, const ch
 
     return file == NULL || file->layer == DS_ACCEL__CONFIG_LAYER_PACKAGE;
 }
+
+int32_t ds_accel__config_add_problem_at(struct ds_accel__config *config, const char *pointer,
+                                        const char *message)
+{
+    struct file_check check = {.config = config, .file = find_origin(config, pointer)};
+
+    return check.file != NULL ? on_problem(&check, pointer, true, message) : DS_ACCEL_OK;
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Configuration: config.c, config_rules.c, config_locate.c. */
+/* Configuration: config.c, config_rules.c, config_locate.c, config_whole.c. */
 #ifndef DS_ACCEL_CONFIG_CONFIG_H
 #define DS_ACCEL_CONFIG_CONFIG_H
 
@@ -24,6 +24,8 @@ struct ds_accel__text;
  */
 DS_ACCEL__PRIVATE const char *ds_accel__check_pci_fact(const char *text);
 DS_ACCEL__PRIVATE const char *ds_accel__check_node_fact(const char *text);
+/* Whether an op can have this name: it is that of its file, too. */
+bool ds_accel__is_op_name(const char *text);
 
 enum ds_accel__config_layer {
     DS_ACCEL__CONFIG_LAYER_PACKAGE, /* files of packages: PREFIX/share/ds-accel */
@@ -127,6 +129,15 @@ int32_t ds_accel__config_merge(struct ds_accel__config *config);
 /* Add a problem whose source is no file, such as the value of a variable. */
 int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char *source,
                                      const char *message);
+/* Add a problem of the row at a JSON pointer, at its key in the file of the highest layer that sets
+ * it. */
+int32_t ds_accel__config_add_problem_at(struct ds_accel__config *config, const char *pointer,
+                                        const char *message);
+/*
+ * Add the rows of op builders and kernels that cannot work to the problems. The files are read and
+ * merged, with those of op builders. DS_ACCEL_OK; ERR_CONFIG: there are problems; ERR_NO_MEMORY.
+ */
+int32_t ds_accel__config_check_whole(struct ds_accel__config *config);
 /* Read the files of op builders, too, unless they were already read. */
 int32_t ds_accel__config_load_ops(struct ds_accel__config *config);
 void ds_accel__config_clear(struct ds_accel__config *config);

@@ -156,6 +156,18 @@ static const char *check_remedy(const char *text)
                : "expected one line of 1 to 400 bytes";
 }
 
+/* As ops/op.h says. */
+bool ds_accel__is_op_name(const char *text)
+{
+    return text[0] >= 'a' && text[0] <= 'z' && strlen(text) < 32 &&
+           text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
+}
+
+static const char *check_op(const char *text)
+{
+    return ds_accel__is_op_name(text) ? NULL : "expected an op's name, [a-z][a-z0-9_]{0,30}";
+}
+
 /* The key of a recipe: "cpu_adam", or "cuda/fused_adam" for one backend. */
 static const char *check_kernel(const char *text)
 {
@@ -171,10 +183,7 @@ static const char *check_kernel(const char *text)
             return expected;
         }
     }
-    return op[0] >= 'a' && op[0] <= 'z' && strlen(op) < 32 &&
-                   op[strspn(op, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0'
-               ? NULL
-               : expected;
+    return ds_accel__is_op_name(op) ? NULL : expected;
 }
 
 /* Names of sources are arguments of compilers, and part of what all hosts must agree on. */
@@ -185,7 +194,7 @@ static const char *check_source(const char *text)
     last = last != NULL ? last + 1 : text;
     return text[0] != '\0' && text[0] != '/' && text[0] != '-' && last[0] != '\0' &&
                    strncmp(text, "../", 3) != 0 && strstr(text, "/../") == NULL &&
-                   strcspn(text, "*?[") >= (size_t)(last - text)
+                   strcmp(last, "..") != 0 && strcspn(text, "*?[") >= (size_t)(last - text)
                ? NULL
                : "expected a path below source_dir, with wildcards in its last part only";
 }
@@ -211,7 +220,7 @@ static const char *const race_modes[] = {"report", "fail", NULL};
 static const char *const thread_modes[] = {"joined", "separate", NULL};
 static const char *const env_rules[] = {"if-unset", "always", "unset", NULL};
 static const char *const dtype_names[] = {"float32", "float16", "bfloat16", NULL};
-static const char *const op_kinds[] = {"compiled", "framework", NULL};
+static const char *const op_kinds[] = {"compiled", "framework", "placeholder", NULL};
 
 /*
  * The values that the key "tolerate" accepts: side effects of a plugin that can be permitted. They
@@ -239,7 +248,9 @@ static const struct rule path_element = {.types = STRING, .check = check_absolut
 static const struct rule variable_element = {.types = STRING, .check = check_variable_list};
 static const struct rule dtype_element = {.types = STRING, .values = dtype_names};
 static const struct rule sha256_element = {.types = STRING, .check = check_sha256};
+static const struct rule op_name_element = {.types = STRING, .check = check_op};
 static const struct rule option_element = {.types = SCALAR | NUL};
+static const struct rule op_settings_element = {.types = OBJECT | NUL, .element = &option_element};
 static const struct rule node_element = {.types = STRING, .check = ds_accel__check_node_fact};
 static const struct rule pci_element = {.types = STRING, .check = ds_accel__check_pci_fact};
 static const struct rule library_element = {.types = STRING, .check = check_library};
@@ -254,14 +265,15 @@ static const struct rule requires_members[] = {
     {.key = "commands", .types = ARRAY | NUL, .element = &text_element},
     {.key = "python", .types = ARRAY | NUL, .element = &text_element},
     {.key = "env", .types = ARRAY | NUL, .element = &variable_element},
-    {.key = "ops", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "ops", .types = ARRAY | NUL, .element = &op_name_element},
     {.key = "cpu", .types = ARRAY | NUL, .element = &text_element},
     {.key = "compute_major_min", .types = INTEGER | NUL, .minimum = 1, .maximum = 1000},
     {.types = 0},
 };
 
 static const struct rule op_members[] = {
-    {.key = "op", .types = STRING},
+    {.key = "op", .types = STRING, .check = check_op},
+    {.key = "kernel", .types = STRING | NUL, .check = check_op},
     {.key = "kind", .types = STRING, .values = op_kinds},
     {.key = "module", .types = STRING | NUL},
     {.key = "build_var", .types = STRING | NUL, .check = check_variable_list},
@@ -405,6 +417,10 @@ static const struct rule root_members[] = {
     {.key = "communication_backends", .types = ARRAY | NUL, .element = &library_name_element},
     {.key = "compile_backends", .types = ARRAY | NUL, .element = &library_name_element},
     {.key = "allocator", .types = OBJECT | NUL, .members = allocator_members},
+    {.key = "op_settings",
+     .types = OBJECT | NUL,
+     .element = &op_settings_element,
+     .check_key = check_op},
     {.key = "kernels",
      .types = OBJECT | NUL,
      .element = &kernel_element,

@@ -27,7 +27,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -358,8 +357,7 @@ void ds_accel__cache_unlock(struct ds_accel__cache *cache)
 {
     if (cache->is_open && cache->lock_fd >= 0) {
         if (cache->is_locked) {
-            /* Unlock explicitly: a forked child of the program may have the file open, too. */
-            flock(cache->lock_fd, LOCK_UN);
+            ds_accel__cache_lock_release(cache->lock_fd);
         }
         close(cache->lock_fd);
         cache->lock_fd = -1;

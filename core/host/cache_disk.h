@@ -57,9 +57,10 @@ bool ds_accel__cache_file_overwrite(int directory, const char *name,
  * Lock fd, the lock file of the store, which a process locks while it probes plugins. True on
  * success. False if flock() fails; after limit_ms, because the holder may hang; earlier if the
  * holder is stopped, because it then makes no progress: *stopped_out is its process ID, otherwise
- * 0. The holder must be seen stopped twice, because a new holder may not have written its process
- * ID yet.
+ * 0. It must be seen stopped twice, and for 2 s if a tracer stops it.
  */
 bool ds_accel__cache_lock_within(int fd, uint64_t limit_ms, pid_t *stopped_out);
+/* Unlock fd. Closing it is not enough: a child of fork() may have the file open, too. */
+void ds_accel__cache_lock_release(int fd);
 
 #endif

@@ -164,8 +164,13 @@ static int32_t detect_forced(ds_accel_t *context, const char *name, const char *
     if (status < 0) {
         return status;
     }
-    if (candidate->state == DS_ACCEL_STATE_AVAILABLE && start(context, candidate) >= 0) {
-        select_candidate(context, candidate, set_method);
+    if (candidate->state == DS_ACCEL_STATE_AVAILABLE) {
+        status = start(context, candidate);
+        if (status >= 0) {
+            select_candidate(context, candidate, set_method);
+        } else if (candidate->state == DS_ACCEL_STATE_AVAILABLE) {
+            return status; /* no fault of the plugin, such as exhausted memory */
+        }
     }
     mark_others(context, DS_ACCEL__REASON_NOT_CHOSEN);
     return context->chosen != NULL ? DS_ACCEL_OK : ds_accel__fail_forced(candidate, source);

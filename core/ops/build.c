@@ -3,7 +3,7 @@
 /*
  * Builds an op and stores it:
  *
- *     lock                 store.c: one process of this host builds; the others wait, then search
+ *     lock                 store_lock.c: one process of this host builds; others wait, then search
  *     build                compile.c, in a directory of its own
  *     check                is the file harmless, were the sources changed meanwhile?
  *     publish              sync; rename; manifest
@@ -283,7 +283,7 @@ static int32_t build_once(struct ds_accel__resolution *resolution, bool *again_o
     }
     if (status >= 0) {
         status = ds_accel__resolution_try(resolution, dir.store, entry, &found);
-        if (status >= 0 && !found) {
+        if (status >= 0 && !found && resolution->resolved->kernel.path == NULL) {
             again = true;
             status = ds_accel__error(DS_ACCEL_ERR_IO, "%s: the file was changed as it was built",
                                      dir.store);

@@ -8,7 +8,8 @@
  *     link           ->  op.so, link.d
  *
  * Builds are reproducible: the compilers run in the directory of the sources and see relative
- * names, and the path of the build directory is replaced in what they write.
+ * names, the path of the build directory is replaced in what they write, and the macros of dates
+ * are constants.
  */
 #include "ops/compile.h"
 #include "base/file.h"
@@ -17,6 +18,7 @@
 #include "ops/depend.h"
 #include "ops/listed.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -56,6 +58,19 @@ static bool is_device(enum ds_accel__language language)
     return language > DS_ACCEL__LANGUAGE_CXX;
 }
 
+/*
+ * Define the macros of dates. SOURCE_DATE_EPOCH is not enough: GCC takes __TIMESTAMP__ from the
+ * time of the source, and Clang before 16 does not read the variable.
+ */
+static void add_dates(enum ds_accel__language language, struct ds_accel__arguments *list)
+{
+    ds_accel__arguments_add(list, "%s-Wno-builtin-macro-redefined",
+                            is_nvcc(language) ? "-Xcompiler=" : "");
+    ds_accel__arguments_add(list, "-D__DATE__=\"Jan  1 1970\"");
+    ds_accel__arguments_add(list, "-D__TIME__=\"00:00:00\"");
+    ds_accel__arguments_add(list, "-D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\"");
+}
+
 /* What all compilations have: the compiler, flags, include directories. */
 static void add_common(const struct compile *compile, enum ds_accel__language language,
                        struct ds_accel__arguments *list)
@@ -67,6 +82,7 @@ static void add_common(const struct compile *compile, enum ds_accel__language la
     for (size_t i = 0; recipe->include_dirs[i] != NULL; i++) {
         ds_accel__arguments_add(list, "-I%s", recipe->include_dirs[i]);
     }
+    add_dates(language, list);
 }
 
 static void add_archs(const struct compile *compile, struct ds_accel__arguments *list)
@@ -369,26 +385,47 @@ static int32_t link_objects(struct compile *compile)
 
 /* ---- what was read --------------------------------------------------------------------------- */
 
+/*
+ * Read a list of files that a compiler, an assembler or the linker wrote, as a new string.
+ * ERR_NOT_FOUND, without a message: there is none.
+ */
+static int32_t read_written(const struct compile *compile, const char *name, char **text_out,
+                            size_t *size_out)
+{
+    char *path = ds_accel__join(compile->dir->path, '/', name);
+    const char *cause = "";
+    int32_t status = path != NULL
+                         ? ds_accel__file_read(path, DEPEND_LIMIT_BYTES, text_out, size_out, &cause)
+                         : ds_accel__no_memory();
+
+    if (status < 0 && status != DS_ACCEL_ERR_NO_MEMORY && status != DS_ACCEL_ERR_NOT_FOUND) {
+        status = ds_accel__error(DS_ACCEL_ERR_IO, "%s, a list of files, cannot be read: %s", path,
+                                 cause);
+    }
+    free(path);
+    return status;
+}
+
+/* Add the files that a compiler has read. */
 static int32_t read_depend(const struct compile *compile, size_t number, const char *suffix,
                            struct ds_accel__arguments *files)
 {
-    char *path = ds_accel__format("%s/%zu%s", compile->dir->path, number, suffix);
-    const char *cause = "";
+    char name[40];
     char *text = NULL;
     size_t size = 0;
-    int32_t status = path != NULL
-                         ? ds_accel__file_read(path, DEPEND_LIMIT_BYTES, &text, &size, &cause)
-                         : ds_accel__no_memory();
+    int32_t status;
 
+    snprintf(name, sizeof(name), "%zu%s", number, suffix);
+    status = read_written(compile, name, &text, &size);
     if (status >= 0) {
         status = ds_accel__depend_read(text, size, files);
-    } else if (status != DS_ACCEL_ERR_NO_MEMORY) {
+    } else if (status == DS_ACCEL_ERR_NOT_FOUND) {
         status = ds_accel__error(DS_ACCEL_ERR_IO,
-                                 "%s, the list of headers that -MD writes, cannot be read: %s",
-                                 path, cause);
+                                 "%s/%s, the list of headers that -MD writes, is "
+                                 "missing",
+                                 compile->dir->path, name);
     }
     free(text);
-    free(path);
     return status;
 }
 
@@ -396,25 +433,15 @@ static int32_t read_depend(const struct compile *compile, size_t number, const c
 static int32_t read_list(const struct compile *compile, const char *name, bool is_link,
                          struct ds_accel__arguments *files)
 {
-    char *path = ds_accel__join(compile->dir->path, '/', name);
-    const char *cause = "";
     char *text = NULL;
     size_t size = 0;
-    int32_t status = path != NULL
-                         ? ds_accel__file_read(path, DEPEND_LIMIT_BYTES, &text, &size, &cause)
-                         : ds_accel__no_memory();
+    int32_t status = read_written(compile, name, &text, &size);
 
     if (status >= 0) {
         ds_accel__listed_add(text, compile->recipe->source_dir, is_link, files);
-    } else if (status == DS_ACCEL_ERR_NOT_FOUND) {
-        status = DS_ACCEL_OK;
-    } else if (status != DS_ACCEL_ERR_NO_MEMORY) {
-        status = ds_accel__error(DS_ACCEL_ERR_IO, "%s, a list of files, cannot be read: %s", path,
-                                 cause);
     }
     free(text);
-    free(path);
-    return status;
+    return status == DS_ACCEL_ERR_NOT_FOUND ? DS_ACCEL_OK : status;
 }
 
 static int32_t read_lists(const struct compile *compile, struct ds_accel__arguments *files)

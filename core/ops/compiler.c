@@ -290,9 +290,10 @@ static int32_t search(const struct kind *kind, char ***arguments_out)
         status = ds_accel__program_find(arguments[0], &found);
         if (status >= 0 && found == NULL) {
             status = ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
-                                     "the variable %s is \"%s\", but %s is no program%s: correct "
-                                     "or unset it",
-                                     kind->variable, value, arguments[0],
+                                     "the variable %s is \"%.160s%s\", but %.160s is no program%s: "
+                                     "correct or unset it",
+                                     kind->variable, value, strlen(value) > 160 ? "..." : "",
+                                     arguments[0],
                                      strchr(arguments[0], '/') == NULL ? " in PATH" : "");
         }
     } else {

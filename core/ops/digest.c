@@ -11,12 +11,14 @@
  * and time of change. No program can set the time of change; only a clock that is set back exactly
  * can repeat it. Compilers and headers are installed by package managers, which rename a new file
  * (another inode) to the old name. A file that was changed less than two seconds before it is read,
- * or in the future, is not remembered, as its next change might have the same time.
+ * or in the future, is not remembered, as its next change might have the same time; nor is one of a
+ * file system in memory, which can change with the same times (timed.c, also for what remains).
  */
 #include "ops/digest.h"
 #include "base/fork.h"
 #include "base/text.h"
 #include "base/trust.h"
+#include "ops/timed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,6 +99,9 @@ bool ds_accel__file_key(const char *path, char key_out[DS_ACCEL__FILE_KEY_SIZE])
         !is_settled(&info)) {
         return false;
     }
+    if (S_ISREG(info.st_mode) && !ds_accel__is_timed_path(path)) {
+        return false;
+    }
     write_key(&info, key_out);
     return true;
 }
@@ -122,7 +127,7 @@ static int32_t read_digest(const char *path, int fd, const struct stat *before, 
     if (strcmp(key, after_key) != 0) {
         return ds_accel__error(DS_ACCEL_ERR_IO, "%s was changed while it was read", path);
     }
-    if (is_settled(before)) {
+    if (is_settled(before) && ds_accel__is_timed(fd)) {
         remember(key, digest_out);
     }
     return DS_ACCEL_OK;

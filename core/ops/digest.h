@@ -19,8 +19,8 @@ int32_t ds_accel__digest_file(const char *path, char digest_out[65]);
 #define DS_ACCEL__FILE_KEY_SIZE 160
 /*
  * Write what identifies the contents of a file, or the entries of a directory: device, inode, size
- * and both times. False: it is neither, or was changed so recently that its next change might have
- * the same time.
+ * and both times. False: it is neither, or a file that could change with the same times, because it
+ * was changed just now or is in memory.
  */
 bool ds_accel__file_key(const char *path, char key_out[DS_ACCEL__FILE_KEY_SIZE]);
 /*

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARED_OUTPUT_BYTES 16384 /* of a compiler, for those who wait */
+/* For those who wait. JSON doubles the quotes and backslashes, and the whole must not exceed
+ * DS_ACCEL__STORE_MESSAGE_BYTES. */
+#define SHARED_COMMAND_BYTES ((size_t)3 << 20) /* Linux runs no command of 3 MiB, unless asked to */
+#define SHARED_OUTPUT_BYTES ((size_t)256 << 10)
 
 int32_t ds_accel__resolution_fail(struct ds_accel__resolution *resolution,
                                   enum ds_accel__origin origin)
@@ -117,17 +120,48 @@ void ds_accel__failure_clear(struct ds_accel__resolved *resolved)
     resolved->output = NULL;
 }
 
+/* The number of bytes at the begin of a text, at most limit, that end between two characters. */
+static size_t cut_before(const char *text, size_t limit)
+{
+    while (limit > 0 && ((unsigned char)text[limit] & 0xc0) == 0x80) {
+        limit--;
+    }
+    return limit;
+}
+
+/*
+ * A text as a new string. In the middle of one of more than limit bytes, a remark replaces what is
+ * beyond them: the begin has a compiler's first error, and the end the linker's errors, or the name
+ * of the source. NULL: memory is exhausted.
+ */
+static char *shorten(const char *text, size_t limit, const char *blank)
+{
+    size_t size = strlen(text);
+    size_t head;
+    size_t tail;
+
+    if (size <= limit) {
+        return strdup(text);
+    }
+    head = cut_before(text, limit / 2);
+    tail = cut_before(text, size - limit / 2);
+    return ds_accel__format("%.*s%s[%zu bytes are left out]%s%s", (int)head, text, blank,
+                            tail - head, blank, text + tail);
+}
+
 void ds_accel__failure_leave(const struct ds_accel__resolution *resolution, int lock)
 {
     const struct ds_accel__resolved *resolved = resolution->resolved;
-    char *output = strndup(resolved->output != NULL ? resolved->output : "", SHARED_OUTPUT_BYTES);
+    char *command =
+        shorten(resolved->command != NULL ? resolved->command : "", SHARED_COMMAND_BYTES, " ");
+    char *output =
+        shorten(resolved->output != NULL ? resolved->output : "", SHARED_OUTPUT_BYTES, "\n");
     json_t *tree = json_object();
-    bool failed = false;
+    bool failed = command == NULL || output == NULL;
     char *message;
 
     ds_accel__json_set(tree, "reason", ds_accel__json_text(resolved->reason), &failed);
-    ds_accel__json_set(tree, "command",
-                       ds_accel__json_text(resolved->command != NULL ? resolved->command : ""),
+    ds_accel__json_set(tree, "command", ds_accel__json_text(command != NULL ? command : ""),
                        &failed);
     ds_accel__json_set(tree, "output", ds_accel__json_text(output != NULL ? output : ""), &failed);
     message = !failed ? ds_accel__json_dump(tree, JSON_COMPACT) : NULL;
@@ -137,14 +171,20 @@ void ds_accel__failure_leave(const struct ds_accel__resolution *resolution, int 
     free(message);
     json_decref(tree);
     free(output);
+    free(command);
 }
 
 int32_t ds_accel__failure_take(struct ds_accel__resolved *resolved, const char *message)
 {
     size_t size = strlen(message);
-    json_t *tree = ds_accel__json_has_headroom(size) ? json_loadb(message, size, 0, NULL) : NULL;
+    bool has_headroom = ds_accel__json_has_headroom(size);
+    json_error_t error;
+    json_t *tree = has_headroom ? json_loadb(message, size, 0, &error) : NULL;
     bool is_whole = json_is_object(tree);
 
+    if (!has_headroom || (tree == NULL && json_error_code(&error) == json_error_out_of_memory)) {
+        return ds_accel__no_memory();
+    }
     resolved->origin = DS_ACCEL__ORIGIN_FAILED;
     resolved->reason = strdup(is_whole ? ds_accel__json_string(tree, "reason")
                                        : "another process could not build it");

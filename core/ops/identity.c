@@ -48,7 +48,8 @@ static int32_t judge_answer(struct ds_accel__command *command, char **output_out
 
         ds_accel__command_describe(command, ending, sizeof(ending));
         status = line == NULL ? ds_accel__no_memory()
-                              : ds_accel__error(DS_ACCEL_ERR_IO, "%s %s: %.300s", line, ending,
+                              : ds_accel__error(DS_ACCEL_ERR_IO, "%.160s%s %s: %.200s", line,
+                                                strlen(line) > 160 ? "..." : "", ending,
                                                 command->output.data != NULL ? command->output.data
                                                                              : "no output");
         free(line);
@@ -275,18 +276,19 @@ static void add_libraries(struct identity *identity, const char *resources)
     free(directory);
 }
 
-/* Drivers such as hipcc and icpx run the Clang of the directory that --version prints. */
+/* Drivers such as hipcc and icpx run the Clang of the directory that --version prints, and for code
+ * of devices the other programs that are there. */
 static void add_installed(struct identity *identity, const struct ds_accel__compiler *compiler,
-                          const char *output)
+                          const char *output, const char *program)
 {
     char *directory = line_value(output, "InstalledDir: ");
-    char *name = directory != NULL ? ds_accel__join(directory, '/', "clang") : NULL;
+    char *name = directory != NULL ? ds_accel__join(directory, '/', program) : NULL;
     char *path = name != NULL && directory[0] == '/' ? realpath(name, NULL) : NULL;
 
     if (name == NULL) {
         identity->status = ds_accel__no_memory();
     } else if (path != NULL && strcmp(path, compiler->path) != 0) {
-        add_file(identity, "clang", path);
+        add_file(identity, program, path);
     }
     free(path);
     free(name);
@@ -298,9 +300,15 @@ static void add_clang(struct identity *identity, const struct ds_accel__compiler
 {
     static const char *const questions[][2] = {{"-print-resource-dir", NULL},
                                                {"-print-prog-name=ld", NULL}};
+    static const char *const others[] = {"lld", "clang-offload-bundler", "llvm-link"};
     char *answers[2];
 
-    add_installed(identity, compiler, output);
+    add_installed(identity, compiler, output, "clang");
+    for (size_t i = 0; i < ARRAY_SIZE(others) && identity->status >= 0 &&
+                       compiler->language > DS_ACCEL__LANGUAGE_CXX;
+         i++) {
+        add_installed(identity, compiler, output, others[i]);
+    }
     if (identity->status < 0) {
         return;
     }
@@ -527,17 +535,12 @@ static bool recall(const char *question, struct ds_accel__compiler *compiler, in
     return found;
 }
 
-static void remember(const char *question, const struct ds_accel__compiler *compiler,
-                     struct ds_accel__arguments *list)
+void ds_accel__identity_add_directories(struct ds_accel__arguments *list)
 {
     const char *directories = ds_accel__env_job("PATH");
     const char *directory;
     size_t length;
-    char **files;
-    char *answer =
-        ds_accel__format("%s%c%s", compiler->digest, KINDS[!compiler->is_gcc], compiler->version);
 
-    /* A program that is installed in one of these could be run instead of one of the files. */
     while (directories != NULL &&
            (directory = ds_accel__list_next(&directories, ':', &length)) != NULL) {
         char *path = strndup(directory, length);
@@ -547,6 +550,16 @@ static void remember(const char *question, const struct ds_accel__compiler *comp
         }
         free(path);
     }
+}
+
+static void remember(const char *question, const struct ds_accel__compiler *compiler,
+                     struct ds_accel__arguments *list)
+{
+    char **files;
+    char *answer =
+        ds_accel__format("%s%c%s", compiler->digest, KINDS[!compiler->is_gcc], compiler->version);
+
+    ds_accel__identity_add_directories(list);
     files = ds_accel__arguments_take(list);
     if (files != NULL && answer != NULL) {
         ds_accel__answer_remember(question, files, answer);

@@ -15,6 +15,9 @@ int32_t ds_accel__compiler_identify(struct ds_accel__compiler *compiler,
                                     char *const *host_arguments);
 /* Add the variables that decide which programs a compiler runs, with their values. */
 void ds_accel__identity_add_variables(struct ds_accel__text *text);
+/* Add the directories of PATH that exist: a program that is installed in one of them could be run
+ * instead of another one. */
+void ds_accel__identity_add_directories(struct ds_accel__arguments *list);
 /*
  * The host compiler, if arguments[*index] is the option of nvcc that names it; else NULL. *index
  * becomes that of the option's last word.

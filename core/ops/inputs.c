@@ -130,6 +130,10 @@ static json_t *list_compilers(const struct ds_accel__toolchain *toolchain,
             add_parts(list, &toolchain->compilers[i]);
         }
     }
+    if (toolchain->linker.question != NULL) {
+        list->failed = !ds_accel__answer_add_files(toolchain->linker.question, list) ||
+                       list->failed;
+    }
     list->failed = list->failed || failed;
     return compilers;
 }

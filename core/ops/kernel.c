@@ -17,14 +17,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static bool is_op_name(const char *name)
-{
-    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
-
-    return name[0] >= 'a' && name[0] <= 'z' && name[length] == '\0' &&
-           length < sizeof(((struct ds_accel_op_note_desc *)0)->name);
-}
-
 char *ds_accel__kernel_directories(void)
 {
     char *library = ds_accel__library_dir();
@@ -45,7 +37,8 @@ static bool exists(const char *path)
 }
 
 /* Set *path_out to the first path that exists; NULL: none. ERR_NO_MEMORY. */
-static int32_t find_path(const char *backend, const char *name, char **path_out)
+static int32_t find_path(const char *backend, const char *name, char **path_out,
+                         bool *is_for_backend_out)
 {
     char *directories = ds_accel__kernel_directories();
     const char *forms[] = {backend, NULL}; /* NULL: the host's */
@@ -59,6 +52,7 @@ static int32_t find_path(const char *backend, const char *name, char **path_out)
         list = directories;
         while (path == NULL && status >= 0 &&
                (item = ds_accel__list_next(&list, '\n', &length)) != NULL) {
+            *is_for_backend_out = forms[i] != NULL;
             path = forms[i] != NULL
                        ? ds_accel__format("%.*s/%s/%s.so", (int)length, item, forms[i], name)
                        : ds_accel__format("%.*s/%s.so", (int)length, item, name);
@@ -121,8 +115,8 @@ int32_t ds_accel__kernel_find(const char *backend, const char *name,
     int32_t status = DS_ACCEL_OK;
 
     *kernel = (struct ds_accel__kernel){.path = NULL};
-    if (is_op_name(name)) {
-        status = find_path(backend, name, &kernel->path);
+    if (ds_accel__is_op_name(name)) {
+        status = find_path(backend, name, &kernel->path, &kernel->is_for_backend);
     }
     if (status >= 0 && kernel->path != NULL) {
         status = ds_accel__kernel_check(kernel->path, name, &kernel->info, &kernel->finding);
@@ -136,8 +130,17 @@ int32_t ds_accel__kernel_find(const char *backend, const char *name,
 
 /* ---- op builders ---------------------------------------------------------------------------- */
 
-/* Whether an op is that of a builder of any backend. */
-static bool has_builder(const struct ds_accel__config *config, const char *op)
+/* The op of ds-accel that does the work of a row's op; NULL: the row names none. */
+static const char *kernel_of(const json_t *recipe)
+{
+    const char *kernel = ds_accel__json_string(recipe, "kernel");
+    const char *op = ds_accel__json_string(recipe, "op");
+
+    return kernel[0] != '\0' ? kernel : op[0] != '\0' ? op : NULL;
+}
+
+/* Whether a kernel is that of a builder of any backend. */
+static bool has_builder(const struct ds_accel__config *config, const char *kernel)
 {
     json_t *facts;
     json_t *recipe;
@@ -148,12 +151,28 @@ static bool has_builder(const struct ds_accel__config *config, const char *op)
     {
         json_object_foreach(json_object_get(facts, "op_builders"), builder, recipe)
         {
-            if (strcmp(ds_accel__json_string(recipe, "op"), op) == 0) {
+            const char *other = kernel_of(recipe);
+
+            if (other != NULL && strcmp(other, kernel) == 0) {
                 return true;
             }
         }
     }
     return false;
+}
+
+/* Set "kind" and "kernel" to those of the row. */
+static void describe(json_t *builder, const json_t *recipe, bool *failed)
+{
+    const char *kernel = kernel_of(recipe);
+
+    ds_accel__json_set(builder, "kind", ds_accel__json_text(ds_accel__json_string(recipe, "kind")),
+                       failed);
+    /* A plugin's builder may have no row. */
+    ds_accel__json_set(
+        builder, "kernel",
+        ds_accel__json_text(kernel != NULL ? kernel : ds_accel__json_string(builder, "op")),
+        failed);
 }
 
 /* Add the ops of "kernels" that no builder names, by their own names. */
@@ -173,7 +192,7 @@ static void add_unnamed(const struct ds_accel__facts *facts, json_t *builders, b
         json_t *builder;
 
         for (size_t i = 0; i < json_array_size(builders) && is_here; i++) {
-            is_here = strcmp(ds_accel__json_string(json_array_get(builders, i), "op"), op) != 0;
+            is_here = strcmp(ds_accel__json_string(json_array_get(builders, i), "kernel"), op) != 0;
         }
         if (!json_is_object(recipe) || !is_here || has_builder(config, op)) {
             continue;
@@ -182,6 +201,7 @@ static void add_unnamed(const struct ds_accel__facts *facts, json_t *builders, b
         ds_accel__json_set(builder, "builder", ds_accel__json_text(op), failed);
         ds_accel__json_set(builder, "op", ds_accel__json_text(op), failed);
         ds_accel__json_set(builder, "recipe", json_pack("{s:s}", "op", op), failed);
+        describe(builder, json_object_get(builder, "recipe"), failed);
         *failed = json_array_append_new(builders, builder) != 0 || *failed;
     }
 }
@@ -209,6 +229,11 @@ static json_t *own_builders(const struct ds_accel__facts *facts, uint32_t count)
     json_t *builders = ds_accel__facts_builders(facts, &failed);
 
     (void)count;
+    for (size_t i = 0; i < json_array_size(builders); i++) {
+        json_t *builder = json_array_get(builders, i);
+
+        describe(builder, json_object_get(builder, "recipe"), &failed);
+    }
     if (!failed) {
         add_unnamed(facts, builders, &failed);
         mark_configured(facts, builders, &failed);
@@ -249,6 +274,7 @@ static bool add_others(const struct ds_accel__config *config, json_t *builders)
             ds_accel__json_set(other, "op",
                                ds_accel__json_text(ds_accel__json_string(recipe, "op")), &failed);
             ds_accel__json_set(other, "recipe", json_null(), &failed);
+            describe(other, recipe, &failed);
             ds_accel__json_set(other, "is_foreign", json_true(), &failed);
             failed = json_array_append_new(builders, other) != 0 || failed;
         }
@@ -257,24 +283,26 @@ static bool add_others(const struct ds_accel__config *config, json_t *builders)
     return !failed;
 }
 
-/* Keep only the builders of that name or op. ERR_NOT_FOUND: there is none. */
+/* Keep only the builders of that name, op or kernel. ERR_NOT_FOUND: there is none. */
 static int32_t keep_named(json_t *builders, const char *name)
 {
+    static const char *const keys[] = {"builder", "op", "kernel"};
     size_t count = json_array_size(builders);
-    const char **names = calloc(2 * count + 1, sizeof(*names));
+    size_t name_count = ARRAY_SIZE(keys) * count;
+    const char **names = calloc(name_count + 1, sizeof(*names));
     const char *nearest;
     bool found = false;
 
     if (names == NULL) {
         return ds_accel__no_memory();
     }
-    for (size_t i = 0; i < 2 * count; i++) {
-        names[i] =
-            ds_accel__json_string(json_array_get(builders, i / 2), i % 2 == 0 ? "builder" : "op");
+    for (size_t i = 0; i < name_count; i++) {
+        names[i] = ds_accel__json_string(json_array_get(builders, i / ARRAY_SIZE(keys)),
+                                         keys[i % ARRAY_SIZE(keys)]);
         found = found || strcmp(names[i], name) == 0;
     }
     if (!found) {
-        nearest = ds_accel__nearest(name, names, 2 * count);
+        nearest = ds_accel__nearest(name, names, name_count);
         ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
                         "no backend has an op builder or an op \"%s\"%s%s%s; `ds-accel ops list "
                         "-v` lists them",
@@ -284,7 +312,9 @@ static int32_t keep_named(json_t *builders, const char *name)
         return DS_ACCEL_ERR_NOT_FOUND;
     }
     for (size_t i = count; i-- > 0;) {
-        if (strcmp(names[2 * i], name) != 0 && strcmp(names[2 * i + 1], name) != 0) {
+        const char **own = &names[ARRAY_SIZE(keys) * i];
+
+        if (strcmp(own[0], name) != 0 && strcmp(own[1], name) != 0 && strcmp(own[2], name) != 0) {
             json_array_remove(builders, i);
         }
     }
@@ -304,8 +334,8 @@ static int32_t lock_with_ops(ds_accel_t *context)
     return status >= 0 ? ds_accel__context_load_ops(context) : status;
 }
 
-/* The op of a builder, or of a recipe, by the name of either; NULL: there is none. */
-static const char *find_op(const struct ds_accel__config *config, const char *name)
+/* The kernel of a builder, of an op, or of a recipe, by the name of any; NULL: there is none. */
+static const char *find_kernel(const struct ds_accel__config *config, const char *name)
 {
     json_t *facts;
     json_t *recipe;
@@ -316,10 +346,11 @@ static const char *find_op(const struct ds_accel__config *config, const char *na
     {
         json_object_foreach(json_object_get(facts, "op_builders"), key, recipe)
         {
-            const char *op = ds_accel__json_string(recipe, "op");
+            const char *kernel = kernel_of(recipe);
 
-            if (op[0] != '\0' && (strcmp(key, name) == 0 || strcmp(op, name) == 0)) {
-                return op;
+            if (kernel != NULL && (strcmp(key, name) == 0 || strcmp(kernel, name) == 0 ||
+                                   strcmp(ds_accel__json_string(recipe, "op"), name) == 0)) {
+                return kernel;
             }
         }
     }
@@ -335,17 +366,17 @@ static const char *find_op(const struct ds_accel__config *config, const char *na
     return NULL;
 }
 
-int32_t ds_accel__kernel_op(ds_accel_t *context, const char *name, char **op_out)
+int32_t ds_accel__kernel_name(ds_accel_t *context, const char *name, char **kernel_out)
 {
-    const char *op;
+    const char *kernel;
     int32_t status;
 
-    *op_out = NULL;
+    *kernel_out = NULL;
     status = lock_with_ops(context);
-    op = status >= 0 ? find_op(&context->config, name) : NULL;
-    *op_out = op != NULL ? strdup(op) : NULL;
+    kernel = status >= 0 ? find_kernel(&context->config, name) : NULL;
+    *kernel_out = kernel != NULL ? strdup(kernel) : NULL;
     pthread_mutex_unlock(&context->lock);
-    return op != NULL && *op_out == NULL ? ds_accel__no_memory() : status;
+    return kernel != NULL && *kernel_out == NULL ? ds_accel__no_memory() : status;
 }
 
 int32_t ds_accel__kernel_builders(ds_accel_t *context, const char *backend, const char *name,

@@ -16,6 +16,7 @@ struct ds_accel__kernel {
     char *path;                       /* NULL: there is none */
     struct stat info;                 /* of the file that was checked */
     struct ds_accel__finding finding; /* why the file is rejected; reason NONE: it is not */
+    bool is_for_backend;              /* it is for memory of the backend, not of the host */
 };
 
 /*
@@ -35,17 +36,20 @@ DS_ACCEL__PRIVATE int32_t ds_accel__kernel_check(const char *path, const char *n
                                                  struct ds_accel__finding *finding);
 /*
  * The op builders of a backend, NULL: of the chosen accelerator, as ds_accel__facts_builders()
- * makes them, and behind them those that only other backends have, with "is_foreign": true. name:
- * only those with this name of a builder or op; NULL: all. ERR_NOT_FOUND: the backend or the name
- * is not known; ERR_CONFIG; ERR_NO_MEMORY. The caller does not hold context->lock.
+ * makes them, and behind them those that only other backends have, with "is_foreign": true. "kind"
+ * is that of the configuration's row, or "". "kernel" is the name of ds-accel's own op that does
+ * the work of "op": that of the row, or "op" itself. name: only those with this name of a builder,
+ * op or kernel; NULL: all. ERR_NOT_FOUND: the backend or the name is not known; ERR_CONFIG;
+ * ERR_NO_MEMORY. The caller does not hold context->lock.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__kernel_builders(ds_accel_t *context, const char *backend,
                                                     const char *name, json_t **builders_out);
 /*
- * The op of that name, or of the builder of that name, of any backend, as a new string; NULL: there
- * is none. ERR_CONFIG; ERR_NO_MEMORY. The caller does not hold context->lock.
+ * The kernel of that name, or of the builder or op of that name, of any backend, as a new string;
+ * NULL: there is none. ERR_CONFIG; ERR_NO_MEMORY. The caller does not hold context->lock.
  */
-DS_ACCEL__PRIVATE int32_t ds_accel__kernel_op(ds_accel_t *context, const char *name, char **op_out);
+DS_ACCEL__PRIVATE int32_t ds_accel__kernel_name(ds_accel_t *context, const char *name,
+                                                char **kernel_out);
 /*
  * The directories in which ops are searched, one per line, as a new string; NULL if memory is
  * exhausted.

@@ -3,19 +3,22 @@
 /*
  * Loads the files of ops.
  *
- *     "CPUAdamBuilder" -> row of the backend's table -> op "cpu_adam"
+ *     "CPUAdamBuilder" -> row of the backend's table -> its "kernel", or else "op": "cpu_adam"
  *       -> resolve.c: installed, cached, or built now; load_cache.c: as the last time
  *       -> kernel.c: who could have changed it; is it undamaged, does it harm the process, has it
- *          this op's note
+ *          this op's note; allow.c: does the configuration's list have it
  *       -> loader.c -> ds_accel_op_entry_v1() -> the table, whose head must agree with the note
+ *       -> settings.c -> ds_accel_op_configure_v1(), with the configuration's settings of the op
  */
 #include "base/json.h"
 #include "base/text.h"
 #include "host/context.h"
 #include "host/loader.h"
+#include "ops/allow.h"
 #include "ops/load_cache.h"
 #include "ops/op.h"
 #include "ops/resolve.h"
+#include "ops/settings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,9 +55,58 @@ static int32_t check_table(const char *path, const char *name, const struct ds_a
     return DS_ACCEL_OK;
 }
 
+/* Warn if DS_ACCEL_OPS_ISA names another code path than calls take. An op with one path has no
+ * choice. */
+static void warn_of_path(const ds_accel_t *context, const struct ds_accel_op *op)
+{
+    const char *wanted = context->env.values[DS_ACCEL__VARIABLE_OPS_ISA];
+    const char *const *paths = op->paths();
+    struct ds_accel__text text = {0};
+    char *list;
+
+    if (wanted == NULL || strcmp(op->path(), wanted) == 0 || paths[0] == NULL || paths[1] == NULL) {
+        return;
+    }
+    for (size_t i = 0; paths[i] != NULL; i++) {
+        ds_accel__text_add(&text, "%s%s", i > 0 ? ", " : "", paths[i]);
+    }
+    list = ds_accel__text_take(&text);
+    ds_accel__log(&context->log, "ops", DS_ACCEL_LOG_WARN,
+                  "DS_ACCEL_OPS_ISA=%s: on this CPU, %s has %s; it uses %s", wanted, op->name,
+                  list != NULL ? list : "others", op->path());
+    free(list);
+}
+
+/* Log what was loaded, and the code path that calls take. */
+static void log_loaded(const ds_accel_t *context, const char *path, enum ds_accel__origin origin,
+                       const struct ds_accel_op *op)
+{
+    const char *found = origin == DS_ACCEL__ORIGIN_INSTALLED ? "installed"
+                        : origin == DS_ACCEL__ORIGIN_BUILT   ? "built now"
+                                                             : "cached";
+
+    ds_accel__log(&context->log, "ops", DS_ACCEL_LOG_INFO, "%s loaded from %s (%s), code path %s",
+                  op->name, path, found, op->path());
+    warn_of_path(context, op);
+}
+
+/* Whether the context has loaded the op, also by another name. */
+static bool is_loaded(ds_accel_t *context, const struct ds_accel_op *op)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&context->lock);
+    for (struct ds_accel__loaded *loaded = context->loaded; loaded != NULL && !found;
+         loaded = loaded->next) {
+        found = loaded->op == op;
+    }
+    pthread_mutex_unlock(&context->lock);
+    return found;
+}
+
 /* Load the checked file. It is never unloaded: OpenMP's threads may still be in its code. */
-static int32_t load(struct ds_accel__kernel *kernel, const char *name,
-                    const struct ds_accel_op **op_out)
+static int32_t load(ds_accel_t *context, struct ds_accel__kernel *kernel, const char *name,
+                    enum ds_accel__origin origin, const struct ds_accel_op **op_out)
 {
     union {
         void *address;
@@ -77,13 +129,18 @@ static int32_t load(struct ds_accel__kernel *kernel, const char *name,
                  ? check_table(kernel->path, name, op)
                  : ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s: it has no symbol %s", kernel->path,
                                    DS_ACCEL_OP_ENTRY);
-    if (status < 0) {
+    if (status < 0 || op == NULL) { /* the status is negative, too, if there is no table */
         ds_accel__module_close(module);
         return status;
     }
+    status = is_loaded(context, op) ? DS_ACCEL_OK
+                                    : ds_accel__op_configure(context, module, kernel->path, name);
     ds_accel__module_abandon(module);
-    *op_out = op;
-    return DS_ACCEL_OK;
+    if (status >= 0) {
+        log_loaded(context, kernel->path, origin, op);
+        *op_out = op;
+    }
+    return status;
 }
 
 /*
@@ -98,10 +155,16 @@ static int32_t load_cached(ds_accel_t *context, const char *op,
     int32_t status = DS_ACCEL_OK;
 
     for (int i = 0; i < ATTEMPTS; i++) {
-        *again_out = status >= 0 &&
-                     (resolved->origin == DS_ACCEL__ORIGIN_CACHED ||
-                      resolved->origin == DS_ACCEL__ORIGIN_BUILT) &&
-                     load(&resolved->kernel, op, op_out) < 0;
+        bool is_cached = status >= 0 && resolved->kernel.finding.reason == DS_ACCEL__REASON_NONE &&
+                         (resolved->origin == DS_ACCEL__ORIGIN_CACHED ||
+                          resolved->origin == DS_ACCEL__ORIGIN_BUILT);
+        int32_t loaded = is_cached ? load(context, &resolved->kernel, op, resolved->origin, op_out)
+                                   : DS_ACCEL_OK;
+
+        *again_out = loaded < 0 && loaded != DS_ACCEL_ERR_NO_MEMORY;
+        if (loaded == DS_ACCEL_ERR_NO_MEMORY) {
+            return loaded; /* nothing is wrong with the file */
+        }
         if (*again_out && resolved->origin == DS_ACCEL__ORIGIN_BUILT &&
             resolved->kernel.finding.reason != DS_ACCEL__REASON_FILE_CHANGED) {
             *again_out = false; /* building it again would not help */
@@ -145,7 +208,7 @@ static int32_t load_one(ds_accel_t *context, const char *op, const char *name,
     if (status >= 0 && *op_out == NULL && resolved.kernel.path != NULL) {
         status = resolved.kernel.finding.reason != DS_ACCEL__REASON_NONE
                      ? reject(&resolved.kernel)
-                     : load(&resolved.kernel, op, op_out);
+                     : load(context, &resolved.kernel, op, resolved.origin, op_out);
     } else if (status >= 0 && *op_out == NULL && resolved.origin == DS_ACCEL__ORIGIN_FAILED) {
         status = ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
                                  "the op %s could not be built: %s; `ds-accel ops build %s` shows "
@@ -183,7 +246,7 @@ static int32_t load_of(ds_accel_t *context, const char *name, json_t *builders,
         const json_t *builder = json_array_get(builders, i);
         bool is_kept = i == 0 && json_is_true(json_object_get(builder, "is_configured"));
 
-        status = load_one(context, ds_accel__json_string(builder, "op"), is_kept ? name : NULL,
+        status = load_one(context, ds_accel__json_string(builder, "kernel"), is_kept ? name : NULL,
                           op_out, &found);
     }
     return status;
@@ -225,9 +288,14 @@ static int32_t load_installed(ds_accel_t *context, const char *name,
     int32_t status = ds_accel__kernel_find(ds_accel_name(context), name, &kernel);
 
     *found_out = status >= 0 && kernel.path != NULL;
-    if (*found_out) {
-        status = kernel.finding.reason != DS_ACCEL__REASON_NONE ? reject(&kernel)
-                                                                : load(&kernel, name, op_out);
+    if (status >= 0) {
+        status = ds_accel__allow_check(
+            context, kernel.is_for_backend ? ds_accel_name(context) : NULL, name, NULL, &kernel);
+    }
+    if (status >= 0 && *found_out) {
+        status = kernel.finding.reason != DS_ACCEL__REASON_NONE
+                     ? reject(&kernel)
+                     : load(context, &kernel, name, DS_ACCEL__ORIGIN_INSTALLED, op_out);
     }
     free(kernel.path);
     return status;
@@ -242,7 +310,7 @@ static int32_t load_remembered(ds_accel_t *context, const char *name,
     int32_t status = ds_accel__load_cache_find(context, ds_accel_name(context), name, op, &kernel);
 
     if (status >= 0 && kernel.path != NULL) {
-        status = load(&kernel, op, op_out);
+        status = load(context, &kernel, op, DS_ACCEL__ORIGIN_CACHED, op_out);
         if (status < 0 && status != DS_ACCEL_ERR_NO_MEMORY) {
             *op_out = NULL; /* what is wrong with it, and what to do, is found out by a search */
             status = DS_ACCEL_OK;
@@ -259,7 +327,8 @@ static int32_t find_and_load(ds_accel_t *context, const char *name,
     bool found = false;
     int32_t status = load_installed(context, name, op_out, &found);
 
-    if (status >= 0 && !found) {
+    /* With an allow-list, each load reads the file. */
+    if (status >= 0 && !found && !ds_accel__allow_is_on(context)) {
         status = load_remembered(context, name, op_out);
     }
     if (status >= 0 && !found && *op_out == NULL) {

@@ -6,7 +6,7 @@
  *
  *     question     backend and name, configuration, variables, caches: all that is known before
  *       |
- *     LOCAL/ops-load.HASH.json
+ *     LOCAL/ops-load.HASH
  *       |          for this question? are the compilers found where they were? has each source,
  *       |          header, program and file of configuration the same device, inode, size, times?
  *     file         kernel.c checks it as any other; and it is the one that was read
@@ -15,14 +15,23 @@
  * is not remembered (digest.c), so this sees a change as surely as reading does, where this host
  * makes the change. The attributes of a file that another host changed may be old for some seconds;
  * therefore nothing is remembered if a source, a header or a compiler is on a network file system.
+ * Nothing is remembered of files in memory (tmpfs), either, which can change with the same times
+ * (timed.c, also for what remains of that on disks).
+ *
+ * The overlayfs of a container counts as local, although its lower layers may be on a network: the
+ * kernel permits no changes of layers while they are mounted, so no other host may make one. From
+ * inside a container, the layers' file systems cannot be determined.
  */
 #include "ops/load_cache.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "host/context.h"
+#include "ops/load_record.h"
 #include "ops/local.h"
+#include "ops/timed.h"
 #include "ops/toolchain.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,30 +41,13 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define FORM 1
 #define SETTLED_SECONDS 2
 #define DEVICE_LIMIT 8u
 #define FILE_NAME_SIZE 32u /* as long as cache_file.c permits, and less */
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static uint64_t add_identity(const struct stat *info, uint64_t identity)
-{
-    const struct {
-        uint64_t device, inode, size;
-        struct timespec modified, changed;
-    } parts = {info->st_dev, info->st_ino, (uint64_t)info->st_size, info->st_mtim, info->st_ctim};
-
-    return ds_accel__hash(&parts, sizeof(parts), identity);
-}
-
-static bool stat_path(const char *path, struct stat *info)
-{
-    return path != NULL && stat(path, info) == 0 &&
-           (S_ISREG(info->st_mode) || S_ISDIR(info->st_mode));
-}
-
-/* The same of a file that another host may have replaced: open() gets its current attributes. */
+/* Identify a file that another host may have replaced: open() gets its current attributes. */
 static bool identify_opened(const char *path, struct stat *info, uint64_t *identity_out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -64,27 +56,11 @@ static bool identify_opened(const char *path, struct stat *info, uint64_t *ident
     if (fd >= 0) {
         close(fd);
     }
-    *identity_out = done ? add_identity(info, FORM) : 0;
+    *identity_out = done ? ds_accel__identity_add(info, 0) : 0;
     return done;
 }
 
-bool ds_accel__load_cache_identify(const json_t *paths, uint64_t *identity_out)
-{
-    uint64_t identity = FORM;
-
-    for (size_t i = 0; i < json_array_size(paths); i++) {
-        struct stat info;
-
-        if (!stat_path(json_string_value(json_array_get(paths, i)), &info)) {
-            return false;
-        }
-        identity = add_identity(&info, identity);
-    }
-    *identity_out = identity;
-    return true;
-}
-
-/* Whether a file system is on a disk or in the memory of this host. */
+/* Whether a file is on a disk of this host. */
 static bool is_local(const char *path)
 {
     static const uint32_t types[] = {
@@ -94,8 +70,6 @@ static bool is_local(const char *path)
         0x2fc12fc1, /* ZFS */
         0xf2f52010, /* F2FS */
         0xca451a4e, /* bcachefs */
-        0x01021994, /* tmpfs */
-        0x858458f6, /* ramfs */
         0x794c7630, /* overlayfs, of containers */
         0x73717368, /* squashfs */
         0xe0f5e1e2, /* EROFS */
@@ -129,7 +103,7 @@ static bool are_observable(const json_t *paths, time_t since)
         struct stat info;
         size_t at = 0;
 
-        if (!stat_path(path, &info) || !is_settled(&info, since)) {
+        if (path == NULL || stat(path, &info) != 0 || !is_settled(&info, since)) {
             return false;
         }
         if (S_ISDIR(info.st_mode)) {
@@ -139,7 +113,7 @@ static bool are_observable(const json_t *paths, time_t since)
             at++;
         }
         if (at == count) {
-            if (count == DEVICE_LIMIT || !is_local(path)) {
+            if (count == DEVICE_LIMIT || !is_local(path) || !ds_accel__is_timed_path(path)) {
                 return false;
             }
             devices[count++] = info.st_dev;
@@ -201,59 +175,23 @@ static bool make_name(const char *backend, const char *name, char file[FILE_NAME
                                   "0123456789_";
     size_t length = strlen(name);
 
-    snprintf(file, FILE_NAME_SIZE, "ops-load.%016" PRIx64 ".json",
-             ds_accel__hash_text(name, ds_accel__hash_text(backend, FORM)));
+    snprintf(file, FILE_NAME_SIZE, "ops-load.%016" PRIx64,
+             ds_accel__hash_text(name, ds_accel__hash_text(backend, 0)));
     return length > 0 && length < DS_ACCEL__OP_NAME_SIZE && strspn(name, letters) == length;
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-static bool is_text(const json_t *object, const char *key)
-{
-    return json_is_string(json_object_get(object, key));
-}
-
-bool ds_accel__load_cache_answers(const json_t *object, const char *question)
-{
-    const json_t *files = json_object_get(object, "files");
-    const char *op = ds_accel__json_string(object, "op");
-    const char *compiler;
-    json_t *path;
-
-    json_object_foreach(json_object_get(object, "compilers"), compiler, path)
-    {
-        if (!json_is_string(path)) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < json_array_size(files); i++) {
-        if (!json_is_string(json_array_get(files, i))) {
-            return false;
-        }
-    }
-    return is_text(object, "question") &&
-           strcmp(ds_accel__json_string(object, "question"), question) == 0 && op[0] != '\0' &&
-           strlen(op) < DS_ACCEL__OP_NAME_SIZE && ds_accel__json_string(object, "path")[0] == '/' &&
-           ds_accel__json_string(object, "manifest")[0] == '/' &&
-           is_text(object, "manifest_identity") && is_text(object, "identity") &&
-           is_text(object, "file") && json_array_size(files) > 0 &&
-           json_object_size(json_object_get(object, "compilers")) > 0;
-}
-
 /* Whether the compilers are found where they were. ERR_NO_MEMORY. */
-static int32_t find_compilers(const json_t *compilers, bool *same_out)
+static int32_t find_compilers(const struct ds_accel__load_record *record, bool *same_out)
 {
-    const char *name;
-    json_t *value;
-
     *same_out = true;
-    json_object_foreach((json_t *)(uintptr_t)compilers, name, value)
-    {
+    for (size_t i = 0; i < record->compiler_count; i++) {
         char *path = NULL;
-        int32_t status = ds_accel__compiler_locate(name, &path);
+        int32_t status = ds_accel__compiler_locate(record->compilers[i].name, &path);
 
         *same_out = *same_out && status >= 0 && path != NULL &&
-                    strcmp(path, json_string_value(value)) == 0;
+                    strcmp(path, record->compilers[i].path) == 0;
         free(path);
         if (status == DS_ACCEL_ERR_NO_MEMORY) {
             return status;
@@ -262,52 +200,51 @@ static int32_t find_compilers(const json_t *compilers, bool *same_out)
     return DS_ACCEL_OK;
 }
 
-static bool has_identity(const json_t *object, const char *key, uint64_t identity)
+static bool is_identity(const char *text, uint64_t identity)
 {
-    char text[17];
+    char expected[DS_ACCEL__IDENTITY_SIZE];
 
-    snprintf(text, sizeof(text), "%016" PRIx64, identity);
-    return strcmp(ds_accel__json_string(object, key), text) == 0;
+    ds_accel__identity_text(identity, expected);
+    return strcmp(text, expected) == 0;
 }
 
-/* Whether the object still says which file it is. ERR_NO_MEMORY. */
-static int32_t holds(const json_t *object, const char *question, bool *holds_out)
+/* Whether the record still says which file it is. ERR_NO_MEMORY. */
+static int32_t holds(const struct ds_accel__load_record *record, bool *holds_out)
 {
-    uint64_t identity = 0;
+    uint64_t files = 0;
     uint64_t manifest = 0;
     struct stat info;
     int32_t status = DS_ACCEL_OK;
 
-    *holds_out = ds_accel__load_cache_answers(object, question) &&
-                 ds_accel__load_cache_identify(json_object_get(object, "files"), &identity) &&
-                 has_identity(object, "identity", identity) &&
-                 identify_opened(ds_accel__json_string(object, "manifest"), &info, &manifest) &&
-                 has_identity(object, "manifest_identity", manifest);
+    *holds_out = ds_accel__load_record_identify(record->files, &files) &&
+                 is_identity(record->files_identity, files) &&
+                 identify_opened(record->manifest, &info, &manifest) &&
+                 is_identity(record->manifest_identity, manifest);
     if (*holds_out) {
-        status = find_compilers(json_object_get(object, "compilers"), holds_out);
+        status = find_compilers(record, holds_out);
     }
     return status;
 }
 
 /* Check the file, unless one is installed. kernel->path stays NULL if it is not the one. */
-static int32_t check(const char *backend, const json_t *object, struct ds_accel__kernel *kernel)
+static int32_t check(const char *backend, const struct ds_accel__load_record *record,
+                     struct ds_accel__kernel *kernel)
 {
-    const char *op = ds_accel__json_string(object, "op");
     bool is_same;
-    int32_t status = ds_accel__kernel_find(backend, op, kernel);
+    int32_t status = ds_accel__kernel_find(backend, record->op, kernel);
 
     if (status < 0 || kernel->path != NULL) {
         free(kernel->path);
         kernel->path = NULL;
         return status;
     }
-    kernel->path = strdup(ds_accel__json_string(object, "path"));
+    kernel->path = strdup(record->path);
     if (kernel->path == NULL) {
         return ds_accel__no_memory();
     }
-    status = ds_accel__kernel_check(kernel->path, op, &kernel->info, &kernel->finding);
+    status = ds_accel__kernel_check(kernel->path, record->op, &kernel->info, &kernel->finding);
     is_same = status >= 0 && kernel->finding.reason == DS_ACCEL__REASON_NONE &&
-              has_identity(object, "file", add_identity(&kernel->info, FORM));
+              is_identity(record->path_identity, ds_accel__identity_add(&kernel->info, 0));
     if (!is_same) {
         free(kernel->path);
         kernel->path = NULL;
@@ -319,10 +256,11 @@ int32_t ds_accel__load_cache_find(ds_accel_t *context, const char *backend, cons
                                   char op_out[DS_ACCEL__OP_NAME_SIZE],
                                   struct ds_accel__kernel *kernel)
 {
+    struct ds_accel__load_record record;
     struct ds_accel__stores stores;
     char file[FILE_NAME_SIZE];
     char *question = NULL;
-    json_t *object = NULL;
+    char *text = NULL;
     bool is_current = false;
     int32_t status;
 
@@ -333,16 +271,16 @@ int32_t ds_accel__load_cache_find(ds_accel_t *context, const char *backend, cons
     status = ds_accel__stores_locate(context, &stores);
     if (status >= 0 && stores.count > 0) {
         question = make_question(context, backend, name, &stores);
-        object = question != NULL ? ds_accel__local_read(&stores, file) : NULL;
+        text = question != NULL ? ds_accel__local_read_text(&stores, file) : NULL;
     }
-    if (object != NULL) {
-        status = holds(object, question, &is_current);
+    if (text != NULL && ds_accel__load_record_parse(text, question, &record)) {
+        status = holds(&record, &is_current);
     }
     if (status >= 0 && is_current) {
-        ds_accel__copy(op_out, DS_ACCEL__OP_NAME_SIZE, ds_accel__json_string(object, "op"));
-        status = check(backend, object, kernel);
+        ds_accel__copy(op_out, DS_ACCEL__OP_NAME_SIZE, record.op);
+        status = check(backend, &record, kernel);
     }
-    json_decref(object);
+    free(text);
     free(question);
     ds_accel__stores_clear(&stores);
     return status;
@@ -350,46 +288,85 @@ int32_t ds_accel__load_cache_find(ds_accel_t *context, const char *backend, cons
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-static void set_identity(json_t *object, const char *key, uint64_t identity, bool *failed)
+/* The paths as lines; NULL: one is no path, or memory is exhausted. */
+static char *make_files(const json_t *paths)
 {
-    char text[17];
+    size_t count = json_array_size(paths);
+    const char **items = calloc(count + 1, sizeof(*items));
+    char *files = NULL;
 
-    snprintf(text, sizeof(text), "%016" PRIx64, identity);
-    ds_accel__json_set(object, key, json_string(text), failed);
+    for (size_t i = 0; items != NULL && i < count; i++) {
+        items[i] = json_string_value(json_array_get(paths, i));
+    }
+    if (items != NULL) {
+        files = ds_accel__load_record_files(items, count);
+    }
+    free(items);
+    return files;
+}
+
+static void set_compilers(struct ds_accel__load_record *record, const json_t *compilers)
+{
+    const char *name;
+    json_t *path;
+
+    json_object_foreach((json_t *)(uintptr_t)compilers, name, path)
+    {
+        assert(record->compiler_count < ARRAY_SIZE(record->compilers));
+        record->compilers[record->compiler_count].name = name;
+        record->compilers[record->compiler_count++].path = json_string_value(path);
+    }
+}
+
+/* Whether a change of what was read since then, and from now on, is seen. */
+static bool is_observable(const ds_accel_t *context, const json_t *paths, time_t since,
+                          const struct stat *manifest, const struct ds_accel__resolved *resolved)
+{
+    time_t read = context->config.ops_read_s; /* the tables, perhaps long before */
+
+    return is_settled(manifest, since) && is_settled(&resolved->kernel.info, since) &&
+           ds_accel__is_timed_path(resolved->kernel.path) &&
+           are_observable(paths, read < since ? read : since);
 }
 
 /* Make what is remembered. NULL: nothing can be, or memory is exhausted. */
-static json_t *make_object(const ds_accel_t *context, const char *question, const char *op,
-                           time_t since, const struct ds_accel__resolved *resolved)
+static char *make_text(const ds_accel_t *context, const char *question, const char *op,
+                       time_t since, const struct ds_accel__resolved *resolved)
 {
-    json_t *object = json_deep_copy(resolved->inputs);
-    json_t *files = json_object_get(object, "files");
-    const char *manifest = ds_accel__json_string(object, "manifest");
-    time_t read = context->config.ops_read_s; /* the tables, perhaps long before */
-    uint64_t identity = 0;
-    uint64_t manifest_identity = 0;
-    struct stat info = {0};
-    bool failed = question == NULL || files == NULL;
+    json_t *paths = json_copy(json_object_get(resolved->inputs, "files"));
+    char identities[3][DS_ACCEL__IDENTITY_SIZE];
+    struct ds_accel__load_record record = {
+        .op = op,
+        .path = resolved->kernel.path,
+        .path_identity = identities[0],
+        .manifest = ds_accel__json_string(resolved->inputs, "manifest"),
+        .manifest_identity = identities[1],
+        .files_identity = identities[2],
+    };
+    bool failed = paths == NULL;
+    uint64_t manifest_identity;
+    uint64_t files_identity;
+    struct stat manifest;
+    char *files = NULL;
+    char *text = NULL;
 
     if (!failed) {
-        add_tables(&context->config, files, &failed);
-        failed = failed || !identify_opened(manifest, &info, &manifest_identity) ||
-                 !is_settled(&info, since) || !ds_accel__load_cache_identify(files, &identity) ||
-                 !are_observable(files, read < since ? read : since) ||
-                 !is_settled(&resolved->kernel.info, since);
+        add_tables(&context->config, paths, &failed);
+        files = failed ? NULL : make_files(paths);
     }
-    ds_accel__json_set(object, "question", question != NULL ? ds_accel__json_text(question) : NULL,
-                       &failed);
-    ds_accel__json_set(object, "op", ds_accel__json_text(op), &failed);
-    ds_accel__json_set(object, "path", json_string(resolved->kernel.path), &failed);
-    set_identity(object, "identity", identity, &failed);
-    set_identity(object, "manifest_identity", manifest_identity, &failed);
-    set_identity(object, "file", add_identity(&resolved->kernel.info, FORM), &failed);
-    if (failed) {
-        json_decref(object);
-        object = NULL;
+    if (files != NULL && identify_opened(record.manifest, &manifest, &manifest_identity) &&
+        ds_accel__load_record_identify(files, &files_identity) &&
+        is_observable(context, paths, since, &manifest, resolved)) {
+        ds_accel__identity_text(ds_accel__identity_add(&resolved->kernel.info, 0), identities[0]);
+        ds_accel__identity_text(manifest_identity, identities[1]);
+        ds_accel__identity_text(files_identity, identities[2]);
+        set_compilers(&record, json_object_get(resolved->inputs, "compilers"));
+        record.files = files;
+        text = ds_accel__load_record_format(&record, question);
     }
-    return object;
+    free(files);
+    json_decref(paths);
+    return text;
 }
 
 void ds_accel__load_cache_keep(ds_accel_t *context, const char *backend, const char *name,
@@ -399,19 +376,19 @@ void ds_accel__load_cache_keep(ds_accel_t *context, const char *backend, const c
     struct ds_accel__stores stores;
     char file[FILE_NAME_SIZE];
     char *question = NULL;
-    json_t *object = NULL;
+    char *text = NULL;
 
     if (resolved->inputs == NULL || !make_name(backend, name, file)) {
         return;
     }
     if (ds_accel__stores_locate(context, &stores) >= 0 && stores.writable != NULL) {
         question = make_question(context, backend, name, &stores);
-        object = make_object(context, question, op, since, resolved);
+        text = question != NULL ? make_text(context, question, op, since, resolved) : NULL;
     }
-    if (object != NULL) {
-        ds_accel__local_write(&stores, file, object);
+    if (text != NULL) {
+        ds_accel__local_write_text(&stores, file, text);
     }
-    json_decref(object);
+    free(text);
     free(question);
     ds_accel__stores_clear(&stores);
 }

@@ -4,11 +4,10 @@
 #ifndef DS_ACCEL_OPS_LOAD_CACHE_H
 #define DS_ACCEL_OPS_LOAD_CACHE_H
 
+#include "ops/load_record.h"
 #include "ops/resolve.h"
 
 #include <time.h>
-
-#define DS_ACCEL__OP_NAME_SIZE 64
 
 /*
  * Find the file that another process of this host loaded for this name of an op or builder, if
@@ -26,14 +25,5 @@ int32_t ds_accel__load_cache_find(ds_accel_t *context, const char *backend, cons
 void ds_accel__load_cache_keep(ds_accel_t *context, const char *backend, const char *name,
                                const char *op, time_t since,
                                const struct ds_accel__resolved *resolved);
-/*
- * Whether an object has the form of what is remembered, for a question. Any object may be passed.
- */
-bool ds_accel__load_cache_answers(const json_t *object, const char *question);
-/*
- * Write what identifies the contents of files: a number over device, inode, size and both times of
- * each. False: a file is absent, or is neither a regular file nor a directory.
- */
-bool ds_accel__load_cache_identify(const json_t *paths, uint64_t *identity_out);
 
 #endif

@@ -42,18 +42,43 @@ static int open_local(const struct ds_accel__stores *stores, bool can_make)
                : -1;
 }
 
-json_t *ds_accel__local_read(const struct ds_accel__stores *stores, const char *name)
+/* Read a file of this host into a new, NUL-terminated text. NULL: there is none. */
+static char *read_file(const struct ds_accel__stores *stores, const char *name, size_t *size_out)
 {
     int directory = open_local(stores, false);
-    char *boot = directory >= 0 ? boot_id() : NULL;
     const char *problem;
     char *data = NULL;
+
+    if (directory >= 0) {
+        if (ds_accel__cache_file_read(directory, name, LIMIT_BYTES, &data, size_out, &problem) >=
+                0 &&
+            data != NULL) {
+            data[*size_out] = '\0'; /* the buffer has a byte more than the file */
+        }
+        close(directory);
+    }
+    return data;
+}
+
+static void write_file(const struct ds_accel__stores *stores, const char *name,
+                       const struct ds_accel__text *text)
+{
+    int directory = text->failed ? -1 : open_local(stores, true);
+
+    if (directory >= 0) {
+        ds_accel__cache_file_write(directory, name, text);
+        close(directory);
+    }
+}
+
+json_t *ds_accel__local_read(const struct ds_accel__stores *stores, const char *name)
+{
     size_t size = 0;
+    char *data = read_file(stores, name, &size);
+    char *boot = data != NULL ? boot_id() : NULL;
     json_t *object = NULL;
 
-    if (boot != NULL &&
-        ds_accel__cache_file_read(directory, name, LIMIT_BYTES, &data, &size, &problem) >= 0 &&
-        data != NULL && ds_accel__json_has_headroom(size)) {
+    if (boot != NULL && ds_accel__json_has_headroom(size)) {
         object = json_loadb(data, size, 0, NULL);
     }
     if (boot == NULL || strcmp(ds_accel__json_string(object, "boot"), boot) != 0) {
@@ -62,29 +87,53 @@ json_t *ds_accel__local_read(const struct ds_accel__stores *stores, const char *
     }
     free(data);
     free(boot);
-    if (directory >= 0) {
-        close(directory);
-    }
     return object;
 }
 
 void ds_accel__local_write(const struct ds_accel__stores *stores, const char *name, json_t *object)
 {
-    int directory = open_local(stores, true);
-    char *boot = directory >= 0 ? boot_id() : NULL;
+    char *boot = boot_id();
     struct ds_accel__text text = {0};
     bool failed = boot == NULL;
 
     ds_accel__json_set(object, "boot", boot != NULL ? ds_accel__json_text(boot) : NULL, &failed);
     if (!failed) {
         ds_accel__text_add_json(&text, object, JSON_COMPACT);
-        if (!text.failed) {
-            ds_accel__cache_file_write(directory, name, &text);
-        }
+        write_file(stores, name, &text);
     }
     ds_accel__text_clear(&text);
     free(boot);
-    if (directory >= 0) {
-        close(directory);
+}
+
+char *ds_accel__local_read_text(const struct ds_accel__stores *stores, const char *name)
+{
+    size_t size = 0;
+    char *data = read_file(stores, name, &size);
+    char *boot = data != NULL ? boot_id() : NULL;
+    size_t length = boot != NULL ? strlen(boot) : 0;
+    bool is_current = length > 0 && strlen(data) == size && strncmp(data, boot, length) == 0 &&
+                      data[length] == '\n';
+
+    if (is_current) {
+        memmove(data, data + length + 1, size - length); /* with the NUL */
+    } else {
+        free(data);
+        data = NULL;
     }
+    free(boot);
+    return data;
+}
+
+void ds_accel__local_write_text(const struct ds_accel__stores *stores, const char *name,
+                                const char *content)
+{
+    char *boot = boot_id();
+    struct ds_accel__text text = {0};
+
+    if (boot != NULL) {
+        ds_accel__text_add(&text, "%s\n%s", boot, content);
+        write_file(stores, name, &text);
+    }
+    ds_accel__text_clear(&text);
+    free(boot);
 }

@@ -18,5 +18,9 @@ json_t *ds_accel__local_read(const struct ds_accel__stores *stores, const char *
  * if there is no such directory, on a full disk or without memory.
  */
 void ds_accel__local_write(const struct ds_accel__stores *stores, const char *name, json_t *object);
+/* The same for a text without NUL, read as a new string: without the time of parsing JSON. */
+char *ds_accel__local_read_text(const struct ds_accel__stores *stores, const char *name);
+void ds_accel__local_write_text(const struct ds_accel__stores *stores, const char *name,
+                                const char *content);
 
 #endif

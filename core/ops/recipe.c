@@ -15,7 +15,9 @@
 #include "config/config.h"
 #include "config/prefix.h"
 #include "ops/arguments.h"
+#include "ops/cpu_flags.h"
 #include "ops/flag_files.h"
+#include "ops/refused_flags.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,11 +25,10 @@
 #include <sha2.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 /* Part of each digest: a version that builds in another way makes other files. */
-#define FORM "ds-accel kernel 2\n"
+#define FORM "ds-accel kernel 3\n"
 
 /* ---- languages ------------------------------------------------------------------------------- */
 
@@ -181,60 +182,110 @@ static int32_t read_sources(const json_t *row, struct ds_accel__recipe *recipe)
     return status;
 }
 
-bool ds_accel__recipe_is_native(const char *flag)
+/* Whether a compiler's list of headers would not have the path as it is: make's syntax cannot
+ * express control characters, and Clang writes a slash for a backslash. */
+static bool is_ambiguous(const char *path)
 {
-    static const char native[] = "=native";
-    size_t length = strlen(flag);
-
-    /* "-arch native" is two arguments of nvcc. */
-    return strcasecmp(flag, "-xHost") == 0 || strcmp(flag, "native") == 0 ||
-           (length >= sizeof(native) && strcmp(flag + length - (sizeof(native) - 1), native) == 0);
-}
-
-bool ds_accel__recipe_is_split(const char *flag)
-{
-    /* Also what nvcc passes on: -Xcompiler=-g,-gsplit-dwarf */
-    return strstr(flag, "-gsplit-dwarf") != NULL;
-}
-
-/* Why a flag is not allowed, as a sentence behind the flag; NULL: it is. */
-static const char *refuse_flag(const char *flag)
-{
-    if (ds_accel__recipe_is_native(flag)) {
-        return "is the CPU that compiles, and others share the result: name the instruction sets, "
-               "here and in \"requires\": {\"cpu\": [...]}";
+    for (; *path != '\0'; path++) {
+        if ((unsigned char)*path < ' ' || *path == '\x7f' || *path == '\\') {
+            return true;
+        }
     }
-    if (ds_accel__recipe_is_split(flag)) {
-        return "puts the debug information into files of the directory of the build, which is "
-               "removed: use -g alone";
+    return false;
+}
+
+/* The directory or file of headers that a flag names. before: the flag before it; NULL: none. */
+static const char *header_path(const char *flag, const char *before)
+{
+    static const char *const options[] = {
+        "-I",       "-isystem",  "-iquote",    "-idirafter", "-include",
+        "-imacros", "-isysroot", "--sysroot=", "--sysroot",  "-cxx-isystem"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+        if (before != NULL && strcmp(before, options[i]) == 0) {
+            return flag;
+        }
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+        if (strncmp(flag, options[i], strlen(options[i])) == 0) {
+            return flag + strlen(options[i]);
+        }
     }
     return NULL;
 }
 
-/* Code for the CPU of the one who compiles would end in SIGILL elsewhere. */
-static int32_t check_flags(const struct ds_accel__recipe *recipe)
+static int32_t refuse_path(const struct ds_accel__recipe *recipe, const char *key, const char *path)
 {
-    char *const *const lists[] = {recipe->cflags, recipe->device_cflags, recipe->ldflags};
-    struct ds_accel__arguments list = {0};
-    int32_t status = DS_ACCEL_OK;
-    char **words;
+    char shown[400];
 
-    for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-        ds_accel__flag_words(lists[i], recipe->source_dir, &list);
+    ds_accel__copy(shown, sizeof(shown), path);
+    for (char *c = shown; *c != '\0'; c++) {
+        *c = (unsigned char)*c < ' ' || *c == '\x7f' ? '?' : *c;
     }
-    words = ds_accel__arguments_take(&list);
-    if (words == NULL) {
-        return ds_accel__no_memory();
-    }
-    for (size_t i = 0; words[i] != NULL && status >= 0; i++) {
-        const char *why = refuse_flag(words[i]);
+    return ds_accel__error(
+        DS_ACCEL_ERR_CONFIG,
+        "kernels: %s: %s: %s: compilers cannot list headers of a directory whose "
+        "name has a backslash, a line break or another control character (shown "
+        "as ?): rename it, or use a link to it",
+        recipe->name, key, shown);
+}
 
-        if (why != NULL) {
-            status = ds_accel__error(DS_ACCEL_ERR_CONFIG, "kernels: %s: %s %s", recipe->name,
-                                     words[i], why);
+static int32_t check_include_dirs(const struct ds_accel__recipe *recipe)
+{
+    for (size_t i = 0; recipe->include_dirs[i] != NULL; i++) {
+        if (is_ambiguous(recipe->include_dirs[i])) {
+            return refuse_path(recipe, "include_dirs", recipe->include_dirs[i]);
         }
     }
-    ds_accel__arguments_free(words);
+    return DS_ACCEL_OK;
+}
+
+static int32_t check_words(const struct ds_accel__recipe *recipe, char *const *words,
+                           const char *key, enum ds_accel__flag_place place)
+{
+    for (size_t i = 0; words[i] != NULL; i++) {
+        const char *before = i > 0 ? words[i - 1] : NULL;
+        const char *path = header_path(words[i], before);
+        const char *reason = ds_accel__flag_refuse(words[i], before, place);
+        char why[400];
+
+        if (path != NULL && is_ambiguous(path)) {
+            return refuse_path(recipe, key, path);
+        }
+        if (reason == NULL &&
+            ds_accel__flag_exceeds(words[i], recipe->requires, why, sizeof(why))) {
+            reason = why;
+        }
+        if (reason != NULL) {
+            return ds_accel__error(DS_ACCEL_ERR_CONFIG, "kernels: %s: %.200s %s", recipe->name,
+                                   words[i], reason);
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Check the flags, with those in response files. */
+static int32_t check_flags(const struct ds_accel__recipe *recipe)
+{
+    const struct {
+        char *const *flags;
+        const char *key;
+        enum ds_accel__flag_place place;
+    } lists[] = {{recipe->cflags, "cflags", DS_ACCEL__FLAG_OF_COMPILER},
+                 {recipe->device_cflags, "device_cflags", DS_ACCEL__FLAG_OF_COMPILER},
+                 {recipe->ldflags, "ldflags", DS_ACCEL__FLAG_OF_LINK}};
+    int32_t status = check_include_dirs(recipe);
+
+    for (size_t i = 0; i < ARRAY_SIZE(lists) && status >= 0; i++) {
+        struct ds_accel__arguments list = {0};
+        char **words;
+
+        ds_accel__flag_words(lists[i].flags, recipe->source_dir, &list);
+        words = ds_accel__arguments_take(&list);
+        status = words != NULL ? check_words(recipe, words, lists[i].key, lists[i].place)
+                               : ds_accel__no_memory();
+        ds_accel__arguments_free(words);
+    }
     return status;
 }
 
@@ -341,17 +392,44 @@ static int32_t read_row(const json_t *row, struct ds_accel__recipe *recipe)
     if (status >= 0) {
         status = read_images(row, recipe);
     }
+    if (status >= 0 && json_is_object(requires)) {
+        recipe->requires = json_deep_copy(requires);
+        status = recipe->requires != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    }
     if (status >= 0) {
         status = check_flags(recipe);
     }
     if (status >= 0) {
         status = check_hip(recipe);
     }
-    if (status >= 0 && json_is_object(requires)) {
-        recipe->requires = json_deep_copy(requires);
-        status = recipe->requires != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
-    }
     return status;
+}
+
+static bool lacks(const struct ds_accel__recipe *recipe, const char *source)
+{
+    char *path = ds_accel__join(recipe->source_dir, '/', source);
+    bool is_missing = path != NULL && access(path, F_OK) != 0;
+
+    free(path);
+    return is_missing;
+}
+
+/* Remember which file names the sources if one is missing, for the error of its digest. */
+static void set_origin(const struct ds_accel__config *config, struct ds_accel__recipe *recipe)
+{
+    char pointer[256] = "/kernels";
+    bool is_missing = false;
+
+    for (size_t i = 0; recipe->sources[i] != NULL; i++) {
+        is_missing = is_missing || lacks(recipe, recipe->sources[i]);
+    }
+    for (size_t i = 0; i < recipe->image_count; i++) {
+        is_missing = is_missing || lacks(recipe, recipe->images[i].source);
+    }
+    if (is_missing && ds_accel__pointer_append(pointer, sizeof(pointer), recipe->name) &&
+        ds_accel__pointer_append(pointer, sizeof(pointer), "sources")) {
+        recipe->origin = ds_accel__config_origin(config, pointer);
+    }
 }
 
 int32_t ds_accel__recipe_read(const struct ds_accel__config *config, const char *backend,
@@ -376,6 +454,8 @@ int32_t ds_accel__recipe_read(const struct ds_accel__config *config, const char 
                  : read_row(row, recipe);
     if (status < 0) {
         ds_accel__recipe_clear(recipe);
+    } else {
+        set_origin(config, recipe);
     }
     return status;
 }
@@ -394,6 +474,7 @@ void ds_accel__recipe_clear(struct ds_accel__recipe *recipe)
     ds_accel__arguments_free(recipe->ldflags);
     ds_accel__arguments_free(recipe->libs);
     json_decref(recipe->requires);
+    free(recipe->origin);
     free(recipe->given_dir);
     free(recipe->source_dir);
     free(recipe->name);
@@ -444,6 +525,24 @@ static void add_list(struct digest *digest, const char *role, char *const *list)
     }
 }
 
+/* Say that a source is missing, or that it cannot be trusted, with the recipe that names it. */
+static int32_t refuse_source(const struct ds_accel__recipe *recipe, const char *path,
+                             const struct ds_accel__finding *finding)
+{
+    struct stat info;
+
+    if (lstat(path, &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        return ds_accel__error(
+            DS_ACCEL_ERR_NOT_FOUND, "kernels: %s%s%s%s: the source %s does not exist", recipe->name,
+            recipe->origin != NULL ? " (" : "", recipe->origin != NULL ? recipe->origin : "",
+            recipe->origin != NULL ? ")" : "", path);
+    }
+    return ds_accel__error(
+        finding->reason == DS_ACCEL__REASON_FILE_CHANGED ? DS_ACCEL_ERR_NOT_FOUND
+                                                         : DS_ACCEL_ERR_PERMISSION,
+        "%s: %s: %s", path, ds_accel__reason_code(finding->reason), finding->detail);
+}
+
 static int32_t add_source(struct digest *digest, const char *source)
 {
     char *path = ds_accel__join(digest->recipe->source_dir, '/', source);
@@ -454,10 +553,7 @@ static int32_t add_source(struct digest *digest, const char *source)
                                   : ds_accel__no_memory();
 
     if (status >= 0 && finding.reason != DS_ACCEL__REASON_NONE) {
-        status = ds_accel__error(
-            finding.reason == DS_ACCEL__REASON_FILE_CHANGED ? DS_ACCEL_ERR_NOT_FOUND
-                                                            : DS_ACCEL_ERR_PERMISSION,
-            "%s: %s: %s", path, ds_accel__reason_code(finding.reason), finding.detail);
+        status = refuse_source(digest->recipe, path, &finding);
     }
     if (status >= 0) {
         status = ds_accel__source_digest(path, text);

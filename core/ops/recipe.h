@@ -22,6 +22,7 @@ struct ds_accel__image {
 struct ds_accel__recipe {
     char *name;          /* "cpu_adam", or "cuda/fused_adam" for one backend */
     const char *op;      /* the last part of name */
+    char *origin;        /* FILE:LINE of the row that names the sources; NULL: unknown */
     char *given_dir;     /* absolute, as it was given: it may be a link */
     char *source_dir;    /* absolute, without links */
     char **sources;      /* relative to source_dir, sorted, each one once */
@@ -45,10 +46,6 @@ struct ds_accel__recipe {
 int32_t ds_accel__recipe_read(const struct ds_accel__config *config, const char *backend,
                               const char *op, struct ds_accel__recipe *recipe);
 void ds_accel__recipe_clear(struct ds_accel__recipe *recipe);
-/* Whether a flag selects the CPU of the machine that compiles, such as -march=native. */
-bool ds_accel__recipe_is_native(const char *flag);
-/* Whether a flag puts the debug information into files of their own (-gsplit-dwarf). */
-bool ds_accel__recipe_is_split(const char *flag);
 /* The language of a source, by its suffix; COUNT: none. */
 enum ds_accel__language ds_accel__recipe_language(const char *source);
 /*

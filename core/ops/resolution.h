@@ -37,9 +37,11 @@ int32_t ds_accel__resolution_fail(struct ds_accel__resolution *resolution,
                                   enum ds_accel__origin origin);
 /* Whether a status is about the machine and not about this op. */
 bool ds_accel__resolution_is_fatal(int32_t status);
-/* Search the caches. *found_out: there is a file that can be used, and resolved has it. */
+/* Search the caches. *found_out: resolved has the file. Its finding is set if there are only files
+ * that the allow-list refuses. */
 int32_t ds_accel__resolution_search(struct ds_accel__resolution *resolution, bool *found_out);
-/* Check the file of an entry. *found_out: it can be used, and resolved has it. */
+/* Check the file of an entry. *found_out: it can be used, and resolved has it. If the allow-list
+ * refuses it, resolved has it with the finding. */
 int32_t ds_accel__resolution_try(struct ds_accel__resolution *resolution, const char *store,
                                  const json_t *entry, bool *found_out);
 /* Build what the search did not find, or wait for a process that does. */

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "base/trust.h"
 #include "host/context.h"
+#include "ops/allow.h"
 #include "ops/compute.h"
 #include "ops/requires.h"
 #include "ops/resolution.h"
@@ -231,6 +232,20 @@ static int32_t read_recipe(struct ds_accel__resolution *resolution, const char *
                : ds_accel__resolution_fail(resolution, DS_ACCEL__ORIGIN_NONE);
 }
 
+/* Do not compile what the allow-list would refuse whatever its contents are. */
+static int32_t check_allowed(struct ds_accel__resolution *resolution, bool *allowed_out)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    if (!resolution->options->builds_unlisted) {
+        status = ds_accel__allow_expect(
+            resolution->context, resolution->resolved->is_for_backend ? resolution->backend : NULL,
+            resolution->recipe.op, &resolution->resolved->reason);
+    }
+    *allowed_out = status >= 0 && resolution->resolved->reason == NULL;
+    return status;
+}
+
 static int32_t follow_recipe(struct ds_accel__resolution *resolution)
 {
     bool met = false;
@@ -267,7 +282,10 @@ static int32_t follow_recipe(struct ds_accel__resolution *resolution)
                             : "it is not built, because DS_ACCEL_CACHE does not let it be stored");
         return ds_accel__resolution_fail(resolution, DS_ACCEL__ORIGIN_NONE);
     }
-    status = check_requirements(resolution, &met);
+    status = check_allowed(resolution, &met);
+    if (status >= 0 && met) {
+        status = check_requirements(resolution, &met);
+    }
     if (status < 0 || !met) {
         return status;
     }
@@ -312,6 +330,14 @@ static int32_t warn_of_precedence(struct ds_accel__resolution *resolution)
     return status;
 }
 
+static int32_t check_installed(struct ds_accel__resolution *resolution, const char *op)
+{
+    struct ds_accel__kernel *kernel = &resolution->resolved->kernel;
+
+    return ds_accel__allow_check(
+        resolution->context, kernel->is_for_backend ? resolution->backend : NULL, op, NULL, kernel);
+}
+
 /* Resolve an op as the members up to resolved say. */
 static int32_t resolve(struct ds_accel__resolution *resolution, const char *op)
 {
@@ -325,11 +351,13 @@ static int32_t resolve(struct ds_accel__resolution *resolution, const char *op)
         status = ds_accel__kernel_find(resolution->backend, op, &resolved->kernel);
         if (status < 0 || resolved->kernel.path != NULL) {
             resolved->origin = DS_ACCEL__ORIGIN_INSTALLED;
-            return status;
+            resolved->is_for_backend = resolved->kernel.is_for_backend;
+            return status < 0 ? status : check_installed(resolution, op);
         }
     }
     status = read_recipe(resolution, op, &has_recipe);
     if (status >= 0 && has_recipe) {
+        resolved->is_for_backend = strchr(resolution->recipe.name, '/') != NULL;
         status = follow_recipe(resolution);
     }
     if (status >= 0 && options->is_forced && resolved->origin == DS_ACCEL__ORIGIN_BUILT) {

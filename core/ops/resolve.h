@@ -20,6 +20,7 @@ enum ds_accel__origin {
 struct ds_accel__resolve_options {
     bool is_forced;       /* build it also if there is a file */
     bool only_finds;      /* do not build */
+    bool builds_unlisted; /* build it also if the allow-list refuses every file of the op */
     const char *rejected; /* SHA-256 of a cached file that cannot be loaded; NULL: none */
     uint32_t jobs;        /* compilers that run at once; 0: by CPUs and memory */
     ds_accel__compile_progress_t on_progress; /* NULL: not called */
@@ -31,6 +32,7 @@ struct ds_accel__resolved {
     struct ds_accel__kernel kernel; /* path NULL: there is none; a finding: it is rejected */
     char key[65];                   /* of a file that was built; "" */
     char sha256[65];                /* of its contents */
+    bool is_for_backend;            /* it is for memory of the backend, not of the host */
     char *reason; /* NONE, FAILED: why, in one line; NULL: there is no recipe either */
     /* FAILED, if a command failed: what to run again, and its whole output; else NULL */
     char *command;

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "host/context.h"
+#include "ops/allow.h"
 #include "ops/inputs.h"
 #include "ops/manifest.h"
 #include "ops/resolution.h"
@@ -27,6 +28,25 @@ static int32_t read_digest(const char *path, char digest_out[65])
     return status;
 }
 
+/* Take the undamaged file of an entry, with the finding of the allow-list. Takes ownership of the
+ * path. */
+static int32_t take_kernel(struct ds_accel__resolution *resolution, struct ds_accel__kernel *kernel,
+                           const json_t *entry, const char *digest)
+{
+    struct ds_accel__resolved *resolved = resolution->resolved;
+    bool is_for_backend = strchr(resolution->recipe.name, '/') != NULL;
+    int32_t status = ds_accel__allow_check(resolution->context,
+                                           is_for_backend ? resolution->backend : NULL,
+                                           resolution->recipe.op, digest, kernel);
+
+    free(resolved->kernel.path); /* of an entry before, that was refused */
+    resolved->kernel = *kernel;
+    resolved->origin = DS_ACCEL__ORIGIN_CACHED;
+    ds_accel__copy(resolved->key, sizeof(resolved->key), ds_accel__json_string(entry, "key"));
+    ds_accel__copy(resolved->sha256, sizeof(resolved->sha256), digest);
+    return status;
+}
+
 int32_t ds_accel__resolution_try(struct ds_accel__resolution *resolution, const char *store,
                                  const json_t *entry, bool *found_out)
 {
@@ -45,12 +65,9 @@ int32_t ds_accel__resolution_try(struct ds_accel__resolution *resolution, const 
                      strcmp(digest, ds_accel__json_string(entry, "sha256")) == 0;
     }
     if (*found_out) {
-        resolution->resolved->kernel = kernel;
-        resolution->resolved->origin = DS_ACCEL__ORIGIN_CACHED;
-        ds_accel__copy(resolution->resolved->key, sizeof(resolution->resolved->key),
-                       ds_accel__json_string(entry, "key"));
-        ds_accel__copy(resolution->resolved->sha256, sizeof(resolution->resolved->sha256), digest);
-        return DS_ACCEL_OK;
+        status = take_kernel(resolution, &kernel, entry, digest);
+        *found_out = status >= 0 && kernel.finding.reason == DS_ACCEL__REASON_NONE;
+        return status;
     }
     if (status >= 0) {
         ds_accel__log(&resolution->context->log, "ops", DS_ACCEL_LOG_WARN, "%s is not used: %s",
@@ -126,5 +143,7 @@ int32_t ds_accel__resolution_search(struct ds_accel__resolution *resolution, boo
         }
         json_decref(manifest);
     }
+    /* What the allow-list refuses is the result if there is nothing else. */
+    *found_out = *found_out || (status >= 0 && resolution->resolved->kernel.path != NULL);
     return status;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Directories with ops that were built: store.c, store_locate.c. */
+/* Directories with ops that were built: store.c, store_build.c, store_locate.c, store_lock.c. */
 #ifndef DS_ACCEL_OPS_STORE_H
 #define DS_ACCEL_OPS_STORE_H
 
 #include "base/private.h"
+#include "base/reason.h"
 #include "ds_accel.h"
 
 #include <jansson.h>
@@ -14,6 +15,8 @@
 struct ds_accel__log;
 
 #define DS_ACCEL__STORE_LIMIT 3
+#define DS_ACCEL__STORE_ATTEMPTS 3 /* to read or rename what another host may replace */
+#define DS_ACCEL__BUILD_PREFIX ".build-"
 /* What to do about a directory that cannot be written, and about one without space. */
 #define DS_ACCEL__STORE_OTHER "name another directory in DS_ACCEL_CACHE_DIR"
 #define DS_ACCEL__STORE_REMEDY "make room, or " DS_ACCEL__STORE_OTHER
@@ -45,12 +48,19 @@ DS_ACCEL__PRIVATE void ds_accel__stores_clear(struct ds_accel__stores *stores);
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__store_read(const char *store, const char *kernel,
                                                const char *recipe_digest, json_t **manifest_out);
-/* Fail with ERR_NOT_USABLE and the reason if another user could have changed the file. */
+/* The status for a directory that ds_accel__cache_directory_open() refuses with this error. */
+int32_t ds_accel__store_status(const char *store, int error);
+/* Whether a reason is that another user could have changed a file. */
+DS_ACCEL__PRIVATE bool ds_accel__store_is_refusal(enum ds_accel__reason_id reason);
+/*
+ * Fail with the reason: ERR_UNTRUSTED if another user could have changed the file; ERR_INVALID if
+ * it cannot be read or is no file. ERR_NO_MEMORY; ERR_LIMIT.
+ */
 DS_ACCEL__PRIVATE int32_t ds_accel__store_trust(const char *path);
 /*
  * Fail with the reason if what is built into this directory could not be loaded, or not be written:
  * another user could change it, it is mounted with noexec, or it is not there and cannot be made.
- * ERR_PERMISSION; ERR_NO_MEMORY; ERR_LIMIT.
+ * ERR_UNTRUSTED, ERR_PERMISSION or ERR_IO; ERR_NO_MEMORY; ERR_LIMIT.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__store_check(const char *store);
 /* The path of a recipe's manifest. A new string; NULL if memory is exhausted. */
@@ -58,6 +68,12 @@ char *ds_accel__store_manifest(const char *store, const char *kernel, const char
 /* The path of the file of a key. A new string; NULL if memory is exhausted. */
 DS_ACCEL__PRIVATE char *ds_accel__store_file(const char *store, const char *kernel,
                                              const char *key);
+
+/*
+ * The begin of the names of this boot's build directories. A new string; NULL if memory is
+ * exhausted.
+ */
+char *ds_accel__store_boot(void);
 
 /* A directory below the store for one build, which this process holds locked. */
 struct ds_accel__build_dir {
@@ -71,8 +87,8 @@ struct ds_accel__build_dir {
 
 /*
  * Create the store if it does not exist, and a directory for a build in it. What builds of
- * processes that have ended left there is removed. ERR_IO or ERR_PERMISSION with the
- * cause; ERR_NO_MEMORY.
+ * processes that have ended left there is removed. ERR_IO, ERR_PERMISSION or
+ * ERR_UNTRUSTED with the cause; ERR_NO_MEMORY.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__build_dir_open(const char *store,
                                                    struct ds_accel__build_dir *dir);
@@ -115,10 +131,11 @@ DS_ACCEL__PRIVATE int32_t ds_accel__store_clean(const char *store, const char *o
  */
 int ds_accel__store_lock(const struct ds_accel__stores *stores, const char *recipe_digest,
                          const struct ds_accel__log *log);
+#define DS_ACCEL__STORE_MESSAGE_BYTES ((size_t)8 << 20)
 /*
  * Leave a message for those who wait for the lock: the build failed, and theirs would fail, too, if
- * it has the same compilers.
- * Without disk space they build themselves.
+ * it has the same compilers. Without disk space, or if the message has more than
+ * DS_ACCEL__STORE_MESSAGE_BYTES, they build themselves.
  */
 void ds_accel__store_lock_fail(int lock_fd, const char *toolchain_digest, const char *message);
 /*

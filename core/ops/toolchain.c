@@ -6,10 +6,12 @@
 #include "base/text.h"
 #include "config/env.h"
 #include "ops/answers.h"
+#include "ops/cpu_flags.h"
 #include "ops/digest.h"
 #include "ops/flag_files.h"
 #include "ops/local.h"
 #include "ops/recipe.h"
+#include "ops/refused_flags.h"
 
 #include <sha2.h>
 #include <stdio.h>
@@ -63,58 +65,37 @@ enum ds_accel__language ds_accel__toolchain_linker(const struct ds_accel__recipe
     return linker;
 }
 
-/* What a variable asks for that files in a cache cannot have; NULL: nothing. */
-static const char *refuse_argument(const char *argument)
-{
-    if (ds_accel__recipe_is_native(argument)) {
-        return "is the CPU that compiles, and others share the result";
-    }
-    if (ds_accel__recipe_is_split(argument)) {
-        return "puts the debug information into files of the directory of the build, which is "
-               "removed";
-    }
-    return NULL;
-}
-
 static void check_arguments(struct ds_accel__toolchain *toolchain,
                             const struct ds_accel__compiler *compiler, char *const *words)
 {
-    for (; *words != NULL; words++) {
-        const char *why = refuse_argument(*words);
+    for (size_t i = 0; words[i] != NULL; i++) {
+        const char *why = ds_accel__flag_refuse(words[i], i > 0 ? words[i - 1] : NULL,
+                                                DS_ACCEL__FLAG_OF_VARIABLE);
 
         if (why != NULL) {
             snprintf(toolchain->missing, sizeof(toolchain->missing),
                      "the compiler for %s has the argument %.200s, which %s: remove it from the "
                      "variable",
-                     ds_accel__language_compiler(compiler->language), *words, why);
+                     ds_accel__language_compiler(compiler->language), words[i], why);
             return;
         }
     }
 }
 
-/* Whether a part of an argument says which CPUs or devices to compile for: most options that begin
- * with -m do. */
+/* Whether a part of an argument says which CPUs or devices to compile for. */
 static bool is_specific(const char *part)
 {
-    static const char *const others[] = {"-mtune", "-m64", "-m32", "-mcmodel", "-mno-", "-mllvm"};
     static const char *const options[] = {
         "-arch", "--gpu-architecture", "-gencode",       "--generate-code",
         "-code", "--gpu-code",         "--offload-arch", "-fsycl-targets",
         "-ax"};
 
-    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-        if (strncmp(part, others[i], strlen(others[i])) == 0) {
-            return false;
-        }
-    }
     for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
         if (strncmp(part, options[i], strlen(options[i])) == 0) {
             return true;
         }
     }
-    /* -xCORE-AVX512 of icpx, but not -xc */
-    return strncmp(part, "-m", 2) == 0 ||
-           (strncmp(part, "-x", 2) == 0 && part[2] >= 'A' && part[2] <= 'Z');
+    return ds_accel__flag_selects_cpu(part);
 }
 
 static bool has_specific(char *const *words)
@@ -213,6 +194,10 @@ static void write_digest(struct ds_accel__toolchain *toolchain)
         snprintf(line, sizeof(line), "arch %u %d %d\n", arch->number, arch->suffix, arch->has_ptx);
         SHA256Update(&hash, (const uint8_t *)line, strlen(line));
     }
+    if (toolchain->linker.digest[0] != '\0') {
+        snprintf(line, sizeof(line), "linker %s\n", toolchain->linker.digest);
+        SHA256Update(&hash, (const uint8_t *)line, strlen(line));
+    }
     SHA256End(&hash, toolchain->digest);
 }
 
@@ -236,6 +221,10 @@ int32_t ds_accel__toolchain_find(const struct ds_accel__recipe *recipe,
     if (status >= 0 && toolchain->missing[0] == '\0' &&
         toolchain->is_used[DS_ACCEL__LANGUAGE_CUDA]) {
         status = choose_archs(toolchain);
+    }
+    if (status >= 0 && toolchain->missing[0] == '\0') {
+        status = ds_accel__op_linker_find(&toolchain->compilers[ds_accel__toolchain_linker(recipe)],
+                                          recipe, &toolchain->linker);
     }
     if (status >= 0 && toolchain->missing[0] == '\0') {
         write_digest(toolchain);
@@ -265,6 +254,7 @@ void ds_accel__toolchain_clear(struct ds_accel__toolchain *toolchain)
     for (size_t i = 0; i < DS_ACCEL__LANGUAGE_COUNT; i++) {
         ds_accel__compiler_clear(&toolchain->compilers[i]);
     }
+    ds_accel__op_linker_clear(&toolchain->linker);
     free(toolchain->archs.items);
     *toolchain = (struct ds_accel__toolchain){.missing = ""};
 }

@@ -5,6 +5,7 @@
 #define DS_ACCEL_OPS_TOOLCHAIN_H
 
 #include "ops/compiler.h"
+#include "ops/linker.h"
 
 #include <stdbool.h>
 
@@ -16,6 +17,7 @@ struct ds_accel__text;
 struct ds_accel__toolchain {
     struct ds_accel__compiler compilers[DS_ACCEL__LANGUAGE_COUNT];
     bool is_used[DS_ACCEL__LANGUAGE_COUNT];
+    struct ds_accel__op_linker linker; /* the one that options choose */
     struct ds_accel__cuda_archs archs; /* what nvcc generates code for, if it is used */
     bool is_specific;                  /* variables name the CPUs or devices to compile for */
     bool is_absent;                    /* missing: there is none here, and no variable names one */

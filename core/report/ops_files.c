@@ -29,7 +29,17 @@ static bool is_manifest(const char *name)
     return name[0] != '.' && length > 5 && strcmp(name + length - 5, ".json") == 0;
 }
 
-/* Read a manifest by the name of its file. ERR_NOT_USABLE: it is none, or not to be trusted. */
+/* Whether a status is about one file, which an export leaves out, and not about the machine. */
+static bool is_of_file(int32_t status)
+{
+    return status == DS_ACCEL_ERR_INVALID || status == DS_ACCEL_ERR_NOT_FOUND ||
+           status == DS_ACCEL_ERR_UNTRUSTED;
+}
+
+/*
+ * Read a manifest by the name of its file. ERR_INVALID: it is none; ERR_UNTRUSTED: another user
+ * could have changed it.
+ */
 static int32_t read_manifest(const char *directory, const char *name, json_t **manifest_out)
 {
     char *path = ds_accel__join(directory, '/', name);
@@ -48,7 +58,7 @@ static int32_t read_manifest(const char *directory, const char *name, json_t **m
     if (status >= 0) {
         status = ds_accel__manifest_parse(data, size, NULL, manifest_out);
         if (status >= 0 && *manifest_out == NULL) {
-            status = ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s is no manifest of ops", path);
+            status = ds_accel__error(DS_ACCEL_ERR_INVALID, "%s is no manifest of ops", path);
         }
     }
     free(data);
@@ -58,8 +68,36 @@ static int32_t read_manifest(const char *directory, const char *name, json_t **m
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-/* Check the file of an entry: as before it is loaded, and by its digest. */
-static int32_t check_file(const char *directory, const char *kernel, const json_t *entry)
+/* Fail with what is wrong with a file. */
+static int32_t fail(const char *path, const struct ds_accel__finding *finding)
+{
+    int32_t status = ds_accel__store_is_refusal(finding->reason) ? DS_ACCEL_ERR_UNTRUSTED
+                                                                 : DS_ACCEL_ERR_INVALID;
+
+    if (finding->reason == DS_ACCEL__REASON_ABI_UNSUPPORTED) {
+        status = DS_ACCEL_ERR_ABI;
+    }
+    if (access(path, F_OK) != 0 && errno == ENOENT) {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND, "%s: %s, but the manifest names it", path,
+                               strerror(ENOENT));
+    }
+    return ds_accel__error(status, "%s: %s: %s", path, ds_accel__reason_code(finding->reason),
+                           finding->detail);
+}
+
+/* Whether a file is well-formed, but for machines with another kind of processor. */
+static bool is_for_others(const struct ds_accel__finding *finding)
+{
+    return finding->reason == DS_ACCEL__REASON_ELF_WRONG_MACHINE ||
+           finding->reason == DS_ACCEL__REASON_ELF_WRONG_CLASS;
+}
+
+/*
+ * Check the file of an entry: as before it is loaded, and by its digest. *foreign_out: it is
+ * undamaged, and for other machines than this one.
+ */
+static int32_t check_file(const char *directory, const char *kernel, const json_t *entry,
+                          bool *foreign_out)
 {
     const char *slash = strchr(kernel, '/');
     char *path = ds_accel__store_file(directory, kernel, ds_accel__json_string(entry, "key"));
@@ -70,15 +108,15 @@ static int32_t check_file(const char *directory, const char *kernel, const json_
                                                            &info, &finding)
                                   : ds_accel__no_memory();
 
-    if (status >= 0 && finding.reason != DS_ACCEL__REASON_NONE) {
-        status = ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s: %s: %s", path,
-                                 ds_accel__reason_code(finding.reason), finding.detail);
+    *foreign_out = is_for_others(&finding);
+    if (status >= 0 && finding.reason != DS_ACCEL__REASON_NONE && !*foreign_out) {
+        status = fail(path, &finding);
     }
     if (status >= 0) {
         status = ds_accel__source_digest(path, digest);
     }
     if (status >= 0 && strcmp(digest, ds_accel__json_string(entry, "sha256")) != 0) {
-        status = ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
+        status = ds_accel__error(DS_ACCEL_ERR_INVALID,
                                  "%s is damaged: its contents are not those of the manifest", path);
     }
     free(path);
@@ -132,20 +170,49 @@ static int32_t copy_file(const char *directory, const char *kernel, const json_t
 
 /* ---- one manifest ---------------------------------------------------------------------------- */
 
-/* Keep the entries that pass; must_pass: fail with the first that does not. */
-static int32_t check_entries(const char *directory, json_t *manifest, bool must_pass)
+/* What is copied, and what of it was left out. */
+struct copy {
+    const struct ds_accel__log *log;
+    const char *from;
+    bool imports; /* a file that is damaged fails the import; an export leaves it out */
+    uint64_t files;
+    uint64_t skipped; /* files for other machines, and what an export left out */
+};
+
+/* Warn about a file that is left out. kernel: what it is a file of. */
+static void warn_of_entry(const struct copy *copy, const char *kernel, const json_t *entry,
+                          bool is_foreign)
+{
+    char *path = ds_accel__store_file(copy->from, kernel, ds_accel__json_string(entry, "key"));
+
+    if (is_foreign) {
+        ds_accel__log(copy->log, "ops", DS_ACCEL_LOG_WARN,
+                      "%s is skipped: it is for machines with another kind of processor",
+                      path != NULL ? path : kernel);
+    } else {
+        ds_accel__log(copy->log, "ops", DS_ACCEL_LOG_WARN, "%s is skipped: %s",
+                      path != NULL ? path : kernel, ds_accel_last_error());
+    }
+    free(path);
+}
+
+/* Keep the entries that can be used on this machine. An import fails with the first damaged one. */
+static int32_t check_entries(struct copy *copy, json_t *manifest)
 {
     const char *kernel = ds_accel__json_string(manifest, "kernel");
     json_t *entries = json_object_get(manifest, "entries");
 
     for (size_t i = json_array_size(entries); i-- > 0;) {
-        int32_t status = check_file(directory, kernel, json_array_get(entries, i));
+        bool is_foreign = false;
+        int32_t status = check_file(copy->from, kernel, json_array_get(entries, i), &is_foreign);
 
         if (status == DS_ACCEL_ERR_NO_MEMORY || status == DS_ACCEL_ERR_LIMIT ||
-            (status < 0 && must_pass)) {
+            (status < 0 && copy->imports)) {
             return status;
         }
-        if (status < 0) {
+        if (status < 0 || is_foreign) {
+            warn_of_entry(copy, kernel, json_array_get(entries, i), status >= 0);
+            copy->skipped++;
             json_array_remove(entries, i);
         }
     }
@@ -153,8 +220,8 @@ static int32_t check_entries(const char *directory, json_t *manifest, bool must_
 }
 
 /* Copy the files of a checked manifest, then its entries into the manifest of the target. */
-static int32_t copy_entries(const char *directory, const json_t *manifest,
-                            const struct ds_accel__build_dir *dir, uint64_t *files)
+static int32_t copy_entries(struct copy *copy, const json_t *manifest,
+                            const struct ds_accel__build_dir *dir)
 {
     const char *kernel = ds_accel__json_string(manifest, "kernel");
     const char *recipe = ds_accel__json_string(manifest, "recipe");
@@ -163,8 +230,8 @@ static int32_t copy_entries(const char *directory, const json_t *manifest,
     int32_t status = DS_ACCEL_OK;
 
     for (size_t i = 0; i < json_array_size(entries) && status >= 0; i++) {
-        status = copy_file(directory, kernel, json_array_get(entries, i), dir);
-        *files += status >= 0;
+        status = copy_file(copy->from, kernel, json_array_get(entries, i), dir);
+        copy->files += status >= 0;
     }
     if (status >= 0 && json_array_size(entries) > 0) {
         status = ds_accel__store_read(dir->store, kernel, recipe, &target);
@@ -198,8 +265,33 @@ static bool is_kernel_name(const char *name)
              name[length + 1 + strspn(name + length + 1, allowed)] == '\0'));
 }
 
+/* Read and check one manifest, and append it to those that are copied. */
+static int32_t add_manifest(struct copy *copy, const char *name, json_t *manifests)
+{
+    json_t *manifest = NULL;
+    int32_t status = read_manifest(copy->from, name, &manifest);
+
+    if (status >= 0 && !is_kernel_name(ds_accel__json_string(manifest, "kernel"))) {
+        status = ds_accel__error(DS_ACCEL_ERR_INVALID, "%s/%s names no kernel", copy->from, name);
+    }
+    if (is_of_file(status) && !copy->imports) {
+        ds_accel__log(copy->log, "ops", DS_ACCEL_LOG_WARN, "%s/%s is skipped: %s", copy->from, name,
+                      ds_accel_last_error());
+        json_decref(manifest);
+        return DS_ACCEL_OK;
+    }
+    if (status >= 0) {
+        status = check_entries(copy, manifest);
+    }
+    if (status >= 0 && json_array_append(manifests, manifest) != 0) {
+        status = ds_accel__no_memory();
+    }
+    json_decref(manifest);
+    return status;
+}
+
 /* Read and check all manifests of a directory, as a new array. */
-static int32_t read_all(const char *directory, bool must_pass, json_t **manifests_out)
+static int32_t read_all(struct copy *copy, json_t **manifests_out)
 {
     const char *cause = "";
     char **names = NULL;
@@ -207,30 +299,13 @@ static int32_t read_all(const char *directory, bool must_pass, json_t **manifest
     json_t *manifests = json_array();
     int32_t status = manifests == NULL
                          ? ds_accel__no_memory()
-                         : ds_accel__dir_list(directory, is_manifest, &names, &count, &cause);
+                         : ds_accel__dir_list(copy->from, is_manifest, &names, &count, &cause);
 
     if (status < 0 && status != DS_ACCEL_ERR_NO_MEMORY) {
-        status = ds_accel__error(status, "%s: %s", directory, cause);
+        status = ds_accel__error(status, "%s: %s", copy->from, cause);
     }
     for (size_t i = 0; i < count && status >= 0; i++) {
-        json_t *manifest = NULL;
-
-        status = read_manifest(directory, names[i], &manifest);
-        if (status == DS_ACCEL_ERR_NOT_USABLE && !must_pass) {
-            status = DS_ACCEL_OK;
-            continue;
-        }
-        if (status >= 0 && !is_kernel_name(ds_accel__json_string(manifest, "kernel"))) {
-            status = ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s/%s names no kernel", directory,
-                                     names[i]);
-        }
-        if (status >= 0) {
-            status = check_entries(directory, manifest, must_pass);
-        }
-        if (status >= 0 && json_array_append(manifests, manifest) != 0) {
-            status = ds_accel__no_memory();
-        }
-        json_decref(manifest);
+        status = add_manifest(copy, names[i], manifests);
     }
     ds_accel__names_free(names, count);
     if (status < 0) {
@@ -241,25 +316,36 @@ static int32_t read_all(const char *directory, bool must_pass, json_t **manifest
     return DS_ACCEL_OK;
 }
 
-/* Copy everything from one directory to another one. An import is all or nothing. What is exported
- * is for other users, too. */
-static int32_t copy_all(const char *from, const char *to, bool imports, uint64_t *files)
+/* Whether a manifest has entries left. */
+static bool has_files(const json_t *manifests)
+{
+    for (size_t i = 0; i < json_array_size(manifests); i++) {
+        if (json_array_size(json_object_get(json_array_get(manifests, i), "entries")) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Copy everything to a directory. An import is all or nothing. What is exported is for other users,
+ * too. */
+static int32_t copy_all(struct copy *copy, const char *to)
 {
     struct ds_accel__build_dir dir;
     json_t *manifests = NULL;
-    int32_t status = read_all(from, imports, &manifests);
+    int32_t status = read_all(copy, &manifests);
 
-    if (status < 0 || json_array_size(manifests) == 0) {
+    if (status < 0 || !has_files(manifests)) {
         json_decref(manifests);
         return status;
     }
-    if (!imports) {
+    if (!copy->imports) {
         ds_accel__make_directories(to, 0755); /* a failure is that of the next call */
     }
     status = ds_accel__build_dir_open(to, &dir);
     if (status >= 0) {
         for (size_t i = 0; i < json_array_size(manifests) && status >= 0; i++) {
-            status = copy_entries(from, json_array_get(manifests, i), &dir, files);
+            status = copy_entries(copy, json_array_get(manifests, i), &dir);
         }
         ds_accel__build_dir_close(&dir);
     }
@@ -286,7 +372,7 @@ int32_t ds_accel_ops_clean(ds_accel_t *context, const char *op, uint64_t *files_
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "context or files_out is NULL");
     }
     *files_out = 0;
-    status = op != NULL ? ds_accel__kernel_op(context, op, &known) : DS_ACCEL_OK;
+    status = op != NULL ? ds_accel__kernel_name(context, op, &known) : DS_ACCEL_OK;
     if (status < 0 && status != DS_ACCEL_ERR_NO_MEMORY) {
         status = DS_ACCEL_OK; /* a configuration with mistakes: the name is taken as it is */
         has_names = false;
@@ -314,49 +400,91 @@ int32_t ds_accel_ops_clean(ds_accel_t *context, const char *op, uint64_t *files_
 }
 
 /* Check the arguments of an export or import, and locate the caches. */
-static int32_t begin_copy(const ds_accel_t *context, const char *directory, uint64_t *files_out,
+static int32_t begin_copy(const ds_accel_t *context, const char *directory,
+                          const uint64_t *files_out, const uint64_t *skipped_out,
                           struct ds_accel__stores *stores)
 {
     *stores = (struct ds_accel__stores){.count = 0};
-    if (context == NULL || directory == NULL || files_out == NULL || directory[0] != '/') {
+    if (context == NULL || directory == NULL || files_out == NULL || skipped_out == NULL ||
+        directory[0] != '/') {
         return ds_accel__error(DS_ACCEL_ERR_INVALID,
-                               "context, directory or files_out is NULL, or the path is relative");
+                               "context, directory, files_out or skipped_out is NULL, or the path "
+                               "is relative");
     }
-    *files_out = 0;
     return ds_accel__stores_locate(context, stores);
 }
 
-int32_t ds_accel_ops_export(ds_accel_t *context, const char *directory, uint64_t *files_out)
+int32_t ds_accel_ops_export(ds_accel_t *context, const char *directory, uint64_t *files_out,
+                            uint64_t *skipped_out)
 {
     struct ds_accel__stores stores;
-    int32_t status = begin_copy(context, directory, files_out, &stores);
+    int32_t status = begin_copy(context, directory, files_out, skipped_out, &stores);
+    struct copy copy = {.imports = false};
 
     if (status >= 0 && stores.count == 0) {
         status = ds_accel__error(DS_ACCEL_ERR_PERMISSION,
                                  "DS_ACCEL_CACHE does not let this process read caches of ops");
     }
     for (size_t i = 0; i < stores.count && status >= 0; i++) {
-        status = copy_all(stores.paths[i], directory, false, files_out);
+        copy.log = &context->log;
+        copy.from = stores.paths[i];
+        status = copy_all(&copy, directory);
     }
-    if (status >= 0 && *files_out == 0) {
+    if (status >= 0 && copy.files == 0) {
         status = ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
                                  "nothing was built that could be exported: `ds-accel ops build`");
+    }
+    if (status >= 0) {
+        *files_out = copy.files;
+        *skipped_out = copy.skipped;
     }
     ds_accel__stores_clear(&stores);
     return status;
 }
 
-int32_t ds_accel_ops_import(ds_accel_t *context, const char *directory, uint64_t *files_out)
+/* Fail if a directory cannot be listed, with the cause. */
+static int32_t check_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = errno;
+
+    if (fd >= 0) {
+        close(fd);
+        return DS_ACCEL_OK;
+    }
+    if (error == ENOMEM) {
+        return ds_accel__no_memory();
+    }
+    return ds_accel__error(error == ENOENT || error == ENOTDIR  ? DS_ACCEL_ERR_NOT_FOUND
+                           : error == EACCES                    ? DS_ACCEL_ERR_PERMISSION
+                           : error == EMFILE || error == ENFILE ? DS_ACCEL_ERR_LIMIT
+                                                                : DS_ACCEL_ERR_IO,
+                           "%s: %s", path, strerror(error));
+}
+
+int32_t ds_accel_ops_import(ds_accel_t *context, const char *directory, uint64_t *files_out,
+                            uint64_t *skipped_out)
 {
     struct ds_accel__stores stores;
-    int32_t status = begin_copy(context, directory, files_out, &stores);
+    int32_t status = begin_copy(context, directory, files_out, skipped_out, &stores);
+    struct copy copy = {.from = directory, .imports = true};
 
     if (status >= 0) {
-        status = stores.writable == NULL ? no_cache()
-                                         : copy_all(directory, stores.writable, true, files_out);
+        status = stores.writable == NULL ? no_cache() : check_directory(directory);
     }
-    if (status >= 0 && *files_out == 0) {
-        status = ds_accel__error(DS_ACCEL_ERR_NOT_FOUND, "%s has no exported ops", directory);
+    if (status >= 0) {
+        copy.log = &context->log;
+        status = copy_all(&copy, stores.writable);
+    }
+    if (status >= 0 && copy.files == 0) {
+        status = ds_accel__error(DS_ACCEL_ERR_NOT_FOUND, "%s has no exported ops%s", directory,
+                                 copy.skipped > 0 ? " for this machine: all are for machines with "
+                                                    "another kind of processor"
+                                                  : "");
+    }
+    if (status >= 0) {
+        *files_out = copy.files;
+        *skipped_out = copy.skipped;
     }
     ds_accel__stores_clear(&stores);
     return status;

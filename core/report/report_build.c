@@ -33,9 +33,12 @@ static void set_text(json_t *object, const char *key, const char *text, bool *fa
 
 static const char *state_of(const struct ds_accel__resolved *resolved)
 {
+    if (resolved->kernel.finding.reason != DS_ACCEL__REASON_NONE) {
+        return "rejected";
+    }
     switch (resolved->origin) {
     case DS_ACCEL__ORIGIN_INSTALLED:
-        return resolved->kernel.finding.reason == DS_ACCEL__REASON_NONE ? "installed" : "rejected";
+        return "installed";
     case DS_ACCEL__ORIGIN_CACHED:
         return "cached";
     case DS_ACCEL__ORIGIN_BUILT:
@@ -71,13 +74,15 @@ static int32_t add_entry(json_t *entries, const char *op, const struct ds_accel_
 }
 
 /* Build one op; has_name: it was asked for. */
-static int32_t build_one(ds_accel_t *context, const char *backend, const char *op, bool has_name,
-                         const struct ds_accel_ops_build_options *options, json_t *entries,
-                         uint32_t *failures)
+static int32_t build_one(ds_accel_t *context, const char *backend, const json_t *builder,
+                         bool has_name, const struct ds_accel_ops_build_options *options,
+                         json_t *entries, uint32_t *failures)
 {
+    const char *op = ds_accel__json_string(builder, "kernel");
     struct progress progress = {options, op};
     const struct ds_accel__resolve_options resolve_options = {
         .is_forced = (options->flags & DS_ACCEL_OPS_BUILD_FORCE) != 0,
+        .builds_unlisted = true, /* so that its digest is known */
         .jobs = options->jobs,
         .on_progress = options->on_progress != NULL ? on_progress : NULL,
         .user_data = &progress,
@@ -86,22 +91,29 @@ static int32_t build_one(ds_accel_t *context, const char *backend, const char *o
     int32_t status = ds_accel__resolve(context, backend, op, &resolve_options, &resolved);
     bool has_recipe = resolved.kernel.path != NULL || resolved.reason != NULL;
 
+    if (status >= 0 && op[0] == '\0' && resolved.reason == NULL) {
+        resolved.reason = strdup("the builder names no op");
+        status = resolved.reason != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    }
     if (status >= 0 && (has_recipe || has_name)) {
         *failures += resolved.kernel.path == NULL ||
                      resolved.kernel.finding.reason != DS_ACCEL__REASON_NONE;
-        status = add_entry(entries, op, &resolved);
+        status = add_entry(entries, op[0] != '\0' ? op : ds_accel__json_string(builder, "builder"),
+                           &resolved);
     }
     ds_accel__resolved_clear(&resolved);
     return status;
 }
 
-/* Whether an earlier builder has the same op. */
+/* Whether an earlier builder has the same kernel. */
 static bool is_repeated(const json_t *builders, size_t number)
 {
-    const char *op = ds_accel__json_string(json_array_get(builders, number), "op");
+    const char *kernel = ds_accel__json_string(json_array_get(builders, number), "kernel");
 
     for (size_t i = 0; i < number; i++) {
-        if (strcmp(ds_accel__json_string(json_array_get(builders, i), "op"), op) == 0) {
+        const char *other = ds_accel__json_string(json_array_get(builders, i), "kernel");
+
+        if (strcmp(other, kernel) == 0) {
             return true;
         }
     }
@@ -120,8 +132,7 @@ static int32_t build_all(ds_accel_t *context, const char *backend, const char *n
         bool is_foreign = json_is_true(json_object_get(builder, "is_foreign"));
 
         if (!is_repeated(builders, i) && (name != NULL || !is_foreign)) {
-            status = build_one(context, backend, ds_accel__json_string(builder, "op"), name != NULL,
-                               options, entries, failures);
+            status = build_one(context, backend, builder, name != NULL, options, entries, failures);
         }
     }
     json_decref(builders);

@@ -5,7 +5,9 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "ds_accel_tools.h"
+#include "host/candidate.h"
 #include "host/context.h"
+#include "host/registry.h"
 #include "ops/resolve.h"
 #include "report/report.h"
 
@@ -17,12 +19,22 @@ static void set_text(json_t *object, const char *key, const char *text, bool *fa
     ds_accel__json_set(object, key, ds_accel__json_text(text), failed);
 }
 
-/* Say why there is no kernel. NULL: out of memory. */
-static char *reason_of_missing(const char *backend, const char *op, const json_t *builder)
+/* Whether DeepSpeed returns the builder in place of one that a backend lacks. */
+static bool is_placeholder(const json_t *builder)
+{
+    return strcmp(ds_accel__json_string(builder, "kind"), "placeholder") == 0;
+}
+
+/* Say why there is no kernel of that name. NULL: out of memory. */
+static char *reason_of_missing(const char *backend, const char *kernel, const json_t *builder)
 {
     const json_t *recipe = json_object_get(builder, "recipe");
     const char *note = ds_accel__json_string(recipe, "note");
 
+    if (is_placeholder(builder)) {
+        return strdup("no kernel: DeepSpeed returns this builder in place of one that a backend "
+                      "lacks; it builds nothing");
+    }
     if (json_is_true(json_object_get(builder, "is_foreign"))) {
         return ds_accel__format("%s has no such builder", backend);
     }
@@ -30,40 +42,70 @@ static char *reason_of_missing(const char *backend, const char *op, const json_t
         return ds_accel__format("no kernel: DeepSpeed uses its framework%s%s%s",
                                 note[0] != '\0' ? " (" : "", note, note[0] != '\0' ? ")" : "");
     }
+    if (kernel[0] == '\0') {
+        return strdup("no kernel: the builder names no op; `ds-accel config check` shows a row of "
+                      "the configuration without one");
+    }
     return ds_accel__format("no kernel: neither %s/%s.so nor %s.so is installed, and there is no "
                             "recipe of it",
-                            backend, op, op);
+                            backend, kernel, kernel);
 }
 
-static const char *state_of(const struct ds_accel__resolved *resolved, bool is_foreign)
+static const char *state_of(const struct ds_accel__resolved *resolved, const json_t *builder)
 {
+    if (resolved->kernel.finding.reason != DS_ACCEL__REASON_NONE) {
+        return "rejected";
+    }
     switch (resolved->origin) {
     case DS_ACCEL__ORIGIN_INSTALLED:
-        return resolved->kernel.finding.reason == DS_ACCEL__REASON_NONE ? "installed" : "rejected";
+        return "installed";
     case DS_ACCEL__ORIGIN_CACHED:
         return "cached";
     case DS_ACCEL__ORIGIN_BUILDABLE:
         return "buildable";
     default:
-        return is_foreign ? "absent" : "unsupported";
+        return json_is_true(json_object_get(builder, "is_foreign")) && !is_placeholder(builder)
+                   ? "absent"
+                   : "unsupported";
     }
 }
 
-/* Say why the op cannot be used; "": it can. NULL: out of memory. */
-static char *reason_of(const char *backend, const char *op, const json_t *builder,
+/*
+ * The memory that an op works on: "host", "device", or NULL if there is no op. The backend cpu has
+ * no memory but the host's.
+ */
+static const char *memory_of(const char *backend, const struct ds_accel__resolved *resolved)
+{
+    if (resolved->origin == DS_ACCEL__ORIGIN_NONE ||
+        resolved->kernel.finding.reason != DS_ACCEL__REASON_NONE) {
+        return NULL;
+    }
+    return resolved->is_for_backend && strcmp(backend, "cpu") != 0 ? "device" : "host";
+}
+
+/*
+ * Say why the op cannot be used; "": it can. unusable: why the backend's devices cannot be used;
+ * NULL: they can. NULL: out of memory.
+ */
+static char *reason_of(const char *backend, const char *unusable, const json_t *builder,
                        const struct ds_accel__resolved *resolved)
 {
     const struct ds_accel__finding *finding = &resolved->kernel.finding;
+    const char *memory = memory_of(backend, resolved);
 
-    if (resolved->origin == DS_ACCEL__ORIGIN_INSTALLED &&
-        finding->reason != DS_ACCEL__REASON_NONE) {
+    if (finding->reason != DS_ACCEL__REASON_NONE) {
         return ds_accel__format("%s: %s", ds_accel__reason_code(finding->reason), finding->detail);
+    }
+    if (unusable != NULL && memory != NULL && strcmp(memory, "device") == 0) {
+        return ds_accel__format("it works on devices of %s, which cannot be used here: %s", backend,
+                                unusable);
     }
     if (resolved->origin != DS_ACCEL__ORIGIN_NONE) {
         return strdup("");
     }
-    return resolved->reason != NULL ? strdup(resolved->reason)
-                                    : reason_of_missing(backend, op, builder);
+    return resolved->reason != NULL
+               ? strdup(resolved->reason)
+               : reason_of_missing(backend, ds_accel__json_string(builder, "kernel"), builder);
 }
 
 static void set_text_or_null(json_t *object, const char *key, const char *text, bool *failed)
@@ -73,27 +115,27 @@ static void set_text_or_null(json_t *object, const char *key, const char *text, 
 
 /* Make the entry of a builder. *status_out: ERR_LIMIT or ERR_NO_MEMORY if the file could not be
  * looked for. */
-static json_t *builder_tree(ds_accel_t *context, const char *backend, json_t *builder,
-                            bool has_recipe, int32_t *status_out)
+static json_t *builder_tree(ds_accel_t *context, const char *backend, const char *unusable,
+                            json_t *builder, bool has_recipe, int32_t *status_out)
 {
     const struct ds_accel__resolve_options options = {.only_finds = true};
-    const char *op = ds_accel__json_string(builder, "op");
-    bool is_foreign = json_is_true(json_object_get(builder, "is_foreign"));
+    const char *kernel = ds_accel__json_string(builder, "kernel");
     struct ds_accel__resolved resolved;
     bool failed = false;
     json_t *tree;
     char *reason;
 
-    *status_out = ds_accel__resolve(context, backend, op, &options, &resolved);
+    *status_out = ds_accel__resolve(context, backend, kernel, &options, &resolved);
     if (*status_out < 0) {
         ds_accel__resolved_clear(&resolved);
         return NULL;
     }
-    reason = reason_of(backend, op, builder, &resolved);
+    reason = reason_of(backend, unusable, builder, &resolved);
     tree = json_object();
     set_text(tree, "builder", ds_accel__json_string(builder, "builder"), &failed);
-    set_text(tree, "op", op, &failed);
-    set_text(tree, "state", state_of(&resolved, is_foreign), &failed);
+    set_text(tree, "op", ds_accel__json_string(builder, "op"), &failed);
+    set_text(tree, "kernel", kernel, &failed);
+    set_text(tree, "state", state_of(&resolved, builder), &failed);
     ds_accel__json_set(tree, "compatible", json_boolean(reason != NULL && reason[0] == '\0'),
                        &failed);
     ds_accel__json_set(tree, "installed",
@@ -101,6 +143,7 @@ static json_t *builder_tree(ds_accel_t *context, const char *backend, json_t *bu
     ds_accel__json_set(tree, "cached", json_boolean(resolved.origin == DS_ACCEL__ORIGIN_CACHED),
                        &failed);
     set_text_or_null(tree, "path", resolved.kernel.path, &failed);
+    set_text_or_null(tree, "memory", memory_of(backend, &resolved), &failed);
     ds_accel__json_set(tree, "reason", reason != NULL ? ds_accel__json_text(reason) : NULL,
                        &failed);
     if (has_recipe) {
@@ -143,22 +186,45 @@ static json_t *directories_tree(bool *failed)
     return array;
 }
 
+/*
+ * Say why the devices of a backend cannot be used, as ds_accel__kernel_builders() has found out.
+ * *why_out is a new string; NULL: they can be used. ERR_NO_MEMORY.
+ */
+static int32_t explain_backend(ds_accel_t *context, const char *backend, char **why_out)
+{
+    const struct ds_accel__candidate *candidate;
+    bool is_usable;
+
+    *why_out = NULL;
+    pthread_mutex_lock(&context->lock);
+    candidate = ds_accel__registry_find(&context->registry, backend);
+    is_usable = candidate != NULL && ds_accel__candidate_is_available(candidate);
+    if (!is_usable) {
+        *why_out = candidate == NULL
+                       ? strdup(ds_accel__reason_code(DS_ACCEL__REASON_NO_PLUGIN))
+                       : ds_accel__format("%s: %s", ds_accel__reason_code(candidate->reason),
+                                          ds_accel__candidate_detail(candidate));
+    }
+    pthread_mutex_unlock(&context->lock);
+    return is_usable || *why_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
 static int32_t add_entries(ds_accel_t *context, const char *backend, json_t *builders,
                            bool has_recipe, json_t *entries)
 {
-    for (size_t i = 0; i < json_array_size(builders); i++) {
-        int32_t status;
-        json_t *entry =
-            builder_tree(context, backend, json_array_get(builders, i), has_recipe, &status);
+    char *unusable = NULL;
+    int32_t status = explain_backend(context, backend, &unusable);
 
-        if (status < 0) {
-            return status;
-        }
-        if (json_array_append_new(entries, entry) != 0) {
-            return ds_accel__no_memory();
+    for (size_t i = 0; i < json_array_size(builders) && status >= 0; i++) {
+        json_t *entry = builder_tree(context, backend, unusable, json_array_get(builders, i),
+                                     has_recipe, &status);
+
+        if (status >= 0 && json_array_append_new(entries, entry) != 0) {
+            status = ds_accel__no_memory();
         }
     }
-    return DS_ACCEL_OK;
+    free(unusable);
+    return status;
 }
 
 int32_t ds_accel__ops_backend(ds_accel_t *context, const char **backend)
@@ -244,11 +310,22 @@ static size_t add_state(struct ds_accel__text *out, bool is_good, const char *wo
     return strlen(word);
 }
 
-/* The table of DeepSpeed's ds_report, with the reason behind each row. */
-static void write_row(struct ds_accel__text *out, json_t *entry, bool has_colour)
+/* What limits the use of an op: it works on host memory only, and the backend has its own. */
+static const char *limit_of(const char *backend, const json_t *entry)
+{
+    return strcmp(backend, "cpu") != 0 &&
+                   strcmp(ds_accel__json_string(entry, "memory"), "host") == 0
+               ? "on host memory only"
+               : "";
+}
+
+/* The table of DeepSpeed's ds_report, with the reason or limit behind each row. */
+static void write_row(struct ds_accel__text *out, const char *backend, json_t *entry,
+                      bool has_colour)
 {
     const char *op = ds_accel__json_string(entry, "op");
     const char *reason = ds_accel__json_string(entry, "reason");
+    const char *remark = reason[0] != '\0' ? reason : limit_of(backend, entry);
     bool is_compatible = json_is_true(json_object_get(entry, "compatible"));
     bool is_installed = json_is_true(json_object_get(entry, "installed"));
     bool is_cached = json_is_true(json_object_get(entry, "cached"));
@@ -263,7 +340,7 @@ static void write_row(struct ds_accel__text *out, json_t *entry, bool has_colour
                        has_colour),
              STATE_COLUMNS);
     add_state(out, is_compatible, is_compatible ? "[OKAY]" : "[NO]", has_colour);
-    ds_accel__text_add(out, "%s%s\n", reason[0] != '\0' ? "    " : "", reason);
+    ds_accel__text_add(out, "%s%s\n", remark[0] != '\0' ? "    " : "", remark);
 }
 
 static void write_recipe(struct ds_accel__text *out, json_t *entry)
@@ -299,15 +376,19 @@ static void write_requirements(struct ds_accel__text *out, json_t *entry)
     }
 }
 
-static void write_details(struct ds_accel__text *out, json_t *entry)
+static void write_details(struct ds_accel__text *out, const char *backend, json_t *entry)
 {
     const char *path = ds_accel__json_string(entry, "path");
     const char *reason = ds_accel__json_string(entry, "reason");
+    const char *limit = limit_of(backend, entry);
 
     ds_accel__text_add(out, "%s, op %s: %s\n", ds_accel__json_string(entry, "builder"),
                        ds_accel__json_string(entry, "op"), ds_accel__json_string(entry, "state"));
     if (path[0] != '\0') {
         ds_accel__text_add(out, "  file: %s\n", path);
+    }
+    if (limit[0] != '\0') {
+        ds_accel__text_add(out, "  works %s\n", limit);
     }
     if (reason[0] != '\0') {
         ds_accel__text_add(out, "  reason: %s\n", reason);
@@ -329,7 +410,7 @@ void ds_accel__ops_write(struct ds_accel__text *out, json_t *tree, bool has_colo
 
     if (json_object_get(tree, "name") != NULL) {
         for (size_t i = 0; i < json_array_size(entries); i++) {
-            write_details(out, json_array_get(entries, i));
+            write_details(out, backend, json_array_get(entries, i));
         }
         return;
     }
@@ -340,7 +421,7 @@ void ds_accel__ops_write(struct ds_accel__text *out, json_t *tree, bool has_colo
 
         absent += is_absent(entry);
         if (is_verbose || !is_absent(entry)) {
-            write_row(out, entry, has_colour);
+            write_row(out, backend, entry, has_colour);
         }
     }
     if (absent > 0 && !is_verbose) {

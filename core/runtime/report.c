@@ -452,6 +452,7 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
     }
     status = ds_accel__config_find(&config, &options, &env);
     status = status < 0 ? status : ds_accel__config_read(&config, true);
+    status = status < 0 ? status : ds_accel__config_check_whole(&config);
     problem = ds_accel__env_problem(&env, &variable);
     if ((status >= 0 || status == DS_ACCEL_ERR_CONFIG) && problem != NULL) {
         int32_t added =
@@ -486,6 +487,7 @@ int32_t ds_accel_config_check_files(const struct ds_accel_options *given, const 
     }
     status = ds_accel__config_find_named(&config, &options, paths, texts, count);
     status = status < 0 ? status : ds_accel__config_read(&config, true);
+    status = status < 0 ? status : ds_accel__config_check_whole(&config);
     return write_check(&config, status, DS_ACCEL__CONFIG_LAYER_EXPLICIT, format, text_out);
 }
 

@@ -10,6 +10,7 @@
 #define KERNEL NAME(ops__adam_step_, SET)
 #define KERNEL_CONSTANTS struct ops__adam
 #define KERNEL_STATES 2
+#define KERNEL_COPIES 1
 #define KERNEL_UPDATE adam_step
 #define KERNEL_FINISH adam_finish_step
 #include "common/optimizer_kernel.h"
@@ -17,6 +18,7 @@
 #define KERNEL NAME(ops__adam_undo_, SET)
 #define KERNEL_CONSTANTS struct ops__adam
 #define KERNEL_STATES 2
+#define KERNEL_COPIES 0
 #define KERNEL_UPDATE adam_undo
 #define KERNEL_FINISH adam_finish_undo
 #include "common/optimizer_kernel.h"

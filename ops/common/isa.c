@@ -64,7 +64,7 @@ static bool has(enum ops__isa set)
 
 static void choose(void)
 {
-    const char *wanted = getenv("DS_ACCEL_OPS_ISA");
+    const char *wanted = secure_getenv("DS_ACCEL_OPS_ISA"); /* NULL under AT_SECURE */
     size_t count = 0;
 
     for (size_t i = 0; i < SET_COUNT; i++) {

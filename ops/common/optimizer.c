@@ -12,6 +12,8 @@
 /* Elements of a chunk: its arrays fit into the second cache of a core. A multiple of the elements
  * that share one block of random numbers. */
 #define CHUNK 16384u
+/* The arrays of so many elements do not stay in the last cache until they are used again. */
+#define STREAMED 1048576u
 /* Steps over fewer elements take less time than starting threads. */
 #define ALONE 65536u
 
@@ -197,6 +199,7 @@ static void set_chunk(const struct ds_accel_optimizer_step *step,
     for (unsigned i = 0; i < 2; i++)
         if (tensor->state[i])
             chunk->state[i] = (char *)tensor->state[i] + state_offset;
+    chunk->streams_copy = tensor->count >= STREAMED;
     if (tensor->copy)
         chunk->copy = (char *)tensor->copy + from * element_bytes(tensor->copy_dtype);
     chunk->parameter_dtype = tensor->parameter_dtype;

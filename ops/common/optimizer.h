@@ -21,6 +21,7 @@ struct ops__chunk {
     uint32_t gradient_dtype;
     uint32_t state_dtype;
     uint32_t copy_dtype;
+    bool streams_copy; /* store it past the caches if possible, as it does not fit there */
     size_t count;
     uint64_t first_element;
     /* The random numbers of the elements, if parameters are rounded stochastically. */

@@ -6,6 +6,7 @@
  *     KERNEL             name of the function to make, an ops__kernel_fn
  *     KERNEL_CONSTANTS   type of the constants
  *     KERNEL_STATES      1 or 2
+ *     KERNEL_COPIES      1: chunks may have copies; 0: none has
  *     KERNEL_UPDATE      OPS__INLINED void (const KERNEL_CONSTANTS *, vf gradient, vf *parameter,
  *                        vf *state0, vf *state1, vf *numerator, vf *root)
  *     KERNEL_FINISH      OPS__INLINED void (const KERNEL_CONSTANTS *, vf numerator, vf root,
@@ -27,6 +28,9 @@
  * multiple of two vectors and of OPS__PHILOX_ELEMENTS. */
 #define TILE 1024u
 
+/* Elements that the loop reads ahead. */
+#define AHEAD 512u
+
 #define F32 DS_ACCEL_DTYPE_FLOAT32
 #define F16 DS_ACCEL_DTYPE_FLOAT16
 #define B16 DS_ACCEL_DTYPE_BFLOAT16
@@ -37,6 +41,16 @@
 OPS__INLINED size_t dtype_bytes(uint32_t dtype)
 {
     return dtype == DS_ACCEL_DTYPE_FLOAT32 ? 4 : 2;
+}
+
+/* Ask for what the loop reads later than the two vectors at the index. For 16-bit parameters with
+ * float32 states it pays: 3 to 9 % with AVX2 (Zen 3). */
+OPS__INLINED void prefetch(const char *array, size_t index, uint32_t dtype)
+{
+    uintptr_t address = (uintptr_t)array + (index + AHEAD) * dtype_bytes(dtype);
+
+    for (size_t at = 0; at < 2 * vf_lanes() * dtype_bytes(dtype); at += 64)
+        __builtin_prefetch((const void *)(address + at));
 }
 
 /* Load two vectors in a row. */
@@ -71,6 +85,21 @@ OPS__INLINED void store(uint32_t dtype, char *array, size_t index, vf first, vf 
         vf_store_half(to, first);
         vf_store_half(next, second);
     }
+}
+
+/* Where and how the main loop stores a copy of the parameters. */
+enum copying {
+    COPIES_NONE,
+    STREAMS_HALF,
+    STREAMS_BFLOAT
+};
+
+OPS__INLINED void stream(enum copying copying, char *array, size_t index, vf first, vf second)
+{
+    if (copying == STREAMS_HALF)
+        vf_stream_half_pair(array + index * 2, first, second);
+    else if (copying == STREAMS_BFLOAT)
+        vf_stream_bfloat_pair(array + index * 2, first, second);
 }
 
 /* random: a number of 16 bits for each element of the array; NULL: to nearest even. */
@@ -157,6 +186,14 @@ static bool is_finite(uint32_t dtype, const char *array, size_t count)
     return dtype == F16 ? is_finite_loop(F16, array, count) : is_finite_loop(B16, array, count);
 }
 
+static enum copying choose_copying(const struct ops__chunk *chunk)
+{
+    if (!chunk->copy || !chunk->streams_copy || chunk->parameter_dtype != F32 ||
+        chunk->copy_dtype == F32 || (uintptr_t)chunk->copy % (4 * vf_lanes()) != 0)
+        return COPIES_NONE;
+    return chunk->copy_dtype == F16 ? STREAMS_HALF : STREAMS_BFLOAT;
+}
+
 #define JOIN(first, second) first##second
 #define NAME(first, second) JOIN(first, second)
 
@@ -166,7 +203,8 @@ static bool is_finite(uint32_t dtype, const char *array, size_t count)
  * The compiler makes a loop for each combination of data types. */
 OPS__INLINED void NAME(KERNEL, _loop)(const KERNEL_CONSTANTS *given, const struct ops__chunk *chunk,
                                       const uint16_t *random, uint32_t parameter_dtype,
-                                      uint32_t gradient_dtype, uint32_t state_dtype)
+                                      uint32_t gradient_dtype, uint32_t state_dtype,
+                                      enum copying copying)
 {
     /* No store can change these copies, so the compiler keeps them in registers. */
     const KERNEL_CONSTANTS constants = *given;
@@ -189,6 +227,13 @@ OPS__INLINED void NAME(KERNEL, _loop)(const KERNEL_CONSTANTS *given, const struc
         vf root0 = second0;
         vf root1 = second0;
 
+        if (parameter_dtype != F32 && state_dtype == F32) {
+            prefetch(c.gradient, i, gradient_dtype);
+            prefetch(c.parameter, i, parameter_dtype);
+            prefetch(c.state[0], i, state_dtype);
+            if (KERNEL_STATES > 1)
+                prefetch(c.state[1], i, state_dtype);
+        }
         load(gradient_dtype, c.gradient, i, &gradient0, &gradient1);
         load(parameter_dtype, c.parameter, i, &parameter0, &parameter1);
         load(state_dtype, c.state[0], i, &first0, &first1);
@@ -198,8 +243,10 @@ OPS__INLINED void NAME(KERNEL, _loop)(const KERNEL_CONSTANTS *given, const struc
         KERNEL_UPDATE(&constants, gradient1, &parameter1, &first1, &second1, &numerator1, &root1);
         /* What is stored here waits for none of the roots and quotients that are being computed, so
          * that the CPU need not hold more instructions than it can to find some to execute. */
-        if (i > 0)
+        if (i > 0) {
             store_parameter(parameter_dtype, c.parameter, i - both, done0, done1, random);
+            stream(copying, c.copy, i - both, done0, done1);
+        }
         if (KERNEL_STATES > 1)
             store(state_dtype, c.state[1], i, second0, second1);
         KERNEL_FINISH(&constants, numerator0, root0, &parameter0);
@@ -209,22 +256,36 @@ OPS__INLINED void NAME(KERNEL, _loop)(const KERNEL_CONSTANTS *given, const struc
         done1 = parameter1;
     }
     store_parameter(parameter_dtype, c.parameter, c.count - both, done0, done1, random);
+    stream(copying, c.copy, c.count - both, done0, done1);
 }
 
 static void NAME(KERNEL, _vectors)(const KERNEL_CONSTANTS *constants,
                                    const struct ops__chunk *chunk, const uint16_t *random)
 {
+    enum copying copying = KERNEL_COPIES ? choose_copying(chunk) : COPIES_NONE;
+
+#define LOOP(parameter, gradient, state, random, copying) \
+    NAME(KERNEL, _loop)(constants, chunk, random, parameter, gradient, state, copying)
 #define CASE(parameter, gradient, state) \
     case COMBINATION(parameter, gradient, state): \
         if ((parameter) == B16 && random) \
-            NAME(KERNEL, _loop)(constants, chunk, random, parameter, gradient, state); \
+            LOOP(parameter, gradient, state, random, COPIES_NONE); \
         else \
-            NAME(KERNEL, _loop)(constants, chunk, NULL, parameter, gradient, state); \
+            LOOP(parameter, gradient, state, NULL, COPIES_NONE); \
+        break
+#define CASE_FLOAT(gradient) \
+    case COMBINATION(F32, gradient, F32): \
+        if (copying == STREAMS_HALF) \
+            LOOP(F32, gradient, F32, NULL, STREAMS_HALF); \
+        else if (copying == STREAMS_BFLOAT) \
+            LOOP(F32, gradient, F32, NULL, STREAMS_BFLOAT); \
+        else \
+            LOOP(F32, gradient, F32, NULL, COPIES_NONE); \
         break
     switch (COMBINATION(chunk->parameter_dtype, chunk->gradient_dtype, chunk->state_dtype)) {
-        CASE(F32, F32, F32);
-        CASE(F32, F16, F32);
-        CASE(F32, B16, F32);
+        CASE_FLOAT(F32);
+        CASE_FLOAT(F16);
+        CASE_FLOAT(B16);
         CASE(F16, F32, F32);
         CASE(F16, F16, F32);
         CASE(F16, B16, F32);
@@ -240,11 +301,13 @@ static void NAME(KERNEL, _vectors)(const KERNEL_CONSTANTS *constants,
     default:
         break; /* ops__optimizer_check() allows no other */
     }
+#undef CASE_FLOAT
 #undef CASE
+#undef LOOP
     if (chunk->found_infinite && !is_finite(chunk->gradient_dtype, chunk->gradient, chunk->count))
         __atomic_store_n(chunk->found_infinite, 1, __ATOMIC_RELAXED);
     /* The copy is of the parameters as they were rounded. */
-    if (chunk->copy)
+    if (chunk->copy && copying == COPIES_NONE)
         convert(chunk->copy_dtype, chunk->copy, chunk->parameter_dtype, chunk->parameter,
                 chunk->count);
 }
@@ -287,6 +350,7 @@ static void NAME(KERNEL, _part)(const KERNEL_CONSTANTS *constants, const struct 
         }
         if (part.copy)
             last.copy = copy;
+        last.streams_copy = false;
         last.count = 2 * vf_lanes();
         NAME(KERNEL, _vectors)(constants, &last, random ? random + from : NULL);
         memcpy(part.parameter + from * dtype_bytes(part.parameter_dtype), parameter,
@@ -305,7 +369,9 @@ void KERNEL(const void *given, const struct ops__chunk *chunk)
     const KERNEL_CONSTANTS *constants = (const KERNEL_CONSTANTS *)given;
     /* Elements of the first block of random numbers that lie before the chunk. */
     size_t skipped = chunk->first_element % OPS__PHILOX_ELEMENTS;
-    size_t tile = chunk->stochastic || chunk->copy || chunk->found_infinite ? TILE : chunk->count;
+    bool streams = KERNEL_COPIES && choose_copying(chunk) != COPIES_NONE;
+    bool is_tiled = chunk->stochastic || chunk->found_infinite || (chunk->copy && !streams);
+    size_t tile = is_tiled ? TILE : chunk->count;
     uint16_t random[TILE + 2 * OPS__PHILOX_MOST] __attribute__((aligned(64)));
 
     for (size_t from = 0; from < chunk->count; from += tile) {
@@ -317,10 +383,13 @@ void KERNEL(const void *given, const struct ops__chunk *chunk)
         NAME(KERNEL, _part)
         (constants, chunk, from, count, chunk->stochastic ? random + skipped : NULL);
     }
+    if (streams)
+        vf_stream_end();
 }
 
 #undef KERNEL
 #undef KERNEL_CONSTANTS
 #undef KERNEL_STATES
+#undef KERNEL_COPIES
 #undef KERNEL_UPDATE
 #undef KERNEL_FINISH

@@ -9,11 +9,15 @@
  *                                          fma(a, b, c) = a * b + c, rounded once
  *     vf_max_zero                          0 for negative numbers and -0; NaN stays NaN
  *     vf_sign                              1 or -1; zeros and NaN stay
+ *     vf_min, vf_max (a, b)                b if it is less, or greater, or NaN; else a
  *     vf_load, vf_store                    floats at any address
  *     vf_load_bfloat, vf_load_half         16-bit elements at any address
  *     vf_store_half                        rounded to nearest even
  *     vf_store_bfloat_pair                 two vectors in a row, rounded to nearest even
  *     vf_store_bfloat_pair_random          rounded with a random number of 16 bits per element
+ *     vf_stream_half_pair, _bfloat_pair    two vectors in a row past the caches, if the set can, to
+ *                                          an address that is a multiple of the bytes stored
+ *     vf_stream_end                        no later store is visible before what was streamed
  *     vf_is_finite                         false if an element is infinite or NaN
  *
  *     vu, vu_lanes()                       a vector of 64-bit numbers
@@ -65,6 +69,23 @@ OPS__INLINED void vf_store_bfloat_pair_random(void *to, vf first, vf second, con
 {
     vf_store_bfloat_random(to, first, random);
     vf_store_bfloat_random((char *)to + vf_lanes() * 2, second, random + vf_lanes());
+}
+#endif
+
+#ifndef OPS_VECTOR_STREAMS
+OPS__INLINED void vf_stream_bfloat_pair(void *to, vf first, vf second)
+{
+    vf_store_bfloat_pair(to, first, second);
+}
+
+OPS__INLINED void vf_stream_half_pair(void *to, vf first, vf second)
+{
+    vf_store_half(to, first);
+    vf_store_half((char *)to + vf_lanes() * 2, second);
+}
+
+OPS__INLINED void vf_stream_end(void)
+{
 }
 #endif
 

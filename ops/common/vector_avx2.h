@@ -66,6 +66,17 @@ OPS__INLINED vf vf_sign(vf number)
     return _mm256_blendv_ps(_mm256_or_ps(sign, _mm256_set1_ps(1)), number, zero_or_nan);
 }
 
+OPS__INLINED vf vf_min(vf a, vf b)
+{
+    /* The second operand, a, if one is NaN or both are zeros. */
+    return _mm256_blendv_ps(_mm256_min_ps(b, a), b, _mm256_cmp_ps(b, b, _CMP_UNORD_Q));
+}
+
+OPS__INLINED vf vf_max(vf a, vf b)
+{
+    return _mm256_blendv_ps(_mm256_max_ps(b, a), b, _mm256_cmp_ps(b, b, _CMP_UNORD_Q));
+}
+
 OPS__INLINED vf vf_load(const void *from)
 {
     return _mm256_loadu_ps((const float *)from);
@@ -100,9 +111,8 @@ OPS__INLINED __m256i with_one_nan(vf number)
     return _mm256_castps_si256(_mm256_blendv_ps(number, _mm256_set1_ps(NAN), is_nan));
 }
 
-/* Store the sums of numbers and noises, without their lower halves. */
-OPS__INLINED void store_upper_halves(void *to, vf first, vf second, __m256i first_noise,
-                                     __m256i second_noise)
+/* Return the upper halves of the sums of numbers and noises. */
+OPS__INLINED __m256i upper_halves(vf first, vf second, __m256i first_noise, __m256i second_noise)
 {
     __m256i low = _mm256_castps_si256(first);
     __m256i high = _mm256_castps_si256(second);
@@ -117,7 +127,7 @@ OPS__INLINED void store_upper_halves(void *to, vf first, vf second, __m256i firs
     low = _mm256_srli_epi32(_mm256_add_epi32(low, first_noise), 16);
     high = _mm256_srli_epi32(_mm256_add_epi32(high, second_noise), 16);
     packed = _mm256_packus_epi32(low, high);
-    _mm256_storeu_si256((__m256i *)to, _mm256_permute4x64_epi64(packed, 0xD8));
+    return _mm256_permute4x64_epi64(packed, 0xD8);
 }
 
 OPS__INLINED __m256i nearest_even(vf number)
@@ -132,7 +142,9 @@ OPS__INLINED __m256i nearest_even(vf number)
 
 OPS__INLINED void vf_store_bfloat_pair(void *to, vf first, vf second)
 {
-    store_upper_halves(to, first, second, nearest_even(first), nearest_even(second));
+    __m256i halves = upper_halves(first, second, nearest_even(first), nearest_even(second));
+
+    _mm256_storeu_si256((__m256i *)to, halves);
 }
 
 OPS__INLINED void vf_store_bfloat_pair_random(void *to, vf first, vf second, const uint16_t *random)
@@ -140,12 +152,34 @@ OPS__INLINED void vf_store_bfloat_pair_random(void *to, vf first, vf second, con
     __m256i low = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)random));
     __m256i high = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(random + 8)));
 
-    store_upper_halves(to, first, second, low, high);
+    _mm256_storeu_si256((__m256i *)to, upper_halves(first, second, low, high));
 }
 
 OPS__INLINED void vf_store_half(void *to, vf number)
 {
     _mm_storeu_si128((__m128i *)to, _mm256_cvtps_ph(number, _MM_FROUND_TO_NEAREST_INT));
+}
+
+#define OPS_VECTOR_STREAMS
+
+OPS__INLINED void vf_stream_bfloat_pair(void *to, vf first, vf second)
+{
+    __m256i halves = upper_halves(first, second, nearest_even(first), nearest_even(second));
+
+    _mm256_stream_si256((__m256i *)to, halves);
+}
+
+OPS__INLINED void vf_stream_half_pair(void *to, vf first, vf second)
+{
+    __m128i low = _mm256_cvtps_ph(first, _MM_FROUND_TO_NEAREST_INT);
+    __m128i high = _mm256_cvtps_ph(second, _MM_FROUND_TO_NEAREST_INT);
+
+    _mm256_stream_si256((__m256i *)to, _mm256_set_m128i(high, low));
+}
+
+OPS__INLINED void vf_stream_end(void)
+{
+    _mm_sfence();
 }
 
 OPS__INLINED bool vf_is_finite(vf number)

@@ -71,6 +71,17 @@ OPS__INLINED vf vf_sign(vf number)
     return _mm512_mask_mov_ps(_mm512_castsi512_ps(_mm512_or_si512(sign, one)), zero_or_nan, number);
 }
 
+OPS__INLINED vf vf_min(vf a, vf b)
+{
+    /* The second operand, a, if one is NaN or both are zeros. */
+    return _mm512_mask_mov_ps(_mm512_min_ps(b, a), _mm512_cmp_ps_mask(b, b, _CMP_UNORD_Q), b);
+}
+
+OPS__INLINED vf vf_max(vf a, vf b)
+{
+    return _mm512_mask_mov_ps(_mm512_max_ps(b, a), _mm512_cmp_ps_mask(b, b, _CMP_UNORD_Q), b);
+}
+
 OPS__INLINED vf vf_load(const void *from)
 {
     return _mm512_loadu_ps(from);
@@ -93,32 +104,58 @@ OPS__INLINED vf vf_load_half(const void *from)
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from));
 }
 
-OPS__INLINED void store_upper_halves(void *to, vf number, __m512i noise)
+/* Return the upper halves of the sums of numbers and noises. */
+OPS__INLINED __m256i upper_halves(vf number, __m512i noise)
 {
     __m512i bits = _mm512_srli_epi32(_mm512_add_epi32(_mm512_castps_si512(number), noise), 16);
     __mmask16 is_nan = _mm512_cmp_ps_mask(number, number, _CMP_UNORD_Q);
     __m512i result = _mm512_mask_mov_epi32(bits, is_nan, _mm512_set1_epi32(0x7FC0));
 
-    _mm256_storeu_si256((__m256i *)to, _mm512_cvtepi32_epi16(result));
+    return _mm512_cvtepi32_epi16(result);
 }
 
-OPS__INLINED void vf_store_bfloat(void *to, vf number)
+OPS__INLINED __m256i nearest_even(vf number)
 {
     __m512i bits = _mm512_castps_si512(number);
     __m512i last = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
 
-    store_upper_halves(to, number, _mm512_add_epi32(last, _mm512_set1_epi32(0x7FFF)));
+    return upper_halves(number, _mm512_add_epi32(last, _mm512_set1_epi32(0x7FFF)));
+}
+
+OPS__INLINED void vf_store_bfloat(void *to, vf number)
+{
+    _mm256_storeu_si256((__m256i *)to, nearest_even(number));
 }
 
 OPS__INLINED void vf_store_bfloat_random(void *to, vf number, const uint16_t *random)
 {
-    store_upper_halves(to, number,
-                       _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)random)));
+    __m512i noise = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)random));
+
+    _mm256_storeu_si256((__m256i *)to, upper_halves(number, noise));
 }
 
 OPS__INLINED void vf_store_half(void *to, vf number)
 {
     _mm256_storeu_si256((__m256i *)to, _mm512_cvtps_ph(number, _MM_FROUND_TO_NEAREST_INT));
+}
+
+#define OPS_VECTOR_STREAMS
+
+OPS__INLINED void vf_stream_bfloat_pair(void *to, vf first, vf second)
+{
+    _mm256_stream_si256((__m256i *)to, nearest_even(first));
+    _mm256_stream_si256((__m256i *)to + 1, nearest_even(second));
+}
+
+OPS__INLINED void vf_stream_half_pair(void *to, vf first, vf second)
+{
+    _mm256_stream_si256((__m256i *)to, _mm512_cvtps_ph(first, _MM_FROUND_TO_NEAREST_INT));
+    _mm256_stream_si256((__m256i *)to + 1, _mm512_cvtps_ph(second, _MM_FROUND_TO_NEAREST_INT));
+}
+
+OPS__INLINED void vf_stream_end(void)
+{
+    _mm_sfence();
 }
 
 OPS__INLINED bool vf_is_finite(vf number)

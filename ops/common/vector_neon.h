@@ -59,6 +59,16 @@ OPS__INLINED vf vf_sign(vf number)
     return vbslq_f32(not_zero, one, number);
 }
 
+OPS__INLINED vf vf_min(vf a, vf b)
+{
+    return vbslq_f32(vorrq_u32(vcltq_f32(b, a), vmvnq_u32(vceqq_f32(b, b))), b, a);
+}
+
+OPS__INLINED vf vf_max(vf a, vf b)
+{
+    return vbslq_f32(vorrq_u32(vcgtq_f32(b, a), vmvnq_u32(vceqq_f32(b, b))), b, a);
+}
+
 OPS__INLINED vf vf_load(const void *from)
 {
     return vreinterpretq_f32_u8(vld1q_u8((const uint8_t *)from));

@@ -69,6 +69,16 @@ OPS__INLINED vf vf_sign(vf number)
     return number > 0 ? 1 : number < 0 ? -1 : number;
 }
 
+OPS__INLINED vf vf_min(vf a, vf b)
+{
+    return b < a || b != b ? b : a;
+}
+
+OPS__INLINED vf vf_max(vf a, vf b)
+{
+    return b > a || b != b ? b : a;
+}
+
 OPS__INLINED vf vf_load(const void *from)
 {
     vf number;

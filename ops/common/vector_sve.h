@@ -68,6 +68,16 @@ OPS__INLINED vf vf_sign(vf number)
     return svsel_f32(not_zero, svreinterpret_f32_u32(one), number);
 }
 
+OPS__INLINED vf vf_min(vf a, vf b)
+{
+    return svsel_f32(svorr_b_z(ALL, svcmplt_f32(ALL, b, a), svcmpuo_f32(ALL, b, b)), b, a);
+}
+
+OPS__INLINED vf vf_max(vf a, vf b)
+{
+    return svsel_f32(svorr_b_z(ALL, svcmpgt_f32(ALL, b, a), svcmpuo_f32(ALL, b, b)), b, a);
+}
+
 OPS__INLINED vf vf_load(const void *from)
 {
     return svld1_f32(ALL, (const float *)from);

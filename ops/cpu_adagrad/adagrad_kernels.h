@@ -29,6 +29,7 @@ OPS__INLINED void adagrad_finish(const struct ops__adagrad *k, vf numerator, vf 
 #define KERNEL NAME(ops__adagrad_, SET)
 #define KERNEL_CONSTANTS struct ops__adagrad
 #define KERNEL_STATES 1
+#define KERNEL_COPIES 1
 #define KERNEL_UPDATE adagrad_step
 #define KERNEL_FINISH adagrad_finish
 #include "common/optimizer_kernel.h"

@@ -36,6 +36,8 @@ struct ds_accel_cpu_lion {
     /**
      * Take one step for all tensors.
      *
+     * @param[in] options  read during the call only; the memory that it names stays the caller's
+     * @param[out] error   NULL: not wanted
      * @return DS_ACCEL_OK; ERR_INVALID an option or tensor is not valid, and nothing was changed
      */
     int32_t (*step)(const struct ds_accel_cpu_lion_options *options, struct ds_accel_error *error);
@@ -43,7 +45,7 @@ struct ds_accel_cpu_lion {
      * Add the squares of all gradients to @p sum, which other calls must not use meanwhile. Later
      * steps of the same gradients, in one call or several, take the total as gradient_sum.
      *
-     * @param[in] options  as for step(); only the tensors' gradients are read
+     * @param[in] options  valid as for step(); of the arrays, only the gradients are read
      * @return as step(); ERR_INVALID also: @p sum is NULL
      */
     int32_t (*sum_gradients)(const struct ds_accel_cpu_lion_options *options,

@@ -30,6 +30,7 @@ OPS__INLINED void lion_finish(const struct ops__lion *k, vf numerator, vf root, 
 #define KERNEL NAME(ops__lion_, SET)
 #define KERNEL_CONSTANTS struct ops__lion
 #define KERNEL_STATES 1
+#define KERNEL_COPIES 1
 #define KERNEL_UPDATE lion_step
 #define KERNEL_FINISH lion_finish
 #include "common/optimizer_kernel.h"

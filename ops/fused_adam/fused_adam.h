@@ -52,10 +52,10 @@ struct ds_accel_fused_adam {
      * @return DS_ACCEL_OK; ERR_INVALID an option or tensor is not valid, and nothing was changed;
      *         CUDA also: ERR_NO_DEVICE no driver or no device; ERR_UNSUPPORTED the driver is older
      *         than that of CUDA 12.1 or cannot load what a newer nvcc compiled, or the device has
-     *         no memory pools; ERR_STATE no device is
-     *         current; ERR_NO_MEMORY the device's memory is exhausted; ERR_DRIVER a function of the
-     *         driver failed. vendor_code has the driver's code. After an error of the driver the
-     *         update may have been queued, for some of the tensors or all
+     *         no memory pools; ERR_STATE no device is current; ERR_NO_MEMORY the device's memory is
+     *         exhausted; ERR_DRIVER a function of the driver failed. vendor_code has the driver's
+     *         code. After an error of the driver the update may have been queued, for some of the
+     *         tensors or all
      */
     int32_t (*step)(const struct ds_accel_fused_adam_options *options,
                     struct ds_accel_error *error);
@@ -66,7 +66,7 @@ struct ds_accel_fused_adam {
      * CUDA: @p sum is in host memory. The call waits for the stream, which must not be capturing,
      * and allocates as a step with clipping does.
      *
-     * @param[in] options  as for step(); only the tensors' gradients are read
+     * @param[in] options  valid as for step(); of the arrays, only the gradients are read
      * @return as step(); ERR_INVALID also: @p sum is NULL. After an error @p sum is unchanged
      */
     int32_t (*sum_gradients)(const struct ds_accel_fused_adam_options *options,

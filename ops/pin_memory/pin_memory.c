@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +20,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define LARGE_PAGE ((size_t)2 << 20)
@@ -242,13 +245,28 @@ static uint64_t locked_by_process(void)
     return kib;
 }
 
+/* Whether the calling thread may lock more than the limit. The kernel wants the capability outside
+ * of all user namespaces, where a container's root does not have it. */
+static bool is_privileged(void)
+{
+    static const ino_t first_namespace = 0xEFFFFFFD; /* the kernel's PROC_USER_INIT_INO */
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+    struct stat info;
+
+    return syscall(SYS_capget, &header, sets) == 0 &&
+           (sets[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK)) != 0 &&
+           stat("/proc/self/ns/user", &info) == 0 && info.st_ino == first_namespace;
+}
+
 static int32_t mlock_failed(const char *call, size_t bytes, int cause, struct ds_accel_error *error)
 {
     struct rlimit limit;
     uint64_t locked = locked_by_process();
     uint64_t most;
 
-    if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        !is_privileged()) {
         most = limit.rlim_cur;
         if (bytes > most || locked > most - bytes)
             return ops__error(error, DS_ACCEL_ERR_LIMIT, call,
@@ -261,7 +279,9 @@ static int32_t mlock_failed(const char *call, size_t bytes, int cause, struct ds
         return ops__error(error, DS_ACCEL_ERR_PERMISSION, call,
                           "cannot lock %zu bytes: this process may not lock memory (mlock: %s)",
                           bytes, strerror(cause));
-    return ops__error(error, DS_ACCEL_ERR_NO_MEMORY, call, "cannot lock %zu bytes: mlock: %s",
+    return ops__error(error, DS_ACCEL_ERR_NO_MEMORY, call,
+                      "cannot lock %zu bytes: mlock: %s; RLIMIT_MEMLOCK is not the cause, but the "
+                      "memory of the machine or the control group, or vm.max_map_count",
                       bytes, strerror(cause));
 }
 
@@ -425,18 +445,17 @@ static int32_t pin_usage(struct ds_accel_pin_memory_usage *usage_out, struct ds_
 
     if (!usage_out)
         return ops__error(error, DS_ACCEL_ERR_INVALID, call, "usage_out is NULL");
-    if (usage_out->struct_size < sizeof(usage))
+    if (!DS_ACCEL_HAS(usage_out, struct ds_accel_pin_memory_usage, limit_bytes))
         return ops__error(error, DS_ACCEL_ERR_INVALID, call,
                           "struct_size is %u; wanted %zu or more", usage_out->struct_size,
-                          sizeof(usage));
+                          DS_ACCEL_SIZE_THROUGH(struct ds_accel_pin_memory_usage, limit_bytes));
     pthread_mutex_lock(&lock);
     usage = account;
     pthread_mutex_unlock(&lock);
-    usage.struct_size = usage_out->struct_size;
     usage.limit_bytes = UINT64_MAX;
     if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         usage.limit_bytes = limit.rlim_cur;
-    *usage_out = usage;
+    ds_accel_write(usage_out, &usage, sizeof(usage));
     return DS_ACCEL_OK;
 }
 

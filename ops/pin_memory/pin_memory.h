@@ -5,8 +5,8 @@
  *
  * A block is private memory whose pages are present and locked (mlock()): they are never swapped
  * out, and reading or writing them causes no page fault. Locked pages count against the process's
- * RLIMIT_MEMLOCK, unless it has CAP_IPC_LOCK. A block is not registered with a device's runtime:
- * ds_accel_mem_register() does that.
+ * RLIMIT_MEMLOCK, unless it has CAP_IPC_LOCK and is in no user namespace of its own. A block is not
+ * registered with a device's runtime: ds_accel_mem_register() does that.
  *
  * The blocks belong to the process, not to a handle: all callers in the process share one account
  * and may free each other's blocks. Closing the shared object with dlclose() changes nothing. A
@@ -36,7 +36,8 @@ extern "C" {
 
 /** What the op has locked in this process. */
 struct ds_accel_pin_memory_usage {
-    uint32_t struct_size; /**< set by the caller; members behind it are not written */
+    uint32_t
+        struct_size; /**< set by the caller, and left as it is; what is behind is not written */
     uint32_t reserved;
     uint64_t blocks;
     uint64_t bytes;        /**< sum of the sizes that alloc() was called with */
@@ -59,7 +60,8 @@ struct ds_accel_pin_memory {
      * @param[out] pointer_out  the block; free() releases it. Written only on DS_ACCEL_OK
      * @return DS_ACCEL_OK; ERR_INVALID; ERR_LIMIT RLIMIT_MEMLOCK is too small: the message has the
      *         limit and what is locked; ERR_PERMISSION the process may not lock memory;
-     *         ERR_NO_MEMORY. On an error nothing stays allocated or locked.
+     *         ERR_NO_MEMORY the limit is not the cause. On an error nothing stays allocated or
+     *         locked.
      */
     int32_t (*alloc)(uint64_t bytes, uint64_t alignment, uint32_t flags, void **pointer_out,
                      struct ds_accel_error *error);

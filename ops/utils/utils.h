@@ -28,7 +28,8 @@ struct ds_accel_utils_options {
     /** Array of tensor_count tensors; the next one begins tensor_bytes behind the last. */
     const struct ds_accel_utils_tensor *tensors;
     uint64_t tensor_count;
-    uint32_t tensor_bytes; /**< sizeof(struct ds_accel_utils_tensor) of the caller */
+    uint32_t tensor_bytes; /**< sizeof(struct ds_accel_utils_tensor), or a larger stride that is a
+                                multiple of 8; the rest is not read */
     uint32_t reserved;     /**< 0 */
     /**
      * Each tensor's offset in the flat buffer is a multiple of this number of bytes, and so is the

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The benchmarks: tests/bench/bench.c and tests/bench/ops.c describe what they measure. Included by
-# the top Makefile, after fixtures.mk, which has the flags and objects for a plugin under another
-# name.
+# The benchmarks: tests/bench/bench.c, ops.c and comm.c describe what they measure. Included by the
+# top Makefile, after fixtures.mk, which has the flags and objects for a plugin under another name.
 
 BENCH_SOURCE := tests/bench
 BENCH_DIR := $(BUILD)/bench
@@ -81,6 +80,34 @@ $(BENCH_OPS_PROGRAM): $(BENCH_OPS_OBJECTS) $(BENCH_LIMITS)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $^ $(OPENMP) -lm -ldl $(SANFLAGS) $(LDFLAGS)
 
+# The benchmark of communication: the driver, and a program for each implementation. Those of MPI are
+# left out where an MPI is missing.
+BENCH_COMM_PROGRAM := $(BENCH_DIR)/comm
+BENCH_COMM_OBJECTS := $(foreach f,process output comm comm_report,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
+BENCH_COMM_OURS := $(foreach f,comm_ours comm_limit,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
+BENCH_COMM_MPI := $(foreach mpi,openmpi mpich,$(if $(shell command -v mpicc.$(mpi)),$(BENCH_DIR)/comm_$(mpi)))
+$(BENCH_COMM_OURS): $(HEADERS) $(OP_HEADERS)
+$(BENCH_COMM_OURS): BENCH_CFLAGS += -I$(BUILD)/include $(patsubst -O2,-O3,$(filter -O%,$(CFLAGS)))
+$(BENCH_COMM_PROGRAM): $(BENCH_COMM_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $^ -lm $(SANFLAGS) $(LDFLAGS)
+$(BENCH_DIR)/comm_ours: $(BENCH_COMM_OURS)
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $^ -ldl $(SANFLAGS) $(LDFLAGS)
+$(BENCH_COMM_MPI): $(BENCH_DIR)/comm_%: $(BENCH_SOURCE)/comm_mpi.c $(BENCH_SOURCE)/comm_loop.h tests/clock.h $(BENCH_SOURCE)/bench.mk
+	@mkdir -p $(@D)
+	mpicc.$* -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -O3 -Itests -o $@ $<
+BENCH_COMM_FILES := $(BENCH_COMM_PROGRAM) $(BENCH_DIR)/comm_ours $(BENCH_COMM_MPI)
+
+# The benchmark of async_io beside fio.
+BENCH_IO_PROGRAM := $(BENCH_DIR)/io
+BENCH_IO_OBJECTS := $(foreach f,process output io,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
+$(BUILD)/obj/$(BENCH_SOURCE)/io.o: $(HEADERS) $(OP_HEADERS)
+$(BUILD)/obj/$(BENCH_SOURCE)/io.o: BENCH_CFLAGS += -I$(BUILD)/include
+$(BENCH_IO_PROGRAM): $(BENCH_IO_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $^ -ldl $(SANFLAGS) $(LDFLAGS)
+
 # The placeholder has no symbols and no debugging information, as plugins are shipped: the benchmark
 # makes hundreds of copies. It has no device, so that detection probes all of them.
 $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/mock.h \
@@ -91,14 +118,16 @@ $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/m
 
 -include $(wildcard $(BUILD)/obj/$(BENCH_SOURCE)/*.d)
 
-# A test runs the benchmark of ops with few elements.
+# Tests run these benchmarks with few elements.
 test-shell-built: $(if $(filter %/test_bench_ops.sh,$(SHELL_TESTS)),$(BENCH_OPS_PROGRAM))
+test-shell-built: $(if $(filter %/test_bench_fio.sh,$(SHELL_TESTS)),$(BENCH_IO_PROGRAM))
+test-shell-built: $(if $(filter %/test_bench_comm.sh,$(SHELL_TESTS)),$(BENCH_COMM_FILES))
 # What a mutation of this test is built with.
 .PHONY: mutant-bench-ops
 mutant-bench-ops: $(OP_FILES) $(BENCH_OPS_PROGRAM)
 
 # Also compiled by lint, since the benchmarks themselves run rarely.
-bench-programs: $(BENCH) $(BENCH_NEEDS) $(BENCH_OPS_PROGRAM)
+bench-programs: $(BENCH) $(BENCH_NEEDS) $(BENCH_OPS_PROGRAM) $(BENCH_COMM_FILES) $(BENCH_IO_PROGRAM)
 
 # The benchmark measures the release build, as it is installed, without assertions.
 ifneq ($(RELEASE),1)
@@ -111,15 +140,24 @@ bench: build $(BENCH) $(BENCH_NEEDS) $(COMPARE) $(FIXTURE_DIR)/faults/probe_segv
 	@$(COMPARE) --seeds 100 --draw $(COMPARE_TRACES)
 endif
 
-# What to measure: names of ops and numbers of elements, separated by spaces; empty: all.
+# What to measure: names of ops and numbers of elements, or of bytes for shm_comm, separated by spaces;
+# empty: all. async_io is measured on a file of BENCH_IO_MIB in BENCH_IO_DIR.
 BENCH_OPS ?=
 BENCH_SIZES ?=
+BENCH_IO_DIR ?= $(BENCH_DIR)
+BENCH_IO_MIB ?=
+BENCH_OPTIMIZERS = $(filter-out shm_comm async_io,$(BENCH_OPS))
+# bench_has OP: whether this op is wanted.
+bench_has = $(if $(BENCH_OPS),$(filter $(1),$(BENCH_OPS)),$(1))
 ifneq ($(RELEASE),1)
-bench-ops:  ## measure the ops of a release build beside their limits (BENCH_OPS="cpu_adam" BENCH_SIZES="1e4 1e7")
+bench-ops:  ## measure the ops of a release build beside their limits and others' (BENCH_OPS="cpu_adam" BENCH_SIZES="1e4 1e7")
 	@$(MAKE) --no-print-directory bench-ops RELEASE=1 BUILD=$(BUILD)-release
 else
-bench-ops: deps-check $(OP_FILES) $(BENCH_OPS_PROGRAM)
-	@$(BENCH_OPS_PROGRAM) $(abspath $(BUILD)) $(PYTHON) '$(BENCH_OPS)' '$(BENCH_SIZES)'
+bench-ops: deps-check $(OP_FILES) $(BENCH_OPS_PROGRAM) $(BENCH_COMM_FILES) $(BENCH_IO_PROGRAM)
+	@tools/deps.sh bench
+	@$(if $(BENCH_OPTIMIZERS)$(if $(BENCH_OPS),,all),$(BENCH_OPS_PROGRAM) $(abspath $(BUILD)) $(PYTHON) '$(BENCH_OPTIMIZERS)' '$(BENCH_SIZES)')
+	@$(if $(call bench_has,shm_comm),$(BENCH_COMM_PROGRAM) $(abspath $(BUILD)) $(PYTHON) '$(if $(BENCH_OPS),$(BENCH_SIZES))')
+	@$(if $(call bench_has,async_io),$(BENCH_IO_PROGRAM) $(abspath $(BUILD)) '$(BENCH_IO_DIR)' '$(BENCH_IO_MIB)')
 endif
 
 # The optimizers beside those of a DeepSpeed checkout, which are compiled once per build directory.

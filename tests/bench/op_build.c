@@ -2,15 +2,21 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The time until an op can be called: it is installed, in the cache, or built first. The baselines
- * are dlopen() of the same file and the compiler's own commands, one after the other.
+ * are dlopen() of the same file and the compiler's own commands, one after the other. An op in the
+ * cache is measured after the library has remembered it, which it does not in the first two seconds
+ * after a build: users' ops were usually loaded before.
  */
 #include "bench.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define LOAD_ROUNDS 101u
 #define BUILD_ROUNDS 3u
+#define SETTLE_ROUNDS 40u
+#define SETTLE_NS 250000000
 
 struct op_bench {
     const char *build;
@@ -49,8 +55,38 @@ static void load(const struct op_bench *bench, const char *file, bool is_bare,
     }
 }
 
-static void measure_load(const struct op_bench *bench, const char *name, const char *file,
-                         const char *const *env)
+static bool is_remembered(const struct op_bench *bench)
+{
+    char pattern[BENCH_PATH_SIZE];
+    glob_t found;
+    bool is_there;
+
+    format_path(pattern, "%s/cache/ops-load.*", bench->dir);
+    is_there = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
+    globfree(&found);
+    return is_there;
+}
+
+/* Load the op from the cache until the library remembers it. False: it does not, as on a network
+ * file system. */
+static bool wait_until_remembered(const struct op_bench *bench, const char *file)
+{
+    const struct timespec pause = {.tv_nsec = SETTLE_NS};
+    double unused;
+
+    for (unsigned i = 0; i < SETTLE_ROUNDS; i++) {
+        load(bench, file, false, bench->without_ops, &unused, &unused);
+        if (is_remembered(bench)) {
+            return true;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+/* kind: how the op is found, for the note. */
+static void measure_load(const struct op_bench *bench, const char *name, const char *kind,
+                         const char *file, const char *const *env)
 {
     static double ours[LOAD_ROUNDS];
     static double again[LOAD_ROUNDS];
@@ -69,7 +105,7 @@ static void measure_load(const struct op_bench *bench, const char *name, const c
     row->baseline_name = "dlopen";
     row->goal = 1.2;
     row->goal_is_ratio = true;
-    snprintf(row->note, sizeof(row->note), "cpu_adam; a second load takes %.1f us",
+    snprintf(row->note, sizeof(row->note), "cpu_adam, %s; a second load takes %.1f us", kind,
              bench_median(again, LOAD_ROUNDS));
 }
 
@@ -125,10 +161,13 @@ void bench_op_build(const char *build, const char *dir, const char *config_home,
     snprintf(path, sizeof(path), "tests/bench/op_prefix.sh");
     bench_run(make, bench.env);
     format_path(file, "%s/lib/ds-accel/ops/cpu_adam.so", build);
-    measure_load(&bench, "op, installed", file, bench.env);
+    measure_load(&bench, "op, installed", "installed", file, bench.env);
     format_path(path, "%s/built", bench.dir);
     bench_capture(print, bench.env, file, sizeof(file));
     file[strcspn(file, "\n")] = '\0';
-    measure_load(&bench, "op, cached", file, bench.without_ops);
+    measure_load(&bench, "op, cached",
+                 wait_until_remembered(&bench, file) ? "loaded before on this host"
+                                                     : "not remembered on this file system",
+                 file, bench.without_ops);
     measure_build(&bench);
 }

@@ -157,7 +157,7 @@ static void run_ours(struct contest *contest)
 {
     const struct ops_dtypes *dtypes = contest->row->dtypes;
     const struct limit_streams *s = &contest->streams;
-    struct ds_accel_error error;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
     struct ds_accel_optimizer_tensor tensor = {
         .count = contest->row->elements,
         .parameter = s->parameter,

@@ -6,6 +6,7 @@
  * own; and that a job runs once. Each part runs in a separate process.
  * Usage: job
  */
+#include "alloc/allocations.h"
 #include "ds_accel_tools.h"
 #include "state.h"
 
@@ -38,55 +39,6 @@ static bool fail(const char *what, const char *detail)
     printf("    %s: %s\n", what, detail);
     return false;
 }
-
-/* ---- allocations that fail ------------------------------------------------------------------ */
-
-/* The sanitizers replace malloc() themselves. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HAS_SANITIZER
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HAS_SANITIZER
-#endif
-
-static pid_t counting_pid;      /* the process whose allocations are counted; 0: none */
-static unsigned long calls;     /* its allocations so far */
-static unsigned long failed_at; /* the number of the allocation that fails */
-
-#ifndef HAS_SANITIZER
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *pointer, size_t size);
-
-static bool must_fail(void)
-{
-    if (counting_pid == 0 || counting_pid != getpid() || ++calls != failed_at) {
-        return false;
-    }
-    errno = ENOMEM;
-    return true;
-}
-
-/* Exported to every library of the process, whatever visibility the tests are compiled with. */
-#pragma GCC visibility push(default)
-void *malloc(size_t size)
-{
-    return must_fail() ? NULL : __libc_malloc(size);
-}
-
-void *calloc(size_t count, size_t size)
-{
-    return must_fail() ? NULL : __libc_calloc(count, size);
-}
-
-void *realloc(void *pointer, size_t size)
-{
-    return must_fail() ? NULL : __libc_realloc(pointer, size);
-}
-#pragma GCC visibility pop
-#endif
 
 /* ---- what stands in a job's way ------------------------------------------------------------- */
 
@@ -478,28 +430,27 @@ static bool closed_stderr(void)
 /* Fails each allocation that the caller's process makes. */
 static bool no_memory(void)
 {
-#ifdef HAS_SANITIZER
-    puts("job: not tested: allocations that fail: the sanitizer owns malloc()");
-    return true;
-#else
     const struct scenario scenario = {.name = "no memory", .script = "exit 9", .code = 9};
     unsigned refused = 0;
     bool right = true;
     bool is_complete = false;
 
+    if (!allocations_can_fail()) {
+        puts("job: not tested: allocations that fail: the sanitizer owns malloc()");
+        return true;
+    }
+    allocations_spare_children();
     for (unsigned long at = 1; right && !is_complete; at++) {
         ds_accel_launch_t *launch = create(&scenario);
         char *before = state_take();
         char *result = NULL;
         int32_t code = -1;
         int32_t status;
+        long left;
 
-        calls = 0;
-        failed_at = at;
-        counting_pid = getpid();
+        allocations_count(at);
         status = ds_accel_launch_run(launch, &code, &result);
-        counting_pid = 0;
-        is_complete = calls < at;
+        is_complete = allocations_stop(&left) < at;
         refused += status == DS_ACCEL_ERR_NO_MEMORY;
         right = state_is_as_before(before, "");
         if (status < 0 ? status != DS_ACCEL_ERR_NO_MEMORY : code != 9) {
@@ -513,7 +464,6 @@ static bool no_memory(void)
         free(before);
     }
     return right && (refused > 5 || fail("allocations", "did not fail"));
-#endif
 }
 
 /* ---- running the parts ---------------------------------------------------------------------- */

@@ -34,7 +34,8 @@ Test(core_config, rejects_unknown_key_with_all_that_are_known)
     expect_refused("{\"colour\": \"blue\"}", "1:2",
                    "unknown key \"colour\"; expected one of accelerator, detection_order, "
                    "plugin_dirs, allow, deny, probe, trust, layers, validate, trace, "
-                   "communication_backends, compile_backends, allocator, kernels, backends");
+                   "communication_backends, compile_backends, allocator, op_settings, kernels, "
+                   "backends");
     expect_refused("{\"probe\": {\"colour\": 1}}", "1:12",
                    "expected one of mode, containment, timeout_ms");
 }
@@ -63,6 +64,21 @@ Test(core_config, rejects_kernels_whose_names_do_not_fit)
     EXPECT_ALL_REFUSED(rows);
 }
 
+Test(core_config, rejects_settings_of_ops_that_are_no_scalars)
+{
+    static const struct bad rows[] = {
+        {"{\"op_settings\": []}", "1:17",
+         "\"op_settings\" is an array; expected an object or null"},
+        {"{\"op_settings\": {\"Async\": {}}}", "1:18", "\"Async\": expected an op's name"},
+        {"{\"op_settings\": {\"async_io\":\n 1}}", "2:2",
+         "\"async_io\" is a whole number; expected an object or null"},
+        {"{\"op_settings\": {\"async_io\": {\"a\":\n {}}}}", "2:2", "\"a\" is an object"},
+        {"{\"op_settings\": {\"async_io\": {\"a\": [1]}}}", "1:36", "\"a\" is an array"},
+    };
+
+    EXPECT_ALL_REFUSED(rows);
+}
+
 Test(core_config, rejects_a_value_of_another_type)
 {
     static const struct bad rows[] = {
@@ -86,6 +102,64 @@ Test(core_config, rejects_a_value_of_another_type)
     };
 
     EXPECT_ALL_REFUSED(rows);
+}
+
+Test(core_config, rejects_an_op_of_a_name_that_no_file_can_have)
+{
+    static const struct bad rows[] = {
+        {"{\"backends\": {\"cuda\": {\"op_builders\": {\"X\": {\"op\": \"\"}}}}}", "1:52",
+         "\"op\" is \"\": expected an op's name, [a-z][a-z0-9_]{0,30}"},
+        {"{\"backends\": {\"cuda\": {\"op_builders\": {\"X\": {\"op\": \"../x\"}}}}}", "1:52",
+         "\"op\" is \"../x\": expected an op's name"},
+        {"{\"backends\": {\"cuda\": {\"op_builders\": {\"X\": {\"op\":\n"
+         "\"a123456789012345678901234567890x\"}}}}}",
+         "2:1", "expected an op's name"},
+        {"{\"kernels\": {\"x\": {\"requires\": {\"ops\": [\"Utils\"]}}}}", "1:41",
+         "\"ops\" is \"Utils\": expected an op's name"},
+        {"{\"kernels\": {\"x\": {\"sources\": [\"a/..\"]}}}", "1:32",
+         "\"sources\" is \"a/..\": expected a path below source_dir"},
+    };
+
+    EXPECT_ALL_REFUSED(rows);
+}
+
+static void expect_check(int32_t wanted, const char *words)
+{
+    struct ds_accel_options options = test_options();
+    char *text = NULL;
+
+    EXPECT_STATUS(ds_accel_config_check(&options, 0, &text), wanted);
+    EXPECT_HAS(text, words);
+    ds_accel_free_text(text);
+}
+
+/* A member may be in another file, so the check of one file cannot miss it. */
+Test(core_config, a_row_that_no_file_completes_is_a_problem)
+{
+    char words[500];
+
+    test_write("share/a.json", "{\"kernels\": {\"x\": {\"source_dir\": \"/x\", \"sources\": []}},\n"
+                               " \"backends\": {\"cuda\": {\"op_builders\": {\n"
+                               "   \"XBuilder\": {\"kind\": \"compiled\"}, \"Y\": null}}}}");
+    snprintf(words, sizeof(words),
+             "%s:3:4: \"XBuilder\" has no \"op\", the name of the op that it builds: add it, or "
+             "remove the row with \"XBuilder\": null",
+             test_path("share/a.json"));
+    expect_check(DS_ACCEL_ERR_CONFIG, words);
+    snprintf(words, sizeof(words), "%s:1:14: \"x\" has no \"sources\", the paths of its sources",
+             test_path("share/a.json"));
+    expect_check(DS_ACCEL_ERR_CONFIG, words);
+    /* Programs run: the row is incomplete, and the others are not. */
+    ds_accel_destroy(test_create());
+
+    test_write("etc/ds-accel.json", "{\"kernels\": {\"x\": {\"sources\": [\"x.c\"]}},\n"
+                                    " \"backends\": {\"cuda\": {\"op_builders\": {\n"
+                                    "   \"XBuilder\": {\"op\": \"x\"}}}}}");
+    expect_check(DS_ACCEL_OK, "no problem");
+    test_write("share/b.json", "{\"kernels\": {\"x\": {\"source_dir\": \"\"}}}");
+    snprintf(words, sizeof(words), "%s:1:14: \"x\" has no \"source_dir\"",
+             test_path("etc/ds-accel.json"));
+    expect_check(DS_ACCEL_ERR_CONFIG, words);
 }
 
 Test(core_config, rejects_a_number_out_of_its_range)

@@ -8,8 +8,8 @@ DEATH := $(BUILD)/tests/death
 DEATH_OBJECTS := $(patsubst %,$(BUILD)/obj/tests/launch/%.o,death death_cores death_groups death_kernel death_shared)
 $(DEATH_OBJECTS): $(BUILD)/obj/tests/launch/%.o: tests/launch/%.c tests/launch/death.mk Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
-	$(CC) $(INSIDE_CFLAGS) -fno-builtin -c -o $@ $<
-$(DEATH): $(DEATH_OBJECTS) $(CORE_OBJECTS)
+	$(CC) $(INSIDE_CFLAGS) -Itests -fno-builtin -c -o $@ $<
+$(DEATH): $(DEATH_OBJECTS) $(ALLOCATIONS) $(CORE_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
 

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Functions of the C library that the program `death` replaces: mkdir() and rmdir(), so that a tree
- * of ordinary files behaves as the kernel's control groups, fcntl(), so that a file is opened while
- * a lease of it is held, and the allocation functions, so that each allocation can fail. A
- * sanitizer has its own allocation functions, so those are then left alone.
+ * of ordinary files behaves as the kernel's control groups, and fcntl(), so that a file is opened
+ * while a lease of it is held. And the tests of allocations that fail.
  */
+#include "alloc/allocations.h"
 #include "death.h"
 
 #include <errno.h>
@@ -133,81 +133,31 @@ int fcntl(int fd, int command, ...)
     return result;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-void fail_allocations(const char *name, int32_t (*function)(void))
-{
-    check(function() >= 0, "%s: %s", name, ds_accel_last_error());
-}
-#else
+#pragma GCC visibility pop
 
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *pointer, size_t size);
-void __libc_free(void *pointer);
-
-static bool counting;
-static unsigned long calls;
-static unsigned long fail_at; /* number of the allocation that fails */
-static long live;             /* blocks allocated minus blocks freed while counting */
-
-static bool must_fail(void)
-{
-    if (counting && ++calls == fail_at) {
-        errno = ENOMEM;
-        return true;
-    }
-    return false;
-}
-
-void *malloc(size_t size)
-{
-    void *block = must_fail() ? NULL : __libc_malloc(size);
-
-    live += counting && block != NULL;
-    return block;
-}
-
-void *calloc(size_t count, size_t size)
-{
-    void *block = must_fail() ? NULL : __libc_calloc(count, size);
-
-    live += counting && block != NULL;
-    return block;
-}
-
-void *realloc(void *pointer, size_t size)
-{
-    void *block = must_fail() ? NULL : __libc_realloc(pointer, size);
-
-    live += counting && block != NULL && pointer == NULL;
-    return block;
-}
-
-void free(void *pointer)
-{
-    live -= counting && pointer != NULL;
-    __libc_free(pointer);
-}
+/* ---- allocations that fail ------------------------------------------------------------------ */
 
 void fail_allocations(const char *name, int32_t (*function)(void))
 {
     unsigned refused = 0;
 
-    for (fail_at = 1; fail_at < 100000; fail_at++) {
+    if (!allocations_can_fail()) {
+        check(function() >= 0, "%s: %s", name, ds_accel_last_error());
+        return;
+    }
+    for (unsigned long fail_at = 1; fail_at < 100000; fail_at++) {
         bool has_failed;
+        long left;
         int32_t status;
 
-        calls = 0;
-        live = 0;
-        counting = true;
+        allocations_count(fail_at);
         status = function();
-        counting = false;
-        has_failed = calls >= fail_at;
+        has_failed = allocations_stop(&left) >= fail_at;
         refused += status < 0;
-        if (live != 0 || (status < 0 && status != DS_ACCEL_ERR_NO_MEMORY) ||
+        if (left != 0 || (status < 0 && status != DS_ACCEL_ERR_NO_MEMORY) ||
             (status < 0 && !has_failed)) {
             check(false, "%s: allocation %lu: status %d, %ld blocks left: %s", name, fail_at,
-                  (int)status, live, ds_accel_last_error());
+                  (int)status, left, ds_accel_last_error());
             return;
         }
         if (!has_failed) {
@@ -217,6 +167,3 @@ void fail_allocations(const char *name, int32_t (*function)(void))
         }
     }
 }
-#endif
-
-#pragma GCC visibility pop

@@ -8,11 +8,10 @@ OPBUILD := $(BUILD)/tests/opbuild
 OPBUILD_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard tests/opbuild/*.c)))
 OPBUILD_FLAGS ?=
 
-# The sanitizers replace malloc(), so the tests that make it fail are left out then.
 $(BUILD)/obj/tests/opbuild/%.o: tests/opbuild/%.c tests/opbuild/opbuild.mk Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
-	$(CC) -Icore $(TEST_CFLAGS) $(DEPENDS_CFLAGS) -fno-builtin $(if $(SAN),-DHAS_SANITIZER) -c -o $@ $<
-$(OPBUILD): $(OPBUILD_OBJECTS) $(BUILD)/obj/tests/fixture.o $(CORE_OBJECTS)
+	$(CC) -Icore $(TEST_CFLAGS) $(DEPENDS_CFLAGS) -fno-builtin -c -o $@ $<
+$(OPBUILD): $(OPBUILD_OBJECTS) $(BUILD)/obj/tests/fixture.o $(ALLOCATIONS) $(CORE_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(shell $(PKG_CONFIG) --libs criterion) $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
 

@@ -113,6 +113,20 @@ Test(opbuild_compiler, a_variable_that_cannot_be_run_is_an_error)
     expect_refused(DS_ACCEL__LANGUAGE_C, DS_ACCEL_ERR_NOT_FOUND, "$(echo is no program");
 }
 
+/* The reason is behind the value, and programs show 512 bytes. */
+Test(opbuild_compiler, a_long_variable_leaves_room_for_the_reason)
+{
+    char value[2000];
+
+    snprintf(value, sizeof(value), "no-such-compiler -DX=%01900d", 0);
+    setenv("CC", value, 1);
+    expect_refused(DS_ACCEL__LANGUAGE_C, DS_ACCEL_ERR_NOT_FOUND,
+                   "...\", but no-such-compiler is no program in PATH: correct or unset it");
+    snprintf(value, sizeof(value), "/bin/false -DX=%01900d", 0);
+    setenv("CC", value, 1);
+    expect_refused(DS_ACCEL__LANGUAGE_C, DS_ACCEL_ERR_IO, "... exited with status 1: no output");
+}
+
 Test(opbuild_compiler, what_is_missing_says_where_it_was_looked_for)
 {
     setenv("PATH", test_dir(), 1);

@@ -233,6 +233,135 @@ Test(opbuild_recipe, what_cannot_be_followed_says_why)
                    "only nvcc makes images");
 }
 
+static void expect_flag(const char *key, const char *flags, const char *requires, const char *words)
+{
+    char row[600];
+
+    snprintf(row, sizeof(row),
+             "{\"source_dir\": \"%%s/source\", \"sources\": [\"a.c\"], \"%s\": [%s], "
+             "\"requires\": {\"cpu\": [%s]}}",
+             key, flags, requires);
+    if (words != NULL) {
+        expect_refused(row, words);
+    } else {
+        char rows[700];
+
+        snprintf(rows, sizeof(rows), "\"tiny\": %s", row);
+        read_rows(rows);
+    }
+}
+
+/* With these, equal keys would have different files. */
+Test(opbuild_recipe, flags_that_are_not_reproducible_are_refused)
+{
+    static const struct {
+        const char *key;
+        const char *flags;
+        const char *words; /* NULL: it is not refused */
+    } cases[] = {
+        {"cflags", "\"--coverage\"", "--coverage lets the op count into files"},
+        {"ldflags", "\"--coverage\"", "--coverage lets the op count into files"},
+        {"cflags", "\"-fprofile-generate=/x\"", "count into files"},
+        {"cflags", "\"-fprofile-arcs\"", "count into files"},
+        {"cflags", "\"-ftest-coverage\"", "count into files"},
+        {"cflags", "\"-fprofile-use=x.gcda\"", "reads profiles"},
+        {"cflags", "\"-fauto-profile\"", "reads profiles"},
+        {"cflags", "\"-save-temps=obj\"", "writes files beside the objects"},
+        {"cflags", "\"-fstack-usage\"", "writes files beside the objects"},
+        {"cflags", "\"-fcallgraph-info=su\"", "writes files beside the objects"},
+        {"cflags", "\"-fdump-tree-all\"", "writes files beside the objects"},
+        {"cflags", "\"-aux-info\", \"x\"", "writes files beside the objects"},
+        {"device_cflags", "\"--keep\"", "writes files beside the objects"},
+        {"device_cflags", "\"--keep-device-functions\"", NULL},
+        {"cflags", "\"-frecord-gcc-switches\"", "puts the command into the op"},
+        {"cflags", "\"-MF\", \"x\"", "-MF changes the output"},
+        {"cflags", "\"-Wp,-MD,x\"", "-Wp,-MD,x changes the output"},
+        {"cflags", "\"-ox.o\"", "changes the output"},
+        {"device_cflags", "\"-optf\", \"x\"", NULL},
+        {"cflags", "\"-E\"", "changes the output"},
+        {"ldflags", "\"-Wl,-E,-S,-Map=x\"", NULL}, /* other letters for the linker */
+        {"ldflags", "\"-Xlinker\", \"-E\"", NULL},
+        {"ldflags", "\"-Xlinker\", \"--build-id=uuid\"", "makes another file each time"},
+        {"cflags", "\"-DX=-c\", \"-DY=,-c\"", NULL},
+        {"cflags", "\"-specs=nosys.specs\"", "names a file that the compiler searches"},
+        {"cflags", "\"-specs=./x.specs\"", NULL},
+        {"cflags", "\"-fplugin=x\"", "names a file that the compiler searches"},
+        {"cflags", "\"-fplugin=/x.so\"", NULL},
+        {"cflags", "\"-Btools\"", "chooses programs"},
+        {"ldflags", "\"-Btools\"", NULL},
+        {"device_cflags", "\"-ccbin\", \"g++\"", "chooses programs"},
+        {"device_cflags", "\"-Xcompiler=-O2,--coverage\"", "count into files"},
+        {"device_cflags", "\"-Xcompiler\", \"-O2,-save-temps\"", "writes files beside"},
+        {"ldflags", "\"-Wl,-z,now,--build-id=uuid\"", "makes another file each time"},
+        {"ldflags", "\"-Wl,--build-id=sha1\"", NULL},
+        {"cflags", "\"-frandom-seed=x\", \"-isystem\", \"x\", \"-include\", \"x.h\"", NULL},
+        {"cflags", "\"-O3\", \"-fopenmp\", \"-fPIC\", \"-std=c++17\", \"-Wall\", \"-g\"", NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        expect_flag(cases[i].key, cases[i].flags, "", cases[i].words);
+    }
+}
+
+/* Or the op would end in SIGILL on another CPU. */
+Test(opbuild_recipe, instruction_sets_must_be_required)
+{
+    static const struct {
+        const char *flags;
+        const char *requires;
+        const char *words; /* NULL: it is not refused */
+    } cases[] = {
+        {"\"-mavx512f\"", "",
+         "-mavx512f uses instructions that not every CPU has: add \"avx512f\" to \"cpu\" of "
+         "\"requires\""},
+        {"\"-mavx512f\"", "\"avx2\"", "add \"avx512f\""},
+        {"\"-mavx512f\"", "\"avx512f\"", NULL},
+        {"\"-mavx512f\"", "\"avx512bw\"", NULL},
+        {"\"-mavx512bw\"", "\"avx512f\"", "add \"avx512bw\""},
+        {"\"-mavx2\", \"-mfma\"", "\"avx512f\"", NULL},
+        {"\"-mavx2\", \"-mfma\"", "\"avx2\"", "-mfma uses"},
+        {"\"-mavx2\"", "\"avx\"", "add \"avx2\""},
+        {"\"-mavx\"", "\"fma\"", NULL},
+        {"\"-msse4.1\"", "\"avx\"", NULL},
+        {"\"-march=x86-64-v4\"", "\"avx512f\", \"avx512vl\"",
+         "add \"avx512bw\", \"avx512cd\", \"avx512dq\" to"},
+        {"\"-march=x86-64-v3\"", "\"avx2\", \"fma\", \"bmi2\"", NULL},
+        {"\"-march=x86-64-v3\"", "\"avx2\"", "add \"fma\", \"bmi2\" to"},
+        {"\"-mcpu=neoverse-v1\"", "", "add what it uses"},
+        {"\"-mcpu=neoverse-v1\"", "\"sve\"", NULL},
+        {"\"-march=armv8.2-a+sve\"", "\"neon\"", "add \"sve\""},
+        {"\"-march=znver4\"", "", "add what it uses"},
+        {"\"-xCORE-AVX512\"", "", "add what it uses"},
+        {"\"-mgfni\"", "", "add what it uses"},
+        {"\"-Xcompiler=-O2,-mavx2\"", "", "add \"avx2\""},
+        {"\"-Xcompiler\", \"-mno-avx,-mavx2\"", "", "add \"avx2\""},
+        {"\"-mtune=native2\", \"-m64\", \"-mno-avx\", \"-mcmodel=large\", \"-msse2\"", "", NULL},
+        {"\"-march=x86-64\", \"-march=rv64gc\", \"-mfpmath=sse\", \"-mprefer-vector-width=256\"",
+         "", NULL},
+        {"\"-xc\", \"-D__AVX512__\", \"-mcpu=gfx90a\", \"-fopenmp\"", "", NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        expect_flag("cflags", cases[i].flags, cases[i].requires, cases[i].words);
+    }
+    test_write("source/flags", "-O2 -mavx2");
+    expect_flag("device_cflags", "\"@flags\"", "", "add \"avx2\"");
+    expect_flag("ldflags", "\"@flags\"", "\"avx2\"", NULL);
+    expect_refused(BEGIN "[\"a.c\"], \"cflags\": [\"-mavx2\"]}", "add \"avx2\"");
+}
+
+/* Lists of headers cannot have their names. */
+Test(opbuild_recipe, include_directories_with_strange_names_are_refused)
+{
+    expect_refused(BEGIN "[\"a.c\"], \"include_dirs\": [\"/x\\ny\"]}",
+                   "include_dirs: /x?y: compilers cannot list headers");
+    expect_refused(BEGIN "[\"a.c\"], \"include_dirs\": [\".\", \"/x\\\\ y\"]}",
+                   "include_dirs: /x\\ y: compilers cannot list headers");
+    expect_flag("cflags", "\"-I/x\\ty\"", "", "cflags: /x?y: compilers cannot list");
+    expect_flag("cflags", "\"-isystem\", \"x\\\\y\"", "", "cflags: x\\y: compilers cannot list");
+    expect_flag("cflags", "\"-I/x y's $c#d:e\", \"-DX=\\\"\\\\n\\\"\"", "", NULL);
+}
+
 Test(opbuild_recipe, a_relative_directory_is_below_the_package)
 {
     char *data = ds_accel__data_dir();
@@ -461,7 +590,11 @@ Test(opbuild_recipe, sources_that_cannot_be_read_are_named)
     read_rows("\"tiny\": " ROW);
     unlink(test_path("source/a.c"));
     EXPECT_REFUSED(ds_accel__recipe_digest(&recipe, digest), DS_ACCEL_ERR_NOT_FOUND,
-                   "source/a.c: ");
+                   "kernels: tiny: the source ");
+    EXPECT_HAS(ds_accel_last_error(), "source/a.c does not exist");
+    read_rows("\"tiny\": " ROW);
+    EXPECT_REFUSED(ds_accel__recipe_digest(&recipe, digest), DS_ACCEL_ERR_NOT_FOUND,
+                   "kernels: tiny (/test/ops.json:1): the source ");
     cr_assert_eq(mkdir(test_path("source/a.c"), 0755), 0);
     cr_expect(ds_accel__recipe_digest(&recipe, digest) < 0);
     EXPECT_HAS(ds_accel_last_error(), "source/a.c: ");

@@ -6,6 +6,8 @@
 #include "ops/requires.h"
 
 #include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Passed on to ds_accel__requires_check(). */
@@ -176,6 +178,74 @@ Test(opbuild_requires, probes_are_remembered_and_leave_nothing)
     cr_expect_eq(count_files(options.temporary), 1, "%d", count_files(options.temporary));
 }
 
+/* Expect that a probe runs the compiler, or not, since the number of runs was taken. */
+static void expect_runs(const char *text, int runs, const char *why)
+{
+    int before = count_files(test_path("runs"));
+
+    json_decref(check(text));
+    cr_expect_eq(count_files(test_path("runs")) - before, runs, "%s: %d", why,
+                 count_files(test_path("runs")) - before);
+}
+
+Test(opbuild_requires, another_probe_is_another_question)
+{
+    static const char library[] = "{\"libraries\": [\"m\"]}";
+    char text[400];
+    char *counting[2] = {NULL, NULL};
+
+    test_write("runs/log", "");
+    snprintf(text, sizeof(text), "#!/bin/sh\n: >%s/$$\nexec gcc \"$@\"\n", test_path("runs"));
+    counting[0] = strdup(write_script("cc", text));
+    compiler.arguments = counting;
+    expect_runs(library, 1, "the first");
+    expect_runs(library, 0, "the same");
+    flags = ARGUMENTS("-DX");
+    expect_runs(library, 1, "other flags");
+    options.link_flags = ARGUMENTS("-L/nowhere");
+    expect_runs(library, 1, "other flags of the link");
+    expect_runs("{\"libraries\": [\"pthread\"]}", 1, "another library");
+    expect_runs("{\"headers\": [\"stdio.h\"]}", 1, "a header");
+    compiler.digest[0] = compiler.digest[0] == '0' ? '1' : '0';
+    expect_runs(library, 1, "a compiler that was upgraded");
+    compiler.arguments = ARGUMENTS(counting[0], "-O1");
+    expect_runs(library, 1, "other arguments of the variable");
+    expect_runs(library, 0, "the same again");
+    free(counting[0]);
+}
+
+/* A failure of the machine is none of the library: the next probe may succeed. */
+Test(opbuild_requires, failures_of_the_machine_are_not_remembered)
+{
+    static const char *const failures[] = {
+        "kill -KILL $$",
+        "echo 'gcc: fatal error: Killed signal terminated program cc1' >&2; exit 1",
+        "echo 'probe.c: No space left on device' >&2; exit 1",
+    };
+    char text[1000];
+
+    for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
+        snprintf(text, sizeof(text),
+                 "#!/bin/sh\nmkdir %s/failed%zu 2>/dev/null && { %s; }\n"
+                 "exec gcc \"$@\"\n",
+                 test_dir(), i, failures[i]);
+        compiler.arguments = ARGUMENTS(write_script("cc", text));
+        compiler.digest[0] = (char)('a' + i);
+        expect("{\"libraries\": [\"m\"]}", "library", "m", "", NULL);
+        expect("{\"libraries\": [\"m\"]}", "library", "m", NULL, NULL);
+    }
+    /* But what the compiler says about the input is. */
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\nmkdir %s/failed 2>/dev/null && { echo 'cannot find -lm' "
+             ">&2; exit 1; }\nexec gcc \"$@\"\n",
+             test_dir());
+    compiler.arguments = ARGUMENTS(write_script("cc", text));
+    compiler.digest[0] = 'd';
+    for (int i = 0; i < 2; i++) {
+        expect("{\"libraries\": [\"m\"]}", "library", "m", "cannot find -lm", NULL);
+    }
+}
+
 Test(opbuild_requires, a_compiler_that_dies_is_the_reason)
 {
     compiler.arguments = ARGUMENTS(write_script("cc", "#!/bin/sh\nkill -KILL $$\n"));
@@ -325,6 +395,21 @@ Test(opbuild_requires, python_modules_are_found_without_an_import)
     test_write("here/localmod.py", "");
     cr_assert_eq(chdir(test_path("here")), 0);
     expect_python("localmod", "finds no module localmod");
+}
+
+Test(opbuild_requires, python_modules_are_remembered_by_their_path)
+{
+    test_write("python/x", "");
+    setenv("PYTHONPATH", test_path("python"), 1);
+    expect_python("latemod", "finds no module latemod");
+    write_module("latemod", "latemod", "1.0");
+    expect_python("latemod", "finds no module latemod"); /* until the process ends */
+    setenv("PYTHONPATH", "/nowhere", 1);
+    expect_python("latemod", "finds no module latemod");
+    write_module("latemod2", "latemod2", "1.0");
+    expect_python("latemod2", NULL);
+    ds_accel__requires_forget();
+    expect_python("latemod", NULL);
 }
 
 Test(opbuild_requires, python_modules_have_versions)

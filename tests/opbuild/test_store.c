@@ -3,6 +3,7 @@
 /* Caches of ops: where they are, build directories, what is published, cleaning, and the lock. */
 #include "base/clock.h"
 #include "config/prefix.h"
+#include "host/cache_disk.h"
 #include "host/context.h"
 #include "opbuild.h"
 #include "ops/manifest.h"
@@ -12,6 +13,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -296,7 +298,7 @@ Test(opbuild_store, a_store_that_others_can_write_is_refused)
     open_dir(&dir);
     ds_accel__build_dir_close(&dir);
     cr_assert_eq(chmod(store, 0777), 0);
-    EXPECT_REFUSED(ds_accel__build_dir_open(store, &dir), DS_ACCEL_ERR_PERMISSION, store);
+    EXPECT_REFUSED(ds_accel__build_dir_open(store, &dir), DS_ACCEL_ERR_UNTRUSTED, store);
     cr_expect_null(dir.path);
 }
 
@@ -720,27 +722,98 @@ Test(opbuild_store, one_process_at_a_time_holds_the_lock)
     cr_expect_eq(status, 0);
 }
 
-Test(opbuild_store, a_stopped_process_is_not_waited_for)
+/* Start a process that holds the lock of DIGEST, releases it if wanted, and is then stopped; by a
+ * tracer, which is this process, if wanted. */
+static pid_t start_holder(bool releases, bool is_traced)
 {
     int status;
-    int lock;
     pid_t child = fork();
 
     if (child == 0) {
-        if (lock_recipe(DIGEST) >= 0) {
+        int lock = lock_recipe(DIGEST);
+
+        if (lock >= 0) {
+            if (releases) {
+                ds_accel__store_unlock(lock);
+            }
+            if (is_traced) {
+                ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+            }
             raise(SIGSTOP);
         }
         _exit(1);
     }
     cr_assert_eq(waitpid(child, &status, WUNTRACED), child);
     cr_assert(WIFSTOPPED(status));
-    lock = lock_recipe(DIGEST);
+    return child;
+}
+
+static void end_holder(pid_t child)
+{
     kill(child, SIGKILL);
-    waitpid(child, &status, 0);
+    waitpid(child, NULL, 0);
+}
+
+Test(opbuild_store, a_stopped_process_is_not_waited_for)
+{
+    pid_t child = start_holder(false, false);
+    int lock = lock_recipe(DIGEST);
+
+    end_holder(child);
     cr_assert_eq(lock, -1);
     lock = lock_recipe(DIGEST);
     cr_expect(lock >= 0, "the lock ends with the process");
     close(lock);
+}
+
+/* Expect that the lock is not had within the time, and whether its holder counts as stopped. */
+static void expect_held(uint64_t limit_ms, pid_t wanted)
+{
+    int fd = open(test_path("local/ops-" KEY ".lock"), O_RDWR | O_CLOEXEC);
+    pid_t stopped = -1;
+
+    cr_assert(fd >= 0);
+    cr_expect_not(ds_accel__cache_lock_within(fd, limit_ms, &stopped));
+    cr_expect_eq(stopped, wanted, "%d", (int)stopped);
+    close(fd);
+}
+
+Test(opbuild_store, a_process_of_another_pid_namespace_is_not_mistaken)
+{
+    pid_t child = start_holder(false, false);
+    char signature[32];
+    int fd = open(test_path("local/ops-" KEY ".lock"), O_RDWR | O_CLOEXEC);
+
+    cr_assert(fd >= 0);
+    expect_held(60000, child);
+    snprintf(signature, sizeof(signature), "%-20d 4026531000", (int)child);
+    cr_assert_eq(pwrite(fd, signature, 31, 0), 31);
+    expect_held(300, 0);
+    close(fd);
+    end_holder(child);
+}
+
+/* The next holder may not have signed yet. */
+Test(opbuild_store, the_holder_before_is_not_mistaken)
+{
+    pid_t child = start_holder(true, false);
+    int fd = open(test_path("local/ops-" KEY ".lock"), O_RDWR | O_CLOEXEC);
+
+    cr_assert(fd >= 0);
+    cr_assert_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
+    expect_held(300, 0);
+    close(fd);
+    end_holder(child);
+}
+
+/* strace and leak checkers stop a process for moments, a debugger for longer. */
+Test(opbuild_store, a_traced_process_is_waited_for_some_time)
+{
+    pid_t child = start_holder(false, true);
+
+    expect_held(300, 0);
+    expect_held(60000, child);
+    end_holder(child);
 }
 
 Test(opbuild_store, without_a_directory_there_is_no_lock)
@@ -774,7 +847,7 @@ Test(opbuild_store, a_failure_is_left_for_those_who_wait)
 {
     int lock = lock_recipe(DIGEST);
     uint64_t begin_ms = ds_accel__boot_ms() - 1;
-    static char large[200000];
+    static char large[DS_ACCEL__STORE_MESSAGE_BYTES + 2];
 
     cr_assert(lock >= 0);
     expect_message(lock, 0, NULL);
@@ -787,10 +860,14 @@ Test(opbuild_store, a_failure_is_left_for_those_who_wait)
     close(lock);
     lock = lock_recipe(DIGEST); /* which writes into the file as well */
     expect_message(lock, begin_ms, "second");
-    memset(large, 'x', sizeof(large) - 1);
+    memset(large, 'x', DS_ACCEL__STORE_MESSAGE_BYTES);
     ds_accel__store_lock_fail(lock, DIGEST, large);
-    large[65536 - 256] = '\0';
     expect_message(lock, begin_ms, large);
+    ds_accel__store_lock_fail(lock, DIGEST, "third");
+    expect_message(lock, begin_ms, "third");
+    memset(large, 'y', DS_ACCEL__STORE_MESSAGE_BYTES + 1); /* too large */
+    ds_accel__store_lock_fail(lock, DIGEST, large);
+    expect_message(lock, begin_ms, "third");
     close(lock);
 }
 

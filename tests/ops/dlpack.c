@@ -68,6 +68,36 @@ static struct ds_accel_error no_error(void)
     return error;
 }
 
+/* An error of another size than that of this header: no byte behind it is written. */
+static void check_error_sizes(void)
+{
+    static const uint32_t sizes[] = {0, 4, 8, 16, 24, 80, 100, sizeof(struct ds_accel_error)};
+    union {
+        struct ds_accel_error error;
+        unsigned char bytes[sizeof(struct ds_accel_error)];
+    } given;
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct ds_accel_op_array array;
+        size_t end = sizes[i] > 4 ? sizes[i] : 4;
+        int is_kept = 1;
+
+        memset(&given, 0x5A, sizeof(given));
+        given.error.struct_size = sizes[i];
+        check(ds_accel_op_array_from_dlpack(NULL, 0, &array, &given.error) == DS_ACCEL_ERR_INVALID,
+              "an error's size", "another status");
+        for (; end < sizeof(given); end++)
+            is_kept = is_kept && given.bytes[end] == 0x5A;
+        check(is_kept && given.error.struct_size == sizes[i], "an error's size",
+              "bytes behind it were written");
+        check(sizes[i] < 8 || given.error.code == DS_ACCEL_ERR_INVALID, "an error's size",
+              "no code");
+        check(sizes[i] <= offsetof(struct ds_accel_error, vendor_text) ||
+                  given.bytes[sizes[i] - 1] == '\0',
+              "an error's size", "a text has no end");
+    }
+}
+
 static void accepted(const char *what, const void *managed, uint32_t flags, const void *data,
                      uint64_t count, uint64_t bytes, uint32_t dtype, int32_t device)
 {
@@ -419,6 +449,7 @@ int main(int argc, char **argv)
     check_types();
     check_devices();
     check_versions();
+    check_error_sizes();
     check_optimizer();
     check_utils(argc > 1 ? argv[1] : "");
     printf("dlpack: %u passed, %u failed\n", checks - failures, failures);

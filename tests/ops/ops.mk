@@ -4,17 +4,23 @@
 # Tests of the ops. The optimizers run on every code path that this CPU has, on AVX-512 also emulated
 # by SIMDe, and on the paths of AArch64 on an emulated CPU. Included by the top Makefile.
 
-# fork: children of fork(). dlpack: the header, also in C++.
-OPS_TESTS := $(addprefix $(BUILD)/tests/ops/,$(OPS) fork dlpack)
+# fork: children of fork(). threads: too few of them. dlpack: the header, also in C++. async_io_*:
+# failures of the system, and of a file system by FUSE; settings of the configuration.
+OPS_TESTS := $(addprefix $(BUILD)/tests/ops/,$(OPS) fork threads dlpack async_io_errors async_io_faults async_io_settings)
+$(BUILD)/obj/tests/ops/async_io_faults.o: TEST_CFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3)
+async_io_faults_LIBS = $(shell $(PKG_CONFIG) --libs fuse3)
 OPS_TESTS_CXX := $(if $(HAS_CXX),$(BUILD)/tests/ops/dlpack_cxx)
-$(BUILD)/obj/tests/ops/fork.o: TEST_CFLAGS += $(OPENMP)
+$(BUILD)/obj/tests/ops/fork.o $(BUILD)/obj/tests/ops/threads.o: TEST_CFLAGS += $(OPENMP)
 $(BUILD)/obj/tests/ops/%.o: TEST_CFLAGS += -I$(BUILD)/include
 $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/ops/*.c)): $(OP_HEADERS) $(HEADERS)
 $(OPTIMIZERS:%=$(BUILD)/tests/ops/%): $(BUILD)/obj/tests/ops/optimizer.o $(BUILD)/obj/tests/ops/gradients.o
+$(addprefix $(BUILD)/obj/tests/ops/,async_io.o async_io_errors.o async_io_faults.o): tests/ops/async_io.h tests/ops/checks.h
+$(BUILD)/obj/tests/ops/ccl_comm.o: tests/ops/ccl_comm_results.h
+$(BUILD)/obj/tests/ops/shm_comm.o: $(wildcard tests/ops/shm_comm*.h)
 # Some tests replace functions of libc by ones that fail, also for the ops: -rdynamic.
 $(OPS_TESTS): $(BUILD)/tests/ops/%: $(BUILD)/obj/tests/ops/%.o
 	@mkdir -p $(@D)
-	$(CC) -rdynamic -o $@ $^ -lm -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
+	$(CC) -rdynamic -o $@ $^ $($*_LIBS) -lm -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
 
 $(BUILD)/tests/ops/%_cxx: tests/ops/%.c $(OP_HEADERS) $(HEADERS) Makefile $(SETTINGS)
 	@mkdir -p $(@D)
@@ -22,13 +28,16 @@ $(BUILD)/tests/ops/%_cxx: tests/ops/%.c $(OP_HEADERS) $(HEADERS) Makefile $(SETT
 
 # Ops whose AVX-512 is emulated. The emulation is slow and not ours, so no sanitizer runs it.
 OPS_EMULATED := $(if $(SAN)$(filter-out x86_64,$(shell uname -m)),,$(OPTIMIZERS:%=$(BUILD)/tests/ops/emulated/%.so))
+# Only the files that the emulation changes are compiled again; the others are those of the op.
 op_sources = $(sort $(wildcard ops/common/*.c ops/$(1)/*.c))
 EMULATED_OBJ := $(BUILD)/tests/ops/emulated/obj
+EMULATED_SOURCES := ops/common/isa.c ops/%_avx512.c
 $(EMULATED_OBJ)/%.o: ops/%.c $(wildcard ops/*.h ops/*/*.h) tests/ops/avx512_emulated.h Makefile $(SETTINGS)
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(OP_CFLAGS)) -O1 -Wno-psabi -Wno-undef -I$(<D) -Itests '-DOPS_VECTOR_EMULATED="ops/avx512_emulated.h"' -c -o $@ $<
 define emulated_rule
-$(BUILD)/tests/ops/emulated/$(1).so: $(patsubst ops/%.c,$(EMULATED_OBJ)/%.o,$(call op_sources,$(1)))
+$(BUILD)/tests/ops/emulated/$(1).so: $(patsubst ops/%.c,$(EMULATED_OBJ)/%.o,$(filter $(EMULATED_SOURCES),$(call op_sources,$(1)))) \
+    $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(EMULATED_SOURCES),$(call op_sources,$(1))))
 	$$(CC) -shared -Wl,--gc-sections -o $$@ $$^ $$(OPENMP) -lm -lpthread
 endef
 $(foreach op,$(OPTIMIZERS),$(eval $(call emulated_rule,$(op))))
@@ -66,7 +75,14 @@ $(CUDA_TESTS)/fused_adam: $(BUILD)/obj/tests/ops/cuda/fused_adam.o
 	$(CC) -o $@ $^ -lm -ldl $(SANFLAGS) $(LDFLAGS)
 $(BUILD)/obj/tests/ops/cuda/fused_adam.o: $(OP_HEADERS) $(HEADERS)
 
-test-ops-built: $(OP_FILES) $(CUDA_OP_FILES) $(OPS_TESTS) $(OPS_TESTS_CXX) $(OPS_EMULATED) $(OPS_ARM) $(CUDA_TEST_FILES)
+# The declarations of MPI that ccl_comm has of its own, against mpi.h of each engine.
+MPI_CHECKED := $(foreach engine,openmpi mpich,$(if $(shell command -v mpicc.$(engine)),$(BUILD)/tests/ops/ccl_comm_abi.$(engine)))
+$(MPI_CHECKED): $(BUILD)/tests/ops/ccl_comm_abi.%: tests/ops/ccl_comm_abi.h $(wildcard ops/ccl_comm/engine*.h) Makefile
+	@mkdir -p $(@D)
+	mpicc.$* -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -Iops -I. -x c -fsyntax-only $<
+	@touch $@
+
+test-ops-built: $(MPI_CHECKED) $(OP_FILES) $(CUDA_OP_FILES) $(OPS_TESTS) $(OPS_TESTS_CXX) $(OPS_EMULATED) $(OPS_ARM) $(CUDA_TEST_FILES)
 test-ops: test-ops-built
 	@$(MEASURED_TEST) tests/ops/test_ops.sh $(BUILD) "$(OPTIMIZERS)" "$(filter-out $(OPTIMIZERS),$(OPS))" "$(CUDA_ARCHS)"
 

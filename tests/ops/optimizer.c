@@ -575,6 +575,97 @@ static void check_special(const uint32_t *of)
     }
 }
 
+/* Elements that are repeated to fill large arrays, and so many that copies are streamed. */
+#define PERIOD 1009u
+#define LARGE ((1u << 20) + 777)
+
+/* Make arrays whose elements repeat themselves, one parameter of each period a NaN. */
+static void make_periodic(struct arrays *arrays, const uint32_t *of, size_t count)
+{
+    struct arrays period;
+
+    make_arrays(&period, of, PERIOD, 0);
+    put(of[0], period.at[0], 3, NAN);
+    allocate_arrays(arrays, of, count, 0);
+    for (unsigned i = 0; i < 4; i++)
+        for (size_t from = 0; from < arrays->bytes[i]; from += period.bytes[i]) {
+            size_t rest = arrays->bytes[i] - from;
+
+            memcpy(arrays->at[i] + from, period.at[i],
+                   rest < period.bytes[i] ? rest : period.bytes[i]);
+        }
+    free_arrays(&period);
+}
+
+/* Compare a copy with the parameters: the first period by value, the others with the first. */
+static void compare_copy(const struct arrays *arrays, uint32_t dtype, const char *copy)
+{
+    size_t bytes = bytes_of(dtype);
+    size_t period = arrays->count < PERIOD ? arrays->count : PERIOD;
+    size_t differing = 0;
+
+    for (size_t i = 0; i < period; i++) {
+        double parameter = get(arrays->types[0], arrays->at[0], i);
+        double copied = get(dtype, copy, i);
+
+        CHECK(copied == rounded(dtype, parameter, 0) || (isnan(copied) && isnan(parameter)),
+              "types %u %u %u, copy in %u: element %zu is %g, the parameter %g", arrays->types[0],
+              arrays->types[1], arrays->types[2], dtype, i, copied, parameter);
+    }
+    for (size_t from = period; from < arrays->count; from += period) {
+        size_t rest = arrays->count - from;
+
+        differing += memcmp(copy + from * bytes, copy, (rest < period ? rest : period) * bytes) !=
+                     0;
+    }
+    CHECK(differing == 0, "types %u %u %u, copy in %u: %zu of %zu periods differ", arrays->types[0],
+          arrays->types[1], arrays->types[2], dtype, differing, arrays->count / period);
+}
+
+/* Copies in each type, at an address that vectors are stored to at once, and at one that they are
+ * not. The step itself is the one without a copy. */
+static void check_copy(const uint32_t *of, size_t count)
+{
+    struct step step = {
+        .step = 3, .learning_rate = 0.01, .weight_decay = 0.1, .gradient_scale = 0.5};
+    struct arrays original;
+    struct arrays plain;
+
+    make_periodic(&original, of, count);
+    copy_arrays(&plain, &original, 0);
+    take_step(&step, &plain);
+    for (unsigned i = 0; i < 6; i++) {
+        uint32_t dtype = i < 2 ? F32 : i < 4 ? F16 : B16;
+        size_t bytes = count * bytes_of(dtype);
+        size_t offset = i % 2 * bytes_of(dtype);
+        char *memory = aligned_alloc(64, (bytes + offset + 8 + 63) / 64 * 64);
+        struct ds_accel_error error = {.struct_size = sizeof(error)};
+        struct ds_accel_optimizer_tensor tensor;
+        struct arrays arrays;
+        union options options;
+
+        if (!memory)
+            abort();
+        memset(memory + offset + bytes, 0x5A, 8);
+        copy_arrays(&arrays, &original, 0);
+        set_tensor(&tensor, &arrays, 0, count);
+        tensor.copy = memory + offset;
+        tensor.copy_dtype = dtype;
+        set_options(&options, &step, &tensor, 1);
+        options.common.threads = 2;
+        CHECK(optimizer->step(op, &options, &error) == DS_ACCEL_OK, "copy: %s", error.message);
+        CHECK(same(&arrays, &plain), "types %u %u %u: another step with a copy in %u", of[0], of[1],
+              of[2], dtype);
+        compare_copy(&arrays, dtype, memory + offset);
+        for (unsigned byte = 0; byte < 8; byte++)
+            CHECK(memory[offset + bytes + byte] == 0x5A, "a byte behind the copy changed");
+        free_arrays(&arrays);
+        free(memory);
+    }
+    free_arrays(&original);
+    free_arrays(&plain);
+}
+
 /* A step and its rollback: what was there before, up to roundings of both. */
 static void check_rollback(const uint32_t *of, uint32_t flags)
 {
@@ -840,6 +931,8 @@ static void run_checks(void)
         if (types[i][0] == B16)
             check_slices(types[i], DS_ACCEL_OPTIMIZER_STOCHASTIC);
         check_special(types[i]);
+        check_copy(types[i],
+                   i == 0 || (types[i][0] == F32 && stride == 1) ? LARGE : 2 * PERIOD + 3);
         check_denormal(types[i]);
         for (unsigned flag = 0; optimizer->rollback && flag < optimizer->flags_count; flag++)
             check_rollback(types[i], optimizer->flags[flag]);

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -220,6 +221,20 @@ static void check_large_pages(void)
     CHECK(pin->free(block, NULL) == DS_ACCEL_OK, "free");
 }
 
+/* A caller of a later version: what this one does not know stays as it is. */
+static void check_large_usage(void)
+{
+    struct {
+        struct ds_accel_pin_memory_usage usage;
+        uint64_t later;
+    } large = {.usage = {.struct_size = sizeof(large)}, .later = 7};
+
+    CHECK(pin->usage(&large.usage, NULL) == DS_ACCEL_OK && large.later == 7 &&
+              large.usage.struct_size == sizeof(large) && large.usage.bytes == usage().bytes,
+          "a larger struct: struct_size %u, %llu bytes", large.usage.struct_size,
+          (unsigned long long)large.usage.bytes);
+}
+
 static void check_refusals(void)
 {
     void *pointer = &pointer;
@@ -248,6 +263,8 @@ static void check_refusals(void)
     CHECK(pin->free(NULL, NULL) == DS_ACCEL_OK, "NULL");
     REFUSED(pin->usage(NULL, failed), DS_ACCEL_ERR_INVALID, "usage_out is NULL");
     REFUSED(pin->usage(&small, failed), DS_ACCEL_ERR_INVALID, "struct_size is");
+    ERROR_SIZES(pin->usage(NULL, failed), DS_ACCEL_ERR_INVALID);
+    check_large_usage();
     CHECK(memcmp(&before, &(struct ds_accel_pin_memory_usage){0}, 8) != 0 &&
               usage().bytes == before.bytes && usage().blocks == before.blocks,
           "a refused call changed the account");
@@ -351,6 +368,43 @@ static void meet_limit(void)
     limit.rlim_cur = limit.rlim_max = 0;
     CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0, "setrlimit");
     REFUSED(pin->alloc(1, 0, 0, &pointer, failed), DS_ACCEL_ERR_LIMIT, "RLIMIT_MEMLOCK is 0 bytes");
+}
+
+/* mlock() fails although the limit allows the block, or does not apply to this process. */
+static void fail_without_limit(void)
+{
+    static const char text[] = "RLIMIT_MEMLOCK is not the cause";
+    struct rlimit limit = {.rlim_cur = 64 << 10, .rlim_max = 64 << 10};
+    void *pointer = NULL;
+
+    failure = ENOMEM;
+    failing = MLOCK;
+    REFUSED(pin->alloc(4096, 0, 0, &pointer, failed), DS_ACCEL_ERR_NO_MEMORY, text);
+    failing = NONE;
+    CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0, "setrlimit");
+    if (pin->alloc(128 << 10, 0, 0, &pointer, NULL) != DS_ACCEL_OK) {
+        puts("pin_memory: a privileged process is not checked: the limit applies to this one");
+        return;
+    }
+    CHECK(pin->free(pointer, NULL) == DS_ACCEL_OK, "free");
+    failing = MLOCK;
+    REFUSED(pin->alloc(128 << 10, 0, 0, &pointer, failed), DS_ACCEL_ERR_NO_MEMORY, text);
+    failing = NONE;
+}
+
+/* A process in a user namespace of its own has the capability there only. */
+static void meet_limit_in_namespace(void)
+{
+    struct rlimit limit = {.rlim_cur = 64 << 10, .rlim_max = 64 << 10};
+    void *pointer = NULL;
+
+    CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0, "setrlimit");
+    if (unshare(CLONE_NEWUSER) != 0) {
+        puts("pin_memory: a user namespace is not checked: none can be created");
+        return;
+    }
+    REFUSED(pin->alloc(128 << 10, 0, 0, &pointer, failed), DS_ACCEL_ERR_LIMIT,
+            "RLIMIT_MEMLOCK is 65536 bytes");
 }
 
 /* With mlockall(MCL_FUTURE), whatever is mapped counts as locked. */
@@ -496,6 +550,8 @@ int main(int argc, char **argv)
     check_failures();
     in_child(meet_limit);
     in_child(meet_limit_of_mappings);
+    in_child(fail_without_limit);
+    in_child(meet_limit_in_namespace);
     check_fork();
     check_threads();
     check_reopened();

@@ -45,10 +45,16 @@ on_arm() { # VECTOR_BYTES COMMAND...
 for op in $others; do
     checked "$op" "$tests/$op" "$build/lib/ds-accel/ops/$op.so"
 done
+for program in async_io_errors async_io_faults async_io_settings; do
+    checked "$program" "$tests/$program" "$build/lib/ds-accel/ops/async_io.so"
+done
 checked fork "$tests/fork" "$build/lib/ds-accel/ops/utils.so" "$build/lib/ds-accel/ops/cpu_adam.so"
+checked threads "$tests/threads" "$build/lib/ds-accel/ops/cpu_adam.so"
 for program in "$tests/dlpack" "$tests/dlpack_cxx"; do
     [ ! -f "$program" ] || checked dlpack "$program" "$build/lib/ds-accel/ops/utils.so"
 done
+# A sanitizer's library must be loaded before Python.
+[ -n "${SAN:-}" ] || checked header_calls "${PYTHON:-/usr/bin/python3}" "$(dirname "$0")/header_calls.py" "$build/lib/ds-accel/ops"
 # The kernel of CUDA on the CPU has the same bits as the op of the CPU.
 cuda=$build/lib/ds-accel/ops/cuda/fused_adam.so
 [ -n "$archs" ] || cuda=

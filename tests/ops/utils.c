@@ -235,6 +235,7 @@ static void check_refusals(void)
     CHECK(utils->layout(&good, NULL, NULL, NULL) == DS_ACCEL_OK, "no output");
     REFUSED(utils->layout(NULL, NULL, &bytes, failed), DS_ACCEL_ERR_INVALID, "options is NULL");
     REFUSED(utils->flatten(NULL, failed), DS_ACCEL_ERR_INVALID, "options is NULL");
+    ERROR_SIZES(utils->flatten(NULL, failed), DS_ACCEL_ERR_INVALID);
 }
 
 int main(int argc, char **argv)

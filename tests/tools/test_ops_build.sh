@@ -18,8 +18,11 @@ skip() {
 # ---- what makes it build again -------------------------------------------------------------------
 
 fresh
-loads "nothing is built" 1110 1
-loads "cached" 1110 0
+DS_ACCEL_LOG=info loads "nothing is built" 1110 1
+has "nothing is built: the log" "$err" "ops: tiny loaded from $store/tiny."
+has "nothing is built: where the op was found" "$err" "(built now), code path tiny.c"
+DS_ACCEL_LOG=info loads "cached" 1110 0
+has "cached: where the op was found" "$err" "(cached), code path tiny.c"
 builds "cached: the command" cached 0
 is "nothing is left" "" "$(leftovers)"
 touch -d '1 hour ago' "$src/tiny.c" "$src/include/tiny.h" "$vendor/vendor.h"
@@ -354,6 +357,31 @@ is "clean and a directory in place of a file" "0 ds-accel: warning: ops: $so is 
 ds-accel: 3 files removed" "$code $err"
 rm -rf "$so" "$so.directory" "$json.directory"
 
+# ---- built although there is one -----------------------------------------------------------------
+
+fresh
+builds "before --force" built 1
+ops build --force tiny
+is "--force: built again" "0 tiny: built, $file" "$code $out"
+is "--force: no warning" "" "$err"
+mkdir "$prefix/lib/ds-accel/ops"
+cp "$file" "$prefix/lib/ds-accel/ops/tiny.so"
+ops build tiny
+is "an installed op" "0 tiny: installed, $prefix/lib/ds-accel/ops/tiny.so" "$code $out"
+ops build --force tiny
+is "--force beside an installed op" "0 tiny: built, $file" "$code $out"
+is "--force beside an installed op: a warning" "ds-accel: warning: ops: $prefix/lib/ds-accel/ops/tiny.so is used all the same: it precedes $file" "$err"
+head -c 2000 "$file" >"$prefix/lib/ds-accel/ops/tiny.so"
+ops build --force tiny
+has "--force beside a damaged op" "$code $out" "0 tiny: built, $file"
+has "--force beside a damaged op: a warning" "$err" "ds-accel: warning: ops: $prefix/lib/ds-accel/ops/tiny.so precedes $file, but is rejected: "
+has "--force beside a damaged op: the remedy" "$err" ": remove it"
+rm -r "$prefix/lib/ds-accel/ops"
+sed -i 's/TINY 1/TINY 2/' "$src/tiny.c"
+ops build --force tiny
+is "--force of another source: no warning" "0 " "$code $err"
+compiled >/dev/null
+
 # ---- the same file everywhere --------------------------------------------------------------------
 
 # Sources, prefix and cache at other places, with names that are awkward for compilers and make.
@@ -384,6 +412,24 @@ is "its path is not in the file" 0 "$(grep -c -e "other place" -e "cache of" "$f
 src=$first_src
 export DS_ACCEL_CACHE_DIR="$cache"
 store=$cache/ops
+
+# Macros of dates, with each compiler: the time of the source and that of the build do not count.
+for compiler in gcc clang; do
+    command -v "$compiler" >/dev/null || {
+        skip "dates with $compiler" "there is no $compiler"
+        continue
+    }
+    fresh
+    echo 'const char *tiny_date(void); const char *tiny_date(void) { return __DATE__ __TIME__ __TIMESTAMP__; }' >>"$src/tiny.c"
+    recipe '"cflags": ["-std=c11", "-pedantic-errors", "-Wall", "-Werror"]'
+    CC=$compiler builds "dates with $compiler" built 0
+    one=$(sha256sum <"$file")
+    touch -d '1 hour ago' "$src/tiny.c"
+    rm -rf "$cache"
+    CC=$compiler builds "dates with $compiler, again" built 0
+    is "dates with $compiler: the same file" "$one" "$(sha256sum <"$file")"
+    is "dates with $compiler: none is that of today" 0 "$(grep -c "$(date +%Y)" "$file" || true)"
+done
 
 # The project's own op, from two prefixes.
 if taken 3; then
@@ -528,6 +574,51 @@ is "another static library: another file" no "$([ "$one" = "$(sha256sum <"$file"
 archive 1
 builds "the static library as it was" cached 0
 is "the static library as it was: the file" "$one" "$(sha256sum <"$file")"
+# Each linker lists what it reads in its own way, also the members of a thin archive, what a linker
+# script names, and what is in a response file.
+# holds KIND NUMBER: write the library of this kind, which returns the number.
+holds() {
+    archive "$2"
+    case $1 in
+    thin)
+        cp "$dir/foo.o" "$src/sub/foo.o"
+        rm "$src/sub/libfoo.a"
+        (cd "$src/sub" && ar rcT libfoo.a foo.o)
+        ;;
+    script)
+        mv "$src/sub/libfoo.a" "$src/sub/libreal.a"
+        echo 'INPUT(libreal.a)' >"$src/sub/libfoo.a"
+        ;;
+    response) echo '-Lsub -lfoo' >"$src/sub/flags" ;;
+    esac
+}
+default_cc=$cc
+for linker in bfd gold lld mold; do
+    for driver in gcc clang; do
+        if ! command -v "ld.$linker" >/dev/null || ! command -v "$driver" >/dev/null; then
+            skip "ld.$linker behind $driver" "one of them is not installed"
+            continue
+        fi
+        cc=$(command -v "$driver")
+        compiler "$dir/cc"
+        for kind in whole thin script response; do
+            taken 4 || [ "$driver$linker" = clanglld ] || continue
+            rm -rf "$cache"
+            flags="\"-fuse-ld=$linker\", $([ $kind = response ] && echo '"@sub/flags"' || echo '"-Lsub", "-lfoo"')"
+            recipe "\"ldflags\": [$flags]"
+            holds $kind 1
+            compiled >/dev/null
+            builds "ld.$linker behind $driver: $kind" built 1
+            builds "ld.$linker behind $driver: $kind: cached" cached 0
+            holds $kind 5
+            builds "ld.$linker behind $driver: $kind: another library" built 1
+            holds $kind 1
+            builds "ld.$linker behind $driver: $kind: as it was" cached 0
+        done
+    done
+done
+cc=$default_cc
+compiler "$dir/cc"
 rm -r "$src/sub"
 sources
 rm -rf "$cache"
@@ -584,16 +675,19 @@ done <<END
 END
 while IFS='|' read -r members reason; do
     recipe "$members"
-    refused "$members" "$(echo "$reason" | sed "s#SRC#$src#g")"
+    refused "$members" "$(echo "$reason" | sed "s#SRC#$src#g; s#CONFIG#$config#")"
 done <<'END'
 "sources": []|kernels: tiny: it has no sources
 "sources": ["tiny.f90"]|kernels: tiny: tiny.f90: its suffix is that of no language: .c, .cpp, .cc, .cxx, .cu, .hip, .sycl, .dp.cpp
 "sources": ["no*.c"]|kernels: tiny: there is no source SRC/no*.c
-"sources": ["absent.c"]|SRC/absent.c: file_changed: SRC/absent.c: No such file or directory
+"sources": ["absent.c"]|kernels: tiny (CONFIG:1): the source SRC/absent.c does not exist
 "source_dir": ""|kernels: tiny: it has no source_dir
 "source_dir": "/no/such"|kernels: tiny: source_dir: /no/such: No such file or directory
 "cflags": ["-march=native"]|kernels: tiny: -march=native is the CPU that compiles, and others share the result: name the instruction sets, here and in "requires": {"cpu": [...]}
 "cflags": ["-g", "-gsplit-dwarf"]|kernels: tiny: -gsplit-dwarf puts the debug information into files of the directory of the build, which is removed: use -g alone
+"cflags": ["--coverage"]|kernels: tiny: --coverage lets the op count into files of the directory of the build, which is removed, and puts its path into the op
+"cflags": ["-march=x86-64-v4"], "requires": {"cpu": ["avx512f"]}|kernels: tiny: -march=x86-64-v4 uses instructions that not every CPU has: add "avx512bw", "avx512cd", "avx512dq", "avx512vl" to "cpu" of "requires"
+"include_dirs": ["/a\nb"]|kernels: tiny: include_dirs: /a?b: compilers cannot list headers of a directory whose name has a backslash, a line break or another control character (shown as ?): rename it, or use a link to it
 "images": {"A": "x.c"}|kernels: tiny: images: x.c: only nvcc makes images, of a .cu
 END
 for key in Tiny ti-ny tiny/ /tiny cpu/../tiny "" CPU/tiny; do
@@ -601,6 +695,19 @@ for key in Tiny ti-ny tiny/ /tiny cpu/../tiny "" CPU/tiny; do
     ops build tiny
     has "the key \"$key\"" "$code $err" "5 ds-accel: $config:1:14: \"$key\": expected an op's name"
 done
+
+# One incomplete row is no reason against the other ops, but config check reports it.
+recipe
+sed -i 's/"op": "tiny", //' "$config"
+run "$program" --config "$config" config check "$config"
+has "a builder without op: config check" "$code $out" "5 $config:1:"
+has "a builder without op: the remedy" "$out" '"TinyBuilder" has no "op", the name of the op that it builds: add it, or remove the row'
+ops build TinyBuilder
+is "a builder without op: build" "1 TinyBuilder: unsupported: the builder names no op" "$code $out"
+ops show TinyBuilder
+has "a builder without op: show" "$code $out" "0 TinyBuilder, op : unsupported"
+has "a builder without op: the reason" "$out" "the builder names no op; \`ds-accel config check\` shows"
+builds "a builder without op: the recipe itself" built 1
 
 # ---- an op that no builder names -----------------------------------------------------------------
 

@@ -201,6 +201,28 @@ if [ -n "$can_fuse" ]; then
     nothing_left "a file system of a network: clean" ""
     off_network
 
+    # Builds of an earlier boot, a day ago, left directories; another host may be building in a later
+    # one. A build of this boot lives, another one was killed.
+    on_network FAULT_AGE='*/.build-*[!3]:90000'
+    start_gated living
+    this=$(find "$store" -maxdepth 1 -name '.build-*' -printf '%f')
+    for left in .build-00000000-0000-4000-8000-000000000000-1-1 .build-00000000-0000-4000-8000-000000000000-1-2 \
+        .build-00000000-0000-4000-8000-000000000000-1-3 "${this%-*-*}-0-1" "${this%-*-*}-0-3"; do
+        mkdir "$store/$left"
+        : >"$store/$left/0.o"
+        : >"$store/$left/lock"
+    done
+    rm "$store/.build-00000000-0000-4000-8000-000000000000-1-2/lock"
+    ops clean
+    is "clean after a reboot" "0 ds-accel: 0 files removed" "$code $err"
+    is "clean after a reboot: what another host may use, and what this one uses" \
+        "$(printf '%s\n' "$this" .build-00000000-0000-4000-8000-000000000000-1-3 | sort)" \
+        "$(find "$dir/behind/ops" -maxdepth 1 -name '.build-*' -printf '%f\n' | sort)"
+    echo >"$dir/gate.held"
+    ends "clean after a reboot: the build that lives" 0 "$pid"
+    is "clean after a reboot: its op" "tiny 1110" "$(cat "$dir/living")"
+    off_network
+
     on_network FAULT_WRITE_BYTES=1000
     full "a quota" "Disk quota exceeded"
     off_network
@@ -361,7 +383,7 @@ is "clean: files of others stay" "0 ds-accel: 2 files removed, mine.failed mine.
 refuses() {
     rm -rf "$dir/cache2"
     DS_ACCEL_CACHE_DIR="$dir/cache2" ops import "$dir/export"
-    has "$1" "$code $err" "${3:-4} ds-accel: $2"
+    has "$1" "$code $err" "${3:-1} ds-accel: $2"
     is "$1: nothing is imported" "" "$(find "$dir/cache2" -name '*.so' -o -name '*.json' 2>/dev/null)"
 }
 
@@ -369,9 +391,12 @@ fresh
 ops export "$dir/export"
 is "nothing to export" "1 ds-accel: nothing was built that could be exported: \`ds-accel ops build\`" "$code $err"
 is "nothing to export: no directory is made" no "$([ -e "$dir/export" ] && echo yes || echo no)"
-refuses "no directory to import" "$dir/export" 1
+refuses "no directory to import" "$dir/export: No such file or directory"
+echo text >"$dir/export"
+refuses "a file to import" "$dir/export: Not a directory"
+rm "$dir/export"
 mkdir "$dir/export"
-refuses "an empty directory to import" "$dir/export has no exported ops" 1
+refuses "an empty directory to import" "$dir/export has no exported ops"
 rmdir "$dir/export"
 ops build tiny
 recipe '"cflags": ["-DFLAG=1"]'
@@ -414,7 +439,7 @@ again
 refuses "an empty file" "$(one so): "
 again
 rm "$(one so)"
-refuses "a missing file" "$file: "
+refuses "a missing file" "$file: No such file or directory, but the manifest names it"
 again
 echo text >"$(one json)"
 refuses "a damaged manifest" "$(one json) is no manifest of ops"
@@ -429,7 +454,7 @@ sed -i 's/"sha256": "[0-9a-f]*"/"sha256": ""/' "$(one json)"
 refuses "an entry without digest" "$(one json) is no manifest of ops"
 again
 chmod o+w "$(one so)"
-refuses "a file that others may write to" "$(one so): file_writable: "
+refuses "a file that others may write to" "$(one so): file_writable: " 6
 again
 if [ -n "$can_unshare" ]; then
     mkdir "$dir/cache2"
@@ -452,16 +477,126 @@ if [ -n "$can_unshare" ]; then
     umount /var/cache
 fi
 chmod o+w "$(one json)"
-refuses "a manifest that others may write to" "$(one json): file_writable: "
+refuses "a manifest that others may write to" "$(one json): file_writable: " 6
 again
 fresh
 ops build tiny
 mkdir "$dir/open"
 chmod 777 "$dir/open"
 ops export "$dir/open"
-has "export to a directory of others" "$code $err" "1 ds-accel: $dir/open: it has owner"
+has "export to a directory of others" "$code $err" "6 ds-accel: $dir/open: it has owner"
 chmod 777 "$dir/export"
-refuses "import from a directory of others" "$dir/export/"
+refuses "import from a directory of others" "$dir/export/" 6
+chmod 755 "$dir/export"
+mkdir -p "$dir/cache2/ops"
+chmod 777 "$dir/cache2/ops"
+DS_ACCEL_CACHE_DIR="$dir/cache2" ops import "$dir/export"
+has "import to a cache that others may write to" "$code $err" "6 ds-accel: $dir/cache2/ops: it has owner"
+DS_ACCEL_CACHE_DIR="$dir/cache2" ops clean
+has "clean: a cache that others may write to" "$code $err" "6 ds-accel: $dir/cache2/ops: it has owner"
+if [ -n "$can_switch" ]; then
+    theirs
+    mkdir -m 700 "$dir/closed"
+    as "$program" --config "$config" ops import "$dir/closed"
+    has "a directory that may not be read" "$code $err" "1 ds-accel: $dir/closed: Permission denied"
+fi
+
+# A directory with the files of two kinds of machines: a file for another processor is undamaged by
+# its own manifest.
+again
+# foreign MANIFEST [ONLY]: add, or with ONLY put in place of the others, an entry for another processor.
+foreign() {
+    python3 - "$1" "${2-}" <<'END'
+import hashlib, json, os, sys
+path, only = sys.argv[1:]
+with open(path) as file:
+    manifest = json.load(file)
+entry = dict(manifest["entries"][0])
+start = path.rsplit(".", 2)[0]
+with open(f"{start}.{entry['key'][:32]}.so", "rb") as file:
+    data = bytearray(file.read())
+data[18:20] = (183 if data[18] != 183 else 62).to_bytes(2, "little")
+entry["key"] = "0" * 16 + entry["key"][16:]
+entry["sha256"] = hashlib.sha256(data).hexdigest()
+manifest["entries"] = [entry] + ([] if only else manifest["entries"])
+with open(f"{start}.{entry['key'][:32]}.so", "wb") as file:
+    file.write(data)
+os.chmod(file.name, 0o644)
+with open(path, "w") as file:
+    json.dump(manifest, file)
+END
+}
+foreign "$(one json)"
+DS_ACCEL_CACHE_DIR="$dir/cache3" ops import "$dir/export"
+has "two kinds of machines" "$code $err" "0 ds-accel: warning: ops: $dir/export/tiny.0000000000000000"
+has "two kinds of machines: why" "$err" ".so is skipped: it is for machines with another kind of processor"
+has "two kinds of machines: the count" "$err" "ds-accel: 2 files imported, 1 skipped"
+is "two kinds of machines: what is imported" 2 "$(find "$dir/cache3/ops" -name '*.so' | wc -l)"
+DS_ACCEL_CACHE_DIR="$dir/cache3" ops import --json "$dir/export"
+is "two kinds of machines: JSON" '{"schema_version": 1, "files": 2, "skipped": 1}' \
+    "$(printf '%s' "$out" | python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)))')"
+printf '%s' "$out" >"$dir/files.json"
+run python3 "$(dirname "$0")/validate.py" "$prefix/share/ds-accel/schema/ops-files.json" <"$dir/files.json"
+is "two kinds of machines: the schema" 0 "$code$out$err"
+file=$(find "$dir/export" -name 'tiny.0000000000000000*.so')
+printf x | dd of="$file" bs=1 seek=5000 conv=notrunc 2>/dev/null
+refuses "a damaged file for another machine" "$file is damaged"
+again
+for manifest in "$dir/export"/*.json; do
+    foreign "$manifest" only
+done
+refuses "no file for this machine" "warning: ops: $dir/export/tiny.0"
+has "no file for this machine: the reason" "$err" "ds-accel: $dir/export has no exported ops for this machine: all are for machines with another kind of processor"
+again
+
+# ---- the allow-list ------------------------------------------------------------------------------
+
+# trust MODE [NAME DIGEST]: set it in the configuration.
+trust() {
+    python3 - "$config" "$(sha256sum "$prefix/lib/ds-accel/ds_accel_cpu.so")" "$@" <<'END'
+import json, sys
+path, plugin, mode, *listed = sys.argv[1:]
+with open(path) as file:
+    config = json.load(file)
+config["trust"] = {"mode": mode, "sha256": {"cpu": plugin.split()[0]} | dict(zip(listed[::2], listed[1::2]))}
+with open(path, "w") as file:
+    json.dump(config, file)
+END
+}
+fresh
+trust enforce
+load tiny
+has "allow-list: nothing is compiled that cannot be loaded" "$code $out, $(compiled)" \
+    "1 -3 there is no kernel of \"tiny\" for cpu: trust.mode is enforce, and trust.sha256 has no \"ops/tiny\": \`ds-accel ops build tiny\` builds it and reports its SHA-256"
+is "allow-list: nothing is compiled" 0 "$(find "$store" -name '*.so' 2>/dev/null | wc -l)"
+ops show tiny
+has "allow-list: the report" "$out" "tiny: unsupported"
+ops build tiny
+file=$(find "$store" -name 'tiny.*.so')
+digest=$(sha256sum "$file")
+digest=${digest%% *}
+is "allow-list: build reports the digest" \
+    "1 tiny: rejected, $file: its SHA-256 is $digest, and trust.sha256 has no \"ops/tiny\"" "$code $out"
+compiled >/dev/null
+load tiny
+is "allow-list: a file of the cache that is not listed" \
+    "1 -15 $file: hash_unlisted: its SHA-256 is $digest, and trust.sha256 has no \"ops/tiny\", 0" "$code $out, $(compiled)"
+ops show tiny
+has "allow-list: a file of the cache that is not listed: report" "$out" "tiny: rejected"
+trust enforce ops/tiny "$digest"
+loads "allow-list: a file of the cache that is listed" 1110 0
+rm -r "$cache"
+loads "allow-list: what is built is listed" 1110 1
+sed -i 's/TINY 1/TINY 2/' "$src/tiny.c"
+load tiny
+has "allow-list: another source" "$code $out" "-15 $store/tiny."
+has "allow-list: another source: why" "$out" "hash_mismatch: its SHA-256 is "
+trust warn
+load tiny
+compiled >/dev/null
+has "allow-list: warn" "$code $out $err" "0 tiny 2110 trust: $store/tiny."
+recipe
+loads "allow-list: off" 2110 0
 
 # ---- memory --------------------------------------------------------------------------------------
 

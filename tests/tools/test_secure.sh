@@ -258,6 +258,36 @@ for kind in $kinds; do
     is "$kind: no cache of the effective user's" "cpu " "$out $(find "$dir/cache" -type f)"
 done
 
+# An op reads DS_ACCEL_OPS_ISA itself.
+cat >"$dir/path.c" <<'END'
+#include <dlfcn.h>
+#include <ds-accel/ops/op.h>
+#include <stdio.h>
+#include <string.h>
+int main(void)
+{
+    void *library = dlopen(FILE_NAME, RTLD_NOW);
+    ds_accel_op_entry_v1_fn entry =
+        library ? (ds_accel_op_entry_v1_fn)dlsym(library, DS_ACCEL_OP_ENTRY) : NULL;
+    const struct ds_accel_op *op = entry ? entry() : NULL;
+    puts(!op ? dlerror() : op->paths()[1] == NULL ? "one" : strcmp(op->path(), "scalar") == 0 ? "scalar" : "best");
+    return 0;
+}
+END
+"${CC:-gcc}" -std=c11 -I"$build/include" -DFILE_NAME="\"$prefix/lib/ds-accel/ops/cpu_adam.so\"" \
+    -o "$prefix/bin/path" "$dir/path.c" -ldl
+as "$prefix/bin/path"
+if [ "$out" = one ]; then
+    echo "test_secure: DS_ACCEL_OPS_ISA is not tested: this CPU has only scalar code"
+else
+    is "DS_ACCEL_OPS_ISA: unset" best "$out"
+    as DS_ACCEL_OPS_ISA=scalar "$prefix/bin/path"
+    is "DS_ACCEL_OPS_ISA: it takes part without the bit" scalar "$out"
+    chmod 4755 "$prefix/bin/path"
+    as DS_ACCEL_OPS_ISA=scalar "$prefix/bin/path"
+    is "DS_ACCEL_OPS_ISA: set-uid" best "$out"
+fi
+
 # ---- files beside the command --------------------------------------------------------------------
 
 # The command looks for files beside its own file. If the caller makes a hard link to the program in

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #define LEAST_VERSION 12010 /* CUDA 12.1 */
 
@@ -59,10 +58,7 @@ int32_t ops__cuda_failed(const struct ops__cuda *driver, const char *call, const
                  "version and for this device";
     ops__error(error, status, call, "%s: %s (%d): %s%s", function, name ? name : "unknown error",
                code, text ? text : "no description", advice);
-    if (error) {
-        error->vendor_code = code;
-        snprintf(error->vendor_text, sizeof(error->vendor_text), "%s", name ? name : "");
-    }
+    ops__error_vendor(error, code, name ? name : "");
     return status;
 }
 
@@ -80,6 +76,8 @@ static int32_t open_library(const char *call, struct ops__cuda *driver,
         {"cuStreamGetCtx", offsetof(struct ops__cuda, stream_context)},
         {"cuCtxPushCurrent_v2", offsetof(struct ops__cuda, push_context)},
         {"cuCtxPopCurrent_v2", offsetof(struct ops__cuda, pop_context)},
+        {"cuCtxGetDevice", offsetof(struct ops__cuda, current_device)},
+        {"cuDeviceGetAttribute", offsetof(struct ops__cuda, device_attribute)},
         {"cuLibraryLoadData", offsetof(struct ops__cuda, load_library)},
         {"cuLibraryGetKernel", offsetof(struct ops__cuda, get_kernel)},
         {"cuLaunchKernel", offsetof(struct ops__cuda, launch)},

@@ -19,6 +19,8 @@
 #define OPS__CUDA_ERROR_UNSUPPORTED_PTX_VERSION 222
 #define OPS__CUDA_ERROR_NOT_SUPPORTED 801
 
+#define OPS__CUDA_MULTIPROCESSOR_COUNT 16 /* CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT */
+
 /* Pointers to CUcontext, CUstream, CUlibrary and CUkernel are pointers to void here; a CUdeviceptr
  * is an unsigned long long. */
 struct ops__cuda {
@@ -29,6 +31,8 @@ struct ops__cuda {
     int (*stream_context)(void *stream, void **context_out);
     int (*push_context)(void *context);
     int (*pop_context)(void **context_out);
+    int (*current_device)(int *device_out);
+    int (*device_attribute)(int *value_out, int attribute, int device);
     int (*load_library)(void **library_out, const void *code, int *jit_options,
                         void **jit_option_values, unsigned jit_option_count, int *library_options,
                         void **library_option_values, unsigned library_option_count);

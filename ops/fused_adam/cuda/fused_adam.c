@@ -16,6 +16,10 @@ _Static_assert(sizeof(struct ops__fused_tensor) == 64, "the same on the CPU and 
 /* cudaStreamLegacy and cudaStreamPerThread, besides NULL: streams of the current context. */
 #define LAST_SPECIAL_STREAM ((uintptr_t)2)
 
+#define UNKNOWN_MULTIPROCESSORS 128
+#define MOST_MULTIPROCESSORS (1 << 20)
+#define MOST_STEPS ((uint64_t)1 << 50) /* more than any device has memory for */
+
 /* A call of the op, which has checked its arguments. */
 struct run {
     const char *name; /* of the call, for messages */
@@ -143,6 +147,42 @@ static int32_t release_examined(const struct run *run, const struct ops__fused_l
     return status == DS_ACCEL_OK && code != 0 ? failed(run, "cuMemFreeAsync", code) : status;
 }
 
+/* Multiprocessors of the current context's device. Where the driver does not report them, it is
+ * about as many as large devices have: they decide about the time only. */
+static uint32_t multiprocessors(const struct run *run)
+{
+    int count = 0;
+    int device;
+
+    if (run->cuda->current_device(&device) != 0 ||
+        run->cuda->device_attribute(&count, OPS__CUDA_MULTIPROCESSOR_COUNT, device) != 0 ||
+        count < 1 || count > MOST_MULTIPROCESSORS)
+        return UNKNOWN_MULTIPROCESSORS;
+    return (uint32_t)count;
+}
+
+/* Return how many elements each block adds up, so that the device is busy with all blocks at once,
+ * or with equal groups of them. The sum is exact, so it is the same for every number. */
+static uint32_t sum_elements(const struct run *run)
+{
+    uint64_t at_once = (uint64_t)multiprocessors(run) * OPS__FUSED_SUM_BLOCKS;
+    uint64_t steps = 0; /* of a block's threads, for all elements */
+    uint64_t groups;
+    uint64_t elements;
+
+    for (uint64_t i = 0; i < run->common->tensor_count && steps < MOST_STEPS; i++)
+        steps += blocks_of(tensor_at(run->common, i), OPS__FUSED_SUM_STEP);
+    groups = steps / (at_once * (OPS__FUSED_SUM_MOST / OPS__FUSED_SUM_STEP)) + 1;
+    elements = (steps / (at_once * groups) + 1) * OPS__FUSED_SUM_STEP;
+    return elements < OPS__FUSED_SUM_LEAST ? OPS__FUSED_SUM_LEAST : (uint32_t)elements;
+}
+
+static int32_t launch_sums(const struct run *run, struct ops__fused_launch *launch)
+{
+    launch->sum_elements = sum_elements(run);
+    return launch_all(run, run->cuda->sum, launch->sum_elements, launch);
+}
+
 /* Queue what computes the norm and what follows from it. */
 static int32_t examine(const struct run *run, struct ops__fused_launch *launch)
 {
@@ -162,7 +202,7 @@ static int32_t examine(const struct run *run, struct ops__fused_launch *launch)
     if (!status && common->gradient_sum)
         finish.sum = *common->gradient_sum;
     else if (!status)
-        status = launch_all(run, run->cuda->sum, OPS__FUSED_SUM_ELEMENTS, launch);
+        status = launch_sums(run, launch);
     if (status)
         return status;
     finish.examined = launch->examined;
@@ -221,6 +261,7 @@ static int32_t begin(const char *name, const struct ds_accel_fused_adam_options 
     launch->step = common->step;
     launch->found_infinite = common->found_infinite;
     launch->examined = NULL;
+    launch->sum_elements = launch->reserved = 0;
     return DS_ACCEL_OK;
 }
 
@@ -286,7 +327,7 @@ static int32_t fused_sum_gradients(const struct ds_accel_fused_adam_options *opt
     pushed = begin_context(&run);
     status = allocate_examined(&run, &launch);
     if (!status)
-        status = launch_all(&run, run.cuda->sum, OPS__FUSED_SUM_ELEMENTS, &launch);
+        status = launch_sums(&run, &launch);
     if (!status)
         status = read_sums(&run, &launch, &more);
     status = release_examined(&run, &launch, status);

@@ -10,7 +10,7 @@ extern "C" __global__ void __launch_bounds__(OPS__FUSED_THREADS, 3)
     ops__fused_adam_thread(&launch, blockIdx.x, threadIdx.x);
 }
 
-extern "C" __global__ void __launch_bounds__(OPS__FUSED_THREADS)
+extern "C" __global__ void __launch_bounds__(OPS__FUSED_THREADS, OPS__FUSED_SUM_BLOCKS)
     ds_accel_fused_adam_sum(const __grid_constant__ struct ops__fused_launch launch)
 {
     ops__fused_sum_thread(&launch, blockIdx.x, threadIdx.x);

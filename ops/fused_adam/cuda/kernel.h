@@ -38,9 +38,14 @@
 #define OPS__FUSED_THREADS 256u /* of a block */
 #define OPS__FUSED_AT_ONCE 4u   /* elements that a thread updates at a time */
 #define OPS__FUSED_ELEMENTS (OPS__FUSED_THREADS * OPS__FUSED_AT_ONCE * 4u) /* of a block */
-/* Elements of a block that adds up: 256 per thread. More would leave processors without work, and
- * fewer would add to the sums more often. */
-#define OPS__FUSED_SUM_ELEMENTS (OPS__FUSED_ELEMENTS * 16u)
+/* Elements of a block that adds up are a multiple of OPS__FUSED_SUM_STEP. Fewer than the least add
+ * to the sums too often, and more than 256 per thread do not fit its window. */
+#define OPS__FUSED_SUM_STEP (OPS__FUSED_THREADS * OPS__FUSED_AT_ONCE)
+#define OPS__FUSED_SUM_LEAST OPS__FUSED_ELEMENTS
+#define OPS__FUSED_SUM_MOST (OPS__FUSED_THREADS * 256u)
+/* Blocks that add up at once on a multiprocessor: enough accesses of memory are in flight, and all
+ * architectures have registers for so many. */
+#define OPS__FUSED_SUM_BLOCKS 4u
 #define OPS__FUSED_SUMS 32u /* so many that threads rarely wait for each other */
 
 struct ops__fused_tensor {
@@ -68,6 +73,8 @@ struct ops__fused_launch {
     struct ops__adam adam;
     uint32_t stochastic;
     uint32_t tensor_count;
+    uint32_t sum_elements; /* of a block that adds up */
+    uint32_t reserved;
     uint64_t seed;
     uint64_t step;
     uint32_t *found_infinite;             /* NULL: do not look */
@@ -464,7 +471,7 @@ OPS__INLINED void ops__fused_sum_thread(const struct ops__fused_launch *launch, 
     uint64_t from;
     uint64_t end;
     const struct ops__fused_tensor *tensor =
-        range_of(launch, block, OPS__FUSED_SUM_ELEMENTS, &from, &end);
+        range_of(launch, block, launch->sum_elements, &from, &end);
     uint32_t dtype = tensor->gradient_dtype;
     bool wide = (uintptr_t)tensor->gradient % (4 * stored_bytes(dtype)) == 0;
 

@@ -3,80 +3,11 @@
 /*
  * Fails the Nth allocation, for every N until none fails. A function must then report
  * ERR_NO_MEMORY, release everything and leave no half result; if it reports no failure, its result
- * must be that of an undisturbed run. This file replaces malloc() and its relatives, so it is left
- * out under sanitizers.
+ * must be that of an undisturbed run.
  */
+#include "alloc/allocations.h"
 #include "launch.h"
-
-#ifdef HAS_SANITIZER
-
-void test_failing(void)
-{
-}
-
-#else
-
 #include "launch/exports.h"
-
-#include <errno.h>
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *pointer, size_t size);
-void __libc_free(void *pointer);
-
-static bool is_counting;
-static unsigned long calls;   /* allocations since counting began */
-static unsigned long fail_at; /* number of the allocation that fails; 0: none */
-static long live;             /* blocks that were allocated minus those freed */
-
-static bool must_fail(void)
-{
-    if (is_counting && ++calls == fail_at) {
-        errno = ENOMEM;
-        return true;
-    }
-    return false;
-}
-
-static void *made(void *pointer)
-{
-    live += is_counting && pointer != NULL;
-    return pointer;
-}
-
-/* Used by every library of the process. */
-#pragma GCC visibility push(default)
-
-void *malloc(size_t size)
-{
-    return must_fail() ? NULL : made(__libc_malloc(size));
-}
-
-void *calloc(size_t count, size_t size)
-{
-    return must_fail() ? NULL : made(__libc_calloc(count, size));
-}
-
-void *realloc(void *pointer, size_t size)
-{
-    void *moved;
-
-    if (must_fail()) {
-        return NULL;
-    }
-    moved = __libc_realloc(pointer, size);
-    live += is_counting && pointer == NULL && moved != NULL;
-    return moved;
-}
-
-void free(void *pointer)
-{
-    live -= is_counting && pointer != NULL;
-    __libc_free(pointer);
-}
-
-#pragma GCC visibility pop
 
 /* ---- scenarios ------------------------------------------------------------------------------ */
 
@@ -165,19 +96,19 @@ static int32_t read_env_files(bool *is_half)
 
 /* ---- the driver ----------------------------------------------------------------------------- */
 
-/* Run a scenario once, with the allocation fail_at failing. */
+static unsigned long calls; /* allocations of the last run */
+static long left;           /* blocks that it allocated and did not free */
+
+/* Run a scenario once, with the allocation of this number failing; 0: none. */
 static int32_t run(int32_t (*scenario)(bool *is_half), unsigned long number, bool *is_half)
 {
     int32_t status;
 
     result_size = 0;
     result[0] = '\0';
-    calls = 0;
-    live = 0;
-    fail_at = number;
-    is_counting = true;
+    allocations_count(number);
     status = scenario(is_half);
-    is_counting = false;
+    calls = allocations_stop(&left);
     return status;
 }
 
@@ -189,15 +120,15 @@ static void fail_all(const char *name, int32_t (*scenario)(bool *is_half))
     unsigned long number;
 
     memcpy(expected, result, sizeof(expected));
-    check(name, live == 0 && total > 0 && !is_half, "%ld blocks leaked without a failure", live);
+    check(name, left == 0 && total > 0 && !is_half, "%ld blocks leaked without a failure", left);
     for (number = 1; number <= total; number++) {
         int32_t status = run(scenario, number, &is_half);
         bool is_right = status == DS_ACCEL_ERR_NO_MEMORY ||
                         (status == undisturbed && strcmp(result, expected) == 0);
 
-        if (!is_right || is_half || live != 0) {
+        if (!is_right || is_half || left != 0) {
             check(name, false, "allocation %lu of %lu: status %d, %ld blocks leaked%s%s", number,
-                  total, status, live, is_half ? ", a half result" : "",
+                  total, status, left, is_half ? ", a half result" : "",
                   is_right ? "" : ", a wrong result");
             return;
         }
@@ -252,9 +183,14 @@ static void fail_env_files(void)
 
 void test_failing(void)
 {
-    json_t *original = read_data("original.json");
-    json_t *machines = read_data("machines.json");
+    json_t *original;
+    json_t *machines;
 
+    if (!allocations_can_fail()) {
+        return;
+    }
+    original = read_data("original.json");
+    machines = read_data("machines.json");
     machine.files = find_machine("two-sockets-smt");
     fail_all("reading a machine without memory", read_machine);
     fail_env_files();
@@ -263,5 +199,3 @@ void test_failing(void)
     json_decref(original);
     json_decref(machines);
 }
-
-#endif

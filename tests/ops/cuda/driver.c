@@ -18,6 +18,8 @@ int cuGetErrorString(int error, const char **text_out);
 int cuStreamGetCtx(void *stream, void **context_out);
 int cuCtxPushCurrent_v2(void *context);
 int cuCtxPopCurrent_v2(void **context_out);
+int cuCtxGetDevice(int *device_out);
+int cuDeviceGetAttribute(int *value_out, int attribute, int device);
 int cuLibraryLoadData(void **library_out, const void *code, int *jit_options,
                       void **jit_option_values, unsigned jit_option_count, int *library_options,
                       void **library_option_values, unsigned library_option_count);
@@ -31,7 +33,7 @@ int cuMemsetD8Async(unsigned long long memory, unsigned char byte, size_t bytes,
 int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *stream);
 int cuStreamSynchronize(void *stream);
 
-struct driver simulated_driver = {.version = 12010};
+struct driver simulated_driver = {.version = 12010, .processors = 2};
 static char context;
 static char library;
 static const char *const kernels[] = {"ds_accel_fused_adam", "ds_accel_fused_adam_sum",
@@ -89,6 +91,18 @@ int cuCtxPopCurrent_v2(void **context_out)
     simulated_driver.pops++;
     *context_out = &context;
     return 0;
+}
+
+int cuCtxGetDevice(int *device_out)
+{
+    *device_out = 7;
+    return simulated_driver.device_error;
+}
+
+int cuDeviceGetAttribute(int *value_out, int attribute, int device)
+{
+    *value_out = simulated_driver.processors;
+    return attribute == 16 && device == 7 ? 0 : 1;
 }
 
 int cuLibraryLoadData(void **library_out, const void *code, int *jit_options,
@@ -149,11 +163,13 @@ int cuLaunchKernel(void *launched, unsigned grid_x, unsigned grid_y, unsigned gr
         ops__fused_finish_thread((const struct ops__fused_finish *)parameters[0]);
         return grid_x == 1 ? 0 : 1;
     }
-    if (adds_up)
+    if (adds_up) {
         simulated_driver.sums++;
-    else
+        simulated_driver.last_sum_grid = grid_x;
+    } else {
         simulated_driver.launches++;
-    simulated_driver.last_grid = grid_x;
+        simulated_driver.last_grid = grid_x;
+    }
     run_threads(adds_up, (const struct ops__fused_launch *)parameters[0], grid_x);
     return 0;
 }

@@ -12,6 +12,8 @@ struct driver {
     unsigned pops;
     unsigned loads;    /* of the kernel's image */
     int version;       /* of cuDriverGetVersion */
+    int processors;    /* multiprocessors of the device */
+    int device_error;  /* of cuCtxGetDevice */
     int init_error;    /* codes that functions return; 0: success */
     int context_error; /* of cuStreamGetCtx */
     int load_error;    /* of cuLibraryLoadData */
@@ -26,7 +28,8 @@ struct driver {
     void *last_stream; /* of the last launch */
     void *wanted_stream;
     unsigned other_streams; /* calls with another stream than the wanted one */
-    unsigned last_grid;     /* its blocks */
+    unsigned last_grid;     /* blocks of the last update */
+    unsigned last_sum_grid; /* and of the last launch that adds up */
 };
 
 /** The symbol of the state, a struct driver. */

@@ -9,6 +9,7 @@
 #include "ops/checks.h"
 #include "ops/cuda/driver.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -174,6 +175,8 @@ static void check_refusals(void)
     CHECK(cuda->step(&options, &error) == DS_ACCEL_ERR_DRIVER && error.vendor_code == 700 &&
               strcmp(error.vendor_text, "CUDA_ERROR_ILLEGAL_ADDRESS") == 0,
           "the vendor's code is %lld, \"%s\"", (long long)error.vendor_code, error.vendor_text);
+    ERROR_SIZES(cuda->step(&options, failed), DS_ACCEL_ERR_DRIVER);
+    driver->pushes = 0;
     driver->launch_error = 999;
     REFUSED(cuda->step(&options, failed), DS_ACCEL_ERR_DRIVER, "(999): no description");
     driver->launch_error = 201;
@@ -223,6 +226,55 @@ static void check_clipped(unsigned count, unsigned launches, bool given)
           norms[0], norms[1]);
     CHECK(memcmp(&sums[0], &sums[1], sizeof(sums[0])) == 0, "%u tensors: other sums", count);
     CHECK(same_bits(), "%u clipped tensors: other bits", count);
+}
+
+#define LARGE 700000u
+
+/* Blocks that add up for these multiprocessors; the sum is the CPU's for every number of them. */
+static void check_grid(uint64_t count, int processors, unsigned wanted)
+{
+    static float gradients[LARGE];
+    static bool is_made;
+    struct ds_accel_gradient_sum sums[2] = {{.nan_count = 0}};
+    struct ds_accel_optimizer_tensor tensor = {
+        .count = count,
+        .parameter = gradients, /* sum_gradients() reads the gradients only */
+        .gradient = gradients,
+        .state = {gradients, gradients},
+        .parameter_dtype = DS_ACCEL_DTYPE_FLOAT32,
+        .gradient_dtype = DS_ACCEL_DTYPE_FLOAT32,
+        .state_dtype = DS_ACCEL_DTYPE_FLOAT32,
+    };
+    struct ds_accel_fused_adam_options options = options_for(&tensor, 1);
+
+    for (unsigned i = 0; i < LARGE && !is_made; i++)
+        gradients[i] = ldexpf((float)(i * 2654435761u % 4000000000u) - 2e9f, (int)(i % 250) - 160);
+    is_made = true;
+    driver->wanted_stream = NULL;
+    driver->processors = processors;
+    CHECK(cpu->sum_gradients(&options, &sums[0], NULL) == DS_ACCEL_OK, "cpu");
+    CHECK(cuda->sum_gradients(&options, &sums[1], NULL) == DS_ACCEL_OK, "cuda");
+    CHECK(driver->last_sum_grid == wanted, "%d multiprocessors: %u blocks for %llu elements",
+          processors, driver->last_sum_grid, (unsigned long long)count);
+    CHECK(memcmp(&sums[0], &sums[1], sizeof(sums[0])) == 0 && sums[0].nan_count == 0,
+          "%d multiprocessors: another sum", processors);
+}
+
+static void check_grids(void)
+{
+    check_grid(1, 132, 1);
+    check_grid(4096, 132, 1);
+    check_grid(4097, 132, 2);
+    check_grid(LARGE, 132, 171); /* the least for each */
+    check_grid(LARGE, 20, 76);   /* 9 * 1024 elements each, for up to 80 blocks at once */
+    check_grid(LARGE, 3, 12);
+    check_grid(LARGE, 2, 16); /* twice 8 */
+    check_grid(LARGE, 1, 12); /* three times 4 */
+    check_grid(LARGE, 0, 171);
+    check_grid(LARGE, -1, 171);
+    driver->device_error = 201;
+    check_grid(LARGE, 1, 171);
+    driver->device_error = 0;
 }
 
 /* Each function of the driver fails: the memory is released, the context restored, and the sum is
@@ -374,6 +426,7 @@ int main(int argc, char **argv)
         check_clipped(7, 1, given);
         check_clipped(1100, 2, given);
     }
+    check_grids();
     check_failures();
     check_failed_launches();
     check_codes();
