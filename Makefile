@@ -52,6 +52,12 @@ SOVERSION := 0
 WARNINGS := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpointer-arith \
     -Wwrite-strings -Wundef $(WERROR)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+ifneq ($(SAN),)
+# libsanitizer takes the thread-local block of a library that was loaded later for one of glibc 2.19
+# if the last digits of its address are 010, and crashes when it checks for leaks or races.
+export ASAN_OPTIONS := $(ASAN_OPTIONS):intercept_tls_get_addr=0
+export TSAN_OPTIONS := $(TSAN_OPTIONS):intercept_tls_get_addr=0
+endif
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP
 # clang links its sanitizer runtimes into the program, so -z defs would reject every shared object.
 DEFS := $(if $(SAN),,-Wl,-z,defs)
@@ -614,9 +620,7 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 
 tsan: deps-check  ## many threads at once under the thread sanitizer
-	@# libtsan mistakes a plugin's thread-local block for one of glibc 2.19 if its address ends in 010, and crashes.
-	TSAN_OPTIONS="$$TSAN_OPTIONS:intercept_tls_get_addr=0" \
-	    $(MAKE) check-all CHECKS="test-threads test-threads-sim test-allocator" BUILD=$(BUILD)-tsan SAN=thread CFLAGS='$(SAN_CFLAGS)'
+	$(MAKE) check-all CHECKS="test-threads test-threads-sim test-allocator" BUILD=$(BUILD)-tsan SAN=thread CFLAGS='$(SAN_CFLAGS)'
 
 # valgrind finds reads of uninitialized memory, which ASan does not find. Each line is a command,
 # preceded by "on VENDOR" if it needs a simulated machine. Commands that use the device run for a
