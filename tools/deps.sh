@@ -15,7 +15,7 @@ for group in "$@"; do
     headers) wanted="$wanted python3-clang libamdhip64-dev librocm-smi-dev libze-dev opencl-c-headers libdlpack-dev" ;;
     fuzz) wanted="$wanted clang libclang-rt-dev" ;;
     bench) wanted="$wanted libmimalloc2.0 libjemalloc2 libtbbmalloc2 openmpi-bin libopenmpi-dev mpich libmpich-dev python3-torch fio" ;;
-    deepspeed) wanted="$wanted g++ ninja-build python3-dev python3-setuptools python3-torch libtorch-dev pybind11-dev" ;;
+    deepspeed) wanted="$wanted g++ libaio-dev ninja-build python3-dev python3-setuptools python3-torch libtorch-dev pybind11-dev" ;;
     valgrind) wanted="$wanted valgrind" ;;
     *)
         echo "deps.sh: unknown group $group" >&2

@@ -150,14 +150,14 @@ BENCH_OPTIMIZERS = $(filter-out shm_comm async_io,$(BENCH_OPS))
 # bench_has OP: whether this op is wanted.
 bench_has = $(if $(BENCH_OPS),$(filter $(1),$(BENCH_OPS)),$(1))
 ifneq ($(RELEASE),1)
-bench-ops:  ## measure the ops of a release build beside their limits and others' (BENCH_OPS="cpu_adam" BENCH_SIZES="1e4 1e7")
+bench-ops:  ## measure the ops of a release build beside their limits and others' (BENCH_OPS="cpu_adam" BENCH_SIZES="1e4 1e7" DEEPSPEED=DIR)
 	@$(MAKE) --no-print-directory bench-ops RELEASE=1 BUILD=$(BUILD)-release
 else
 bench-ops: deps-check $(OP_FILES) $(BENCH_OPS_PROGRAM) $(BENCH_COMM_FILES) $(BENCH_IO_PROGRAM)
-	@tools/deps.sh bench
+	@tools/deps.sh bench $(if $(DEEPSPEED),deepspeed)
 	@$(if $(BENCH_OPTIMIZERS)$(if $(BENCH_OPS),,all),$(BENCH_OPS_PROGRAM) $(abspath $(BUILD)) $(PYTHON) '$(BENCH_OPTIMIZERS)' '$(BENCH_SIZES)')
-	@$(if $(call bench_has,shm_comm),$(BENCH_COMM_PROGRAM) $(abspath $(BUILD)) $(PYTHON) '$(if $(BENCH_OPS),$(BENCH_SIZES))')
-	@$(if $(call bench_has,async_io),$(BENCH_IO_PROGRAM) $(abspath $(BUILD)) '$(BENCH_IO_DIR)' '$(BENCH_IO_MIB)')
+	@$(if $(call bench_has,shm_comm),DEEPSPEED='$(DEEPSPEED)' $(BENCH_COMM_PROGRAM) $(abspath $(BUILD)) $(PYTHON) '$(if $(BENCH_OPS),$(BENCH_SIZES))')
+	@$(if $(call bench_has,async_io),DEEPSPEED='$(DEEPSPEED)' $(BENCH_IO_PROGRAM) $(abspath $(BUILD)) $(PYTHON) '$(BENCH_IO_DIR)' '$(BENCH_IO_MIB)')
 endif
 
 # The optimizers beside those of a DeepSpeed checkout, which are compiled once per build directory.

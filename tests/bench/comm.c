@@ -6,12 +6,13 @@
  *     comm BUILD PYTHON [SIZES [SCALE]]
  *
  *   comm_loop.h      what is timed, in each program    comm_mpi.c     Open MPI and MPICH
- *   comm_ours.c      ours and the limits               comm_gloo.py   gloo, by torch
+ *   comm_ours.c      ours and the limits               comm_torch.py  gloo and DeepSpeed
  *   comm_limit.c     the limits                        comm_report.c  table, JSON and SVG
  *
  * Every implementation runs in programs of its own, one after the other, in several rounds, so that
  * a change of the machine's speed affects all of them. SIZES is a list of bytes, separated by
  * spaces; an empty one stands for 8 bytes to 64 MiB. SCALE divides the number of calls, for tests.
+ * DeepSpeed's op is compiled from the checkout that the variable DEEPSPEED names.
  */
 #include "comm.h"
 
@@ -29,7 +30,7 @@ extern char **environ;
 
 const char *const comm_names[COMM_NAMES] = {
     "ours, private", "ours, registered", "limit, private", "limit, registered", "Open MPI", "MPICH",
-    "gloo"};
+    "gloo",          "DeepSpeed"};
 
 struct plan {
     const char *build;
@@ -134,8 +135,10 @@ static void begin(struct command *command, const struct plan *plan, enum comm_na
         add_text(command, "%s/bench/comm_mpich", plan->build);
         break;
     case COMM_GLOO:
+    case COMM_DEEPSPEED:
         add(command, plan->python);
-        add(command, "tests/bench/comm_gloo.py");
+        add(command, "tests/bench/comm_torch.py");
+        add(command, name == COMM_GLOO ? "gloo" : "deepspeed");
         add_text(command, "%u", ranks);
         break;
     default:
@@ -207,6 +210,38 @@ static void run(struct comm_report *report, struct plan *plan, enum comm_name na
     read_times(report, plan, name, text, times, round);
 }
 
+/* Ranks without a CPU of their own, and what torch calls, are slow; DeepSpeed's ranks wait for each
+ * other without yielding. */
+static unsigned scale_of(enum comm_name name, bool is_crowded)
+{
+    switch (name) {
+    case COMM_GLOO:
+        return 20;
+    case COMM_DEEPSPEED:
+        return is_crowded ? 400 : 20;
+    default:
+        return is_crowded ? 100 : 1;
+    }
+}
+
+/* Leave DeepSpeed out, or say where its op is to be compiled. */
+static void prepare_deepspeed(struct comm_report *report, struct plan *plan)
+{
+    const char *checkout = getenv("DEEPSPEED");
+    char path[BENCH_PATH_SIZE];
+
+    if (checkout == NULL || *checkout == '\0') {
+        note(report, "DeepSpeed was not measured: DEEPSPEED=DIR names no checkout of it");
+        plan->is_missing[COMM_DEEPSPEED] = true;
+        return;
+    }
+    if (snprintf(path, sizeof(path), "%s/bench/deepspeed/shm_comm", plan->build) >=
+        (int)sizeof(path)) {
+        bench_die("%s: the path is too long", plan->build);
+    }
+    setenv("DEEPSPEED_BUILD", path, 1);
+}
+
 /* Measure a number of ranks, and add the rows. */
 static void measure(struct comm_report *report, struct plan *plan, unsigned ranks, bool is_crowded)
 {
@@ -216,7 +251,7 @@ static void measure(struct comm_report *report, struct plan *plan, unsigned rank
     for (unsigned round = 0; round < ROUNDS; round++) {
         for (enum comm_name name = 0; name < COMM_NAMES; name++) {
             bool is_limit = name == COMM_LIMIT_PRIVATE || name == COMM_LIMIT_REGISTERED;
-            unsigned scale = name == COMM_GLOO ? 20 : is_crowded ? 100 : 1;
+            unsigned scale = scale_of(name, is_crowded);
 
             if (!plan->is_missing[name] && !(is_limit && ranks != 2) && !(is_limit && is_crowded)) {
                 run(report, plan, name, ranks, scale, times[name], round);
@@ -256,6 +291,7 @@ int main(int argument_count, char **arguments)
         bench_die("%s: %s", plan.file, strerror(errno));
     }
     close(file);
+    prepare_deepspeed(&report, &plan);
     measure(&report, &plan, 2, cpus < 2);
     measure(&report, &plan, 2 * (unsigned)(cpus > 1 ? cpus : 1), true);
     unlink(plan.file);

@@ -18,6 +18,7 @@ enum comm_name {
     COMM_OPENMPI,
     COMM_MPICH,
     COMM_GLOO,
+    COMM_DEEPSPEED,
     COMM_NAMES
 };
 

@@ -211,7 +211,7 @@ static void draw_line(FILE *file, const struct comm_report *report, enum comm_na
                       const struct scale *bytes, const struct scale *times)
 {
     static const char *const colours[COMM_NAMES] = {"#c00", "#e80", "#888", "#bbb",
-                                                    "#06c", "#093", "#93c"};
+                                                    "#06c", "#093", "#93c", "#630"};
     bool is_first = true;
 
     fprintf(file, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s d=\"", colours[name],

@@ -34,8 +34,8 @@ for source in sum(SOURCES.values(), []):
         fail("%s has no %s: DEEPSPEED must be a checkout of DeepSpeed" % (sys.argv[1], source))
 
 import torch
-from torch.utils import cpp_extension
 
+from extension import compile_extension
 from op_calls import NAMES, Ops, ulp
 
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
@@ -71,15 +71,13 @@ def simd_argument():
 
 def compile_theirs(checkout, scratch, op, simd):
     name = op if simd else op + "_scalar"
-    directory = os.path.join(scratch, name)
-    os.makedirs(directory, exist_ok=True)
     arguments = ["-O3", "-std=c++17", "-g", "-Wno-reorder", "-march=native", "-fopenmp",
                  "-D__DISABLE_CUDA__", simd]
-    return cpp_extension.load(
-        name=name, sources=[os.path.join(checkout, source) for source in SOURCES[op]],
-        extra_include_paths=[os.path.join(checkout, "csrc/includes")],
-        extra_cflags=[argument for argument in arguments if argument],
-        extra_ldflags=["-fopenmp"], build_directory=directory)
+    return compile_extension(
+        name, os.path.join(scratch, name),
+        [os.path.join(checkout, source) for source in SOURCES[op]],
+        [os.path.join(checkout, "csrc/includes")],
+        [argument for argument in arguments if argument], ["-fopenmp"])
 
 
 def their_step(module, op):

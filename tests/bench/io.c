@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Measures async_io beside fio:  io BUILD DIRECTORY [MIB]
+ * Measures async_io beside fio and DeepSpeed's:  io BUILD PYTHON DIRECTORY [MIB]
  *
  * A file in DIRECTORY is written and read from its beginning to its end, in blocks of 1 MiB with
  * O_DIRECT, 32 of them in flight, by fio and by both engines of the op. All take turns, in several
@@ -9,6 +9,7 @@
  * much memory as fio. Each round writes other data, and each block that is read is checked by its
  * first bytes.
  *
+ * DeepSpeed's op is compiled from the checkout that the variable DEEPSPEED names.
  * fio runs with usual buffers, and with huge pages if there are free ones (vm.nr_hugepages).
  */
 #include "bench.h"
@@ -40,13 +41,15 @@ enum way {
     FIO_HUGE,
     OURS_URING,
     OURS_THREADS,
+    DEEPSPEED,
     WAYS
 };
 
 static const char *const way_names[WAYS] = {"fio", "fio, huge pages", "ours, io_uring",
-                                            "ours, threads"};
+                                            "ours, threads", "DeepSpeed"};
 
 struct bench_io {
+    const char *python;
     const struct ds_accel_async_io *op;
     ds_accel_async_io_handle_t *handles[WAYS];
     const char *directory;
@@ -241,6 +244,42 @@ static void find_fio(struct bench_io *io)
     }
 }
 
+/* ---- DeepSpeed ------------------------------------------------------------------------------ */
+
+static void find_deepspeed(struct bench_io *io, const char *build)
+{
+    const char *checkout = getenv("DEEPSPEED");
+    char path[BENCH_PATH_SIZE];
+
+    if (checkout == NULL || *checkout == '\0') {
+        io->is_missing[DEEPSPEED] = true;
+        snprintf(io->notes[DEEPSPEED], sizeof(io->notes[DEEPSPEED]),
+                 "DeepSpeed was not measured: DEEPSPEED=DIR names no checkout of it");
+        return;
+    }
+    if (snprintf(path, sizeof(path), "%s/bench/deepspeed", build) >= (int)sizeof(path)) {
+        bench_die("%s: the path is too long", build);
+    }
+    setenv("DEEPSPEED_BUILD", path, 1);
+}
+
+static double run_deepspeed(struct bench_io *io, bool writes)
+{
+    char size[32];
+    char text[4096];
+    const char *const argv[] = {io->python, "tests/bench/io_deepspeed.py", io->path,
+                                size,       writes ? "write" : "read",     NULL};
+
+    snprintf(size, sizeof(size), "%" PRIu64, io->bytes);
+    bench_capture(argv, (const char *const *)environ, text, sizeof(text));
+    if (strncmp(text, "missing ", 8) == 0) {
+        io->is_missing[DEEPSPEED] = true;
+        snprintf(io->notes[DEEPSPEED], sizeof(io->notes[DEEPSPEED]),
+                 "DeepSpeed was not measured: %.300s", text + 8);
+    }
+    return strtod(text, NULL);
+}
+
 /* ---- the rounds ----------------------------------------------------------------------------- */
 
 static void make_file(struct bench_io *io)
@@ -264,10 +303,15 @@ static void measure(struct bench_io *io)
     for (uint64_t round = 0; round < ROUNDS; round++) {
         for (enum way way = 0; way < WAYS; way++) {
             for (int reads = 0; reads < 2 && !io->is_missing[way]; reads++) {
-                io->figures[reads][way][round] =
-                    way == FIO || way == FIO_HUGE
-                        ? run_fio(io, way, reads == 0)
-                        : run_ours(io, way, reads == 0, round * WAYS + way);
+                double *figure = &io->figures[reads][way][round];
+
+                if (way == FIO || way == FIO_HUGE) {
+                    *figure = run_fio(io, way, reads == 0);
+                } else if (way == DEEPSPEED) {
+                    *figure = run_deepspeed(io, reads == 0);
+                } else {
+                    *figure = run_ours(io, way, reads == 0, round * WAYS + way);
+                }
             }
         }
     }
@@ -295,6 +339,11 @@ static double median(const struct bench_io *io, int reads, enum way way)
     return io->is_missing[way] ? 0 : bench_median(copy, ROUNDS);
 }
 
+static double ratio(double ours, double other)
+{
+    return other > 0 ? ours / other : 0;
+}
+
 static void print(const struct bench_io *io)
 {
     for (enum way way = 0; way < WAYS; way++) {
@@ -309,7 +358,7 @@ static void print(const struct bench_io *io)
     for (enum way way = 0; way < WAYS; way++) {
         printf("  %16s", way_names[way]);
     }
-    printf("  ours / best fio >= 1  threads / io_uring >= 0.95\n");
+    printf("  ours / best fio >= 1  threads / io_uring >= 0.95  ours / DeepSpeed >= 1.1\n");
     for (int reads = 0; reads < 2; reads++) {
         double figures[WAYS];
         double fio;
@@ -320,8 +369,9 @@ static void print(const struct bench_io *io)
             printf("  %16.2f", figures[way]);
         }
         fio = figures[FIO] > figures[FIO_HUGE] ? figures[FIO] : figures[FIO_HUGE];
-        printf("  %21.2f  %26.2f\n", fio > 0 ? figures[OURS_URING] / fio : 0,
-               figures[OURS_URING] > 0 ? figures[OURS_THREADS] / figures[OURS_URING] : 0);
+        printf("  %20.2f  %26.2f  %23.2f\n", ratio(figures[OURS_URING], fio),
+               ratio(figures[OURS_THREADS], figures[OURS_URING]),
+               ratio(figures[OURS_URING], figures[DEEPSPEED]));
     }
     printf("\n");
 }
@@ -354,7 +404,8 @@ static void write_svg(const struct bench_io *io, const char *dir)
             y += bar;
             bench_svg_text(file, 140, y, " text-anchor=\"end\"", way_names[way]);
             fprintf(file, "<rect x=\"150\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n",
-                    y - 11, 500 * figure / most, bar - 4, way < OURS_URING ? "#888" : "#c00");
+                    y - 11, 500 * figure / most, bar - 4,
+                    way == OURS_URING || way == OURS_THREADS ? "#c00" : "#888");
             snprintf(text, sizeof(text), io->is_missing[way] ? "not measured" : "%.2f", figure);
             bench_svg_text(file, 156 + (int)(500 * figure / most), y, "", text);
         }
@@ -404,24 +455,26 @@ int main(int argument_count, char **arguments)
     char dir[BENCH_PATH_SIZE];
     uint64_t mib = USUAL_MIB;
 
-    if (argument_count < 3) {
-        fprintf(stderr, "usage: io BUILD DIRECTORY [MIB]\n");
+    if (argument_count < 4) {
+        fprintf(stderr, "usage: io BUILD PYTHON DIRECTORY [MIB]\n");
         return 2;
     }
-    if (argument_count > 3 && arguments[3][0] != '\0') {
+    if (argument_count > 4 && arguments[4][0] != '\0') {
         char *end;
 
-        mib = strtoull(arguments[3], &end, 10);
+        mib = strtoull(arguments[4], &end, 10);
         if (*end != '\0' || mib < REQUEST / MIB || mib > 1 << 20) {
             bench_die("BENCH_IO_MIB is \"%s\"; wanted MiB from %" PRIu64 " to 1048576",
-                      arguments[3], REQUEST / MIB);
+                      arguments[4], REQUEST / MIB);
         }
     }
-    io.directory = arguments[2];
+    io.python = arguments[2];
+    io.directory = arguments[3];
     io.bytes = mib * MIB / REQUEST * REQUEST;
     load(&io, arguments[1]);
     allocate(&io);
     find_fio(&io);
+    find_deepspeed(&io, arguments[1]);
     open_handle(&io, OURS_URING, DS_ACCEL_ASYNC_IO_ENGINE_IO_URING);
     open_handle(&io, OURS_THREADS, DS_ACCEL_ASYNC_IO_ENGINE_THREADS);
     make_file(&io);

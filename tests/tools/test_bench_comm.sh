@@ -35,7 +35,7 @@ for row in rows:
         is_limit = name.startswith("limit")
         assert (ns is None) == (name in absent or is_limit and row["ranks"] != 2), (row, name)
         assert ns is None or ns > 0, (row, name)
-    peers = [row["ns"][name] for name in ("Open MPI", "MPICH", "gloo") if row["ns"][name]]
+    peers = [row["ns"][name] for name in ("Open MPI", "MPICH", "gloo", "DeepSpeed") if row["ns"][name]]
     for mode in "private", "registered":
         ours, limit = row["ns"]["ours, " + mode], row["ns"]["limit, " + mode]
         assert row[mode]["faster"] == (not peers or ours < min(peers)), row
@@ -46,6 +46,8 @@ assert len(lines) == len(rows[0]["ns"]), len(lines)
 print("right", *report["notes"])
 END
 
+no_deepspeed="DeepSpeed was not measured: DEEPSPEED=DIR names no checkout of it"
+unset DEEPSPEED
 absent=
 for mpi in openmpi:"Open MPI" mpich:MPICH; do
     [ -x "$build/bench/comm_${mpi%%:*}" ] && [ -x "/usr/bin/mpirun.${mpi%%:*}" ] ||
@@ -57,13 +59,13 @@ bench() { # PYTHON SIZES: with few calls
 
 bench /nonexistent "8 70000"
 is "two sizes" "0 " "$code $err"
-is "two sizes: its files" "right gloo was not measured: /nonexistent: No such file or directory" \
-    "$(python3 "$dir/check.py" "$dir/prefix/bench" "8 70000" "gloo,$absent" 2>&1)"
+is "two sizes: its files" "right $no_deepspeed gloo was not measured: /nonexistent: No such file or directory" \
+    "$(python3 "$dir/check.py" "$dir/prefix/bench" "8 70000" "gloo,DeepSpeed,$absent" 2>&1)"
 has "two sizes: the table" "$out" "all-reduce of float32, sum, 2 ranks, "
 
 # gloo itself, and what the driver makes of its output.
 if "${PYTHON:-/usr/bin/python3}" -c 'from torch import distributed as d; d.is_gloo_available() or 1 / 0' 2>/dev/null; then
-    run "${PYTHON:-/usr/bin/python3}" tests/bench/comm_gloo.py 2 "$dir/gloo" 1000 8 70000
+    run "${PYTHON:-/usr/bin/python3}" tests/bench/comm_torch.py gloo 2 "$dir/gloo" 1000 8 70000
     is "gloo" 0 "$code"
     is "gloo: the sizes" "version 8 70000" "$(printf '%s\n' "$out" | cut -d ' ' -f 1 | tr '\n' ' ' | sed 's/ $//')"
 fi
@@ -72,11 +74,21 @@ printf '#!/bin/sh\necho "missing No module named torch"\n' >"$dir/missing"
 printf '#!/bin/sh\necho "version 9"; echo "9 1"\n' >"$dir/other"
 chmod +x "$dir/torch" "$dir/missing" "$dir/other"
 bench "$dir/torch" 8
-is "gloo beside it" "0 right" "$code $(python3 "$dir/check.py" "$dir/prefix/bench" 8 "$absent" 2>&1)"
+is "gloo beside it" "0 right $no_deepspeed" "$code $(python3 "$dir/check.py" "$dir/prefix/bench" 8 "DeepSpeed,$absent" 2>&1)"
 has "gloo beside it: the table" "$out" "  2.50  "
 bench "$dir/missing" 8
-is "torch is missing" "right gloo was not measured: No module named torch" \
-    "$(python3 "$dir/check.py" "$dir/prefix/bench" 8 "gloo,$absent" 2>&1)"
+is "torch is missing" "right $no_deepspeed gloo was not measured: No module named torch" \
+    "$(python3 "$dir/check.py" "$dir/prefix/bench" 8 "gloo,DeepSpeed,$absent" 2>&1)"
+DEEPSPEED=$dir/none
+export DEEPSPEED
+bench "$dir/torch" 8
+unset DEEPSPEED
+is "DeepSpeed beside it" "0 right" "$code $(python3 "$dir/check.py" "$dir/prefix/bench" 8 "$absent" 2>&1)"
+if "${PYTHON:-/usr/bin/python3}" -c 'import torch.utils.cpp_extension' 2>/dev/null; then
+    run env DEEPSPEED="$dir" DEEPSPEED_BUILD="$dir/extension" \
+        "${PYTHON:-/usr/bin/python3}" tests/bench/comm_torch.py deepspeed 2 "$dir/meeting" 1000 8
+    is "no checkout" "0 missing there is no $dir/csrc/cpu/comm/shm_interface.cpp" "$code $out"
+fi
 bench "$dir/other" 8
 has "another size than asked for" "$code $err" '1 bench: gloo printed "9 1"'
 
