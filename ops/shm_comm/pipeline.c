@@ -17,10 +17,8 @@
  * Pieces are numbered through all calls. The first one of a call may be staged before others
  * arrive, because each call waits until all have worked on its last piece.
  */
+#include "pipeline.h"
 #include "reduce.h"
-#include "shm.h"
-
-#include <string.h>
 
 /* What a rank says when it arrives. */
 struct places {
@@ -28,40 +26,20 @@ struct places {
     uint64_t out;
 };
 
-struct pipeline {
-    struct ds_accel_comm *comm;
-    const struct ops__shm_call *call;
-    bool is_staged;  /* the input of this rank is copied to its slots */
-    bool is_direct;  /* no input is */
-    bool out_direct; /* all outputs are registered */
-    bool is_whole;   /* one piece, of which nothing is staged */
-    size_t piece;    /* elements */
-    size_t pieces;
-    /* Arrays of all ranks in this process; in: NULL where it is staged, out: only if out_direct. */
-    const char *in[DS_ACCEL_SHM_COMM_MAX_RANKS];
-    char *out[DS_ACCEL_SHM_COMM_MAX_RANKS];
-};
-
-/* A range of elements. */
-struct range {
-    size_t first;
-    size_t count;
-};
-
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-static struct range piece_range(const struct pipeline *p, size_t number)
+struct ops__range ops__piece_range(const struct ops__pipeline *p, size_t number)
 {
     size_t first = number * p->piece;
 
-    return (struct range){.first = first, .count = least(p->piece, p->call->count - first)};
+    return (struct ops__range){.first = first, .count = least(p->piece, p->call->count - first)};
 }
 
 /* The share of a rank in a piece of an all-reduce, relative to the piece: whole cache lines. */
-static struct range share_of(const struct pipeline *p, uint32_t rank, size_t count)
+struct ops__range ops__share_of(const struct ops__pipeline *p, uint32_t rank, size_t count)
 {
     size_t line = 64 / p->call->element;
     size_t share = (count + p->comm->size - 1) / p->comm->size;
@@ -69,46 +47,47 @@ static struct range share_of(const struct pipeline *p, uint32_t rank, size_t cou
 
     share = (share + line - 1) / line * line;
     first = least(share * rank, count);
-    return (struct range){.first = first, .count = least(share, count - first)};
+    return (struct ops__range){.first = first, .count = least(share, count - first)};
 }
 
-static size_t slot_number(const struct pipeline *p, size_t number)
+size_t ops__slot_number(const struct ops__pipeline *p, size_t number)
 {
     return (size_t)((p->comm->pieces + number) % OPS__SHM_SLOTS);
 }
 
-static char *staged_slot(const struct pipeline *p, uint32_t rank, size_t number)
+char *ops__staged_slot(const struct ops__pipeline *p, uint32_t rank, size_t number)
 {
     return ops__shm_small(p->comm, rank) + 2 * OPS__SHM_SMALL +
-           p->comm->slot_bytes * slot_number(p, number);
+           p->comm->slot_bytes * ops__slot_number(p, number);
 }
 
-static char *reduced_slot(const struct pipeline *p, uint32_t rank, size_t number)
+static char *reduced_slot(const struct ops__pipeline *p, uint32_t rank, size_t number)
 {
     return ops__shm_small(p->comm, rank) + 2 * OPS__SHM_SMALL +
-           p->comm->slot_bytes * OPS__SHM_SLOTS + p->comm->share_bytes * slot_number(p, number);
+           p->comm->slot_bytes * OPS__SHM_SLOTS +
+           p->comm->share_bytes * ops__slot_number(p, number);
 }
 
 /* ---- the three steps ------------------------------------------------------------------------- */
 
-static void stage_all_reduce(const struct pipeline *p, size_t number)
+static void stage_all_reduce(const struct ops__pipeline *p, size_t number)
 {
     const size_t element = p->call->element;
-    struct range range = piece_range(p, number);
-    struct range own = share_of(p, p->comm->rank, range.count);
+    struct ops__range range = ops__piece_range(p, number);
+    struct ops__range own = ops__share_of(p, p->comm->rank, range.count);
     size_t behind = own.first + own.count;
-    char *slot = staged_slot(p, p->comm->rank, number);
+    char *slot = ops__staged_slot(p, p->comm->rank, number);
     const char *in = p->call->in + range.first * element;
 
     ops__shm_copy(slot, in, own.first * element);
     ops__shm_copy(slot + behind * element, in + behind * element, (range.count - behind) * element);
 }
 
-static void stage_reduce_scatter(const struct pipeline *p, size_t number)
+static void stage_reduce_scatter(const struct ops__pipeline *p, size_t number)
 {
     const size_t element = p->call->element;
-    struct range range = piece_range(p, number);
-    char *slot = staged_slot(p, p->comm->rank, number);
+    struct ops__range range = ops__piece_range(p, number);
+    char *slot = ops__staged_slot(p, p->comm->rank, number);
 
     for (uint32_t rank = 0; rank < p->comm->size; rank++)
         if (rank != p->comm->rank)
@@ -117,21 +96,23 @@ static void stage_reduce_scatter(const struct pipeline *p, size_t number)
                           range.count * element);
 }
 
-static void stage(const struct pipeline *p, size_t number)
+static void stage(const struct ops__pipeline *p, size_t number)
 {
-    struct range range = piece_range(p, number);
+    struct ops__range range = ops__piece_range(p, number);
 
-    if (p->is_staged && p->call->kind == OPS__SHM_ALL_REDUCE)
+    if (p->has_levels)
+        ops__levels_stage(p, number);
+    else if (p->is_staged && p->call->kind == OPS__SHM_ALL_REDUCE)
         stage_all_reduce(p, number);
     else if (p->is_staged && p->call->kind == OPS__SHM_REDUCE_SCATTER)
         stage_reduce_scatter(p, number);
     else if (p->is_staged)
-        ops__shm_copy(staged_slot(p, p->comm->rank, number),
+        ops__shm_copy(ops__staged_slot(p, p->comm->rank, number),
                       p->call->in + range.first * p->call->element, range.count * p->call->element);
     ops__shm_publish(p->comm, &p->comm->ranks[p->comm->rank]->staged, p->comm->pieces + number + 1);
 }
 
-static int32_t await_staged(const struct pipeline *p, uint32_t rank, size_t number)
+int32_t ops__await_staged(const struct ops__pipeline *p, uint32_t rank, size_t number)
 {
     if (p->is_whole) /* the input is there since the rank has arrived */
         return 0;
@@ -139,13 +120,13 @@ static int32_t await_staged(const struct pipeline *p, uint32_t rank, size_t numb
                          p->comm->pieces + number + 1);
 }
 
-static int32_t work_reduce(const struct pipeline *p, size_t number)
+static int32_t work_reduce(const struct ops__pipeline *p, size_t number)
 {
     const size_t element = p->call->element;
     const bool scatters = p->call->kind == OPS__SHM_REDUCE_SCATTER;
-    struct range range = piece_range(p, number);
-    struct range own = scatters ? (struct range){.count = range.count}
-                                : share_of(p, p->comm->rank, range.count);
+    struct ops__range range = ops__piece_range(p, number);
+    struct ops__range own = scatters ? (struct ops__range){.count = range.count}
+                                     : ops__share_of(p, p->comm->rank, range.count);
     size_t in_array = (range.first + own.first + (scatters ? p->call->count * p->comm->rank : 0));
     size_t in_slot = scatters ? p->piece * p->comm->rank : own.first;
     const char *in[DS_ACCEL_SHM_COMM_MAX_RANKS];
@@ -160,12 +141,12 @@ static int32_t work_reduce(const struct pipeline *p, size_t number)
     };
 
     for (uint32_t rank = 0; rank < p->comm->size; rank++) {
-        int32_t status = await_staged(p, rank, number);
+        int32_t status = ops__await_staged(p, rank, number);
 
         if (status)
             return status;
         in[rank] = p->in[rank] ? p->in[rank] + in_array * element
-                               : staged_slot(p, rank, number) + in_slot * element;
+                               : ops__staged_slot(p, rank, number) + in_slot * element;
         if (p->out_direct)
             out[reduction.out_count++] = p->out[rank] + (range.first + own.first) * element;
     }
@@ -178,26 +159,28 @@ static int32_t work_reduce(const struct pipeline *p, size_t number)
 }
 
 /* Copy a piece of a rank's input to the output. */
-static int32_t work_copy(const struct pipeline *p, uint32_t rank, char *out, size_t number)
+static int32_t work_copy(const struct ops__pipeline *p, uint32_t rank, char *out, size_t number)
 {
     const size_t element = p->call->element;
-    struct range range = piece_range(p, number);
-    int32_t status = await_staged(p, rank, number);
+    struct ops__range range = ops__piece_range(p, number);
+    int32_t status = ops__await_staged(p, rank, number);
 
     if (status == 0)
         ops__shm_copy(out + range.first * element,
                       p->in[rank] ? p->in[rank] + range.first * element
-                                  : staged_slot(p, rank, number),
+                                  : ops__staged_slot(p, rank, number),
                       range.count * element);
     return status;
 }
 
-static int32_t work(const struct pipeline *p, size_t number)
+static int32_t work(const struct ops__pipeline *p, size_t number)
 {
     const struct ops__shm_call *call = p->call;
     struct ds_accel_comm *comm = p->comm;
     int32_t status = 0;
 
+    if (p->has_levels)
+        return ops__levels_work(p, number);
     if (call->kind == OPS__SHM_ALL_GATHER) {
         for (uint32_t i = 0; i < comm->size && status == 0; i++) {
             uint32_t rank = (comm->rank + i) % comm->size;
@@ -215,12 +198,14 @@ static int32_t work(const struct pipeline *p, size_t number)
     return status;
 }
 
-static int32_t finish(const struct pipeline *p, size_t number)
+static int32_t finish(const struct ops__pipeline *p, size_t number)
 {
     const size_t element = p->call->element;
     struct ds_accel_comm *comm = p->comm;
-    struct range range = piece_range(p, number);
+    struct ops__range range = ops__piece_range(p, number);
 
+    if (p->has_levels)
+        return ops__levels_finish(p, number);
     for (uint32_t i = 1; i < comm->size; i++) {
         uint32_t rank = (comm->rank + i) % comm->size;
         int32_t status =
@@ -229,7 +214,7 @@ static int32_t finish(const struct pipeline *p, size_t number)
         if (status)
             return status;
         if (p->call->kind == OPS__SHM_ALL_REDUCE && !p->out_direct) {
-            struct range share = share_of(p, rank, range.count);
+            struct ops__range share = ops__share_of(p, rank, range.count);
 
             ops__shm_copy(p->call->out + (range.first + share.first) * element,
                           reduced_slot(p, rank, number), share.count * element);
@@ -241,18 +226,21 @@ static int32_t finish(const struct pipeline *p, size_t number)
 /* ---- the whole call -------------------------------------------------------------------------- */
 
 /* Divide the call into pieces that fit into slots, or into one. */
-static void divide(struct pipeline *p)
+static void divide(struct ops__pipeline *p)
 {
     size_t bytes = p->comm->slot_bytes;
+    size_t element = p->call->element;
 
+    if (p->has_levels && element < sizeof(float)) /* of partial sums */
+        element = sizeof(float);
     if (p->call->kind == OPS__SHM_REDUCE_SCATTER)
         bytes = bytes / p->comm->size / 64 * 64;
-    p->piece = p->is_whole ? p->call->count : bytes / p->call->element;
+    p->piece = p->is_whole ? p->call->count : bytes / element;
     p->pieces = (p->call->count + p->piece - 1) / p->piece;
 }
 
 /* Find the arrays of all ranks, which have arrived. */
-static void find_arrays(struct pipeline *p)
+static void find_arrays(struct ops__pipeline *p)
 {
     p->is_direct = true;
     p->out_direct = p->call->kind == OPS__SHM_ALL_REDUCE;
@@ -274,13 +262,15 @@ static void find_arrays(struct pipeline *p)
 
 int32_t ops__shm_run_large(struct ds_accel_comm *comm, const struct ops__shm_call *call)
 {
-    struct pipeline p = {.comm = comm, .call = call};
+    struct ops__pipeline p = {.comm = comm, .call = call};
     struct places *own = (struct places *)ops__shm_own_message(comm);
     int32_t status;
 
     own->in = call->in_bytes ? ops__shm_place(comm, call->in, call->in_bytes) : 0;
     own->out = call->out_bytes ? ops__shm_place(comm, call->out, call->out_bytes) : 0;
     p.is_staged = call->in_bytes && !own->in;
+    p.has_levels = comm->group_count > 1 &&
+                   (call->kind == OPS__SHM_ALL_REDUCE || call->kind == OPS__SHM_REDUCE_SCATTER);
     ops__shm_announce(comm);
     divide(&p);
     if (p.is_staged)
@@ -289,7 +279,8 @@ int32_t ops__shm_run_large(struct ds_accel_comm *comm, const struct ops__shm_cal
     if (status)
         return status;
     find_arrays(&p);
-    p.is_whole = p.is_direct && (p.out_direct || call->kind != OPS__SHM_ALL_REDUCE);
+    p.is_whole = p.is_direct && !p.has_levels &&
+                 (p.out_direct || call->kind != OPS__SHM_ALL_REDUCE);
     divide(&p);
     if (!p.is_staged && !p.is_whole)
         stage(&p, 0);

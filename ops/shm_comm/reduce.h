@@ -10,6 +10,7 @@
 
 #include "comm.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The arrays may have any address. An output may be one of the inputs, else they do not overlap. */
@@ -21,6 +22,9 @@ struct ops__reduction {
     size_t in_count;  /* 1 or more */
     size_t out_count;
     size_t count; /* elements of each array */
+    /* Sums of 16-bit floats that are not complete: in[0] or the outputs are float32. */
+    bool in_is_wide;
+    bool out_is_wide;
 };
 
 /* Return the size of an element, 0 for a type that has no reduction. */

@@ -35,57 +35,84 @@ OPS__INLINED void store_pair(char *to, vf first, vf second, uint32_t dtype)
     }
 }
 
-/* Reduce two vectors in a row, at an offset in bytes. */
-OPS__INLINED void reduce_pair(const struct ops__reduction *work, size_t in_count, size_t at,
-                              size_t bytes, uint32_t dtype, uint32_t op)
+OPS__INLINED size_t width(uint32_t dtype)
 {
-    vf first = load(work->in[0] + at, dtype);
-    vf second = load(work->in[0] + at + vf_lanes() * bytes, dtype);
+    return dtype == DS_ACCEL_DTYPE_FLOAT32 ? 4 : 2;
+}
+
+/* The types of a reduction: of the first input, of the others, and of the outputs. */
+struct types {
+    uint32_t first;
+    uint32_t other;
+    uint32_t out;
+};
+
+/* Reduce two vectors in a row, from an element on. */
+OPS__INLINED void reduce_pair(const struct ops__reduction *work, size_t in_count, size_t at,
+                              struct types types, uint32_t op)
+{
+    const size_t lanes = vf_lanes();
+    vf first = load(work->in[0] + at * width(types.first), types.first);
+    vf second = load(work->in[0] + (at + lanes) * width(types.first), types.first);
 
     for (size_t i = 1; i < in_count; i++) {
-        first = combine(first, load(work->in[i] + at, dtype), op);
-        second = combine(second, load(work->in[i] + at + vf_lanes() * bytes, dtype), op);
+        const char *in = work->in[i] + at * width(types.other);
+
+        first = combine(first, load(in, types.other), op);
+        second = combine(second, load(in + lanes * width(types.other), types.other), op);
     }
     for (size_t i = 0; i < work->out_count; i++)
-        store_pair(work->out[i] + at, first, second, dtype);
+        store_pair(work->out[i] + at * width(types.out), first, second, types.out);
 }
 
 /* Reduce the last elements, fewer than two vectors, by way of padded copies. */
 OPS__INLINED void reduce_rest(const struct ops__reduction *work, size_t at, size_t rest,
-                              size_t bytes, uint32_t dtype, uint32_t op)
+                              struct types types, uint32_t op)
 {
+    const size_t lanes = vf_lanes();
     char padded[2 * MAX_LANES * 4] = {0};
     vf first;
     vf second;
 
-    memcpy(padded, work->in[0] + at, rest);
-    first = load(padded, dtype);
-    second = load(padded + vf_lanes() * bytes, dtype);
+    memcpy(padded, work->in[0] + at * width(types.first), rest * width(types.first));
+    first = load(padded, types.first);
+    second = load(padded + lanes * width(types.first), types.first);
     for (size_t i = 1; i < work->in_count; i++) {
-        memcpy(padded, work->in[i] + at, rest);
-        first = combine(first, load(padded, dtype), op);
-        second = combine(second, load(padded + vf_lanes() * bytes, dtype), op);
+        memcpy(padded, work->in[i] + at * width(types.other), rest * width(types.other));
+        first = combine(first, load(padded, types.other), op);
+        second = combine(second, load(padded + lanes * width(types.other), types.other), op);
     }
-    store_pair(padded, first, second, dtype);
+    store_pair(padded, first, second, types.out);
     for (size_t i = 0; i < work->out_count; i++)
-        memcpy(work->out[i] + at, padded, rest);
+        memcpy(work->out[i] + at * width(types.out), padded, rest * width(types.out));
+}
+
+OPS__INLINED void reduce_typed(const struct ops__reduction *work, struct types types, uint32_t op)
+{
+    const size_t step = 2 * vf_lanes();
+    size_t at = 0;
+
+    if (work->in_count == 2)
+        for (; at + step <= work->count; at += step)
+            reduce_pair(work, 2, at, types, op);
+    else
+        for (; at + step <= work->count; at += step)
+            reduce_pair(work, work->in_count, at, types, op);
+    if (at < work->count)
+        reduce_rest(work, at, work->count - at, types, op);
 }
 
 OPS__INLINED void reduce_floats(const struct ops__reduction *work, uint32_t dtype, uint32_t op)
 {
-    const size_t bytes = dtype == DS_ACCEL_DTYPE_FLOAT32 ? 4 : 2;
-    const size_t step = 2 * vf_lanes() * bytes;
-    const size_t end = work->count * bytes;
-    size_t at = 0;
+    const struct types same = {dtype, dtype, dtype};
 
-    if (work->in_count == 2)
-        for (; at + step <= end; at += step)
-            reduce_pair(work, 2, at, bytes, dtype, op);
+    if (dtype != DS_ACCEL_DTYPE_FLOAT32 && (work->in_is_wide || work->out_is_wide))
+        reduce_typed(work,
+                     (struct types){work->in_is_wide ? DS_ACCEL_DTYPE_FLOAT32 : dtype, dtype,
+                                    work->out_is_wide ? DS_ACCEL_DTYPE_FLOAT32 : dtype},
+                     op);
     else
-        for (; at + step <= end; at += step)
-            reduce_pair(work, work->in_count, at, bytes, dtype, op);
-    if (at < end)
-        reduce_rest(work, at, end - at, bytes, dtype, op);
+        reduce_typed(work, same, op);
 }
 
 /*

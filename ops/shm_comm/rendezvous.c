@@ -224,8 +224,9 @@ static int32_t introduce(const char *call, const struct ds_accel_comm *comm, uin
         .process = getpid(),
     };
     read_boot_id(hello->boot_id, sizeof(hello->boot_id));
-    if (syscall(SYS_sched_getaffinity, 0, sizeof(hello->cpus), hello->cpus) < 0)
+    if (sched_getaffinity(0, sizeof(hello->cpus), (cpu_set_t *)(void *)hello->cpus) != 0)
         memset(hello->cpus, 0, sizeof(hello->cpus)); /* not counted */
+    hello->location = ops__shm_locate(hello->cpus);
     *process_out = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (*process_out < 0)
         return ops__meeting_limit(call, "pidfd_open", errno, error);
@@ -314,6 +315,8 @@ static int32_t take_segment(const char *call, struct ds_accel_comm *comm,
     memcpy(comm->processes, files + 1, sizeof(int) * comm->size);
     comm->cpus = segment->cpus;
     comm->capacity = segment->capacity;
+    ops__shm_set_groups(comm, segment->group_sizes, segment->group_count);
+    ops__shm_layout(comm);
     return ops__shm_map(call, comm, segment->nonce, error);
 }
 

@@ -14,7 +14,6 @@
 #define SEGMENT_MAGIC 0x6473616363656c32u
 #define REPORT_MAGIC 0x6473616363656c33u
 #define MOST_FILES (DS_ACCEL_SHM_COMM_MAX_RANKS + 1)
-#define CPU_WORDS 64 /* up to 4096 CPUs */
 
 /* The beginning stays the same in all versions. */
 struct hello {
@@ -27,7 +26,8 @@ struct hello {
     uint64_t slot_bytes;
     uint64_t left_ns; /* until this rank stops waiting */
     char boot_id[40];
-    uint64_t cpus[CPU_WORDS]; /* affinity mask */
+    uint64_t cpus[OPS__SHM_CPU_WORDS]; /* affinity mask */
+    struct ops__shm_location location;
 };
 
 struct segment {
@@ -35,7 +35,8 @@ struct segment {
     uint64_t nonce; /* in the header of the memory */
     uint64_t capacity;
     uint32_t cpus;
-    uint32_t reserved;
+    uint32_t group_count;
+    uint8_t group_sizes[OPS__SHM_MOST_GROUPS];
 };
 
 struct report {

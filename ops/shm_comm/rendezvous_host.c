@@ -34,7 +34,8 @@ struct host {
     size_t guest_count;
     uint32_t arrived; /* ranks, itself included */
     int64_t processes[DS_ACCEL_SHM_COMM_MAX_RANKS];
-    uint64_t cpus[CPU_WORDS];
+    uint64_t cpus[OPS__SHM_CPU_WORDS];
+    struct ops__shm_location locations[DS_ACCEL_SHM_COMM_MAX_RANKS];
     /* Twice as many as ranks, for those that come by mistake. */
     struct guest guests[2 * DS_ACCEL_SHM_COMM_MAX_RANKS];
 };
@@ -184,8 +185,9 @@ static int32_t greet(struct host *host, struct guest *guest, struct ds_accel_err
     guest->process = hello.process;
     host->processes[hello.rank] = hello.process;
     host->comm->processes[hello.rank] = process;
+    host->locations[hello.rank] = hello.location;
     host->arrived++;
-    for (size_t i = 0; i < CPU_WORDS; i++)
+    for (size_t i = 0; i < OPS__SHM_CPU_WORDS; i++)
         host->cpus[i] |= hello.cpus[i];
     if (hello.left_ns < ops__meeting_left(host->deadline)) {
         host->deadline = ops__meeting_deadline(hello.left_ns);
@@ -229,9 +231,14 @@ static int32_t create_segment(struct host *host, struct segment *segment,
     *segment = (struct segment){.magic = SEGMENT_MAGIC};
     if (getrandom(&segment->nonce, sizeof(segment->nonce), 0) != sizeof(segment->nonce))
         segment->nonce = ops__meeting_deadline(0);
-    for (size_t i = 0; i < CPU_WORDS; i++)
+    for (size_t i = 0; i < OPS__SHM_CPU_WORDS; i++)
         comm->cpus += (uint32_t)__builtin_popcountll(host->cpus[i]);
     segment->cpus = comm->cpus;
+    ops__shm_form_groups(comm, host->locations);
+    ops__shm_layout(comm);
+    segment->group_count = comm->group_count;
+    for (uint32_t i = 0; i < comm->group_count; i++)
+        segment->group_sizes[i] = (uint8_t)comm->groups[i].size;
     status = ops__shm_create_file(host->call, comm, segment->nonce, error);
     segment->capacity = comm->capacity;
     return status;
@@ -358,6 +365,7 @@ int32_t ops__meeting_host(const char *call, struct ds_accel_comm *comm, const ch
     host->arrived = 1;
     host->processes[0] = own->process;
     memcpy(host->cpus, own->cpus, sizeof(host->cpus));
+    host->locations[0] = own->location;
     status = host_ranks(host, name, files, error);
     unreached = end(host, status, status ? ops__meeting_text(call, error) : "");
     if (status == DS_ACCEL_OK && unreached) {

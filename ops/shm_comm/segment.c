@@ -33,18 +33,33 @@ static uint64_t round_up(uint64_t number, uint64_t unit)
     return (number + unit - 1) / unit * unit;
 }
 
-void ops__shm_layout(struct ds_accel_comm *comm, uint64_t buffer_bytes)
+size_t ops__shm_slot(uint64_t buffer_bytes)
 {
     uint64_t slot = (buffer_bytes + OPS__SHM_SLOTS - 1) / OPS__SHM_SLOTS;
-    uint64_t area;
 
     if (buffer_bytes == 0)
         slot = USUAL_SLOT;
-    slot = round_up(slot < LEAST_SLOT ? LEAST_SLOT : slot, SLOT_UNIT);
-    comm->slot_bytes = slot;
-    comm->share_bytes = round_up((slot + comm->size - 1) / comm->size, 64);
+    return round_up(slot < LEAST_SLOT ? LEAST_SLOT : slot, SLOT_UNIT);
+}
+
+void ops__shm_layout(struct ds_accel_comm *comm)
+{
+    uint32_t least = comm->size; /* ranks of a group */
+    uint64_t shares = 1;
+    uint64_t area;
+
+    comm->share_bytes = round_up((comm->slot_bytes + comm->size - 1) / comm->size, 64);
+    comm->owned_shares = 1;
+    for (uint32_t i = 0; i < comm->group_count; i++)
+        if (comm->groups[i].size < least)
+            least = comm->groups[i].size;
+    if (comm->group_count > 1) {
+        comm->share_bytes += 128; /* of 16-bit floats that were rounded up, in float32 */
+        comm->owned_shares = (comm->size + least - 1) / least;
+        shares = 2 * comm->owned_shares;
+    }
     area = (uint64_t)RANK_COLORS * RANK_BYTES + 2 * OPS__SHM_SMALL +
-           (comm->slot_bytes + comm->share_bytes) * OPS__SHM_SLOTS;
+           (comm->slot_bytes + comm->share_bytes * shares) * OPS__SHM_SLOTS;
     comm->area_bytes = round_up(area, OPS__SHM_PAGE);
     comm->memory_bytes = OPS__SHM_PAGE + comm->area_bytes * comm->size;
     comm->end = comm->memory_bytes;
@@ -59,71 +74,49 @@ char *ops__shm_small(const struct ds_accel_comm *comm, uint32_t rank)
 static int32_t reserve_failed(const char *call, int cause, uint64_t bytes,
                               struct ds_accel_error *error)
 {
+    errno = cause; /* ops__shm_alloc() tells other ranks */
     return ops__error(error, cause == EFBIG ? DS_ACCEL_ERR_LIMIT : DS_ACCEL_ERR_NO_MEMORY, call,
                       "cannot reserve %" PRIu64 " bytes of shared memory: %s", bytes,
                       strerror(cause));
 }
 
-/* Return the bytes that the system can give without ending processes; UINT64_MAX: not known. */
-static uint64_t available_bytes(void)
+static int32_t no_room(const char *call, const struct ops__shm_room *room, uint64_t bytes,
+                       struct ds_accel_error *error)
 {
-    int file = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-    char text[4096];
-    ssize_t length = file >= 0 ? read(file, text, sizeof(text) - 1) : -1;
-    const char *available;
-    const char *swap;
-
-    if (file >= 0)
-        close(file);
-    text[length > 0 ? length : 0] = '\0';
-    available = strstr(text, "\nMemAvailable:");
-    swap = strstr(text, "\nSwapFree:");
-    if (!available || !swap)
-        return UINT64_MAX;
-    return (strtoull(strchr(available, ':') + 1, NULL, 10) +
-            strtoull(strchr(swap, ':') + 1, NULL, 10))
-           << 10;
+    errno = ENOMEM;
+    return ops__error(error, DS_ACCEL_ERR_NO_MEMORY, call,
+                      "cannot reserve %" PRIu64 " bytes of shared memory: %s: %s leaves %" PRIu64,
+                      bytes, strerror(ENOMEM), room->source, room->bytes);
 }
 
 /*
- * Reserve a range. A memfd has no size limit, so the kernel does not return ENOSPC when memory runs
- * out, but ends processes: what is available is compared in advance, and between steps, because all
- * ranks reserve at the same time. Return 0 or an error number.
+ * A memfd has no size limit, so the kernel does not return ENOSPC when memory runs out, but ends
+ * processes: the room is compared in advance, and between steps, because all ranks reserve at the
+ * same time, perhaps in one cgroup.
  */
-static int reserve_steps(const struct ds_accel_comm *comm, uint64_t offset, uint64_t bytes)
-{
-    uint64_t least = bytes;
-
-    while (bytes > 0) {
-        uint64_t step = bytes < STEP ? bytes : STEP;
-        uint64_t together = step * comm->size;
-
-        if (available_bytes() < (least > together ? least : together) + MARGIN)
-            return ENOMEM;
-        while (fallocate(comm->file, 0, (off_t)offset, (off_t)step) != 0)
-            if (errno != EINTR)
-                return errno;
-        least = 0; /* the whole was compared */
-        offset += step;
-        bytes -= step;
-    }
-    return 0;
-}
-
 int32_t ops__shm_reserve(const char *call, const struct ds_accel_comm *comm, uint64_t offset,
                          uint64_t bytes, struct ds_accel_error *error)
 {
-    int cause;
+    uint64_t wanted = bytes; /* at once; afterwards, by steps */
 
     if (bytes > comm->capacity || offset > comm->capacity - bytes)
         return ops__error(error, DS_ACCEL_ERR_LIMIT, call,
                           "RLIMIT_FSIZE of rank 0 leaves %" PRIu64 " bytes; wanted %" PRIu64,
                           offset > comm->capacity ? 0 : comm->capacity - offset, bytes);
-    cause = reserve_steps(comm, offset, bytes);
-    if (!cause)
-        return DS_ACCEL_OK;
-    errno = cause; /* ops__shm_alloc() tells other ranks */
-    return reserve_failed(call, cause, bytes, error);
+    for (uint64_t done = 0; done < bytes;) {
+        uint64_t step = bytes - done < STEP ? bytes - done : STEP;
+        uint64_t together = step * comm->size;
+        struct ops__shm_room room = ops__shm_room();
+
+        if (room.bytes < (wanted > together ? wanted : together) + MARGIN)
+            return no_room(call, &room, bytes, error);
+        while (fallocate(comm->file, 0, (off_t)(offset + done), (off_t)step) != 0)
+            if (errno != EINTR)
+                return reserve_failed(call, errno, bytes, error);
+        wanted = 0;
+        done += step;
+    }
+    return DS_ACCEL_OK;
 }
 
 /* RLIMIT_FSIZE is examined here, because the kernel would send SIGXFSZ. */

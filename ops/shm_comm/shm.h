@@ -12,6 +12,7 @@
  *       small[2]                    messages up to OPS__SHM_SMALL bytes, for even and odd calls
  *       staged[SLOTS]               pieces of large inputs that others read
  *       reduced[SLOTS]              its share of the result of a piece
+ *       partial[SLOTS]              if there are groups: its shares of the sums of lower groups
  *     registered buffers          of all ranks, one alloc() behind the other
  *
  * Each call begins with an arrival: a rank writes what it calls, and a small message, to its line
@@ -28,7 +29,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define OPS__SHM_VERSION 1u
+#define OPS__SHM_VERSION 2u
 #define OPS__SHM_PAGE ((size_t)65536) /* a multiple of the page size of every system */
 #define OPS__SHM_INLINE 48            /* bytes of a message that fit into a line */
 #define OPS__SHM_SMALL ((size_t)16384)
@@ -64,8 +65,12 @@ struct ops__shm_rank {
     struct ops__shm_line lines[2];
     alignas(64) _Atomic uint64_t staged; /* pieces of all calls that others may read */
     alignas(64) _Atomic uint64_t reduced;
-    alignas(64) _Atomic uint32_t bell; /* a futex: others wake the rank by it */
-    _Atomic uint32_t waits_for;        /* while it sleeps: number of the other rank + 1 */
+    alignas(64) _Atomic uint64_t partial; /* pieces whose partial sums the next group may read */
+    alignas(64) _Atomic uint32_t bell;    /* a futex: others wake the rank by it */
+    /* While it waits without spinning: number of the other rank + 1, offset of the word in that
+     * rank's structure << 16, and the number that the word must reach. */
+    _Atomic uint32_t waits_for;
+    _Atomic uint64_t waits_until;
     alignas(64) _Atomic uint32_t left; /* by destroy() */
     int64_t process;
     struct ops__shm_detail detail;
@@ -80,11 +85,21 @@ struct ops__shm_header {
 };
 
 enum ops__shm_reason {
-    OPS__SHM_ENDED = 1,
+    OPS__SHM_NONE,
+    OPS__SHM_ENDED,
     OPS__SHM_LEFT,
     OPS__SHM_LATE,
     OPS__SHM_MISMATCH
 };
+
+/* Successive ranks that share a cache or a node (topology.c). */
+struct ops__shm_group {
+    uint32_t first;
+    uint32_t size;
+};
+
+/* There are groups only if they have two ranks on average. */
+#define OPS__SHM_MOST_GROUPS (DS_ACCEL_SHM_COMM_MAX_RANKS / 2)
 
 /* A registered buffer. All ranks have the same ones in the same places, by which they name them. */
 struct ops__shm_buffer {
@@ -98,8 +113,11 @@ struct ds_accel_comm {
     uint32_t rank;
     uint32_t size;
     uint32_t cpus;
-    uint32_t spins; /* before a waiting rank sleeps */
-    uint64_t call;  /* number of the current or last call */
+    uint32_t spins;       /* before a waiting rank sleeps */
+    uint32_t group;       /* of this rank */
+    uint32_t group_count; /* 1: reductions need not regard the topology */
+    struct ops__shm_group groups[OPS__SHM_MOST_GROUPS];
+    uint64_t call; /* number of the current or last call */
     uint64_t signature;
     uint64_t pieces;      /* of all calls before this one */
     uint64_t timeout_ns;  /* of the current call */
@@ -109,7 +127,8 @@ struct ds_accel_comm {
     unsigned char *base;
     size_t area_bytes;
     size_t slot_bytes;
-    size_t share_bytes; /* of reduced[] */
+    size_t share_bytes;  /* of a share in reduced[] and partial[] */
+    size_t owned_shares; /* in each of reduced[] and partial[] */
     size_t memory_bytes;
     uint64_t capacity; /* size of the file */
     uint64_t end;      /* offset behind the last registered buffer */
@@ -124,8 +143,10 @@ struct ds_accel_comm {
 
 /* ---- segment.c: memory ----------------------------------------------------------------------- */
 
-/* Compute the sizes of the memory from comm->size and the wanted bytes of the buffer. */
-void ops__shm_layout(struct ds_accel_comm *comm, uint64_t buffer_bytes);
+/* Return the bytes of a slot for the wanted bytes of the buffer. */
+size_t ops__shm_slot(uint64_t buffer_bytes);
+/* Compute the sizes of the memory from size, slot_bytes and groups. */
+void ops__shm_layout(struct ds_accel_comm *comm);
 /* Create the file of rank 0: comm->file and capacity, and the header with a nonce. */
 int32_t ops__shm_create_file(const char *call, struct ds_accel_comm *comm, uint64_t nonce,
                              struct ds_accel_error *error);
@@ -139,6 +160,34 @@ int32_t ops__shm_map(const char *call, struct ds_accel_comm *comm, uint64_t nonc
                      struct ds_accel_error *error);
 /* Release all that a communicator has, and itself. */
 void ops__shm_release(struct ds_accel_comm *comm);
+
+/* ---- memory.c -------------------------------------------------------------------------------- */
+
+struct ops__shm_room {
+    uint64_t bytes;   /* UINT64_MAX: not known */
+    char source[160]; /* the file with the limit, or its beginning */
+};
+
+/* Return what can be reserved before the kernel ends processes. */
+struct ops__shm_room ops__shm_room(void);
+
+/* ---- topology.c: where ranks run ------------------------------------------------------------- */
+
+#define OPS__SHM_CPU_WORDS 64 /* of affinity masks: up to 4096 CPUs */
+#define OPS__SHM_NOWHERE UINT32_MAX
+
+/* The cache of level 3 and the NUMA node that have all CPUs on which a rank may run, or
+ * OPS__SHM_NOWHERE. A cache has the number of its first CPU. */
+struct ops__shm_location {
+    uint32_t cache;
+    uint32_t node;
+};
+
+struct ops__shm_location ops__shm_locate(const uint64_t cpus[OPS__SHM_CPU_WORDS]);
+/* Form groups of the ranks at these locations: comm->groups and group_count. */
+void ops__shm_form_groups(struct ds_accel_comm *comm, const struct ops__shm_location *locations);
+/* Set the groups of these sizes, and this rank's group. */
+void ops__shm_set_groups(struct ds_accel_comm *comm, const uint8_t *sizes, uint32_t count);
 
 /* ---- rendezvous.c: ranks meet ---------------------------------------------------------------- */
 

@@ -71,7 +71,7 @@ static int32_t shm_create(const struct ds_accel_shm_comm_options *options,
     comm->usual_timeout_ns = options->timeout_ns ? options->timeout_ns : USUAL_TIMEOUT_NS;
     comm->file = -1;
     memset(comm->processes, 0xFF, sizeof(comm->processes));
-    ops__shm_layout(comm, options->buffer_bytes);
+    comm->slot_bytes = ops__shm_slot(options->buffer_bytes);
     status = ops__shm_meet(call, comm, options, error);
     if (status) {
         ops__shm_release(comm);
@@ -280,6 +280,8 @@ static int32_t shm_info(ds_accel_comm_t *comm, struct ds_accel_shm_comm_info *in
         .memory_bytes = comm->memory_bytes,
         .registered_bytes = comm->registered_bytes,
         .calls = comm->call,
+        .group = comm->group,
+        .group_count = comm->group_count,
     };
     ds_accel_write(info_out, &info, sizeof(info));
     return DS_ACCEL_OK;

@@ -6,9 +6,9 @@
  * Ranks are processes, or threads, of one user on one node. They meet at an abstract Unix socket,
  * so they are in one network namespace, and share memory that has no name: nothing is left in any
  * file system, whatever ends them, and the size of /dev/shm is no limit. All memory is reserved by
- * create() and alloc(); later calls allocate nothing. More than the system has available is
- * refused: ERR_NO_MEMORY. The limit of a memory cgroup is not looked at; beyond it, the kernel ends
- * a process.
+ * create() and alloc(); later calls allocate nothing. More than the system has available, or than
+ * the process's memory cgroup or one of its parents leaves, is refused: ERR_NO_MEMORY. Swap that a
+ * cgroup may use does not count.
  *
  * A rank that ends, leaves, makes another call than the others or does not come in time is an error
  * that names it. The first such error is that of the communicator: every rank's call then returns
@@ -28,6 +28,13 @@
  *
  * A waiting rank spins for some microseconds and then sleeps. If there are more ranks than CPUs
  * that they may run on, it yields its CPU at once.
+ *
+ * Ranks form groups if each may run only on CPUs that share one cache of level 3, or else, only on
+ * CPUs of one NUMA node; if the numbers of a group's ranks are successive; and if groups have two
+ * ranks on average. all_reduce() and reduce_scatter() of large messages then move one partial
+ * result and one result between groups, in place of those of each rank. The bits are the same as
+ * without groups. Caches and nodes are read in /sys, below the directory DS_ACCEL_ROOT if that is
+ * set.
  *
  * In a child of fork(), calls on the parent's communicators are refused: ERR_STATE. destroy()
  * releases the child's copy only.
@@ -69,6 +76,8 @@ struct ds_accel_shm_comm_info {
     uint64_t memory_bytes;     /**< shared memory of all ranks, without registered buffers */
     uint64_t registered_bytes; /**< of this rank's registered buffers */
     uint64_t calls;            /**< collective calls that this rank has begun, alloc() included */
+    uint32_t group;            /**< of this rank, from 0 */
+    uint32_t group_count; /**< groups of ranks that share a cache or a NUMA node; 1: no groups */
 };
 
 struct ds_accel_shm_comm {

@@ -8,6 +8,9 @@
  * once more before it sleeps; a rank that publishes a word looks for sleepers afterwards. All of
  * these are sequentially consistent, so one of the two sees the other. Sleeps are short: between
  * them, the rank looks whether the other one has ended, and at the clock.
+ *
+ * At the deadline, the other rank may be waiting itself. The rank that is late is the one at the
+ * end of that chain: it does not wait, or has what it waits for.
  */
 #include "common/error.h"
 #include "shm.h"
@@ -26,6 +29,9 @@
 #define SLICE_NS ((uint64_t)50000000)
 #define YIELDS 16 /* before a rank sleeps */
 #define SECOND_NS ((uint64_t)1000000000)
+/* Parts of waits_for: the rank + 1, and above it the offset of the word. */
+#define WAITS_BITS 16
+#define WAITS_RANK 0xFFFFu
 
 static uint64_t now_ns(void)
 {
@@ -50,14 +56,20 @@ static void ring(struct ops__shm_rank *rank)
     syscall(SYS_futex, &rank->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* Wake the ranks that wait for this one. */
+static void ring_waiting(struct ds_accel_comm *comm)
+{
+    for (uint32_t rank = 0; rank < comm->size; rank++)
+        if ((atomic_load(&comm->ranks[rank]->waits_for) & WAITS_RANK) == comm->rank + 1)
+            ring(comm->ranks[rank]);
+}
+
 void ops__shm_publish(struct ds_accel_comm *comm, _Atomic uint64_t *word, uint64_t number)
 {
     atomic_store(word, number);
     if (atomic_load(&ops__shm_header(comm)->sleepers) == 0)
         return;
-    for (uint32_t rank = 0; rank < comm->size; rank++)
-        if (atomic_load(&comm->ranks[rank]->waits_for) == comm->rank + 1)
-            ring(comm->ranks[rank]);
+    ring_waiting(comm);
 }
 
 static bool is_there(_Atomic uint64_t *word, uint64_t number)
@@ -72,14 +84,12 @@ static void sleep_for(struct ds_accel_comm *comm, uint32_t rank, _Atomic uint64_
     struct ops__shm_rank *own = comm->ranks[comm->rank];
     uint32_t bell;
 
-    atomic_store(&own->waits_for, rank + 1);
     atomic_fetch_add(&header->sleepers, 1);
     bell = atomic_load(&own->bell);
     if (!is_there(word, number) && atomic_load(&header->failure) == 0 &&
         atomic_load(&comm->ranks[rank]->left) == 0)
         futex_wait(&own->bell, bell, ns);
     atomic_fetch_sub(&header->sleepers, 1);
-    atomic_store(&own->waits_for, 0);
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -112,9 +122,7 @@ void ops__shm_fail(struct ds_accel_comm *comm, enum ops__shm_reason reason, uint
 void ops__shm_leave(struct ds_accel_comm *comm)
 {
     atomic_store(&comm->ranks[comm->rank]->left, 1);
-    for (uint32_t rank = 0; rank < comm->size; rank++)
-        if (atomic_load(&comm->ranks[rank]->waits_for) == comm->rank + 1)
-            ring(comm->ranks[rank]);
+    ring_waiting(comm);
 }
 
 /* A pidfd is readable when its process has ended. */
@@ -125,21 +133,55 @@ static bool has_ended(int process)
     return poll(&file, 1, 0) == 1 && (file.revents & POLLIN);
 }
 
+/* Return the rank for which a rank waits in vain; if there is none, the rank itself. */
+static uint32_t next_in_chain(const struct ds_accel_comm *comm, uint32_t rank)
+{
+    struct ops__shm_rank *waiting = comm->ranks[rank];
+    uint32_t waits_for = atomic_load(&waiting->waits_for);
+    uint64_t number = atomic_load(&waiting->waits_until);
+    uint32_t other = (waits_for & WAITS_RANK) - 1;
+    char *word;
+
+    if (waits_for == 0 || other >= comm->size || atomic_load(&waiting->waits_for) != waits_for)
+        return rank;
+    word = (char *)comm->ranks[other] + (waits_for >> WAITS_BITS);
+    return is_there((_Atomic uint64_t *)(void *)word, number) ? rank : other;
+}
+
+/* Return the rank that is late, if a rank does not come. */
+static uint32_t find_late(const struct ds_accel_comm *comm, uint32_t rank)
+{
+    for (uint32_t i = 0; i < comm->size; i++) {
+        uint32_t next = next_in_chain(comm, rank);
+
+        if (next == rank || next == comm->rank)
+            break;
+        rank = next;
+    }
+    return rank;
+}
+
+/* Return why a rank will not come; 0: it may. */
+static enum ops__shm_reason reason_of(const struct ds_accel_comm *comm, uint32_t rank)
+{
+    if (atomic_load(&comm->ranks[rank]->left) != 0)
+        return OPS__SHM_LEFT;
+    if (has_ended(comm->processes[rank]))
+        return OPS__SHM_ENDED;
+    return now_ns() >= comm->deadline_ns ? OPS__SHM_LATE : OPS__SHM_NONE;
+}
+
 /* Record why a word that is not there will not come; return whether that is so. */
 static bool is_hopeless(struct ds_accel_comm *comm, uint32_t rank, _Atomic uint64_t *word,
                         uint64_t number)
 {
-    enum ops__shm_reason reason;
+    enum ops__shm_reason reason = reason_of(comm, rank);
 
-    if (atomic_load(&comm->ranks[rank]->left) != 0)
-        reason = OPS__SHM_LEFT;
-    else if (has_ended(comm->processes[rank]))
-        reason = OPS__SHM_ENDED;
-    else if (now_ns() >= comm->deadline_ns)
-        reason = OPS__SHM_LATE;
-    else
-        return false;
-    if (is_there(word, number)) /* it came before that */
+    if (reason == OPS__SHM_LATE) {
+        rank = find_late(comm, rank);
+        reason = reason_of(comm, rank);
+    }
+    if (reason == OPS__SHM_NONE || is_there(word, number)) /* it came before that */
         return false;
     ops__shm_fail(comm, reason, rank, 0);
     return true;
@@ -149,6 +191,8 @@ int32_t ops__shm_wait_slowly(struct ds_accel_comm *comm, uint32_t rank, _Atomic 
                              uint64_t number)
 {
     struct ops__shm_header *header = ops__shm_header(comm);
+    struct ops__shm_rank *own = comm->ranks[comm->rank];
+    int32_t status = 0;
 
     for (unsigned i = 0; i < YIELDS; i++) {
         sched_yield();
@@ -161,15 +205,20 @@ int32_t ops__shm_wait_slowly(struct ds_accel_comm *comm, uint32_t rank, _Atomic 
         comm->deadline_ns = comm->timeout_ns > UINT64_MAX - now ? UINT64_MAX
                                                                 : now + comm->timeout_ns;
     }
-    while (!is_there(word, number)) {
+    atomic_store(&own->waits_until, number);
+    atomic_store(&own->waits_for, (rank + 1) | (uint32_t)((char *)word - (char *)comm->ranks[rank])
+                                                   << WAITS_BITS);
+    while (status == 0 && !is_there(word, number)) {
         uint64_t now = now_ns();
         uint64_t left = now < comm->deadline_ns ? comm->deadline_ns - now : 0;
 
         if (atomic_load(&header->failure) != 0 || is_hopeless(comm, rank, word, number))
-            return OPS__SHM_FAILED;
-        sleep_for(comm, rank, word, number, left < SLICE_NS ? left : SLICE_NS);
+            status = OPS__SHM_FAILED;
+        else
+            sleep_for(comm, rank, word, number, left < SLICE_NS ? left : SLICE_NS);
     }
-    return 0;
+    atomic_store(&own->waits_for, 0);
+    return status;
 }
 
 /* ---- descriptions ---------------------------------------------------------------------------- */

@@ -5,9 +5,10 @@
  *
  * Ranks are children of this program, or its threads. SEED selects the cases; FULL=1 has all of
  * them for up to 8 ranks, and more for 17 and 64. shm_comm_results.h has the results,
- * shm_comm_failures.h what goes wrong.
+ * shm_comm_groups.h ranks that share caches, shm_comm_failures.h what goes wrong.
  */
 #include "ops/shm_comm_failures.h"
+#include "ops/shm_comm_groups.h"
 #include "ops/shm_comm_results.h"
 #include "ops/shm_comm_soak.h"
 
@@ -29,9 +30,11 @@ static void make_arrays(struct arrays *arrays, uint32_t rank, uint32_t size)
     arrays->rank = rank;
     arrays->size = size;
     arrays->comm = create(rank, size, PATIENCE, buffer_bytes);
+    if (is_simulated)
+        check_groups(arrays->comm);
     arrays->bytes = largest_count * 8 + 4 * GUARD;
-    arrays->private_in = (char *)malloc(arrays->bytes);
-    arrays->private_out = (char *)malloc(arrays->bytes);
+    arrays->private_in = (char *)calloc(1, arrays->bytes);
+    arrays->private_out = (char *)calloc(1, arrays->bytes);
     for (int i = 0; i < 2; i++)
         CHECK(shm->alloc(arrays->comm, arrays->bytes, &registered[i], &error) == DS_ACCEL_OK, "%s",
               error.message);
@@ -64,6 +67,7 @@ static void run_variants(struct test_case *test, const struct arrays *arrays)
             CHECK(run_case(test, arrays, (enum variant)variant) == bits,
                   "variant %u has other bits: kind %d, dtype %u, reduction %u, count %zu", variant,
                   (int)test->kind, test->dtype, test->reduction, test->count);
+    shared->bits += mix(bits ^ mix(test->seed + arrays->rank));
 }
 
 /* All kinds, types and reductions with a number of bytes per rank, more or less some elements. */
@@ -124,6 +128,24 @@ static void results_of_paths(uint32_t rank, uint32_t size)
     results(rank, size);
 }
 
+/* Calls of several pieces; small ones do not regard groups. */
+static void piece_results(uint32_t rank, uint32_t size)
+{
+    struct arrays arrays;
+
+    base_seed += (uint64_t)(grouping - groupings); /* another sample on each machine */
+    make_arrays(&arrays, rank, size);
+    run_size(&arrays, 3 * 16384, 1, is_full ? 0 : 5);
+    run_size(&arrays, 200000, -1, is_full ? 0 : 9);
+    free_arrays(&arrays);
+}
+
+static void grouped_results(uint32_t rank, uint32_t size)
+{
+    take_place(rank);
+    piece_results(rank, size);
+}
+
 static void large_results(uint32_t rank, uint32_t size)
 {
     struct arrays arrays;
@@ -151,6 +173,9 @@ static void check_results(void)
     largest_count = is_full ? (size_t)32 << 20 : (size_t)1 << 20;
     run_ranks(2, large_results);
     run_ranks(3, large_results);
+    buffer_bytes = SMALL_BUFFER;
+    largest_count = 110000 * (size_t)(is_full ? 8 : 4);
+    check_groupings(grouped_results, piece_results);
 }
 
 /* ---- ranks that share more than memory ------------------------------------------------------- */
@@ -270,6 +295,7 @@ int main(int argc, char **argv)
     run_ranks(3, one_after_another);
     run_ranks(4, on_one_cpu);
     check_failures();
+    check_memory_limits();
     soak(is_full ? 1000 : 10, base_seed);
     CHECK(count_files() == before, "%u files are open, %u were", count_files(), before);
     check_nothing_left();

@@ -1,105 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What goes wrong among ranks of shm_comm: each rank must get an error that names the cause. The
- * program defines the functions of libc that the op calls, so that each of them can fail.
+ * What goes wrong among ranks of shm_comm: each rank must get an error that names the cause.
  */
 #ifndef TESTS_OPS_SHM_COMM_FAILURES_H
 #define TESTS_OPS_SHM_COMM_FAILURES_H
 
+#include "ops/shm_comm_libc.h"
 #include "ops/shm_comm_ranks.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 #include <sys/un.h>
-
-/* ---- functions that fail on demand ----------------------------------------------------------- */
-
-static int calls_until_failure; /* 0: no failure; 1: the next call fails */
-static int failure = ENOMEM;
-static bool only_fallocate;
-static bool ends_after_hello;
-
-static bool must_fail(void)
-{
-    if (calls_until_failure == 0 || --calls_until_failure != 0)
-        return false;
-    errno = failure;
-    return true;
-}
-
-#define REAL(function) \
-    __typeof__(&(function)) real; \
-    *(void **)&real = dlsym(RTLD_NEXT, #function)
-
-#pragma GCC visibility push(default)
-
-int memfd_create(const char *name, unsigned flags)
-{
-    REAL(memfd_create);
-    return must_fail() ? -1 : real(name, flags);
-}
-
-int ftruncate(int file, off_t bytes)
-{
-    REAL(ftruncate);
-    return must_fail() ? -1 : real(file, bytes);
-}
-
-int fallocate(int file, int mode, off_t offset, off_t bytes)
-{
-    REAL(fallocate);
-    if (only_fallocate && mode == 0) {
-        errno = failure;
-        return -1;
-    }
-    return mode == 0 && must_fail() ? -1 : real(file, mode, offset, bytes);
-}
-
-int madvise(void *address, size_t bytes, int advice)
-{
-    REAL(madvise);
-    return must_fail() ? -1 : real(address, bytes, advice);
-}
-
-int socket(int domain, int type, int protocol)
-{
-    REAL(socket);
-    return must_fail() ? -1 : real(domain, type, protocol);
-}
-
-int listen(int file, int backlog)
-{
-    REAL(listen);
-    return must_fail() ? -1 : real(file, backlog);
-}
-
-int accept4(int file, struct sockaddr *address, socklen_t *length, int flags)
-{
-    REAL(accept4);
-    return must_fail() ? -1 : real(file, address, length, flags);
-}
-
-ssize_t sendmsg(int file, const struct msghdr *message, int flags)
-{
-    REAL(sendmsg);
-    ssize_t sent;
-
-    if (must_fail())
-        return -1;
-    sent = real(file, message, flags);
-    if (ends_after_hello)
-        raise(SIGKILL);
-    return sent;
-}
-
-#pragma GCC visibility pop
 
 /* ---- what the kernel has --------------------------------------------------------------------- */
 
@@ -212,6 +128,39 @@ static void check_killed(rank_fn *function, uint32_t size, uint32_t victim, long
 }
 
 #define SHORT (2 * SECOND)
+
+/* Return the rank that the results name as late. */
+static uint32_t late_rank(void)
+{
+    unsigned rank = MOST_RANKS;
+    const char *name = strstr(shared->results[0].message, ": rank ");
+
+    return name && sscanf(name, ": rank %u (process ", &rank) == 1 ? rank : MOST_RANKS;
+}
+
+/* Stop a rank; all ranks get a timeout that names it. They name another one only if that one was
+ * ready to run, and had no CPU, for most of the time. */
+static void stop_one(uint32_t size, uint32_t victim, const pid_t *children)
+{
+    uint32_t late;
+    char text[64];
+
+    kill(children[victim], SIGSTOP);
+    for (uint32_t rank = 0; rank < size; rank++)
+        if (rank != victim)
+            CHECK(reap(children[rank]) == 0, "rank %u", rank);
+    kill(children[victim], SIGCONT);
+    CHECK(reap(children[victim]) == 0, "rank %u", victim);
+    late = late_rank();
+    CHECK(late == victim || (late < size && shared->results[late].delay_ns > SHORT / 2),
+          "rank %u was stopped: \"%s\"", victim, shared->results[0].message);
+    if (late >= size)
+        return;
+    snprintf(text, sizeof(text), "rank %u (process %d) has not arrived at ", late,
+             (int)children[late]);
+    for (uint32_t rank = 0; rank < size; rank++)
+        check_result(rank, DS_ACCEL_ERR_TIMEOUT, text);
+}
 
 static void calls_with_short_timeout(uint32_t rank, uint32_t size)
 {

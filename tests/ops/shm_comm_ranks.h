@@ -26,7 +26,9 @@ struct shared {
     atomic_uint failures;
     atomic_uint created;
     atomic_uint go;
+    atomic_ullong bits; /* of all results */
     struct {
+        uint64_t delay_ns; /* that the rank waited for a CPU */
         int32_t status;
         char message[256];
     } results[MOST_RANKS];
@@ -95,8 +97,22 @@ static ds_accel_comm_t *create(uint32_t rank, uint32_t size, uint64_t timeout_ns
     return comm;
 }
 
+/* Return how long this process has been ready to run without a CPU. */
+static uint64_t delay_ns(void)
+{
+    FILE *file = fopen("/proc/self/schedstat", "re");
+    unsigned long long delay = 0;
+
+    if (file && fscanf(file, "%*u %llu", &delay) != 1)
+        delay = 0;
+    if (file)
+        fclose(file);
+    return delay;
+}
+
 static void keep_result(uint32_t rank, int32_t status, const struct ds_accel_error *error)
 {
+    shared->results[rank].delay_ns = delay_ns();
     shared->results[rank].status = status;
     memcpy(shared->results[rank].message, error->message, sizeof(error->message));
 }

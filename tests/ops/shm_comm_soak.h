@@ -52,23 +52,6 @@ static void random_calls(uint32_t rank, uint32_t size)
     shm->destroy(comm);
 }
 
-/* Stop a rank; the others get a timeout. Another rank may be as late on a loaded machine, unless
- * there are two. */
-static void stop_one(uint32_t size, uint32_t victim, const pid_t *children)
-{
-    char text[64];
-
-    kill(children[victim], SIGSTOP);
-    for (uint32_t rank = 0; rank < size; rank++)
-        if (rank != victim)
-            CHECK(reap(children[rank]) == 0, "rank %u", rank);
-    kill(children[victim], SIGCONT);
-    CHECK(reap(children[victim]) == 0, "rank %u", victim);
-    snprintf(text, sizeof(text), "rank %u (process %d) has not", victim, (int)children[victim]);
-    for (uint32_t rank = 0; rank < size; rank++)
-        check_result(rank, DS_ACCEL_ERR_TIMEOUT, size == 2 ? text : ") has not arrived at ");
-}
-
 static void kill_one(uint32_t size, uint32_t victim, const pid_t *children)
 {
     char text[64];
