@@ -252,11 +252,11 @@ static void stop(struct job *job)
     int32_t status;
     char text[64];
 
+    begin = now_ns(); /* before any rank begins the call that fails */
     CHECK(ccl->all_gather(comm, &call, &error) == DS_ACCEL_OK, "%s", error.message);
     snprintf(text, sizeof(text), "rank %u (process %" PRId64, victim, processes[victim]);
     if (job->info.rank == victim)
         raise(SIGSTOP);
-    begin = now_ns();
     status = reduce_one(comm, LATE, &error);
     CHECK(job->info.rank == victim || now_ns() - begin >= LATE, "the timeout is early");
     check_failure(comm, status, &error, DS_ACCEL_ERR_TIMEOUT, text);

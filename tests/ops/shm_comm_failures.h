@@ -45,7 +45,8 @@ static bool has_socket(const char *part)
     return found;
 }
 
-/* No socket or mapping of this process's ranks is left in the system. */
+/* No socket, process or mapping of this process's ranks is left in the system. A segment without a
+ * name exists as long as a process has it open or mapped. */
 static void check_nothing_left(void)
 {
     char name[64];
