@@ -116,7 +116,7 @@ static struct async_io__request *make_request(const struct ds_accel_async_io_han
                                               const struct ds_accel_async_io_transfer *transfer,
                                               bool write)
 {
-    size_t parts = handle->options.parallelism;
+    size_t parts = handle->parts;
     struct async_io__request *request =
         (struct async_io__request *)calloc(1, sizeof(*request) + parts * sizeof(request->parts[0]));
     char text[32];
@@ -252,8 +252,10 @@ static void collect(struct ds_accel_async_io_handle *handle, struct async_io__re
     struct async_io__request *before = NULL;
 
     pthread_mutex_lock(&handle->lock);
+    handle->awaited = request;
     while (!request->done)
         pthread_cond_wait(&handle->done, &handle->lock);
+    handle->awaited = NULL;
     if (handle->first != request)
         for (before = handle->first; before->next != request; before = before->next)
             ;

@@ -6,8 +6,9 @@
  *
  * A handle has settings, threads and queues, as DeepSpeed's aio_handle. A request transfers a
  * range of a file to or from memory. It is split in blocks of block_bytes; each of the handle's
- * `parallelism` workers transfers a contiguous part of them, with at most queue_depth blocks in
- * flight. Blocks of several requests are in flight at once, and requests finish in any order.
+ * `parallelism` workers has at most queue_depth blocks in flight. With io_uring each transfers a
+ * contiguous part of a request. Blocks of several requests are in flight at once, and requests
+ * finish in any order.
  *
  * A request succeeded if every byte was transferred. Short transfers are continued. Otherwise the
  * result has the system's error number, the offset in the file of the first byte that was not
@@ -40,8 +41,8 @@ extern "C" {
 /** io_uring: each worker is a thread with a ring. */
 #define DS_ACCEL_ASYNC_IO_ENGINE_IO_URING 1u
 /**
- * Threads that call pread() and pwrite(): up to four for each worker. A call transfers several
- * adjacent blocks, up to 4 MiB, if queue_depth allows that many in flight.
+ * Threads that call pread() and pwrite(): up to eight for each worker. A call transfers several
+ * adjacent blocks, up to a quarter of queue_depth and 8 MiB.
  */
 #define DS_ACCEL_ASYNC_IO_ENGINE_THREADS 2u
 
@@ -101,8 +102,8 @@ struct ds_accel_async_io_options {
     /**
      * Host memory for the copies, as pinned memory of the device, at a multiple of 4096 bytes. It
      * stays the caller's and must live as long as the handle. At least one block, rounded up to
-     * 4096 bytes, for each worker, with threads for each of four threads; two or more let copies
-     * and I/O overlap. NULL: the op allocates four blocks for each worker when needed.
+     * 4096 bytes, for each worker; two or more let copies and I/O overlap. NULL: the op allocates
+     * four blocks for each worker when needed.
      */
     void *staging;
     uint64_t staging_bytes; /**< of staging */

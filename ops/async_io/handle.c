@@ -18,19 +18,23 @@
 
 /* ---- staging memory -------------------------------------------------------------------------- */
 
+/* Divide blocks among the threads. Those that get none do not take staged blocks of requests. */
 static void divide_staging(struct ds_accel_async_io_handle *handle, char *memory, uint64_t bytes)
 {
-    uint64_t count = bytes / handle->staging_block / handle->worker_count;
+    uint64_t blocks = bytes / handle->staging_block;
 
-    if (count > ASYNC_IO_STAGING_MOST)
-        count = ASYNC_IO_STAGING_MOST;
     for (unsigned i = 0; i < handle->worker_count; i++) {
-        handle->workers[i].staging = memory + i * count * handle->staging_block;
+        uint64_t count = blocks / handle->worker_count + (i < blocks % handle->worker_count);
+
+        if (count > ASYNC_IO_STAGING_MOST)
+            count = ASYNC_IO_STAGING_MOST;
+        handle->workers[i].staging = memory;
         handle->workers[i].staging_count = (unsigned)count;
+        memory += count * handle->staging_block;
     }
 }
 
-/* Allocate staging memory if there is none. A thread without a queue needs one block. */
+/* Allocate staging memory if there is none. */
 bool async_io__ensure_staging(struct ds_accel_async_io_handle *handle)
 {
     uint64_t bytes = handle->staging_block * ASYNC_IO_STAGING * handle->options.parallelism;
@@ -119,38 +123,50 @@ static bool create_rings(struct ds_accel_async_io_handle *handle)
     return false;
 }
 
+static void plan_rings(struct ds_accel_async_io_handle *handle)
+{
+    handle->parts = handle->worker_count = handle->options.parallelism;
+    handle->run = 1;
+    handle->most_taken = UINT64_MAX;
+    for (unsigned i = 0; i < handle->worker_count; i++)
+        handle->workers[i].part = i;
+}
+
+static void plan_threads(struct ds_accel_async_io_handle *handle)
+{
+    const struct ds_accel_async_io_options *options = &handle->options;
+    unsigned depth = options->queue_depth;
+
+    handle->parts = 1;
+    handle->run = depth / ASYNC_IO_RUN_PART;
+    if (handle->run > ASYNC_IO_RUN_BYTES / options->block_bytes)
+        handle->run = ASYNC_IO_RUN_BYTES / options->block_bytes;
+    if (handle->run == 0)
+        handle->run = 1;
+    handle->most_taken = (uint64_t)depth * options->parallelism;
+    handle->worker_count = (depth < ASYNC_IO_THREADS ? depth : ASYNC_IO_THREADS) *
+                           options->parallelism;
+}
+
 static int32_t choose_engine(struct ds_accel_async_io_handle *handle, struct ds_accel_error *error)
 {
     struct ds_accel_async_io_options *options = &handle->options;
-    unsigned group = options->queue_depth < ASYNC_IO_STAGING ? options->queue_depth
-                                                             : ASYNC_IO_STAGING;
 
     if (options->engine == DS_ACCEL_ASYNC_IO_ENGINE_THREADS) {
         snprintf(handle->reason, sizeof(handle->reason),
                  "threads: chosen by the options or the configuration");
     } else if (create_rings(handle)) {
         options->engine = DS_ACCEL_ASYNC_IO_ENGINE_IO_URING;
-        group = 1;
     } else if (options->engine == DS_ACCEL_ASYNC_IO_ENGINE_IO_URING) {
         return ops__error(error, DS_ACCEL_ERR_UNSUPPORTED, "async_io: create", "%s",
                           handle->reason);
     } else {
         options->engine = DS_ACCEL_ASYNC_IO_ENGINE_THREADS;
     }
-    handle->group = group;
-    handle->run = 1;
-    if (options->engine == DS_ACCEL_ASYNC_IO_ENGINE_THREADS) {
-        handle->run = options->queue_depth / group;
-        if (handle->run > ASYNC_IO_RUN_BYTES / options->block_bytes)
-            handle->run = ASYNC_IO_RUN_BYTES / options->block_bytes;
-        if (handle->run == 0)
-            handle->run = 1;
-    }
-    handle->worker_count = options->parallelism * group;
-    for (unsigned i = 0; i < handle->worker_count; i++) {
-        handle->workers[i].handle = handle;
-        handle->workers[i].part = i / group;
-    }
+    if (options->engine == DS_ACCEL_ASYNC_IO_ENGINE_THREADS)
+        plan_threads(handle);
+    else
+        plan_rings(handle);
     return DS_ACCEL_OK;
 }
 
@@ -213,10 +229,10 @@ static int32_t use_staging(struct ds_accel_async_io_handle *handle, struct ds_ac
                             ASYNC_IO_PAGE;
     if (!options->staging)
         return DS_ACCEL_OK;
-    if (options->staging_bytes / handle->worker_count < handle->staging_block)
+    if (options->staging_bytes / options->parallelism < handle->staging_block)
         return ops__error(error, DS_ACCEL_ERR_INVALID, "async_io: create",
                           "staging_bytes is %" PRIu64 "; wanted %" PRIu64 " or more",
-                          options->staging_bytes, handle->staging_block * handle->worker_count);
+                          options->staging_bytes, handle->staging_block * options->parallelism);
     divide_staging(handle, (char *)options->staging, options->staging_bytes);
     return DS_ACCEL_OK;
 }
@@ -243,7 +259,7 @@ int32_t async_io__create(const struct ds_accel_async_io_options *options,
         return status;
     handle = (struct ds_accel_async_io_handle *)calloc(
         1, sizeof(*handle) +
-               (size_t)checked.parallelism * ASYNC_IO_STAGING * sizeof(handle->workers[0]));
+               (size_t)checked.parallelism * ASYNC_IO_THREADS * sizeof(handle->workers[0]));
     if (!handle)
         return ops__error(error, DS_ACCEL_ERR_NO_MEMORY, call, "out of memory for a handle");
     handle->options = checked;
@@ -251,7 +267,7 @@ int32_t async_io__create(const struct ds_accel_async_io_options *options,
     pthread_mutex_init(&handle->lock, NULL);
     pthread_cond_init(&handle->work, NULL);
     pthread_cond_init(&handle->done, NULL);
-    for (unsigned i = 0; i < checked.parallelism; i++)
+    for (unsigned i = 0; i < checked.parallelism * ASYNC_IO_THREADS; i++)
         handle->workers[i].handle = handle;
     status = choose_engine(handle, error);
     if (status == DS_ACCEL_OK)

@@ -17,11 +17,15 @@
 #include <sys/types.h>
 
 #define ASYNC_IO_PAGE 4096u
-/* Blocks of staging memory, and threads of the engine that has no queue, for each worker. */
+/* Blocks of staging memory for each worker. */
 #define ASYNC_IO_STAGING 4u
 #define ASYNC_IO_STAGING_MOST 32u
-/* Bytes that a thread transfers by one call, unless a block is larger. */
-#define ASYNC_IO_RUN_BYTES ((uint64_t)4 << 20)
+/* Threads of the engine that has no rings, for each worker. */
+#define ASYNC_IO_THREADS 8u
+/* What a thread transfers by one call: a part of the blocks in flight, and bytes unless a block is
+ * larger. */
+#define ASYNC_IO_RUN_PART 4u
+#define ASYNC_IO_RUN_BYTES ((uint64_t)8 << 20)
 
 /* An open file. */
 struct async_io__file {
@@ -121,8 +125,9 @@ struct ds_accel_async_io_handle {
     pid_t process;
     char reason[160];
     uint64_t staging_block; /* bytes */
-    unsigned group;         /* threads for each part of a request */
+    unsigned parts;         /* of a request: one for each ring; threads share one */
     uint64_t run;           /* most adjacent blocks that a thread transfers by one call */
+    uint64_t most_taken;    /* most blocks of all threads; each ring has a limit of its own */
     char *staging;          /* mapped by the op; NULL: none */
     uint64_t staging_bytes;
     struct async_io__buffer buffers[ASYNC_IO_BUFFERS]; /* pointer NULL: free */
@@ -135,6 +140,10 @@ struct ds_accel_async_io_handle {
     struct async_io__request *first; /* in the order of submission */
     struct async_io__request *last;
     struct async_io__request *untaken; /* the first that may have blocks to take */
+    struct async_io__request *awaited; /* by the caller; NULL: none */
+    uint64_t blocks_left;              /* of all requests, not taken yet */
+    uint64_t blocks_taken;             /* not finished yet */
+    unsigned sleeping;                 /* threads that wait for a block */
     unsigned worker_count;             /* threads */
     struct async_io__worker workers[];
 };

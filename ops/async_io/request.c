@@ -74,7 +74,7 @@ void async_io__plan(const struct ds_accel_async_io_handle *handle,
                     struct async_io__request *request)
 {
     uint64_t blocks;
-    unsigned parts = handle->options.parallelism;
+    unsigned parts = handle->parts;
 
     request->staged = (request->flags & DS_ACCEL_ASYNC_IO_DEVICE) != 0;
     request->block_bytes = handle->options.block_bytes;
@@ -121,12 +121,24 @@ static void conclude(struct async_io__request *request)
 static void set_done(struct ds_accel_async_io_handle *handle, struct async_io__request *request)
 {
     request->done = true;
-    pthread_cond_signal(&handle->done);
+    if (handle->awaited == request)
+        pthread_cond_signal(&handle->done);
+}
+
+/* Return how many of the sleeping threads to wake for a request, with the lock held. If not every
+ * thread can take its blocks, all of them. */
+static uint64_t count_wanted(const struct ds_accel_async_io_handle *handle,
+                             const struct async_io__request *request)
+{
+    bool all = handle->parts > 1 || request->staged || request->untaken > handle->sleeping;
+
+    return all ? handle->sleeping : request->untaken;
 }
 
 void async_io__start(struct ds_accel_async_io_handle *handle, struct async_io__request *request)
 {
     bool empty = request->unfinished == 0;
+    uint64_t wanted;
 
     if (empty)
         conclude(request);
@@ -139,27 +151,33 @@ void async_io__start(struct ds_accel_async_io_handle *handle, struct async_io__r
     handle->last = request;
     if (!handle->untaken)
         handle->untaken = request;
-    if (!empty)
-        pthread_cond_broadcast(&handle->work);
+    handle->blocks_left += request->untaken;
+    wanted = count_wanted(handle, request);
     pthread_mutex_unlock(&handle->lock);
+    while (wanted-- > 0)
+        pthread_cond_signal(&handle->work);
 }
 
 /* ---- taking blocks, with the lock held ------------------------------------------------------- */
 
-/* Return how many of the blocks that are left of a part a thread takes at once: few of the last
- * ones, so that all threads of the part finish together. */
+static uint64_t smaller(uint64_t first, uint64_t second)
+{
+    return first < second ? first : second;
+}
+
+/* Return how many adjacent blocks a thread takes at once, of those that are left of a part: its
+ * share of all that is left. Busy threads have theirs, so it is divided among the sleeping ones. */
 static uint64_t run_length(const struct ds_accel_async_io_handle *handle,
                            const struct async_io__request *request, uint64_t left)
 {
-    uint64_t share = left / (2 * handle->group);
+    uint64_t share = handle->blocks_left / (handle->sleeping + 1);
+    uint64_t most = smaller(handle->run, handle->most_taken - handle->blocks_taken);
 
-    if (request->staged || share <= 1)
-        return 1;
-    return share < handle->run ? share : handle->run;
+    return request->staged || share == 0 ? 1 : smaller(smaller(share, most), left);
 }
 
 /* Find the next block that a worker may take of a request. */
-static bool next_block(const struct async_io__worker *worker, struct async_io__request *request,
+static bool next_block(struct async_io__worker *worker, struct async_io__request *request,
                        struct async_io__block *block)
 {
     struct async_io__part *part = &request->parts[worker->part];
@@ -191,12 +209,15 @@ static bool next_block(const struct async_io__worker *worker, struct async_io__r
     block->memory = request->buffer + block->position;
     block->count = count;
     request->untaken -= count;
+    worker->handle->blocks_left -= count;
+    worker->handle->blocks_taken += count;
     return true;
 }
 
 static void count_finished(struct ds_accel_async_io_handle *handle,
                            const struct async_io__block *block)
 {
+    handle->blocks_taken -= block->count;
     block->request->unfinished -= block->count;
     if (block->edge && --block->request->edges_unfinished == 0)
         pthread_cond_broadcast(&handle->work);
@@ -240,6 +261,8 @@ static bool take_any(struct async_io__worker *worker, struct async_io__block *bl
 {
     struct ds_accel_async_io_handle *handle = worker->handle;
 
+    if (handle->blocks_taken >= handle->most_taken)
+        return false;
     while (handle->untaken && handle->untaken->untaken == 0)
         handle->untaken = handle->untaken->next;
     for (struct async_io__request *request = handle->untaken; request; request = request->next)
@@ -252,11 +275,20 @@ bool async_io__take(struct async_io__worker *worker, bool wait, struct async_io_
 {
     struct ds_accel_async_io_handle *handle = worker->handle;
     bool taken;
+    bool more;
 
     pthread_mutex_lock(&handle->lock);
-    while (!(taken = take_any(worker, block)) && wait && !handle->stopping)
+    while (!(taken = take_any(worker, block)) && wait && !handle->stopping) {
+        handle->sleeping++;
         pthread_cond_wait(&handle->work, &handle->lock);
+        handle->sleeping--;
+    }
+    /* Finished blocks make room for other ones, of which this thread has left some. */
+    more = taken && handle->blocks_left > 0 && handle->sleeping > 0 &&
+           handle->blocks_taken < handle->most_taken;
     pthread_mutex_unlock(&handle->lock);
+    if (more)
+        pthread_cond_signal(&handle->work);
     return taken;
 }
 

@@ -333,14 +333,14 @@ static void check_resources(void)
     struct ds_accel_async_io_transfer transfer = part(path, 0, &options, 10);
     unsigned before = descriptors();
 
-    for (int threads = 0; threads < 8; threads++) {
+    for (int threads = 0; threads < 16; threads++) {
         thread_failure = threads;
         CHECK(io->create(&options, &handle, NULL) == DS_ACCEL_ERR_LIMIT && !handle, "%d threads",
               threads);
     }
     thread_failure = 0;
     REFUSED(io->create(&options, &handle, failed), DS_ACCEL_ERR_LIMIT,
-            "cannot start thread 1 of 8: Resource temporarily unavailable");
+            "cannot start thread 1 of 16: Resource temporarily unavailable");
     thread_failure = -1;
     handle = make(options);
     transfer.flags = DS_ACCEL_ASYNC_IO_DEVICE;
