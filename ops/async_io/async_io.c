@@ -87,6 +87,47 @@ static int32_t check_transfer(const struct ds_accel_async_io_handle *handle, con
     return DS_ACCEL_OK;
 }
 
+/* Register the file of a request of many blocks in the rings, if they have a place for it. */
+static void register_file(struct ds_accel_async_io_handle *handle,
+                          struct async_io__request *request)
+{
+    unsigned place = 0;
+    int failed = 0;
+    unsigned i;
+
+    if (handle->options.engine != DS_ACCEL_ASYNC_IO_ENGINE_IO_URING || handle->files_refused ||
+        request->file.by_call || request->untaken / handle->parts < ASYNC_IO_FILE_BLOCKS)
+        return;
+    while (place < ASYNC_IO_FILES && (handle->files_used & (UINT32_C(1) << place)))
+        place++;
+    if (place == ASYNC_IO_FILES)
+        return;
+    for (i = 0; i < handle->worker_count && !failed; i++)
+        failed = async_io__ring_file(handle->workers[i].ring, place, &request->file);
+    if (failed) {
+        handle->files_refused = true;
+        while (--i > 0)
+            async_io__ring_file(handle->workers[i - 1].ring, place, NULL);
+    } else {
+        handle->files_used |= UINT32_C(1) << place;
+        request->fixed_file = (int)place;
+    }
+}
+
+/* A file that the kernel keeps stays open, in a place that is not used again. */
+static void unregister_file(struct ds_accel_async_io_handle *handle,
+                            const struct async_io__request *request)
+{
+    int failed = 0;
+
+    if (request->fixed_file < 0)
+        return;
+    for (unsigned i = 0; i < handle->worker_count; i++)
+        failed |= async_io__ring_file(handle->workers[i].ring, (unsigned)request->fixed_file, NULL);
+    if (!failed)
+        handle->files_used &= ~(UINT32_C(1) << request->fixed_file);
+}
+
 static void release(struct async_io__request *request)
 {
     async_io__file_close(&request->file);
@@ -135,6 +176,7 @@ static struct async_io__request *make_request(const struct ds_accel_async_io_han
     request->offset = transfer->offset;
     request->bytes = transfer->bytes;
     request->file = (struct async_io__file){.plain = -1, .direct = -1};
+    request->fixed_file = -1;
     request->fixed_buffer = handle->options.engine == DS_ACCEL_ASYNC_IO_ENGINE_IO_URING
                                 ? find_buffer(handle, request->buffer, request->bytes)
                                 : -1;
@@ -171,6 +213,7 @@ static int32_t submit(struct ds_accel_async_io_handle *handle, const char *call,
     if (request_out)
         *request_out = request->number;
     async_io__plan(handle, request);
+    register_file(handle, request);
     async_io__start(handle, request);
     return DS_ACCEL_OK;
 }
@@ -270,6 +313,7 @@ static void collect(struct ds_accel_async_io_handle *handle, struct async_io__re
     pthread_mutex_unlock(&handle->lock);
     handle->pending--;
     make_result(request, result);
+    unregister_file(handle, request);
     release(request);
 }
 

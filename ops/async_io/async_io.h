@@ -38,7 +38,7 @@ extern "C" {
 
 /** io_uring, or threads if the kernel or a seccomp filter forbids it, as containers do. */
 #define DS_ACCEL_ASYNC_IO_ENGINE_AUTO 0u
-/** io_uring: each worker is a thread with a ring. */
+/** io_uring: each worker is a thread with a ring. It registers the files of large requests. */
 #define DS_ACCEL_ASYNC_IO_ENGINE_IO_URING 1u
 /**
  * Threads that call pread() and pwrite(): up to eight for each worker. A call transfers several

@@ -66,6 +66,7 @@ struct async_io__request {
     uint64_t offset;
     uint64_t bytes;
     int fixed_buffer; /* its index in the rings; -1: not registered */
+    int fixed_file;   /* its place in the rings; -1: not registered */
     /* The plan. Blocks of block_bytes cover [body, body_end); the edges are before and behind. */
     bool direct;
     uint64_t body;
@@ -119,6 +120,10 @@ struct async_io__buffer {
 };
 
 #define ASYNC_IO_BUFFERS 64 /* that can be registered */
+/* Requests whose file is registered at a time, and the fewest blocks for which that is worth two
+ * system calls. */
+#define ASYNC_IO_FILES 32
+#define ASYNC_IO_FILE_BLOCKS 32u
 
 struct ds_accel_async_io_handle {
     struct ds_accel_async_io_options options; /* without zeros */
@@ -131,6 +136,8 @@ struct ds_accel_async_io_handle {
     char *staging;          /* mapped by the op; NULL: none */
     uint64_t staging_bytes;
     struct async_io__buffer buffers[ASYNC_IO_BUFFERS]; /* pointer NULL: free */
+    uint32_t files_used;                               /* a bit for each place in the rings */
+    bool files_refused;                                /* by the kernel */
     uint64_t last_number;
     uint32_t pending;
     pthread_mutex_t lock; /* guards requests and what follows */
@@ -211,6 +218,10 @@ void async_io__ring_destroy(struct async_io__ring *ring);
  * or 0. */
 int async_io__ring_buffer(struct async_io__ring *ring, unsigned index, char *pointer,
                           uint64_t bytes);
+/* Put a file in a place of a ring's table of files; NULL: clear the place. Return an error number
+ * or 0. */
+int async_io__ring_file(struct async_io__ring *ring, unsigned place,
+                        const struct async_io__file *file);
 void *async_io__ring_run(void *worker);
 void *async_io__pool_run(void *worker);
 

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* A file's descriptors in a ring's table: without O_DIRECT, and with it. */
+#define FDS_OF_FILE 2
+
 struct slot {
     struct async_io__block block;
     uint64_t prepared; /* number of the queue entry, counted from 1; 0: the slot is free */
@@ -99,6 +102,20 @@ int async_io__ring_buffer(struct async_io__ring *ring, unsigned index, char *poi
     return updated < 0 ? -updated : 0;
 }
 
+int async_io__ring_file(struct async_io__ring *ring, unsigned place,
+                        const struct async_io__file *file)
+{
+    const int fds[FDS_OF_FILE] = {file ? file->plain : -1, file ? file->direct : -1};
+    unsigned first = place * FDS_OF_FILE;
+    int updated = io_uring_register_files_update(&ring->queue, first, fds, FDS_OF_FILE);
+    if (updated == -ENXIO && file) {
+        updated = io_uring_register_files_sparse(&ring->queue, ASYNC_IO_FILES * FDS_OF_FILE);
+        if (updated == 0)
+            updated = io_uring_register_files_update(&ring->queue, first, fds, FDS_OF_FILE);
+    }
+    return updated < 0 ? -updated : 0;
+}
+
 /* Put a slot's block, or the rest of it, into the queue. There is a free entry for each slot. */
 static void prepare(struct async_io__ring *ring, struct slot *slot)
 {
@@ -108,7 +125,9 @@ static void prepare(struct async_io__ring *ring, struct slot *slot)
     uint64_t offset = request->offset + block->position + block->done;
     char *memory = block->memory + block->done;
     unsigned bytes = (unsigned)(block->bytes - block->done);
-    int fd = async_io__block_fd(block);
+    bool fixed_file = request->fixed_file >= 0;
+    int fd = fixed_file ? request->fixed_file * FDS_OF_FILE + block->direct
+                        : async_io__block_fd(block);
 
     if (block->staging < 0 && request->fixed_buffer >= 0) {
         if (request->write)
@@ -120,6 +139,8 @@ static void prepare(struct async_io__ring *ring, struct slot *slot)
     } else {
         io_uring_prep_read(entry, fd, memory, bytes, offset);
     }
+    if (fixed_file)
+        entry->flags |= IOSQE_FIXED_FILE;
     io_uring_sqe_set_data(entry, slot);
     slot->prepared = ++ring->prepared;
 }

@@ -5,16 +5,18 @@
 # by SIMDe, and on the paths of AArch64 on an emulated CPU. Included by the top Makefile.
 
 # fork: children of fork(). threads: too few of them. dlpack: the header, also in C++. async_io_*:
-# failures of the system, and of a file system by FUSE; settings of the configuration.
-OPS_TESTS := $(addprefix $(BUILD)/tests/ops/,$(OPS) fork threads dlpack async_io_errors async_io_faults async_io_settings)
+# failures of the system, and of a file system by FUSE; what io_uring has registered; settings of the
+# configuration.
+OPS_TESTS := $(addprefix $(BUILD)/tests/ops/,$(OPS) fork threads dlpack async_io_errors async_io_faults async_io_ring async_io_settings)
 $(BUILD)/obj/tests/ops/async_io_faults.o: TEST_CFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3)
+async_io_ring_LIBS = -luring
 async_io_faults_LIBS = $(shell $(PKG_CONFIG) --libs fuse3)
 OPS_TESTS_CXX := $(if $(HAS_CXX),$(BUILD)/tests/ops/dlpack_cxx)
 $(BUILD)/obj/tests/ops/fork.o $(BUILD)/obj/tests/ops/threads.o: TEST_CFLAGS += $(OPENMP)
 $(BUILD)/obj/tests/ops/%.o: TEST_CFLAGS += -I$(BUILD)/include
 $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/ops/*.c)): $(OP_HEADERS) $(HEADERS)
 $(OPTIMIZERS:%=$(BUILD)/tests/ops/%): $(BUILD)/obj/tests/ops/optimizer.o $(BUILD)/obj/tests/ops/gradients.o
-$(addprefix $(BUILD)/obj/tests/ops/,async_io.o async_io_errors.o async_io_faults.o): tests/ops/async_io.h tests/ops/checks.h
+$(addprefix $(BUILD)/obj/tests/ops/,async_io.o async_io_errors.o async_io_faults.o async_io_ring.o): tests/ops/async_io.h tests/ops/checks.h
 $(BUILD)/obj/tests/ops/ccl_comm.o: tests/ops/ccl_comm_results.h
 $(BUILD)/obj/tests/ops/shm_comm.o: $(wildcard tests/ops/shm_comm*.h)
 # Some tests replace functions of libc by ones that fail, also for the ops: -rdynamic.

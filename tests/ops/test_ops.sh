@@ -45,7 +45,7 @@ on_arm() { # VECTOR_BYTES COMMAND...
 for op in $others; do
     checked "$op" "$tests/$op" "$build/lib/ds-accel/ops/$op.so"
 done
-for program in async_io_errors async_io_faults async_io_settings; do
+for program in async_io_errors async_io_faults async_io_ring async_io_settings; do
     checked "$program" "$tests/$program" "$build/lib/ds-accel/ops/async_io.so"
 done
 checked fork "$tests/fork" "$build/lib/ds-accel/ops/utils.so" "$build/lib/ds-accel/ops/cpu_adam.so"
