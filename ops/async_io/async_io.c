@@ -54,6 +54,7 @@ static int32_t check_transfer(const struct ds_accel_async_io_handle *handle, con
                               struct ds_accel_error *error)
 {
     const struct ds_accel_async_io_options *options = &handle->options;
+    bool device;
     int32_t status;
 
     if (!transfer)
@@ -61,21 +62,20 @@ static int32_t check_transfer(const struct ds_accel_async_io_handle *handle, con
     status = check_size(call, "transfer", transfer->struct_size, sizeof(*transfer), error);
     if (status)
         return status;
+    device = transfer->flags & DS_ACCEL_ASYNC_IO_DEVICE;
     if (transfer->flags & ~TRANSFER_FLAGS)
         return ops__error(error, DS_ACCEL_ERR_INVALID, call, "flags is 0x%x; wanted 0x%x or less",
                           transfer->flags, TRANSFER_FLAGS);
     if (!write && (transfer->flags & (DS_ACCEL_ASYNC_IO_TRUNCATE | DS_ACCEL_ASYNC_IO_SYNC)))
         return ops__error(error, DS_ACCEL_ERR_INVALID, call,
                           "flags is 0x%x; SYNC and TRUNCATE are for writing", transfer->flags);
-    if ((transfer->flags & DS_ACCEL_ASYNC_IO_DEVICE) &&
-        (transfer->flags & DS_ACCEL_ASYNC_IO_CHECKSUM))
-        return ops__error(error, DS_ACCEL_ERR_INVALID, call,
-                          "CHECKSUM does not work with DEVICE memory");
-    if ((transfer->flags & DS_ACCEL_ASYNC_IO_DEVICE) &&
-        !(write ? options->to_host : options->from_host))
+    if (device && !(write ? options->to_host : options->from_host))
         return ops__error(error, DS_ACCEL_ERR_INVALID, call,
                           "the handle has no function %s for DEVICE memory",
                           write ? "to_host" : "from_host");
+    if (device && (transfer->flags & DS_ACCEL_ASYNC_IO_CHECKSUM) && !options->to_host)
+        return ops__error(error, DS_ACCEL_ERR_INVALID, call,
+                          "the handle has no function to_host for the CHECKSUM of DEVICE memory");
     if (transfer->bytes > 0 && !transfer->buffer)
         return ops__error(error, DS_ACCEL_ERR_INVALID, call, "buffer is NULL, bytes is %" PRIu64,
                           transfer->bytes);
@@ -249,7 +249,10 @@ static void describe(const struct async_io__request *request, uint64_t done, cha
     uint64_t at = request->offset + failure->position;
     char cause[96];
 
-    if (failure->function)
+    if (failure->function && failure->system_error == 0)
+        snprintf(cause, sizeof(cause), "%s: the copy function returned %d", failure->function,
+                 failure->status);
+    else if (failure->function)
         snprintf(cause, sizeof(cause), "%s: %s", failure->function,
                  strerror(failure->system_error));
     else if (failure->system_error)

@@ -64,7 +64,10 @@ extern "C" {
 #define DS_ACCEL_ASYNC_IO_TRUNCATE 2u
 /** Transfer: buffer is an address for the options' copy functions, as in a device's memory. */
 #define DS_ACCEL_ASYNC_IO_DEVICE 4u
-/** Transfer: compute the checksum of the bytes; not with DEVICE. */
+/**
+ * Transfer: compute the checksum of the bytes in memory after the transfer. With DEVICE they are
+ * copied to the host once more, by to_host, also after a read: the checksum then covers the copies.
+ */
 #define DS_ACCEL_ASYNC_IO_CHECKSUM 8u
 
 typedef struct ds_accel_async_io_handle ds_accel_async_io_handle_t;

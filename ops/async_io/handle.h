@@ -51,7 +51,7 @@ struct async_io__failure {
     int32_t status;       /* DS_ACCEL_OK: it did not */
     int system_error;     /* 0 and status ERR_IO: the end of the file, or nothing was written */
     uint64_t position;    /* of the first byte that was not transferred, in the request */
-    const char *function; /* that failed after the transfer, as "fsync"; else NULL */
+    const char *function; /* what failed after the transfer, as "fsync"; else NULL */
 };
 
 struct async_io__request {

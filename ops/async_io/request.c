@@ -101,20 +101,59 @@ static void fail(struct async_io__request *request, const struct async_io__failu
         request->failure = *failure;
 }
 
-/* Do what a request needs after all of its blocks were transferred, without the lock. */
-static void conclude(struct async_io__request *request)
+static int32_t call_copy(const struct ds_accel_async_io_options *options, bool to_host,
+                         void *destination, const void *source, uint64_t bytes)
+{
+    ds_accel_async_io_copy_fn function = to_host ? options->to_host : options->from_host;
+    int32_t status = function(options->user_data, destination, source, bytes);
+
+    return status > 0 ? DS_ACCEL_ERR_INTERNAL : status;
+}
+
+/* Compute the checksum of a request's memory. A device's memory is copied to a staging block, so
+ * that its checksum also covers the copies of a read. */
+static int32_t compute_checksum(const struct ds_accel_async_io_handle *handle,
+                                struct async_io__request *request, char *staging)
+{
+    XXH3_state_t state;
+
+    if (!(request->flags & DS_ACCEL_ASYNC_IO_DEVICE)) {
+        request->checksum = XXH3_64bits(request->buffer, (size_t)request->bytes);
+        return DS_ACCEL_OK;
+    }
+    XXH3_64bits_reset(&state);
+    for (uint64_t at = 0; at < request->bytes; at += handle->staging_block) {
+        uint64_t left = request->bytes - at;
+        uint64_t bytes = left < handle->staging_block ? left : handle->staging_block;
+        int32_t status = call_copy(&handle->options, true, staging, request->buffer + at, bytes);
+
+        if (status)
+            return status;
+        XXH3_64bits_update(&state, staging, (size_t)bytes);
+    }
+    request->checksum = XXH3_64bits_digest(&state);
+    return DS_ACCEL_OK;
+}
+
+/* Do what a request needs after all of its blocks were transferred, without the lock. staging is
+ * the last block's. */
+static void conclude(const struct ds_accel_async_io_handle *handle,
+                     struct async_io__request *request, char *staging)
 {
     struct async_io__failure failure = {0};
 
-    if (request->flags & DS_ACCEL_ASYNC_IO_CHECKSUM)
-        request->checksum = XXH3_64bits(request->buffer, (size_t)request->bytes);
     failure.system_error = async_io__file_conclude(request, &failure.function);
-    if (failure.system_error == 0)
-        return;
-    failure.status = async_io__status(failure.system_error);
-    /* After a failed fsync() nobody knows what is on the disk. */
-    failure.position = strcmp(failure.function, "ftruncate") == 0 ? request->bytes : 0;
-    fail(request, &failure);
+    if (failure.system_error) {
+        failure.status = async_io__status(failure.system_error);
+        /* After a failed fsync() nobody knows what is on the disk. */
+        failure.position = strcmp(failure.function, "ftruncate") == 0 ? request->bytes : 0;
+    } else if (request->flags & DS_ACCEL_ASYNC_IO_CHECKSUM) {
+        failure.status = compute_checksum(handle, request, staging);
+        failure.function = "checksum";
+        failure.position = request->bytes;
+    }
+    if (failure.status)
+        fail(request, &failure);
 }
 
 /* With the lock held. */
@@ -141,7 +180,7 @@ void async_io__start(struct ds_accel_async_io_handle *handle, struct async_io__r
     uint64_t wanted;
 
     if (empty)
-        conclude(request);
+        conclude(handle, request, NULL);
     pthread_mutex_lock(&handle->lock);
     request->done = empty;
     if (handle->last)
@@ -305,15 +344,10 @@ static void copy(struct async_io__block *block, const struct ds_accel_async_io_o
 
     if (bytes == 0)
         return;
-    if (request->flags & DS_ACCEL_ASYNC_IO_DEVICE) {
-        ds_accel_async_io_copy_fn function = request->write ? options->to_host : options->from_host;
-
-        block->status = function(options->user_data, destination, source, bytes);
-        if (block->status > 0)
-            block->status = DS_ACCEL_ERR_INTERNAL;
-    } else {
+    if (request->flags & DS_ACCEL_ASYNC_IO_DEVICE)
+        block->status = call_copy(options, request->write, destination, source, bytes);
+    else
         memcpy(destination, source, (size_t)bytes);
-    }
 }
 
 bool async_io__fill(struct async_io__worker *worker, struct async_io__block *block)
@@ -411,8 +445,6 @@ void async_io__finish(struct async_io__worker *worker, struct async_io__block *b
         }
     }
     pthread_mutex_lock(&handle->lock);
-    if (block->staging >= 0)
-        worker->staging_used &= ~(UINT32_C(1) << block->staging);
     request->direct_bytes += block->direct_done;
     if (block->status != DS_ACCEL_OK)
         report_failure(block);
@@ -420,10 +452,12 @@ void async_io__finish(struct async_io__worker *worker, struct async_io__block *b
     last = request->unfinished == 0;
     if (last && request->failure.status == DS_ACCEL_OK) {
         pthread_mutex_unlock(&handle->lock);
-        conclude(request);
+        conclude(handle, request, block->memory);
         pthread_mutex_lock(&handle->lock);
     }
     if (last)
         set_done(handle, request);
+    if (block->staging >= 0)
+        worker->staging_used &= ~(UINT32_C(1) << block->staging);
     pthread_mutex_unlock(&handle->lock);
 }

@@ -287,7 +287,8 @@ static void check_sparse(uint32_t engine)
 
 static char *device; /* an address that only the copy functions use */
 static atomic_uint copies;
-static atomic_int copy_failure; /* of the copies from the third on */
+static unsigned good_copies = 2; /* before copies fail */
+static atomic_int copy_failure;  /* 0: they do not */
 
 static int32_t copy_bytes(void *user_data, void *destination, const void *source, uint64_t bytes)
 {
@@ -296,10 +297,37 @@ static int32_t copy_bytes(void *user_data, void *destination, const void *source
     char *to = to_host ? destination : device + ((char *)destination - (char *)user_data);
     const char *from = to_host ? device + ((const char *)source - (char *)user_data) : source;
 
-    if (copies++ >= 2 && copy_failure)
+    if (copies++ >= good_copies && copy_failure)
         return copy_failure;
     memcpy(to, from, bytes);
     return DS_ACCEL_OK;
+}
+
+/* All bytes are transferred, and then the first or the last copy for the checksum fails. */
+static void check_failed_checksum(ds_accel_async_io_handle_t *handle,
+                                  const struct ds_accel_async_io_transfer *transfer)
+{
+    const unsigned of_checksum = (unsigned)((transfer->bytes + 65535) / 65536);
+    unsigned all;
+
+    copies = 0;
+    CHECK(io->write(handle, transfer, NULL, NULL) == DS_ACCEL_OK, "without a failure");
+    all = copies;
+    for (int last = 0; last < 2; last++) {
+        struct ds_accel_async_io_result result = {.struct_size = sizeof(result)};
+
+        copies = 0;
+        good_copies = last ? all - 1 : all - of_checksum;
+        copy_failure = DS_ACCEL_ERR_DEVICE_LOST;
+        CHECK(io->write(handle, transfer, &result, NULL) == DS_ACCEL_ERR_DEVICE_LOST, "%u copies",
+              good_copies);
+        CHECK(result.bytes_done == transfer->bytes && result.failed_offset == UINT64_MAX &&
+                  result.checksum == 0 &&
+                  strstr(result.message, "write: checksum: the copy function returned -10; "),
+              "%s", result.message);
+        copy_failure = 0;
+    }
+    good_copies = 2;
 }
 
 static void check_device(uint32_t engine, bool own_staging)
@@ -322,6 +350,7 @@ static void check_device(uint32_t engine, bool own_staging)
                                                 .staging = staging,
                                                 .staging_bytes = own_staging ? staging_bytes : 0});
     char *wanted = malloc(bytes);
+    uint64_t checksum;
     char path[160];
 
     snprintf(path, sizeof(path), "%s/device", disk);
@@ -329,14 +358,19 @@ static void check_device(uint32_t engine, bool own_staging)
     device = malloc(bytes);
     fill(device, bytes, 9);
     memcpy(wanted, device, bytes);
+    checksum = XXH3_64bits(wanted, bytes);
     transfer = part(path, 100, base, bytes);
-    transfer.flags = DS_ACCEL_ASYNC_IO_DEVICE;
+    transfer.flags = DS_ACCEL_ASYNC_IO_DEVICE | DS_ACCEL_ASYNC_IO_CHECKSUM;
     copy_failure = 0;
     if (handle) {
-        CHECK(io->write(handle, &transfer, NULL, NULL) == DS_ACCEL_OK, "from a device");
+        CHECK(io->write(handle, &transfer, &result, NULL) == DS_ACCEL_OK, "from a device");
+        CHECK(result.checksum == checksum, "the checksum of what was written");
         memset(device, 0, bytes);
         CHECK(io->read(handle, &transfer, &result, NULL) == DS_ACCEL_OK, "to a device");
         CHECK(memcmp(device, wanted, bytes) == 0, "the device's bytes");
+        CHECK(result.checksum == checksum, "the checksum of what was read");
+        check_failed_checksum(handle, &transfer);
+        transfer.flags = DS_ACCEL_ASYNC_IO_DEVICE;
         for (int write = 0; write < 2; write++) {
             copies = 0;
             copy_failure = DS_ACCEL_ERR_DEVICE_LOST;

@@ -135,6 +135,8 @@ static void check_options(void)
 static void check_transfers(void)
 {
     ds_accel_async_io_handle_t *handle = make(OPTION(0));
+    ds_accel_async_io_handle_t *reader =
+        make(OPTION(.from_host = (ds_accel_async_io_copy_fn)(void (*)(void))abort));
     char buffer[512] = {0};
     struct ds_accel_async_io_result result = {.struct_size = 100};
     struct ds_accel_async_io_transfer good = part(path, 0, buffer, 10);
@@ -149,7 +151,9 @@ static void check_transfers(void)
     bad.flags = DS_ACCEL_ASYNC_IO_DEVICE;
     REFUSED(io->write(handle, &bad, NULL, failed), DS_ACCEL_ERR_INVALID, "no function to_host");
     bad.flags |= DS_ACCEL_ASYNC_IO_CHECKSUM;
-    REFUSED(io->write(handle, &bad, NULL, failed), DS_ACCEL_ERR_INVALID, "CHECKSUM");
+    REFUSED(io->read(reader, &bad, NULL, failed), DS_ACCEL_ERR_INVALID,
+            "no function to_host for the CHECKSUM of DEVICE memory");
+    io->destroy(reader);
     bad = good;
     bad.buffer = NULL;
     REFUSED(io->submit_write(handle, &bad, &number, failed), DS_ACCEL_ERR_INVALID,
