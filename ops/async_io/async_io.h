@@ -58,6 +58,12 @@ extern "C" {
 /** Option: ignore "op_settings" of the configuration: what is 0 has the default given here. */
 #define DS_ACCEL_ASYNC_IO_NO_SETTINGS 4u
 
+/** single_submit, overlap_events: as the configuration has it, else off. */
+#define DS_ACCEL_ASYNC_IO_UNSET 0u
+#define DS_ACCEL_ASYNC_IO_ON 1u
+/** Off, also if the configuration has it on. */
+#define DS_ACCEL_ASYNC_IO_OFF 2u
+
 /** Transfer: the data is on the disk, as after fsync(), when the request has succeeded. */
 #define DS_ACCEL_ASYNC_IO_SYNC 1u
 /** Transfer, write: when all bytes were written, cut off what the file has behind them. */
@@ -93,9 +99,9 @@ struct ds_accel_async_io_options {
     uint64_t block_bytes;
     uint32_t queue_depth;    /**< most blocks in flight for each worker, up to 4096; 0: 128 */
     uint32_t parallelism;    /**< workers, up to 64; 0: 1 */
-    uint32_t single_submit;  /**< io_uring: 1: a system call for each block; 0: for a batch */
-    uint32_t overlap_events; /**< io_uring: 1: refill the queue after each completion; 0: when all
-                                  blocks of the queue were completed */
+    uint32_t single_submit;  /**< io_uring: ON: a system call for each block; OFF: for a batch */
+    uint32_t overlap_events; /**< io_uring: ON: refill the queue after each completion; OFF: when
+                                  all blocks of the queue were completed */
     uint32_t engine;         /**< DS_ACCEL_ASYNC_IO_ENGINE_* */
     uint32_t reserved;       /**< 0 */
     /** Copy from the device's memory to the host's, and back. NULL: no device transfers. */
@@ -118,11 +124,11 @@ struct ds_accel_async_io_info {
     uint64_t block_bytes;
     uint32_t queue_depth;
     uint32_t parallelism;
-    uint32_t single_submit;
-    uint32_t overlap_events;
-    uint32_t threads; /**< that the handle has */
-    uint32_t pending; /**< requests that were submitted and not waited for */
-    char reason[160]; /**< one line: why this engine */
+    uint32_t single_submit;  /**< 1: on; 0: off */
+    uint32_t overlap_events; /**< 1: on; 0: off */
+    uint32_t threads;        /**< that the handle has */
+    uint32_t pending;        /**< requests that were submitted and not waited for */
+    char reason[160];        /**< one line: why this engine */
 };
 
 /** What to transfer. The structure itself is not used after the call. */

@@ -65,12 +65,27 @@ static int32_t refuse_number(struct ds_accel_error *error, const char *name, uin
                       "%s is %" PRIu64 "; wanted %s", name, number, wanted);
 }
 
-/* Check the options and fill in the defaults. */
+static int32_t check_switch(const char *name, uint32_t value, struct ds_accel_error *error)
+{
+    return value <= DS_ACCEL_ASYNC_IO_OFF
+               ? DS_ACCEL_OK
+               : refuse_number(error, name, value, "0 (unset), 1 (on) or 2 (off)");
+}
+
+/* Check the options and fill in the defaults. The switches become 0 or 1. */
 static int32_t check_options(struct ds_accel_async_io_options *options,
                              struct ds_accel_error *error)
 {
+    int32_t status = check_switch("single_submit", options->single_submit, error);
+
+    if (status == DS_ACCEL_OK)
+        status = check_switch("overlap_events", options->overlap_events, error);
+    if (status)
+        return status;
     if (!(options->flags & DS_ACCEL_ASYNC_IO_NO_SETTINGS))
         async_io__settings_apply(options);
+    options->single_submit = options->single_submit == DS_ACCEL_ASYNC_IO_ON;
+    options->overlap_events = options->overlap_events == DS_ACCEL_ASYNC_IO_ON;
     if (options->block_bytes == 0)
         options->block_bytes = (uint64_t)1 << 20;
     if (options->queue_depth == 0)
@@ -87,10 +102,6 @@ static int32_t check_options(struct ds_accel_async_io_options *options,
         return refuse_number(error, "queue_depth", options->queue_depth, "at most 4096");
     if (options->parallelism > 64)
         return refuse_number(error, "parallelism", options->parallelism, "at most 64");
-    if (options->single_submit > 1)
-        return refuse_number(error, "single_submit", options->single_submit, "0 or 1");
-    if (options->overlap_events > 1)
-        return refuse_number(error, "overlap_events", options->overlap_events, "0 or 1");
     if (options->engine > DS_ACCEL_ASYNC_IO_ENGINE_THREADS)
         return refuse_number(error, "engine", options->engine, "at most 2");
     if (options->reserved != 0)

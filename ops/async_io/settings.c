@@ -142,10 +142,10 @@ void async_io__settings_apply(struct ds_accel_async_io_options *options)
         options->queue_depth = chosen.queue_depth;
     if (options->parallelism == 0)
         options->parallelism = chosen.parallelism;
-    if (options->single_submit == 0)
-        options->single_submit = chosen.single_submit;
-    if (options->overlap_events == 0)
-        options->overlap_events = chosen.overlap_events;
+    if (options->single_submit == DS_ACCEL_ASYNC_IO_UNSET && chosen.single_submit)
+        options->single_submit = DS_ACCEL_ASYNC_IO_ON;
+    if (options->overlap_events == DS_ACCEL_ASYNC_IO_UNSET && chosen.overlap_events)
+        options->overlap_events = DS_ACCEL_ASYNC_IO_ON;
     if (options->engine == DS_ACCEL_ASYNC_IO_ENGINE_AUTO && chosen.threads)
         options->engine = DS_ACCEL_ASYNC_IO_ENGINE_THREADS;
 }

@@ -107,8 +107,8 @@ static void check_options(void)
     refuse_option(OPTION(.block_bytes = KIB << 21), "block_bytes is 2147483648");
     refuse_option(OPTION(.queue_depth = 4097), "queue_depth is 4097; wanted at most 4096");
     refuse_option(OPTION(.parallelism = 65), "parallelism is 65; wanted at most 64");
-    refuse_option(OPTION(.single_submit = 2), "single_submit is 2");
-    refuse_option(OPTION(.overlap_events = 2), "overlap_events is 2");
+    refuse_option(OPTION(.single_submit = 3), "single_submit is 3; wanted 0 (unset), 1 (on)");
+    refuse_option(OPTION(.overlap_events = 3), "overlap_events is 3");
     refuse_option(OPTION(.engine = 3), "engine is 3");
     refuse_option(OPTION(.flags = 8), "flags is 8");
     refuse_option(OPTION(.reserved = 1), "reserved is 1");

@@ -49,11 +49,19 @@ static void check_defaults(void)
     CHECK(info_of(OPTIONS(0)).engine == DS_ACCEL_ASYNC_IO_ENGINE_THREADS, "the engine");
     check_info(OPTIONS(.block_bytes = 4096, .queue_depth = 3, .parallelism = 1), 4096, 3, 1, 1, 1);
     check_info(OPTIONS(.flags = DS_ACCEL_ASYNC_IO_NO_SETTINGS), 1048576, 128, 1, 0, 0);
+    check_info(OPTIONS(.single_submit = DS_ACCEL_ASYNC_IO_OFF), 8388608, 32, 2, 0, 1);
+    check_info(OPTIONS(.overlap_events = DS_ACCEL_ASYNC_IO_OFF), 8388608, 32, 2, 1, 0);
     SET({"block_bytes", "1073741824"}, {"queue_depth", "4096"}, {"parallelism", "64"},
         {"engine", "threads"});
     check_info(OPTIONS(0), 1073741824, 4096, 64, 0, 0);
     SET({"queue_depth", "7"}, {"single_submit", "false"}, {"engine", "io_uring"});
     check_info(OPTIONS(0), 1048576, 7, 1, 0, 0);
+    check_info(OPTIONS(.single_submit = DS_ACCEL_ASYNC_IO_ON), 1048576, 7, 1, 1, 0);
+    check_info(OPTIONS(.overlap_events = DS_ACCEL_ASYNC_IO_OFF), 1048576, 7, 1, 0, 0);
+    check_info(OPTIONS(.flags = DS_ACCEL_ASYNC_IO_NO_SETTINGS,
+                       .single_submit = DS_ACCEL_ASYNC_IO_OFF,
+                       .overlap_events = DS_ACCEL_ASYNC_IO_ON),
+               1048576, 128, 1, 0, 1);
     CHECK(info_of(OPTIONS(.engine = DS_ACCEL_ASYNC_IO_ENGINE_THREADS)).engine ==
               DS_ACCEL_ASYNC_IO_ENGINE_THREADS,
           "the caller's engine");
