@@ -149,6 +149,7 @@ struct ds_accel_async_io_handle {
     struct async_io__request *untaken; /* the first that may have blocks to take */
     struct async_io__request *awaited; /* by the caller; NULL: none */
     uint64_t blocks_left;              /* of all requests, not taken yet */
+    uint64_t staged_left;              /* of these, of staged requests */
     uint64_t blocks_taken;             /* not finished yet */
     unsigned sleeping;                 /* threads that wait for a block */
     unsigned worker_count;             /* threads */

@@ -191,6 +191,8 @@ void async_io__start(struct ds_accel_async_io_handle *handle, struct async_io__r
     if (!handle->untaken)
         handle->untaken = request;
     handle->blocks_left += request->untaken;
+    if (request->staged)
+        handle->staged_left += request->untaken;
     wanted = count_wanted(handle, request);
     pthread_mutex_unlock(&handle->lock);
     while (wanted-- > 0)
@@ -249,6 +251,8 @@ static bool next_block(struct async_io__worker *worker, struct async_io__request
     block->count = count;
     request->untaken -= count;
     worker->handle->blocks_left -= count;
+    if (request->staged)
+        worker->handle->staged_left -= count;
     worker->handle->blocks_taken += count;
     return true;
 }
@@ -256,9 +260,13 @@ static bool next_block(struct async_io__worker *worker, struct async_io__request
 static void count_finished(struct ds_accel_async_io_handle *handle,
                            const struct async_io__block *block)
 {
+    bool was_full = handle->blocks_taken >= handle->most_taken;
+
     handle->blocks_taken -= block->count;
     block->request->unfinished -= block->count;
-    if (block->edge && --block->request->edges_unfinished == 0)
+    /* This thread may have no staging memory for the blocks that now have room. */
+    if ((block->edge && --block->request->edges_unfinished == 0) ||
+        (was_full && handle->staged_left > 0))
         pthread_cond_broadcast(&handle->work);
 }
 

@@ -390,6 +390,50 @@ static void check_device(uint32_t engine, bool own_staging)
     free(staging);
 }
 
+/* Requests of host and device memory at once: more threads than staging blocks, and as many
+ * blocks in flight as queue_depth allows. */
+static void check_mixed_memory(uint32_t engine)
+{
+    void *const base = (void *)(uintptr_t)(UINT64_C(1) << 40);
+    const uint64_t bytes = 256 << 10;
+    ds_accel_async_io_handle_t *handle =
+        make((struct ds_accel_async_io_options){.engine = engine,
+                                                .block_bytes = 4096,
+                                                .queue_depth = 8,
+                                                .overlap_events = 1,
+                                                .to_host = copy_bytes,
+                                                .from_host = copy_bytes,
+                                                .user_data = base});
+    char *buffer = make_buffer(bytes, 0);
+    char path[160];
+    char device_path[160];
+
+    snprintf(path, sizeof(path), "%s/host", disk);
+    snprintf(device_path, sizeof(device_path), "%s/device", disk);
+    device = malloc(bytes);
+    fill(buffer, bytes, 1);
+    fill(device, bytes, 2);
+    copy_failure = 0;
+    for (unsigned turn = 0; handle && turn < 40; turn++) {
+        struct ds_accel_async_io_transfer host = part(path, 0, buffer, bytes);
+        struct ds_accel_async_io_transfer transfer = part(device_path, 0, base, bytes);
+
+        transfer.flags = DS_ACCEL_ASYNC_IO_DEVICE;
+        CHECK(io->submit_write(handle, &host, NULL, NULL) == DS_ACCEL_OK, "host");
+        CHECK(io->submit_write(handle, &transfer, NULL, NULL) == DS_ACCEL_OK, "device");
+        CHECK(io->wait(handle, NULL, 0, 0, NULL, NULL) == DS_ACCEL_OK, "wait");
+    }
+    if (handle) {
+        check_file(path, buffer, bytes, "host");
+        check_file(device_path, device, bytes, "device");
+    }
+    io->destroy(handle);
+    unlink(path);
+    unlink(device_path);
+    free(device);
+    free_buffer(buffer, bytes, 0);
+}
+
 static void check_registered(uint32_t engine)
 {
     ds_accel_async_io_handle_t *handle = make_simple(engine, 16384, 8, 2);
@@ -509,6 +553,7 @@ int main(int argc, char **argv)
         check_sparse(engines[engine]);
         check_device(engines[engine], false);
         check_device(engines[engine], true);
+        check_mixed_memory(engines[engine]);
         check_registered(engines[engine]);
     }
     check_threads();
