@@ -91,7 +91,8 @@ PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(L
 # compiler without OpenMP makes ops that use one thread.
 OPENMP := $(shell printf '\043include <omp.h>\n' | $(CC) -fopenmp -E - >/dev/null 2>&1 && echo -fopenmp)
 OP_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -Iops $(CFLAGS:-O2=-O3) -ffp-contract=off -fno-math-errno -fno-trapping-math $(OPENMP)
-TOOL_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
+# bench io includes the header of an op, which includes op.h beside it.
+TOOL_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -fPIE -I$(STAGE_PROGRAM) -I$(STAGE_PROGRAM)/ops -Itools $(CFLAGS)
 # Tests run once, so compiling them with -O2 would take longer than it saves.
 TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --cflags criterion) \
     -DTEST_BUILD='"$(abspath $(TESTBED))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS:-O2=-O1)
@@ -194,6 +195,10 @@ $(STAGE_PROGRAM)/ops/op.h: ops/op.h
 	@mkdir -p $(@D)
 	cp $< $@
 
+$(STAGE_PROGRAM)/ops/async_io/async_io.h: ops/async_io/async_io.h
+	@mkdir -p $(@D)
+	cp $< $@
+
 $(STAGE_PROGRAM)/%.h: core/%.h
 	@mkdir -p $(@D)
 	cp $< $@
@@ -282,7 +287,7 @@ $(PATH_SETTINGS): FORCE
 write_if_changed = mkdir -p $(@D); echo '$(subst ','\'',$(1))' | cmp -s - $@ || echo '$(subst ','\'',$(1))' >$@
 FORCE:
 
-STAGED := $(STAGE_PLUGIN)/plugin-api.h $(addprefix $(STAGE_PROGRAM)/,plugin-api.h ds_accel.h ds_accel_tools.h ops/op.h)
+STAGED := $(STAGE_PLUGIN)/plugin-api.h $(addprefix $(STAGE_PROGRAM)/,plugin-api.h ds_accel.h ds_accel_tools.h ops/op.h ops/async_io/async_io.h)
 
 # Each room gets a directory with links to the rooms that it may include: an include of a later room
 # does not compile.

@@ -80,6 +80,27 @@ DS_ACCEL_EXPORT int32_t ds_accel_quarantine_clear(ds_accel_t *context, const cha
 DS_ACCEL_EXPORT int32_t ds_accel_ops_report(ds_accel_t *context, const char *backend,
                                             const char *name, uint32_t format, char **text_out);
 
+/**
+ * Make the text of the user's configuration file with settings of an op, which then are those that
+ * ds_accel_op_load() passes to the op. The file is the one of DS_ACCEL_CONFIG or
+ * ds_accel_options.config_file; else the last of the user's that has settings of the op; else
+ * op_settings.json in the user's directory. Everything else in the file keeps its form. Nothing is
+ * written, nor is the context changed.
+ *
+ * @param[in]  op        its name, "async_io"
+ * @param[in]  settings  a JSON object with a member for each setting
+ * @param[out] path_out  the file, which, like its directory, may not exist yet
+ * @param[out] text_out  its new text
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND the user has no such directory; ERR_PERMISSION, ERR_IO the
+ *         file or the directory cannot be read; ERR_CONFIG the file became invalid since the
+ *         context was made; ERR_LIMIT the file would exceed 1 MiB; ERR_INVALID; ERR_NO_MEMORY
+ * @threads any
+ * @owner  caller; release both with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_op_settings_edit(ds_accel_t *context, const char *op,
+                                                  const char *settings, char **path_out,
+                                                  char **text_out);
+
 /** Build although the op is installed or was built before. */
 #define DS_ACCEL_OPS_BUILD_FORCE 1u
 

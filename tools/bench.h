@@ -104,6 +104,18 @@ struct bench {
     size_t row_count;
 };
 
+/* ---- cmd_bench.c ---------------------------------------------------------------------------- */
+
+/* Parse a size, such as 4096, 64K or 1MiB. False: the text is not a size. */
+bool bench_parse_size(const char *text, size_t length, uint64_t *size_out);
+/* Parse --time. Returns -1, or the exit code of a usage error. */
+int bench_parse_time(const struct tool *tool, double default_s, double *time_out);
+
+/* ---- bench_io.c ----------------------------------------------------------------------------- */
+
+/* ds-accel bench io [DIR]. Returns the exit code. directory NULL: the current one. */
+int bench_io_run(struct tool *tool, const char *directory);
+
 /* ---- bench_cases.c: transfers; bench_calls.c: everything else ------------------------------- */
 
 extern const struct bench_case bench_transfers[];
@@ -142,7 +154,7 @@ void bench_signals_release(void);
 
 /* Enable the progress bar on stderr if it is wanted, and stderr is a terminal that can show it. */
 void bench_progress_begin(bool wanted);
-void bench_progress_show(size_t done, size_t total, const struct bench_row *row);
+void bench_progress_show(size_t done, size_t total, const char *label);
 void bench_progress_end(void);
 /* A log sink that removes the bar before the tool's own sink (its user_data) writes. */
 void bench_progress_log(void *user_data, uint32_t level, const char *topic, const char *message);
@@ -157,6 +169,10 @@ struct bench_report {
     size_t size_count;
 };
 
+/* Write a string of JSON, without characters that a terminal interprets; bench_put_member() writes
+ * a member: null if the string is empty. */
+void bench_put_string(FILE *file, const char *string);
+void bench_put_member(FILE *file, const char *name, const char *string);
 /* Write a size with a unit: "4 KiB", "1000 B". */
 void bench_format_size(uint64_t size_bytes, char *text, size_t text_size);
 void bench_write_text(FILE *file, const struct bench *bench, const struct bench_report *report,

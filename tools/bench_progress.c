@@ -93,11 +93,10 @@ void bench_progress_begin(bool wanted)
     showing = wanted && isatty(STDERR_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
-void bench_progress_show(size_t done, size_t total, const struct bench_row *row)
+void bench_progress_show(size_t done, size_t total, const char *label)
 {
     char line[160];
     char bar[BAR_CELLS + 1];
-    char size[32] = "";
     size_t width = columns();
 
     if (!showing) {
@@ -106,11 +105,7 @@ void bench_progress_show(size_t done, size_t total, const struct bench_row *row)
     memset(bar, '.', BAR_CELLS);
     memset(bar, '#', BAR_CELLS * done / total);
     bar[BAR_CELLS] = '\0';
-    if (row->size_bytes > 0) {
-        bench_format_size(row->size_bytes, size, sizeof(size));
-    }
-    snprintf(line, sizeof(line), "[%s] %zu/%zu %s %s %s", bar, done, total, row->test->group,
-             row->test->name, size);
+    snprintf(line, sizeof(line), "[%s] %zu/%zu %s", bar, done, total, label);
     /* Keep the last column free, because some terminals begin a new line after a full line. */
     if (width <= sizeof(line)) {
         line[width - 1] = '\0';

@@ -98,7 +98,7 @@ void bench_write_text(FILE *file, const struct bench *bench, const struct bench_
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void put_string(FILE *file, const char *string)
+void bench_put_string(FILE *file, const char *string)
 {
     char copy[512];
 
@@ -111,13 +111,13 @@ static void put_string(FILE *file, const char *string)
     fputc('"', file);
 }
 
-static void put_member(FILE *file, const char *name, const char *string)
+void bench_put_member(FILE *file, const char *name, const char *string)
 {
     fprintf(file, "\"%s\": ", name);
     if (string[0] == '\0') {
         fputs("null", file);
     } else {
-        put_string(file, string);
+        bench_put_string(file, string);
     }
 }
 
@@ -143,7 +143,7 @@ static void put_row(FILE *file, const struct bench_row *row)
         fputs("      \"size_bytes\": null,\n", file);
     }
     fprintf(file, "      \"state\": \"%s\",\n      ", states[row->state]);
-    put_member(file, "reason", row->reason);
+    bench_put_member(file, "reason", row->reason);
     fprintf(file, ",\n      \"unit\": \"%s\",\n",
             row->test->unit == BENCH_NS ? "ns" : "bytes_per_s");
     put_figure(file, "median", row, row->median);
@@ -161,11 +161,11 @@ static void put_row(FILE *file, const struct bench_row *row)
 static void put_device(FILE *file, const struct bench *bench, const struct bench_report *report)
 {
     fprintf(file, "  \"device\": {\n    \"index\": %u,\n    ", bench->device_index);
-    put_member(file, "name", report->device_name);
+    bench_put_member(file, "name", report->device_name);
     fputs(",\n    ", file);
-    put_member(file, "uuid", report->identity.uuid_text);
+    bench_put_member(file, "uuid", report->identity.uuid_text);
     fputs(",\n    ", file);
-    put_member(file, "pci_address", report->identity.pci_address);
+    bench_put_member(file, "pci_address", report->identity.pci_address);
     fputs("\n  },\n", file);
     if (bench->peer != NULL) {
         fprintf(file, "  \"peer_index\": %u,\n", bench->peer_index);
@@ -177,9 +177,9 @@ static void put_device(FILE *file, const struct bench *bench, const struct bench
 void bench_write_json(FILE *file, const struct bench *bench, const struct bench_report *report)
 {
     fputs("{\n  \"schema_version\": 1,\n  ", file);
-    put_member(file, "version", ds_accel_version());
+    bench_put_member(file, "version", ds_accel_version());
     fputs(",\n  ", file);
-    put_member(file, "accelerator", report->accelerator);
+    bench_put_member(file, "accelerator", report->accelerator);
     fputs(",\n", file);
     put_device(file, bench, report);
     fprintf(file, "  \"time_s\": %.9g,\n  \"sizes_bytes\": [", bench->time_s);

@@ -7,6 +7,7 @@
  *   bench_measure.c               the method: calibration, samples, choice of clock, state of a row
  *   bench_progress.c              the bar on a terminal, and Ctrl-C
  *   bench_report.c                the table and the JSON
+ *   bench_io.c ...                ds-accel bench io, which measures files and not a device
  *
  * A row is a case; for transfers and allocations, it is a case at one size. Sizes are measured in
  * the outer loop, so that memory of each size is allocated once, but the rows are shown case by
@@ -44,8 +45,7 @@ struct request {
 
 /* ---- the request; functions of type int return -1 on success, or the exit code -------------- */
 
-/* Parse a size, such as 4096, 64K or 1MiB. False: the text is not a size. */
-static bool parse_size(const char *text, size_t length, uint64_t *size_out)
+bool bench_parse_size(const char *text, size_t length, uint64_t *size_out)
 {
     static const char units[] = "KMGT";
     char copy[32];
@@ -91,7 +91,7 @@ static int take_sizes(const struct tool *tool, const char *list, struct request 
         size_t length = strcspn(item, ",");
         uint64_t size_bytes;
 
-        if (!parse_size(item, length, &size_bytes)) {
+        if (!bench_parse_size(item, length, &size_bytes)) {
             return tool_usage(tool,
                               "--size takes bytes from 1 to 64T, as in 4096 or 64K, not \"%.*s\"",
                               (int)length, item);
@@ -133,18 +133,18 @@ static int take_groups(const struct tool *tool, const char *list, struct request
     }
 }
 
-static int take_time(const struct tool *tool, struct request *request)
+int bench_parse_time(const struct tool *tool, double default_s, double *time_out)
 {
     char *end;
 
+    *time_out = default_s;
     if (tool->time == NULL) {
-        request->time_s = DEFAULT_TIME_S;
         return -1;
     }
-    request->time_s = strtod(tool->time, &end);
+    *time_out = strtod(tool->time, &end);
     /* Accept only digits and a point, because strtod() also accepts "inf" and "0x1p3". */
     if (*end != '\0' || strspn(tool->time, "0123456789.") != strlen(tool->time) ||
-        !(request->time_s > 0 && request->time_s <= MAX_TIME_S)) {
+        !(*time_out > 0 && *time_out <= MAX_TIME_S)) {
         return tool_usage(tool, "--time takes seconds, above 0 and up to 3600, not \"%s\"",
                           tool->time);
     }
@@ -153,7 +153,7 @@ static int take_time(const struct tool *tool, struct request *request)
 
 static int parse_request(struct tool *tool, const char *name, struct request *request)
 {
-    int code = take_time(tool, request);
+    int code = bench_parse_time(tool, DEFAULT_TIME_S, &request->time_s);
 
     for (size_t i = 0; i < tool->size_count && code < 0; i++) {
         code = take_sizes(tool, tool->sizes[i], request);
@@ -286,6 +286,18 @@ static void close_device(struct bench *bench)
 
 /* ---- measuring ------------------------------------------------------------------------------ */
 
+static void show_progress(size_t done, size_t total, const struct bench_row *row)
+{
+    char label[128];
+    char size[32] = "";
+
+    if (row->size_bytes > 0) {
+        bench_format_size(row->size_bytes, size, sizeof(size));
+    }
+    snprintf(label, sizeof(label), "%s %s %s", row->test->group, row->test->name, size);
+    bench_progress_show(done, total, label);
+}
+
 /* Measure the rows of one size: if transfers is true the transfers, otherwise the other rows. */
 static int32_t measure_rows(struct bench *bench, uint64_t size_bytes, bool transfers, size_t *done)
 {
@@ -295,7 +307,7 @@ static int32_t measure_rows(struct bench *bench, uint64_t size_bytes, bool trans
         if (row->size_bytes != size_bytes || (row->test->unit == BENCH_BYTES_PER_S) != transfers) {
             continue;
         }
-        bench_progress_show(*done, bench->row_count, row);
+        show_progress(*done, bench->row_count, row);
         if (bench_measure(bench, row) == BENCH_INTERRUPTED) {
             return BENCH_INTERRUPTED;
         }
@@ -393,12 +405,12 @@ static int bench_on(struct tool *tool, struct bench *bench, const struct request
     return code;
 }
 
-static int run(struct tool *tool, int argument_count, char **arguments)
+static int bench_device(struct tool *tool, const char *name)
 {
     ds_accel_log_sink_t sink = tool->options.log_sink;
     struct request request = {.size_count = 0};
     struct bench bench = {.context = NULL};
-    int code = parse_request(tool, argument_count > 0 ? arguments[0] : NULL, &request);
+    int code = parse_request(tool, name, &request);
     int32_t status;
 
     if (code >= 0) {
@@ -423,10 +435,27 @@ static int run(struct tool *tool, int argument_count, char **arguments)
     return code;
 }
 
+static int run(struct tool *tool, int argument_count, char **arguments)
+{
+    const char *first = argument_count > 0 ? arguments[0] : NULL;
+
+    if (first != NULL && strcmp(first, "io") == 0) {
+        return bench_io_run(tool, argument_count > 1 ? arguments[1] : NULL);
+    }
+    if (argument_count > 1) {
+        return tool_usage(tool, "bench takes [NAME] or io [DIR], not \"%s %s\"", first,
+                          arguments[1]);
+    }
+    if (tool->tune || tool->force) {
+        return tool_usage(tool, "only bench io takes --%s", tool->tune ? "tune" : "force");
+    }
+    return bench_device(tool, first);
+}
+
 const struct tool_command cmd_bench = {
     .name = "bench",
-    .arguments = "[NAME]",
-    .summary = "measure a device: bandwidth, allocation, latency, dispatch",
+    .arguments = "[NAME|io [DIR]]",
+    .summary = "measure a device: bandwidth, latency, dispatch; or file I/O",
     .help =
         "Measures a device of the chosen accelerator, or of the one named, as a program uses it.\n"
         "\n"
@@ -455,9 +484,16 @@ const struct tool_command cmd_bench = {
         "or filled in a second. What is queued is timed by events of the device where it has\n"
         "them, everything else by the host's monotonic clock. What a transfer, a fill, a task\n"
         "and a graph should have done is looked at once, before they are measured. Rows that the\n"
-        "device has no means for, or no memory, are skipped; exit code 1 if one fails.",
-    .most = 1,
-    .own_options = "device only output size time",
+        "device has no means for, or no memory, are skipped; exit code 1 if one fails.\n"
+        "\n"
+        "io [DIR]  measures sequential writing and reading of a file in DIR, else in the current\n"
+        "          directory, by the op async_io with its settings, and with its defaults\n"
+        "      --tune          find the best settings, and write them to the configuration,\n"
+        "                      with --force also if they are no better than the defaults\n"
+        "      --size BYTES    of the file; else 512M\n"
+        "      --time SECONDS  in total; else 10, with --tune 60",
+    .most = 2,
+    .own_options = "device force only output size time tune",
     .run = run,
     .starts_plugins = true,
 };

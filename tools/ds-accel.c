@@ -43,6 +43,7 @@ enum {
     OPTION_TIME,
     OPTION_DEVICE,
     OPTION_TRY,
+    OPTION_TUNE,
     OPTION_VERSION
 };
 
@@ -74,6 +75,7 @@ static const struct option long_options[] = {
     {"svg", no_argument, NULL, OPTION_SVG},
     {"time", required_argument, NULL, OPTION_TIME},
     {"try", required_argument, NULL, OPTION_TRY},
+    {"tune", no_argument, NULL, OPTION_TUNE},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
@@ -464,6 +466,9 @@ static int take_own_option(struct tool *tool, int option)
         return -1;
     case OPTION_TRY:
         return take_another(tool, "--try", tool->tries, &tool->try_count);
+    case OPTION_TUNE:
+        tool->tune = true;
+        return -1;
     default:
         tool->time = optarg;
         return -1;

@@ -44,8 +44,10 @@ static bool write_into(const char *path, const char *data, size_t size_bytes)
     return written;
 }
 
-/* Create a temporary file with this mode and rename it to path, which replaces an existing file. */
-static bool replace(const char *path, mode_t mode, const char *data, size_t size_bytes)
+/* Create a temporary file with this mode and rename it to path, which replaces an existing file.
+ * owner: a file whose owner and group it gets; NULL: this process's. */
+static bool replace(const char *path, mode_t mode, const struct stat *owner, const char *data,
+                    size_t size_bytes)
 {
     char beside[PATH_MAX];
     int length = snprintf(beside, sizeof(beside), "%s.XXXXXX", path);
@@ -61,7 +63,9 @@ static bool replace(const char *path, mode_t mode, const char *data, size_t size
     if (fd < 0) {
         return false;
     }
-    written = write_all(fd, data, size_bytes) && fchmod(fd, mode) == 0 && fsync(fd) == 0;
+    written = write_all(fd, data, size_bytes) &&
+              (owner == NULL || fchown(fd, owner->st_uid, owner->st_gid) == 0) &&
+              fchmod(fd, mode) == 0 && fsync(fd) == 0;
     problem = errno;
     if (close(fd) != 0 && written) {
         written = false;
@@ -176,16 +180,123 @@ bool tool_save(const char *path, const char *data, size_t size_bytes)
         fflush(NULL);
         written = write_all(descriptor, data, size_bytes);
     } else if (stat(path, &status) != 0) {
-        written = errno == ENOENT && replace(path, mode, data, size_bytes);
+        written = errno == ENOENT && replace(path, mode, NULL, data, size_bytes);
     } else if (!S_ISREG(status.st_mode)) {
         written = write_into(path, data, size_bytes);
     } else {
         /* Replace the target of a symbolic link, not the link. */
         written = realpath(path, target) != NULL &&
-                  replace(target, status.st_mode & 07777, data, size_bytes);
+                  replace(target, status.st_mode & 07777, NULL, data, size_bytes);
     }
     if (!written) {
         tool_say("%s: %s", path, strerror(errno));
     }
     return written;
+}
+
+/* Whether a path is no symbolic link, or one to something with the same owner. */
+static bool leads_to_same_owner(const char *path)
+{
+    struct stat link;
+    struct stat target;
+
+    if (lstat(path, &link) != 0 || !S_ISLNK(link.st_mode)) {
+        return true;
+    }
+    return stat(path, &target) == 0 && target.st_uid == link.st_uid;
+}
+
+/* Find the file that a path leads to, whose last component may not exist. False: errno is set. */
+static bool resolve(const char *path, const char *directory, char *target)
+{
+    const char *slash = strrchr(path, '/');
+    size_t length;
+
+    if (realpath(path, target) != NULL) {
+        return true;
+    }
+    if (errno != ENOENT || realpath(directory, target) == NULL) {
+        return false;
+    }
+    length = strlen(target);
+    if (snprintf(target + length, PATH_MAX - length, "/%s", slash != NULL ? slash + 1 : path) >=
+        (int)(PATH_MAX - length)) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    return true;
+}
+
+/* Find the file that may be replaced. *exists_out: there is one, with this status. Returns -1, or
+ * the exit code. */
+static int find_owned(const char *path, char *target, bool *exists_out, struct stat *status_out)
+{
+    char directory[PATH_MAX] = ".";
+    const char *slash = strrchr(path, '/');
+    uid_t user = geteuid();
+
+    if (slash != NULL && (size_t)(slash - path) + 1 < sizeof(directory)) {
+        memcpy(directory, path, (size_t)(slash - path) + 1);
+        directory[slash == path ? 1 : slash - path] = '\0';
+    }
+    if (!leads_to_same_owner(path) || !leads_to_same_owner(directory)) {
+        tool_say("%s: a symbolic link leads nowhere, or to what another user owns", path);
+        return EXIT_REFUSED;
+    }
+    if (!resolve(path, directory, target)) {
+        tool_say("%s: %s", path, strerror(errno));
+        return EXIT_PROBLEMS;
+    }
+    *exists_out = lstat(target, status_out) == 0;
+    if (*exists_out && !S_ISREG(status_out->st_mode)) {
+        tool_say("%s: it is not a regular file", path);
+        return EXIT_PROBLEMS;
+    }
+    if (*exists_out && user != 0 && status_out->st_uid != user) {
+        tool_say("%s: it belongs to another user", path);
+        return EXIT_REFUSED;
+    }
+    return -1;
+}
+
+int tool_save_owned(const char *path, const char *data, size_t size_bytes)
+{
+    char target[PATH_MAX];
+    struct stat status;
+    bool exists = false;
+    mode_t mask = umask(0);
+    int code = find_owned(path, target, &exists, &status);
+
+    umask(mask);
+    if (code < 0 && !replace(target, exists ? status.st_mode & 07777 : 0666 & ~mask,
+                             exists ? &status : NULL, data, size_bytes)) {
+        tool_say("%s: %s", path, strerror(errno));
+        code = EXIT_PROBLEMS;
+    }
+    return code;
+}
+
+int tool_check_owned(const char *path)
+{
+    char directory[PATH_MAX];
+    char target[PATH_MAX];
+    struct stat status;
+    bool exists = false;
+    char *slash;
+    int code;
+
+    snprintf(directory, sizeof(directory), "%s", path);
+    slash = strrchr(directory, '/');
+    if (slash != NULL && slash != directory) {
+        *slash = '\0';
+        if (access(directory, F_OK) != 0 && errno == ENOENT && lstat(directory, &status) != 0) {
+            return -1;
+        }
+    }
+    code = find_owned(path, target, &exists, &status);
+    if (code < 0 && !can_replace(target)) {
+        tool_say("%s: %s", path, strerror(errno));
+        code = EXIT_PROBLEMS;
+    }
+    return code;
 }

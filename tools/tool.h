@@ -42,9 +42,10 @@ struct tool {
     const char *output;       /* bench, memory, note, report; NULL: stdout */
     const char *device;       /* bench, conformance; NULL: not given, as for the next members */
     const char *group, *rule; /* conformance */
-    bool force;               /* ops build */
+    bool force;               /* bench io, ops build */
     const char *jobs;         /* ops build; NULL: not given */
     const char *time;         /* bench */
+    bool tune;                /* bench io */
     const char *sizes[TOOL_LISTS], *groups[TOOL_LISTS]; /* bench --size, --only */
     size_t size_count, group_count;
     /* given options that only some commands have; bits by position in long_options */
@@ -104,6 +105,12 @@ bool tool_save(const char *path, const char *data, size_t size_bytes);
 /* Whether tool_save() would find a place to write to, so that a long job does not end in vain. On
  * failure, prints an error. */
 bool tool_can_save(const char *path);
+/* Write a file as tool_save() does, but only one of this user, or of root's choice, and with the
+ * owner that it has. A symbolic link, of the file or of its directory, is followed only to what has
+ * the link's owner. Returns -1, or prints an error and returns the exit code. */
+int tool_save_owned(const char *path, const char *data, size_t size_bytes);
+/* Whether tool_save_owned() would write; -1 also if the directory does not exist yet. */
+int tool_check_owned(const char *path);
 uint32_t tool_format(const struct tool *tool);
 /* Create a context, write one report of it, and release the context. Returns the exit code. */
 int tool_report(struct tool *tool, uint32_t report, const char *name);

@@ -25,7 +25,7 @@ struct ds_accel__text;
 DS_ACCEL__PRIVATE const char *ds_accel__check_pci_fact(const char *text);
 DS_ACCEL__PRIVATE const char *ds_accel__check_node_fact(const char *text);
 /* Whether an op can have this name: it is that of its file, too. */
-bool ds_accel__is_op_name(const char *text);
+DS_ACCEL__PRIVATE bool ds_accel__is_op_name(const char *text);
 
 enum ds_accel__config_layer {
     DS_ACCEL__CONFIG_LAYER_PACKAGE, /* files of packages: PREFIX/share/ds-accel */
@@ -195,6 +195,10 @@ bool ds_accel__pointer_append(char *pointer, size_t pointer_size, const char *ke
  * with line and column 1, if there is no such value. */
 bool ds_accel__config_locate(const char *text, size_t size_bytes, const char *pointer, bool is_key,
                              int *line_out, int *column_out);
+/* Find the first byte of the value at a JSON pointer in a valid JSON text, and the byte behind it.
+ * False if there is no such value. */
+bool ds_accel__config_span(const char *text, size_t size_bytes, const char *pointer,
+                           size_t *from_out, size_t *to_out);
 
 /*
  * The length of the prefix of a backend's name that its device names begin with: the devices of

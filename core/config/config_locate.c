@@ -178,3 +178,21 @@ bool ds_accel__config_locate(const char *text, size_t size_bytes, const char *po
     }
     return true;
 }
+
+bool ds_accel__config_span(const char *text, size_t size_bytes, const char *pointer,
+                           size_t *from_out, size_t *to_out)
+{
+    struct walk walk = {.at = text, .end = text + size_bytes};
+
+    skip_blanks(&walk);
+    walk_value(&walk, pointer);
+    if (walk.found_value == NULL) {
+        return false;
+    }
+    *from_out = (size_t)(walk.found_value - text);
+    walk.at = walk.found_value;
+    walk.found_value = NULL;
+    walk_value(&walk, NULL);
+    *to_out = (size_t)(walk.at - text);
+    return true;
+}

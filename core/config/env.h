@@ -87,7 +87,7 @@ bool ds_accel__env_has_others(const struct ds_accel__env *env);
  * The user's configuration directory, the parent of the directory ds-accel, as a new string; NULL
  * if there is none, in a program with raised rights (AT_SECURE), or if memory is exhausted.
  */
-char *ds_accel__env_user_config_dir(void);
+DS_ACCEL__PRIVATE char *ds_accel__env_user_config_dir(void);
 /* The user's cache directory: $XDG_CACHE_HOME or $HOME/.cache; otherwise likewise. */
 char *ds_accel__env_user_cache_dir(void);
 /*

@@ -83,10 +83,13 @@ offers "ds-accel config show --" "$long
 --env"
 offers "ds-accel bench --" "$long
 --device
+--force
 --only
 --output
 --size
---time"
+--time
+--tune"
+offers "ds-accel bench io " folder
 offers "ds-accel bench --size 4K --o" "--only
 --output"
 offers "ds-accel bench --device 1 onp" onpath
@@ -121,6 +124,8 @@ replay" ;;
 ds_accel_x.so
 folder
 full.json" ;;
+    "[NAME|io") offers "ds-accel $command " "io
+$on_path" ;;
     NAME | "[NAME]" | "[NAME...]") offers "ds-accel $command " "$on_path" ;;
     *"|"*)
         offers "ds-accel $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"

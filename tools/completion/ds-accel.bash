@@ -107,7 +107,12 @@ _ds_accel_argument() {
     quarantine:1:*) _ds_accel_offer "$current" "list clear" ;;
     quarantine:2:clear) _ds_accel_names "$current" "$@" ;;
     help:1:*) _ds_accel_offer "$current" "$_ds_accel_commands" ;;
-    info:1:* | explain:1:* | env:1:* | bench:1:* | topo:*) _ds_accel_names "$current" "$@" ;;
+    info:1:* | explain:1:* | env:1:* | topo:*) _ds_accel_names "$current" "$@" ;;
+    bench:1:*)
+        _ds_accel_offer "$current" io
+        _ds_accel_names "$current" "$@"
+        ;;
+    bench:2:io) _ds_accel_files "$current" ;;
     memory:1:*) _ds_accel_offer "$current" "show replay" ;;
     ops:1:*) _ds_accel_offer "$current" "list show build clean export import" ;;
     ops:2:export | ops:2:import) _ds_accel_files "$current" ;;
@@ -287,7 +292,7 @@ _ds_accel() {
         [[ $command != conformance ]] || options+=' --device --group --list --rule'
         [[ $command != ops ]] || options+=' --force --jobs'
         [[ $command != note ]] || options+=' -o --output'
-        [[ $command != bench ]] || options+=' --device --only -o --output --size --time'
+        [[ $command != bench ]] || options+=' --device --force --only -o --output --size --time --tune'
         [[ -z $only_arguments ]] || options=''
         if [[ -n $options && $current == -* ]]; then
             _ds_accel_offer "$current" "$options"
