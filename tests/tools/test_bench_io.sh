@@ -12,7 +12,16 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/lib.sh
 . "$(dirname "$0")/lib.sh"
 unset NO_COLOR TERM
-program=$build/bin/ds-accel
+# A prefix with the plugin cpu and the op, which the testbed does not have.
+prefix=$dir/prefix
+mkdir -p "$prefix/bin" "$prefix/lib/ds-accel/ops" "$prefix/libexec/ds-accel"
+cp "$build/bin/ds-accel" "$prefix/bin/"
+cp "$build/libexec/ds-accel/ds-accel-probe" "$prefix/libexec/ds-accel/"
+cp -a "$build"/lib/libds_accel* "$prefix/lib/"
+cp "$build/lib/ds-accel/ds_accel_cpu.so" "$prefix/lib/ds-accel/"
+cp "$build/obj/../lib/ds-accel/ops/async_io.so" "$prefix/lib/ds-accel/ops/"
+cp -R "$build/share" "$prefix/share"
+program=$prefix/bin/ds-accel
 data=$dir/data
 user=$XDG_CONFIG_HOME/ds-accel
 mkdir "$data"

@@ -148,6 +148,10 @@ on { print $1, $2 }' >"$dir/commands"
 while read -r command argument; do
     case $argument in
     *FILE.so*) lines "$command is in the manual" "$text" 1 "^\\.It Cm $command\\b" ;;
+    "[NAME|io")
+        lines "$command NAME is in the manual" "$text" 1 "^\\.It Cm $command Op Ar NAME"
+        lines "$command io is in the manual" "$text" 1 "^\\.It Cm $command io\\b"
+        ;;
     *"|"*) # an item for each alternative word
         for word in $(printf '%s\n' "$argument" | tr '|' ' '); do
             lines "$command $word is in the manual" "$text" 1 "^\\.It Cm $command $word\\b"
