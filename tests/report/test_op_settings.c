@@ -57,9 +57,10 @@ Test(core_op_settings, a_setting_that_exists_is_replaced)
         SETTINGS,
         "{\"op_settings\": {\"async_io\": {\n \"queue_depth\":  3 ,\n \"block_bytes\" : 4096,\n"
         " \"engine\": \"threads\",\n \"single_submit\": true\n}}}\n");
-    expect_text("{\"op_settings\": {\"async_io\": {\"block_bytes\": null}}, \"log\": \"warn\"}",
-                "{\"block_bytes\": 4096}",
-                "{\"op_settings\": {\"async_io\": {\"block_bytes\": 4096}}, \"log\": \"warn\"}");
+    expect_text(
+        "{\"op_settings\": {\"async_io\": {\"block_bytes\": null}}, \"accelerator\": \"cpu\"}",
+        "{\"block_bytes\": 4096}",
+        "{\"op_settings\": {\"async_io\": {\"block_bytes\": 4096}}, \"accelerator\": \"cpu\"}");
 }
 
 Test(core_op_settings, null_is_replaced_by_an_object)
@@ -93,9 +94,9 @@ Test(core_op_settings, the_last_file_of_the_user_with_settings_of_the_op_gets_th
     expect_edit(&options, SETTINGS, wanted,
                 "{\n  \"op_settings\": {\"async_io\": {" BOTH "}}\n}\n");
     test_write("xdg/ds-accel/z.json", "{\"op_settings\": {\"cpu_adam\": {}}}");
-    test_write("xdg/ds-accel/op_settings.json", "{\"log\": \"warn\"}");
+    test_write("xdg/ds-accel/op_settings.json", "{\"accelerator\": \"cpu\"}");
     expect_edit(&options, SETTINGS, wanted,
-                "{\"log\": \"warn\", \"op_settings\": {\"async_io\": {" BOTH "}}}");
+                "{\"accelerator\": \"cpu\", \"op_settings\": {\"async_io\": {" BOTH "}}}");
     test_write("xdg/ds-accel/a.json", "{\"op_settings\": {\"async_io\": {}}}");
     snprintf(wanted, sizeof(wanted), "%s",
              test_write("xdg/ds-accel/b.json", "{\"op_settings\": {\"async_io\": {}}}"));
