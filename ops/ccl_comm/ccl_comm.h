@@ -36,11 +36,14 @@
  *  - ERR_INVALID: two ranks made different calls
  *  - ERR_DRIVER: MPI returned an error
  *
- * Limits: mpirun of Open MPI and of MPICH ends the whole job when a process dies, unless it was
- * started with "--enable-recovery" or "-disable-auto-cleanup". A call inside MPI that blocks cannot
- * be interrupted: MPI_Init_thread() has no deadline, and a lost connection may block until the
- * engine's own limit. Arguments that a rank can check alone are refused before it takes part, as in
- * shm_comm.
+ * Limits of the engines: mpirun ends the whole job when a process dies, unless it was started with
+ * "--enable-recovery" (Open MPI) or "-disable-auto-cleanup" (MPICH). MPICH's kills the other ranks
+ * of that node even then, and sends SIGUSR1 to those of other nodes, which have to ignore it. If a
+ * node is lost together with the launcher's daemon, both end the job. So after these losses, no
+ * rank is left to report the error, or only those of other nodes. A node that the network cuts off,
+ * or that stops, is reported by all. A call inside MPI that blocks cannot be interrupted:
+ * MPI_Init_thread() has no deadline, and a lost connection may block until the engine's own limit.
+ * Arguments that a rank can check alone are refused before it takes part, as in shm_comm.
  *
  * Calls allocate nothing themselves; MPI may. In a child of fork(), calls on the parent's
  * communicators are refused: ERR_STATE, and destroy() does nothing.

@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static atomic_uint checks;
-static atomic_uint failures;
+/* Weak: a program of several files has one of each. */
+__attribute__((weak)) atomic_uint checks;
+__attribute__((weak)) atomic_uint failures;
 
 #define CHECK(condition, ...) \
     do { \

@@ -6,8 +6,8 @@
 
 # fork: children of fork(). threads: too few of them. dlpack: the header, also in C++. async_io_*:
 # failures of the system, and of a file system by FUSE; what io_uring has registered; settings of the
-# configuration.
-OPS_TESTS := $(addprefix $(BUILD)/tests/ops/,$(OPS) fork threads dlpack async_io_errors async_io_faults async_io_ring async_io_settings)
+# configuration. ccl_comm_hosts: several hosts.
+OPS_TESTS := $(addprefix $(BUILD)/tests/ops/,$(OPS) fork threads dlpack async_io_errors async_io_faults async_io_ring async_io_settings ccl_comm_hosts)
 $(BUILD)/obj/tests/ops/async_io_faults.o: TEST_CFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3)
 async_io_ring_LIBS = -luring
 async_io_faults_LIBS = $(shell $(PKG_CONFIG) --libs fuse3)
@@ -17,7 +17,10 @@ $(BUILD)/obj/tests/ops/%.o: TEST_CFLAGS += -I$(BUILD)/include
 $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/ops/*.c)): $(OP_HEADERS) $(HEADERS)
 $(OPTIMIZERS:%=$(BUILD)/tests/ops/%): $(BUILD)/obj/tests/ops/optimizer.o $(BUILD)/obj/tests/ops/gradients.o
 $(addprefix $(BUILD)/obj/tests/ops/,async_io.o async_io_errors.o async_io_faults.o async_io_ring.o): tests/ops/async_io.h tests/ops/checks.h
-$(BUILD)/obj/tests/ops/ccl_comm.o: tests/ops/ccl_comm_results.h
+CCL_TEST_OBJ := $(patsubst %,$(BUILD)/obj/tests/ops/ccl_comm_%.o,jobs ranks results)
+$(CCL_TEST_OBJ) $(patsubst %,$(BUILD)/obj/tests/ops/%.o,ccl_comm ccl_comm_hosts hosts relay): $(wildcard tests/ops/ccl_comm_*.h) tests/ops/hosts.h tests/ops/relay.h tests/ops/checks.h
+$(BUILD)/tests/ops/ccl_comm: $(CCL_TEST_OBJ)
+$(BUILD)/tests/ops/ccl_comm_hosts: $(CCL_TEST_OBJ) $(BUILD)/obj/tests/ops/hosts.o $(BUILD)/obj/tests/ops/relay.o
 $(BUILD)/obj/tests/ops/shm_comm.o: $(wildcard tests/ops/shm_comm*.h)
 # Some tests replace functions of libc by ones that fail, also for the ops: -rdynamic.
 $(OPS_TESTS): $(BUILD)/tests/ops/%: $(BUILD)/obj/tests/ops/%.o

@@ -48,6 +48,7 @@ done
 for program in async_io_errors async_io_faults async_io_ring async_io_settings; do
     checked "$program" "$tests/$program" "$build/lib/ds-accel/ops/async_io.so"
 done
+checked ccl_comm_hosts "$tests/ccl_comm_hosts" "$build/lib/ds-accel/ops/ccl_comm.so"
 checked fork "$tests/fork" "$build/lib/ds-accel/ops/utils.so" "$build/lib/ds-accel/ops/cpu_adam.so"
 checked threads "$tests/threads" "$build/lib/ds-accel/ops/cpu_adam.so"
 for program in "$tests/dlpack" "$tests/dlpack_cxx"; do

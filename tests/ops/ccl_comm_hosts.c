@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Checks of the op ccl_comm on several hosts (hosts.h): ccl_comm_hosts FILE.so
+ *
+ * Results across two and three hosts whose packets are delayed, and hosts and ranks that are lost.
+ * By default, a pairwise sample of cases, and one loss for each engine; FULL=1 has all.
+ */
+#include "ops/ccl_comm_ranks.h"
+#include "ops/ccl_comm_results.h"
+#include "ops/hosts.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DELAY_US 1000
+#define PAUSE_NS 20000000
+
+static const char *program;
+static const char *op_file;
+static char root[] = "/tmp/ds-accel-hosts-XXXXXX";
+static char shell[64];     /* the remote shell */
+static char directory[64]; /* of a job */
+
+struct job {
+    uint32_t engine;
+    const char *scenario;
+    unsigned ranks;
+    unsigned hosts;
+    bool in_turns; /* hosts take ranks in turns */
+};
+
+/* ---- mpirun ---------------------------------------------------------------------------------- */
+
+/* A command of words. */
+struct command {
+    char *words[48];
+    unsigned count;
+};
+
+static void add(struct command *command, const char *word)
+{
+    command->words[command->count++] = (char *)(uintptr_t)word;
+}
+
+static void add_all(struct command *command, const char *const *words)
+{
+    while (*words)
+        add(command, *words++);
+}
+
+/* The daemons of Open MPI find the head, and ranks each other, by the addresses of the devices. Both
+ * engines let the ranks go on without one that has ended. */
+static void add_openmpi(struct command *command, const struct job *job, const char *hosts)
+{
+    const char *const words[] = {
+        "mpirun.openmpi",
+        "--allow-run-as-root",
+        "--oversubscribe",
+        "-quiet",
+        "--enable-recovery",
+        "--mca",
+        "plm_rsh_agent",
+        shell,
+        "--mca",
+        "btl",
+        "self,vader,tcp",
+        "--mca",
+        "btl_tcp_if_include",
+        HOSTS_SUBNET,
+        "--mca",
+        "oob_tcp_if_include",
+        HOSTS_SUBNET,
+        "--map-by",
+        job->in_turns ? "node" : "slot",
+        "--host",
+        hosts,
+        NULL,
+    };
+
+    add_all(command, words);
+}
+
+static void add_mpich(struct command *command, const char *per_host, const char *hosts)
+{
+    const char *const words[] = {
+        "mpirun.mpich",
+        "-disable-auto-cleanup",
+        "-launcher",
+        "rsh",
+        "-launcher-exec",
+        shell,
+        "-iface",
+        HOSTS_DEVICE,
+        "-genv",
+        "UCX_NET_DEVICES",
+        HOSTS_DEVICE,
+        "-ppn",
+        per_host,
+        "-hosts",
+        hosts,
+        NULL,
+    };
+
+    add_all(command, words);
+}
+
+/* Start mpirun; its output goes to a file. */
+static pid_t start(const struct job *job)
+{
+    struct command command = {.count = 0};
+    char hosts[64] = "";
+    char texts[4][16];
+    unsigned per_host = job->ranks / job->hosts;
+    pid_t child;
+
+    snprintf(texts[0], sizeof(texts[0]), "%u", job->in_turns ? 1 : per_host);
+    snprintf(texts[1], sizeof(texts[1]), "%u", job->ranks);
+    snprintf(texts[2], sizeof(texts[2]), "%u", job->engine);
+    snprintf(texts[3], sizeof(texts[3]), job->in_turns ? "round:%u" : "host:%u",
+             job->in_turns ? job->hosts : per_host);
+    for (unsigned host = 1; host <= job->hosts; host++) {
+        size_t length = strlen(hosts);
+        const char *comma = length ? "," : "";
+
+        if (job->engine == DS_ACCEL_CCL_COMM_OPENMPI)
+            snprintf(hosts + length, sizeof(hosts) - length, "%sh%u:%u", comma, host, per_host);
+        else
+            snprintf(hosts + length, sizeof(hosts) - length, "%sh%u", comma, host);
+    }
+    if (job->engine == DS_ACCEL_CCL_COMM_OPENMPI)
+        add_openmpi(&command, job, hosts);
+    else
+        add_mpich(&command, texts[0], hosts);
+    add(&command, "-np");
+    add(&command, texts[1]);
+    add(&command, program);
+    add(&command, op_file);
+    add(&command, job->scenario);
+    add(&command, texts[2]);
+    add(&command, texts[3]);
+    add(&command, directory);
+    child = fork();
+    if (child == 0) {
+        char path[128];
+        int output;
+
+        snprintf(path, sizeof(path), "%s/output", root);
+        output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        dup2(output, 1);
+        dup2(output, 2);
+        execvp(command.words[0], command.words);
+        _exit(127);
+    }
+    return child;
+}
+
+static void show_output(void)
+{
+    char path[128];
+    char line[512];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/output", root);
+    file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file))
+        fputs(line, stderr);
+    if (file)
+        fclose(file);
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static void wait_a_little(void)
+{
+    struct timespec pause = {.tv_nsec = PAUSE_NS};
+
+    nanosleep(&pause, NULL);
+}
+
+/* Wait for the end of mpirun, at most for the time that ranks have. */
+static bool await_end(pid_t mpirun)
+{
+    for (uint64_t waited = 0; waited < CCL_PATIENCE_NS; waited += PAUSE_NS) {
+        if (waitpid(mpirun, NULL, WNOHANG) == mpirun)
+            return true;
+        wait_a_little();
+    }
+    kill(mpirun, SIGKILL);
+    waitpid(mpirun, NULL, 0);
+    return false;
+}
+
+static bool begin(const struct job *job)
+{
+    const char *failed;
+
+    snprintf(directory, sizeof(directory), "%s/job", root);
+    mkdir(directory, 0755);
+    failed = hosts_start(job->hosts + 1, DELAY_US);
+    CHECK(!failed, "%s", failed ? failed : "");
+    return failed == NULL;
+}
+
+static void end(const struct job *job, unsigned wanted)
+{
+    unsigned before = failures;
+    unsigned ended = ccl_read_results(directory, job->ranks);
+
+    CHECK(ended == wanted, "engine %u, %s, %u ranks, %u hosts: %u of %u ranks have ended",
+          job->engine, job->scenario, job->ranks, job->hosts, ended, wanted);
+    if (failures != before)
+        show_output();
+    hosts_stop();
+    ccl_clear(directory);
+}
+
+static void run_job(const struct job *job)
+{
+    if (!begin(job))
+        return;
+    CHECK(await_end(start(job)), "mpirun does not end");
+    end(job, job->ranks);
+}
+
+static void run_results(uint32_t engine)
+{
+    run_job(&(struct job){engine, "sample", 4, 2, false});
+    run_job(&(struct job){engine, "sample", 3, 3, true});
+    if (!ccl_is_full())
+        return;
+    run_job(&(struct job){engine, "results", 2, 2, false});
+    run_job(&(struct job){engine, "results", 4, 2, true});
+    run_job(&(struct job){engine, "results", 6, 3, false});
+    run_job(&(struct job){engine, "results", 6, 3, true});
+    run_job(&(struct job){engine, "mismatch", 6, 3, true});
+    run_job(&(struct job){engine, "leave", 6, 3, true});
+}
+
+/* ---- losses ---------------------------------------------------------------------------------- */
+
+enum action {
+    KILL, /* a rank */
+    STOP, /* a rank */
+    ALL,  /* all ranks of a host are killed */
+    HOST, /* a host ends, with the launcher's daemon */
+    CUT,  /* a host is cut off */
+};
+
+/* What the ranks are told. */
+static const char *const actions[] = {"kill", "stop", "kill", "host", "cut"};
+
+/* Lose a rank, or the ranks of its host; return how many will not end. */
+static unsigned lose(const struct job *job, enum action action, unsigned rank)
+{
+    unsigned per_host = job->ranks / job->hosts;
+    unsigned host = rank / per_host;
+    bool is_whole = action >= ALL;
+    char text[128];
+
+    snprintf(text, sizeof(text), "%s %u", actions[action], rank);
+    for (unsigned i = host * per_host; i < (host + 1) * per_host && is_whole; i++) {
+        size_t length = strlen(text);
+
+        if (i != rank)
+            snprintf(text + length, sizeof(text) - length, " %u", i);
+    }
+    if (action == HOST)
+        hosts_kill(host + 1);
+    if (action == CUT)
+        hosts_cut(host + 1);
+    ccl_write_mark(directory, "lost", 0, text);
+    if (action == CUT)
+        return 0;
+    return is_whole ? per_host : 1;
+}
+
+/* Processes of ranks end soon after their results. */
+static bool ranks_end(unsigned stopped)
+{
+    for (uint64_t waited = 0; waited < CCL_PATIENCE_NS; waited += PAUSE_NS) {
+        if (hosts_count_processes("ccl_comm_hosts") <= stopped)
+            return true;
+        wait_a_little();
+    }
+    return false;
+}
+
+static void run_loss(uint32_t engine, enum action action, unsigned ranks, unsigned hosts,
+                     unsigned rank)
+{
+    struct job job = {engine, "lost", ranks, hosts, false};
+    unsigned survivors = ranks;
+    pid_t mpirun;
+
+    if (!begin(&job))
+        return;
+    mpirun = start(&job);
+    CHECK(ccl_await_marks(directory, "ready", ranks, ranks), "the ranks do not start");
+    survivors -= lose(&job, action, rank);
+    if (action == HOST) { /* mpirun ends a job that has lost a daemon */
+        survivors = 0;
+        CHECK(await_end(mpirun), "mpirun does not end");
+    }
+    CHECK(ccl_await_marks(directory, "result", ranks, survivors), "engine %u, %s, rank %u of %u",
+          engine, actions[action], rank, ranks);
+    CHECK(ranks_end(action == STOP), "%u processes of ranks are left",
+          hosts_count_processes("ccl_comm_hosts"));
+    kill(mpirun, SIGKILL); /* it may wait for what is lost */
+    waitpid(mpirun, NULL, 0);
+    end(&job, survivors);
+}
+
+static void run_losses(uint32_t engine)
+{
+    /* MPICH's launcher kills the other ranks of a host when one of them ends. */
+    bool kills_more = engine == DS_ACCEL_CCL_COMM_MPICH;
+
+    if (!kills_more)
+        run_loss(engine, KILL, 4, 2, 3); /* takes no deadline: its node sees it */
+    if (!ccl_is_full())
+        return;
+    if (!kills_more) {
+        run_loss(engine, KILL, 4, 2, 2);
+        run_loss(engine, KILL, 6, 3, 0);
+    }
+    run_loss(engine, ALL, 4, 2, 1);
+    run_loss(engine, ALL, 6, 3, 5);
+    run_loss(engine, STOP, 4, 2, 1);
+    run_loss(engine, STOP, 6, 3, 2);
+    run_loss(engine, HOST, 4, 2, 3);
+    run_loss(engine, HOST, 6, 3, 3);
+    run_loss(engine, CUT, 4, 2, 3);
+    run_loss(engine, CUT, 6, 3, 1);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int remove_one(const char *path, const struct stat *facts, int kind, struct FTW *where)
+{
+    (void)facts;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+static void run_engine(uint32_t engine)
+{
+    run_results(engine);
+    run_losses(engine);
+}
+
+static int run_engines(void)
+{
+    setenv("TMPDIR", root, 1);
+    ccl_ignore_leaks();
+    if (ccl_has_program("mpirun.openmpi"))
+        run_engine(DS_ACCEL_CCL_COMM_OPENMPI);
+    else
+        printf("ccl_comm_hosts: no Open MPI, not tested with it\n");
+    if (ccl_has_program("mpirun.mpich"))
+        run_engine(DS_ACCEL_CCL_COMM_MPICH);
+    else
+        printf("ccl_comm_hosts: no MPICH, not tested with it\n");
+    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return finish("ccl_comm_hosts");
+}
+
+int main(int argc, char **argv)
+{
+    const char *refused;
+
+    if (hosts_is_shell(argv[0]))
+        return hosts_shell(argc, argv);
+    ccl = (const struct ds_accel_ccl_comm *)open_op(argc > 1 ? argv[1] : NULL, "ccl_comm");
+    if (argc == CCL_RANK_ARGUMENTS)
+        return ccl_run_rank(argv + 2);
+    program = realpath(argv[0], NULL);
+    op_file = realpath(argv[1], NULL);
+    if (!program || !op_file || !mkdtemp(root)) {
+        perror(argv[0]);
+        return 1;
+    }
+    snprintf(shell, sizeof(shell), "%s/enter", root);
+    refused = hosts_enter(root);
+    if (!refused)
+        return run_engines();
+    printf("ccl_comm_hosts: hosts are not permitted here, not tested: %s\n", refused);
+    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return finish("ccl_comm_hosts");
+}
