@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,12 +21,24 @@
 
 #define DELAY_US 1000
 #define PAUSE_NS 20000000
+#define AT_ONCE 4 /* jobs, which mostly wait */
+#define OPENMPI DS_ACCEL_CCL_COMM_OPENMPI
+#define MPICH DS_ACCEL_CCL_COMM_MPICH
 
 static const char *program;
 static const char *op_file;
-static char root[] = "/tmp/ds-accel-hosts-XXXXXX";
-static char shell[64];     /* the remote shell */
-static char directory[64]; /* of a job */
+static char root[128];      /* directory of a job's hosts */
+static char shell[160];     /* the remote shell */
+static char directory[160]; /* of a job */
+
+enum action {
+    NOTHING,
+    KILL, /* a rank */
+    STOP, /* a rank */
+    ALL,  /* all ranks of a host are killed */
+    HOST, /* a host ends, with the launcher's daemon */
+    CUT,  /* a host is cut off */
+};
 
 struct job {
     uint32_t engine;
@@ -33,7 +46,49 @@ struct job {
     unsigned ranks;
     unsigned hosts;
     bool in_turns; /* hosts take ranks in turns */
+    bool is_quick; /* not only with FULL=1 */
+    enum action action;
+    unsigned rank; /* of the action */
 };
+
+/* MPICH's launcher kills the other ranks of a host when one of them ends. Where a rank is killed
+ * whose node has others, nobody waits for the deadline. */
+static const struct job jobs[] = {
+    {OPENMPI, "sample", 4, 2, false, true, NOTHING, 0},
+    {OPENMPI, "sample", 3, 3, true, true, NOTHING, 0},
+    {MPICH, "sample", 4, 2, false, true, NOTHING, 0},
+    {MPICH, "sample", 3, 3, true, true, NOTHING, 0},
+    {OPENMPI, "lost", 4, 2, false, true, KILL, 3},
+    {OPENMPI, "lost", 4, 2, false, false, KILL, 2},
+    {OPENMPI, "lost", 6, 3, false, false, KILL, 0},
+    {OPENMPI, "lost", 4, 2, false, false, ALL, 1},
+    {OPENMPI, "lost", 6, 3, false, false, STOP, 2},
+    {OPENMPI, "lost", 6, 3, false, false, HOST, 3},
+    {OPENMPI, "lost", 4, 2, false, false, CUT, 3},
+    {OPENMPI, "lost", 6, 3, false, false, CUT, 1},
+    {MPICH, "lost", 4, 2, false, false, ALL, 1},
+    {MPICH, "lost", 6, 3, false, false, ALL, 5},
+    {MPICH, "lost", 4, 2, false, false, STOP, 1},
+    {MPICH, "lost", 6, 3, false, false, STOP, 2},
+    {MPICH, "lost", 4, 2, false, false, HOST, 3},
+    {MPICH, "lost", 4, 2, false, false, CUT, 3},
+    {MPICH, "lost", 6, 3, false, false, CUT, 1},
+    {OPENMPI, "results", 4, 2, true, false, NOTHING, 0},
+    {OPENMPI, "results", 6, 3, false, false, NOTHING, 0},
+    {OPENMPI, "mismatch", 6, 3, true, false, NOTHING, 0},
+    {OPENMPI, "leave", 6, 3, true, false, NOTHING, 0},
+    {MPICH, "results", 2, 2, false, false, NOTHING, 0},
+    {MPICH, "results", 6, 3, true, false, NOTHING, 0},
+    {MPICH, "mismatch", 6, 3, true, false, NOTHING, 0},
+    {MPICH, "leave", 6, 3, true, false, NOTHING, 0},
+};
+
+/* Of all jobs, which run in processes of their own. */
+static struct totals {
+    atomic_uint passed;
+    atomic_uint failed;
+    atomic_bool is_refused;
+} * totals;
 
 /* ---- mpirun ---------------------------------------------------------------------------------- */
 
@@ -147,7 +202,7 @@ static pid_t start(const struct job *job)
     add(&command, directory);
     child = fork();
     if (child == 0) {
-        char path[128];
+        char path[160];
         int output;
 
         snprintf(path, sizeof(path), "%s/output", root);
@@ -162,7 +217,7 @@ static pid_t start(const struct job *job)
 
 static void show_output(void)
 {
-    char path[128];
+    char path[160];
     char line[512];
     FILE *file;
 
@@ -228,36 +283,16 @@ static void run_job(const struct job *job)
     end(job, job->ranks);
 }
 
-static void run_results(uint32_t engine)
-{
-    run_job(&(struct job){engine, "sample", 4, 2, false});
-    run_job(&(struct job){engine, "sample", 3, 3, true});
-    if (!ccl_is_full())
-        return;
-    run_job(&(struct job){engine, "results", 2, 2, false});
-    run_job(&(struct job){engine, "results", 4, 2, true});
-    run_job(&(struct job){engine, "results", 6, 3, false});
-    run_job(&(struct job){engine, "results", 6, 3, true});
-    run_job(&(struct job){engine, "mismatch", 6, 3, true});
-    run_job(&(struct job){engine, "leave", 6, 3, true});
-}
-
 /* ---- losses ---------------------------------------------------------------------------------- */
 
-enum action {
-    KILL, /* a rank */
-    STOP, /* a rank */
-    ALL,  /* all ranks of a host are killed */
-    HOST, /* a host ends, with the launcher's daemon */
-    CUT,  /* a host is cut off */
-};
-
 /* What the ranks are told. */
-static const char *const actions[] = {"kill", "stop", "kill", "host", "cut"};
+static const char *const actions[] = {"", "kill", "stop", "kill", "host", "cut"};
 
 /* Lose a rank, or the ranks of its host; return how many will not end. */
-static unsigned lose(const struct job *job, enum action action, unsigned rank)
+static unsigned lose(const struct job *job)
 {
+    enum action action = job->action;
+    unsigned rank = job->rank;
     unsigned per_host = job->ranks / job->hosts;
     unsigned host = rank / per_host;
     bool is_whole = action >= ALL;
@@ -291,52 +326,29 @@ static bool ranks_end(unsigned stopped)
     return false;
 }
 
-static void run_loss(uint32_t engine, enum action action, unsigned ranks, unsigned hosts,
-                     unsigned rank)
+static void run_loss(const struct job *job)
 {
-    struct job job = {engine, "lost", ranks, hosts, false};
-    unsigned survivors = ranks;
+    unsigned survivors = job->ranks;
     pid_t mpirun;
 
-    if (!begin(&job))
+    if (!begin(job))
         return;
-    mpirun = start(&job);
-    CHECK(ccl_await_marks(directory, "ready", ranks, ranks), "the ranks do not start");
-    survivors -= lose(&job, action, rank);
-    if (action == HOST) { /* mpirun ends a job that has lost a daemon */
+    mpirun = start(job);
+    CHECK(ccl_await_marks(directory, "ready", job->ranks, job->ranks), "the ranks do not start");
+    survivors -= lose(job);
+    if (job->action == HOST) { /* mpirun ends a job that has lost a daemon */
         survivors = 0;
         CHECK(await_end(mpirun), "mpirun does not end");
     }
-    CHECK(ccl_await_marks(directory, "result", ranks, survivors), "engine %u, %s, rank %u of %u",
-          engine, actions[action], rank, ranks);
-    CHECK(ranks_end(action == STOP), "%u processes of ranks are left",
+    CHECK(ccl_await_marks(directory, "result", job->ranks, survivors),
+          "engine %u, %s, rank %u of %u", job->engine, actions[job->action], job->rank, job->ranks);
+    CHECK(ranks_end(job->action == STOP), "%u processes of ranks are left",
           hosts_count_processes("ccl_comm_hosts"));
-    kill(mpirun, SIGKILL); /* it may wait for what is lost */
-    waitpid(mpirun, NULL, 0);
-    end(&job, survivors);
-}
-
-static void run_losses(uint32_t engine)
-{
-    /* MPICH's launcher kills the other ranks of a host when one of them ends. */
-    bool kills_more = engine == DS_ACCEL_CCL_COMM_MPICH;
-
-    if (!kills_more)
-        run_loss(engine, KILL, 4, 2, 3); /* takes no deadline: its node sees it */
-    if (!ccl_is_full())
-        return;
-    if (!kills_more) {
-        run_loss(engine, KILL, 4, 2, 2);
-        run_loss(engine, KILL, 6, 3, 0);
+    if (job->action != HOST) { /* it may wait for what is lost */
+        kill(mpirun, SIGKILL);
+        waitpid(mpirun, NULL, 0);
     }
-    run_loss(engine, ALL, 4, 2, 1);
-    run_loss(engine, ALL, 6, 3, 5);
-    run_loss(engine, STOP, 4, 2, 1);
-    run_loss(engine, STOP, 6, 3, 2);
-    run_loss(engine, HOST, 4, 2, 3);
-    run_loss(engine, HOST, 6, 3, 3);
-    run_loss(engine, CUT, 4, 2, 3);
-    run_loss(engine, CUT, 6, 3, 1);
+    end(job, survivors);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -349,31 +361,76 @@ static int remove_one(const char *path, const struct stat *facts, int kind, stru
     return remove(path);
 }
 
-static void run_engine(uint32_t engine)
+/* Run a job on hosts of its own; return the exit status. */
+static int run_alone(const struct job *job, const char *parent)
 {
-    run_results(engine);
-    run_losses(engine);
+    const char *refused;
+
+    snprintf(root, sizeof(root), "%s/%zu", parent, (size_t)(job - jobs));
+    snprintf(shell, sizeof(shell), "%s/enter", root);
+    if (mkdir(root, 0755)) {
+        perror(root);
+        return 1;
+    }
+    refused = hosts_enter(root);
+    if (refused && !atomic_exchange(&totals->is_refused, true))
+        printf("ccl_comm_hosts: hosts are not permitted here, not tested: %s\n", refused);
+    if (refused)
+        return 0;
+    setenv("TMPDIR", root, 1);
+    checks = failures = 0;
+    if (job->action == NOTHING)
+        run_job(job);
+    else
+        run_loss(job);
+    totals->passed += checks - failures;
+    totals->failed += failures;
+    return 0;
 }
 
-static int run_engines(void)
+/* Start a job if it belongs to this run. */
+static bool start_job(const struct job *job, const char *parent)
 {
-    setenv("TMPDIR", root, 1);
-    ccl_ignore_leaks();
-    if (ccl_has_program("mpirun.openmpi"))
-        run_engine(DS_ACCEL_CCL_COMM_OPENMPI);
-    else
-        printf("ccl_comm_hosts: no Open MPI, not tested with it\n");
-    if (ccl_has_program("mpirun.mpich"))
-        run_engine(DS_ACCEL_CCL_COMM_MPICH);
-    else
-        printf("ccl_comm_hosts: no MPICH, not tested with it\n");
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    return finish("ccl_comm_hosts");
+    pid_t child;
+
+    if ((!job->is_quick && !ccl_is_full()) || totals->is_refused ||
+        !ccl_has_program(job->engine == OPENMPI ? "mpirun.openmpi" : "mpirun.mpich"))
+        return false;
+    fflush(NULL);
+    child = fork();
+    if (child == 0)
+        exit(run_alone(job, parent));
+    CHECK(child > 0, "fork");
+    return child > 0;
+}
+
+static void await_job(void)
+{
+    int status = 0;
+
+    CHECK(wait(&status) > 0 && status == 0, "a job has ended with status %d", status);
+}
+
+static void run_all(const char *parent)
+{
+    unsigned running = 0;
+
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        if (running == AT_ONCE) {
+            await_job();
+            running--;
+        }
+        running += start_job(&jobs[i], parent);
+    }
+    while (running--)
+        await_job();
+    checks += totals->passed + totals->failed;
+    failures += totals->failed;
 }
 
 int main(int argc, char **argv)
 {
-    const char *refused;
+    char parent[] = "/tmp/ds-accel-hosts-XXXXXX";
 
     if (hosts_is_shell(argv[0]))
         return hosts_shell(argc, argv);
@@ -382,15 +439,16 @@ int main(int argc, char **argv)
         return ccl_run_rank(argv + 2);
     program = realpath(argv[0], NULL);
     op_file = realpath(argv[1], NULL);
-    if (!program || !op_file || !mkdtemp(root)) {
+    totals = (struct totals *)mmap(NULL, sizeof(*totals), PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!program || !op_file || totals == MAP_FAILED || !mkdtemp(parent)) {
         perror(argv[0]);
         return 1;
     }
-    snprintf(shell, sizeof(shell), "%s/enter", root);
-    refused = hosts_enter(root);
-    if (!refused)
-        return run_engines();
-    printf("ccl_comm_hosts: hosts are not permitted here, not tested: %s\n", refused);
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    ccl_ignore_leaks();
+    if (!ccl_has_program("mpirun.openmpi") || !ccl_has_program("mpirun.mpich"))
+        printf("ccl_comm_hosts: Open MPI or MPICH is missing, not tested with it\n");
+    run_all(parent);
+    nftw(parent, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     return finish("ccl_comm_hosts");
 }
