@@ -41,46 +41,46 @@ enum action {
 };
 
 struct job {
-    uint32_t engine;
     const char *scenario;
+    uint32_t engine;
     unsigned ranks;
     unsigned hosts;
-    bool in_turns; /* hosts take ranks in turns */
-    bool is_quick; /* not only with FULL=1 */
     enum action action;
     unsigned rank; /* of the action */
+    bool in_turns; /* hosts take ranks in turns */
+    bool is_quick; /* not only with FULL=1 */
 };
 
 /* MPICH's launcher kills the other ranks of a host when one of them ends. Where a rank is killed
  * whose node has others, nobody waits for the deadline. */
 static const struct job jobs[] = {
-    {OPENMPI, "sample", 4, 2, false, true, NOTHING, 0},
-    {OPENMPI, "sample", 3, 3, true, true, NOTHING, 0},
-    {MPICH, "sample", 4, 2, false, true, NOTHING, 0},
-    {MPICH, "sample", 3, 3, true, true, NOTHING, 0},
-    {OPENMPI, "lost", 4, 2, false, true, KILL, 3},
-    {OPENMPI, "lost", 4, 2, false, false, KILL, 2},
-    {OPENMPI, "lost", 6, 3, false, false, KILL, 0},
-    {OPENMPI, "lost", 4, 2, false, false, ALL, 1},
-    {OPENMPI, "lost", 6, 3, false, false, STOP, 2},
-    {OPENMPI, "lost", 6, 3, false, false, HOST, 3},
-    {OPENMPI, "lost", 4, 2, false, false, CUT, 3},
-    {OPENMPI, "lost", 6, 3, false, false, CUT, 1},
-    {MPICH, "lost", 4, 2, false, false, ALL, 1},
-    {MPICH, "lost", 6, 3, false, false, ALL, 5},
-    {MPICH, "lost", 4, 2, false, false, STOP, 1},
-    {MPICH, "lost", 6, 3, false, false, STOP, 2},
-    {MPICH, "lost", 4, 2, false, false, HOST, 3},
-    {MPICH, "lost", 4, 2, false, false, CUT, 3},
-    {MPICH, "lost", 6, 3, false, false, CUT, 1},
-    {OPENMPI, "results", 4, 2, true, false, NOTHING, 0},
-    {OPENMPI, "results", 6, 3, false, false, NOTHING, 0},
-    {OPENMPI, "mismatch", 6, 3, true, false, NOTHING, 0},
-    {OPENMPI, "leave", 6, 3, true, false, NOTHING, 0},
-    {MPICH, "results", 2, 2, false, false, NOTHING, 0},
-    {MPICH, "results", 6, 3, true, false, NOTHING, 0},
-    {MPICH, "mismatch", 6, 3, true, false, NOTHING, 0},
-    {MPICH, "leave", 6, 3, true, false, NOTHING, 0},
+    {"sample", OPENMPI, 4, 2, NOTHING, 0, false, true},
+    {"sample", OPENMPI, 3, 3, NOTHING, 0, true, true},
+    {"sample", MPICH, 4, 2, NOTHING, 0, false, true},
+    {"sample", MPICH, 3, 3, NOTHING, 0, true, true},
+    {"lost", OPENMPI, 4, 2, KILL, 3, false, true},
+    {"lost", OPENMPI, 4, 2, KILL, 2, false, false},
+    {"lost", OPENMPI, 6, 3, KILL, 0, false, false},
+    {"lost", OPENMPI, 4, 2, ALL, 1, false, false},
+    {"lost", OPENMPI, 6, 3, STOP, 2, false, false},
+    {"lost", OPENMPI, 6, 3, HOST, 3, false, false},
+    {"lost", OPENMPI, 4, 2, CUT, 3, false, false},
+    {"lost", OPENMPI, 6, 3, CUT, 1, false, false},
+    {"lost", MPICH, 4, 2, ALL, 1, false, false},
+    {"lost", MPICH, 6, 3, ALL, 5, false, false},
+    {"lost", MPICH, 4, 2, STOP, 1, false, false},
+    {"lost", MPICH, 6, 3, STOP, 2, false, false},
+    {"lost", MPICH, 4, 2, HOST, 3, false, false},
+    {"lost", MPICH, 4, 2, CUT, 3, false, false},
+    {"lost", MPICH, 6, 3, CUT, 1, false, false},
+    {"results", OPENMPI, 4, 2, NOTHING, 0, true, false},
+    {"results", OPENMPI, 6, 3, NOTHING, 0, false, false},
+    {"mismatch", OPENMPI, 6, 3, NOTHING, 0, true, false},
+    {"leave", OPENMPI, 6, 3, NOTHING, 0, true, false},
+    {"results", MPICH, 2, 2, NOTHING, 0, false, false},
+    {"results", MPICH, 6, 3, NOTHING, 0, true, false},
+    {"mismatch", MPICH, 6, 3, NOTHING, 0, true, false},
+    {"leave", MPICH, 6, 3, NOTHING, 0, true, false},
 };
 
 /* Of all jobs, which run in processes of their own. */
@@ -109,7 +109,7 @@ static void add_all(struct command *command, const char *const *words)
         add(command, *words++);
 }
 
-/* The daemons of Open MPI find the head, and ranks each other, by the addresses of the devices. Both
+/* Daemons of Open MPI find the head, and ranks each other, by the addresses of the devices. Both
  * engines let the ranks go on without one that has ended. */
 static void add_openmpi(struct command *command, const struct job *job, const char *hosts)
 {

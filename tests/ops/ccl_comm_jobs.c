@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-#include "ops/checks.h"
 #include "ops/ccl_comm_ranks.h"
+#include "ops/checks.h"
 
 #include <dirent.h>
 #include <time.h>

@@ -9,8 +9,8 @@
 const struct ds_accel_ccl_comm *ccl;
 
 const uint32_t dtypes[DTYPES] = {DS_ACCEL_DTYPE_FLOAT32, DS_ACCEL_DTYPE_BFLOAT16,
-                                  DS_ACCEL_DTYPE_FLOAT16, DS_ACCEL_DTYPE_INT32,
-                                  DS_ACCEL_DTYPE_INT64};
+                                 DS_ACCEL_DTYPE_FLOAT16, DS_ACCEL_DTYPE_INT32,
+                                 DS_ACCEL_DTYPE_INT64};
 
 #define GUARD 64 /* bytes around outputs */
 

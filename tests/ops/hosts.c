@@ -415,8 +415,8 @@ static bool map_user(uid_t user, gid_t group)
 
     snprintf(users, sizeof(users), "0 %u 1", (unsigned)user);
     snprintf(groups, sizeof(groups), "0 %u 1", (unsigned)group);
-    return write_text("/proc/self/setgroups", "deny") &&
-           write_text("/proc/self/gid_map", groups) && write_text("/proc/self/uid_map", users);
+    return write_text("/proc/self/setgroups", "deny") && write_text("/proc/self/gid_map", groups) &&
+           write_text("/proc/self/uid_map", users);
 }
 
 /* Set up the head; return what is not permitted. */
