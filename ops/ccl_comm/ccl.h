@@ -128,8 +128,15 @@ bool ops__ccl_is_open(const struct ops__ccl *ccl);
 
 /* ---- meet.c: nodes --------------------------------------------------------------------------- */
 
+/* Allocate what depends on the number of ranks. */
+bool ops__ccl_make_lists(struct ops__ccl *ccl);
 int32_t ops__ccl_meet(const char *call, const struct ds_accel_ccl_comm_options *options,
                       struct ops__ccl *ccl, struct ds_accel_error *error);
+
+/* Take part only to show the others that this rank has no memory, so that they need not wait until
+ * the deadline: an exchange with one after the other. ccl has no lists. Returns ERR_NO_MEMORY. */
+int32_t ops__ccl_decline(const char *call, const struct ds_accel_ccl_comm_options *options,
+                         struct ops__ccl *ccl, struct ds_accel_error *error);
 
 void ops__ccl_free_meeting(struct ops__ccl *ccl);
 

@@ -74,14 +74,29 @@ static void leave(struct ops__ccl *ccl)
     if (ccl->local)
         ops__shm_table.destroy(ccl->local);
     ccl->local = NULL;
-    if (!ccl->requests || !ccl->tell_requests || !ops__ccl_is_open(ccl) || ops__ccl_quiet(ccl))
+    if (!ops__ccl_is_open(ccl) || ops__ccl_quiet(ccl))
         release(ccl);
+}
+
+/* Return a communicator of the opened engine, or NULL. */
+static struct ops__ccl *make(const struct ops__ccl *opened)
+{
+    struct ops__ccl *ccl = (struct ops__ccl *)malloc(sizeof(*ccl));
+
+    if (!ccl)
+        return NULL;
+    *ccl = *opened;
+    if (ops__ccl_make_lists(ccl))
+        return ccl;
+    release(ccl);
+    return NULL;
 }
 
 static int32_t ccl_create(const struct ds_accel_ccl_comm_options *options,
                           ds_accel_comm_t **comm_out, struct ds_accel_error *error)
 {
     static const char call[] = "ccl_comm: create";
+    struct ops__ccl opened = {.owner = getpid(), .name = "create"};
     struct ops__ccl *ccl;
     int32_t status = check_options(call, options, error);
 
@@ -89,27 +104,20 @@ static int32_t ccl_create(const struct ds_accel_ccl_comm_options *options,
         return status;
     if (!comm_out)
         return ops__error(error, DS_ACCEL_ERR_INVALID, call, "comm_out is NULL");
-    ccl = (struct ops__ccl *)calloc(1, sizeof(*ccl));
-    if (!ccl)
-        return ops__error(error, DS_ACCEL_ERR_NO_MEMORY, call,
-                          "out of memory for the communicator");
-    ccl->usual_timeout_ns = options->timeout_ns ? options->timeout_ns : USUAL_TIMEOUT_NS;
-    ccl->timeout_ns = ccl->usual_timeout_ns;
-    ccl->owner = getpid();
-    ccl->name = "create";
-    ops__ccl_start(ccl);
-    status = ops__ccl_open(call, options, ccl, error);
-    if (status) {
-        release(ccl);
+    opened.usual_timeout_ns = options->timeout_ns ? options->timeout_ns : USUAL_TIMEOUT_NS;
+    opened.timeout_ns = opened.usual_timeout_ns;
+    status = ops__ccl_open(call, options, &opened, error);
+    if (status)
         return status;
-    }
-    ops__ccl_start(ccl);
-    if (ccl->size > DS_ACCEL_CCL_COMM_MAX_RANKS)
-        status = ops__error(error, DS_ACCEL_ERR_UNSUPPORTED, call,
-                            "the job has %u ranks; wanted at most %u", ccl->size,
-                            DS_ACCEL_CCL_COMM_MAX_RANKS);
-    else
-        status = ops__ccl_meet(call, options, ccl, error);
+    ops__ccl_start(&opened);
+    if (opened.size > DS_ACCEL_CCL_COMM_MAX_RANKS)
+        return ops__error(error, DS_ACCEL_ERR_UNSUPPORTED, call,
+                          "the job has %u ranks; wanted at most %u", opened.size,
+                          DS_ACCEL_CCL_COMM_MAX_RANKS);
+    ccl = make(&opened);
+    if (!ccl)
+        return ops__ccl_decline(call, options, &opened, error);
+    status = ops__ccl_meet(call, options, ccl, error);
     if (status) {
         leave(ccl);
         return status;

@@ -98,7 +98,9 @@ struct ds_accel_ccl_comm {
     struct ds_accel_op op;
     /**
      * Create a communicator of all ranks of MPI_COMM_WORLD. Collective, also as to the order of
-     * several create(). Without a launcher, and with engine set, it has one rank.
+     * several create(). Without a launcher, and with engine set, it has one rank. If a rank runs
+     * out of memory, or fails otherwise, all fail with its name: at once, or, if it cannot create
+     * its node's shared memory, when timeout_ns is over.
      *
      * @param[out] comm_out  the handle; destroy() releases it. Written only on DS_ACCEL_OK
      * @return DS_ACCEL_OK; ERR_INVALID an option is not valid or differs from that of rank 0;

@@ -4,6 +4,7 @@
 #include "ccl.h"
 #include "common/error.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,31 +13,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CCL_VERSION 1u
+#define CCL_VERSION 2u
 #define USUAL_BUFFER ((uint64_t)4 << 20)
 #define ALIGNMENT 64
+#define NO_LISTS "out of memory for the communicator"
 
 /* What ranks tell each other first. */
 struct ops__ccl_card {
     uint32_t version;
-    uint32_t ranks_per_node;
+    int32_t status; /* the rank cannot take part */
     uint64_t buffer_bytes;
+    uint32_t ranks_per_node;
+    uint32_t user;
     int64_t process;
     uint64_t nonce;      /* that of rank 0 names the communicator */
     uint64_t name_space; /* inode of the network namespace */
-    uint32_t user;
-    char boot[36];
+    char boot[40];
 };
 
-static void read_boot_id(char boot[36])
+static void read_boot_id(char *boot, size_t bytes)
 {
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
-    if (!file)
+    if (file < 0)
         return;
-    if (fread(boot, 1, 36, file) != 36)
-        memset(boot, 0, 36);
-    fclose(file);
+    if (read(file, boot, bytes) < 36)
+        memset(boot, 0, bytes);
+    close(file);
 }
 
 static struct ops__ccl_card own_card(const struct ds_accel_ccl_comm_options *options)
@@ -54,7 +57,7 @@ static struct ops__ccl_card own_card(const struct ds_accel_ccl_comm_options *opt
         card.nonce = ops__ccl_now();
     if (stat("/proc/self/ns/net", &facts) == 0)
         card.name_space = facts.st_ino;
-    read_boot_id(card.boot);
+    read_boot_id(card.boot, sizeof(card.boot));
     return card;
 }
 
@@ -69,14 +72,17 @@ static const char *compare(const struct ops__ccl_card *a, const struct ops__ccl_
 static int32_t check_cards(const char *call, const struct ops__ccl_card *cards, uint32_t size,
                            struct ds_accel_error *error)
 {
-    for (uint32_t rank = 1; rank < size; rank++) {
-        const char *difference;
-
+    for (uint32_t rank = 1; rank < size; rank++)
         if (cards[rank].version != cards[0].version)
             return ops__error(error, DS_ACCEL_ERR_ABI, call,
                               "rank %u has version %u of ccl_comm's protocol, and rank 0 %u", rank,
                               cards[rank].version, cards[0].version);
-        difference = compare(&cards[0], &cards[rank]);
+    for (uint32_t rank = 0; rank < size; rank++)
+        if (cards[rank].status)
+            return ops__error(error, cards[rank].status, call, "rank %u: " NO_LISTS, rank);
+    for (uint32_t rank = 1; rank < size; rank++) {
+        const char *difference = compare(&cards[0], &cards[rank]);
+
         if (difference)
             return ops__error(error, DS_ACCEL_ERR_INVALID, call,
                               "%s of rank %u differs from that of rank 0", difference, rank);
@@ -145,7 +151,7 @@ void ops__ccl_free_meeting(struct ops__ccl *ccl)
     ccl->outcomes = NULL;
 }
 
-static bool make_lists(struct ops__ccl *ccl)
+bool ops__ccl_make_lists(struct ops__ccl *ccl)
 {
     size_t size = ccl->size;
 
@@ -229,20 +235,39 @@ static int32_t create_local(struct ops__ccl *ccl, uint64_t nonce, struct ds_acce
     return ops__shm_table.create(&options, &ccl->local, error);
 }
 
-/* Make this rank's part; *outcome says how that went. */
-static void make_part(struct ops__ccl *ccl, const struct ds_accel_ccl_comm_options *options,
-                      uint64_t nonce, struct ops__ccl_note *outcome)
+/* Show all ranks how a step of create() went on this one; fail with the first error. */
+static int32_t agree(const char *call, struct ops__ccl *ccl, int32_t status,
+                     const struct ds_accel_error *reason, struct ds_accel_error *error)
 {
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    struct ops__ccl_note *own = &ccl->outcomes[ccl->rank];
 
-    *outcome = (struct ops__ccl_note){.rank = ccl->rank};
-    if (make_buffers(ccl, options->buffer_bytes)) {
-        outcome->status = create_local(ccl, nonce, &error);
-        snprintf(outcome->text, sizeof(outcome->text), "%.300s", error.message);
-    } else {
-        outcome->status = DS_ACCEL_ERR_NO_MEMORY;
-        snprintf(outcome->text, sizeof(outcome->text), "out of memory for the buffers");
-    }
+    *own = (struct ops__ccl_note){.rank = ccl->rank, .status = status};
+    if (status)
+        snprintf(own->text, sizeof(own->text), "%.300s", reason->message);
+    if (share(ccl, ccl->ranks, ccl->outcomes, sizeof(*ccl->outcomes)))
+        return ops__error(error, ccl->note.status, call, "%s", ccl->note.text);
+    for (uint32_t rank = 0; rank < ccl->size; rank++)
+        if (ccl->outcomes[rank].status)
+            return ops__error(error, ccl->outcomes[rank].status, call, "rank %u: %s", rank,
+                              ccl->outcomes[rank].text);
+    return DS_ACCEL_OK;
+}
+
+/* Nobody waits in shared memory for a rank without buffers. */
+static int32_t make_parts(const char *call, const struct ds_accel_ccl_comm_options *options,
+                          struct ops__ccl *ccl, struct ds_accel_error *error)
+{
+    struct ds_accel_error reason = {
+        .struct_size = sizeof(reason),
+        .message = "out of memory for the buffers",
+    };
+    int32_t status = make_buffers(ccl, options->buffer_bytes) ? 0 : DS_ACCEL_ERR_NO_MEMORY;
+
+    status = agree(call, ccl, status, &reason, error);
+    if (status)
+        return status;
+    status = create_local(ccl, ccl->cards[0].nonce, &reason);
+    return agree(call, ccl, status, &reason, error);
 }
 
 static int32_t meet(const char *call, const struct ds_accel_ccl_comm_options *options,
@@ -260,26 +285,40 @@ static int32_t meet(const char *call, const struct ds_accel_ccl_comm_options *op
         return status;
     number_nodes(ccl, ccl->cards);
     order_ranks(ccl);
-    make_part(ccl, options, ccl->cards[0].nonce, &ccl->outcomes[ccl->rank]);
-    if (share(ccl, ccl->ranks, ccl->outcomes, sizeof(*ccl->outcomes)))
-        return ops__error(error, ccl->note.status, call, "%s", ccl->note.text);
-    for (uint32_t rank = 0; rank < ccl->size; rank++)
-        if (ccl->outcomes[rank].status)
-            return ops__error(error, ccl->outcomes[rank].status, call, "rank %u: %s", rank,
-                              ccl->outcomes[rank].text);
+    status = make_parts(call, options, ccl, error);
+    if (status)
+        return status;
     if (ops__ccl_leads(ccl) && ccl->nodes > 1 && ops__ccl_listen(ccl))
         return ops__error(error, ccl->note.status, call, "%s", ccl->note.text);
     return DS_ACCEL_OK;
 }
 
+int32_t ops__ccl_decline(const char *call, const struct ds_accel_ccl_comm_options *options,
+                         struct ops__ccl *ccl, struct ds_accel_error *error)
+{
+    /* After a failure, MPI may still use them. */
+    static struct ops__ccl_card own;
+    static struct ops__ccl_card theirs;
+    struct ops__mpi_request requests[2] = {{.active = false}};
+    struct ops__ccl_part sent = {.data = (char *)&own, .bytes = sizeof(own)};
+    struct ops__ccl_part received = {.data = (char *)&theirs, .bytes = sizeof(theirs)};
+
+    own = own_card(options);
+    own.status = DS_ACCEL_ERR_NO_MEMORY;
+    ccl->sends = &sent;
+    ccl->receives = &received;
+    ccl->requests = requests;
+    for (uint32_t rank = 0; rank < ccl->size && !ccl->failed; rank++)
+        if (rank != ccl->rank)
+            ops__ccl_exchange(ccl, &rank, 1, 1);
+    return ops__error(error, DS_ACCEL_ERR_NO_MEMORY, call, "rank %u: " NO_LISTS, ccl->rank);
+}
+
 int32_t ops__ccl_meet(const char *call, const struct ds_accel_ccl_comm_options *options,
                       struct ops__ccl *ccl, struct ds_accel_error *error)
 {
-    int32_t status;
+    int32_t status = meet(call, options, ccl, error);
 
-    if (!make_lists(ccl))
-        return ops__error(error, DS_ACCEL_ERR_NO_MEMORY, call, "out of memory for the lists");
-    status = meet(call, options, ccl, error);
     if (status)
         return status; /* MPI may still write to the lists */
     ops__ccl_free_meeting(ccl);

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 #include "ops/ccl_comm_ranks.h"
 
+#include "ops/ccl_comm_memory.h"
 #include "ops/ccl_comm_results.h"
 
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 #define PATIENCE CCL_PATIENCE_NS
-#define LATE ((uint64_t)20 * 1000000000)      /* of what does not */
+#define LATE ((uint64_t)20 * 1000000000) /* of what does not */
 #define SMALL_BUFFER 4096
 
 static uint64_t now_ns(void)
@@ -310,7 +311,7 @@ static void stop(struct job *job)
         .out = processes,
         .count = 1,
     };
-    uint64_t begin;
+    uint64_t begin = now_ns(); /* before any rank has ended the first call, and begun the second */
     int32_t status;
     char text[64];
 
@@ -318,7 +319,6 @@ static void stop(struct job *job)
     snprintf(text, sizeof(text), "rank %u (process %" PRId64, victim, processes[victim]);
     if (job->info.rank == victim)
         raise(SIGSTOP);
-    begin = now_ns();
     status = reduce_one(comm, LATE, &error);
     CHECK(job->info.rank == victim || now_ns() - begin >= LATE, "the timeout is early");
     check_failure(comm, status, &error, DS_ACCEL_ERR_TIMEOUT, text);
@@ -401,6 +401,20 @@ static void lost(struct job *job)
     ccl->destroy(comm);
 }
 
+static void memory(struct job *job)
+{
+    ds_accel_comm_t *comm = create(job, PATIENCE, 0);
+    struct ds_accel_ccl_comm_options options = {
+        .struct_size = sizeof(options),
+        .ranks_per_node = job->ranks_per_node,
+        .timeout_ns = PATIENCE,
+        .buffer_bytes = SMALL_BUFFER,
+    };
+
+    ccl_check_memory(comm, &job->info, &options);
+    ccl->destroy(comm);
+}
+
 /* Options that differ among ranks, and fork(). */
 static void options(struct job *job)
 {
@@ -434,7 +448,7 @@ static const struct scenario {
     void (*run)(struct job *job);
 } scenarios[] = {
     {"results", results}, {"sample", sample}, {"mismatch", mismatch}, {"leave", leave},
-    {"stop", stop},       {"lost", lost},     {"options", options},
+    {"stop", stop},       {"lost", lost},     {"options", options},   {"memory", memory},
 };
 
 /* "2": that many ranks count as a node; "host:2": are on a host; "round:3": 3 hosts take ranks in
