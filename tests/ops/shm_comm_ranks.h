@@ -34,6 +34,7 @@ struct shared {
     } results[MOST_RANKS];
 };
 
+static uint64_t child_limit_ns = 3 * PATIENCE; /* what a rank may take */
 static const struct ds_accel_shm_comm *shm;
 static struct shared *shared;
 static unsigned name_count; /* each group of ranks has a name of its own */
@@ -140,7 +141,7 @@ static pid_t start_rank(uint32_t rank, uint32_t size, rank_fn *function)
 /* Wait for the end of a child, and end it if it does not come; return its status. */
 static int reap(pid_t child)
 {
-    uint64_t deadline = clock_ns() + 3 * PATIENCE;
+    uint64_t deadline = clock_ns() + child_limit_ns;
     int status = -1;
 
     if (child <= 0)
