@@ -54,10 +54,10 @@ struct job {
 /* MPICH's launcher kills the other ranks of a host when one of them ends. Where a rank is killed
  * whose node has others, nobody waits for the deadline. */
 static const struct job jobs[] = {
-    {"sample", OPENMPI, 4, 2, NOTHING, 0, false, true},
-    {"sample", OPENMPI, 3, 3, NOTHING, 0, true, true},
-    {"sample", MPICH, 4, 2, NOTHING, 0, false, true},
-    {"sample", MPICH, 3, 3, NOTHING, 0, true, true},
+    {"sample", OPENMPI, 4, 2, NOTHING, 0, true, true},
+    {"sample", OPENMPI, 3, 3, NOTHING, 0, false, true},
+    {"sample", MPICH, 4, 2, NOTHING, 0, true, true},
+    {"sample", MPICH, 3, 3, NOTHING, 0, false, true},
     {"lost", OPENMPI, 4, 2, KILL, 3, false, true},
     {"lost", OPENMPI, 4, 2, KILL, 2, false, false},
     {"lost", OPENMPI, 6, 3, KILL, 0, false, false},
