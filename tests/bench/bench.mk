@@ -108,6 +108,14 @@ $(BENCH_IO_PROGRAM): $(BENCH_IO_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $^ -ldl $(SANFLAGS) $(LDFLAGS)
 
+# What bench io --tune finds beside the best of the whole grid, with the files of the command.
+BENCH_IO_TUNE_PROGRAM := $(BENCH_DIR)/io_tune
+$(BUILD)/obj/$(BENCH_SOURCE)/io_tune.o: BENCH_CFLAGS += -I$(STAGE_PROGRAM)/ops -Itools
+$(BENCH_IO_TUNE_PROGRAM): $(BUILD)/obj/$(BENCH_SOURCE)/io_tune.o \
+    $(foreach f,bench_io_measure bench_io_tune bench_io_report bench_progress bench_report,$(BUILD)/obj/tools/$(f).o) $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $(filter %.o,$^) -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -ldl $(SANFLAGS) $(LDFLAGS)
+
 # The placeholder has no symbols and no debugging information, as plugins are shipped: the benchmark
 # makes hundreds of copies. It has no device, so that detection probes all of them.
 $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/mock.h \
@@ -127,7 +135,7 @@ test-shell-built: $(if $(filter %/test_bench_comm.sh,$(SHELL_TESTS)),$(BENCH_COM
 mutant-bench-ops: $(OP_FILES) $(BENCH_OPS_PROGRAM)
 
 # Also compiled by lint, since the benchmarks themselves run rarely.
-bench-programs: $(BENCH) $(BENCH_NEEDS) $(BENCH_OPS_PROGRAM) $(BENCH_COMM_FILES) $(BENCH_IO_PROGRAM)
+bench-programs: $(BENCH) $(BENCH_NEEDS) $(BENCH_OPS_PROGRAM) $(BENCH_COMM_FILES) $(BENCH_IO_PROGRAM) $(BENCH_IO_TUNE_PROGRAM)
 
 # The benchmark measures the release build, as it is installed, without assertions.
 ifneq ($(RELEASE),1)
@@ -158,6 +166,16 @@ bench-ops: deps-check $(OP_FILES) $(BENCH_OPS_PROGRAM) $(BENCH_COMM_FILES) $(BEN
 	@$(if $(BENCH_OPTIMIZERS)$(if $(BENCH_OPS),,all),$(BENCH_OPS_PROGRAM) $(abspath $(BUILD)) $(PYTHON) '$(BENCH_OPTIMIZERS)' '$(BENCH_SIZES)')
 	@$(if $(call bench_has,shm_comm),DEEPSPEED='$(DEEPSPEED)' $(BENCH_COMM_PROGRAM) $(abspath $(BUILD)) $(PYTHON) '$(if $(BENCH_OPS),$(BENCH_SIZES))')
 	@$(if $(call bench_has,async_io),DEEPSPEED='$(DEEPSPEED)' $(BENCH_IO_PROGRAM) $(abspath $(BUILD)) $(PYTHON) '$(BENCH_IO_DIR)' '$(BENCH_IO_MIB)')
+endif
+
+.PHONY: bench-io-tune
+ifneq ($(RELEASE),1)
+bench-io-tune:  ## what bench io --tune finds beside the best of the whole grid (BENCH_IO_DIR=DIR BENCH_IO_MIB=512)
+	@$(MAKE) --no-print-directory bench-io-tune RELEASE=1 BUILD=$(BUILD)-release
+else
+bench-io-tune: build $(BENCH_IO_TUNE_PROGRAM)
+	@mkdir -p '$(BENCH_IO_DIR)'
+	@$(BENCH_IO_TUNE_PROGRAM) $(abspath $(BUILD)) '$(BENCH_IO_DIR)' '$(BENCH_IO_MIB)'
 endif
 
 # The optimizers beside those of a DeepSpeed checkout, which are compiled once per build directory.
