@@ -89,7 +89,8 @@ offers "ds-accel bench --" "$long
 --size
 --time
 --tune"
-offers "ds-accel bench io " folder
+offers "ds-accel bench io " "folder
+full.json"
 offers "ds-accel bench --size 4K --o" "--only
 --output"
 offers "ds-accel bench --device 1 onp" onpath

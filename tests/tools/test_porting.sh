@@ -38,6 +38,7 @@ ds_accel_layer_report
 ds_accel_lint
 ds_accel_memory_replay
 ds_accel_note_access
+ds_accel_op_settings_edit
 ds_accel_ops_clean
 ds_accel_ops_export
 ds_accel_ops_import
