@@ -114,8 +114,8 @@ struct bench_io_report {
 };
 
 double bench_io_median(const double *values, uint32_t count);
-/* The gain is the median ratio of two rows, lap by lap, minus 1; the noise is the median distance of
- * these ratios from their median. */
+/* The gain is the median ratio of two rows, lap by lap, minus 1; the noise is the median distance
+ * of these ratios from their median. */
 void bench_io_gain(const struct bench_io_row *row, const struct bench_io_row *base, uint32_t laps,
                    double *gain_out, double *noise_out);
 void bench_io_write_text(FILE *file, const struct bench_io *io,
