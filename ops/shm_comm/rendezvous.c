@@ -219,7 +219,6 @@ static int32_t introduce(const char *call, const struct ds_accel_comm *comm, uin
         .version = OPS__SHM_VERSION,
         .rank = comm->rank,
         .size = comm->size,
-        .has_barrier = ops__shm_register_barrier(),
         .slot_bytes = comm->slot_bytes,
         .left_ns = ops__meeting_left(deadline),
         .process = getpid(),
@@ -316,7 +315,6 @@ static int32_t take_segment(const char *call, struct ds_accel_comm *comm,
     memcpy(comm->processes, files + 1, sizeof(int) * comm->size);
     comm->cpus = segment->cpus;
     comm->capacity = segment->capacity;
-    comm->has_barrier = segment->has_barrier != 0;
     ops__shm_set_groups(comm, segment->group_sizes, segment->group_count);
     ops__shm_layout(comm);
     return ops__shm_map(call, comm, segment->nonce, error);

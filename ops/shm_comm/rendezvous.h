@@ -21,7 +21,7 @@ struct hello {
     uint32_t version;
     uint32_t rank;
     uint32_t size;
-    uint32_t has_barrier; /* ops__shm_register_barrier() */
+    uint32_t reserved;
     int64_t process;
     uint64_t slot_bytes;
     uint64_t left_ns; /* until this rank stops waiting */
@@ -35,7 +35,6 @@ struct segment {
     uint64_t nonce; /* in the header of the memory */
     uint64_t capacity;
     uint32_t cpus;
-    uint32_t has_barrier; /* all ranks have */
     uint32_t group_count;
     uint8_t group_sizes[OPS__SHM_MOST_GROUPS];
 };

@@ -33,7 +33,6 @@ struct host {
     int listener;
     size_t guest_count;
     uint32_t arrived; /* ranks, itself included */
-    bool has_barrier; /* all that have arrived */
     int64_t processes[DS_ACCEL_SHM_COMM_MAX_RANKS];
     uint64_t cpus[OPS__SHM_CPU_WORDS];
     struct ops__shm_location locations[DS_ACCEL_SHM_COMM_MAX_RANKS];
@@ -187,7 +186,6 @@ static int32_t greet(struct host *host, struct guest *guest, struct ds_accel_err
     host->processes[hello.rank] = hello.process;
     host->comm->processes[hello.rank] = process;
     host->locations[hello.rank] = hello.location;
-    host->has_barrier = host->has_barrier && hello.has_barrier != 0;
     host->arrived++;
     for (size_t i = 0; i < OPS__SHM_CPU_WORDS; i++)
         host->cpus[i] |= hello.cpus[i];
@@ -236,8 +234,6 @@ static int32_t create_segment(struct host *host, struct segment *segment,
     for (size_t i = 0; i < OPS__SHM_CPU_WORDS; i++)
         comm->cpus += (uint32_t)__builtin_popcountll(host->cpus[i]);
     segment->cpus = comm->cpus;
-    comm->has_barrier = host->has_barrier;
-    segment->has_barrier = host->has_barrier;
     ops__shm_form_groups(comm, host->locations);
     ops__shm_layout(comm);
     segment->group_count = comm->group_count;
@@ -370,7 +366,6 @@ int32_t ops__meeting_host(const char *call, struct ds_accel_comm *comm, const ch
     host->processes[0] = own->process;
     memcpy(host->cpus, own->cpus, sizeof(host->cpus));
     host->locations[0] = own->location;
-    host->has_barrier = own->has_barrier != 0;
     status = host_ranks(host, name, files, error);
     unreached = end(host, status, status ? ops__meeting_text(call, error) : "");
     if (status == DS_ACCEL_OK && unreached) {

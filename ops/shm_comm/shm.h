@@ -113,7 +113,6 @@ struct ds_accel_comm {
     uint32_t rank;
     uint32_t size;
     uint32_t cpus;
-    bool has_barrier;     /* ranks that sleep call membarrier() */
     uint32_t spins;       /* before a waiting rank sleeps */
     uint32_t group;       /* of this rank */
     uint32_t group_count; /* 1: reductions need not regard the topology */
@@ -199,9 +198,6 @@ int32_t ops__shm_meet(const char *call, struct ds_accel_comm *comm,
                       struct ds_accel_error *error);
 
 /* ---- wait.c: waiting and failures ------------------------------------------------------------ */
-
-/* Take part in barriers of other processes; false: the kernel has none. */
-bool ops__shm_register_barrier(void);
 
 /* Set a word of this rank to a higher number, and wake those who wait for this rank. */
 void ops__shm_publish(struct ds_accel_comm *comm, _Atomic uint64_t *word, uint64_t number);

@@ -5,12 +5,9 @@
  * vain.
  *
  * A rank that sleeps writes for whom it waits, counts itself as a sleeper and looks at the word
- * once more before it sleeps; a rank that publishes a word looks for sleepers afterwards. Between
- * its two steps each needs a barrier, so that one of the two sees the other. A barrier in
- * ops__shm_publish() would wait until the cache line of the word is here, in every call. So the
- * rank that sleeps has the kernel execute one on the CPUs of all ranks, by membarrier(), if all
- * ranks could register for that. Sleeps are short: between them, the rank looks whether the other
- * one has ended, and at the clock.
+ * once more before it sleeps; a rank that publishes a word looks for sleepers afterwards. All of
+ * these are sequentially consistent, so one of the two sees the other. Sleeps are short: between
+ * them, the rank looks whether the other one has ended, and at the clock.
  *
  * At the deadline, the other rank may be waiting itself. The rank that is late is the one at the
  * end of that chain: it does not wait, or has what it waits for.
@@ -22,7 +19,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -54,11 +50,6 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
     syscall(SYS_futex, word, FUTEX_WAIT, value, &most, NULL, 0);
 }
 
-bool ops__shm_register_barrier(void)
-{
-    return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
-}
-
 static void ring(struct ops__shm_rank *rank)
 {
     atomic_fetch_add(&rank->bell, 1);
@@ -75,14 +66,8 @@ static void ring_waiting(struct ds_accel_comm *comm)
 
 void ops__shm_publish(struct ds_accel_comm *comm, _Atomic uint64_t *word, uint64_t number)
 {
-    _Atomic uint32_t *sleepers = &ops__shm_header(comm)->sleepers;
-
-    atomic_store_explicit(word, number, memory_order_release);
-    if (comm->has_barrier)
-        atomic_signal_fence(memory_order_seq_cst); /* the order of the program, for membarrier() */
-    else
-        atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(sleepers, memory_order_relaxed) == 0)
+    atomic_store(word, number);
+    if (atomic_load(&ops__shm_header(comm)->sleepers) == 0)
         return;
     ring_waiting(comm);
 }
@@ -100,8 +85,6 @@ static void sleep_for(struct ds_accel_comm *comm, uint32_t rank, _Atomic uint64_
     uint32_t bell;
 
     atomic_fetch_add(&header->sleepers, 1);
-    if (comm->has_barrier)
-        syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
     bell = atomic_load(&own->bell);
     if (!is_there(word, number) && atomic_load(&header->failure) == 0 &&
         atomic_load(&comm->ranks[rank]->left) == 0)

@@ -270,14 +270,6 @@ static void on_one_cpu(uint32_t rank, uint32_t size)
     shm->destroy(comm);
 }
 
-/* One rank cannot register for membarrier(), so all use barriers of their own. */
-static void without_barriers(uint32_t rank, uint32_t size)
-{
-    without_membarrier = rank == 1;
-    two_at_once(rank, size);
-    on_one_cpu(rank, size);
-}
-
 int main(int argc, char **argv)
 {
     const char *full = getenv("FULL");
@@ -305,7 +297,6 @@ int main(int argc, char **argv)
         run_ranks(3, two_at_once);
         run_ranks(3, one_after_another);
         run_ranks(4, on_one_cpu);
-        run_ranks(4, without_barriers);
         check_failures();
         check_memory_limits();
         soak(is_full ? 1000 : 10, base_seed);

@@ -10,12 +10,10 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static int calls_until_failure; /* 0: no failure; 1: the next call fails */
@@ -31,7 +29,6 @@ static bool must_fail(void)
     return true;
 }
 
-static bool without_membarrier;
 static bool is_simulated; /* sched_getaffinity() returns simulated_cpus */
 static cpu_set_t simulated_cpus;
 
@@ -98,24 +95,6 @@ ssize_t sendmsg(int file, const struct msghdr *message, int flags)
     if (ends_after_hello)
         raise(SIGKILL);
     return sent;
-}
-
-/* The op calls it with up to six more arguments. */
-long syscall(long number, ...)
-{
-    REAL(syscall);
-    long values[6];
-    va_list arguments;
-
-    va_start(arguments, number);
-    for (int i = 0; i < 6; i++)
-        values[i] = va_arg(arguments, long);
-    va_end(arguments);
-    if (without_membarrier && number == SYS_membarrier) {
-        errno = ENOSYS;
-        return -1;
-    }
-    return real(number, values[0], values[1], values[2], values[3], values[4], values[5]);
 }
 
 int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *cpus)
