@@ -180,24 +180,59 @@ static bool find(ds_accel_t *context, const char *name, struct ds_accel_candidat
     return fail("no such candidate", name);
 }
 
+/* Whether a plugin that does not hang reached its deadline, as it may on a busy machine. */
+static bool was_late(ds_accel_t *context, const char *name)
+{
+    struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
+
+    for (uint32_t i = 0; i < ds_accel_candidate_count(context); i++) {
+        if (ds_accel_candidate_get(context, i, &candidate) >= 0 &&
+            strcmp(candidate.name, name) == 0) {
+            return strstr(candidate.reason, "_hung") != NULL;
+        }
+    }
+    return false;
+}
+
+/* Creates a context and detects; NULL: that failed. If the wanted one, which does not hang, was
+ * late, detects again with more time. */
+static ds_accel_t *ask(const struct setting *setting, const char *wanted)
+{
+    struct setting patient = *setting;
+
+    for (;; patient.timeout_ms *= 4) {
+        ds_accel_t *context = create(&patient);
+        int32_t status;
+
+        if (context == NULL) {
+            return NULL;
+        }
+        is_asking = true;
+        status = ds_accel_detect(context);
+        is_asking = false;
+        if (patient.timeout_ms >= LONG_MS || !was_late(context, wanted)) {
+            if (status < 0) {
+                fail("detect", ds_accel_last_error());
+            }
+            return context;
+        }
+        ds_accel_destroy(context);
+    }
+}
+
 /*
  * Detects, and checks that the selected accelerator is wanted. Destroys the context unless
  * context_out is set.
  */
 static bool detect(const struct setting *setting, const char *wanted, ds_accel_t **context_out)
 {
-    ds_accel_t *context = create(setting);
+    ds_accel_t *context = ask(setting, wanted);
     const char *name;
     bool right;
 
     if (context == NULL) {
         return false;
     }
-    is_asking = true;
-    if (ds_accel_detect(context) < 0) {
-        fail("detect", ds_accel_last_error());
-    }
-    is_asking = false;
     name = ds_accel_name(context);
     right = name != NULL && strcmp(name, wanted) == 0;
     if (!right) {
