@@ -404,6 +404,8 @@ if [ "$second" != "$first" ] && [ -n "$second" ]; then
     run $only "$program" run -a mock --num_gpus 1 --master_port auto --bind-to core --no_python --no_local_rank sh -c "$allowed"
     is "bound to a core" "0 $first" "$code $out"
 fi
+# A virtual machine may show no caches; the unit tests know the machines for which this is said.
+no_l3="ds-accel: warning: run: this machine shows no level-3 cache that cores share: --bind-to l3 binds ranks to cores"
 for to in node socket l3 none; do
     run ranks 1 --bind-to $to --no_python --no_local_rank sh -c "$allowed"
     is "--bind-to $to stays within the allowed CPUs" "0 0" "$code $(python3 -c '
@@ -413,6 +415,7 @@ for part in sys.argv[1].split(","):
     low, _, high = part.partition("-")
     given |= set(range(int(low), int(high or low) + 1))
 print(len(given - {int(cpu) for cpu in sys.argv[2].split()}))' "$out" "$cpus")"
+    [ "$to $err" != "l3 $no_l3" ] || err=
     is "no warning" "" "$err"
 done
 finish
