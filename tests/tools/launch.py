@@ -699,7 +699,7 @@ def check_blocked_messages(program):
         pass
     os.set_blocking(writer, True)
     # Rank 0 fails once rank 1 runs, so that rank 1 is not terminated before it is ready.
-    script = f"[ $RANK = 0 ] || {{ : >blocked; echo ready; exec sleep 1000; }}; {await_file('blocked')}; exit 3"
+    script = f"[ $RANK = 0 ] || {{ echo ready; : >blocked; exec sleep 1000; }}; {await_file('blocked')}; exit 3"
     job = Job(program, 2, script, prepare=lambda: os.dup2(writer, 2))
     job.expect(b"ready", 1)
     check("the ranks end", True, until(lambda: job.ranks() == []))
