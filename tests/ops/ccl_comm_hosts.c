@@ -285,7 +285,7 @@ static void run_job(const struct job *job)
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
-/* What the ranks are told. */
+/* What the ranks read about the loss, by enum action. */
 static const char *const actions[] = {"", "kill", "stop", "kill", "host", "cut"};
 
 /* Lose a rank, or the ranks of its host; return how many will not end. */
