@@ -88,16 +88,17 @@ int32_t ds_accel__failure_keep(struct ds_accel__resolution *resolution,
     const char *remedy = find_remedy(failure->output);
     char *before = strdup(dir->path);
     char *kept = NULL;
+    int32_t status;
 
     /* A full disk or a killed compiler is no failure of the others that wait for this build. */
     resolution->is_sources_fault = failure->has_exited &&
                                    !ds_accel__command_blames_machine(failure->output);
-    ds_accel__build_dir_keep(dir, resolution->recipe.name, &kept);
+    status = ds_accel__build_dir_keep(dir, resolution->recipe.name, &kept);
     resolved->origin = DS_ACCEL__ORIGIN_FAILED;
     resolved->reason = ds_accel__format(
         "a command of the build %s%s%s%s", failure->ending, remedy[0] != '\0' ? ": " : "",
         remedy[0] != '\0' ? resolution->stores.writable : "", remedy);
-    if (before != NULL) {
+    if (before != NULL && status >= 0) {
         const char *by = kept != NULL ? kept : before;
 
         resolved->command = repeat_line(failure, before, by);

@@ -98,9 +98,11 @@ DS_ACCEL__PRIVATE int ds_accel__make_directories(const char *path, unsigned pare
 DS_ACCEL__PRIVATE void ds_accel__build_dir_close(struct ds_accel__build_dir *dir);
 /*
  * Close the directory, and keep it as NAME.failed, in place of the one of the failure before.
- * *path_out is its new path as a new string, NULL if it could not be kept.
+ * *path_out is its new path as a new string, NULL if it could not be kept, which is an error only
+ * if memory is exhausted.
  */
-void ds_accel__build_dir_keep(struct ds_accel__build_dir *dir, const char *name, char **path_out);
+int32_t ds_accel__build_dir_keep(struct ds_accel__build_dir *dir, const char *name,
+                                 char **path_out);
 /* Remove NAME.failed, if there is one: a later build succeeded. */
 void ds_accel__build_dir_forget(const struct ds_accel__build_dir *dir, const char *name);
 /*

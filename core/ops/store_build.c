@@ -314,22 +314,25 @@ void ds_accel__build_dir_forget(const struct ds_accel__build_dir *dir, const cha
     free(remove_kept(dir, name));
 }
 
-void ds_accel__build_dir_keep(struct ds_accel__build_dir *dir, const char *name, char **path_out)
+int32_t ds_accel__build_dir_keep(struct ds_accel__build_dir *dir, const char *name, char **path_out)
 {
     char *kept = remove_kept(dir, name);
+    char *path = kept != NULL ? ds_accel__join(dir->store, '/', kept) : NULL;
+    int32_t status = path != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 
-    *path_out = NULL;
-    if (kept == NULL) {
-        ds_accel__build_dir_close(dir);
-        return;
-    }
-    if (renameat(dir->store_fd, dir->name, dir->store_fd, kept) == 0) {
-        *path_out = ds_accel__join(dir->store, '/', kept);
+    if (path != NULL && renameat(dir->store_fd, dir->name, dir->store_fd, kept) == 0) {
+        *path_out = path;
         close_fds(dir);
-    } else { /* another process keeps its failure at the same time */
+    } else {
+        /* Another process keeps its failure at the same time: one of both suffices. */
+        *path_out = path != NULL && (errno == ENOTEMPTY || errno == EEXIST) ? path : NULL;
         ds_accel__build_dir_close(dir);
+    }
+    if (*path_out == NULL) {
+        free(path);
     }
     free(kept);
+    return status;
 }
 
 /* ---- publishing ------------------------------------------------------------------------------ */

@@ -880,8 +880,11 @@ static int32_t attempt_failure(void)
 
     if (status >= 0) {
         cr_expect_eq(own.origin, DS_ACCEL__ORIGIN_FAILED);
-        cr_expect(own.reason != NULL && own.command != NULL && own.output != NULL, "%s",
+        cr_assert(own.reason != NULL && own.command != NULL && own.output != NULL, "%s",
                   own.reason);
+        cr_expect_not_null(strstr(own.command, "/tiny.failed/"),
+                           "it can be repeated only in the directory that is kept: %s",
+                           own.command);
     }
     ds_accel__resolved_clear(&own);
     return status;

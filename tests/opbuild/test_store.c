@@ -553,7 +553,7 @@ Test(opbuild_store, a_failure_that_cannot_be_kept_is_removed)
 
     open_dir(&dir);
     write_in_store("tiny.failed");
-    ds_accel__build_dir_keep(&dir, "tiny", &path);
+    cr_expect_eq(ds_accel__build_dir_keep(&dir, "tiny", &path), DS_ACCEL_OK);
     cr_expect_null(path);
     cr_expect_eq(count_names(""), 1);
 }
