@@ -90,7 +90,9 @@ PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(L
 # errno and floating-point exceptions, which no op uses, would only hinder vector instructions. A
 # compiler without OpenMP makes ops that use one thread.
 OPENMP := $(shell printf '\043include <omp.h>\n' | $(CC) -fopenmp -E - >/dev/null 2>&1 && echo -fopenmp)
-OP_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -Iops $(CFLAGS:-O2=-O3) -ffp-contract=off -fno-math-errno -fno-trapping-math $(OPENMP)
+# The thread sanitizer runs no op, so ops are built without it, and as fast as possible.
+OP_BASE_CFLAGS = $(if $(filter thread,$(SAN)),$(filter-out $(SANFLAGS),$(BASE_CFLAGS)) -O0,$(BASE_CFLAGS) $(CFLAGS:-O2=-O3))
+OP_CFLAGS = $(OP_BASE_CFLAGS) $(ASSERTIONS) -Iops -ffp-contract=off -fno-math-errno -fno-trapping-math $(OPENMP)
 # bench io includes the header of an op, which includes op.h beside it.
 TOOL_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -fPIE -I$(STAGE_PROGRAM) -I$(STAGE_PROGRAM)/ops -Itools $(CFLAGS)
 # Tests run once, so compiling them with -O2 would take longer than it saves.
@@ -471,6 +473,18 @@ $(UNIT): $(UNIT_OBJECTS) $(LIBRARIES)
 	    $(TESTBED_RPATH) $(shell $(PKG_CONFIG) --libs criterion) -lpthread -ldl -lm \
 	    $(SANFLAGS) $(LDFLAGS)
 
+# A test with very many cases (allocations to fail, deliberate mistakes, machines) runs a sample of
+# them in the gate, and all of them with FULL=1, as in `make soak`. SEED selects the sample. SEED is
+# derived from the commit, so a failure persists until it is repaired, and the next commit tests
+# other cases. FULL=0 is the same as unset.
+ifeq ($(origin SEED),undefined)
+SEED := $(shell printf %d 0x$$(git rev-parse HEAD 2>/dev/null | cut -c 1-7 | grep . || echo 1))
+endif
+override FULL := $(filter-out 0,$(FULL))
+export SEED FULL
+# sample N, LIST: one in N of a list, all of it with FULL=1.
+sample = $(if $(FULL),$(2),$(shell printf '%s\n' $(2) | awk -v seed=$(SEED) '(NR + seed) % $(1) == 0'))
+
 include tests/fixtures/fixtures.mk
 include tests/abi/abi.mk
 include tests/allocator/allocator.mk
@@ -483,16 +497,6 @@ include tests/launch/rank.mk
 include tests/launch/stall.mk
 include tests/ops/ops.mk
 include tests/opbuild/opbuild.mk
-
-# A test with very many cases (allocations to fail, deliberate mistakes, machines) runs a sample of
-# them in the gate, and all of them with FULL=1, as in `make soak`. SEED selects the sample. SEED is
-# derived from the commit, so a failure persists until it is repaired, and the next commit tests
-# other cases. FULL=0 is the same as unset.
-ifeq ($(origin SEED),undefined)
-SEED := $(shell printf %d 0x$$(git rev-parse HEAD 2>/dev/null | cut -c 1-7 | grep . || echo 1))
-endif
-override FULL := $(filter-out 0,$(FULL))
-export SEED FULL
 
 # QUICK=1, meant for the time between edits: run the unit and shell tests that the changed files can
 # affect, and quick checks.
@@ -555,8 +559,8 @@ test-threads: test-threads-built
 	@$(MEASURED_TEST) $(THREADS) $(abspath $(TESTBED))
 
 # The thread tests with plugins of vendors: each plugin on its simulator, and opencl on two devices
-# of PoCL; mps is left out because it needs macOS.
-THREADS_VENDORS := $(filter-out mps,$(VENDOR_PLUGINS))
+# of PoCL; mps is left out because it needs macOS. A sanitizer checks a sample of the vendors.
+THREADS_VENDORS := $(if $(SAN),$(call sample,3,$(VENDOR_PLUGINS:mps=)),$(VENDOR_PLUGINS:mps=))
 ON_SIMULATOR := ASAN_OPTIONS="$$ASAN_OPTIONS:detect_leaks=0" DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD=$(BUILD) tests/sim/ds-accel-sim
 # The thread sanitizer kills a forked child that starts threads, which PoCL does when the plugin is
 # probed; die_after_fork=0 prevents this.
@@ -609,17 +613,27 @@ test-shell: test-shell-built
 	@SAN=$(SAN) RUN_TESTS_FAILURES=$$FAILURES FAILURES= $(MEASURED_TEST) tests/tools/run_tests.sh $(SHELL_JOBS) $(abspath $(BUILD)) $(abspath $(TESTBED)) \
 	    $(filter $(SHELL_TESTS),$(LONG_TESTS)) $(filter-out $(LONG_TESTS),$(SHELL_TESTS))
 
-# -O1 compiles in half the time of -O2, and the authors of the sanitizers recommend it.
-SAN_CFLAGS ?= -O1 -g
+# -O1 compiles in half the time of -O2, and the authors of the sanitizers recommend it. Their reports
+# need only the line numbers of -g1; all of -g takes a third of the compiler's time.
+SAN_CFLAGS ?= -O1 -g1
 
-asan: deps-check  ## unit, thread, fuzz and command tests under address+undefined sanitizers
+# ASan makes a process several times as expensive, so the tests of many processes run a sample.
+SAN_CHECKS = test-shell unit test-threads test-ops test-fuzz $(call sample,2,test-allocator test-threads-sim test-caller \
+    test-layer test-decision test-launch test-port test-death test-rank test-stall test-opbuild)
+SAN_SHELL_TESTS = tests/tools/test_cli.sh tests/tools/test_faults.sh \
+    $(call sample,6,$(patsubst %,tests/tools/test_%.sh,config docs doctor ops_build ops_share record reports run run_result run_signals) $(VENDOR_TESTS))
+UNIT_SUITES = $(sort $(shell grep -ho '^Test.[a-z_0-9]*' $(UNIT_SOURCES) | cut -c 6-))
+empty :=
+SAN_SUITES = @($(subst $(empty) $(empty),|,$(strip $(call sample,3,$(UNIT_SUITES)))))/*
+
+asan: deps-check  ## a sample of the tests under address+undefined sanitizers; FULL=1: all
 	rm -rf $(BUILD)-asan/reports
 	@mkdir -p $(BUILD)-asan/reports
 	@# A list of the leaks of glibc that the leak checker passes over is not the report of an error.
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan LSAN_OPTIONS="$$LSAN_OPTIONS:print_suppressions=0" \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) check-all CHECKS="$(filter-out test-alloc,$(CHECKS))" BUILD=$(BUILD)-asan SAN=address,undefined CFLAGS='$(SAN_CFLAGS)' \
-	    SHELL_TESTS="$(addprefix tests/tools/test_,$(addsuffix .sh,cli docs doctor faults config ops_build ops_share record reports run run_result run_signals)) $(VENDOR_TESTS)"
+	    $(MAKE) check-all CHECKS="$(SAN_CHECKS)" BUILD=$(BUILD)-asan SAN=address,undefined CFLAGS='$(SAN_CFLAGS)' \
+	    SHELL_TESTS="$(SAN_SHELL_TESTS)" UNIT_FLAGS="--filter '$(SAN_SUITES)'"
 	@# A leak found when the process of a test exits does not fail the test, but its report fails this target.
 	@# The compilers that the op builder runs have no sanitizer, and nothing is preloaded into them.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
@@ -632,8 +646,7 @@ tsan: deps-check  ## many threads at once under the thread sanitizer
 # sample of one vendor in three.
 VALGRIND_COMMANDS := detect list explain 'info mock' 'config show' 'env hpu' 'cache show' 'quarantine list' \
     'lint $(BUILD)/lib/ds-accel/ds_accel_mock.so'
-VALGRIND_WORK = $(if $(FULL),$(VENDOR_PLUGINS:opencl=),$(shell printf '%s\n' $(VENDOR_PLUGINS:opencl=) | \
-    awk -v seed=$(SEED) '(NR + seed) % 3 == 0'))
+VALGRIND_WORK = $(call sample,3,$(VENDOR_PLUGINS:opencl=))
 VALGRIND_VENDORS = $(foreach vendor,$(VALGRIND_WORK),'on $(vendor) bench $(vendor) --only copy$(comma)event$(comma)graph --size 4K --time 0.001') \
     $(foreach vendor,$(VENDOR_PLUGINS:opencl=),'on $(vendor) info $(vendor)')
 valgrind: deps-check  ## the command line under valgrind
@@ -672,16 +685,25 @@ lint-clang:
 	@$(MEASURED_TEST) $(MAKE) --no-print-directory build sim BUILD=$(BUILD)-clang CC=clang WERROR=-Werror CFLAGS=-O0
 
 # A file that passed clang-tidy is checked again only after a change of the file, of a header or of
-# the rules. Files changed in the last commit or since then are checked first.
-TIDY_CHANGED := $(filter $(TIDY_FILES),$(shell git diff --name-only HEAD~1 2>/dev/null))
-TIDY_PASSED := $(patsubst %.c,$(BUILD)/tidy/%,$(TIDY_CHANGED) $(filter-out $(TIDY_CHANGED),$(TIDY_FILES)))
+# the rules. The static analyzer takes nearly all of the time: it runs for the files that the last
+# ten commits or the working tree changed, which come first, and for a sample of the others.
+TIDY_CHANGED := $(filter $(TIDY_FILES),$(sort $(shell { git log -10 --format= --name-only; git diff --name-only HEAD; } 2>/dev/null)))
+TIDY_OTHERS := $(filter-out $(TIDY_CHANGED),$(TIDY_FILES))
+TIDY_ANALYZED := $(TIDY_CHANGED) $(call sample,6,$(TIDY_OTHERS))
+TIDY_PASSED := $(patsubst %.c,$(BUILD)/tidy/%,$(TIDY_ANALYZED)) $(patsubst %.c,$(BUILD)/tidy/%.checked,$(filter-out $(TIDY_ANALYZED),$(TIDY_OTHERS)))
 TIDY_FLAGS = -std=c11 -D_GNU_SOURCE -I$(WERROR_BUILD)/stage/program -Icore -Itools -Iplugins/common -Iops $(OPS:%=-Iops/%) -DOPS_CUDA_IMAGE='"/dev/null"' $(DEPENDS_CFLAGS)
-$(TIDY_PASSED): $(BUILD)/tidy/%: %.c .clang-tidy $(filter core/% tools/% plugins/% ops/% plugin-api.h,$(filter %.h,$(C_FILES))) \
-    $(wildcard core/*.def)
-	@mkdir -p $(@D)
-	@clang-tidy --quiet $< -- $(TIDY_FLAGS) >$@.out 2>&1 || { cat $@.out; exit 1; }
-	@rm $@.out
-	@touch $@
+TIDY_RULES := .clang-tidy $(filter core/% tools/% plugins/% ops/% plugin-api.h,$(filter %.h,$(C_FILES))) $(wildcard core/*.def)
+# run_tidy OPTIONS
+define run_tidy
+@mkdir -p $(@D)
+@clang-tidy --quiet $(1) $< -- $(TIDY_FLAGS) >$@.out 2>&1 || { cat $@.out; exit 1; }
+@rm $@.out
+@touch $@
+endef
+$(BUILD)/tidy/%: %.c $(TIDY_RULES)
+	$(run_tidy)
+$(BUILD)/tidy/%.checked: %.c $(TIDY_RULES)
+	$(call run_tidy,--checks=-clang-analyzer-*)
 tidy: $(TIDY_PASSED)
 .PHONY: tidy
 lint-tidy:

@@ -40,6 +40,15 @@ static void remove_dir(void)
     }
 }
 
+bool test_is_sampled(size_t index, size_t one_in)
+{
+    const char *full = getenv("FULL");
+    const char *seed = getenv("SEED");
+    size_t first = seed != NULL ? strtoull(seed, NULL, 10) % one_in : 0;
+
+    return (full != NULL && full[0] != '\0') || index % one_in == first;
+}
+
 const char *test_dir(void)
 {
     if (dir_owner != getpid()) {

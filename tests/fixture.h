@@ -19,6 +19,10 @@
 #define TEST_MOCKS TEST_FIXTURES "/mocks"          /* copies of the mock under other names */
 #define TEST_PLUGINS TEST_BUILD "/lib/ds-accel"
 
+/* True if case number index of a loop with very many cases is to run: one in one_in of them, which
+   $SEED selects, and all with $FULL. */
+bool test_is_sampled(size_t index, size_t one_in);
+
 /* A new, empty directory, one per process, removed when the test's process exits. Static
    storage. */
 const char *test_dir(void);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * PROGRAM FILE.so ...; OPS_SAMPLE=1: fewer elements; OPS_PATH=NAME: this path only.
+ * PROGRAM FILE.so ...; OPS_SAMPLE=1: fewer elements; OPS_SAMPLE=2: even fewer, for an emulated CPU;
+ * OPS_PATH=NAME: this path only.
  *
  * Every check runs on every code path that the CPU has, each in a process of its own, because a
  * process chooses its path once. A check that fails prints what differs. All paths must compute the
@@ -25,10 +26,22 @@
 #define F16 DS_ACCEL_DTYPE_FLOAT16
 #define B16 DS_ACCEL_DTYPE_BFLOAT16
 
-/* Elements of the largest cases: several chunks, and odd; the number of lengths left out beside
- * each one that is checked. Fewer with OPS_SAMPLE. */
-static size_t most = 200003;
-static size_t stride = 1;
+/* How much is checked, by OPS_SAMPLE. Paths are compared by the bits of all results, so runs that
+ * are compared must have the same amount. */
+struct amount {
+    size_t most;         /* elements of the largest cases: several chunks, and odd */
+    size_t gradients;    /* elements of the largest sums of gradients: odd */
+    size_t stride;       /* of all lengths up to 257, one in this many */
+    size_t large_types;  /* types that are checked with `most` elements, one in this many */
+    bool has_large_copy; /* one so large that it is stored past the caches */
+};
+
+static const struct amount amounts[] = {
+    {.most = 200003, .gradients = 200003, .stride = 1, .large_types = 1, .has_large_copy = true},
+    {.most = 20011, .gradients = 20011, .stride = 19, .large_types = 1, .has_large_copy = true},
+    {.most = 20011, .gradients = 4099, .stride = 37, .large_types = 5, .has_large_copy = false},
+};
+static const struct amount *amount = &amounts[0];
 static size_t roundings;
 
 static const struct optimizer *optimizer;
@@ -406,7 +419,7 @@ static void check_references(void)
                 check_reference(types[i], 200 + random_bits() % 64, &step);
             }
         }
-        for (size_t count = 0; count <= 257; count += stride) {
+        for (size_t count = 0; count <= 257; count += amount->stride) {
             struct step step = {.step = 1 + count, .learning_rate = 0.01, .gradient_scale = 1};
 
             step.flags = optimizer->flags[count % optimizer->flags_count];
@@ -417,7 +430,7 @@ static void check_references(void)
                 check_reference(types[i], count, &step);
             }
         }
-        for (size_t length = 0; length < (stride == 1 ? 3u : i % 5 == 0); length++) {
+        for (size_t length = 0; length < (amount->stride == 1 ? 3u : i % 5 == 0); length++) {
             struct step step = {.step = 3, .learning_rate = 0.01, .gradient_scale = 1};
 
             check_reference(types[i], lengths[length], &step);
@@ -427,7 +440,7 @@ static void check_references(void)
 
 /* The whole at once, in slices, in slices as several tensors by several threads, and at another
  * alignment: the same bits. */
-static void check_slices(const uint32_t *of, uint32_t flags)
+static void check_slices(const uint32_t *of, uint32_t flags, size_t most)
 {
     struct step step = {
         .flags = flags,
@@ -920,19 +933,22 @@ static void check_refusals(void)
 
 static void run_checks(void)
 {
-    struct tally gradients = check_gradients(optimizer, op, stride != 1);
+    struct tally gradients = check_gradients(optimizer, op, amount->gradients, amount->stride);
 
     checks += gradients.checks;
     failures += gradients.failures;
     CHECK(strcmp(op->name, optimizer->name) == 0, "the op is called %s", op->name);
     check_references();
     for (size_t i = 0; i < TYPES; i++) {
-        check_slices(types[i], optimizer->flags[i % optimizer->flags_count]);
+        size_t most = i % amount->large_types == 0 ? amount->most : 2 * PERIOD + 3;
+        bool is_large = amount->has_large_copy &&
+                        (i == 0 || (types[i][0] == F32 && amount->stride == 1));
+
+        check_slices(types[i], optimizer->flags[i % optimizer->flags_count], most);
         if (types[i][0] == B16)
-            check_slices(types[i], DS_ACCEL_OPTIMIZER_STOCHASTIC);
+            check_slices(types[i], DS_ACCEL_OPTIMIZER_STOCHASTIC, most);
         check_special(types[i]);
-        check_copy(types[i],
-                   i == 0 || (types[i][0] == F32 && stride == 1) ? LARGE : 2 * PERIOD + 3);
+        check_copy(types[i], is_large ? LARGE : 2 * PERIOD + 3);
         check_denormal(types[i]);
         for (unsigned flag = 0; optimizer->rollback && flag < optimizer->flags_count; flag++)
             check_rollback(types[i], optimizer->flags[flag]);
@@ -1051,12 +1067,11 @@ int optimizer_main(const struct optimizer *described, int argc, char **argv)
     unsigned passed = 0;
     unsigned failed = 0;
     const char *only = getenv("OPS_PATH");
+    const char *sample = getenv("OPS_SAMPLE");
 
     optimizer = described;
-    if (getenv("OPS_SAMPLE")) {
-        most = 20011;
-        stride = 19;
-    }
+    if (sample)
+        amount = &amounts[strcmp(sample, "2") == 0 ? 2 : 1];
     for (int i = 1; i < argc; i++) {
         char text[128];
         const char *names[8];
@@ -1068,7 +1083,7 @@ int optimizer_main(const struct optimizer *described, int argc, char **argv)
             if (only && strcmp(only, names[n]) != 0)
                 continue;
             /* a path of another file is emulated, and takes seconds for a million */
-            roundings = i > 1 || getenv("OPS_SVE_BYTES") ? 100000 : 1000000;
+            roundings = i > 1 || amount == &amounts[2] ? 25000 : 1000000;
             outcome = run_path(argv[i], names[n]);
 
             if (!have_hash)

@@ -82,10 +82,10 @@ struct tally {
     unsigned failures;
 };
 
-/* Check the norm of the gradients, clipping and skipped steps: gradients.c. sample: fewer
- * elements. */
+/* Check the norm of the gradients, clipping and skipped steps: gradients.c. most: elements of the
+ * largest cases. stride: of all lengths up to 257, one in this many. */
 struct tally check_gradients(const struct optimizer *optimizer, const struct ds_accel_op *op,
-                             bool sample);
+                             size_t most, size_t stride);
 
 /* Run all checks on every path of each shared object in argv. Return the exit status. */
 int optimizer_main(const struct optimizer *optimizer, int argc, char **argv);

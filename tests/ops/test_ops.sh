@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Check the ops. Optimizers run on every code path, and all paths of all machines compute the same
-# bits.
-#   test_ops.sh BUILD OPTIMIZERS OTHER_OPS CUDA_ARCHITECTURES
+# Check the ops. Optimizers run on every code path of this CPU, those of EMULATED also on an emulated
+# AVX-512, and those of ARM on an emulated CPU: all paths of all machines compute the same bits.
+#   test_ops.sh BUILD OPTIMIZERS OTHER_OPS CUDA_ARCHITECTURES EMULATED ARM
 #                               SAN: what the build checks; FULL=1: all elements, where not emulated
 set -eu
 build=$1
 optimizers=$2
 others=$3
 archs=$4
+emulated=$5
+arm=$6
 tests=$build/tests/ops
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -35,10 +37,25 @@ checked() {
     [ "$code" = 0 ] || [ "${2:-1}" != 0 ] || failed=$((failed + 1))
 }
 
+# same_bits NAME: all paths of checked NAME had the same bits.
+same_bits() {
+    if [ "$(sed 's/.* bits //' "$dir/$1" | sort -u | wc -l)" != 1 ]; then
+        echo "$1: paths compute different bits"
+        failed=$((failed + 1))
+    fi
+}
+
+ran() { # NAME PATH: the path was among those of checked NAME
+    if ! grep -q "path $2," "$dir/$1"; then
+        echo "$1: path $2 did not run"
+        failed=$((failed + 1))
+    fi
+}
+
 on_arm() { # VECTOR_BYTES COMMAND...
     bytes=$1
     shift
-    OPS_SVE_BYTES=$bytes qemu-aarch64 -L /usr/aarch64-linux-gnu \
+    OPS_SAMPLE=2 OPS_SVE_BYTES=$bytes qemu-aarch64 -L /usr/aarch64-linux-gnu \
         -cpu "max,sve-max-vq=16,sve-default-vector-length=$bytes" "$@"
 }
 
@@ -81,27 +98,25 @@ for op in $optimizers; do
     file=$build/lib/ds-accel/ops/$op.so
     [ -f "$file" ] || file=$build/lib/ds-accel/ops/cpu/$op.so
     files=$file
-    [ ! -f "$tests/emulated/$op.so" ] || files="$files $tests/emulated/$op.so"
+    case " $emulated " in *" $op "*) files="$files $tests/emulated/$op.so" ;; esac
     # shellcheck disable=SC2086 # a list of files
     checked "$op" "$tests/$op" $files
-    if [ -f "$tests/aarch64/$op" ]; then
-        checked "$op" on_arm 32 "$tests/aarch64/$op" "$tests/aarch64/$op.so"
+    case " $arm " in
+    *" $op "*)
+        OPS_SAMPLE=2 OPS_PATH=scalar checked "arm_$op" "$tests/$op" "$file"
+        checked "arm_$op" on_arm 32 "$tests/aarch64/$op" "$tests/aarch64/$op.so"
         for bytes in 16 256; do
-            OPS_PATH=sve checked "$op" on_arm "$bytes" "$tests/aarch64/$op" "$tests/aarch64/$op.so"
+            OPS_PATH=sve checked "arm_$op" on_arm "$bytes" "$tests/aarch64/$op" "$tests/aarch64/$op.so"
         done
-    fi
-    if [ "$(sed 's/.* bits //' "$dir/$op" | sort -u | wc -l)" != 1 ]; then
-        echo "$op: paths compute different bits"
-        failed=$((failed + 1))
-    fi
+        same_bits "arm_$op"
+        ran "arm_$op" neon
+        ran "arm_$op" sve
+        ;;
+    esac
+    same_bits "$op"
     [ -z "${FULL:-}" ] || checked "full_$op" env -u OPS_SAMPLE "$tests/$op" "$file"
-    # The paths that this run must have had.
-    for path in scalar $([ -n "${SAN:-}" ] || [ "$(uname -m)" != x86_64 ] || echo avx512 neon sve); do
-        if ! grep -q "path $path," "$dir/$op"; then
-            echo "$op: path $path did not run"
-            failed=$((failed + 1))
-        fi
-    done
+    ran "$op" scalar
+    [ -n "${SAN:-}" ] || [ "$(uname -m)" != x86_64 ] || ran "$op" avx512
 done
 echo "ops: $passed passed, $failed failed"
 [ "$failed" = 0 ]
