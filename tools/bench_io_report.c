@@ -40,7 +40,7 @@ static double both(const struct bench_io_row *row, uint32_t lap)
 void bench_io_gain(const struct bench_io_row *row, const struct bench_io_row *base, uint32_t laps,
                    double *gain_out, double *noise_out)
 {
-    double ratios[BENCH_IO_LAPS];
+    double ratios[BENCH_IO_LAPS] = {0};
     double median;
 
     for (uint32_t i = 0; i < laps; i++) {

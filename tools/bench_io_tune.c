@@ -119,13 +119,14 @@ static void shuffle(struct search *search, size_t first)
     }
 }
 
-/* Measure each candidate for a time, in random order, until the end of the stage; a few in any
- * case. */
-static int32_t lap(struct search *search, uint64_t time_ns, uint64_t end_ns, const char *label)
+/* Measure each candidate for a time, the first `ordered` ones in their order and the others in
+ * random order, until the end of the stage; a few in any case. */
+static int32_t lap(struct search *search, size_t ordered, uint64_t time_ns, uint64_t end_ns,
+                   const char *label)
 {
     int32_t status = DS_ACCEL_OK;
 
-    shuffle(search, 0);
+    shuffle(search, ordered);
     for (size_t i = 0; i < search->count && status == DS_ACCEL_OK; i++) {
         struct candidate *candidate = &search->candidates[i];
         uint64_t now_ns = bench_io_now_ns();
@@ -179,7 +180,7 @@ static int32_t search_grid(struct search *search, uint64_t floor_ns)
     if (most < search->count) {
         search->count = most < LEAST_CANDIDATES ? LEAST_CANDIDATES : most;
     }
-    return lap(search, share(search, end_ns, 1), end_ns, "s, searching the grid");
+    return lap(search, 0, share(search, end_ns, 1), end_ns, "s, searching the grid");
 }
 
 static int32_t halve(struct search *search)
@@ -191,7 +192,7 @@ static int32_t halve(struct search *search)
 
         rank(search);
         search->count = search->count > 3 * LEAST_CANDIDATES ? search->count / 3 : LEAST_CANDIDATES;
-        status = lap(search, share(search, end_ns, 1), end_ns, "s, comparing the better ones");
+        status = lap(search, 0, share(search, end_ns, 1), end_ns, "s, comparing the better ones");
     }
     return status;
 }
@@ -249,7 +250,8 @@ static int32_t climb(struct search *search)
             memset(&search->candidates[j].sums, 0, sizeof(search->candidates[j].sums));
         }
         for (unsigned j = 0; j < LAPS && status == DS_ACCEL_OK; j++) {
-            status = lap(search, share(search, end_ns, LAPS - j), end_ns,
+            /* If there is no time for all, the others must at least be compared with the best. */
+            status = lap(search, j == 0, share(search, end_ns, LAPS - j), end_ns,
                          "s, measuring the best one's neighbours");
         }
         rank(search);
