@@ -164,20 +164,22 @@ static void set_done(struct ds_accel_async_io_handle *handle, struct async_io__r
         pthread_cond_signal(&handle->done);
 }
 
-/* Return how many of the sleeping threads to wake for a request, with the lock held. If not every
- * thread can take its blocks, all of them. */
-static uint64_t count_wanted(const struct ds_accel_async_io_handle *handle,
-                             const struct async_io__request *request)
+/* Return how many signals a request needs if any thread can take its blocks; UINT64_MAX: all
+ * threads must wake. A thread that has just gone to sleep may receive the signal that was meant for
+ * another one, so counting suffices only where every thread can do the same. Called with the lock
+ * held. */
+static uint64_t count_signals(const struct ds_accel_async_io_handle *handle,
+                              const struct async_io__request *request)
 {
     bool all = handle->parts > 1 || request->staged || request->untaken > handle->sleeping;
 
-    return all ? handle->sleeping : request->untaken;
+    return all ? UINT64_MAX : request->untaken;
 }
 
 void async_io__start(struct ds_accel_async_io_handle *handle, struct async_io__request *request)
 {
     bool empty = request->unfinished == 0;
-    uint64_t wanted;
+    uint64_t signals;
 
     if (empty)
         conclude(handle, request, NULL);
@@ -193,10 +195,13 @@ void async_io__start(struct ds_accel_async_io_handle *handle, struct async_io__r
     handle->blocks_left += request->untaken;
     if (request->staged)
         handle->staged_left += request->untaken;
-    wanted = count_wanted(handle, request);
+    signals = count_signals(handle, request);
     pthread_mutex_unlock(&handle->lock);
-    while (wanted-- > 0)
-        pthread_cond_signal(&handle->work);
+    if (signals == UINT64_MAX)
+        pthread_cond_broadcast(&handle->work);
+    else
+        while (signals-- > 0)
+            pthread_cond_signal(&handle->work);
 }
 
 /* ---- taking blocks, with the lock held ------------------------------------------------------- */

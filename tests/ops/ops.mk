@@ -6,8 +6,8 @@
 
 # fork: children of fork(). threads: too few of them. dlpack: the header, also in C++. async_io_*:
 # failures of the system, and of a file system by FUSE; what io_uring has registered; settings of the
-# configuration. ccl_comm_hosts: several hosts.
-OPS_TESTS := $(addprefix $(BUILD)/tests/ops/,$(OPS) fork threads dlpack async_io_errors async_io_faults async_io_ring async_io_settings ccl_comm_hosts)
+# configuration; threads that wake in another order. ccl_comm_hosts: several hosts.
+OPS_TESTS := $(addprefix $(BUILD)/tests/ops/,$(OPS) fork threads dlpack async_io_errors async_io_faults async_io_ring async_io_settings async_io_wakeups ccl_comm_hosts)
 $(BUILD)/obj/tests/ops/async_io_faults.o: TEST_CFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3)
 async_io_ring_LIBS = -luring
 async_io_faults_LIBS = $(shell $(PKG_CONFIG) --libs fuse3)
@@ -16,7 +16,7 @@ $(BUILD)/obj/tests/ops/fork.o $(BUILD)/obj/tests/ops/threads.o: TEST_CFLAGS += $
 $(BUILD)/obj/tests/ops/%.o: TEST_CFLAGS += -I$(BUILD)/include
 $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/ops/*.c)): $(OP_HEADERS) $(HEADERS)
 $(OPTIMIZERS:%=$(BUILD)/tests/ops/%): $(BUILD)/obj/tests/ops/optimizer.o $(BUILD)/obj/tests/ops/gradients.o
-$(addprefix $(BUILD)/obj/tests/ops/,async_io.o async_io_errors.o async_io_faults.o async_io_ring.o): tests/ops/async_io.h tests/ops/checks.h
+$(addprefix $(BUILD)/obj/tests/ops/,async_io.o async_io_errors.o async_io_faults.o async_io_ring.o async_io_wakeups.o): tests/ops/async_io.h tests/ops/checks.h
 CCL_TEST_OBJ := $(patsubst %,$(BUILD)/obj/tests/ops/ccl_comm_%.o,jobs memory ranks results)
 $(CCL_TEST_OBJ) $(patsubst %,$(BUILD)/obj/tests/ops/%.o,ccl_comm ccl_comm_hosts hosts relay): $(wildcard tests/ops/ccl_comm_*.h) tests/ops/hosts.h tests/ops/relay.h tests/ops/checks.h
 $(BUILD)/obj/tests/ops/ccl_comm_memory.o: TEST_CFLAGS += -fno-builtin

@@ -62,7 +62,7 @@ on_arm() { # VECTOR_BYTES COMMAND...
 for op in $others; do
     checked "$op" "$tests/$op" "$build/lib/ds-accel/ops/$op.so"
 done
-for program in async_io_errors async_io_faults async_io_ring async_io_settings; do
+for program in async_io_errors async_io_faults async_io_ring async_io_settings async_io_wakeups; do
     checked "$program" "$tests/$program" "$build/lib/ds-accel/ops/async_io.so"
 done
 checked ccl_comm_hosts "$tests/ccl_comm_hosts" "$build/lib/ds-accel/ops/ccl_comm.so"
