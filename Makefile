@@ -90,7 +90,7 @@ PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(L
 # errno and floating-point exceptions, which no op uses, would only hinder vector instructions. A
 # compiler without OpenMP makes ops that use one thread.
 OPENMP := $(shell printf '\043include <omp.h>\n' | $(CC) -fopenmp -E - >/dev/null 2>&1 && echo -fopenmp)
-# The thread sanitizer runs no op, so ops are built without it, and as fast as possible.
+# The thread sanitizer runs no op, so ops are built without it, and without optimization.
 OP_BASE_CFLAGS = $(if $(filter thread,$(SAN)),$(filter-out $(SANFLAGS),$(BASE_CFLAGS)) -O0,$(BASE_CFLAGS) $(CFLAGS:-O2=-O3))
 OP_CFLAGS = $(OP_BASE_CFLAGS) $(ASSERTIONS) -Iops -ffp-contract=off -fno-math-errno -fno-trapping-math $(OPENMP)
 # bench io includes the header of an op, which includes op.h beside it.
@@ -518,6 +518,9 @@ IN_PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 QUICK_CHECKS := unit test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-ops test-opbuild test-fuzz test-shell
 CHECKS := $(if $(QUICK),$(QUICK_CHECKS),test-shell test-alloc unit test-allocator test-threads-sim test-threads test-caller test-layer test-decision test-launch test-port test-death test-rank test-stall test-ops test-opbuild test-fuzz)
 MEASURED_TEST = tests/tools/measured.sh $@
+# A test that has not ended after this time is killed, and fails.
+TEST_SECONDS ?= $(if $(FULL),,1500)
+export TEST_SECONDS
 
 check: deps-check  ## build and run every test, on samples; QUICK=1: what a change needs; FULL=1: without samples
 	@$(MAKE) --no-print-directory check-all
@@ -618,8 +621,9 @@ test-shell: test-shell-built
 SAN_CFLAGS ?= -O1 -g1
 
 # ASan makes a process several times as expensive, so the tests of many processes run a sample.
-SAN_CHECKS = test-shell unit test-threads test-ops test-fuzz $(call sample,2,test-allocator test-threads-sim test-caller \
+SAN_SAMPLE = test-shell unit test-threads test-ops test-fuzz $(call sample,2,test-allocator test-threads-sim test-caller \
     test-layer test-decision test-launch test-port test-death test-rank test-stall test-opbuild)
+SAN_CHECKS = $(if $(filter file,$(origin CHECKS)),$(SAN_SAMPLE),$(CHECKS))
 SAN_SHELL_TESTS = tests/tools/test_cli.sh tests/tools/test_faults.sh \
     $(call sample,6,$(patsubst %,tests/tools/test_%.sh,config docs doctor ops_build ops_share record reports run run_result run_signals) $(VENDOR_TESTS))
 UNIT_SUITES = $(sort $(shell grep -ho '^Test.[a-z_0-9]*' $(UNIT_SOURCES) | cut -c 6-))

@@ -8,5 +8,5 @@
 #     failures.sh NAME FILE
 set -u
 echo "-- failed: $1"
-grep -aE -A 6 'FAILED|\[FAIL\]|\[CRASH\]|Assertion|Sanitizer|runtime error|unexpected signal|error:' "$2" | head -n 60 |
+grep -aE -A 6 'FAILED|\[FAIL\]|\[CRASH\]|Assertion|Sanitizer|runtime error|unexpected signal|error:|^process [0-9]+: ' "$2" | head -n 60 |
     cut -c 1-300 | grep . || tail -n 20 "$2" | cut -c 1-300

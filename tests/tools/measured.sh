@@ -11,7 +11,8 @@
 # command waited for; it is omitted on systems without /proc.
 #
 # With $FAILURES, the name of a file, the output is printed when the command has ended, and if it
-# fails, the lines that tell why are appended to that file (failures.sh).
+# fails, the lines that tell why are appended to that file (failures.sh). A command that has not
+# ended after $TEST_SECONDS, if that is set, is killed (watchdog.sh).
 set -u
 name=$1
 shift
@@ -21,10 +22,15 @@ failures=${FAILURES-}
 unset FAILURES
 if [ -n "$failures" ]; then
     output=$(mktemp "${TMPDIR:-/tmp}/ds-accel-output.XXXXXX") || exit 1
-    trap 'rm -f "$output"' EXIT
+    watchdog=
+    trap '[ -z "$watchdog" ] || kill "$watchdog" 2>/dev/null; rm -f "$output"' EXIT
     trap 'cat "$output"; exit 130' INT
     trap 'cat "$output"; exit 143' TERM
-    "$@" >"$output" 2>&1 || code=$?
+    if [ -n "${TEST_SECONDS-}" ]; then
+        "$(dirname "$0")/watchdog.sh" $$ "$TEST_SECONDS" >>"$output" 2>&1 &
+        watchdog=$!
+    fi
+    "$@" >>"$output" 2>&1 || code=$?
     cat "$output"
     [ $code = 0 ] || "$(dirname "$0")/failures.sh" "$name" "$output" >>"$failures"
 else
